@@ -8,7 +8,7 @@ const READS_PACKED: (u32, u32) = (2, 36);
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     // Saves a tenth of the size; all of it is read at each start and stays in memory.
-    if is_for_here() && c_library().is_some_and(|version| version >= READS_PACKED) {
+    if is_native_build() && c_library().is_some_and(|version| version >= READS_PACKED) {
         println!("cargo:rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     }
 }
@@ -18,7 +18,7 @@ fn main() {
     clippy::disallowed_methods,
     reason = "cargo tells a build script what it builds for in its environment"
 )]
-fn is_for_here() -> bool {
+fn is_native_build() -> bool {
     let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|found| found == value);
     is("CARGO_CFG_TARGET_OS", "linux")
         && is("CARGO_CFG_TARGET_ENV", "gnu")

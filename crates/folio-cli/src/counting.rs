@@ -13,9 +13,9 @@ use tokio::time::Instant;
 use crate::output::Output;
 
 /// How often the line is redrawn.
-const EVERY: Duration = Duration::from_millis(100);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 /// The width of the bar in characters.
-const BAR: usize = 24;
+const BAR_CHARS: usize = 24;
 
 /// The progress line.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Counting {
 
     /// Shows that `count` of `total`, if that is known, are done, with `label` as the text.
     pub(crate) fn show(&mut self, count: u64, total: Option<u64>, label: &str) {
-        let is_due = self.last.is_none_or(|last| last.elapsed() >= EVERY);
+        let is_due = self.last.is_none_or(|last| last.elapsed() >= REDRAW_INTERVAL);
         if !self.is_shown || !is_due {
             return;
         }
@@ -68,8 +68,8 @@ impl Drop for Counting {
 
 fn bar(count: u64, total: u64) -> String {
     let percent = count.min(total).saturating_mul(100) / total;
-    let full = usize::try_from(percent).unwrap_or(100) * BAR / 100;
-    format!("[{}{}] {percent:>3} %", "=".repeat(full), " ".repeat(BAR - full))
+    let full = usize::try_from(percent).unwrap_or(100) * BAR_CHARS / 100;
+    format!("[{}{}] {percent:>3} %", "=".repeat(full), " ".repeat(BAR_CHARS - full))
 }
 
 /// A reader that counts what is read.

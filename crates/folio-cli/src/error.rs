@@ -86,11 +86,11 @@ impl From<ErrorKind> for Exit {
 #[derive(Debug)]
 pub(crate) struct Failure {
     // Boxed, since every function that can fail carries it.
-    told: Box<Told>,
+    details: Box<FailureDetails>,
 }
 
 #[derive(Debug)]
-struct Told {
+struct FailureDetails {
     exit: Exit,
     code: String,
     message: String,
@@ -107,7 +107,7 @@ impl Failure {
     /// A failure that ends the program with `exit`. `code` is a stable name.
     pub(crate) fn new(exit: Exit, code: impl Into<String>, message: impl Into<String>) -> Self {
         let message: String = message.into();
-        let details = Told {
+        let details = FailureDetails {
             exit,
             code: code.into(),
             // Libraries often repeat the address that they were given.
@@ -119,7 +119,7 @@ impl Failure {
             closed_pipe: false,
         };
         Self {
-            told: Box::new(details),
+            details: Box::new(details),
         }
     }
 
@@ -149,98 +149,98 @@ impl Failure {
     pub(crate) fn cannot(verb: &str, object: &str, error: std::io::Error) -> Self {
         let message = format!("cannot {verb} {object}: {}", in_words(&error));
         let mut failure = Self::new(Exit::Unavailable, "io", message);
-        failure.told.closed_pipe = error.kind() == std::io::ErrorKind::BrokenPipe;
+        failure.details.closed_pipe = error.kind() == std::io::ErrorKind::BrokenPipe;
         failure
     }
 
     /// Marks the failure to write an answer as worth reporting even if nobody reads the output any more, with `advice`
     /// as a hint.
-    pub(crate) fn worth_telling(mut self, advice: &str) -> Self {
-        self.told.closed_pipe = false;
+    pub(crate) fn always_reported(mut self, advice: &str) -> Self {
+        self.details.closed_pipe = false;
         self.hint(advice)
     }
 
     /// Changes the exit code.
-    pub(crate) fn ending(mut self, exit: Exit) -> Self {
-        self.told.exit = exit;
+    pub(crate) fn with_exit(mut self, exit: Exit) -> Self {
+        self.details.exit = exit;
         self
     }
 
     /// Adds a hint on what to try.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.told.hints.push(hint.into());
+        self.details.hints.push(hint.into());
         self
     }
 
     /// Adds the present state of the entry that the failure is about.
     fn about_entry(mut self, entry: &Entry) -> Self {
-        self.told.current = serde_json::to_value(Observation::of(entry, entry.updated_at)).ok();
+        self.details.current = serde_json::to_value(Observation::of(entry, entry.updated_at)).ok();
         self
     }
 
     /// Prefixes the message with what it is about: a file, or an environment variable.
     pub(crate) fn about(mut self, subject: &str) -> Self {
-        self.told.message = format!("{subject}: {}", self.told.message);
+        self.details.message = format!("{subject}: {}", self.details.message);
         self
     }
 
     /// Adds one of several mistakes: a line for people, and an object for programs.
     pub(crate) fn mistake(mut self, line: String, object: Value) -> Self {
-        self.told.errors.push((line, object));
+        self.details.errors.push((line, object));
         self
     }
 
     /// The stable code of the failure.
     pub(crate) fn code(&self) -> &str {
-        &self.told.code
+        &self.details.code
     }
 
     /// The beginning of its first line: `docs/errors` has a page for the name in brackets.
     pub(crate) fn heading(&self) -> String {
-        format!("error[{}]:", self.told.code)
+        format!("error[{}]:", self.details.code)
     }
 
     /// What was tried, and why it failed.
     pub(crate) fn message(&self) -> &str {
-        &self.told.message
+        &self.details.message
     }
 
     /// How the program exits.
     pub(crate) fn exit(&self) -> Exit {
-        self.told.exit
+        self.details.exit
     }
 
     /// Whether the failure is that the answer could not be written, whatever became of the request.
     pub(crate) fn is_of_output(&self) -> bool {
-        self.told.code == "io"
+        self.details.code == "io"
     }
 
     /// Whether the reader of the output is gone.
     pub(crate) fn is_closed_pipe(&self) -> bool {
-        self.told.closed_pipe
+        self.details.closed_pipe
     }
 
     /// The failure as a problem document of RFC 9457, in one line.
     pub(crate) fn problem(&self) -> Value {
-        let (title, status) = self.told.exit.title();
-        let detail = std::iter::once(&self.told.message)
-            .chain(&self.told.causes)
+        let (title, status) = self.details.exit.title();
+        let detail = std::iter::once(&self.details.message)
+            .chain(&self.details.causes)
             .map(String::as_str)
             .collect::<Vec<_>>()
             .join(": ");
         let mut problem = json!({
-            "type": format!("docs/errors/{}.md", self.told.code),
+            "type": format!("docs/errors/{}.md", self.details.code),
             "title": title,
             "status": status,
-            "code": self.told.code,
+            "code": self.details.code,
             "detail": detail,
-            "hints": self.told.hints,
+            "hints": self.details.hints,
         });
-        if let Some(current) = &self.told.current {
+        if let Some(current) = &self.details.current {
             problem["current"] = current.clone();
         }
-        if !self.told.errors.is_empty() {
-            problem["errors"] = self.told.errors.iter().map(|(_, object)| object.clone()).collect();
+        if !self.details.errors.is_empty() {
+            problem["errors"] = self.details.errors.iter().map(|(_, object)| object.clone()).collect();
         }
         problem
     }
@@ -249,14 +249,14 @@ impl Failure {
         for error in causes(error).skip(1) {
             let text = without_passwords(&error.to_string()).into_owned();
             // Drivers often repeat the same text with a number in front.
-            let is_mentioned = self.told.message.contains(&text)
+            let is_mentioned = self.details.message.contains(&text)
                 || self
-                    .told
+                    .details
                     .causes
                     .iter()
                     .any(|cause| cause.contains(&text) || text.contains(cause));
             if !is_mentioned {
-                self.told.causes.push(text);
+                self.details.causes.push(text);
             }
         }
         self
@@ -266,14 +266,14 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Each mistake gets a line of its own that an editor can jump to; the last line counts them.
-        for (line, _) in &self.told.errors {
+        for (line, _) in &self.details.errors {
             writeln!(f, "{line}")?;
         }
-        write!(f, "{} {}", self.heading(), self.told.message)?;
-        for cause in &self.told.causes {
+        write!(f, "{} {}", self.heading(), self.details.message)?;
+        for cause in &self.details.causes {
             write!(f, "\n  caused by: {cause}")?;
         }
-        for hint in &self.told.hints {
+        for hint in &self.details.hints {
             write!(f, "\n  hint: {hint}")?;
         }
         Ok(())

@@ -13,18 +13,18 @@ use tokio::signal::unix::SignalKind;
 use tokio::task::JoinHandle;
 
 use crate::commands::Context;
-use crate::commands::budget::more_of;
+use crate::commands::budget::raise_commands;
 use crate::error::{Exit, Failure};
 use crate::leftovers::PATIENCE;
 use crate::progress::{Lines, Progress};
 use crate::report::printable;
 use crate::report::run::Summary;
-use crate::signals::{Endings, listen_for};
+use crate::signals::{EndSignals, listen_for};
 
 /// How long work under way has to finish when the program was asked to end.
 const GRACE: Duration = Duration::from_secs(10);
 /// The interval between redraws.
-const PICTURE: Duration = Duration::from_millis(100);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Drives `run` to its end while showing it. The first Ctrl-C cancels it, the second exits immediately. If the program
 /// is asked to end, the run is given up where it is.
@@ -40,7 +40,7 @@ pub(crate) async fn drive_until_stopped(
 ) -> Result<(Exit, bool), Failure> {
     let driver = runner.clone();
     let task = tokio::spawn(async move { driver.drive(run).await });
-    shown(context, runner, run, task).await
+    show_while_driven(context, runner, run, task).await
 }
 
 /// Like [`drive`], but also stops when the run asks a question that nobody here can answer although somebody could
@@ -55,11 +55,11 @@ pub(crate) async fn drive_until_asked(
     }
     let driver = runner.clone();
     let task = tokio::spawn(async move { driver.drive_until_asked(run, PATIENCE).await });
-    shown(context, runner, run, task).await
+    show_while_driven(context, runner, run, task).await
 }
 
 /// Shows `run` while `task` drives it.
-async fn shown(
+async fn show_while_driven(
     context: &Context<'_>,
     runner: &Runner,
     run: RunId,
@@ -92,7 +92,7 @@ struct Follow<'a> {
 }
 
 /// A run that was shown to its end.
-struct Ended {
+struct EndedRun {
     watch: Watch,
     /// Whether somebody pressed Ctrl-C.
     is_stopped: bool,
@@ -119,10 +119,10 @@ impl<'a> Follow<'a> {
     }
 
     /// Waits until everything that happened has been shown.
-    async fn until_ended(mut self, drive_task: Option<Driving<'_>>) -> Result<Ended, Failure> {
+    async fn until_ended(mut self, drive_task: Option<Driving<'_>>) -> Result<EndedRun, Failure> {
         let mut interrupts = listen_for(SignalKind::interrupt())?;
-        let mut endings = Endings::listen()?;
-        let mut pictures = tokio::time::interval(PICTURE);
+        let mut endings = EndSignals::listen()?;
+        let mut pictures = tokio::time::interval(REDRAW_INTERVAL);
         let (runner, mut driver) = drive_task.map_or((None, None), |(runner, driver)| (Some(runner), Some(driver)));
         let mut asked_to_stop = false;
         let mut held_up: Option<(HeldUp, String)> = None;
@@ -150,7 +150,7 @@ impl<'a> Follow<'a> {
                     }
                     None => break,
                 },
-                _ = pictures.tick(), if self.progress.moves() => {
+                _ = pictures.tick(), if self.progress.needs_redraw() => {
                     self.progress.draw(self.watch.run(), self.workspace.now());
                     false
                 }
@@ -165,11 +165,11 @@ impl<'a> Follow<'a> {
                 }
                 now = held_up_by(runner, run, known) => {
                     if let Some((_, message)) = held_up.take() {
-                        self.progress.unsay(&message);
+                        self.progress.remove_note(&message);
                     }
                     if let Some(now) = now {
-                        let message = self.waits(&now).await;
-                        self.progress.say(self.context.output, &message);
+                        let message = self.waiting_line(&now).await;
+                        self.progress.show_note(self.context.output, &message);
                         held_up = Some((now, message));
                     }
                     false
@@ -192,7 +192,7 @@ impl<'a> Follow<'a> {
                 };
                 asked_to_stop = true;
                 self.progress
-                    .say(self.context.output, "cancelling; press Ctrl-C again to exit at once");
+                    .show_note(self.context.output, "cancelling; press Ctrl-C again to exit at once");
                 runner.cancel(run, None, &self.context.actor()).await?;
             }
         }
@@ -201,7 +201,7 @@ impl<'a> Follow<'a> {
         if driver.is_some() {
             join(&mut driver).await?;
         }
-        Ok(Ended {
+        Ok(EndedRun {
             watch: self.watch,
             is_stopped: asked_to_stop,
             unshown,
@@ -215,7 +215,7 @@ impl<'a> Follow<'a> {
     }
 
     /// A line saying that a call waits, and for which run.
-    async fn waits(&self, held_up: &HeldUp) -> String {
+    async fn waiting_line(&self, held_up: &HeldUp) -> String {
         let row = self.workspace.run(Ref::Id(held_up.by)).await;
         let by = row.map_or_else(|_| held_up.by.to_string(), |row| row.handle.to_string());
         waits_for(&held_up.name, &by)
@@ -268,7 +268,7 @@ async fn ended_early_failure(
         .map_or_else(|_| run.to_string(), |row| row.handle.to_string());
     let failure = Failure::new(Exit::Cancelled, "cancelled", format!("left {name} before it ended"));
     let again = context.settings.repeated();
-    if !context.settings.keeps() {
+    if !context.settings.is_persistent() {
         failure.hint("its store was in memory, so nothing is kept; use --store sqlite:PATH to keep runs")
     } else if cancelled {
         failure.hint(format!("finish cancelling it with `folio resume {name}{again}`"))
@@ -280,8 +280,8 @@ async fn ended_early_failure(
 }
 
 /// Reports the outcome of the run, and returns how the program exits.
-async fn finish(context: &Context<'_>, workspace: &Workspace, run: RunId, ended: Ended) -> Result<Exit, Failure> {
-    let Ended { watch, unshown, .. } = ended;
+async fn finish(context: &Context<'_>, workspace: &Workspace, run: RunId, ended: EndedRun) -> Result<Exit, Failure> {
+    let EndedRun { watch, unshown, .. } = ended;
     let row = workspace.run(Ref::Id(run)).await?;
     let summary = summary(workspace, &row, watch.run()).await?;
     let Some(result) = watch.run().result() else {
@@ -328,14 +328,14 @@ fn tell(
         output.note(format_args!("\n{} {status}{why}: {notes}", style.strong(row.handle)));
         let run = row.handle;
         let more = result.stop_reason.into_iter();
-        let more = more.flat_map(|reason| more_of(reason, run_itself, &run.to_string()));
+        let more = more.flat_map(|reason| raise_commands(reason, run_itself, &run.to_string()));
         let lookups = [
             ("pages", format!("tree --run {run}")),
             ("steps", format!("show {run}")),
             ("trace", format!("trace --run {run}")),
             ("in the browser", "serve".to_owned()),
         ];
-        if !context.settings.keeps() {
+        if !context.settings.is_persistent() {
             output.note(style.faint(
                 "  the store was in memory, so nothing of the run is kept; use --store sqlite:PATH to keep runs",
             ));

@@ -35,21 +35,21 @@ impl<T: Args> Args for Later<T> {
     }
 
     fn augment_args(command: Command) -> Command {
-        command.defer(|command| described(command, T::augment_args))
+        command.defer(|command| complete_command(command, T::augment_args))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
-        command.defer(|command| described(command, T::augment_args_for_update))
+        command.defer(|command| complete_command(command, T::augment_args_for_update))
     }
 }
 
 impl<T: Subcommand> Subcommand for Later<T> {
     fn augment_subcommands(command: Command) -> Command {
-        command.defer(|command| described(command, T::augment_subcommands))
+        command.defer(|command| complete_command(command, T::augment_subcommands))
     }
 
     fn augment_subcommands_for_update(command: Command) -> Command {
-        command.defer(|command| described(command, T::augment_subcommands_for_update))
+        command.defer(|command| complete_command(command, T::augment_subcommands_for_update))
     }
 
     fn has_subcommand(name: &str) -> bool {
@@ -64,7 +64,7 @@ impl<T> Later<T> {
 }
 
 /// `command` as `describe` completes it, except for its own description, which it already has.
-fn described(command: Command, describe: fn(Command) -> Command) -> Command {
+fn complete_command(command: Command, describe: fn(Command) -> Command) -> Command {
     let (about, long) = (command.get_about().cloned(), command.get_long_about().cloned());
     let resettable = |text: Option<StyledStr>| text.map_or(Resettable::Reset, Resettable::Value);
     with_negative_numbers(describe(command).about(resettable(about)).long_about(resettable(long)))

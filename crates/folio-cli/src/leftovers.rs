@@ -16,17 +16,17 @@ use crate::error::Failure;
 use crate::output::Output;
 
 /// How often a server looks for such runs.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// How many runs of others are driven at the same time by default. Those that only wait do not count.
-const MOST: usize = 8;
+const DRIVEN_RUNS_MAX: usize = 8;
 /// The same including those that wait, for a person or for a time: they are kept in memory.
-const MOST_WITH_WAITING: usize = 256;
+const HELD_RUNS_MAX: usize = 256;
 /// How long what is under way has to end when the program was told to.
-const GRACE: Duration = Duration::from_secs(10);
+const END_GRACE: Duration = Duration::from_secs(10);
 
 /// How long the process that submitted a run may take to begin driving it: it may have to wait ten seconds for a store
 /// that others write to.
-const BEGUN_WITHIN: Duration = Duration::from_secs(15);
+const BEGIN_TIME_MAX: Duration = Duration::from_secs(15);
 
 /// How long everything in a run must have waited until a program that is there for another run gives it up.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
@@ -34,7 +34,11 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 /// Whether the store is a file of another user. If so, a note says which of its runs are left alone, or, for a process
 /// that is there for all runs (`Kept`), that it leaves them alone. What those runs may do is recorded in that file,
 /// and the user here has allowed none of it.
-pub(crate) async fn are_of_another_user(runner: &Runner, output: &Output, waiting: Waiting) -> Result<bool, Failure> {
+pub(crate) async fn are_of_another_user(
+    runner: &Runner,
+    output: &Output,
+    waiting: WaitingRuns,
+) -> Result<bool, Failure> {
     let location = runner.workspace().store().location();
     let me = rustix::process::geteuid().as_raw();
     // A store that is not a file has no owner.
@@ -42,7 +46,7 @@ pub(crate) async fn are_of_another_user(runner: &Runner, output: &Output, waitin
     if is_of_another {
         let rows = runner.unfinished().await?;
         let left: Vec<_> = rows.iter().map(|row| row.handle.to_string()).collect();
-        if waiting == Waiting::Kept || !left.is_empty() {
+        if waiting == WaitingRuns::Kept || !left.is_empty() {
             let run_list = if left.is_empty() {
                 String::new()
             } else {
@@ -57,14 +61,14 @@ pub(crate) async fn are_of_another_user(runner: &Runner, output: &Output, waitin
 }
 
 /// A run by its space and its id.
-type Named = (SpaceName, RunId);
+type RunKey = (SpaceName, RunId);
 
 /// A run, its space, and the outcome of driving it here.
-type Ended = (SpaceName, RunRow, Result<Driven, RunnerError>);
+type EndedRun = (SpaceName, RunRow, Result<Driven, RunnerError>);
 
 /// What to do with a run in which everything waits, for a person or for a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Waiting {
+pub(crate) enum WaitingRuns {
     /// Keep driving it, so that an answer takes effect at once.
     Kept,
     /// Give it up where it is, so that nobody has to wait for it.
@@ -74,25 +78,25 @@ pub(crate) enum Waiting {
 /// Runs that are driven to their end beside something else.
 #[derive(Debug)]
 pub(crate) struct Leftovers {
-    driving: JoinSet<Ended>,
-    most: usize,
+    driving: JoinSet<EndedRun>,
+    max_driven: usize,
     busy: Busy,
-    waiting: Waiting,
+    waiting: WaitingRuns,
     /// The runs that were reported as left alone.
-    left_alone: HashSet<Named>,
+    reported_not_resumed: HashSet<RunKey>,
     /// The space that this process is there for; others are named where their runs are reported.
-    own: Option<SpaceName>,
+    own_space: Option<SpaceName>,
 }
 
 impl Default for Leftovers {
     fn default() -> Self {
         Self {
             driving: JoinSet::new(),
-            most: MOST,
+            max_driven: DRIVEN_RUNS_MAX,
             busy: Busy::default(),
-            waiting: Waiting::Kept,
-            left_alone: HashSet::new(),
-            own: None,
+            waiting: WaitingRuns::Kept,
+            reported_not_resumed: HashSet::new(),
+            own_space: None,
         }
     }
 }
@@ -100,17 +104,21 @@ impl Default for Leftovers {
 impl Leftovers {
     /// Resumes every run that has not ended and that no living process drives. If nobody is there to answer, a program
     /// that is there for another run leaves runs that ask something to a process that can answer.
-    pub(crate) async fn resume_unfinished(runner: &Runner, output: &Output, waiting: Waiting) -> Result<Self, Failure> {
+    pub(crate) async fn resume_unfinished(
+        runner: &Runner,
+        output: &Output,
+        waiting: WaitingRuns,
+    ) -> Result<Self, Failure> {
         runner.end_leftover_turns().await?;
         let mut leftovers = Self {
             waiting,
-            own: Some(runner.workspace().space().clone()),
+            own_space: Some(runner.workspace().space().clone()),
             ..Self::default()
         };
         let now = runner.workspace().now();
         let unfinished = runner.unfinished().await?;
         let (starting, rows): (Vec<_>, Vec<_>) = unfinished.into_iter().partition(|row| is_being_begun(row, now));
-        if waiting == Waiting::GivenUp {
+        if waiting == WaitingRuns::GivenUp {
             // A process that is there for all runs looks again later.
             for row in starting {
                 output.note(format_args!(
@@ -121,11 +129,11 @@ impl Leftovers {
         }
         let summaries = runner.workspace().runs_so_far(&rows).await?;
         // A process that is there for all runs was told that nobody answers.
-        let is_alone = waiting == Waiting::GivenUp && !runner.has_person();
+        let is_alone = waiting == WaitingRuns::GivenUp && !runner.has_person();
         for row in rows {
             let summary = summaries.get(&row.id).copied().unwrap_or_default();
             if summary.needs_manual_resume() {
-                leftovers.leave_alone(runner, &row, output);
+                leftovers.note_not_resumed(runner, &row, output);
             } else if is_alone && summary.asks > 0 {
                 output.note(format_args!(
                     "{} waits for an answer, and there is nobody to ask",
@@ -133,7 +141,7 @@ impl Leftovers {
                 ));
             } else {
                 let busy = leftovers.busy.begin();
-                leftovers.go_on_with(row, busy, runner, output);
+                leftovers.spawn_drive(row, busy, runner, output);
             }
         }
         Ok(leftovers)
@@ -144,18 +152,18 @@ impl Leftovers {
     pub(crate) async fn finish(mut self, runner: &Runner, output: &Output) -> Result<(), Failure> {
         let leave = interrupted()?;
         tokio::select! {
-            () = self.all_ended(output) => {}
+            () = self.wait_for_all(output) => {}
             () = leave => {
                 runner.leave();
-                let _in_time = tokio::time::timeout(GRACE, self.all_ended(output)).await;
+                let _in_time = tokio::time::timeout(END_GRACE, self.wait_for_all(output)).await;
             }
         }
         Ok(())
     }
 
-    async fn all_ended(&mut self, output: &Output) {
+    async fn wait_for_all(&mut self, output: &Output) {
         while let Some(ended) = self.driving.join_next().await {
-            self.said(&ended, output);
+            self.report_end(&ended, output);
         }
     }
 
@@ -172,28 +180,28 @@ impl Leftovers {
         most: Option<usize>,
         end: impl Future<Output = ()>,
     ) {
-        self.most = most.unwrap_or(self.most);
+        self.max_driven = most.unwrap_or(self.max_driven);
         tokio::select! {
-            () = self.go_on(&runners, output) => {}
+            () = self.resume_regularly(&runners, output) => {}
             () = end => {}
         }
         runners().iter().for_each(Runner::leave);
-        let _in_time = tokio::time::timeout(GRACE, self.all_ended(output)).await;
+        let _in_time = tokio::time::timeout(END_GRACE, self.wait_for_all(output)).await;
     }
 
-    async fn go_on(&mut self, runners: impl Fn() -> Vec<Runner>, output: &Output) {
-        let mut again = tokio::time::interval(LOOK_EVERY);
+    async fn resume_regularly(&mut self, runners: impl Fn() -> Vec<Runner>, output: &Output) {
+        let mut again = tokio::time::interval(POLL_INTERVAL);
         again.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut seen: HashMap<SpaceName, HashMap<RunId, Seq>> = HashMap::new();
         // Runs that cannot be resumed here: they need a model, or a folder, that only another machine has.
-        let mut given_up: HashSet<Named> = HashSet::new();
+        let mut given_up: HashSet<RunKey> = HashSet::new();
         // Spaces in which the turns of runs that have ended were ended.
-        let mut tidied_spaces: HashSet<SpaceName> = self.own.iter().cloned().collect();
+        let mut tidied_spaces: HashSet<SpaceName> = self.own_space.iter().cloned().collect();
         let mut rounds = 0;
         loop {
             tokio::select! {
                 Some(ended) = self.driving.join_next() => {
-                    given_up.extend(self.said(&ended, output));
+                    given_up.extend(self.report_end(&ended, output));
                 }
                 _ = again.tick() => {
                     let mut all = runners();
@@ -207,7 +215,7 @@ impl Leftovers {
                             tidied_spaces.insert(space.clone());
                         }
                         let seen = seen.entry(space.clone()).or_default();
-                        self.look(&runner, output, seen, &given_up).await;
+                        self.resume_abandoned(&runner, output, seen, &given_up).await;
                     }
                 }
             }
@@ -216,12 +224,12 @@ impl Leftovers {
 
     /// Resumes the runs of `runner` that were left as they were `seen` before, and notes how those are that are left
     /// now. If the store cannot be reached, the next look may succeed.
-    async fn look(
+    async fn resume_abandoned(
         &mut self,
         runner: &Runner,
         output: &Output,
         seen: &mut HashMap<RunId, Seq>,
-        given_up: &HashSet<Named>,
+        given_up: &HashSet<RunKey>,
     ) {
         let workspace = runner.workspace();
         let Ok(mut rows) = runner.unfinished().await else {
@@ -240,38 +248,38 @@ impl Leftovers {
         };
         for row in rows {
             if summaries.get(&row.id).is_some_and(RunSummary::needs_manual_resume) {
-                self.leave_alone(runner, &row, output);
-            } else if let Some(busy) = self.place() {
+                self.note_not_resumed(runner, &row, output);
+            } else if let Some(busy) = self.reserve_place() {
                 seen.remove(&row.id);
-                self.go_on_with(row, busy, runner, output);
+                self.spawn_drive(row, busy, runner, output);
             }
         }
     }
 
     /// Reserves a place for one more run.
-    fn place(&self) -> Option<BusyRun> {
-        let with_waiting = MOST_WITH_WAITING.max(self.most);
-        let has_room = self.driving.len() < with_waiting && self.busy.runs() < self.most;
+    fn reserve_place(&self) -> Option<BusyRun> {
+        let with_waiting = HELD_RUNS_MAX.max(self.max_driven);
+        let has_room = self.driving.len() < with_waiting && self.busy.runs() < self.max_driven;
         has_room.then(|| self.busy.begin())
     }
 
     /// Notes once that a run is not resumed automatically, and what the user can do.
-    fn leave_alone(&mut self, runner: &Runner, row: &RunRow, output: &Output) {
+    fn note_not_resumed(&mut self, runner: &Runner, row: &RunRow, output: &Output) {
         let space = runner.workspace().space();
-        if self.left_alone.insert((space.clone(), row.id)) {
-            output.note(format_args!("{}{}", self.of(space), left_alone(row)));
+        if self.reported_not_resumed.insert((space.clone(), row.id)) {
+            output.note(format_args!("{}{}", self.of(space), not_resumed_note(row)));
         }
     }
 
     /// The beginning of a note on a run of `space`: handles are those of its space.
     fn of(&self, space: &SpaceName) -> String {
-        match &self.own {
+        match &self.own_space {
             Some(own) if own != space => format!("space {space}: "),
             _ => String::new(),
         }
     }
 
-    fn go_on_with(&mut self, row: RunRow, busy: BusyRun, runner: &Runner, output: &Output) {
+    fn spawn_drive(&mut self, row: RunRow, busy: BusyRun, runner: &Runner, output: &Output) {
         let space = runner.workspace().space().clone();
         output.note(format_args!(
             "{}resuming {} ({}), whose process is gone",
@@ -282,15 +290,15 @@ impl Leftovers {
         let (runner, waiting) = (runner.clone(), self.waiting);
         self.driving.spawn(async move {
             let outcome = match waiting {
-                Waiting::Kept => runner.drive_counted(row.id, &busy).await.map(Driven::Ended),
-                Waiting::GivenUp => runner.drive_aside(row.id, PATIENCE).await,
+                WaitingRuns::Kept => runner.drive_counted(row.id, &busy).await.map(Driven::Ended),
+                WaitingRuns::GivenUp => runner.drive_aside(row.id, PATIENCE).await,
             };
             (space, row, outcome)
         });
     }
 
     /// Reports how a run ended here, and returns it if it is not to be tried here again.
-    fn said(&self, ended: &Result<Ended, JoinError>, output: &Output) -> Option<Named> {
+    fn report_end(&self, ended: &Result<EndedRun, JoinError>, output: &Output) -> Option<RunKey> {
         let (space, row, outcome) = match ended {
             Ok(ended) => ended,
             // The claim on the run stays until the process ends, so it is not tried here again. The others go on.
@@ -325,11 +333,11 @@ impl Leftovers {
 fn is_being_begun(row: &RunRow, now: Timestamp) -> bool {
     // The clocks of two processes may differ a little; a time far ahead comes from a clock that was wrong.
     let apart = now.since(row.created_at).max(row.created_at.since(now));
-    !row.was_driven && apart < BEGUN_WITHIN
+    !row.was_driven && apart < BEGIN_TIME_MAX
 }
 
 /// The note on a run that is not resumed automatically because its process ended again and again.
-pub(crate) fn left_alone(row: &RunRow) -> String {
+pub(crate) fn not_resumed_note(row: &RunRow) -> String {
     format!(
         "{0} is not resumed automatically: its process ended {1} times in a row while the same work was under way. \
          `folio show {0}` shows what; `folio resume {0}` tries again, `folio cancel {0}` ends it",

@@ -37,7 +37,7 @@ use settings::{Settings, Untrusted};
 static MEMORY: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// A hint on where the commands and options are described.
-const HELP: &str = "`folio --help` lists the commands, `folio COMMAND --help` their options";
+const HELP_HINT: &str = "`folio --help` lists the commands, `folio COMMAND --help` their options";
 /// How long the store may take to close.
 const CLOSING_PATIENCE: Duration = Duration::from_secs(3);
 
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
         Err(failure) => {
             // Every failure of a hook, including those before the hook begins.
             let failure = if is_hook {
-                failure.ending(Exit::RunNotOk)
+                failure.with_exit(Exit::RunNotOk)
             } else {
                 failure
             };
@@ -167,7 +167,7 @@ fn usage_failure(kind: ErrorKind, text: &str) -> Failure {
     if kind == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let called = text.lines().find(|line| line.starts_with("Usage: "));
         let missing = Failure::usage("usage", "a command or an argument is missing");
-        return called.into_iter().fold(missing, Failure::hint).hint(HELP);
+        return called.into_iter().fold(missing, Failure::hint).hint(HELP_HINT);
     }
     let mut paragraph = text
         .trim_start_matches("error: ")
@@ -181,7 +181,8 @@ fn usage_failure(kind: ErrorKind, text: &str) -> Failure {
         format!("{first} {}", details.join(", "))
     };
     let tips = text.lines().filter_map(|line| line.trim_start().strip_prefix("tip: "));
-    tips.fold(Failure::usage("usage", message), Failure::hint).hint(HELP)
+    tips.fold(Failure::usage("usage", message), Failure::hint)
+        .hint(HELP_HINT)
 }
 
 /// Explains where `--role` belongs if it follows a command: it is neither an option of the command nor a value, as

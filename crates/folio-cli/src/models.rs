@@ -15,7 +15,7 @@ use folio::runner::{ADVISOR_TIME, ModelAdvisor, RunnerExecutor, RunnerModel, Run
 
 use crate::commands::text_of;
 use crate::error::{Exit, Failure, in_plain_words};
-use crate::settings::{Settings, kept_out, place_of};
+use crate::settings::{Settings, place_of, redacted_secret};
 
 /// The largest file that holds a key, in bytes.
 const KEY_BYTES_MAX: u64 = 64 * 1024;
@@ -49,7 +49,7 @@ pub(crate) fn open(flag: Option<&str>, settings: &Settings) -> Result<Option<Run
         return Ok(None);
     };
     let mut opener = Opener::new(&section, settings)?;
-    let mut open = |chosen: &ModelSettings| opener.one(chosen);
+    let mut open = |chosen: &ModelSettings| opener.open_for_runs(chosen);
     let mut models = RunnerModels::one(open(executor)?);
     // Roles that have the same model share it, and its limits.
     if let Some(planner) = section.of(Role::Planner).filter(|own| *own != executor) {
@@ -88,7 +88,7 @@ pub(crate) fn open(flag: Option<&str>, settings: &Settings) -> Result<Option<Run
 /// See [`open`].
 pub(crate) fn compactor(flag: Option<&str>, settings: &Settings) -> Result<Option<RunnerModel>, Failure> {
     let model = flag.map(address).transpose()?.map(ModelSettings::of);
-    beside(model.as_ref().or(settings.models.compactor.as_ref()), settings)
+    open_beside_runs(model.as_ref().or(settings.models.compactor.as_ref()), settings)
 }
 
 /// `workspace` with the `advisor` of the settings, if they name one, to be asked in its turns.
@@ -96,8 +96,8 @@ pub(crate) fn compactor(flag: Option<&str>, settings: &Settings) -> Result<Optio
 /// # Errors
 ///
 /// See [`open`].
-pub(crate) fn advised(workspace: &Workspace, settings: &Settings) -> Result<Workspace, Failure> {
-    let model = beside(settings.models.advisor.as_ref(), settings)?;
+pub(crate) fn with_advisor(workspace: &Workspace, settings: &Settings) -> Result<Workspace, Failure> {
+    let model = open_beside_runs(settings.models.advisor.as_ref(), settings)?;
     Ok(match model {
         Some(model) => workspace.with_advisor(Arc::new(ModelAdvisor::new(model)), ADVISOR_TIME),
         None => workspace.clone(),
@@ -105,9 +105,9 @@ pub(crate) fn advised(workspace: &Workspace, settings: &Settings) -> Result<Work
 }
 
 /// Opens a model that is used outside of runs.
-fn beside(chosen: Option<&ModelSettings>, settings: &Settings) -> Result<Option<RunnerModel>, Failure> {
+fn open_beside_runs(chosen: Option<&ModelSettings>, settings: &Settings) -> Result<Option<RunnerModel>, Failure> {
     let Some(chosen) = chosen else { return Ok(None) };
-    Opener::new(&settings.models, settings)?.one(chosen).map(Some)
+    Opener::new(&settings.models, settings)?.open_for_runs(chosen).map(Some)
 }
 
 fn address(name: &str) -> Result<ModelAddress, Failure> {
@@ -134,11 +134,11 @@ impl<'s> Opener<'s> {
         })
     }
 
-    fn one(&mut self, chosen: &ModelSettings) -> Result<RunnerModel, Failure> {
+    fn open_for_runs(&mut self, chosen: &ModelSettings) -> Result<RunnerModel, Failure> {
         let name = chosen.model.to_string();
         let client = match self.scripts.get(&name) {
             Some(script) => Arc::clone(script),
-            None => self.opened(chosen)?,
+            None => self.open_model(chosen)?,
         };
         if chosen.model.provider == Provider::Scripted {
             self.scripts.insert(name.clone(), Arc::clone(&client));
@@ -152,12 +152,12 @@ impl<'s> Opener<'s> {
             model = model.own_at_a_time(calls as usize);
         }
         if let Some(next) = &chosen.fallback {
-            model = model.or(self.one(next)?);
+            model = model.or(self.open_for_runs(next)?);
         }
         Ok(model)
     }
 
-    fn opened(&self, chosen: &ModelSettings) -> Result<Arc<dyn Model>, Failure> {
+    fn open_model(&self, chosen: &ModelSettings) -> Result<Arc<dyn Model>, Failure> {
         let key = chosen.key_file.as_deref().map(key_in).transpose()?;
         let options = ModelOptions {
             agent: agent(&chosen.model, self.settings)?,
@@ -190,7 +190,7 @@ fn key_in(file: &Path) -> Result<Secret, Failure> {
         ));
     }
     let text = std::fs::read_to_string(file).map_err(|error| Failure::file("read the key in", file, &error))?;
-    Ok(kept_out(text))
+    Ok(redacted_secret(text))
 }
 
 fn prices(file: Option<&Path>) -> Result<Prices, Failure> {

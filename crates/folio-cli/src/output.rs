@@ -183,19 +183,19 @@ impl Output {
     /// Prints a note for people that is not part of the answer.
     pub(crate) fn note(&self, text: impl fmt::Display) {
         if !self.quiet && !self.json {
-            self.tell(&text.to_string());
+            self.print_note(&text.to_string());
         }
     }
 
     /// Prints what people have to do, even with `--quiet`: without it nothing continues.
     pub(crate) fn ask(&self, text: impl fmt::Display) {
-        self.tell(&text.to_string());
+        self.print_note(&text.to_string());
     }
 
     /// Prints which settings are used, if people asked for it.
     pub(crate) fn detail(&self, text: impl fmt::Display) {
         if self.verbose {
-            self.tell(&text.to_string());
+            self.print_note(&text.to_string());
         }
     }
 
@@ -214,10 +214,10 @@ impl Output {
     /// Prints a failure.
     pub(crate) fn failure(&self, failure: &Failure) {
         if self.json {
-            say(&failure.problem().to_string());
+            print_line(&failure.problem().to_string());
         } else {
             let (text, heading) = (failure.to_string(), failure.heading());
-            self.tell(&text.replacen(&heading, &self.error_style().bad(&heading), 1));
+            self.print_note(&text.replacen(&heading, &self.error_style().bad(&heading), 1));
         }
     }
 
@@ -229,12 +229,12 @@ impl Output {
     }
 
     #[expect(clippy::unused_self, reason = "only who has the output writes to it")]
-    fn tell(&self, text: &str) {
-        say(&safe_to_display(text));
+    fn print_note(&self, text: &str) {
+        print_line(&safe_to_display(text));
     }
 }
 
-fn say(line: &str) {
+fn print_line(line: &str) {
     // If standard error is closed, there is nobody left to tell.
     let _unwritten = writeln!(std::io::stderr().lock(), "{line}");
 }

@@ -82,7 +82,7 @@ impl<'a> Progress<'a> {
     }
 
     /// Prints a note about the run while it is shown.
-    pub(crate) fn say(&mut self, output: &Output, text: &str) {
+    pub(crate) fn show_note(&mut self, output: &Output, text: &str) {
         match self {
             Self::Tree(live) => live.message = Some(text.to_owned()),
             _ => output.note(text),
@@ -90,7 +90,7 @@ impl<'a> Progress<'a> {
     }
 
     /// Removes a message from the tree; lines that were written stay.
-    pub(crate) fn unsay(&mut self, text: &str) {
+    pub(crate) fn remove_note(&mut self, text: &str) {
         if let Self::Tree(live) = self {
             live.message.take_if(|message| message == text);
         }
@@ -102,7 +102,7 @@ impl<'a> Progress<'a> {
     }
 
     /// Whether it has to be redrawn regularly.
-    pub(crate) fn moves(&self) -> bool {
+    pub(crate) fn needs_redraw(&self) -> bool {
         matches!(self, Self::Tree(_))
     }
 
@@ -146,10 +146,10 @@ impl Live<'_> {
         let mut lines = tree::draw(&self.titles.nodes(run), frame);
         lines.extend(self.message.clone());
         // If the terminal is gone, the run still goes on.
-        let _undrawn = self.put(&lines);
+        let _undrawn = self.write_lines(&lines);
     }
 
-    fn put(&mut self, lines: &[String]) -> std::io::Result<()> {
+    fn write_lines(&mut self, lines: &[String]) -> std::io::Result<()> {
         let mut terminal = std::io::stderr().lock();
         terminal
             .queue(BeginSynchronizedUpdate)?

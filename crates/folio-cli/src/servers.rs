@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::error::Failure;
 use crate::output::{Output, Report, Style};
-use crate::settings::{Settings, kept_out};
+use crate::settings::{Settings, redacted_secret};
 
 /// The largest file that holds a token, in bytes.
 const TOKEN_BYTES_MAX: u64 = 64 * 1024;
@@ -23,7 +23,7 @@ const TOKEN_BYTES_MAX: u64 = 64 * 1024;
 pub(crate) async fn open(settings: &Settings, output: &Output) -> Result<Servers, Failure> {
     let mut all = Vec::new();
     for server in &settings.mcp {
-        checked(server)?;
+        check_settings(server)?;
         all.push(with_token(server.clone()));
     }
     let servers = Servers::open(all).await;
@@ -86,7 +86,7 @@ impl Report for LookedAt {
 /// Starts or contacts each server that the settings name, within its configured time, and disconnects again. A failure
 /// of one server does not affect the others.
 pub(crate) async fn look_at(settings: &Settings) -> Vec<LookedAt> {
-    let (wrong, usable): (Vec<_>, Vec<_>) = settings.mcp.iter().partition(|server| checked(server).is_err());
+    let (wrong, usable): (Vec<_>, Vec<_>) = settings.mcp.iter().partition(|server| check_settings(server).is_err());
     let servers = Servers::open(usable.into_iter().map(|server| with_token(server.clone())).collect()).await;
     let of_reached = |found: Reached<'_>| LookedAt {
         server: found.server.to_owned(),
@@ -106,19 +106,19 @@ pub(crate) async fn look_at(settings: &Settings) -> Vec<LookedAt> {
         tools: 0,
         problem: server.settings.problem(&server.name).map(|problem| Problem {
             code: "mcp_invalid",
-            detail: cannot_be(server, problem),
-            hint: put_right(server),
+            detail: problem_text(server, problem),
+            hint: problem_hint(server),
         }),
     }));
     all.sort_by(|one, other| one.server.cmp(&other.server));
     all
 }
 
-fn cannot_be(server: &ToStart, problem: &str) -> String {
+fn problem_text(server: &ToStart, problem: &str) -> String {
     format!("the MCP server {} cannot be used: {problem}", server.name)
 }
 
-fn put_right(server: &ToStart) -> String {
+fn problem_hint(server: &ToStart) -> String {
     format!(
         "correct [mcp.{}] in the settings file; docs/mcp-tools.md explains how",
         server.name
@@ -130,11 +130,11 @@ fn put_right(server: &ToStart) -> String {
 /// # Errors
 ///
 /// `mcp_invalid`.
-pub(crate) fn checked(server: &ToStart) -> Result<(), Failure> {
+pub(crate) fn check_settings(server: &ToStart) -> Result<(), Failure> {
     let Some(problem) = server.settings.problem(&server.name) else {
         return Ok(());
     };
-    Err(Failure::usage("mcp_invalid", cannot_be(server, problem)).hint(put_right(server)))
+    Err(Failure::usage("mcp_invalid", problem_text(server, problem)).hint(problem_hint(server)))
 }
 
 /// The tools that come with Folio, and those of `servers`.
@@ -155,7 +155,7 @@ fn with_token(mut server: ToStart) -> ToStart {
         ))),
     });
     match read_result {
-        Ok(token) => server.token = Some(kept_out(token)),
+        Ok(token) => server.token = Some(redacted_secret(token)),
         Err(error) => server.unusable = Some(format!("its token in {} cannot be read: {error}", file.display())),
     }
     server

@@ -24,16 +24,16 @@ use folio_telemetry::TelemetryOptions;
 
 pub(crate) use self::file::Untrusted;
 pub(crate) use self::file::place_of;
-use self::file::{Read, beside, beside_file, check_agents, model_beside_file, name_of, read_file};
+use self::file::{Read, beside_file, check_agents, model_beside_file, models_beside_file, name_of, read_file};
 use self::surroundings::Surroundings;
-pub(crate) use self::surroundings::kept_out;
+pub(crate) use self::surroundings::redacted_secret;
 pub(crate) use self::trust::{SettingsFile, Unseen};
 use crate::arguments::{Color, Global, turn_ref};
 use crate::error::Failure;
 use crate::output::Output;
 
 /// Environment variables that are passed to programs started by tools.
-const FOR_TOOLS: [&str; 9] = [
+const TOOL_VARIABLES: [&str; 9] = [
     "PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ",
 ];
 
@@ -43,7 +43,7 @@ pub(crate) struct Settings {
     /// The URL of the store.
     pub(crate) store: String,
     /// Where the store was set.
-    store_said: Said,
+    store_setting: PlacedValue,
     /// The space.
     pub(crate) space: SpaceName,
     /// The thread.
@@ -55,7 +55,7 @@ pub(crate) struct Settings {
     /// Whether the command line names the thread.
     pub(crate) names_thread: bool,
     /// The model, as `--model` writes it.
-    pub(crate) model: Option<Said>,
+    pub(crate) model: Option<PlacedValue>,
     /// The models of each role, as the settings file names them.
     pub(crate) models: ModelsSection,
     /// The agents that do tasks by themselves, by name.
@@ -99,14 +99,14 @@ pub(crate) struct Settings {
 
 /// A value, and where it was set if not on the command line.
 #[derive(Debug, Clone)]
-pub(crate) struct Said {
+pub(crate) struct PlacedValue {
     /// The value.
     pub(crate) text: String,
     /// The environment variable, or the key of the file.
     place: Option<String>,
 }
 
-impl Said {
+impl PlacedValue {
     fn by_flag(text: String) -> Self {
         Self { text, place: None }
     }
@@ -170,23 +170,23 @@ impl Settings {
         } = read_file(flags.config.as_deref(), around, untrusted)?;
         let said = |flag: Option<&String>, variable, key: &str, in_file: Option<String>| {
             let said = match flag {
-                Some(text) => Some(Said::by_flag(text.clone())),
+                Some(text) => Some(PlacedValue::by_flag(text.clone())),
                 None => around
                     .text(variable)?
-                    .map(|text| Said::in_place(text, variable.to_owned())),
+                    .map(|text| PlacedValue::in_place(text, variable.to_owned())),
             };
-            let of_file = |text| Said::in_place(text, format!("{key} in {}", name_of(file.as_deref())));
+            let of_file = |text| PlacedValue::in_place(text, format!("{key} in {}", name_of(file.as_deref())));
             Ok::<_, Failure>(said.or_else(|| in_file.map(of_file)))
         };
         let in_file = from_file
             .store
             .map(|store| beside_file(&store_url(&store), file.as_deref()));
         let store = match said(flags.store.as_ref(), "FOLIO_STORE", "store", in_file)? {
-            Some(store) => Said {
+            Some(store) => PlacedValue {
                 text: store_url(&store.text).into_owned(),
                 ..store
             },
-            None => Said::by_flag(around.default_store()?),
+            None => PlacedValue::by_flag(around.default_store()?),
         };
         let space = match said(flags.space.as_ref(), "FOLIO_SPACE", "space", from_file.space)? {
             Some(space) => {
@@ -228,7 +228,7 @@ impl Settings {
             around.text("LOGNAME")?,
         ];
         let for_tools = |name: &&str| Some(((*name).to_owned(), (around.variable)(name)?.into_string().ok()?));
-        let tool_environment: Vec<(String, String)> = FOR_TOOLS.iter().filter_map(for_tools).collect();
+        let tool_environment: Vec<(String, String)> = TOOL_VARIABLES.iter().filter_map(for_tools).collect();
         let agents = from_file.agents.unwrap_or_default();
         check_agents(&agents, file.as_deref())?;
         let agents = agents.into_iter();
@@ -249,7 +249,7 @@ impl Settings {
             tool_environment,
             repeated: repeated(flags),
             store: store.text.clone(),
-            store_said: store,
+            store_setting: store,
             space,
             thread: ThreadKey(thread),
             turn,
@@ -258,11 +258,11 @@ impl Settings {
             role: role.unwrap_or(Role::Human),
             names_role: role.is_some(),
             model,
-            models: beside(from_file.models.unwrap_or_default(), file.as_deref(), &around.current),
+            models: models_beside_file(from_file.models.unwrap_or_default(), file.as_deref(), &around.current),
             keys: ModelKeys {
-                anthropic: around.text("ANTHROPIC_API_KEY")?.map(kept_out),
-                openai: around.text("OPENAI_API_KEY")?.map(kept_out),
-                gemini: around.text("GEMINI_API_KEY")?.map(kept_out),
+                anthropic: around.text("ANTHROPIC_API_KEY")?.map(redacted_secret),
+                openai: around.text("OPENAI_API_KEY")?.map(redacted_secret),
+                gemini: around.text("GEMINI_API_KEY")?.map(redacted_secret),
                 own: None,
             },
             editor: around.text("VISUAL")?.or(around.text("EDITOR")?),
@@ -293,14 +293,14 @@ impl Settings {
         let is_unreadable = !matches!(error, OpenError::Store(_) | OpenError::NotThere { .. });
         let failure = Failure::from(error);
         if is_unreadable {
-            self.store_said.refused(failure)
+            self.store_setting.refused(failure)
         } else {
             failure
         }
     }
 
     /// Whether the contents of the store outlive this process.
-    pub(crate) fn keeps(&self) -> bool {
+    pub(crate) fn is_persistent(&self) -> bool {
         !self.store.starts_with("memory:")
     }
 
@@ -325,10 +325,10 @@ impl Settings {
 /// The requested role.
 fn role(flags: &Global, around: &Surroundings<'_>) -> Result<Option<Role>, Failure> {
     let asked = match &flags.role {
-        Some(role) => Some(Said::by_flag(role.clone())),
+        Some(role) => Some(PlacedValue::by_flag(role.clone())),
         None => around
             .text("FOLIO_ROLE")?
-            .map(|role| Said::in_place(role, "FOLIO_ROLE".to_owned())),
+            .map(|role| PlacedValue::in_place(role, "FOLIO_ROLE".to_owned())),
     };
     let Some(asked) = asked else {
         return Ok(None);

@@ -8,12 +8,12 @@ use crate::error::Failure;
 /// Listens for the signals that ask the program to end: SIGTERM, and SIGHUP, which comes when the terminal is closed
 /// or its connection breaks. SIGHUP is left out if the program was started with it ignored (`nohup`).
 #[derive(Debug)]
-pub(crate) struct Endings {
+pub(crate) struct EndSignals {
     terminations: Signal,
     hangups: Option<Signal>,
 }
 
-impl Endings {
+impl EndSignals {
     /// Starts to listen.
     ///
     /// # Errors

@@ -30,7 +30,7 @@ fn problem(called: &Called) -> Value {
 }
 
 /// Calls the program as a user without write permission to protected folders: root has to drop its privileges.
-fn as_anybody(folio: &Folio, arguments: &[&str]) -> Called {
+fn call_unprivileged(folio: &Folio, arguments: &[&str]) -> Called {
     let mut command = folio.process(arguments);
     if rustix::process::geteuid().is_root() {
         let less = "-dac_override,-dac_read_search";
@@ -55,7 +55,7 @@ fn store_in_a_read_only_folder_stays_readable() {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     };
     let (store, home) = ("sqlite:closed ä%/folio.db", folio.path().join("home"));
-    let at = |arguments: &[&str]| as_anybody(&folio, &[&["--store", store], arguments].concat());
+    let at = |arguments: &[&str]| call_unprivileged(&folio, &[&["--store", store], arguments].concat());
     std::fs::create_dir(&home).unwrap();
     mode(&home, 0o777);
     folio.file(
@@ -95,7 +95,7 @@ fn store_in_a_read_only_folder_stays_readable() {
 
     // What a process that was killed left in the log beside it cannot be read from there, and is not left out.
     mode(&folder, 0o755);
-    leave_a_log(&file);
+    leave_write_ahead_log(&file);
     mode(&folder, 0o555);
     let called = at(&["runs"]);
     mode(&folder, 0o755);
@@ -104,7 +104,7 @@ fn store_in_a_read_only_folder_stays_readable() {
 }
 
 /// Leaves a write-ahead log beside `file`, as a killed process does.
-fn leave_a_log(file: &std::path::Path) {
+fn leave_write_ahead_log(file: &std::path::Path) {
     let mut log = file.as_os_str().to_owned();
     log.push("-wal");
     std::fs::write(&log, [0_u8; 64]).unwrap();

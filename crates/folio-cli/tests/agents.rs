@@ -32,7 +32,7 @@ fn printed(answer: &Value) -> String {
 }
 
 /// A script that does something, and then prints the answer.
-fn answering(answer: &Value) -> String {
+fn answer_script(answer: &Value) -> String {
     format!(
         "cat > task\necho \"$TICKET\" > ticket\necho \"${{OTHER-none}}\" > other\necho begun >> begun\ncat <<'END'\n{}\nEND\n",
         printed(answer)
@@ -44,7 +44,7 @@ const HANGING: &str = "cat > task\necho begun >> begun\nsleep 1000 &\necho $! > 
 
 #[test]
 fn agent_program_executes_a_goal_and_its_usage_is_counted() {
-    let folio = folio_with(&answering(
+    let folio = folio_with(&answer_script(
         &json!({"status": "ok", "notes": "It ticks.", "output": {"wheels": 4}}),
     ));
     let ran = folio
@@ -94,7 +94,7 @@ fn secret_printed_by_an_agent_program_is_redacted() {
 
 #[test]
 fn agent_program_starts_only_when_allowed_e9_14() {
-    let folio = folio_with(&answering(&json!({"notes": "It ticks."})));
+    let folio = folio_with(&answer_script(&json!({"notes": "It ticks."})));
     let called = folio.call(&["run", "Mend the clock"]);
     assert_eq!(called.code, 1, "{}", called.stderr);
     assert!(called.stdout.contains("--allow-shell"), "{called}");
@@ -106,7 +106,7 @@ fn agent_program_starts_only_when_allowed_e9_14() {
 
 #[test]
 fn agent_program_waits_for_approval_in_an_attended_run_e9_14() {
-    let folio = folio_with(&answering(&json!({"notes": "It ticks."})));
+    let folio = folio_with(&answer_script(&json!({"notes": "It ticks."})));
     let mut running = folio.process(&["run", "Mend the clock", "--attended", "--quiet"]);
     let mut running = running.env("PATH", PATH).spawn().unwrap();
     folio.until(&["questions"], |asked| asked["items"][0]["kind"] == "call");
@@ -199,7 +199,7 @@ fn acp_agent_program_executes_a_goal_e9_17() {
 
 #[test]
 fn agent_run_is_recorded_and_replayed_without_the_program_e9_17() {
-    let folio = folio_with(&answering(
+    let folio = folio_with(&answer_script(
         &json!({"status": "ok", "notes": "It ticks.", "output": {"wheels": 4}}),
     ));
     let run = [
@@ -223,7 +223,7 @@ fn agent_run_is_recorded_and_replayed_without_the_program_e9_17() {
 
 /// A house whose agent program has sessions and dies with Folio while it works; `mode` says what happens when it is
 /// started again.
-fn killed_at_work(mode: &str) -> Folio {
+fn folio_killed_at_work(mode: &str) -> Folio {
     let folio = Folio::new();
     folio.file("agent.sh", include_str!("../../../tests/acp/agent.sh"));
     let answer = json!({"status": "ok", "notes": "It ticks."}).to_string();
@@ -245,7 +245,7 @@ fn killed_at_work(mode: &str) -> Folio {
 }
 
 /// The methods that were called when the agent program was started again.
-fn told_again(folio: &Folio) -> Vec<String> {
+fn methods_after_restart(folio: &Folio) -> Vec<String> {
     let told = std::fs::read_to_string(folio.path().join("told")).unwrap();
     let told = told.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let methods: Vec<String> = told
@@ -271,7 +271,7 @@ fn agent_program_resumes_its_session_after_a_kill_of_folio_e9_17() {
             "worked\nwent on\n",
         ),
     ] {
-        let folio = killed_at_work(mode);
+        let folio = folio_killed_at_work(mode);
         folio.ok(&["resume", "r1"]);
         let run = folio.json(&["show", "r1"]);
         assert_eq!(
@@ -279,7 +279,7 @@ fn agent_program_resumes_its_session_after_a_kill_of_folio_e9_17() {
             (&json!("ok"), &json!("It ticks.")),
             "{mode}: {run}"
         );
-        assert_eq!(told_again(&folio), methods, "{mode}");
+        assert_eq!(methods_after_restart(&folio), methods, "{mode}");
         let done = std::fs::read_to_string(folio.path().join("worked")).unwrap();
         assert_eq!(done, worked, "{mode}");
     }
@@ -291,17 +291,17 @@ fn agent_program_that_cannot_resume_leaves_outcome_unknown_e9_12() {
         ("once", ["initialize"].as_slice()),
         ("forgets", &["initialize", "session/load"]),
     ] {
-        let folio = killed_at_work(mode);
+        let folio = folio_killed_at_work(mode);
         assert_eq!(folio.call(&["resume", "r1"]).code, 1, "{mode}");
         let run = folio.json(&["show", "r1"]);
         assert_eq!(run["stop_reason"], "outcome_unknown", "{mode}: {run}");
-        assert_eq!(told_again(&folio), methods, "{mode}");
+        assert_eq!(methods_after_restart(&folio), methods, "{mode}");
     }
 }
 
 #[test]
 fn agent_program_resumes_its_session_after_repeated_kills_e9_17() {
-    let folio = killed_at_work("loads");
+    let folio = folio_killed_at_work("loads");
     // It comes to an end only when there is the file that says so.
     folio.file("waits", "");
     for _ in 0..2 {
@@ -321,5 +321,5 @@ fn agent_program_resumes_its_session_after_repeated_kills_e9_17() {
     let run = folio.json(&["show", "r1"]);
     assert_eq!(run["status"], "ok", "{run}");
     let again = ["initialize", "session/load", "session/prompt"];
-    assert_eq!(told_again(&folio), again.repeat(3));
+    assert_eq!(methods_after_restart(&folio), again.repeat(3));
 }

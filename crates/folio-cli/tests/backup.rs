@@ -8,20 +8,20 @@ use serde_json::{Value, json};
 use support::Folio;
 
 const STORE: [&str; 2] = ["--store", "sqlite:f.db"];
-const OTHER: [&str; 2] = ["--store", "sqlite:other/g.db"];
+const OTHER_STORE: [&str; 2] = ["--store", "sqlite:other/g.db"];
 
-fn with<'a>(arguments: &[&'a str], store: [&'a str; 2]) -> Vec<&'a str> {
+fn with_store<'a>(arguments: &[&'a str], store: [&'a str; 2]) -> Vec<&'a str> {
     [arguments, &store[..]].concat()
 }
 
 impl Folio {
     fn contents(&self, store: [&str; 2]) -> Vec<String> {
-        let list = self.json(&with(&["observe", "list", "--limit", "1000"], store));
+        let list = self.json(&with_store(&["observe", "list", "--limit", "1000"], store));
         let items = list["items"].as_array().unwrap().iter();
         items.map(|item| item["content"].as_str().unwrap().to_owned()).collect()
     }
 
-    fn refused(&self, arguments: &[&str], code: i32) -> String {
+    fn refusal(&self, arguments: &[&str], code: i32) -> String {
         let called = self.call(arguments);
         assert_eq!(called.code, code, "{}", called.stderr);
         called.stderr
@@ -32,24 +32,24 @@ impl Folio {
 fn backup_is_a_complete_store_that_can_be_restored() {
     let folio = Folio::new();
     for content in ["one", "two"] {
-        folio.ok(&with(&["observe", "add", content], STORE));
+        folio.ok(&with_store(&["observe", "add", content], STORE));
     }
-    let copied = folio.json(&with(&["backup", "copy.db"], STORE));
+    let copied = folio.json(&with_store(&["backup", "copy.db"], STORE));
     assert!(copied["bytes"].as_u64().unwrap() > 4096, "{copied}");
-    folio.ok(&with(&["observe", "add", "three"], STORE));
+    folio.ok(&with_store(&["observe", "add", "three"], STORE));
     // Into a folder that is not there yet.
-    let restored = folio.json(&with(&["restore", "copy.db"], OTHER));
+    let restored = folio.json(&with_store(&["restore", "copy.db"], OTHER_STORE));
     assert!(!restored["checked"].as_array().unwrap().is_empty(), "{restored}");
-    assert_eq!(folio.contents(OTHER), ["two", "one"]);
+    assert_eq!(folio.contents(OTHER_STORE), ["two", "one"]);
     assert_eq!(folio.contents(STORE), ["three", "two", "one"]);
-    assert_eq!(folio.json(&with(&["doctor"], OTHER))["problems"], json!([]));
+    assert_eq!(folio.json(&with_store(&["doctor"], OTHER_STORE))["problems"], json!([]));
     // What is there stays, unless it is said that it goes: then it has another name.
-    let told = folio.refused(&with(&["restore", "copy.db"], STORE), 2);
+    let told = folio.refusal(&with_store(&["restore", "copy.db"], STORE), 2);
     assert!(
         told.contains("exists already") && told.contains("hint: --replace "),
         "{told}"
     );
-    let replaced = folio.json(&with(&["restore", "copy.db", "--replace"], STORE));
+    let replaced = folio.json(&with_store(&["restore", "copy.db", "--replace"], STORE));
     assert_eq!(folio.contents(STORE), ["two", "one"]);
     let before = replaced["replaced"].as_str().unwrap().to_owned();
     let before = format!("sqlite:{before}");
@@ -59,7 +59,7 @@ fn backup_is_a_complete_store_that_can_be_restored() {
 #[test]
 fn backup_taken_during_writes_is_consistent() {
     let folio = Folio::new();
-    folio.ok(&with(&["observe", "add", "first"], STORE));
+    folio.ok(&with_store(&["observe", "add", "first"], STORE));
     let mut writers = Vec::new();
     for writer in 0..3 {
         let observations: Vec<_> = (0..900).map(|n| format!("w{writer} {n}")).collect();
@@ -67,48 +67,57 @@ fn backup_taken_during_writes_is_consistent() {
             json!({"type": "entity", "name": format!("w{writer}"), "entityType": "x", "observations": observations});
         let file = format!("w{writer}.jsonl");
         folio.file(&file, entity.to_string());
-        writers.push(folio.spawn(&with(&["import", "--from", "mcp-memory", &file], STORE)));
+        writers.push(folio.spawn(&with_store(&["import", "--from", "mcp-memory", &file], STORE)));
     }
     let mut totals = Vec::new();
     for number in 0..5 {
         let name = format!("copy{number}.db");
-        folio.ok(&with(&["backup", &name], STORE));
+        folio.ok(&with_store(&["backup", &name], STORE));
         let url = format!("sqlite:{name}");
         let copy = ["--store", url.as_str()];
-        assert_eq!(folio.json(&with(&["doctor"], copy))["problems"], json!([]));
-        totals.push(folio.json(&with(&["observe", "list"], copy))["total"].as_u64().unwrap());
+        assert_eq!(folio.json(&with_store(&["doctor"], copy))["problems"], json!([]));
+        totals.push(
+            folio.json(&with_store(&["observe", "list"], copy))["total"]
+                .as_u64()
+                .unwrap(),
+        );
     }
     for writer in writers {
         writer.wait();
     }
     assert!(totals.is_sorted() && totals[0] >= 1, "{totals:?}");
-    assert_eq!(folio.json(&with(&["observe", "list"], STORE))["total"], 1 + 3 * 900);
+    assert_eq!(
+        folio.json(&with_store(&["observe", "list"], STORE))["total"],
+        1 + 3 * 900
+    );
 }
 
 #[test]
 fn restore_refuses_invalid_backups_and_stores_in_use() {
     let folio = Folio::new();
-    folio.ok(&with(&["observe", "add", "kept"], STORE));
+    folio.ok(&with_store(&["observe", "add", "kept"], STORE));
     folio.file(
         "text.txt",
         "no store, but a text that is long enough to be looked at as one, twice over",
     );
     folio.file("empty.db", "");
-    folio.ok(&with(&["backup", "copy.db"], STORE));
-    let told = folio.refused(&with(&["backup", "copy.db"], STORE), 2);
+    folio.ok(&with_store(&["backup", "copy.db"], STORE));
+    let told = folio.refusal(&with_store(&["backup", "copy.db"], STORE), 2);
     assert!(told.contains("hint: every backup is a new file"), "{told}");
-    folio.refused(&with(&["backup", "no/such/folder/copy.db"], STORE), 3);
-    folio.refused(&with(&["restore", "nowhere.db"], OTHER), 3);
-    folio.refused(&with(&["restore", "text.txt", "--replace"], STORE), 6);
-    folio.refused(&with(&["restore", "empty.db", "--replace"], STORE), 2);
-    folio.refused(&["restore", "copy.db", "--store", "memory:"], 2);
+    folio.refusal(&with_store(&["backup", "no/such/folder/copy.db"], STORE), 3);
+    folio.refusal(&with_store(&["restore", "nowhere.db"], OTHER_STORE), 3);
+    folio.refusal(&with_store(&["restore", "text.txt", "--replace"], STORE), 6);
+    folio.refusal(&with_store(&["restore", "empty.db", "--replace"], STORE), 2);
+    folio.refusal(&["restore", "copy.db", "--store", "memory:"], 2);
     // A process that has it open goes on with it.
-    let serving = folio.spawn(&with(&["serve", "--listen", "127.0.0.1:0"], STORE));
-    folio.until(&with(&["doctor"], STORE), |found: &Value| found["healthy"] == true);
-    let told = folio.refused(&with(&["restore", "copy.db", "--replace"], STORE), 5);
+    let serving = folio.spawn(&with_store(&["serve", "--listen", "127.0.0.1:0"], STORE));
+    folio.until(&with_store(&["doctor"], STORE), |found: &Value| {
+        found["healthy"] == true
+    });
+    let told = folio.refusal(&with_store(&["restore", "copy.db", "--replace"], STORE), 5);
     assert!(told.contains("another process has it open"), "{told}");
     serving.kill();
     assert_eq!(folio.contents(STORE), ["kept"]);
-    folio.ok(&with(&["restore", "copy.db", "--replace"], STORE));
+    folio.ok(&with_store(&["restore", "copy.db", "--replace"], STORE));
     assert_eq!(folio.contents(STORE), ["kept"]);
 }

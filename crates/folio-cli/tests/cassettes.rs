@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use support::Folio;
 
 /// A text that looks like a provider's API key.
-fn secret() -> String {
+fn fake_api_key() -> String {
     ["AKIA", "IOSFODNN7EXAMPLE"].concat()
 }
 
 /// A script that plans a goal, does its parts in parallel and combines them. One answer has to be repeated.
-fn looking() -> Value {
+fn goal_cues() -> Value {
     let deciding = |task: &str, answer: Value| json!({"role": "planner", "contains": ["Decide how", format!("# Task\n{task}\n")], "json": answer});
     let doing = |task: &str, value: Value| {
         deciding(
@@ -33,7 +33,7 @@ fn looking() -> Value {
              {"id": "size", "title": "count letters", "criteria": ["a number"]}]
         ]})),
         doing("list the files", json!(["a"])),
-        working("list the files", &format!("one file, opened with {}", secret())),
+        working("list the files", &format!("one file, opened with {}", fake_api_key())),
         doing("count letters", json!(["a", "b"])),
         working("count letters", "two letters"),
         {"role": "planner", "contains": "Combine the results", "json": {"status": "ok", "notes": "One file and two letters."}}
@@ -43,7 +43,7 @@ fn looking() -> Value {
 /// A folder with a run recorded in `take.json`, whose model is gone.
 fn recorded() -> Folio {
     let folio = Folio::new();
-    let script = json!({"version": 1, "cues": looking()});
+    let script = json!({"version": 1, "cues": goal_cues()});
     folio.file("script.json", script.to_string());
     // What memory holds is a part of what is asked.
     folio.ok(&["observe", "add", "The house has two doors.", "--type", "learning"]);
@@ -91,7 +91,7 @@ fn replay_with_a_cassette_matches_and_repeats_no_calls() {
 fn cassette_holds_no_secret_and_names_its_model() {
     let folio = recorded();
     let take = std::fs::read_to_string(folio.path().join("take.json")).unwrap();
-    assert!(!take.contains(&secret()), "{take}");
+    assert!(!take.contains(&fake_api_key()), "{take}");
     assert!(take.contains("\"name\": \"scripted:script.json\""), "{take}");
 }
 
@@ -158,7 +158,7 @@ fn recording_run_does_not_resume_an_interrupted_run() {
         "slow.yaml",
         "title: Slow\nsteps: [{id: a, do: {tool: observe, args: {content: once}}}, {id: b, do: {tool: wait, args: {ms: 800}}}]\n",
     );
-    folio.file("script.json", json!({"version": 1, "cues": looking()}).to_string());
+    folio.file("script.json", json!({"version": 1, "cues": goal_cues()}).to_string());
     let running = folio.spawn(&["run", "--plan", "slow.yaml"]);
     folio.until(&["observe", "list"], |list| list["total"] == 1);
     running.kill();
@@ -184,7 +184,7 @@ fn recording_run_does_not_resume_an_interrupted_run() {
 #[test]
 fn recording_with_a_restate_runner_is_refused() {
     let folio = Folio::new();
-    folio.file("script.json", json!({"version": 1, "cues": looking()}).to_string());
+    folio.file("script.json", json!({"version": 1, "cues": goal_cues()}).to_string());
     let run = [
         "run",
         "Say what is here",
@@ -226,7 +226,7 @@ fn recording_over_a_cassette_of_another_run_needs_force() {
 #[test]
 fn recording_refuses_to_overwrite_a_file_that_is_no_cassette() {
     let folio = Folio::new();
-    folio.file("script.json", json!({"version": 1, "cues": looking()}).to_string());
+    folio.file("script.json", json!({"version": 1, "cues": goal_cues()}).to_string());
     folio.file(
         "plan.yaml",
         "title: T\nsteps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}]\n",

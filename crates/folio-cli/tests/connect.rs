@@ -34,7 +34,7 @@ fn blocks(page: &str, language: &str) -> Vec<String> {
 }
 
 /// Collects every command in `value` that starts the program, and every address.
-fn found_in(value: &Value, commands: &mut Vec<Vec<String>>, addresses: &mut Vec<String>) {
+fn collect_commands(value: &Value, commands: &mut Vec<Vec<String>>, addresses: &mut Vec<String>) {
     let texts = |value: &Value| -> Vec<String> {
         let list = value.as_array().into_iter().flatten();
         list.map(|text| text.as_str().unwrap().to_owned()).collect()
@@ -53,7 +53,7 @@ fn found_in(value: &Value, commands: &mut Vec<Vec<String>>, addresses: &mut Vec<
         addresses.extend(fields.get(name).and_then(Value::as_str).map(str::to_owned));
     }
     for inner in fields.values() {
-        found_in(inner, commands, addresses);
+        collect_commands(inner, commands, addresses);
     }
 }
 
@@ -67,11 +67,11 @@ fn every_documented_client_configuration_starts_a_server() {
         let (mut commands, mut addresses) = (Vec::new(), Vec::new());
         for block in blocks(page, "json") {
             let value: Value = serde_json::from_str(&block).unwrap_or_else(|error| panic!("{name}: {error}"));
-            found_in(&value, &mut commands, &mut addresses);
+            collect_commands(&value, &mut commands, &mut addresses);
         }
         for block in blocks(page, "toml") {
             let value: Value = toml::from_str(&block).unwrap_or_else(|error| panic!("{name}: {error}"));
-            found_in(&value, &mut commands, &mut addresses);
+            collect_commands(&value, &mut commands, &mut addresses);
         }
         for block in blocks(page, "sh") {
             for line in block.lines() {

@@ -7,21 +7,21 @@ mod support;
 use serde_json::{Value, json};
 use support::Folio;
 
-fn at<'a>(store: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
+fn with_store<'a>(store: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
     [arguments, &["--store", store]].concat()
 }
 
 /// A healthy store `good.db`, and a store `bad.db` with an unreadable commit.
 fn folio() -> Folio {
     let folio = Folio::new();
-    folio.ok(&at("sqlite:good.db", &["observe", "add", "good"]));
-    folio.ok(&at("sqlite:bad.db", &["observe", "add", "bad"]));
-    spoil(&folio, "bad.db", b"\"add_entry\"", b"\"odd_entry\"");
+    folio.ok(&with_store("sqlite:good.db", &["observe", "add", "good"]));
+    folio.ok(&with_store("sqlite:bad.db", &["observe", "add", "bad"]));
+    replace_in_file(&folio, "bad.db", b"\"add_entry\"", b"\"odd_entry\"");
     folio
 }
 
 /// Replaces `right` by `wrong` everywhere in the file `name`.
-fn spoil(folio: &Folio, name: &str, right: &[u8], wrong: &[u8]) {
+fn replace_in_file(folio: &Folio, name: &str, right: &[u8], wrong: &[u8]) {
     let mut bytes = std::fs::read(folio.path().join(name)).unwrap();
     let places: Vec<_> = (0..bytes.len())
         .filter(|place| bytes.get(*place..).unwrap().starts_with(right))
@@ -37,10 +37,10 @@ fn spoil(folio: &Folio, name: &str, right: &[u8], wrong: &[u8]) {
 }
 
 fn contents(folio: &Folio, store: &str) -> Value {
-    folio.json(&at(store, &["observe", "list"]))["items"][0]["content"].clone()
+    folio.json(&with_store(store, &["observe", "list"]))["items"][0]["content"].clone()
 }
 
-fn files(folio: &Folio, name: &str) -> usize {
+fn count_files(folio: &Folio, name: &str) -> usize {
     let entries = std::fs::read_dir(folio.path()).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.filter(|found| found.starts_with(name)).count()
@@ -53,15 +53,18 @@ fn restore_refuses_a_damaged_backup_unless_unchecked() {
         ("sqlite:good.db", &["restore", "bad.db", "--replace"][..]),
         ("sqlite:new.db", &["restore", "bad.db"]),
     ] {
-        let called = folio.call(&at(store, arguments));
+        let called = folio.call(&with_store(store, arguments));
         assert_eq!(called.code, 6, "{called}");
         assert!(called.stderr.contains("problem: space main: "), "{called}");
         assert!(called.stderr.contains("everything is as it was"), "{called}");
     }
     assert_eq!(contents(&folio, "sqlite:good.db"), "good");
-    assert_eq!((files(&folio, "good.db"), files(&folio, "new.db")), (1, 0));
+    assert_eq!((count_files(&folio, "good.db"), count_files(&folio, "new.db")), (1, 0));
     // Whoever wants it all the same has it.
-    let called = folio.call(&at("sqlite:good.db", &["restore", "bad.db", "--replace", "--no-check"]));
+    let called = folio.call(&with_store(
+        "sqlite:good.db",
+        &["restore", "bad.db", "--replace", "--no-check"],
+    ));
     assert_eq!(called.code, 0, "{called}");
     assert_eq!(contents(&folio, "sqlite:good.db.replaced-1"), "good");
 }
@@ -69,17 +72,17 @@ fn restore_refuses_a_damaged_backup_unless_unchecked() {
 #[test]
 fn backup_of_a_damaged_store_reports_the_damage() {
     let folio = folio();
-    let called = folio.call(&at("sqlite:bad.db", &["backup", "copy.db", "--json"]));
+    let called = folio.call(&with_store("sqlite:bad.db", &["backup", "copy.db", "--json"]));
     assert_eq!(called.code, 6, "{called}");
     let told: Value = serde_json::from_str(&called.stdout).unwrap();
     assert!(told["problems"][0].as_str().unwrap().contains("space main: "), "{told}");
-    let called = folio.call(&at("sqlite:bad.db", &["backup", "second.db"]));
+    let called = folio.call(&with_store("sqlite:bad.db", &["backup", "second.db"]));
     assert!(called.stderr.contains("keep your earlier copies"), "{called}");
-    let unseen = folio.json(&at("sqlite:bad.db", &["backup", "third.db", "--no-check"]));
+    let unseen = folio.json(&with_store("sqlite:bad.db", &["backup", "third.db", "--no-check"]));
     assert_eq!((&unseen["checked"], &unseen["problems"]), (&json!([]), &json!([])));
-    let whole = folio.json(&at("sqlite:good.db", &["backup", "fourth.db"]));
+    let whole = folio.json(&with_store("sqlite:good.db", &["backup", "fourth.db"]));
     assert!(!whole["checked"].as_array().unwrap().is_empty(), "{whole}");
-    assert_eq!(files(&folio, "fourth.db"), 1, "nothing is left beside it");
+    assert_eq!(count_files(&folio, "fourth.db"), 1, "nothing is left beside it");
 }
 
 #[test]
@@ -87,13 +90,13 @@ fn revoked_token_stays_revoked_after_restoring_an_older_backup() {
     let folio = Folio::new();
     let store = "sqlite:f.db";
     for _ in 0..2 {
-        folio.ok(&at(store, &["token", "new", "--role", "client"]));
+        folio.ok(&with_store(store, &["token", "new", "--role", "client"]));
     }
-    folio.ok(&at(store, &["backup", "copy.db"]));
-    let list = |store| folio.json(&at(store, &["token", "list"]))["items"].clone();
+    folio.ok(&with_store(store, &["backup", "copy.db"]));
+    let list = |store| folio.json(&with_store(store, &["token", "list"]))["items"].clone();
     let id = list(store)[0]["id"].as_str().unwrap().to_owned();
-    folio.ok(&at(store, &["token", "revoke", &id]));
-    let restored = folio.json(&at(store, &["restore", "copy.db", "--replace"]));
+    folio.ok(&with_store(store, &["token", "revoke", &id]));
+    let restored = folio.json(&with_store(store, &["restore", "copy.db", "--replace"]));
     assert_eq!(
         (&restored["tokens_valid"], &restored["tokens_revoked"]),
         (&json!(1), &json!(1))
@@ -103,7 +106,7 @@ fn revoked_token_stays_revoked_after_restoring_an_older_backup() {
     assert_ne!(left[0]["id"], id);
 
     // Where no store is replaced nobody knows, and it is said.
-    let called = folio.call(&at("sqlite:new.db", &["restore", "copy.db"]));
+    let called = folio.call(&with_store("sqlite:new.db", &["restore", "copy.db"]));
     assert_eq!(called.code, 0, "{called}");
     assert!(
         called.stderr.contains("2 access tokens can be used with it"),
@@ -116,15 +119,15 @@ fn doctor_reports_a_damaged_database_page_and_suggests_export() {
     let folio = Folio::new();
     let store = "sqlite:f.db";
     for content in ["one", "two", "three"] {
-        folio.ok(&at(store, &["observe", "add", content]));
+        folio.ok(&with_store(store, &["observe", "add", content]));
     }
-    folio.ok(&at(store, &["book", "add", "note", "a note"]));
+    folio.ok(&with_store(store, &["book", "add", "note", "a note"]));
     // The pages behind the middle are overwritten; the first ones are as they were.
     let mut bytes = std::fs::read(folio.path().join("f.db")).unwrap();
     let from = bytes.len() / 2 / 4096 * 4096;
     bytes.get_mut(from..from + 4096).unwrap().fill(0xA5);
     folio.file("f.db", bytes);
-    let called = folio.call(&at(store, &["doctor"]));
+    let called = folio.call(&with_store(store, &["doctor"]));
     assert_eq!(called.code, 6, "{called}");
     assert!(called.stdout.contains("problem"), "{called}");
     assert!(

@@ -9,23 +9,23 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 use support::Folio;
 
-fn deciding(task: &str, mut answer: Value) -> Value {
+fn decision_cue(task: &str, mut answer: Value) -> Value {
     answer["reason"] = json!("it is so");
     json!({"role": "planner", "contains": ["Decide how", format!("# Task\n{task}\n")], "json": answer, "times": "always"})
 }
 
-fn doing(task: &str, tool: &str, args: Value) -> Value {
-    deciding(
+fn execute_cue(task: &str, tool: &str, args: Value) -> Value {
+    decision_cue(
         task,
         json!({"decision": "execute", "action": {"tool": tool, "args": args}}),
     )
 }
 
-fn working(task: &str, tool: &str, args: Value) -> Value {
+fn work_cue(task: &str, tool: &str, args: Value) -> Value {
     json!({"role": "executor", "contains": format!("# Task\n{task}\n"), "calls": [{"tool": tool, "args": args}], "times": "always"})
 }
 
-fn claims(notes: &str) -> Value {
+fn finish_claims(notes: &str) -> Value {
     json!({"notes": notes, "criteria": [{"id": "c1", "met": true}]})
 }
 
@@ -35,9 +35,9 @@ fn folio_with(cues: Value) -> Folio {
     folio
 }
 
-fn looking() -> Value {
+fn goal_cues() -> Value {
     json!([
-        deciding(
+        decision_cue(
             "Say what is here",
             json!({"decision": "plan", "steps": [
                 [{"id": "files", "title": "list the files", "criteria": ["names are known"]},
@@ -45,18 +45,18 @@ fn looking() -> Value {
                 {"id": "sum", "title": "sum it up", "criteria": ["one sentence"]}
             ]})
         ),
-        doing("list the files", "text", json!({"op": "count", "value": ["a"]})),
-        working("list the files", "finish", claims("one file")),
-        doing("count letters", "text", json!({"op": "count", "value": ["a", "b"]})),
-        working("count letters", "finish", claims("two letters")),
-        doing("sum it up", "finish", claims("one file, two letters")),
+        execute_cue("list the files", "text", json!({"op": "count", "value": ["a"]})),
+        work_cue("list the files", "finish", finish_claims("one file")),
+        execute_cue("count letters", "text", json!({"op": "count", "value": ["a", "b"]})),
+        work_cue("count letters", "finish", finish_claims("two letters")),
+        execute_cue("sum it up", "finish", finish_claims("one file, two letters")),
         {"role": "planner", "contains": "Combine the results", "json": {"status": "ok", "notes": "One file and two letters."}}
     ])
 }
 
 #[test]
 fn goal_is_planned_executed_and_combined() {
-    let folio = folio_with(looking());
+    let folio = folio_with(goal_cues());
     assert_snapshot!(folio.seen(&["run", "Say what is here", "--model", "scripted:script.json", "--concurrency", "1"]), @r"
     # Say what is here
 
@@ -95,7 +95,7 @@ fn goal_is_planned_executed_and_combined() {
 
 #[test]
 fn run_without_planning_shows_no_decisions() {
-    let folio = folio_with(json!([working(
+    let folio = folio_with(json!([work_cue(
         "Say what is here",
         "finish",
         json!({"notes": "one file"})
@@ -118,8 +118,8 @@ fn run_without_planning_shows_no_decisions() {
 #[test]
 fn unattended_run_leaves_no_open_questions() {
     let folio = folio_with(json!([
-        doing("Paint the door", "ask_person", json!({"question": "Which colour?"})),
-        working("Paint the door", "finish", json!({"notes": "painted"})),
+        execute_cue("Paint the door", "ask_person", json!({"question": "Which colour?"})),
+        work_cue("Paint the door", "finish", json!({"notes": "painted"})),
     ]));
     folio.ok(&["run", "Paint the door", "--model", "scripted:script.json", "--quiet"]);
     assert_snapshot!(folio.seen(&["questions"]), @"no open questions");
@@ -136,7 +136,7 @@ fn unattended_run_leaves_no_open_questions() {
 #[test]
 fn unused_script_cues_fail_the_command_but_not_the_run() {
     let folio = folio_with(json!([
-        doing("Paint the door", "finish", json!({"notes": "painted"})),
+        execute_cue("Paint the door", "finish", json!({"notes": "painted"})),
         {"contains": "nobody says this", "text": "?"},
         {"contains": "nor this", "text": "?", "times": "always"},
     ]));
@@ -157,7 +157,7 @@ fn script_named_by_several_model_roles_is_shared() {
     let folio = folio_with(json!([
         {"role": "planner", "contains": "Decide how",
          "json": {"decision": "execute", "reason": "it is small", "action": {"tool": "text", "args": {"op": "count", "value": ["a"]}}}},
-        {"role": "executor", "calls": [{"tool": "finish", "args": claims("one file")}]}
+        {"role": "executor", "calls": [{"tool": "finish", "args": finish_claims("one file")}]}
     ]));
     folio.file(
         "folio.toml",
@@ -224,19 +224,19 @@ fn provider_reads_its_key_from_the_settings_key_file() {
 #[test]
 fn superseded_step_is_marked_wherever_the_tree_is_shown() {
     let folio = folio_with(json!([
-        deciding(
+        decision_cue(
             "Mend the clock",
             json!({"decision": "plan", "steps": [
                 {"id": "open", "title": "open the case", "criteria": ["it is open"]},
                 {"id": "oil", "title": "oil its wheels", "criteria": ["it ticks"]}
             ]})
         ),
-        doing("open the case", "finish", claims("open")),
-        doing("oil its wheels", "finish", json!({"status": "failed", "notes": "a tooth is broken"})),
+        execute_cue("open the case", "finish", finish_claims("open")),
+        execute_cue("oil its wheels", "finish", json!({"status": "failed", "notes": "a tooth is broken"})),
         {"role": "planner", "contains": "A plan was carried out",
          "json": {"root_cause": "a broken tooth", "changes": "another wheel", "steps": [
             {"id": "replace", "title": "replace the wheel", "criteria": ["it fits"]}]}},
-        doing("replace the wheel", "finish", claims("it ticks")),
+        execute_cue("replace the wheel", "finish", finish_claims("it ticks")),
         {"role": "planner", "contains": "Combine the results", "json": {"status": "ok", "notes": "It ticks."}, "times": "always"}
     ]));
     folio.ok(&[
@@ -280,7 +280,7 @@ fn superseded_step_is_marked_wherever_the_tree_is_shown() {
 
 #[test]
 fn interrupted_model_call_is_shown_as_possibly_paid_twice_e9_9() {
-    let folio = folio_with(json!([doing("Say hello", "finish", json!({"notes": "hello"}))]));
+    let folio = folio_with(json!([execute_cue("Say hello", "finish", json!({"notes": "hello"}))]));
     // A provider that takes the question and never answers.
     let provider = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let model = format!("openai+http://{}/v1:slow", provider.local_addr().unwrap());

@@ -18,11 +18,11 @@ impl Folio {
     /// Calls a hook as an agent program does.
     fn hook(&self, arguments: &[&str], said: &Value) -> Called {
         let arguments = [&["hook"], arguments].concat();
-        Self::said(self.process(&arguments), &said.to_string())
+        Self::call_with_input(self.process(&arguments), &said.to_string())
     }
 
     /// Starts `process` with `said` as its input.
-    fn said(mut process: Command, said: &str) -> Called {
+    fn call_with_input(mut process: Command, said: &str) -> Called {
         process
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -34,7 +34,7 @@ impl Folio {
     }
 
     /// What a hook adds to the conversation; `None` if it prints nothing.
-    fn added(&self, arguments: &[&str], said: &Value) -> Option<(String, String)> {
+    fn hook_output(&self, arguments: &[&str], said: &Value) -> Option<(String, String)> {
         let called = self.hook(arguments, said);
         assert_eq!(called.code, 0, "{}", called.stderr);
         let text = called.stdout.trim();
@@ -57,13 +57,13 @@ fn session_hooks_inject_memory_and_record_turns() {
     let folio = Folio::new();
     let start = json!({"session_id": "s", "hook_event_name": "SessionStart", "source": "startup"});
     assert_eq!(
-        folio.added(&["session-start"], &start),
+        folio.hook_output(&["session-start"], &start),
         None,
         "nothing is remembered yet"
     );
     folio.ok(&["book", "add", "todo", "Write the tests"]);
     folio.ok(&["observe", "add", "The harbour tests need a database", "--tag", "tests"]);
-    let (event, text) = folio.added(&["session-start"], &start).unwrap();
+    let (event, text) = folio.hook_output(&["session-start"], &start).unwrap();
     assert_eq!(event, "SessionStart");
     assert!(
         text.contains("Write the tests") && text.contains("not instructions"),
@@ -71,7 +71,7 @@ fn session_hooks_inject_memory_and_record_turns() {
     );
 
     let (event, text) = folio
-        .added(&["user-prompt"], &prompt("Why do the harbour tests fail?"))
+        .hook_output(&["user-prompt"], &prompt("Why do the harbour tests fail?"))
         .unwrap();
     assert_eq!(event, "UserPromptSubmit");
     assert!(
@@ -81,16 +81,16 @@ fn session_hooks_inject_memory_and_record_turns() {
     let open = folio.json(&["turn", "list", "--open"])["items"].clone();
     assert_eq!(open[0]["input"], "Why do the harbour tests fail?");
     // Whoever asks again is at another turn.
-    folio.added(&["user-prompt"], &prompt("And now?"));
+    folio.hook_output(&["user-prompt"], &prompt("And now?"));
     let open = folio.json(&["turn", "list", "--open"])["items"].clone();
     assert_eq!(
         (open.as_array().unwrap().len(), &open[0]["input"]),
         (1, &json!("And now?"))
     );
-    assert_eq!(folio.added(&["stop"], &json!({"stop_hook_active": true})), None);
+    assert_eq!(folio.hook_output(&["stop"], &json!({"stop_hook_active": true})), None);
     assert_eq!(folio.json(&["turn", "list", "--open"])["items"], json!([]));
     assert_eq!(folio.json(&["turn", "list"])["items"].as_array().unwrap().len(), 2);
-    assert_eq!(folio.added(&["stop"], &json!({})), None, "once is enough");
+    assert_eq!(folio.hook_output(&["stop"], &json!({})), None, "once is enough");
 }
 
 #[test]
@@ -118,11 +118,11 @@ fn pre_compact_hook_stores_each_message_once() {
     folio.file("t.jsonl", &transcript);
     let compact = json!({"hook_event_name": "PreCompact", "trigger": "auto", "transcript_path": "t.jsonl"});
     for _ in 0..2 {
-        assert_eq!(folio.added(&["pre-compact"], &compact), None);
+        assert_eq!(folio.hook_output(&["pre-compact"], &compact), None);
     }
     folio.file("home/t.jsonl", &transcript);
     let in_home = json!({"hook_event_name": "PreCompact", "transcript_path": "~/t.jsonl"});
-    assert_eq!(folio.added(&["pre-compact"], &in_home), None);
+    assert_eq!(folio.hook_output(&["pre-compact"], &in_home), None);
     for other in [json!([]), json!(null), json!("x")] {
         let refused = folio.hook(&["pre-compact"], &other);
         assert_eq!(refused.code, 1, "{other}: {refused}");
@@ -139,10 +139,10 @@ fn pre_compact_hook_stores_each_message_once() {
     transcript += &said("user", json!("Order it"));
     transcript += &said("assistant", json!("Ordered."));
     folio.file("t.jsonl", &transcript);
-    folio.added(&["pre-compact"], &compact);
+    folio.hook_output(&["pre-compact"], &compact);
     assert_eq!(folio.json(&["history"])["total"], 6);
     let again = json!({"hook_event_name": "SessionStart", "source": "compact"});
-    let (_, text) = folio.added(&["session-start"], &again).unwrap();
+    let (_, text) = folio.hook_output(&["session-start"], &again).unwrap();
     assert!(text.contains("6 earlier messages"), "{text}");
 }
 
@@ -176,7 +176,7 @@ fn unused_hook_input_fields_may_have_any_type() {
     let folio = Folio::new();
     let odd = json!({"hook_event_name": 7, "prompt": {"parts": []}, "transcript_path": null});
     for hook in ["session-start", "stop"] {
-        assert_eq!(folio.added(&[hook], &odd), None);
+        assert_eq!(folio.hook_output(&[hook], &odd), None);
     }
     for hook in ["user-prompt", "pre-compact"] {
         assert_eq!(folio.hook(&[hook], &odd).code, 1);
@@ -205,25 +205,28 @@ fn hook_with_invalid_settings_or_arguments_exits_with_1() {
         &["--sapce=main", "hook", "stop"],
         &["hook"],
     ] {
-        check(Folio::said(folio.process(arguments), "{}"), &arguments.join(" "));
+        check(
+            Folio::call_with_input(folio.process(arguments), "{}"),
+            &arguments.join(" "),
+        );
     }
     let mut process = folio.process(&["hook", "stop"]);
     process.env("FOLIO_SPACE", "A B");
-    check(Folio::said(process, "{}"), "FOLIO_SPACE");
+    check(Folio::call_with_input(process, "{}"), "FOLIO_SPACE");
     folio.file("folio.toml", "this is no setting");
     check(folio.hook(&["stop"], &json!({})), "folio.toml");
     // Other commands are as they were.
     assert_eq!(
-        Folio::said(folio.process(&["search", "hook", "--nonsense"]), "{}").code,
+        Folio::call_with_input(folio.process(&["search", "hook", "--nonsense"]), "{}").code,
         2
     );
-    assert_eq!(Folio::said(folio.process(&["tree"]), "{}").code, 2);
+    assert_eq!(Folio::call_with_input(folio.process(&["tree"]), "{}").code, 2);
 }
 
 #[test]
 fn prompt_hook_without_a_prompt_keeps_the_open_turn() {
     let folio = Folio::new();
-    folio.added(&["user-prompt"], &prompt("first"));
+    folio.hook_output(&["user-prompt"], &prompt("first"));
     let called = folio.hook(&["user-prompt"], &json!({"hook_event_name": "UserPromptSubmit"}));
     assert_eq!(called.code, 1, "{called}");
     assert!(called.stderr.contains("contains no prompt"), "{called}");
@@ -235,9 +238,9 @@ fn prompt_hook_without_a_prompt_keeps_the_open_turn() {
 #[test]
 fn overlong_prompt_is_truncated_in_its_turn_with_a_note() {
     let folio = Folio::new();
-    folio.added(&["user-prompt"], &prompt("first"));
+    folio.hook_output(&["user-prompt"], &prompt("first"));
     let long = "Mend it. ö ".repeat(10_000);
-    folio.added(&["user-prompt"], &prompt(&long));
+    folio.hook_output(&["user-prompt"], &prompt(&long));
     let open = folio.json(&["turn", "list", "--open"])["items"].clone();
     assert_eq!(open.as_array().unwrap().len(), 1, "the turn before is at its end");
     let kept = open[0]["input"].as_str().unwrap();
@@ -289,7 +292,7 @@ fn documented_hook_configuration_works() {
 fn prompt_with_lone_surrogate_or_huge_number_is_read() {
     let folio = Folio::new();
     let said = r#"{"prompt": "half \ud83d x", "tokens": 18446744073709551617}"#;
-    let called = Folio::said(folio.process(&["hook", "user-prompt"]), said);
+    let called = Folio::call_with_input(folio.process(&["hook", "user-prompt"]), said);
     assert_eq!(called.code, 0, "{}", called.stderr);
     let turns = folio.json(&["turn", "list"]);
     assert_eq!(turns["items"][0]["input"], "half \u{fffd} x", "{turns}");
@@ -299,7 +302,7 @@ fn prompt_with_lone_surrogate_or_huge_number_is_read() {
 fn oversized_hook_input_is_refused_with_its_limit() {
     let folio = Folio::new();
     let said = prompt(&"x".repeat(21 * 1024 * 1024)).to_string();
-    let called = Folio::said(folio.process(&["hook", "user-prompt"]), &said);
+    let called = Folio::call_with_input(folio.process(&["hook", "user-prompt"]), &said);
     assert!(
         called.code == 1 && called.stderr.contains("more than 20971520 bytes"),
         "{}",

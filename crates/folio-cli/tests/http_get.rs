@@ -11,7 +11,7 @@ use support::Folio;
 use support::served::Served;
 
 /// A house with a server, and a plan that requests its health.
-fn house() -> (Folio, Served, String) {
+fn folio_with_server() -> (Folio, Served, String) {
     let folio = Folio::new();
     let served = Served::new(&folio, "127.0.0.1:0");
     let host = format!("127.0.0.1:{}", served.port);
@@ -25,17 +25,17 @@ fn plan(host: &str) -> String {
     )
 }
 
-fn step(folio: &Folio, run: &str) -> Value {
+fn first_step(folio: &Folio, run: &str) -> Value {
     let run = folio.json(&["show", run]);
     run["nodes"].as_array().unwrap()[1].clone()
 }
 
 #[test]
 fn http_get_requests_only_hosts_that_the_run_allows() {
-    let (folio, _served, host) = house();
+    let (folio, _served, host) = folio_with_server();
     let refused = folio.call(&["run", "--plan", "plan.yaml", "--quiet"]);
     assert_eq!(refused.code, 1, "{refused}");
-    let ask = step(&folio, "r1");
+    let ask = first_step(&folio, "r1");
     assert_eq!(ask["stop_reason"], "policy_denied", "{ask}");
     assert!(ask["notes"].as_str().unwrap().contains("was not requested"), "{ask}");
 
@@ -68,7 +68,7 @@ fn invalid_allowed_host_is_refused_with_a_reason() {
 
 #[test]
 fn http_get_to_an_unlisted_host_waits_for_approval_e9_14() {
-    let (folio, _served, host) = house();
+    let (folio, _served, host) = folio_with_server();
     let running = folio.spawn(&[
         "run",
         "--plan",

@@ -17,7 +17,7 @@ steps:
 output: '{{ results.report.output }}'
 ";
 
-fn house() -> Folio {
+fn folio_with_plan() -> Folio {
     let folio = Folio::new();
     folio.file("plan.yaml", PLAN);
     folio
@@ -25,7 +25,7 @@ fn house() -> Folio {
 
 #[test]
 fn human_task_waits_through_a_kill_and_needs_no_model_e9_17() {
-    let folio = house();
+    let folio = folio_with_plan();
     let running = folio.spawn(&["run", "--plan", "plan.yaml", "--attended", "--quiet"]);
     let asked = folio.until(&["questions"], |asked| asked["items"][0]["path"] == "visit");
     assert_eq!(asked["items"][0]["kind"], "question", "{asked}");
@@ -61,7 +61,7 @@ fn human_task_waits_through_a_kill_and_needs_no_model_e9_17() {
 
 #[test]
 fn non_interactive_human_task_fails_with_needs_input_e9_14() {
-    let folio = house();
+    let folio = folio_with_plan();
     assert!(!folio.ok(&["plan", "check", "plan.yaml"]).contains("model"));
     let ended = folio.call(&["run", "--plan", "plan.yaml", "--non-interactive"]);
     assert_eq!(ended.code, 1, "{ended}");
@@ -71,7 +71,7 @@ fn non_interactive_human_task_fails_with_needs_input_e9_14() {
 
 #[test]
 fn executor_name_human_is_reserved_for_people_e9_17() {
-    let folio = house();
+    let folio = folio_with_plan();
     folio.file("script.json", "{\"version\": 1, \"cues\": []}");
     folio.file(
         "folio.toml",
@@ -86,7 +86,7 @@ fn executor_name_human_is_reserved_for_people_e9_17() {
 
 #[test]
 fn waiting_and_paused_states_of_a_run_are_shown_e9_14() {
-    let folio = house();
+    let folio = folio_with_plan();
     let running = folio.spawn(&["run", "--plan", "plan.yaml", "--attended", "--quiet"]);
     folio.until(&["questions"], |asked| asked["items"][0]["path"] == "visit");
     let shown = folio.ok(&["show", "r1"]);

@@ -8,24 +8,24 @@ use serde_json::{Value, json};
 use support::{Folio, Running};
 
 /// A plan of one step that is done immediately.
-const QUICK: &str = "steps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}]";
+const QUICK_PLAN: &str = "steps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}]";
 /// A plan that takes a while.
-const SLOW: &str =
+const SLOW_PLAN: &str =
     "steps: [{id: w, do: {tool: wait, args: {ms: 5000}}}, {id: after, do: {tool: text, args: {op: echo, value: 1}}}]";
 /// A plan that waits for approval before it does anything.
-const ASKS: &str = "steps: [{id: s, do: {tool: shell, args: {command: 'true'}}}]";
+const ASKING_PLAN: &str = "steps: [{id: s, do: {tool: shell, args: {command: 'true'}}}]";
 
 /// A plan that waits for approval after a while.
-const ASKS_LATER: &str =
+const LATE_ASKING_PLAN: &str =
     "steps: [{id: w, do: {tool: wait, args: {ms: 2000}}}, {id: s, do: {tool: shell, args: {command: 'true'}}}]";
 
 fn folio() -> Folio {
     let folio = Folio::new();
     for (name, plan) in [
-        ("quick.yaml", QUICK),
-        ("slow.yaml", SLOW),
-        ("asks.yaml", ASKS),
-        ("later.yaml", ASKS_LATER),
+        ("quick.yaml", QUICK_PLAN),
+        ("slow.yaml", SLOW_PLAN),
+        ("asks.yaml", ASKING_PLAN),
+        ("later.yaml", LATE_ASKING_PLAN),
     ] {
         folio.file(name, plan);
     }
@@ -33,7 +33,7 @@ fn folio() -> Folio {
 }
 
 /// Starts to drive `plan`, as the run `handle`.
-fn driven(folio: &Folio, handle: &str, plan: &str) -> Running {
+fn start_run(folio: &Folio, handle: &str, plan: &str) -> Running {
     let running = folio.spawn(&["run", "--plan", plan, "--attended", "--quiet"]);
     folio.until(&["runs"], |seen| {
         let runs = seen["items"].as_array().unwrap();
@@ -47,7 +47,7 @@ fn status(folio: &Folio, run: &str) -> Value {
 }
 
 /// Whether `run` can be resumed: it has not ended, and no process drives it.
-fn is_left(folio: &Folio, run: &str) -> bool {
+fn is_resumable(folio: &Folio, run: &str) -> bool {
     folio
         .ok(&["runs"])
         .lines()
@@ -57,7 +57,7 @@ fn is_left(folio: &Folio, run: &str) -> bool {
 #[test]
 fn paused_leftover_run_does_not_delay_another_run() {
     let folio = folio();
-    let running = driven(&folio, "r1", "slow.yaml");
+    let running = start_run(&folio, "r1", "slow.yaml");
     folio.ok(&["pause", "r1"]);
     running.kill();
     let told = folio.call(&["run", "--plan", "quick.yaml"]);
@@ -69,7 +69,7 @@ fn paused_leftover_run_does_not_delay_another_run() {
 #[test]
 fn elapsed_time_of_an_undriven_run_stands_still() {
     let folio = folio();
-    driven(&folio, "r1", "slow.yaml").kill();
+    start_run(&folio, "r1", "slow.yaml").kill();
     // That takes some seconds to be known.
     folio.until(&["runs"], |seen| seen["items"][0]["driven"] == false);
     let told = folio.ok(&["show", "r1"]);
@@ -80,8 +80,8 @@ fn elapsed_time_of_an_undriven_run_stands_still() {
 #[test]
 fn runs_are_filtered_by_status_and_paged() {
     let folio = folio();
-    driven(&folio, "r1", "slow.yaml").kill();
-    let paused = driven(&folio, "r2", "slow.yaml");
+    start_run(&folio, "r1", "slow.yaml").kill();
+    let paused = start_run(&folio, "r2", "slow.yaml");
     folio.ok(&["pause", "r2"]);
     paused.kill();
     folio.ok(&["run", "--plan", "quick.yaml", "--no-resume"]);
@@ -116,7 +116,7 @@ fn runs_are_filtered_by_status_and_paged() {
 #[test]
 fn resume_leaves_a_driven_run_alone() {
     let folio = folio();
-    let running = driven(&folio, "r1", "slow.yaml");
+    let running = start_run(&folio, "r1", "slow.yaml");
     let told = folio.call(&["resume"]);
     assert_eq!((told.code, &*told.stdout), (0, ""), "{told}");
     assert!(told.stderr.contains("other processes drive r1"), "{told}");
@@ -126,7 +126,7 @@ fn resume_leaves_a_driven_run_alone() {
 #[test]
 fn interrupt_while_resuming_a_leftover_does_not_cancel_it() {
     let folio = folio();
-    driven(&folio, "r1", "slow.yaml").kill();
+    start_run(&folio, "r1", "slow.yaml").kill();
     let running = folio.spawn(&["run", "--plan", "quick.yaml"]);
     folio.until(&["runs"], |seen| {
         seen["items"]
@@ -138,13 +138,13 @@ fn interrupt_while_resuming_a_leftover_does_not_cancel_it() {
     running.interrupt();
     let told = running.wait();
     assert_eq!(told.code, 0, "{told}");
-    assert!(is_left(&folio, "r1"), "it is not cancelled");
+    assert!(is_resumable(&folio, "r1"), "it is not cancelled");
 }
 
 #[test]
 fn unattended_process_leaves_a_run_that_waits_for_an_answer() {
     let folio = folio();
-    let running = driven(&folio, "r1", "asks.yaml");
+    let running = start_run(&folio, "r1", "asks.yaml");
     folio.until(&["questions"], |seen| seen["returned"] == json!(1));
     running.kill();
     for again in [&["run", "--plan", "quick.yaml"][..], &["resume"]] {
@@ -156,7 +156,7 @@ fn unattended_process_leaves_a_run_that_waits_for_an_answer() {
             "{told}"
         );
     }
-    assert!(is_left(&folio, "r1"));
+    assert!(is_resumable(&folio, "r1"));
     folio.ok(&["approve", "r1"]);
     folio.ok(&["resume", "r1"]);
     assert_eq!(status(&folio, "r1"), "ok");
@@ -172,12 +172,12 @@ fn question_of_an_attended_run_stays_open_when_resumed_unattended_e9_14() {
         ),
     ] {
         let folio = folio();
-        driven(&folio, "r1", "later.yaml").kill();
+        start_run(&folio, "r1", "later.yaml").kill();
         let told = folio.call(again);
         assert_eq!(told.code, 0, "{told}");
         assert!(told.stderr.contains(said), "{told}");
         assert_eq!(folio.json(&["questions"])["returned"], json!(1));
-        assert!(is_left(&folio, "r1"));
+        assert!(is_resumable(&folio, "r1"));
         folio.ok(&["approve", "r1"]);
         folio.ok(&["resume", "r1"]);
         assert_eq!(status(&folio, "r1"), "ok");
@@ -191,7 +191,7 @@ fn answer_after_the_question_timeout_is_refused_e9_9() {
         "look.yaml",
         "steps: [{id: q, title: look at it, executor: human, timeout: 3s}]",
     );
-    let running = driven(&folio, "r1", "look.yaml");
+    let running = start_run(&folio, "r1", "look.yaml");
     folio.until(&["questions"], |seen| seen["returned"] == json!(1));
     running.kill();
     folio.until(&["questions"], |seen| seen["returned"] == json!(0));
@@ -203,28 +203,28 @@ fn answer_after_the_question_timeout_is_refused_e9_9() {
 #[test]
 fn terminated_process_leaves_its_run_interrupted() {
     let folio = folio();
-    let running = driven(&folio, "r1", "slow.yaml");
+    let running = start_run(&folio, "r1", "slow.yaml");
     running.terminate();
     let told = running.wait();
     assert_eq!(told.code, 130, "{told}");
     assert!(told.stderr.contains("resume it with `folio resume r1`"), "{told}");
-    assert!(is_left(&folio, "r1"));
+    assert!(is_resumable(&folio, "r1"));
 }
 
 #[test]
 fn resume_drives_every_leftover_run_that_it_can() {
     let folio = folio();
-    folio.file("short.yaml", SLOW.replace("5000", "1500"));
+    folio.file("short.yaml", SLOW_PLAN.replace("5000", "1500"));
     let cue = json!({"role": "planner", "latency_ms": 60_000, "text": "never"});
     folio.file("script.json", json!({"version": 1, "cues": [cue]}).to_string());
     let goal = ["run", "Say hello", "--model", "scripted:script.json", "--quiet"];
     let running = folio.spawn(&goal);
     folio.until(&["runs"], |seen| seen["items"][0]["driven"] == true);
     running.kill();
-    let running = driven(&folio, "r2", "slow.yaml");
+    let running = start_run(&folio, "r2", "slow.yaml");
     folio.ok(&["pause", "r2"]);
     running.kill();
-    driven(&folio, "r3", "short.yaml").kill();
+    start_run(&folio, "r3", "short.yaml").kill();
     let told = folio.call(&["resume"]);
     assert!(told.stderr.contains("r1 was not resumed"), "{told}");
     assert!(
@@ -236,14 +236,14 @@ fn resume_drives_every_leftover_run_that_it_can() {
     assert_eq!(status(&folio, "r3"), "ok");
     // Where there should be a model, that it cannot be had is what is wrong.
     folio.file("folio.toml", "model = \"gpt\"");
-    driven(&folio, "r4", "short.yaml").kill();
+    start_run(&folio, "r4", "short.yaml").kill();
     for arguments in [&["resume", "--json"][..], &["resume", "r1"]] {
         let told = folio.call(arguments);
         assert_eq!(told.code, 2, "{told}");
         assert!(told.stderr.contains("does not name a model"), "{told}");
     }
     // Nor is what could be done without one done without its judge.
-    assert!(is_left(&folio, "r4"));
+    assert!(is_resumable(&folio, "r4"));
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn only_humans_may_issue_tokens_back_up_or_migrate_m7_7() {
 #[test]
 fn leftover_run_of_another_user_is_resumed_only_by_name() {
     let folio = folio();
-    driven(&folio, "r1", "slow.yaml").kill();
+    start_run(&folio, "r1", "slow.yaml").kill();
     let store = folio.path().join("home/.local/share/folio/folio.db");
     // Only who may do everything can give a file away. The run of anybody else belongs to themselves and is resumed.
     let is_given_away = std::os::unix::fs::chown(&store, Some(65_534), None).is_ok();
@@ -323,7 +323,7 @@ fn leftover_run_of_another_user_is_resumed_only_by_name() {
         told.stderr.contains("belongs to another user") && told.stderr.contains("r1; `folio resume RUN`"),
         "{told}"
     );
-    assert!(is_left(&folio, "r1"));
+    assert!(is_resumable(&folio, "r1"));
     assert_eq!(folio.call(&["resume", "r1"]).code, 0);
     assert_eq!(status(&folio, "r1"), "ok");
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use support::Folio;
 
 /// A house whose settings name the server `desk`, which requires a login, and the server that issues its tokens.
-fn house() -> (Folio, OAuthServer, tokio::runtime::Runtime) {
+fn folio_with_login() -> (Folio, OAuthServer, tokio::runtime::Runtime) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -46,7 +46,7 @@ fn get(url: &str) -> String {
 }
 
 /// Where the token server redirects the browser that opens `address`.
-fn sent_to(address: &str) -> String {
+fn redirect_of(address: &str) -> String {
     let answer = get(address);
     let line = answer.lines().find_map(|line| line.strip_prefix("location: "));
     line.unwrap().to_owned()
@@ -81,11 +81,11 @@ fn log_in(folio: &Folio, flags: &[&str], browser: impl Fn(&str) -> Option<String
 
 #[test]
 fn browser_redirect_completes_the_login() {
-    let (folio, server, _runtime) = house();
+    let (folio, server, _runtime) = folio_with_login();
     let called = folio.call(&["tool", "list"]);
     assert!(called.stderr.contains("`folio tool login desk`"), "{called}");
     let done = log_in(&folio, &["--json"], |address| {
-        let back = sent_to(address);
+        let back = redirect_of(address);
         let elsewhere = back.split_once("/callback").unwrap().0;
         assert!(get(&format!("{elsewhere}/favicon.ico")).starts_with("HTTP/1.1 404"));
         assert!(get(&back).contains("Folio continues"));
@@ -101,8 +101,8 @@ fn browser_redirect_completes_the_login() {
 
 #[test]
 fn pasted_redirect_address_completes_the_login() {
-    let (folio, _server, _runtime) = house();
-    let done = log_in(&folio, &["--paste"], |address| Some(sent_to(address)));
+    let (folio, _server, _runtime) = folio_with_login();
+    let done = log_in(&folio, &["--paste"], |address| Some(redirect_of(address)));
     assert_eq!(done.0, 0, "{done:?}");
     assert!(done.1.contains("logged in to desk (desk)"), "{done:?}");
     let refused = log_in(&folio, &["--paste"], |_| Some("what?".to_owned()));
@@ -111,10 +111,10 @@ fn pasted_redirect_address_completes_the_login() {
 
 #[test]
 fn denied_and_impossible_logins_are_reported() {
-    let (folio, server, _runtime) = house();
+    let (folio, server, _runtime) = folio_with_login();
     server.deny();
     let done = log_in(&folio, &[], |address| {
-        get(&sent_to(address));
+        get(&redirect_of(address));
         None
     });
     assert!(done.0 == 5 && done.1.contains("access_denied (not today)"), "{done:?}");

@@ -14,15 +14,15 @@ use support::{Called, Folio};
 
 /// The number of steps of a run; each takes a moment, and records that it was done.
 const STEPS: u64 = 10;
-const RUNS: &str = "/v1/spaces/main/runs";
+const RUNS_PATH: &str = "/v1/spaces/main/runs";
 
 /// A database, and a folder to start the program in.
-struct Shared {
+struct SharedStore {
     folio: Folio,
     database: Database,
 }
 
-impl Shared {
+impl SharedStore {
     fn new() -> Self {
         Self {
             folio: Folio::new(),
@@ -44,7 +44,7 @@ impl Shared {
     }
 
     /// Asserts that the run has ended, each of its steps was done once, and the database is undamaged.
-    fn is_done_once(&self, run: &str) {
+    fn assert_done_once(&self, run: &str) {
         let ended = self
             .folio
             .until(&["--store", &self.url(), "show", run], |run| run["status"] != "running");
@@ -88,7 +88,7 @@ fn plan() -> String {
 
 /// Starts the run on a server, and returns its id.
 fn start(server: &Served) -> String {
-    let answer = server.post(RUNS, &json!({"plan": plan()}).to_string());
+    let answer = server.post(RUNS_PATH, &json!({"plan": plan()}).to_string());
     let body: Value =
         serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap_or_else(|e| panic!("{e}: {answer}"));
     body["run_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
@@ -99,11 +99,11 @@ struct Events(BufReader<std::net::TcpStream>);
 
 impl Events {
     fn of(server: &Served, run: &str) -> Self {
-        Self(BufReader::new(server.open(&format!("{RUNS}/{run}/events"), None)))
+        Self(BufReader::new(server.open(&format!("{RUNS_PATH}/{run}/events"), None)))
     }
 
     /// Reads until an event with that name; `None` if the stream has ended.
-    fn until(&mut self, name: &str) -> Option<()> {
+    fn read_until(&mut self, name: &str) -> Option<()> {
         let wanted = format!("event: {name}\n");
         let mut line = String::new();
         while line != wanted {
@@ -118,12 +118,12 @@ impl Events {
 
 #[test]
 fn every_server_streams_a_run_that_another_server_drives() {
-    let shared = Shared::new();
+    let shared = SharedStore::new();
     let servers: Vec<_> = (0..3).map(|_| shared.server()).collect();
     let run = start(&servers[0]);
     let mut streams: Vec<_> = servers[1..].iter().map(|server| Events::of(server, &run)).collect();
     for stream in &mut streams {
-        stream.until("finished").unwrap();
+        stream.read_until("finished").unwrap();
     }
     // Heard while it goes on.
     let seen = shared.folio.json(&["--store", &shared.url(), "runs"])["items"][0].clone();
@@ -133,31 +133,31 @@ fn every_server_streams_a_run_that_another_server_drives() {
         "{seen}"
     );
     for stream in &mut streams {
-        stream.until("end").unwrap();
+        stream.read_until("end").unwrap();
     }
-    shared.is_done_once(&run);
+    shared.assert_done_once(&run);
 }
 
 #[test]
 fn run_of_a_killed_server_resumes_on_another_server() {
-    let shared = Shared::new();
+    let shared = SharedStore::new();
     let (first, second) = (shared.server(), shared.server());
     let run = start(&first);
     let mut stream = Events::of(&second, &run);
     for _ in 0..4 {
-        stream.until("finished").unwrap();
+        stream.read_until("finished").unwrap();
     }
     let pid = Pid::from_child(&first.child);
     kill_process(pid, Signal::KILL).unwrap();
     // Nobody has to ask: whoever lives goes on with it, and whoever watches sees it.
-    stream.until("resumed").unwrap();
-    stream.until("end").unwrap();
-    shared.is_done_once(&run);
+    stream.read_until("resumed").unwrap();
+    stream.read_until("end").unwrap();
+    shared.assert_done_once(&run);
 }
 
 #[test]
 fn process_stalled_past_its_lease_loses_its_run() {
-    let shared = Shared::new();
+    let shared = SharedStore::new();
     shared.folio.file("plan.yaml", plan());
     let server = shared.server();
     let url = shared.url();
@@ -172,19 +172,19 @@ fn process_stalled_past_its_lease_loses_its_run() {
     let run = runs["items"][0]["run_id"].as_str().unwrap().to_owned();
     let mut stream = Events::of(&server, &run);
     for _ in 0..4 {
-        stream.until("finished").unwrap();
+        stream.read_until("finished").unwrap();
     }
     let pid = Pid::from_child(&stalled);
     kill_process(pid, Signal::STOP).unwrap();
-    stream.until("resumed").unwrap();
+    stream.read_until("resumed").unwrap();
     // In the middle of what the other one does now, it wakes up.
-    stream.until("finished").unwrap();
+    stream.read_until("finished").unwrap();
     kill_process(pid, Signal::CONT).unwrap();
     let called = Called::of(stalled.wait_with_output().unwrap());
     assert_eq!(called.code, 4, "{called}");
     assert!(called.stderr.contains("it was taken over"), "{called}");
-    stream.until("end").unwrap();
-    shared.is_done_once(&run);
+    stream.read_until("end").unwrap();
+    shared.assert_done_once(&run);
 }
 
 /// The database server goes away in the middle of a run, for longer than anything waits, and comes back.
@@ -197,7 +197,7 @@ fn run_resumes_when_its_database_comes_back() {
     let run = start(&server);
     let mut stream = Events::of(&server, &run);
     for _ in 0..4 {
-        stream.until("finished").unwrap();
+        stream.read_until("finished").unwrap();
     }
     cluster.kill();
     // Whoever asks waits ten seconds, and whoever drives the run no longer than that and once more to give it up.

@@ -8,7 +8,7 @@ use folio_testkit::postgres::Database;
 use serde_json::{Value, json};
 use support::Folio;
 
-const FILE: &str = "sqlite:f.db";
+const FILE_STORE: &str = "sqlite:f.db";
 
 /// A folder to start the program in, and a database.
 struct Stores {
@@ -89,7 +89,7 @@ impl Stores {
     }
 
     /// The contents of `store`, as the surfaces show them.
-    fn everything(&self, store: &str) -> Vec<String> {
+    fn contents(&self, store: &str) -> Vec<String> {
         let mut all = Vec::new();
         for (space, questions) in [("main", &QUESTIONS[..]), ("other", &QUESTIONS[..4])] {
             for question in questions {
@@ -97,7 +97,7 @@ impl Stores {
                 let told = self
                     .folio
                     .ok(&[&["--store", store, "--space", space], &words[..]].concat());
-                all.push(format!("{space}: {question}\n{}", without_place(&told)));
+                all.push(format!("{space}: {question}\n{}", without_varying_parts(&told)));
             }
         }
         all
@@ -140,7 +140,7 @@ steps:
 
 /// `told` without what differs in each answer: the time of an export, and cursors, which contain the time of the first
 /// page.
-fn without_place(told: &str) -> String {
+fn without_varying_parts(told: &str) -> String {
     let is_of_place = |line: &&str| line.contains("\"exported_at\"") || line.trim_start().starts_with("\"next\":");
     let lines = told.lines().filter(|line| !is_of_place(line));
     lines.collect::<Vec<_>>().join("\n")
@@ -149,22 +149,24 @@ fn without_place(told: &str) -> String {
 #[test]
 fn migration_to_a_database_and_back_preserves_everything() {
     let stores = Stores::new();
-    stores.fill(FILE);
-    let before = stores.everything(FILE);
-    let moved = stores.migrate(FILE, &stores.url());
+    stores.fill(FILE_STORE);
+    let before = stores.contents(FILE_STORE);
+    let moved = stores.migrate(FILE_STORE, &stores.url());
     assert!(
         moved["commits"].as_u64().unwrap() > 20 && moved["bodies"].as_u64().unwrap() > 0,
         "{moved}"
     );
     assert_eq!((&moved["spaces"], &moved["tokens"]), (&json!(2), &json!(1)), "{moved}");
-    assert_eq!(stores.everything(&stores.url()), before);
+    assert_eq!(stores.contents(&stores.url()), before);
     stores.migrate(&stores.url(), "sqlite:back.db");
-    assert_eq!(stores.everything("sqlite:back.db"), before);
+    assert_eq!(stores.contents("sqlite:back.db"), before);
     // Whoever goes on there has handles and numbers of their own.
     let added = stores
         .folio
         .json(&["--store", "sqlite:back.db", "observe", "add", "one more"]);
-    let there = stores.folio.json(&["--store", FILE, "observe", "add", "one more"]);
+    let there = stores
+        .folio
+        .json(&["--store", FILE_STORE, "observe", "add", "one more"]);
     assert_eq!(added["handle"], there["handle"]);
     assert_eq!(
         stores.folio.json(&["--store", "sqlite:back.db", "doctor"])["problems"],
@@ -175,22 +177,22 @@ fn migration_to_a_database_and_back_preserves_everything() {
 #[test]
 fn repeated_migration_updates_the_copy_and_forgets_in_it() {
     let stores = Stores::new();
-    stores.fill(FILE);
-    stores.migrate(FILE, &stores.url());
-    let nothing = stores.migrate(FILE, &stores.url());
+    stores.fill(FILE_STORE);
+    stores.migrate(FILE_STORE, &stores.url());
+    let nothing = stores.migrate(FILE_STORE, &stores.url());
     assert_eq!(
         (&nothing["commits"], &nothing["notes"]),
         (&json!(0), &json!(0)),
         "{nothing}"
     );
-    stores.folio.ok(&["--store", FILE, "observe", "add", "later"]);
-    stores.folio.ok(&["--store", FILE, "search", "oak"]);
-    stores
-        .folio
-        .ok(&["--store", FILE, "forget", "--text", "oak", "--yes", "--reason", "asked"]);
-    let more = stores.migrate(FILE, &stores.url());
+    stores.folio.ok(&["--store", FILE_STORE, "observe", "add", "later"]);
+    stores.folio.ok(&["--store", FILE_STORE, "search", "oak"]);
+    stores.folio.ok(&[
+        "--store", FILE_STORE, "forget", "--text", "oak", "--yes", "--reason", "asked",
+    ]);
+    let more = stores.migrate(FILE_STORE, &stores.url());
     assert!(more["commits"].as_u64().unwrap() >= 2, "{more}");
-    assert_eq!(stores.everything(&stores.url()), stores.everything(FILE));
+    assert_eq!(stores.contents(&stores.url()), stores.contents(FILE_STORE));
     for table in ["log WHERE record", "trace WHERE note", "entry WHERE fields"] {
         let left = stores
             .database
@@ -203,32 +205,32 @@ fn repeated_migration_updates_the_copy_and_forgets_in_it() {
 #[test]
 fn migration_of_a_store_being_written_to_catches_up() {
     let stores = Stores::new();
-    stores.fill(FILE);
+    stores.fill(FILE_STORE);
     let observations: Vec<_> = (0..3_000).map(|n| format!("number {n}")).collect();
     let entity = json!({"type": "entity", "name": "many", "entityType": "x", "observations": observations});
     stores.folio.file("many.jsonl", entity.to_string());
     let writer = stores
         .folio
-        .spawn(&["--store", FILE, "import", "--from", "mcp-memory", "many.jsonl"]);
-    stores.migrate(FILE, &stores.url());
+        .spawn(&["--store", FILE_STORE, "import", "--from", "mcp-memory", "many.jsonl"]);
+    stores.migrate(FILE_STORE, &stores.url());
     assert_eq!(writer.wait().code, 0);
-    stores.migrate(FILE, &stores.url());
-    assert_eq!(stores.everything(&stores.url()), stores.everything(FILE));
+    stores.migrate(FILE_STORE, &stores.url());
+    assert_eq!(stores.contents(&stores.url()), stores.contents(FILE_STORE));
 }
 
 #[test]
 fn killed_migration_continues_where_it_stopped() {
     let stores = Stores::new();
-    stores.fill(FILE);
+    stores.fill(FILE_STORE);
     let steps: Vec<_> = (0..600)
         .map(|n| format!("  - {{id: s{n}, do: {{tool: observe, args: {{content: 'saw {n}'}}}}}}"))
         .collect();
     stores
         .folio
         .file("many.yaml", format!("title: Many\nsteps:\n{}\n", steps.join("\n")));
-    stores.folio.ok(&["--store", FILE, "run", "--plan", "many.yaml"]);
+    stores.folio.ok(&["--store", FILE_STORE, "run", "--plan", "many.yaml"]);
     let url = stores.url();
-    let all = stores.folio.json(&["--store", FILE, "observe", "list"])["as_of"]
+    let all = stores.folio.json(&["--store", FILE_STORE, "observe", "list"])["as_of"]
         .as_u64()
         .unwrap();
     // The tables first, so that triggers can be created: the first writer creates them, and a small text is not evicted.
@@ -246,7 +248,7 @@ fn killed_migration_continues_where_it_stopped() {
             "CREATE TRIGGER held BEFORE INSERT ON log FOR EACH ROW WHEN (NEW.seq = {}) EXECUTE FUNCTION hold()",
             all * part / 5
         ));
-        let copying = stores.folio.spawn(&["--store", FILE, "migrate", "--to", &url]);
+        let copying = stores.folio.spawn(&["--store", FILE_STORE, "migrate", "--to", &url]);
         let is_held = (0..2_000).any(|_| of_held("count(*)") != "0");
         assert!(is_held, "the copy did not reach commit {}", all * part / 5);
         copying.kill();
@@ -261,8 +263,8 @@ fn killed_migration_continues_where_it_stopped() {
         heads.is_sorted() && heads[4] > heads[1],
         "none of them continued an earlier one: {heads:?}"
     );
-    stores.migrate(FILE, &url);
-    assert_eq!(stores.everything(&url), stores.everything(FILE));
+    stores.migrate(FILE_STORE, &url);
+    assert_eq!(stores.contents(&url), stores.contents(FILE_STORE));
 }
 
 #[test]
@@ -270,17 +272,19 @@ fn migration_refuses_a_target_that_is_no_copy() {
     let stores = Stores::new();
     let url = stores.url();
     let refused = |to: &str| {
-        let called = stores.folio.call(&["--store", FILE, "--json", "migrate", "--to", to]);
+        let called = stores
+            .folio
+            .call(&["--store", FILE_STORE, "--json", "migrate", "--to", to]);
         let problem: Value = serde_json::from_str(called.stderr.lines().last().unwrap()).unwrap();
         (called.code, problem["code"].as_str().unwrap().to_owned())
     };
-    stores.folio.ok(&["--store", FILE, "observe", "add", "mine"]);
+    stores.folio.ok(&["--store", FILE_STORE, "observe", "add", "mine"]);
     stores.folio.ok(&["--store", &url, "observe", "add", "theirs"]);
     let not_a_copy = (4, "target_not_a_copy".to_owned());
     assert_eq!(refused(&url), not_a_copy);
-    assert_eq!(refused(FILE), (2, "target_is_source".to_owned()));
+    assert_eq!(refused(FILE_STORE), (2, "target_is_source".to_owned()));
     // A copy that somebody has written to is none any more.
-    stores.migrate(FILE, "sqlite:copy.db");
+    stores.migrate(FILE_STORE, "sqlite:copy.db");
     stores
         .folio
         .ok(&["--store", "sqlite:copy.db", "observe", "add", "on top"]);
@@ -294,7 +298,7 @@ fn migration_refuses_a_target_that_is_no_copy() {
 fn mistyped_database_name_creates_nothing() {
     let stores = Stores::new();
     let url = stores.url();
-    for arguments in [&["migrate", "--to", FILE] as &[&str], &["doctor"]] {
+    for arguments in [&["migrate", "--to", FILE_STORE] as &[&str], &["doctor"]] {
         let called = stores.folio.call(&[&["--store", &url], arguments].concat());
         assert_eq!(called.code, 3, "{called}");
         assert!(

@@ -199,7 +199,7 @@ fn store_file_that_cannot_be_created_is_unavailable() {
 }
 
 /// Commands that read or act on existing things, with their exit code if there is no store.
-const OF_WHAT_IS_THERE: [(&[&str], i32); 35] = [
+const COMMANDS_ON_EXISTING: [(&[&str], i32); 35] = [
     (&["runs"], 0),
     (&["resume"], 0),
     (&["questions"], 0),
@@ -240,7 +240,7 @@ const OF_WHAT_IS_THERE: [(&[&str], i32); 35] = [
 #[test]
 fn read_only_commands_create_no_store() {
     let folio = Folio::new();
-    for (arguments, code) in OF_WHAT_IS_THERE {
+    for (arguments, code) in COMMANDS_ON_EXISTING {
         let called = folio.call(&[&["--store", "sqlite:folder/none.db"], arguments].concat());
         assert_eq!(called.code, code, "{arguments:?}: {called}");
         assert!(
@@ -503,7 +503,7 @@ fn plan_mistakes_are_reported_with_line_and_column() {
 }
 
 /// A file that accepts no writes, which looks like a full disk.
-fn full() -> std::process::Stdio {
+fn full_device() -> std::process::Stdio {
     std::fs::File::options().write(true).open("/dev/full").unwrap().into()
 }
 
@@ -518,7 +518,7 @@ fn unwritable_standard_output_exits_with_5() {
         &["observe", "list", "--json"],
         &["completions", "bash"],
     ] {
-        let called = folio.process(arguments).stdout(full()).output().unwrap();
+        let called = folio.process(arguments).stdout(full_device()).output().unwrap();
         let told = String::from_utf8(called.stderr).unwrap();
         assert_eq!(called.status.code(), Some(5), "{arguments:?}: {told}");
         assert!(
@@ -536,7 +536,7 @@ fn run_completes_when_its_output_cannot_be_written() {
         "steps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}]",
     );
     let arguments = ["--json", "run", "--plan", "plan.yaml"];
-    let called = folio.process(&arguments).stdout(full()).output().unwrap();
+    let called = folio.process(&arguments).stdout(full_device()).output().unwrap();
     let told = String::from_utf8(called.stderr).unwrap();
     assert_eq!(called.status.code(), Some(5), "{told}");
     assert!(
@@ -563,7 +563,7 @@ fn access_token_that_could_not_be_printed_is_revoked() {
     let folio = Folio::new();
     let made = folio
         .process(&["token", "new", "--role", "client"])
-        .stdout(full())
+        .stdout(full_device())
         .output()
         .unwrap();
     let told = String::from_utf8(made.stderr).unwrap();

@@ -11,13 +11,13 @@ const REVIEW: &str = include_str!("../../../examples/repo-review.yaml");
 
 /// A command, and its expected output; `None` if the page does not show it.
 #[derive(Debug, PartialEq, Eq)]
-struct Typed<'t> {
+struct PageCommand<'t> {
     line: &'t str,
     seen: String,
 }
 
 /// The shell commands, in order. In `console` blocks the expected output follows.
-fn typed(page: &str) -> Vec<Typed<'_>> {
+fn page_commands(page: &str) -> Vec<PageCommand<'_>> {
     let mut all = Vec::new();
     // Every other part is a block.
     for block in page.split("\n```").skip(1).step_by(2) {
@@ -28,15 +28,15 @@ fn typed(page: &str) -> Vec<Typed<'_>> {
         }
         for line in text.lines() {
             match (kind, line.strip_prefix("$ ")) {
-                ("console", Some(line)) => all.push(Typed {
+                ("console", Some(line)) => all.push(PageCommand {
                     line,
                     seen: String::new(),
                 }),
                 ("console", None) => {
-                    let last: &mut Typed<'_> = all.last_mut().unwrap();
+                    let last: &mut PageCommand<'_> = all.last_mut().unwrap();
                     last.seen.extend([line, "\n"]);
                 }
-                ("sh", _) => all.push(Typed {
+                ("sh", _) => all.push(PageCommand {
                     line,
                     seen: String::new(),
                 }),
@@ -64,7 +64,7 @@ fn readme_commands_work_in_order_with_the_shown_output() {
     folio.file("src/main.rs", "// TODO: write it\n// FIXME: at once\nfn main() {}\n");
     let mut environment: Vec<(String, String)> = Vec::new();
     let mut called = 0;
-    for Typed { line, seen } in typed(README) {
+    for PageCommand { line, seen } in page_commands(README) {
         if let Some(variable) = line.strip_prefix("export ") {
             let (name, value) = variable.split_once('=').unwrap();
             environment.push((name.to_owned(), value.to_owned()));

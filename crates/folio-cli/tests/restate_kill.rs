@@ -43,7 +43,7 @@ struct World {
 
 impl World {
     fn new(restate: Restate) -> Self {
-        let listen = free();
+        let listen = free_address();
         let mut world = Self {
             folio: Folio::new(),
             postgres: Cluster::start(ClusterOptions::default()),
@@ -57,7 +57,7 @@ impl World {
         // The tables are there before several come.
         world.folio.ok(&["--store", &world.store(), "runs"]);
         for _ in 0..2 {
-            world.work();
+            world.start_worker();
         }
         world
     }
@@ -72,7 +72,7 @@ impl World {
     }
 
     /// Starts another worker; Restate knows it when this returns.
-    fn work(&mut self) {
+    fn start_worker(&mut self) {
         let (store, ingress, admin) = (self.store(), self.ingress(), self.restate.admin(0));
         let mut command = self.folio.process(&["--store", &store]);
         command.args(worker(&ingress, &self.listen, &admin));
@@ -91,7 +91,7 @@ impl World {
             let submitted = self.folio.spawn(&[&["--store", &store], &submitting[..]].concat());
             self.submitted.push(submitted);
         }
-        self.until(|world| world.finished() > 2 * RUNS);
+        self.wait_until(|world| world.finished() > 2 * RUNS);
         self.before = self.finished();
         assert!(
             self.before < RUNS * NODES / 2,
@@ -114,7 +114,7 @@ impl World {
         self.postgres.ask(sql)
     }
 
-    fn until(&self, wanted: impl Fn(&Self) -> bool) {
+    fn wait_until(&self, wanted: impl Fn(&Self) -> bool) {
         for _ in 0..1_200 {
             if wanted(self) {
                 return;
@@ -129,8 +129,8 @@ impl World {
 
     /// Waits until all runs have ended, and checks how often everything was done.
     #[expect(clippy::print_stdout, reason = "the counts are what is wanted to be known")]
-    fn told(&self, what: &str) {
-        self.until(|world| world.ask("SELECT count(*) FROM run WHERE status = 'running'") == "0");
+    fn assert_all_done(&self, what: &str) {
+        self.wait_until(|world| world.ask("SELECT count(*) FROM run WHERE status = 'running'") == "0");
         let ends = self.ask("SELECT count(*) FROM run WHERE status IN ('ok', 'partial')");
         assert_eq!(
             ends,
@@ -207,7 +207,7 @@ impl World {
     }
 }
 
-fn free() -> String {
+fn free_address() -> String {
     TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -225,10 +225,10 @@ fn runs_survive_repeated_worker_kills() {
     world.submit();
     for _ in 0..3 {
         world.workers.remove(0).kill();
-        world.work();
+        world.start_worker();
         pause(300);
     }
-    world.told("three workers killed");
+    world.assert_all_done("three workers killed");
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn runs_survive_a_restate_server_kill_and_restart() {
     world.restate.kill(0);
     pause(500);
     world.restate.start_again(0);
-    world.told("Restate killed and started again");
+    world.assert_all_done("Restate killed and started again");
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn runs_survive_killed_nodes_of_a_restate_cluster() {
     pause(2_000);
     world.restate.start_again(2);
     world.restate.kill(1);
-    world.told("one of three nodes killed, then another");
+    world.assert_all_done("one of three nodes killed, then another");
 }
 
 #[test]
@@ -259,12 +259,12 @@ fn runs_survive_workers_stalled_past_their_lease() {
     for worker in &world.workers {
         worker.signal(Signal::STOP);
     }
-    world.work();
+    world.start_worker();
     pause(6_000);
     for worker in &world.workers[..2] {
         worker.signal(Signal::CONT);
     }
-    world.told("both workers hung for six seconds, three times their lease, and a third came");
+    world.assert_all_done("both workers hung for six seconds, three times their lease, and a third came");
 }
 
 #[test]
@@ -274,12 +274,12 @@ fn runs_survive_a_database_kill_and_restart() {
     world.postgres.kill();
     pause(1_000);
     world.postgres.start_again();
-    world.told("PostgreSQL killed and started again");
+    world.assert_all_done("PostgreSQL killed and started again");
 }
 
 #[test]
 fn runs_survive_a_network_cut_between_restate_and_workers() {
-    let wire = Wire::new();
+    let wire = CuttableProxy::new();
     let mut world = World {
         advertise: wire.advertise.clone(),
         listen: wire.to.clone(),
@@ -288,26 +288,26 @@ fn runs_survive_a_network_cut_between_restate_and_workers() {
     // Those that listened elsewhere.
     world.workers.clear();
     for _ in 0..2 {
-        world.work();
+        world.start_worker();
     }
     world.submit();
-    wire.cut();
+    wire.cut_connection();
     pause(4_000);
-    wire.mend();
-    world.told("the network between Restate and its workers cut for four seconds");
+    wire.restore_connection();
+    world.assert_all_done("the network between Restate and its workers cut for four seconds");
 }
 
 /// The connection between Restate and its workers. When cut, it swallows everything.
-struct Wire {
+struct CuttableProxy {
     to: String,
     advertise: String,
     is_cut: Arc<AtomicBool>,
     open: Arc<Mutex<Vec<TcpStream>>>,
 }
 
-impl Wire {
+impl CuttableProxy {
     fn new() -> Self {
-        let to = free();
+        let to = free_address();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let advertise = format!("http://{}", listener.local_addr().unwrap());
         let (is_cut, open) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
@@ -327,19 +327,19 @@ impl Wire {
                 let back = (onward.try_clone().unwrap(), from.try_clone().unwrap());
                 for (read, write) in [(from, onward), back] {
                     let is_cut = Arc::clone(&is_cut);
-                    std::thread::spawn(move || carry(read, write, &is_cut));
+                    std::thread::spawn(move || forward_bytes(read, write, &is_cut));
                 }
             }
         });
         wire
     }
 
-    fn cut(&self) {
+    fn cut_connection(&self) {
         self.is_cut.store(true, Ordering::SeqCst);
     }
 
     /// Restores the connection; what was open meanwhile has lost data, and is closed.
-    fn mend(&self) {
+    fn restore_connection(&self) {
         for end in self.open.lock().unwrap().drain(..) {
             // One that is closed already cannot be closed.
             drop(end.shutdown(Shutdown::Both));
@@ -348,7 +348,7 @@ impl Wire {
     }
 }
 
-fn carry(mut read: TcpStream, mut write: TcpStream, is_cut: &AtomicBool) {
+fn forward_bytes(mut read: TcpStream, mut write: TcpStream, is_cut: &AtomicBool) {
     let mut bytes = [0; 16 * 1024];
     while let Ok(count) = read.read(&mut bytes) {
         if count == 0 {

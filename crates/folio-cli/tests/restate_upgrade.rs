@@ -22,7 +22,7 @@ const ROUNDS: usize = 15;
 /// The nodes of one run: three per round, and the root.
 const NODES: usize = 3 * ROUNDS + 1;
 /// The round in which runs wait until [`World::lets_go`], so that they stay under way as long as a test needs.
-const HELD: usize = 3;
+const HELD_ROUND: usize = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Version {
@@ -81,7 +81,7 @@ impl World {
     }
 
     /// Starts a worker; Restate knows it when this returns.
-    fn work(&self, version: Version) -> Worker {
+    fn start_worker(&self, version: Version) -> Worker {
         let (ingress, admin) = (format!("restate={}", self.restate.ingress(0)), self.restate.admin(0));
         Worker::start(&mut self.program(version, &worker(&ingress, &self.listen, &admin)))
     }
@@ -93,20 +93,20 @@ impl World {
             let run = self.submitted;
             self.submitted += 1;
             let name = format!("plan{run}.yaml");
-            self.folio.file(&name, plan_of(run, ROUNDS, 80, Some(HELD)));
+            self.folio.file(&name, plan_of(run, ROUNDS, 80, Some(HELD_ROUND)));
             // Once somebody drives it, who submitted it may go.
             let mut child = self.program(version, &submitting(&ingress, &name)).spawn().unwrap();
             let is_taken = format!(
                 "SELECT count(*) FROM run WHERE title = 'Run {run}' AND (owner IS NOT NULL OR status <> 'running')"
             );
-            self.until(|world| world.ask(&is_taken) == "1");
+            self.wait_until(|world| world.ask(&is_taken) == "1");
             child.kill().unwrap();
             child.wait().unwrap();
         }
     }
 
     /// Lets runs continue that wait in the round [`HELD`].
-    fn lets_go(&self) {
+    fn release_held(&self) {
         self.folio.file("go", "");
     }
 
@@ -115,7 +115,7 @@ impl World {
     }
 
     /// How many events are of the type `which`.
-    fn count(&self, which: &str) -> usize {
+    fn count_events(&self, which: &str) -> usize {
         let counted = self.ask(&format!(
             "SELECT count(*) FROM log, jsonb_array_elements(log.record::jsonb -> 'run' -> 'events') AS event WHERE {which}"
         ));
@@ -124,15 +124,15 @@ impl World {
 
     /// How many nodes have ended.
     fn finished(&self) -> usize {
-        self.count("event ->> 'event' = 'finished'")
+        self.count_events("event ->> 'event' = 'finished'")
     }
 
     /// How many journals record that a newer version continued them.
-    fn raised(&self) -> usize {
-        self.count("event ->> 'event' = 'format_raised'")
+    fn count_continued(&self) -> usize {
+        self.count_events("event ->> 'event' = 'format_raised'")
     }
 
-    fn until(&self, wanted: impl Fn(&Self) -> bool) {
+    fn wait_until(&self, wanted: impl Fn(&Self) -> bool) {
         for _ in 0..1_200 {
             if wanted(self) {
                 return;
@@ -147,8 +147,8 @@ impl World {
 
     /// Waits until all runs have ended, and checks that everything was done once. Returns how many commands had begun
     /// when their worker died, so that their outcome is unknown.
-    fn told(&self) -> usize {
-        self.until(|world| world.ask("SELECT count(*) FROM run WHERE status = 'running'") == "0");
+    fn assert_all_done(&self) -> usize {
+        self.wait_until(|world| world.ask("SELECT count(*) FROM run WHERE status = 'running'") == "0");
         let well = self.ask("SELECT count(*) FROM run WHERE status IN ('ok', 'partial')");
         assert_eq!(well, self.submitted.to_string());
         let once = self.ask(
@@ -161,8 +161,8 @@ impl World {
             (Ok(nodes), nodes),
             "every node ended once"
         );
-        let unknown =
-            self.count("event ->> 'event' = 'finished' AND event -> 'result' ->> 'stop_reason' = 'outcome_unknown'");
+        let unknown = self
+            .count_events("event ->> 'event' = 'finished' AND event -> 'result' ->> 'stop_reason' = 'outcome_unknown'");
         let posted = std::fs::read_to_string(self.folio.path().join("posted")).unwrap();
         let mut lines: Vec<&str> = posted.lines().collect();
         lines.sort_unstable();
@@ -190,19 +190,22 @@ impl World {
 #[test]
 fn newer_version_finishes_runs_of_the_older_version() {
     let mut world = World::new();
-    let older = world.work(Version::Older);
+    let older = world.start_worker(Version::Older);
     world.submit(Version::Older, 4);
-    world.until(|world| world.finished() > 8);
-    let _newer = world.work(Version::Newer);
-    assert_eq!(world.raised(), 0, "they go on where they are");
-    assert!(world.finished() <= 4 * (3 * HELD + 2), "they wait for the newer one");
-    world.lets_go();
+    world.wait_until(|world| world.finished() > 8);
+    let _newer = world.start_worker(Version::Newer);
+    assert_eq!(world.count_continued(), 0, "they go on where they are");
+    assert!(
+        world.finished() <= 4 * (3 * HELD_ROUND + 2),
+        "they wait for the newer one"
+    );
+    world.release_held();
     // It waits for what is under way, and lets go.
     older.end();
-    assert_eq!(world.told(), 0);
-    assert_eq!(world.raised(), 4, "each says from where on it is newer");
+    assert_eq!(world.assert_all_done(), 0);
+    assert_eq!(world.count_continued(), 4, "each says from where on it is newer");
     assert_eq!(
-        world.count("event ->> 'event' = 'resumed'"),
+        world.count_events("event ->> 'event' = 'resumed'"),
         0,
         "nothing was under way when they were handed over"
     );
@@ -211,14 +214,14 @@ fn newer_version_finishes_runs_of_the_older_version() {
 #[test]
 fn older_version_leaves_runs_of_the_newer_version_alone() {
     let mut world = World::new();
-    world.lets_go();
-    let mut older = world.work(Version::Older);
+    world.release_held();
+    let mut older = world.start_worker(Version::Older);
     world.submit(Version::Older, 2);
-    let newer = world.work(Version::Newer);
+    let newer = world.start_worker(Version::Newer);
     // Side by side: each call of Restate comes to one or the other.
     world.submit(Version::Newer, 4);
     let before = world.finished();
-    world.until(|world| world.finished() > before + 12);
+    world.wait_until(|world| world.finished() > before + 12);
     // Killed, with everything that it was about to write. Whatever Restate calls from now on, it calls at the older
     // one.
     drop(newer);
@@ -228,13 +231,13 @@ fn older_version_leaves_runs_of_the_newer_version_alone() {
     };
     let left = running("NOT IN");
     assert!(left > 0, "none is cut off");
-    world.until(|_| running("IN") == 0);
+    world.wait_until(|_| running("IN") == 0);
     // Commits of any journal: the older one may still end the turns of its own.
     let written = || world.ask("SELECT count(*) FROM log WHERE record::jsonb -> 'run' IS NOT NULL");
     let then = written();
     std::thread::park_timeout(Duration::from_secs(2));
     assert_eq!((written(), running("NOT IN")), (then, left), "it leaves them alone");
     assert!(older.is_there(), "and is not harmed");
-    let _newer = world.work(Version::Newer);
-    world.told();
+    let _newer = world.start_worker(Version::Newer);
+    world.assert_all_done();
 }

@@ -33,7 +33,7 @@ report: {title: Letters, body: 'There are {{ results.count.output.value }} lette
 ";
 
 /// A plan that runs until it is stopped.
-const SLOW: &str = "
+const SLOW_PLAN: &str = "
 title: Slow
 steps:
   - {id: first, do: {tool: text, args: {op: echo, value: 1}}}
@@ -41,7 +41,7 @@ steps:
 ";
 
 /// A plan that takes a second.
-const SECOND: &str = "
+const ONE_SECOND_PLAN: &str = "
 title: A second
 steps:
   - {id: first, do: {tool: observe, args: {type: learning, content: once}}}
@@ -59,7 +59,7 @@ fn lines(text: &str) -> Vec<Value> {
 }
 
 /// Whether the second step of a run is under way.
-fn waits(show: &Value) -> bool {
+fn is_second_step_active(show: &Value) -> bool {
     show["nodes"]
         .as_array()
         .unwrap()
@@ -247,10 +247,10 @@ fn invalid_run_request_is_refused_before_a_run_begins() {
 
 #[test]
 fn interrupt_cancels_the_run_and_exits_with_130() {
-    let folio = folio_with("plan.yaml", SLOW);
+    let folio = folio_with("plan.yaml", SLOW_PLAN);
     let running = folio.spawn(&["run", "--plan", "plan.yaml"]);
     folio.until(&["runs"], |runs| runs["total"] == 1);
-    folio.until(&["show", "r1"], waits);
+    folio.until(&["show", "r1"], is_second_step_active);
     running.interrupt();
     let called = running.wait();
     assert_eq!(called.code, 130, "{}", called.stderr);
@@ -259,10 +259,10 @@ fn interrupt_cancels_the_run_and_exits_with_130() {
 
 #[test]
 fn node_of_a_run_is_cancelled_from_another_process() {
-    let folio = folio_with("plan.yaml", SLOW);
+    let folio = folio_with("plan.yaml", SLOW_PLAN);
     let running = folio.spawn(&["run", "--plan", "plan.yaml"]);
     folio.until(&["runs"], |runs| runs["total"] == 1);
-    folio.until(&["show", "r1"], waits);
+    folio.until(&["show", "r1"], is_second_step_active);
     assert_eq!(folio.call(&["resume", "r1"]).code, 4, "a living process drives it");
     assert_eq!(folio.call(&["cancel", "r1", "--node", "nowhere"]).code, 3);
     folio.ok(&["cancel", "r1", "--node", "second"]);
@@ -276,10 +276,10 @@ fn node_of_a_run_is_cancelled_from_another_process() {
 
 #[test]
 fn run_of_a_killed_process_resumes_without_repeating_steps() {
-    let folio = folio_with("plan.yaml", SECOND);
+    let folio = folio_with("plan.yaml", ONE_SECOND_PLAN);
     let running = folio.spawn(&["run", "--plan", "plan.yaml"]);
     folio.until(&["runs"], |runs| runs["total"] == 1);
-    folio.until(&["show", "r1"], waits);
+    folio.until(&["show", "r1"], is_second_step_active);
     running.kill();
     folio.until(&["runs"], |runs| runs["items"][0]["driven"] == false);
     assert!(folio.ok(&["runs"]).contains("interrupted"));
@@ -291,10 +291,10 @@ fn run_of_a_killed_process_resumes_without_repeating_steps() {
 
 #[test]
 fn undriven_run_is_cancelled_at_once() {
-    let folio = folio_with("plan.yaml", SLOW);
+    let folio = folio_with("plan.yaml", SLOW_PLAN);
     let running = folio.spawn(&["run", "--plan", "plan.yaml"]);
     folio.until(&["runs"], |runs| runs["total"] == 1);
-    folio.until(&["show", "r1"], waits);
+    folio.until(&["show", "r1"], is_second_step_active);
     running.kill();
     folio.until(&["runs"], |runs| runs["items"][0]["driven"] == false);
     assert_eq!(folio.json(&["cancel", "r1"])["status"], "cancelled");
@@ -302,7 +302,7 @@ fn undriven_run_is_cancelled_at_once() {
 
 #[test]
 fn run_continues_after_its_output_is_closed() {
-    let folio = folio_with("plan.yaml", SECOND);
+    let folio = folio_with("plan.yaml", ONE_SECOND_PLAN);
     let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("folio"));
     command
         .args(["run", "--plan", "plan.yaml", "--json"])

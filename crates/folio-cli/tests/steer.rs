@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use support::Folio;
 
 /// Three steps, the first of which waits until the run is paused or its deadline passes.
-const SLOW: &str = "
+const SLOW_PLAN: &str = "
 title: Three steps
 goal: See what happens.
 steps:
@@ -19,8 +19,8 @@ steps:
 ";
 
 /// A run that no process drives: its process was killed while the first step waited.
-fn interrupted(folio: &Folio) {
-    folio.file("slow.yaml", SLOW);
+fn leave_interrupted_run(folio: &Folio) {
+    folio.file("slow.yaml", SLOW_PLAN);
     let running = folio.spawn(&["run", "--plan", "slow.yaml", "--quiet"]);
     folio.until(&["runs"], |runs| {
         !runs["items"].as_array().unwrap_or(&Vec::new()).is_empty()
@@ -34,7 +34,7 @@ fn interrupted(folio: &Folio) {
     running.kill();
 }
 
-fn path(value: &Value, path: &str) -> Value {
+fn node_at(value: &Value, path: &str) -> Value {
     let nodes = value["nodes"].as_array().unwrap();
     nodes
         .iter()
@@ -46,7 +46,7 @@ fn path(value: &Value, path: &str) -> Value {
 #[test]
 fn plan_of_an_undriven_run_is_shown_and_edited_e9_14() {
     let folio = Folio::new();
-    interrupted(&folio);
+    leave_interrupted_run(&folio);
     assert_snapshot!(folio.seen(&["plan", "show", "r1"]), @"
     # Three steps
 
@@ -121,12 +121,12 @@ fn plan_of_an_undriven_run_is_shown_and_edited_e9_14() {
 #[test]
 fn plan_edit_reaches_the_process_that_drives_the_run_e9_14() {
     let folio = Folio::new();
-    folio.file("plan.yaml", SLOW.replace("60000", "4000"));
+    folio.file("plan.yaml", SLOW_PLAN.replace("60000", "4000"));
     let running = folio.spawn(&["run", "--plan", "plan.yaml"]);
     folio.until(&["runs"], |runs| {
         !runs["items"].as_array().unwrap_or(&Vec::new()).is_empty()
     });
-    folio.until(&["show", "r1"], |run| path(run, "wait")["state"] == "executing");
+    folio.until(&["show", "r1"], |run| node_at(run, "wait")["state"] == "executing");
     let plan = folio.ok(&["plan", "show", "r1", "--yaml"]);
     folio.file("edited.yaml", plan.replace("value: 3", "value: 33"));
     folio.ok(&["plan", "edit", "r1", "--file", "edited.yaml", "--if-version", "1"]);
@@ -135,14 +135,14 @@ fn plan_edit_reaches_the_process_that_drives_the_run_e9_14() {
     assert!(ended.stderr.contains("edited"), "{}", ended.stderr);
     let run = folio.json(&["show", "r1"]);
     assert_eq!(run["status"], "ok");
-    assert_eq!(path(&run, "third")["status"], "ok");
+    assert_eq!(node_at(&run, "third")["status"], "ok");
     assert_eq!(run["counts"]["skipped"], 1, "the old third step");
 }
 
 #[test]
 fn plan_edit_opens_the_users_editor_e9_14() {
     let folio = Folio::new();
-    interrupted(&folio);
+    leave_interrupted_run(&folio);
     let edit = |editor: &str| {
         let mut command = folio.command(&["plan", "edit", "r1"]);
         command.env("PATH", "/usr/bin:/bin").env("EDITOR", editor);
@@ -164,14 +164,14 @@ fn goal(folio: &Folio, cues: &Value) {
     folio.file("script.json", json!({"version": 1, "cues": cues}).to_string());
 }
 
-fn deciding(task: &str, mut answer: Value) -> Value {
+fn decision_cue(task: &str, mut answer: Value) -> Value {
     answer["reason"] = json!("it is so");
     json!({"role": "planner", "contains": ["Decide how", format!("# Task\n{task}\n")], "json": answer, "times": "always"})
 }
 
-fn finishing(task: &str) -> Value {
+fn finish_cue(task: &str) -> Value {
     let args = json!({"notes": format!("{task}: done"), "criteria": [{"id": "c1", "met": true}]});
-    deciding(
+    decision_cue(
         task,
         json!({"decision": "execute", "action": {"tool": "finish", "args": args}}),
     )
@@ -187,10 +187,10 @@ fn rejected_plan_is_replanned_and_an_edit_approves_it_e9_14() {
     goal(
         &folio,
         &json!([
-            deciding("Tidy the shed", json!({"decision": "plan", "steps": steps("burn it all")})),
+            decision_cue("Tidy the shed", json!({"decision": "plan", "steps": steps("burn it all")})),
             {"role": "planner", "contains": ["A plan was carried out", "no fire"],
              "json": {"root_cause": "no fire", "changes": "another way", "steps": steps("carry it away")}},
-            finishing("look around"), finishing("carry it away"), finishing("lock the door"),
+            finish_cue("look around"), finish_cue("carry it away"), finish_cue("lock the door"),
             {"role": "planner", "contains": "Combine the results", "json": {"status": "ok", "notes": "The shed is tidy."}}
         ]),
     );
@@ -331,13 +331,13 @@ fn command_waits_for_approval_that_only_a_human_may_give_e9_14() {
     running.wait().unwrap();
     let run = folio.json(&["show", "r1"]);
     assert_eq!(
-        (&path(&run, "one")["status"], &path(&run, "two")["status"]),
+        (&node_at(&run, "one")["status"], &node_at(&run, "two")["status"]),
         (&json!("ok"), &json!("ok")),
         "{run}"
     );
-    assert_eq!(path(&run, "three")["stop_reason"], "policy_denied");
+    assert_eq!(node_at(&run, "three")["stop_reason"], "policy_denied");
     assert!(
-        path(&run, "three")["notes"]
+        node_at(&run, "three")["notes"]
             .as_str()
             .unwrap()
             .ends_with("rejected it: enough"),
@@ -351,7 +351,7 @@ fn command_waits_for_approval_that_only_a_human_may_give_e9_14() {
 #[test]
 fn limits_are_raised_but_not_lowered_below_usage_e9_10() {
     let folio = Folio::new();
-    interrupted(&folio);
+    leave_interrupted_run(&folio);
     assert_snapshot!(folio.seen(&["budget", "r1"]), @"
     r1
       tokens        0 of 2,000,000
@@ -503,16 +503,16 @@ fn fork_begins_at_a_node_without_repeating_earlier_ones() {
     ! r2 is paused; to carry on, use `folio continue r2` and `folio resume r2`
     ");
     let forked = folio.json(&["show", "r2"]);
-    assert_eq!(path(&forked, "group-2/two")["status"], "ok");
+    assert_eq!(node_at(&forked, "group-2/two")["status"], "ok");
     let first = folio.json(&["show", "r1"]);
     let origin = json!({"run": first["run_id"], "node": "three"});
     assert_eq!((first.get("forked_from"), &forked["forked_from"]), (None, &origin));
     let shown = folio.ok(&["show", "r2"]);
     assert!(shown.contains("\nforked from r1 at three\n"), "{shown}");
-    assert_eq!(path(&forked, "three")["state"], "created");
+    assert_eq!(node_at(&forked, "three")["state"], "created");
     assert_ne!(
-        path(&forked, "one")["node_id"],
-        path(&folio.json(&["show", "r1"]), "one")["node_id"]
+        node_at(&forked, "one")["node_id"],
+        node_at(&folio.json(&["show", "r1"]), "one")["node_id"]
     );
     assert_snapshot!(folio.seen(&["fork", "r2", "--at", "three"]), @"
     ! error[fork_unusable]: three has not begun in that run
@@ -563,7 +563,7 @@ fn request_for_an_ended_node_is_reported_and_not_recorded_e9_11() {
     folio.until(&["runs"], |runs| {
         !runs["items"].as_array().unwrap_or(&Vec::new()).is_empty()
     });
-    folio.until(&["show", "r1"], |run| path(run, "b")["state"] == "executing");
+    folio.until(&["show", "r1"], |run| node_at(run, "b")["state"] == "executing");
     running.kill();
     let events = || folio.json(&["show", "r1"])["nodes"][0].clone();
     let (before, at) = (events(), folio.json(&["runs"])["items"][0]["updated_at"].clone());
@@ -601,7 +601,7 @@ fn unknown_node_of_an_ended_run_is_not_found() {
 #[test]
 fn paused_node_is_named_where_its_run_is_shown_e9_14() {
     let folio = Folio::new();
-    interrupted(&folio);
+    leave_interrupted_run(&folio);
     folio.ok(&["pause", "r1", "--node", "second"]);
     let shown = folio.ok(&["show", "r1"]);
     assert!(
@@ -616,7 +616,7 @@ fn paused_node_is_named_where_its_run_is_shown_e9_14() {
 #[test]
 fn paused_run_shows_only_begun_calls_as_under_way_e9_14() {
     let folio = Folio::new();
-    interrupted(&folio);
+    leave_interrupted_run(&folio);
     folio.ok(&["pause", "r1", "--node", "wait"]);
     let shown = folio.ok(&["show", "r1"]);
     assert!(
@@ -658,7 +658,7 @@ fn waiting_run_names_the_run_that_holds_its_resource_e9_15() {
     folio.until(&["runs"], |runs| {
         !runs["items"].as_array().unwrap_or(&Vec::new()).is_empty()
     });
-    folio.until(&["show", "r1"], |run| path(run, "a")["state"] == "executing");
+    folio.until(&["show", "r1"], |run| node_at(run, "a")["state"] == "executing");
     let second = begin();
     folio.until(&["runs"], |runs| {
         runs["items"].as_array().is_some_and(|runs| runs.len() == 2)

@@ -119,7 +119,7 @@ fn trace_of_a_turn_includes_rejected_observations() {
 }
 
 /// The lines of the trace for people, without times.
-fn told(folio: &Folio, component: &str) -> Vec<String> {
+fn trace_lines(folio: &Folio, component: &str) -> Vec<String> {
     let text = folio.ok(&["trace", "--component", component]);
     let lines = text.lines().filter(|line| line.contains(" ms"));
     lines
@@ -139,10 +139,10 @@ fn trace_summarizes_queries_and_views_with_their_commit() {
     folio.ok(&["observe", "list", "--tag", "wine", "--limit", "7"]);
     folio.ok(&["book", "view", "--budget", "90"]);
     assert_eq!(
-        told(&folio, "scratch_page"),
+        trace_lines(&folio, "scratch_page"),
         ["#2: 1 of 1, where kinds=observation limit=7 tags=wine"]
     );
-    let views = told(&folio, "scratchbook");
+    let views = trace_lines(&folio, "scratchbook");
     let view = &views[0];
     assert!(view.starts_with("#2 using e1: "), "{view}");
     assert!(view.contains(" of 90 tokens: observations "), "{view}");

@@ -113,7 +113,7 @@ impl ArgKind {
         }
         let coerced = match (self, value) {
             (Self::Count, Value::String(text)) => text.trim().parse::<u64>().ok().map(Value::from),
-            (Self::Count, Value::Number(number)) => whole(number).map(Value::from),
+            (Self::Count, Value::Number(number)) => parse_whole_float(number).map(Value::from),
             (Self::UpTo(_) | Self::From(_), value) => self.coerced_within_bounds(Self::Count.fit(value)),
             (Self::Within(..), value) => self.coerced_within_bounds(Self::Number.fit(value)),
             (Self::Words, Value::Array(items)) => {
@@ -417,7 +417,7 @@ fn brief(value: &Value) -> String {
 }
 
 /// The whole number written as `20.0`, as some languages do.
-fn whole(number: &Number) -> Option<u64> {
+fn parse_whole_float(number: &Number) -> Option<u64> {
     let text = number.to_string();
     text.strip_suffix(".0")?.parse().ok()
 }

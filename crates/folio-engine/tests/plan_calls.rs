@@ -38,11 +38,11 @@ fn known() -> Known {
 }
 
 /// The mistakes in a plan of one call with these arguments.
-fn told(args: &str) -> Vec<String> {
-    told_of(&format!("- {{id: a, do: {{tool: write, args: {args}}}}}"))
+fn call_mistakes(args: &str) -> Vec<String> {
+    plan_mistakes(&format!("- {{id: a, do: {{tool: write, args: {args}}}}}"))
 }
 
-fn told_of(plan: &str) -> Vec<String> {
+fn plan_mistakes(plan: &str) -> Vec<String> {
     let errors = parse(plan, &known()).map_or_else(|errors| errors.0, |_| Vec::new());
     errors
         .into_iter()
@@ -62,12 +62,12 @@ fn number_changing_its_text_is_refused_for_text_arguments_e9_1() {
         ("{argv: [cut, 1.10]}", "1.10", "1.1"),
         ("{\"content\": 1.10}", "1.10", "1.1"),
     ] {
-        let told = told(args);
+        let told = call_mistakes(args);
         let is_told = told.iter().any(|one| one.contains(written) && one.contains(read));
         assert!(is_told, "{args}: {told:?}");
     }
     assert_eq!(
-        told("{content: 007}"),
+        call_mistakes("{content: 007}"),
         ["P029 the tool `write` would take this as another text: `content` is written 007, and read as 7"]
     );
     for good in [
@@ -78,7 +78,7 @@ fn number_changing_its_text_is_refused_for_text_arguments_e9_1() {
         "{any: 1.10}",
         "{argv: [sleep, 1]}",
     ] {
-        assert_eq!(told(good), Vec::<String>::new(), "{good}");
+        assert_eq!(call_mistakes(good), Vec::<String>::new(), "{good}");
     }
 }
 
@@ -99,7 +99,7 @@ fn range_and_list_mistakes_name_the_argument_and_item_e9_1() {
         ("{minutes: -5}", "`minutes` is a number from 0 to 60, not -5"),
         ("{minutes: '60.5'}", "`minutes` is a number from 0 to 60, not \"60.5\""),
     ] {
-        assert_eq!(told(args), [format!("{refused}{why}")]);
+        assert_eq!(call_mistakes(args), [format!("{refused}{why}")]);
     }
     for good in [
         "{from: '1'}",
@@ -107,7 +107,7 @@ fn range_and_list_mistakes_name_the_argument_and_item_e9_1() {
         "{minutes: '60'}",
         "{argv: ['{{ 1 }}', 2]}",
     ] {
-        assert_eq!(told(good), Vec::<String>::new(), "{good}");
+        assert_eq!(call_mistakes(good), Vec::<String>::new(), "{good}");
     }
     let words = ArgKind::Words;
     assert_eq!(
@@ -133,7 +133,7 @@ fn mistakes_found_by_a_tool_check_name_their_argument_e9_1() {
     assert_eq!(place("{glob: x}").0, "[0].do.args");
     // What a template comes to nobody knows yet.
     for good in ["{content: '{{ \"(\" }}'}", "{glob: x, from: '{{ 1 }}'}"] {
-        assert_eq!(told(good), Vec::<String>::new(), "{good}");
+        assert_eq!(call_mistakes(good), Vec::<String>::new(), "{good}");
     }
     // A model is told the same of a call, in which braces are braces.
     let tool = &known().tools.unwrap()["write"];
@@ -146,23 +146,23 @@ fn literal_list_is_checked_against_the_items_budget_around_it_e9_10() {
     let list = "{id: e, for_each: [1, 2, 3], step: {id: s, do: {tool: write}}}";
     let of_plan = format!("budget: {{items: 2}}\nsteps: [{list}]");
     assert_eq!(
-        told_of(&of_plan),
+        plan_mistakes(&of_plan),
         ["P014 the list has 3 items, and `items` of the budget is 2"]
     );
     let of_task = format!("- {{id: t, budget: {{items: 1}}, plan: [{list}]}}\n- {list}");
     assert_eq!(
-        told_of(&of_task.replace("- {id: e", "- {id: f")),
+        plan_mistakes(&of_task.replace("- {id: e", "- {id: f")),
         ["P014 the list has 3 items, and `items` of the budget is 1"]
     );
     assert_eq!(
-        told_of(&format!("budget: {{items: 3}}\nsteps: [{list}]")),
+        plan_mistakes(&format!("budget: {{items: 3}}\nsteps: [{list}]")),
         Vec::<String>::new()
     );
 }
 
 #[test]
 fn ineffective_retry_and_excessive_ttl_are_mistakes_e9_1() {
-    let retry = told_of("- {id: a, description: look around, retry: 3}");
+    let retry = plan_mistakes("- {id: a, description: look around, retry: 3}");
     assert_eq!(retry, ["P007 `retry` is of a call (`do`); this task has none"]);
     let of_person = parse("- {id: a, title: Say it, executor: human, retry: 2}", &Known::default()).unwrap_err();
     assert_eq!(
@@ -170,7 +170,7 @@ fn ineffective_retry_and_excessive_ttl_are_mistakes_e9_1() {
         Some("leave it out: a person is asked once")
     );
     let rule = |minutes: &str| {
-        told_of(&format!(
+        plan_mistakes(&format!(
             "- {{id: a, do: {{tool: write}}, observe: {{type: reminder, content: x, ttl_minutes: {minutes}}}}}"
         ))
     };

@@ -15,7 +15,7 @@ fn tools() -> Known {
     };
     let tools = BTreeMap::from([
         ("grep".to_owned(), tool(&["pattern"], &["path", "limit"], false)),
-        ("list".to_owned(), listing(tool(&[], &["path"], false))),
+        ("list".to_owned(), with_output_schema(tool(&[], &["path"], false))),
         ("write".to_owned(), tool(&["path", "text"], &[], true)),
         ("shell".to_owned(), tool(&["argv"], &[], true)),
         ("maps.route".to_owned(), of_schema()),
@@ -28,7 +28,7 @@ fn tools() -> Known {
 }
 
 /// `tool` with declared outputs.
-fn listing(tool: KnownTool) -> KnownTool {
+fn with_output_schema(tool: KnownTool) -> KnownTool {
     let output = json!({"type": "object", "properties": {"files": {"type": "array", "items": {"type": "object",
         "properties": {"path": {"type": "string"}, "tags": {"type": ["array", "null"]}}}}, "count": {"type": "integer"}}});
     KnownTool {
@@ -435,7 +435,7 @@ fn for_each_item_is_known_only_in_its_body() {
 }
 
 /// The mistakes of a `for_each` over `over`, after steps with declared outputs.
-fn of_list(over: &str) -> String {
+fn list_mistakes(over: &str) -> String {
     let plan = format!(
         "steps:\n  - {{id: l, do: {{tool: list}}}}\n  - id: m\n    criteria:\n      - {{id: shape, check: {{json_schema: {{schema: {{type: object, properties: {{names: {{type: array}}, who: {{type: [string, 'null']}}, any: {{}}}}, additionalProperties: false}}}}}}}}\n  - {{id: maybe, criteria: [{{check: {{json_schema: {{schema: {{type: string}}}}}}, required: false}}]}}\n  - {{id: g, parallel: [x, y]}}\n  - {{id: each, for_each: results.l.output.files, step: z}}\n  - {{id: last, for_each: \"{over}\", step: w}}\n"
     );
@@ -461,7 +461,7 @@ fn for_each_over_a_declared_non_list_is_a_mistake_e9_1() {
         "results.g.output.x",
         "{{ results.m.output.who | default([]) }}",
     ] {
-        assert_eq!(of_list(fine), "", "{fine}");
+        assert_eq!(list_mistakes(fine), "", "{fine}");
     }
     for (wrong, said) in [
         (
@@ -498,7 +498,7 @@ fn for_each_over_a_declared_non_list_is_a_mistake_e9_1() {
             "`results.g.output` has the outputs of its steps by name; it is not a list",
         ),
     ] {
-        assert_eq!(of_list(wrong), said, "{wrong}");
+        assert_eq!(list_mistakes(wrong), said, "{wrong}");
     }
 }
 

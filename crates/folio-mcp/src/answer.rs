@@ -69,14 +69,14 @@ pub(crate) fn response(request: &ToolRequest, answered: Answered) -> ToolRespons
         let block = match block {
             Block::Known(block) => *block,
             Block::Unknown(block) => {
-                parts.push(unknown(&block));
+                parts.push(unknown_placeholder(&block));
                 continue;
             }
         };
         match block {
             ContentBlock::Text(text) => texts.push(text.text),
-            ContentBlock::Image(image) => parts.push(left_out("image", &image.mime_type, image.data.len())),
-            ContentBlock::Audio(audio) => parts.push(left_out("audio", &audio.mime_type, audio.data.len())),
+            ContentBlock::Image(image) => parts.push(bytes_placeholder("image", &image.mime_type, image.data.len())),
+            ContentBlock::Audio(audio) => parts.push(bytes_placeholder("audio", &audio.mime_type, audio.data.len())),
             ContentBlock::Resource(resource) => match resource.resource {
                 ResourceContents::TextResourceContents { uri, text, .. } => {
                     evidence.push(uri);
@@ -86,18 +86,18 @@ pub(crate) fn response(request: &ToolRequest, answered: Answered) -> ToolRespons
                     uri, mime_type, blob, ..
                 } => {
                     let mime_type = mime_type.unwrap_or_else(|| "application/octet-stream".to_owned());
-                    let mut part = left_out("resource", &mime_type, blob.len());
+                    let mut part = bytes_placeholder("resource", &mime_type, blob.len());
                     part["uri"] = json!(uri);
                     evidence.push(uri);
                     parts.push(part);
                 }
-                other => parts.push(unknown(&json!(other))),
+                other => parts.push(unknown_placeholder(&json!(other))),
             },
             ContentBlock::ResourceLink(link) => {
                 parts.push(json!({"type": "link", "uri": link.uri, "name": link.name}));
                 evidence.push(link.uri);
             }
-            other => parts.push(unknown(&json!(other))),
+            other => parts.push(unknown_placeholder(&json!(other))),
         }
     }
     let text = texts.join("\n");
@@ -133,7 +133,7 @@ pub(crate) fn response(request: &ToolRequest, answered: Answered) -> ToolRespons
             "{}: {} of text{}",
             request.tool,
             counted(text.len() as u64, "byte"),
-            of_others(&others)
+            other_kinds_note(&others)
         );
         ToolResponse::ok(request, outputs, notes)
     };
@@ -150,7 +150,7 @@ pub(crate) fn response(request: &ToolRequest, answered: Answered) -> ToolRespons
 }
 
 /// Returns a note on what there is besides text, and of what kinds.
-fn of_others(kinds: &BTreeSet<String>) -> String {
+fn other_kinds_note(kinds: &BTreeSet<String>) -> String {
     if kinds.is_empty() {
         return String::new();
     }
@@ -159,12 +159,12 @@ fn of_others(kinds: &BTreeSet<String>) -> String {
 }
 
 /// Returns the replacement for something that this version of the protocol does not have.
-fn unknown(part: &Value) -> Value {
+fn unknown_placeholder(part: &Value) -> Value {
     json!({"type": "unknown", "bytes_left_out": part.to_string().len()})
 }
 
 /// Returns the replacement for bytes that nobody here can read; `base64` is their length as they arrived.
-fn left_out(kind: &str, mime_type: &str, base64: usize) -> Value {
+fn bytes_placeholder(kind: &str, mime_type: &str, base64: usize) -> Value {
     json!({"type": kind, "mime_type": mime_type, "bytes_left_out": base64 / 4 * 3})
 }
 
@@ -172,7 +172,7 @@ fn left_out(kind: &str, mime_type: &str, base64: usize) -> Value {
 mod tests {
     use super::*;
 
-    fn answered(result: Value) -> ToolResponse {
+    fn response_for(result: Value) -> ToolResponse {
         let request = ToolRequest {
             request_id: "r".to_owned(),
             tool: "x.y".to_owned(),
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn texts_are_joined_and_other_content_listed_without_bytes() {
-        let answer = answered(json!({
+        let answer = response_for(json!({
             "content": [
                 {"type": "text", "text": "one"},
                 {"type": "image", "data": "AAAA", "mimeType": "image/png"},
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn error_answer_is_a_failed_call_that_keeps_its_text() {
-        let answer = answered(json!({"content": [{"type": "text", "text": "no\nsuch city"}], "isError": true}));
+        let answer = response_for(json!({"content": [{"type": "text", "text": "no\nsuch city"}], "isError": true}));
         let error = answer.error.unwrap_or_else(|| panic!("it failed"));
         assert_eq!(
             (error.code.as_str(), error.message.as_str()),

@@ -32,21 +32,21 @@ use crate::listed::{Definition, List};
 use crate::login;
 use crate::paced::{Paced, Room};
 use crate::servers::ToStart;
-use crate::words::{self, NotOpened};
+use crate::words::{self, OpenFailure};
 
 /// The most pages of a list of tools that are requested.
 const PAGES_MAX: usize = 64;
 /// The most tools in the whole list.
 const LISTED_MAX: usize = 4_096;
 /// How long a program has to end after its input was closed, and again after it was asked to end.
-const GRACE: Duration = Duration::from_secs(2);
+const END_GRACE: Duration = Duration::from_secs(2);
 /// How long a program that closed its output has to end: its exit code and last words say why.
-const CLOSED: Duration = Duration::from_millis(200);
+const EXIT_GRACE: Duration = Duration::from_millis(200);
 /// How often to check whether a program that somebody waits for is still there. The system reports the end to one
 /// waiter only, and there may be many.
-const LOOKED: Duration = Duration::from_millis(200);
+const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// The time limit for connecting to a server by HTTP.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Answers requests of a server: there is nothing that it may ask for.
 #[derive(Debug, Clone, Default)]
@@ -68,7 +68,7 @@ impl ClientHandler for Client {
 
 /// The tools of a server as they were last listed.
 #[derive(Debug)]
-struct Known {
+struct ListedTools {
     /// By the server's names for them.
     tools: BTreeMap<String, Definition>,
     /// How often the server had said that they changed when they were requested.
@@ -88,7 +88,7 @@ pub(crate) struct Connection {
     stray: Stray,
     /// The room for answers to its requests.
     room: Room,
-    known: Mutex<Known>,
+    listed_tools: Mutex<ListedTools>,
     /// Whether no new requests are sent over it.
     is_given_up: AtomicBool,
     /// Whether the server no longer knows its session.
@@ -118,7 +118,7 @@ impl Connection {
                     stray,
                     room,
                     // Changes that were announced during the listing lead to another one.
-                    known: Mutex::new(Known {
+                    listed_tools: Mutex::new(ListedTools {
                         tools: listed.definitions(),
                         changes: 0,
                     }),
@@ -128,15 +128,15 @@ impl Connection {
                 return Ok((connection, listed));
             }
             Ok(Err(problem)) => problem,
-            Err(_) => NotOpened::because(format!("it was not ready after {} s (`start_s`)", time.as_secs())),
+            Err(_) => OpenFailure::because(format!("it was not ready after {} s (`start_s`)", time.as_secs())),
         };
         let Some(mut program) = program else {
             return Err(problem.why);
         };
         program
-            .end(if problem.has_ended { CLOSED } else { Duration::ZERO })
+            .end(if problem.has_ended { EXIT_GRACE } else { Duration::ZERO })
             .await;
-        let last_output = last_words(&mut program, problem.has_ended, &stray);
+        let last_output = exit_message(&mut program, problem.has_ended, &stray);
         Err(format!("{}{last_output}", problem.why))
     }
 
@@ -145,16 +145,16 @@ impl Connection {
         program: &mut Option<Talking>,
         stray: &Stray,
         room: &Room,
-    ) -> Result<(RunningService<RoleClient, Client>, List), NotOpened> {
+    ) -> Result<(RunningService<RoleClient, Client>, List), OpenFailure> {
         let client = Client::default();
         let lifecycle = ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
             legacy_version: Some(ProtocolVersion::V_2025_11_25),
         };
         let service = if let Some(url) = &server.settings.url {
-            let (http, config) = http_transport(server, url).map_err(NotOpened::because)?;
+            let (http, config) = http_transport(server, url).map_err(OpenFailure::because)?;
             if server.login.is_some() {
-                let http = AuthClient::new(http, login::logged_in(server).await.map_err(NotOpened::because)?);
+                let http = AuthClient::new(http, login::logged_in(server).await.map_err(OpenFailure::because)?);
                 let transport = StreamableHttpClientTransport::with_client(http, config);
                 serve_client_with_lifecycle(client, transport, lifecycle).await
             } else {
@@ -163,17 +163,17 @@ impl Connection {
             }
         } else {
             let (talking, stdin, stdout) =
-                folio_process::spawn(&program_of(server)).map_err(|error| NotOpened::because(error.to_string()))?;
+                folio_process::spawn(&program_of(server)).map_err(|error| OpenFailure::because(error.to_string()))?;
             *program = Some(talking);
             let longest = server.settings.answer_bytes();
             let incoming = Incoming::new(stdout, longest, stray.clone());
             let transport = AsyncRwTransport::new_client(incoming, stdin).with_max_line_length(longest);
             serve_client_with_lifecycle(client, Paced::new(transport, room.clone()), lifecycle).await
         };
-        let service = service.map_err(|error| words::not_begun(&error, server))?;
+        let service = service.map_err(|error| words::begin_failure(&error, server))?;
         let listed = list(&service)
             .await
-            .map_err(|error| words::not_listed(&error, server))?;
+            .map_err(|error| words::list_failure(&error, server))?;
         Ok((service, listed))
     }
 
@@ -201,22 +201,22 @@ impl Connection {
             return pending().await;
         }
         while !self.has_program_ended() {
-            tokio::time::sleep(LOOKED).await;
+            tokio::time::sleep(EXIT_POLL_INTERVAL).await;
         }
         tokio::time::sleep(DRAIN).await;
     }
 
     /// Returns how the connection ended, as an addition to the message that it did: the exit code and the last words of
     /// a program.
-    pub(crate) async fn end_in_words(&self) -> String {
+    pub(crate) async fn end_message(&self) -> String {
         let ending = self.end.get_or_init(|| async {
             self.give_up();
             let program = self.program.lock().take();
             let Some(mut program) = program else {
                 return String::new();
             };
-            program.end(CLOSED).await;
-            last_words(&mut program, true, &self.stray)
+            program.end(EXIT_GRACE).await;
+            exit_message(&mut program, true, &self.stray)
         });
         ending.await.clone()
     }
@@ -243,7 +243,7 @@ impl Connection {
 
     /// Returns how the server defines the tool now, as far as it has announced; `None` if it has no tool of that name.
     pub(crate) async fn definition(&self, tool: &str) -> Result<Option<Definition>, ServiceError> {
-        let mut known = self.known.lock().await;
+        let mut known = self.listed_tools.lock().await;
         let changes = self.service.service().changes.load(Ordering::Acquire);
         if known.changes != changes {
             let listed = tokio::select! {
@@ -252,7 +252,7 @@ impl Connection {
                 () = self.program_gone() => return Err(ServiceError::TransportClosed),
             };
             // Only updated now: if this call is dropped or fails before, the next one lists the tools.
-            *known = Known {
+            *known = ListedTools {
                 tools: listed.definitions(),
                 changes,
             };
@@ -276,7 +276,7 @@ impl Connection {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let options = PeerRequestOptions::no_options();
         let sent = self.service.peer().send_request_with_option(request, options).await;
-        let mut in_flight = Asked(Some(sent.inspect_err(|error| self.note_lost_session(error))?));
+        let mut in_flight = PendingCall(Some(sent.inspect_err(|error| self.note_lost_session(error))?));
         tokio::select! {
             biased;
             answered = in_flight.answer() => answered.inspect_err(|error| self.note_lost_session(error)),
@@ -287,18 +287,18 @@ impl Connection {
     /// Closes the connection. A program has a grace period in which to end by itself.
     pub(crate) async fn close(mut self) {
         // Closes the input of a program, or the session of a server that has one.
-        let _closed = self.service.close_with_timeout(GRACE).await;
+        let _closed = self.service.close_with_timeout(END_GRACE).await;
         let program = self.program.get_mut().take();
         if let Some(mut program) = program {
-            program.end(GRACE).await;
+            program.end(END_GRACE).await;
         }
     }
 }
 
 /// A call that was sent to a server, until it is answered. Dropping it cancels the call.
-struct Asked(Option<RequestHandle<RoleClient>>);
+struct PendingCall(Option<RequestHandle<RoleClient>>);
 
-impl Asked {
+impl PendingCall {
     async fn answer(&mut self) -> Result<ServerResult, ServiceError> {
         let answered = match &mut self.0 {
             Some(in_flight) => (&mut in_flight.rx).await,
@@ -309,7 +309,7 @@ impl Asked {
     }
 }
 
-impl Drop for Asked {
+impl Drop for PendingCall {
     fn drop(&mut self) {
         if let (Some(in_flight), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
             let reason = "nobody waits for it any more".to_owned();
@@ -319,7 +319,7 @@ impl Drop for Asked {
 }
 
 /// Returns the exit code of a program, if it has ended, and its last words.
-fn last_words(program: &mut Talking, has_ended: bool, stray: &Stray) -> String {
+fn exit_message(program: &mut Talking, has_ended: bool, stray: &Stray) -> String {
     let code = program.exit_code().filter(|_| has_ended);
     let code = code.map_or_else(String::new, |code| format!(" (exit code {code})"));
     let last_error = printed(None, program.last_error().as_deref());
@@ -419,7 +419,7 @@ fn http_transport(
     ready_for_tls();
     let mut builder = reqwest::Client::builder()
         .user_agent(concat!("folio/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(CONNECT)
+        .connect_timeout(CONNECT_TIMEOUT)
         // A token must not be sent to where a redirect points.
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy();

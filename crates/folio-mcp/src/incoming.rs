@@ -56,7 +56,7 @@ pub(crate) struct Incoming<R> {
 pub(crate) struct Stray(Arc<Mutex<Option<String>>>);
 
 impl Stray {
-    fn keep(&self, line: String, in_a_row: usize) {
+    fn set_last(&self, line: String, in_a_row: usize) {
         let line = match in_a_row {
             STRAYS_MAX => {
                 format!("{line} (the last of {STRAYS_MAX} such lines in a row, after which its output is ignored)")
@@ -127,8 +127,8 @@ impl<R: AsyncRead + Unpin> AsyncRead for Incoming<R> {
             Pin::new(&mut this.output).consume(end);
             if is_whole {
                 let line = std::mem::take(&mut this.line);
-                this.note(&line);
-                this.ready.0 = line.heard(this.bytes_max);
+                this.note_stray(&line);
+                this.ready.0 = line.into_readable(this.bytes_max);
             }
         }
     }
@@ -136,10 +136,10 @@ impl<R: AsyncRead + Unpin> AsyncRead for Incoming<R> {
 
 impl<R> Incoming<R> {
     /// Keeps a line that is not a message, and counts consecutive ones.
-    fn note(&mut self, line: &Line) {
+    fn note_stray(&mut self, line: &Line) {
         if let Some(text) = line.stray() {
             self.strays_in_a_row += 1;
-            self.stray.keep(text, self.strays_in_a_row);
+            self.stray.set_last(text, self.strays_in_a_row);
         } else if !line.is_empty() {
             self.strays_in_a_row = 0;
         }
@@ -161,7 +161,7 @@ pub(crate) fn not_readable() -> String {
     "its answer cannot be read".to_owned()
 }
 
-fn failed(id: u64, code: ErrorCode, reason: &str) -> Vec<u8> {
+fn error_response(id: u64, code: ErrorCode, reason: &str) -> Vec<u8> {
     let error = json!({"code": code.0, "message": reason});
     let error = json!({"jsonrpc": "2.0", "id": id, "error": error});
     format!("{error}\n").into_bytes()
@@ -213,7 +213,7 @@ impl Line {
 
     /// Returns what the library gets to read: the line itself or, for an answer that cannot be accepted, an error that
     /// says so.
-    fn heard(mut self, bytes_max: usize) -> Vec<u8> {
+    fn into_readable(mut self, bytes_max: usize) -> Vec<u8> {
         let content = std::mem::take(&mut self.whole);
         let (code, reason) = if self.bytes > bytes_max {
             (TOO_LONG, longer_than(bytes_max))
@@ -226,12 +226,13 @@ impl Line {
             };
             // Checked only for answers: nobody waits for anything else.
             let is_taken = || serde_json::from_slice::<RxJsonRpcMessage<RoleClient>>(&line).is_ok();
-            if self.answers().is_none() || is_taken() {
+            if self.answered_id().is_none() || is_taken() {
                 return line;
             }
             (UNREADABLE, not_readable())
         };
-        self.answers().map_or_else(Vec::new, |id| failed(id, code, &reason))
+        self.answered_id()
+            .map_or_else(Vec::new, |id| error_response(id, code, &reason))
     }
 
     fn add(&mut self, piece: &[u8], bytes_max: usize) {
@@ -251,7 +252,7 @@ impl Line {
 
     /// Returns the number of the request that the line answers, if it is an answer that has the number first, or last
     /// as some libraries write it.
-    fn answers(&self) -> Option<u64> {
+    fn answered_id(&self) -> Option<u64> {
         const VERSION: &str = r#""jsonrpc":"2.0""#;
         let plain = |edge: &[u8]| -> String {
             let text = String::from_utf8_lossy(edge);
@@ -300,7 +301,7 @@ mod tests {
             format!(r#"{{"error":{{"code":1,"message":"no","data":{nested}}},"id":7,"jsonrpc":"2.0"}}"#),
         ] {
             let said = format!("{line}\nnext\n");
-            let instead = String::from_utf8(failed(7, TOO_LONG, &longer_than(10_000))).unwrap();
+            let instead = String::from_utf8(error_response(7, TOO_LONG, &longer_than(10_000))).unwrap();
             assert_eq!(read(&said, 10_000).await, format!("{instead}next\n"));
             assert_eq!(read(&said, line.len() + 1).await, said, "as long as it may be");
         }
@@ -320,7 +321,7 @@ mod tests {
         assert_eq!(read(&format!("{readable}\n"), 10_000).await, format!("{readable}\n"));
         let deep = line(DEPTH_MAX - 1);
         assert!(serde_json::from_str::<serde_json::Value>(&deep).is_err());
-        let instead = String::from_utf8(failed(7, TOO_DEEP, &deeper_than_read())).unwrap();
+        let instead = String::from_utf8(error_response(7, TOO_DEEP, &deeper_than_read())).unwrap();
         assert_eq!(
             read(&format!("{deep}\nnext\n"), 10_000).await,
             format!("{instead}next\n")
@@ -337,7 +338,7 @@ mod tests {
                 format!("{}\n", line(heard))
             );
         }
-        let instead = String::from_utf8(failed(7, UNREADABLE, &not_readable())).unwrap();
+        let instead = String::from_utf8(error_response(7, UNREADABLE, &not_readable())).unwrap();
         for broken in [line("{a:1}"), line("NaN"), line(r#""\q""#)] {
             assert_eq!(read(&format!("{broken}\n"), 1_000).await, instead, "{broken}");
         }

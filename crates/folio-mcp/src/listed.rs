@@ -13,11 +13,11 @@ use crate::words::one_line;
 /// The most tools of one server that are offered. Each is in every prompt of a model that works with tools.
 pub(crate) const TOOLS_MAX: usize = 128;
 /// The most characters of a tool's name.
-const NAME_CHARS: usize = 96;
+const NAME_CHARS_MAX: usize = 96;
 /// The most characters of a description that models read.
-const DESCRIPTION_CHARS: usize = 2_000;
+const DESCRIPTION_CHARS_MAX: usize = 2_000;
 /// The most bytes of a schema of arguments.
-const SCHEMA_BYTES: usize = 64 * 1024;
+const SCHEMA_BYTES_MAX: usize = 64 * 1024;
 
 /// The list of a server's tools.
 #[derive(Debug, Default)]
@@ -32,7 +32,10 @@ impl List {
     /// Adds a tool. Of two with the same name the first counts: only the server knows which one a call means.
     pub(crate) fn add(&mut self, tool: Listed) {
         if self.tools.iter().any(|known| known.name == tool.name) {
-            self.leave_out(format!("{} is listed twice; the first one counts", shown(&tool.name)));
+            self.leave_out(format!(
+                "{} is listed twice; the first one counts",
+                printable_name(&tool.name)
+            ));
         } else {
             self.tools.push(tool);
         }
@@ -40,7 +43,7 @@ impl List {
 
     /// Adds what a server lists as a tool, if it can be read as one.
     pub(crate) fn read(&mut self, tool: Value) {
-        let Some(name) = tool.get("name").and_then(Value::as_str).map(shown) else {
+        let Some(name) = tool.get("name").and_then(Value::as_str).map(printable_name) else {
             return self.leave_out("a tool has no name".to_owned());
         };
         let problem = match tool.get("inputSchema") {
@@ -71,8 +74,8 @@ impl List {
     }
 }
 
-fn shown(name: &str) -> String {
-    name.escape_debug().take(NAME_CHARS).collect()
+fn printable_name(name: &str) -> String {
+    name.escape_debug().take(NAME_CHARS_MAX).collect()
 }
 
 /// A tool as it is offered, and as the server defined it.
@@ -128,7 +131,7 @@ pub(crate) fn offered(server: &str, settings: &McpSettings, list: &List) -> (Vec
 
 fn spec_of(server: &str, settings: &McpSettings, tool: &Listed) -> Result<ToolSpec, String> {
     let name = &*tool.name;
-    let is_name = !name.is_empty() && name.chars().count() <= NAME_CHARS;
+    let is_name = !name.is_empty() && name.chars().count() <= NAME_CHARS_MAX;
     if !is_name || name.contains(|c: char| c.is_whitespace() || c.is_control()) {
         let shown: String = name.escape_debug().take(40).collect();
         return Err(format!("{shown:?} is not a valid name for a tool"));
@@ -145,8 +148,8 @@ fn spec_of(server: &str, settings: &McpSettings, tool: &Listed) -> Result<ToolSp
         }
         Some(_) => {}
     }
-    if schema.to_string().len() > SCHEMA_BYTES {
-        return Err(format!("{name} has a schema of more than {SCHEMA_BYTES} bytes"));
+    if schema.to_string().len() > SCHEMA_BYTES_MAX {
+        return Err(format!("{name} has a schema of more than {SCHEMA_BYTES_MAX} bytes"));
     }
     if let Err(error) = jsonschema::validator_for(&schema) {
         let reason = one_line(&error.to_string());
@@ -156,14 +159,18 @@ fn spec_of(server: &str, settings: &McpSettings, tool: &Listed) -> Result<ToolSp
         .effects
         .get(name)
         .copied()
-        .unwrap_or_else(|| hinted(tool.annotations.as_ref()));
+        .unwrap_or_else(|| hinted_effect(tool.annotations.as_ref()));
     let descriptions = [tool.description.as_deref(), tool.title.as_deref()];
     let description = descriptions
         .into_iter()
         .flatten()
         .next()
         .unwrap_or("A tool of an MCP server.");
-    let mut spec = ToolSpec::new(format!("{server}.{name}"), effect, cut(description, DESCRIPTION_CHARS));
+    let mut spec = ToolSpec::new(
+        format!("{server}.{name}"),
+        effect,
+        cut(description, DESCRIPTION_CHARS_MAX),
+    );
     spec.schema = Some(schema);
     spec.output = Some(output_of(tool));
     // Calls of a tool that only reads wait for no others, unless the settings name what it writes.
@@ -193,7 +200,7 @@ fn output_of(tool: &Listed) -> Value {
 
 /// Returns the effect of a tool as far as the server states it. It is a hint: it decides what happens to a call whose
 /// answer was lost, and never whether a call needs approval (E9.12: unknown is opaque).
-fn hinted(annotations: Option<&ToolAnnotations>) -> Effect {
+fn hinted_effect(annotations: Option<&ToolAnnotations>) -> Effect {
     let Some(hints) = annotations else {
         return Effect::Opaque;
     };
@@ -296,7 +303,7 @@ mod tests {
             tools: Some(["a", "a b", "bad", "gone", "huge"].map(str::to_owned).to_vec()),
             ..McpSettings::of_command(vec!["x".to_owned()])
         };
-        let huge = "x".repeat(SCHEMA_BYTES);
+        let huge = "x".repeat(SCHEMA_BYTES_MAX);
         let tools = listed(json!([
             tool("a", &Value::Null), tool("a", &Value::Null), tool("a b", &Value::Null), tool("not wanted", &Value::Null),
             {"name": "bare"}, {"inputSchema": {}}, {"name": "bad", "inputSchema": {"type": 5}},

@@ -20,13 +20,13 @@ use rmcp::transport::streamable_http_client::StreamableHttpError;
 use crate::connection::ready_for_tls;
 use crate::error::McpError;
 use crate::servers::ToStart;
-use crate::words::{in_words, of_login};
+use crate::words::{in_words, login_failure_message};
 use tokens::TokenFile;
 
 /// The time limit for finding out where to log in, and for getting tokens.
-const TIME: Duration = Duration::from_secs(60);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// A redirect address, which has to be given and is not used when tokens are renewed.
-const NOWHERE: &str = "http://127.0.0.1/callback";
+const UNUSED_REDIRECT: &str = "http://127.0.0.1/callback";
 
 /// A login that has begun: the user opens [`address`](Self::address) in a browser.
 #[expect(missing_debug_implementations, reason = "it holds what nobody may read")]
@@ -44,7 +44,7 @@ impl Login {
     /// `Login`: the settings provide no login for this server, or the server does not say where to log in, or not at an
     /// encrypted page or one of this machine.
     pub async fn begin(server: &ToStart, redirect: &str) -> Result<Self, McpError> {
-        let started = tokio::time::timeout(TIME, Self::begin_in_time(server, redirect)).await;
+        let started = tokio::time::timeout(REQUEST_TIMEOUT, Self::begin_in_time(server, redirect)).await;
         let session = started
             .unwrap_or_else(|_| Err(too_long()))
             .map_err(|reason| failed(&server.name, reason))?;
@@ -57,7 +57,7 @@ impl Login {
     async fn begin_in_time(server: &ToStart, redirect: &str) -> Result<AuthorizationSession, String> {
         let mut manager = manager_of(server).await?;
         let found = manager.resolve_metadata().await;
-        let found = found.map_err(|error| of_login(&error, server))?;
+        let found = found.map_err(|error| login_failure_message(&error, server))?;
         manager.set_metadata(found.metadata);
         let mut request = AuthorizationRequest::new(redirect)
             .with_client_name("Folio")
@@ -72,8 +72,8 @@ impl Login {
             request = request.with_client_secret(secret.reveal());
         }
         let session = AuthorizationSession::new(manager, request).await;
-        let session = session.map_err(|(_, error)| of_login(&error, server))?;
-        fit_to_open(session.get_authorization_url())?;
+        let session = session.map_err(|(_, error)| login_failure_message(&error, server))?;
+        check_safe_to_open(session.get_authorization_url())?;
         Ok(session)
     }
 
@@ -99,7 +99,7 @@ impl Login {
             ended.map_err(|error| in_words(&error))?;
             Ok(self.session.auth_manager.get_current_scopes().await)
         };
-        let exchange = tokio::time::timeout(TIME, exchange).await;
+        let exchange = tokio::time::timeout(REQUEST_TIMEOUT, exchange).await;
         exchange
             .unwrap_or_else(|_| Err(too_long()))
             .map_err(|reason| failed(&self.server, reason))
@@ -113,7 +113,7 @@ impl Login {
 /// `Login` if they cannot be deleted, or the settings provide no login for this server.
 pub async fn log_out(server: &ToStart) -> Result<bool, McpError> {
     let logout = async {
-        let tokens = tokens_of(server)?;
+        let tokens = token_file_of(server)?;
         let had_some = tokens.load().await.map_err(|error| in_words(&error))?.is_some();
         tokens.clear().await.map_err(|error| in_words(&error))?;
         Ok(had_some)
@@ -133,7 +133,7 @@ pub(crate) async fn logged_in(server: &ToStart) -> Result<AuthorizationManager, 
         .await
         .map_err(|error| in_words(&error))?
     {
-        return Err(format!("nobody is logged in to it: {}", how(&server.name)));
+        return Err(format!("nobody is logged in to it: {}", login_command(&server.name)));
     }
     let secret = server.login.as_ref().and_then(|login| login.client_secret.as_ref());
     let id = server
@@ -142,14 +142,14 @@ pub(crate) async fn logged_in(server: &ToStart) -> Result<AuthorizationManager, 
         .as_ref()
         .and_then(|oauth| oauth.client_id.as_ref());
     if let (Some(id), Some(secret)) = (id, secret) {
-        let config = OAuthClientConfig::new(id, NOWHERE).with_client_secret(secret.reveal());
+        let config = OAuthClientConfig::new(id, UNUSED_REDIRECT).with_client_secret(secret.reveal());
         manager.configure_client(config).map_err(|error| in_words(&error))?;
     }
     Ok(manager)
 }
 
 /// Returns the command that logs in to the server `name`.
-fn how(name: &str) -> String {
+fn login_command(name: &str) -> String {
     format!("`folio tool login {name}`")
 }
 
@@ -159,15 +159,15 @@ pub(crate) fn access_refused_message(error: &(dyn Error + 'static), server: &ToS
     causes(error).find_map(
         |cause| match cause.downcast_ref::<StreamableHttpError<reqwest::Error>>()? {
             StreamableHttpError::AuthRequired(_) if server.login.is_some() => {
-                Some(format!("it no longer accepts the login (401): {}", how(name)))
+                Some(format!("it no longer accepts the login (401): {}", login_command(name)))
             }
             StreamableHttpError::AuthRequired(_) => Some(format!(
                 "it denies access (401): it needs another token, or `oauth = {{}}` in [mcp.{name}] and {}",
-                how(name)
+                login_command(name)
             )),
             StreamableHttpError::InsufficientScope(_) => Some(format!(
                 "the scopes of the login are not sufficient (403): `scopes` in [mcp.{name}.oauth], and {}",
-                how(name)
+                login_command(name)
             )),
             _ => None,
         },
@@ -178,7 +178,7 @@ async fn manager_of(server: &ToStart) -> Result<AuthorizationManager, String> {
     if let Some(reason) = &server.unusable {
         return Err(reason.clone());
     }
-    let tokens = tokens_of(server)?;
+    let tokens = token_file_of(server)?;
     ready_for_tls();
     let url = server.settings.url.as_deref().unwrap_or_default();
     let manager = AuthorizationManager::new(url).await;
@@ -187,7 +187,7 @@ async fn manager_of(server: &ToStart) -> Result<AuthorizationManager, String> {
     Ok(manager)
 }
 
-fn tokens_of(server: &ToStart) -> Result<TokenFile, String> {
+fn token_file_of(server: &ToStart) -> Result<TokenFile, String> {
     match (&server.login, &server.settings.url) {
         (Some(login), Some(url)) => Ok(TokenFile::new(login.tokens.clone(), url.clone())),
         _ => Err(format!(
@@ -199,7 +199,7 @@ fn tokens_of(server: &ToStart) -> Result<TokenFile, String> {
 
 /// Refuses an address that nobody should open because a server says so: a file, a program of this machine, or a page to
 /// which a password would be sent unencrypted, unless that page is on this machine.
-fn fit_to_open(address: &str) -> Result<(), String> {
+fn check_safe_to_open(address: &str) -> Result<(), String> {
     let url = reqwest::Url::parse(address).map_err(|error| format!("its login address is not valid: {error}"))?;
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
@@ -233,7 +233,7 @@ fn refusal(callback_url: &str) -> Option<String> {
 }
 
 fn too_long() -> String {
-    format!("there was no answer within {} s", TIME.as_secs())
+    format!("there was no answer within {} s", REQUEST_TIMEOUT.as_secs())
 }
 
 fn failed(server: &str, reason: String) -> McpError {
@@ -255,7 +255,7 @@ mod tests {
             "http://localhost/a",
             "http://[::1]:7/a",
         ] {
-            assert_eq!(fit_to_open(fit), Ok(()), "{fit}");
+            assert_eq!(check_safe_to_open(fit), Ok(()), "{fit}");
         }
         for unfit in [
             "file:///etc/passwd?response_type=code",
@@ -266,7 +266,7 @@ mod tests {
             "vscode://x",
             "what",
         ] {
-            assert!(fit_to_open(unfit).is_err(), "{unfit}");
+            assert!(check_safe_to_open(unfit).is_err(), "{unfit}");
         }
     }
 }

@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 
 /// The most answers to a server's requests that may wait to be written. For a program that reads, there are a handful
 /// at most.
-const UNWRITTEN_MAX: usize = 1_000;
+const UNWRITTEN_ANSWERS_MAX: usize = 1_000;
 
 /// The room for answers that wait to be written.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub(crate) struct Room(Arc<Semaphore>);
 
 impl Default for Room {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(UNWRITTEN_MAX)))
+        Self(Arc::new(Semaphore::new(UNWRITTEN_ANSWERS_MAX)))
     }
 }
 

@@ -22,21 +22,21 @@ use crate::incoming::{TOO_DEEP, TOO_LONG, UNREADABLE, deeper_than_read, longer_t
 use crate::listed::{Definition, Offered, offered};
 use crate::login;
 use crate::servers::ToStart;
-use crate::words::{is_refused, not_answered, of_transport, pause_wanted};
+use crate::words::{is_refused, pause_wanted, request_failure_message, transport_failure_message};
 
 /// The most connections that may be begun within [`WINDOW`]: a server that ends again and again is left alone for a
 /// while.
 const STARTS_MAX: usize = 5;
-const WINDOW: Duration = Duration::from_secs(5 * 60);
+const STARTS_WINDOW: Duration = Duration::from_secs(5 * 60);
 /// How many times a call that may be repeated is made, if the server is gone before it answers.
-const TRIES_MAX: u32 = 3;
+const CALL_TRIES_MAX: u32 = 3;
 /// The pause before such a call is repeated when the server said that it cannot answer now; the second pause is twice
 /// as long.
-const PAUSE: Duration = Duration::from_secs(1);
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// The hint for an answer that no client can use.
-const SERVERS_MISTAKE: &str = "a mistake of the server, unless the arguments are wrong";
+const SERVER_MISTAKE_HINT: &str = "a mistake of the server, unless the arguments are wrong";
 /// The hint for an answer by HTTP that is too long in one piece.
-const IN_EVENTS: &str = "ask for less, or let the server answer with events; `answer_bytes` applies to those";
+const USE_EVENTS_HINT: &str = "ask for less, or let the server answer with events; `answer_bytes` applies to those";
 
 /// One server of the settings.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl Drop for Opening {
 }
 
 /// How a call failed, by whether it had reached the server.
-enum Lost {
+enum CallFailure {
     /// It did not reach the server, or the server answered that it did nothing.
     Never(ToolError),
     /// It did not reach the server, since the connection is gone: another connection may work.
@@ -83,12 +83,12 @@ enum Lost {
     /// The same for a server that is unavailable, with how long it asks to be left alone, if it says so.
     Away(String, Option<Duration>),
     /// It reached the server, and its answer is not accepted; another one would be no better.
-    Untaken(Untaken, String),
+    Untaken(RefusalCause, String),
 }
 
 /// Why an answer is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Untaken {
+enum RefusalCause {
     TooLong,
     /// Too long for the library, which has a fixed limit for one piece, whatever the settings say.
     TooLongForOnePiece,
@@ -176,9 +176,9 @@ impl Server {
                 biased;
                 outcome = trying => match outcome {
                     Ok(result) => return Ok(result),
-                    Err(Lost::Never(error)) => return Err(error),
-                    Err(Lost::Unsent(reason)) => {
-                        self.give_up(&mut attempt);
+                    Err(CallFailure::Never(error)) => return Err(error),
+                    Err(CallFailure::Unsent(reason)) => {
+                        self.drop_connection(&mut attempt);
                         if is_sent_again {
                             return Err(self.unavailable(reason).of_call());
                         }
@@ -186,15 +186,15 @@ impl Server {
                         pause = Duration::ZERO;
                         continue;
                     }
-                    Err(Lost::Maybe(reason)) => (reason, Duration::ZERO),
-                    Err(Lost::Away(reason, wanted_pause)) => (reason, wanted_pause.unwrap_or_default().max(PAUSE * tries)),
-                    Err(Lost::Untaken(cause, reason)) => {
+                    Err(CallFailure::Maybe(reason)) => (reason, Duration::ZERO),
+                    Err(CallFailure::Away(reason, wanted_pause)) => (reason, wanted_pause.unwrap_or_default().max(RETRY_PAUSE * tries)),
+                    Err(CallFailure::Untaken(cause, reason)) => {
                         return Err(match cause {
                             _ if !may_repeat => self.unknown(&reason),
-                            Untaken::TooLong => self.too_long(&reason).hint(self.more_bytes()),
-                            Untaken::TooLongForOnePiece => self.too_long(&reason).hint(IN_EVENTS),
-                            Untaken::TooDeep => self.too_deep(&reason),
-                            Untaken::Malformed => self.failed(FailureKind::Failed, &reason).hint(SERVERS_MISTAKE),
+                            RefusalCause::TooLong => self.too_long(&reason).hint(self.more_bytes()),
+                            RefusalCause::TooLongForOnePiece => self.too_long(&reason).hint(USE_EVENTS_HINT),
+                            RefusalCause::TooDeep => self.too_deep(&reason),
+                            RefusalCause::Malformed => self.failed(FailureKind::Failed, &reason).hint(SERVER_MISTAKE_HINT),
                         });
                     }
                 },
@@ -207,7 +207,7 @@ impl Server {
                     let seconds = self.start.settings.time().as_secs();
                     let is_asked = attempt.is_asked;
                     let stray = attempt.connection.as_ref().map_or_else(String::new, |connection| connection.stray());
-                    self.give_up(&mut attempt);
+                    self.drop_connection(&mut attempt);
                     let reason = format!("it did not answer within {seconds} s{stray}");
                     return Err(match (may_repeat, is_asked) {
                         (true, _) => self.timed_out(&reason),
@@ -222,7 +222,7 @@ impl Server {
                 return Err(self.unknown(&lost));
             }
             // A server that asks for more time than there is left is not waited for.
-            if tries == TRIES_MAX || retry_after >= ends.saturating_duration_since(Instant::now()) {
+            if tries == CALL_TRIES_MAX || retry_after >= ends.saturating_duration_since(Instant::now()) {
                 return Err(self.unavailable(lost).of_call());
             }
             pause = retry_after;
@@ -236,15 +236,18 @@ impl Server {
         definition: &Definition,
         request: &ToolRequest,
         attempt: &mut Attempt,
-    ) -> Result<Answered, Lost> {
+    ) -> Result<Answered, CallFailure> {
         *attempt = Attempt::default();
-        let connection = self.connection().await.map_err(|error| Lost::Never(error.of_call()))?;
+        let connection = self
+            .connection()
+            .await
+            .map_err(|error| CallFailure::Never(error.of_call()))?;
         attempt.connection = Some(Arc::clone(&connection));
         let now = connection.definition(tool).await.map_err(|error| match error {
             ServiceError::TransportSend(_) | ServiceError::TransportClosed => {
-                Lost::Unsent(not_answered(&error, &self.start))
+                CallFailure::Unsent(request_failure_message(&error, &self.start))
             }
-            error => Lost::Never(self.unavailable(not_answered(&error, &self.start)).of_call()),
+            error => CallFailure::Never(self.unavailable(request_failure_message(&error, &self.start)).of_call()),
         })?;
         if now.as_ref() != Some(definition) {
             let reason = match now {
@@ -252,7 +255,7 @@ impl Server {
                 Some(_) => format!("it has changed the definition of {tool} since its tools were listed"),
             };
             let server = self.start.name.clone();
-            return Err(Lost::Never(McpError::Changed { server, reason }.of_call()));
+            return Err(CallFailure::Never(McpError::Changed { server, reason }.of_call()));
         }
         let arguments: JsonObject = match &request.args {
             Value::Object(args) => args.clone(),
@@ -267,12 +270,14 @@ impl Server {
         match connection.call(params).await {
             Ok(answer) => {
                 self.within_limit(&answer)?;
-                self.answered(answer)
+                self.read_answer(answer)
             }
             Err(error) => {
                 let has_ended = matches!(error, ServiceError::TransportClosed);
-                Err(match self.lost(error) {
-                    Lost::Maybe(why) if has_ended => Lost::Maybe(format!("{why}{}", connection.end_in_words().await)),
+                Err(match self.call_failure(error) {
+                    CallFailure::Maybe(why) if has_ended => {
+                        CallFailure::Maybe(format!("{why}{}", connection.end_message().await))
+                    }
                     lost => lost,
                 })
             }
@@ -280,79 +285,83 @@ impl Server {
     }
 
     /// Checks the length of the answer, which the library does not do for one that comes by HTTP in one piece.
-    fn within_limit(&self, answer: &ServerResult) -> Result<(), Lost> {
+    fn within_limit(&self, answer: &ServerResult) -> Result<(), CallFailure> {
         let bytes_max = self.start.settings.answer_bytes();
         if self.start.settings.url.is_some() && !json_fits(answer, bytes_max as u64) {
-            return Err(Lost::Untaken(Untaken::TooLong, longer_than(bytes_max)));
+            return Err(CallFailure::Untaken(RefusalCause::TooLong, longer_than(bytes_max)));
         }
         Ok(())
     }
 
-    fn answered(&self, answer: ServerResult) -> Result<Answered, Lost> {
+    fn read_answer(&self, answer: ServerResult) -> Result<Answered, CallFailure> {
         let call_result = match answer {
             ServerResult::CallToolResult(result) => Some(result.into()),
             ServerResult::InputRequiredResult(_) => {
                 let message = "it asks for input that nobody can give here";
-                return Err(Lost::Never(self.failed(FailureKind::Failed, message)));
+                return Err(CallFailure::Never(self.failed(FailureKind::Failed, message)));
             }
             ServerResult::CreateTaskResult(_) => {
-                return Err(Lost::Maybe("it answers with a task, which nobody asked for".to_owned()));
+                return Err(CallFailure::Maybe(
+                    "it answers with a task, which nobody asked for".to_owned(),
+                ));
             }
             ServerResult::CustomResult(CustomResult(answer)) => Answered::read(answer),
             _ => None,
         };
-        call_result.ok_or_else(|| self.lost(ServiceError::UnexpectedResponse))
+        call_result.ok_or_else(|| self.call_failure(ServiceError::UnexpectedResponse))
     }
 
-    fn lost(&self, error: ServiceError) -> Lost {
+    fn call_failure(&self, error: ServiceError) -> CallFailure {
         match error {
             ServiceError::McpError(error) if error.code == TOO_LONG => {
-                Lost::Untaken(Untaken::TooLong, longer_than(self.start.settings.answer_bytes()))
+                CallFailure::Untaken(RefusalCause::TooLong, longer_than(self.start.settings.answer_bytes()))
             }
             ServiceError::McpError(error) if error.code == TOO_DEEP => {
-                Lost::Untaken(Untaken::TooDeep, deeper_than_read())
+                CallFailure::Untaken(RefusalCause::TooDeep, deeper_than_read())
             }
             ServiceError::McpError(error) if error.code == UNREADABLE => {
-                Lost::Untaken(Untaken::Malformed, not_readable())
+                CallFailure::Untaken(RefusalCause::Malformed, not_readable())
             }
-            ServiceError::UnexpectedResponse => Lost::Untaken(Untaken::Malformed, not_answered(&error, &self.start)),
+            ServiceError::UnexpectedResponse => {
+                CallFailure::Untaken(RefusalCause::Malformed, request_failure_message(&error, &self.start))
+            }
             ServiceError::McpError(error) => {
                 let kind = match error.code {
                     ErrorCode::INVALID_PARAMS => FailureKind::InvalidArgs,
                     ErrorCode::METHOD_NOT_FOUND => FailureKind::NotFound,
                     _ => FailureKind::Failed,
                 };
-                let message = not_answered(&ServiceError::McpError(error), &self.start);
-                Lost::Never(self.failed(kind, &message))
+                let message = request_failure_message(&ServiceError::McpError(error), &self.start);
+                CallFailure::Never(self.failed(kind, &message))
             }
             ServiceError::TransportSend(error) => {
                 if let Some(message) = login::access_refused_message(&*error.error, &self.start) {
-                    return Lost::Never(self.unavailable(message).of_call());
+                    return CallFailure::Never(self.unavailable(message).of_call());
                 }
-                let message = of_transport(&*error.error, &self.start);
+                let message = transport_failure_message(&*error.error, &self.start);
                 let sent = error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>();
                 match sent {
                     // A line that was not written completely is not a request.
-                    None => Lost::Unsent(message),
+                    None => CallFailure::Unsent(message),
                     Some(StreamableHttpError::ResponseBodyTooLarge { max_size }) => {
                         let message = format!(
                             "its answer is longer than the {max_size} bytes that are accepted over HTTP in one piece"
                         );
-                        Lost::Untaken(Untaken::TooLongForOnePiece, message)
+                        CallFailure::Untaken(RefusalCause::TooLongForOnePiece, message)
                     }
                     Some(StreamableHttpError::Client(error)) if error.is_connect() => {
-                        Lost::Never(self.unavailable(message).of_call())
+                        CallFailure::Never(self.unavailable(message).of_call())
                     }
                     // Its tools may have changed: they are listed over the next connection, and compared, before the
                     // call is repeated.
-                    Some(StreamableHttpError::SessionExpired) => Lost::Unsent(message),
-                    Some(error) if is_refused(error) => Lost::Never(self.unavailable(message).of_call()),
-                    Some(StreamableHttpError::HttpStatus(error)) => Lost::Away(message, pause_wanted(error)),
-                    Some(_) => Lost::Maybe(message),
+                    Some(StreamableHttpError::SessionExpired) => CallFailure::Unsent(message),
+                    Some(error) if is_refused(error) => CallFailure::Never(self.unavailable(message).of_call()),
+                    Some(StreamableHttpError::HttpStatus(error)) => CallFailure::Away(message, pause_wanted(error)),
+                    Some(_) => CallFailure::Maybe(message),
                 }
             }
-            ServiceError::TransportClosed => Lost::Maybe("it ended before it answered".to_owned()),
-            error => Lost::Maybe(not_answered(&error, &self.start)),
+            ServiceError::TransportClosed => CallFailure::Maybe("it ended before it answered".to_owned()),
+            error => CallFailure::Maybe(request_failure_message(&error, &self.start)),
         }
     }
 
@@ -370,7 +379,7 @@ impl Server {
                 Some(opening) if !opening.making.is_finished() => opening.opened.clone(),
                 _ => {
                     self.count_start(&mut state)?;
-                    let opening = self.open();
+                    let opening = self.begin_opening();
                     let receiver = opening.opened.clone();
                     state.opening = Some(opening);
                     receiver
@@ -385,7 +394,7 @@ impl Server {
     }
 
     /// Begins to make a connection, which has the time of its settings, whoever waits for it.
-    fn open(&self) -> Opening {
+    fn begin_opening(&self) -> Opening {
         let (sender, receiver) = watch::channel(None);
         let (start, state) = (Arc::clone(&self.start), Arc::downgrade(&self.state));
         let making = tokio::spawn(async move {
@@ -414,14 +423,14 @@ impl Server {
         while state
             .begun
             .front()
-            .is_some_and(|started_at| now.duration_since(*started_at) > WINDOW)
+            .is_some_and(|started_at| now.duration_since(*started_at) > STARTS_WINDOW)
         {
             state.begun.pop_front();
         }
         // Servers forget sessions that were unused for a while. That does not count as an end of the server.
         let is_forgotten = previous.is_some_and(|connection| connection.is_forgotten());
         if !is_forgotten && state.begun.len() >= STARTS_MAX {
-            let minutes = WINDOW.as_secs() / 60;
+            let minutes = STARTS_WINDOW.as_secs() / 60;
             let reason =
                 format!("it ended {STARTS_MAX} times within {minutes} minutes, so it is left alone for a while");
             return Err(self.unavailable(reason));
@@ -433,7 +442,7 @@ impl Server {
     }
 
     /// Gives up the connection of a call that failed. Other calls that wait for their answers keep it.
-    fn give_up(&self, attempt: &mut Attempt) {
+    fn drop_connection(&self, attempt: &mut Attempt) {
         let Some(given_up) = attempt.connection.take() else {
             return;
         };
@@ -497,7 +506,7 @@ impl Server {
 
     fn too_deep(&self, reason: &str) -> ToolError {
         let message = format!("MCP server {}: {reason}", self.start.name);
-        ToolError::new(FailureKind::TooLarge, "malformed_output", message).hint(SERVERS_MISTAKE)
+        ToolError::new(FailureKind::TooLarge, "malformed_output", message).hint(SERVER_MISTAKE_HINT)
     }
 
     fn timed_out(&self, reason: &str) -> ToolError {

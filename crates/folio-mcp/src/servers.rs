@@ -79,7 +79,7 @@ impl Servers {
             let (offered, problem) = match server.begin().await {
                 Ok((offered, left_out)) if left_out.is_empty() => (offered, None),
                 Ok((offered, left_out)) => {
-                    let reason = few_of(&left_out);
+                    let reason = join_few(&left_out);
                     (offered, Some(McpError::LeftOut { server: name, reason }))
                 }
                 Err(error) => (Vec::new(), Some(error)),
@@ -129,7 +129,7 @@ impl Servers {
 }
 
 /// Joins as many reasons as a reader takes in, and says how many more there are.
-fn few_of(reasons: &[String]) -> String {
+fn join_few(reasons: &[String]) -> String {
     let (shown, rest) = reasons.split_at(reasons.len().min(REASONS_MAX));
     match rest.len() {
         0 => shown.join("; "),

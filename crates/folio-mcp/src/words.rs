@@ -19,17 +19,17 @@ use crate::login;
 use crate::servers::ToStart;
 
 /// The most characters of a server's own words.
-const WORDS_CHARS: usize = 400;
+const MESSAGE_CHARS_MAX: usize = 400;
 
 /// Why a connection could not be made.
 #[derive(Debug)]
-pub(crate) struct NotOpened {
+pub(crate) struct OpenFailure {
     pub(crate) why: String,
     /// Whether its program closed its output, as a program does that ends.
     pub(crate) has_ended: bool,
 }
 
-impl NotOpened {
+impl OpenFailure {
     pub(crate) fn because(why: String) -> Self {
         Self { why, has_ended: false }
     }
@@ -43,15 +43,15 @@ impl NotOpened {
 }
 
 /// Returns why the conversation could not begin.
-pub(crate) fn not_begun(error: &ClientInitializeError, server: &ToStart) -> NotOpened {
+pub(crate) fn begin_failure(error: &ClientInitializeError, server: &ToStart) -> OpenFailure {
     let why = match error {
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return not_begun(fallback, server),
-        ClientInitializeError::ConnectionClosed(_) => return NotOpened::ended("before it was ready"),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return begin_failure(fallback, server),
+        ClientInitializeError::ConnectionClosed(_) => return OpenFailure::ended("before it was ready"),
         ClientInitializeError::TransportError { error, .. } => {
             if error.error.is::<io::Error>() {
-                return NotOpened::ended("before it was ready");
+                return OpenFailure::ended("before it was ready");
             }
-            of_transport(&*error.error, server)
+            transport_failure_message(&*error.error, server)
         }
         ClientInitializeError::JsonRpcError(error) => format!("it refuses to begin: {}", refusal(error)),
         ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
@@ -65,25 +65,28 @@ pub(crate) fn not_begun(error: &ClientInitializeError, server: &ToStart) -> NotO
         }
         _ => "its answer to `initialize` is not valid in the Model Context Protocol".to_owned(),
     };
-    NotOpened::because(why)
+    OpenFailure::because(why)
 }
 
 /// Returns why the tools could not be listed.
-pub(crate) fn not_listed(error: &ServiceError, server: &ToStart) -> NotOpened {
+pub(crate) fn list_failure(error: &ServiceError, server: &ToStart) -> OpenFailure {
     match error {
-        ServiceError::TransportClosed => NotOpened::ended("before it had listed its tools"),
+        ServiceError::TransportClosed => OpenFailure::ended("before it had listed its tools"),
         ServiceError::TransportSend(error) if error.error.is::<io::Error>() => {
-            NotOpened::ended("before it had listed its tools")
+            OpenFailure::ended("before it had listed its tools")
         }
-        error => NotOpened::because(format!("it does not list its tools: {}", not_answered(error, server))),
+        error => OpenFailure::because(format!(
+            "it does not list its tools: {}",
+            request_failure_message(error, server)
+        )),
     }
 }
 
 /// Returns why a request was not answered.
-pub(crate) fn not_answered(error: &ServiceError, server: &ToStart) -> String {
+pub(crate) fn request_failure_message(error: &ServiceError, server: &ToStart) -> String {
     match error {
         ServiceError::McpError(error) => format!("it answers: {}", refusal(error)),
-        ServiceError::TransportSend(error) => of_transport(&*error.error, server),
+        ServiceError::TransportSend(error) => transport_failure_message(&*error.error, server),
         ServiceError::TransportClosed => "it ended before it answered".to_owned(),
         ServiceError::UnexpectedResponse => "its answer is not valid in the Model Context Protocol".to_owned(),
         ServiceError::Timeout { .. } => "it did not answer in time".to_owned(),
@@ -92,7 +95,7 @@ pub(crate) fn not_answered(error: &ServiceError, server: &ToStart) -> String {
 }
 
 /// Returns what became of a request on its way to a server or back.
-pub(crate) fn of_transport(error: &(dyn Error + 'static), server: &ToStart) -> String {
+pub(crate) fn transport_failure_message(error: &(dyn Error + 'static), server: &ToStart) -> String {
     if let Some(message) = login::access_refused_message(error, server) {
         return message;
     }
@@ -203,11 +206,11 @@ fn refusal(error: &ErrorData) -> String {
 
 /// Returns foreign text in one line of bounded length.
 pub(crate) fn one_line(text: &str) -> String {
-    short_line(text, WORDS_CHARS)
+    short_line(text, MESSAGE_CHARS_MAX)
 }
 
 /// Returns why a login failed.
-pub(crate) fn of_login(error: &AuthError, server: &ToStart) -> String {
+pub(crate) fn login_failure_message(error: &AuthError, server: &ToStart) -> String {
     let name = &server.name;
     match error {
         AuthError::RegistrationFailed(_) => format!(

@@ -15,13 +15,13 @@ use tempfile::TempDir;
 
 const SCRIPT: &str = include_str!("../../../tests/mcp/server.sh");
 
-struct House {
+struct FakeServer {
     folder: TempDir,
     servers: Servers,
     registry: Registry,
 }
 
-impl House {
+impl FakeServer {
     /// The server under the name `x`, in a folder of its own.
     async fn new() -> Self {
         Self::with(|settings| settings).await
@@ -70,7 +70,7 @@ impl House {
     }
 
     /// The calls that the server received.
-    fn asked(&self) -> Vec<String> {
+    fn received_calls(&self) -> Vec<String> {
         let asked = std::fs::read_to_string(self.folder.path().join("asked")).unwrap_or_default();
         asked.lines().map(str::to_owned).collect()
     }
@@ -113,7 +113,7 @@ fn context() -> ToolContext {
 
 #[tokio::test]
 async fn mcp_tool_is_registered_and_called_like_a_builtin_tool_e9_17() {
-    let house = House::new().await;
+    let house = FakeServer::new().await;
     assert_eq!(house.servers.problems().next(), None);
     let spec = house.registry.get("x.echo").unwrap().spec();
     assert_eq!((spec.effect, spec.writes), (Effect::Read, false));
@@ -122,25 +122,25 @@ async fn mcp_tool_is_registered_and_called_like_a_builtin_tool_e9_17() {
     assert_eq!(answer.outputs, json!({"text": "good day", "structured": {"length": 8}}));
     // The same key when the same call is made again (E9.12).
     assert!(
-        house.asked()[0].contains(r#""folio/idempotency-key":"run/node""#),
+        house.received_calls()[0].contains(r#""folio/idempotency-key":"run/node""#),
         "{:?}",
-        house.asked()
+        house.received_calls()
     );
 }
 
 #[tokio::test]
 async fn invalid_arguments_are_rejected_before_they_reach_the_server() {
-    let house = House::new().await;
+    let house = FakeServer::new().await;
     for args in [json!({}), json!({"text": 5}), json!([1])] {
         let error = house.call("x.echo", args).await.error.unwrap();
         assert_eq!(error.kind, FailureKind::InvalidArgs, "{error:?}");
     }
-    assert_eq!(house.asked(), Vec::<String>::new());
+    assert_eq!(house.received_calls(), Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn mcp_tool_that_is_not_allowed_is_not_called_e9_14() {
-    let house = House::with(|settings| McpSettings {
+    let house = FakeServer::with(|settings| McpSettings {
         allow: Vec::new(),
         ..settings
     })
@@ -154,7 +154,7 @@ async fn mcp_tool_that_is_not_allowed_is_not_called_e9_14() {
         (error.kind, error.code.as_str()),
         (FailureKind::Denied, "mcp_tool_not_allowed")
     );
-    assert_eq!(house.asked(), Vec::<String>::new());
+    assert_eq!(house.received_calls(), Vec::<String>::new());
     let allowed = ToolContext {
         allowed: true,
         ..context()
@@ -164,7 +164,7 @@ async fn mcp_tool_that_is_not_allowed_is_not_called_e9_14() {
 
 #[tokio::test]
 async fn only_tools_named_in_the_settings_are_offered() {
-    let house = House::with(|settings| McpSettings {
+    let house = FakeServer::with(|settings| McpSettings {
         tools: Some(vec!["echo".to_owned(), "nowhere".to_owned()]),
         ..settings
     })
@@ -180,7 +180,7 @@ async fn only_tools_named_in_the_settings_are_offered() {
 
 #[tokio::test]
 async fn opaque_call_is_not_repeated_when_the_server_dies_e9_12() {
-    let house = House::new().await;
+    let house = FakeServer::new().await;
     let error = house.error("x.die").await;
     assert_eq!(
         (error.kind, error.code.as_str()),
@@ -190,35 +190,35 @@ async fn opaque_call_is_not_repeated_when_the_server_dies_e9_12() {
         error.message,
         "it is not known whether the MCP server x did it: it ended before it answered (exit code 3); its last line: it broke"
     );
-    assert_eq!(house.asked().len(), 1);
+    assert_eq!(house.received_calls().len(), 1);
     // The server is started again for the next one.
     assert!(house.call("x.echo", json!({"text": "a"})).await.is_ok());
 }
 
 #[tokio::test]
 async fn read_call_is_repeated_when_the_server_dies_e9_12() {
-    let house = House::new().await;
+    let house = FakeServer::new().await;
     let answer = house.call("x.die_once", json!({})).await;
     assert_eq!(answer.outputs["text"], "alive again", "{answer:?}");
-    assert_eq!(house.asked().len(), 2);
+    assert_eq!(house.received_calls().len(), 2);
 }
 
 #[tokio::test]
 async fn server_that_keeps_dying_is_not_restarted_after_five_times() {
-    let house = House::new().await;
+    let house = FakeServer::new().await;
     for _ in 0..3 {
         let error = house.error("x.always_dies").await;
         assert_eq!(error.code, "mcp_server_unavailable", "{error:?}");
     }
     // Five starts and no more, whatever is asked.
-    assert_eq!(house.asked().len(), 5);
+    assert_eq!(house.received_calls().len(), 5);
     let error = house.call("x.echo", json!({"text": "a"})).await.error.unwrap();
     assert!(error.message.contains("ended 5 times"), "{error:?}");
 }
 
 #[tokio::test]
 async fn call_to_a_hanging_server_times_out_and_restarts_it() {
-    let house = House::with(|settings| McpSettings {
+    let house = FakeServer::with(|settings| McpSettings {
         time_s: Some(1),
         ..settings
     })
@@ -232,14 +232,14 @@ async fn call_to_a_hanging_server_times_out_and_restarts_it() {
 
 #[tokio::test]
 async fn non_protocol_answer_leaves_the_outcome_unknown() {
-    let house = House::new().await;
+    let house = FakeServer::new().await;
     let error = house.error("x.mumble").await;
     assert_eq!(error.kind, FailureKind::Unknown, "{error:?}");
 }
 
 #[tokio::test]
 async fn content_of_an_unknown_kind_does_not_affect_the_rest() {
-    let house = House::new().await;
+    let house = FakeServer::new().await;
     let answer = house.call("x.film", json!({})).await;
     let parts = json!([{"type": "unknown", "bytes_left_out": 29}]);
     assert_eq!(
@@ -251,7 +251,7 @@ async fn content_of_an_unknown_kind_does_not_affect_the_rest() {
 
 #[tokio::test]
 async fn tool_failure_keeps_the_message_of_the_server() {
-    let house = House::new().await;
+    let house = FakeServer::new().await;
     let error = house.error("x.fail").await;
     assert_eq!(
         (error.kind, error.message.as_str()),
@@ -269,7 +269,7 @@ async fn call_that_never_reached_the_server_is_unavailable_not_unknown_e9_12() {
         "-c",
         "[ ! -e begun ] || exec sleep 1000; touch begun; exec sh server.sh",
     ];
-    let house = House::with(|settings| McpSettings {
+    let house = FakeServer::with(|settings| McpSettings {
         command: command.map(str::to_owned).to_vec(),
         time_s: Some(1),
         ..settings
@@ -282,24 +282,24 @@ async fn call_that_never_reached_the_server_is_unavailable_not_unknown_e9_12() {
         (FailureKind::Unavailable, "mcp_server_unavailable"),
         "{error:?}"
     );
-    assert_eq!(house.asked().len(), 1);
+    assert_eq!(house.received_calls().len(), 1);
 }
 
 #[tokio::test]
 async fn unsent_call_is_repeated_over_a_new_connection() {
-    let house = House::new().await;
+    let house = FakeServer::new().await;
     let first = house.pid();
     assert!(house.call("x.deaf", json!({})).await.is_ok());
     // It may change something, and was never heard.
     let answer = house.call("x.send", json!({})).await;
     assert_eq!(answer.outputs["text"], "sent", "{answer:?}");
-    assert_eq!(house.asked().len(), 2);
+    assert_eq!(house.received_calls().len(), 2);
     assert_ne!(house.pid(), first);
 }
 
 #[tokio::test]
 async fn dead_server_is_restarted_although_its_pipes_remain_open() {
-    let house = House::new().await;
+    let house = FakeServer::new().await;
     let first = house.pid();
     assert!(house.call("x.abandon", json!({})).await.is_ok());
     is_gone(&first).await;
@@ -310,7 +310,7 @@ async fn dead_server_is_restarted_although_its_pipes_remain_open() {
 
 #[tokio::test]
 async fn server_death_ends_a_call_although_pipes_remain_open() {
-    let house = House::new().await;
+    let house = FakeServer::new().await;
     let context = context();
     let calling = house.call_in("x.desert", json!({}), &context);
     let answer = tokio::time::timeout(Duration::from_secs(20), calling).await.unwrap();
@@ -324,7 +324,7 @@ async fn server_death_ends_a_call_although_pipes_remain_open() {
 
 #[tokio::test]
 async fn server_that_floods_requests_without_reading_is_restarted() {
-    let house = House::new().await;
+    let house = FakeServer::new().await;
     let first = house.pid();
     assert!(house.call("x.pester", json!({})).await.is_ok());
     // Long enough for whatever it takes in while nobody calls.
@@ -349,7 +349,7 @@ async fn bytes_written_by_the_children_of(pid: &str, time: Duration) -> u64 {
 
 #[tokio::test]
 async fn hanging_server_is_restarted_once_for_concurrent_callers() {
-    let house = House::with(|settings| McpSettings {
+    let house = FakeServer::with(|settings| McpSettings {
         time_s: Some(1),
         ..settings
     })
@@ -361,7 +361,7 @@ async fn hanging_server_is_restarted_once_for_concurrent_callers() {
         (error, answer, house.pid())
     };
     let waiting = async {
-        while house.asked().is_empty() {
+        while house.received_calls().is_empty() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         house.error("x.hang").await
@@ -380,7 +380,7 @@ async fn message_over_the_limit_is_refused_naming_the_limit() {
         answer_bytes: Some(100_000),
         ..settings
     };
-    let house = House::with(limited).await;
+    let house = FakeServer::with(limited).await;
     let first = house.pid();
     let error = house.error("x.large").await;
     assert_eq!(error.kind, FailureKind::TooLarge, "{error:?}");
@@ -388,11 +388,11 @@ async fn message_over_the_limit_is_refused_naming_the_limit() {
         error.message.contains("longer than 100000 bytes") && error.message.contains("answer_bytes"),
         "{error:?}"
     );
-    assert_eq!(house.asked().len(), 1, "another answer would be as long");
+    assert_eq!(house.received_calls().len(), 1, "another answer would be as long");
     assert!(house.call("x.echo", json!({"text": "a"})).await.is_ok());
     assert_eq!(house.pid(), first);
     // What it did is done, and what it said of it is lost.
-    let house = House::with(|settings| McpSettings {
+    let house = FakeServer::with(|settings| McpSettings {
         effects: [("large".to_owned(), Effect::Opaque)].into(),
         ..limited(settings)
     })
@@ -400,14 +400,14 @@ async fn message_over_the_limit_is_refused_naming_the_limit() {
     let error = house.error("x.large").await;
     assert_eq!(error.kind, FailureKind::Unknown, "{error:?}");
     assert!(error.message.contains("answer_bytes"), "{error:?}");
-    let house = House::new().await;
+    let house = FakeServer::new().await;
     let answer = house.call("x.large", json!({})).await;
     assert_eq!(answer.outputs["text"].as_str().map(str::len), Some(300_000));
 }
 
 #[tokio::test]
 async fn tool_that_changed_since_it_was_listed_is_not_called() {
-    let house = House::new().await;
+    let house = FakeServer::new().await;
     assert!(
         house
             .call("x.leaves", json!({}))
@@ -416,12 +416,12 @@ async fn tool_that_changed_since_it_was_listed_is_not_called() {
             .is_some_and(|error| error.code == "mcp_call_failed")
     );
     assert!(house.call("x.change", json!({})).await.is_ok());
-    let asked = house.asked().len();
+    let asked = house.received_calls().len();
     for tool in ["x.leaves", "x.turns"] {
         let error = house.error(tool).await;
         assert_eq!(error.code, "mcp_tools_changed", "{error:?}");
     }
-    assert_eq!(house.asked().len(), asked);
+    assert_eq!(house.received_calls().len(), asked);
     assert!(
         house.call("x.echo", json!({"text": "a"})).await.is_ok(),
         "what is as it was goes on"
@@ -430,7 +430,7 @@ async fn tool_that_changed_since_it_was_listed_is_not_called() {
 
 #[tokio::test]
 async fn invalid_listed_tools_do_not_affect_the_others() {
-    let house = House::with(|settings| McpSettings {
+    let house = FakeServer::with(|settings| McpSettings {
         command: ["sh", "-c", "touch strange; exec sh server.sh"]
             .map(str::to_owned)
             .to_vec(),
@@ -484,7 +484,7 @@ async fn unavailable_server_does_not_affect_the_others() {
     let mut registry = Registry::empty();
     servers.register_in(&mut registry);
     assert!(registry.get("works.echo").is_some());
-    let house = House {
+    let house = FakeServer {
         folder,
         servers,
         registry,
@@ -498,7 +498,7 @@ async fn unavailable_server_does_not_affect_the_others() {
 }
 
 /// A server that gives a fixed answer, whatever it is asked.
-const ANSWERS: &str = r#"
+const FIXED_ANSWER_SCRIPT: &str = r#"
 while IFS= read -r line; do
     id=${line#*\"id\":}
     id=${id%%[,\}]*}
@@ -508,13 +508,13 @@ while IFS= read -r line; do
         *'"tools/list"'*) LIST ;;
     esac
 done"#;
-const HELLO: &str = r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}}\n' "$id""#;
+const INITIALIZE_ANSWER: &str = r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}}\n' "$id""#;
 const NO_LIST: &str = r#"printf '{"jsonrpc":"2.0","id":%s,"result":{}}\n' "$id""#;
-const ROUND: &str = r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"t","inputSchema":{"type":"object"}},{"name":"u"}],"nextCursor":"a"}}\n' "$id""#;
+const ENDLESS_PAGES: &str = r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"t","inputSchema":{"type":"object"}},{"name":"u"}],"nextCursor":"a"}}\n' "$id""#;
 
 /// What is reported of a server that begins and lists its tools this way.
-async fn told_of(begin: &str, list: &str) -> (Vec<String>, usize) {
-    let script = ANSWERS.replace("BEGIN", begin).replace("LIST", list);
+async fn problems_and_tools(begin: &str, list: &str) -> (Vec<String>, usize) {
+    let script = FIXED_ANSWER_SCRIPT.replace("BEGIN", begin).replace("LIST", list);
     let settings = McpSettings::of_command(["sh", "-c", &script].map(str::to_owned).to_vec());
     let folder = tempfile::tempdir().unwrap();
     let servers = Servers::open(vec![start("x", settings, folder.path().to_owned())]).await;
@@ -540,19 +540,26 @@ async fn startup_problems_are_reported_in_plain_words() {
             "its answer to `initialize` is not valid in the Model Context Protocol",
         ),
         (
-            HELLO,
+            INITIALIZE_ANSWER,
             NO_LIST,
             "it does not list its tools: its answer is not valid in the Model Context Protocol",
         ),
-        (HELLO, "exit 1", "it ended before it had listed its tools (exit code 1)"),
+        (
+            INITIALIZE_ANSWER,
+            "exit 1",
+            "it ended before it had listed its tools (exit code 1)",
+        ),
     ] {
-        assert_eq!(told_of(begin, list).await, (vec![format!("{says}{said}")], 0));
+        assert_eq!(
+            problems_and_tools(begin, list).await,
+            (vec![format!("{says}{said}")], 0)
+        );
     }
 }
 
 #[tokio::test]
 async fn cyclic_tool_list_is_read_once_and_reported() {
-    let (problems, tools) = told_of(HELLO, ROUND).await;
+    let (problems, tools) = problems_and_tools(INITIALIZE_ANSWER, ENDLESS_PAGES).await;
     let said = "tools of the MCP server x are left out: u has no `inputSchema`; t is listed twice; the first one counts; its list of tools \
                 leads back to a page that was read (`nextCursor`), and is read no further";
     assert_eq!((problems, tools), (vec![said.to_owned()], 1));
@@ -560,7 +567,7 @@ async fn cyclic_tool_list_is_read_once_and_reported() {
 
 #[tokio::test]
 async fn unreadable_answer_fails_the_call_without_a_retry() {
-    let house = House::new().await;
+    let house = FakeServer::new().await;
     for (tool, code, said) in [
         (
             "x.deep",
@@ -577,7 +584,7 @@ async fn unreadable_answer_fails_the_call_without_a_retry() {
         let error = house.error(tool).await;
         assert_eq!((error.code.as_str(), error.message.as_str()), (code, said));
     }
-    assert_eq!(house.asked().len(), 3, "none is asked for again");
+    assert_eq!(house.received_calls().len(), 3, "none is asked for again");
     let answer = house.call("x.half", json!({})).await;
     assert_eq!(
         answer.outputs["text"], "a \u{fffd}",
@@ -587,7 +594,7 @@ async fn unreadable_answer_fails_the_call_without_a_retry() {
 
 #[tokio::test]
 async fn closing_servers_ends_the_server_process() {
-    let house = House::new().await;
+    let house = FakeServer::new().await;
     let pid = house.pid();
     house.servers.close().await;
     let status = std::fs::read_to_string(format!("/proc/{pid}/stat"));
@@ -597,7 +604,7 @@ async fn closing_servers_ends_the_server_process() {
 #[tokio::test]
 async fn call_during_close_stays_pending_until_cancelled_e9_12() {
     for tool in ["x.echo", "x.hang", "x.wait"] {
-        let house = House::new().await;
+        let house = FakeServer::new().await;
         let context = context();
         let args = if tool == "x.echo" {
             json!({"text": "a"})
@@ -609,7 +616,7 @@ async fn call_during_close_stays_pending_until_cancelled_e9_12() {
             house.servers.close().await;
         } else {
             let asking = async {
-                while house.asked().is_empty() {
+                while house.received_calls().is_empty() {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }
                 house.servers.close().await;
@@ -636,9 +643,9 @@ async fn call_during_close_stays_pending_until_cancelled_e9_12() {
 
 /// A house whose server, after its first start, starts again only once there is a file `go`; it records each start in
 /// a line.
-async fn slow_to_start() -> House {
+async fn slow_to_restart() -> FakeServer {
     let slowly = "if [ -e pid ]; then echo $$ >>starting; until [ -e go ]; do sleep 0.01; done; fi; exec sh server.sh";
-    let house = House::with(|settings| McpSettings {
+    let house = FakeServer::with(|settings| McpSettings {
         command: ["sh", "-c", slowly].map(str::to_owned).to_vec(),
         ..settings
     })
@@ -648,7 +655,7 @@ async fn slow_to_start() -> House {
 }
 
 /// Waits until the server of `house` is being restarted; returns the process of each start.
-async fn starting(house: &House) -> Vec<String> {
+async fn wait_for_restart(house: &FakeServer) -> Vec<String> {
     loop {
         let starting = std::fs::read_to_string(house.folder.path().join("starting")).unwrap_or_default();
         if starting.ends_with('\n') {
@@ -660,26 +667,26 @@ async fn starting(house: &House) -> Vec<String> {
 
 #[tokio::test]
 async fn dropped_call_does_not_abort_the_server_start_for_others() {
-    let house = slow_to_start().await;
+    let house = slow_to_restart().await;
     let echo = || house.call("x.echo", json!({"text": "a"}));
     for _ in 0..6 {
         tokio::select! {
             ended = echo() => panic!("{ended:?}"),
-            _ = starting(&house) => {}
+            _ = wait_for_restart(&house) => {}
         }
     }
     std::fs::write(house.folder.path().join("go"), "").unwrap();
     assert!(echo().await.is_ok());
-    assert_eq!(starting(&house).await.len(), 1);
+    assert_eq!(wait_for_restart(&house).await.len(), 1);
 }
 
 #[tokio::test]
 async fn starting_server_is_ended_on_close_or_drop() {
     for is_closed in [true, false] {
-        let house = slow_to_start().await;
+        let house = slow_to_restart().await;
         let started = tokio::select! {
             ended = house.call("x.echo", json!({"text": "a"})) => panic!("{ended:?}"),
-            started = starting(&house) => started,
+            started = wait_for_restart(&house) => started,
         };
         if is_closed {
             house.servers.close().await;
@@ -692,11 +699,11 @@ async fn starting_server_is_ended_on_close_or_drop() {
 
 #[tokio::test]
 async fn cancelled_mcp_call_ends_at_once() {
-    let house = House::new().await;
+    let house = FakeServer::new().await;
     let context = context();
     let calling = house.call_in("x.wait", json!({}), &context);
     let stopping = async {
-        while house.asked().is_empty() {
+        while house.received_calls().is_empty() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         context.cancel.cancel();
@@ -707,7 +714,7 @@ async fn cancelled_mcp_call_ends_at_once() {
 
 #[tokio::test]
 async fn cancelled_tool_relisting_is_repeated_by_the_next_call_e9_17() {
-    let house = House::new().await;
+    let house = FakeServer::new().await;
     let (mute, muted) = (house.folder.path().join("mute"), house.folder.path().join("muted"));
     assert!(house.call("x.change", json!({})).await.is_ok());
     std::fs::write(mute, "").unwrap();

@@ -19,17 +19,17 @@ use support::{add, adder, adder_of};
 
 /// Starts the server behind a guard that requires a token and a header; returns its address, and the heads of
 /// requests.
-async fn serve(is_legacy: bool) -> (String, Arc<Mutex<Vec<String>>>) {
+async fn start_guarded_server(is_legacy: bool) -> (String, Arc<Mutex<Vec<String>>>) {
     let heads = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&heads);
-    let routes = adder(is_legacy).layer(from_fn_with_state(seen, guarded));
+    let routes = adder(is_legacy).layer(from_fn_with_state(seen, require_token));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     drop(tokio::spawn(async move { axum::serve(listener, routes).await }));
     (url, heads)
 }
 
-async fn guarded(State(seen): State<Arc<Mutex<Vec<String>>>>, request: Request, next: Next) -> Response {
+async fn require_token(State(seen): State<Arc<Mutex<Vec<String>>>>, request: Request, next: Next) -> Response {
     let heads = ["authorization", "x-tenant"].map(|name| {
         let value = request
             .headers()
@@ -46,12 +46,12 @@ async fn guarded(State(seen): State<Arc<Mutex<Vec<String>>>>, request: Request, 
     }
 }
 
-async fn opened(url: &str, token: &str) -> (Servers, Registry) {
-    opened_with(url, token, None).await
+async fn open_server(url: &str, token: &str) -> (Servers, Registry) {
+    open_server_with_effect(url, token, None).await
 }
 
 /// Opens the server with tools of this `effect`; without it, nothing is known about their effect.
-async fn opened_with(url: &str, token: &str, effect: Option<Effect>) -> (Servers, Registry) {
+async fn open_server_with_effect(url: &str, token: &str, effect: Option<Effect>) -> (Servers, Registry) {
     let settings = McpSettings {
         allow: vec!["*".to_owned()],
         start_s: Some(5),
@@ -78,8 +78,8 @@ async fn opened_with(url: &str, token: &str, effect: Option<Effect>) -> (Servers
 #[tokio::test]
 async fn http_server_is_called_with_its_token_and_headers() {
     for is_legacy in [true, false] {
-        let (url, heads) = serve(is_legacy).await;
-        let (servers, registry) = opened(&url, "sesame").await;
+        let (url, heads) = start_guarded_server(is_legacy).await;
+        let (servers, registry) = open_server(&url, "sesame").await;
         assert_eq!(servers.problems().next(), None);
         // A template makes texts of numbers.
         let answer = add(&registry, json!({"a": "2", "b": 40})).await;
@@ -95,8 +95,8 @@ async fn http_server_is_called_with_its_token_and_headers() {
 
 #[tokio::test]
 async fn http_answer_over_the_limit_is_refused_naming_the_limit() {
-    let (url, _) = serve(false).await;
-    let (servers, registry) = opened(&url, "sesame").await;
+    let (url, _) = start_guarded_server(false).await;
+    let (servers, registry) = open_server(&url, "sesame").await;
     let answer = add(&registry, json!({"a": 2, "b": 40, "times": 10_000})).await;
     assert!(answer.is_ok(), "{answer:?}");
     // It may have changed something.
@@ -115,8 +115,8 @@ async fn http_answer_over_the_limit_is_refused_naming_the_limit() {
 
 #[tokio::test]
 async fn rejected_token_makes_the_server_unavailable_and_is_not_revealed() {
-    let (url, _) = serve(true).await;
-    let (servers, registry) = opened(&url, "wrong-token").await;
+    let (url, _) = start_guarded_server(true).await;
+    let (servers, registry) = open_server(&url, "wrong-token").await;
     let problem = servers.problems().next().unwrap().to_string();
     assert!(problem.contains("401") && !problem.contains("wrong-token"), "{problem}");
     assert!(!format!("{servers:?}").contains("wrong-token"));
@@ -129,7 +129,7 @@ async fn rejected_token_makes_the_server_unavailable_and_is_not_revealed() {
 
 #[tokio::test]
 async fn refused_connection_is_reported_with_its_address() {
-    let (servers, _) = opened("http://127.0.0.1:9/mcp", "sesame").await;
+    let (servers, _) = open_server("http://127.0.0.1:9/mcp", "sesame").await;
     let problem = servers.problems().next().unwrap().to_string();
     assert!(
         problem.contains("adder") && problem.contains("nothing listens at 127.0.0.1:9"),
@@ -139,7 +139,7 @@ async fn refused_connection_is_reported_with_its_address() {
 
 /// A proxy before a server that answers calls in its place, and forgets its sessions.
 #[derive(Clone, Default)]
-struct Front {
+struct FakeProxy {
     /// The server's description of a number.
     first: Arc<Mutex<&'static str>>,
     /// The answer to each call of a tool, and how long to wait.
@@ -150,12 +150,12 @@ struct Front {
     sessions: Arc<Mutex<[BTreeSet<String>; 2]>>,
 }
 
-impl Front {
+impl FakeProxy {
     /// Starts the proxy before a server with sessions, and returns its address, too.
-    async fn of_adder() -> (String, Self) {
+    async fn before_adder() -> (String, Self) {
         let front = Self::default();
         let server = adder_of(Arc::clone(&front.first), true);
-        let routes = server.layer(from_fn_with_state(front.clone(), passed));
+        let routes = server.layer(from_fn_with_state(front.clone(), pass_or_refuse));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         drop(tokio::spawn(async move { axum::serve(listener, routes).await }));
@@ -177,7 +177,7 @@ impl Front {
         *self.calls.lock().unwrap()
     }
 
-    fn refused(&self, session: Option<String>, body: &str) -> Option<Response> {
+    fn refusal_for(&self, session: Option<String>, body: &str) -> Option<Response> {
         // Only the revision before has sessions.
         if body.contains("\"server/discover\"") {
             return Some(http::StatusCode::BAD_REQUEST.into_response());
@@ -197,12 +197,12 @@ impl Front {
     }
 }
 
-async fn passed(State(front): State<Front>, request: Request, next: Next) -> Response {
+async fn pass_or_refuse(State(front): State<FakeProxy>, request: Request, next: Next) -> Response {
     let (head, body) = request.into_parts();
     let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
     let session = head.headers.get("mcp-session-id");
     let session = session.map(|session| session.to_str().unwrap().to_owned());
-    match front.refused(session, &String::from_utf8_lossy(&body)) {
+    match front.refusal_for(session, &String::from_utf8_lossy(&body)) {
         Some(refusal) => refusal,
         None => next.run(Request::from_parts(head, Body::from(body))).await,
     }
@@ -210,8 +210,8 @@ async fn passed(State(front): State<Front>, request: Request, next: Next) -> Res
 
 #[tokio::test]
 async fn http_status_decides_if_a_call_outcome_is_unknown_e9_12() {
-    let (url, front) = Front::of_adder().await;
-    let (servers, registry) = opened(&url, "sesame").await;
+    let (url, front) = FakeProxy::before_adder().await;
+    let (servers, registry) = open_server(&url, "sesame").await;
     for status in [400, 401, 403, 413, 429] {
         front.refuse(status, "");
         let error = add(&registry, json!({"a": 1, "b": 2})).await.error.unwrap();
@@ -230,8 +230,8 @@ async fn http_status_decides_if_a_call_outcome_is_unknown_e9_12() {
 
 #[tokio::test]
 async fn retry_after_beyond_the_time_limit_prevents_a_retry() {
-    let (url, front) = Front::of_adder().await;
-    let (servers, registry) = opened_with(&url, "sesame", Some(Effect::Read)).await;
+    let (url, front) = FakeProxy::before_adder().await;
+    let (servers, registry) = open_server_with_effect(&url, "sesame", Some(Effect::Read)).await;
     front.refuse(503, "99999999999");
     let error = add(&registry, json!({"a": 1, "b": 2})).await.error.unwrap();
     assert_eq!(error.code, "mcp_server_unavailable", "{error:?}");
@@ -242,8 +242,8 @@ async fn retry_after_beyond_the_time_limit_prevents_a_retry() {
 
 #[tokio::test]
 async fn tool_that_changed_since_the_last_session_is_not_called_e9_14() {
-    let (url, front) = Front::of_adder().await;
-    let (servers, registry) = opened(&url, "sesame").await;
+    let (url, front) = FakeProxy::before_adder().await;
+    let (servers, registry) = open_server(&url, "sesame").await;
     // However often sessions end, nothing is wrong with the server.
     for _ in 0..6 {
         front.forget_sessions();

@@ -11,7 +11,7 @@ use crate::entry::{Entry, Outcome, State};
 /// The number of bins of a reliability table, each a tenth of the range.
 const BINS: usize = 10;
 /// The number of marks from which a bin is meaningful.
-const ENOUGH: u64 = 5;
+const MEANINGFUL_MARKS_MIN: u64 = 5;
 
 /// The observations whose stated confidence is in one range, and their marks.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
@@ -136,7 +136,7 @@ impl Calibration {
     pub fn expected(&self, tool: Option<&str>, type_name: Option<&str>, stated: f64) -> Option<f64> {
         let key = (tool.map(str::to_owned), type_name?.to_owned());
         let (marked, confirmed, _) = self.rows.get(&key)?.bins[bin_of(stated)];
-        (marked >= ENOUGH).then(|| count(confirmed) / count(marked))
+        (marked >= MEANINGFUL_MARKS_MIN).then(|| count(confirmed) / count(marked))
     }
 }
 

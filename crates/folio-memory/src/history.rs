@@ -260,7 +260,7 @@ mod tests {
         }
     }
 
-    fn told(changes: Vec<Change>) -> Vec<Version> {
+    fn versions_of(changes: Vec<Change>) -> Vec<Version> {
         let recorded = changes.into_iter().zip(1..).map(|(change, seq)| Recorded {
             seq: Seq(seq),
             at: Timestamp::default(),
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn history_lists_the_changed_fields_of_each_version() {
         let resolved = vec![FieldChange::Status(Status::Resolved), title("t")];
-        let versions = told(vec![add(), patch(None, resolved.clone()), patch(None, resolved)]);
+        let versions = versions_of(vec![add(), patch(None, resolved.clone()), patch(None, resolved)]);
         let told: Vec<_> = versions.iter().map(|v| (v.entry.version, v.operation)).collect();
         assert_eq!(told, [(1, "add"), (2, "resolve")], "what changes nothing is no version");
         assert_eq!(
@@ -297,7 +297,7 @@ mod tests {
             why,
             expected_version: None,
         };
-        let versions = told(vec![
+        let versions = versions_of(vec![
             add(),
             erase(ErasedFor::Expired),
             erase(ErasedFor::Expired),
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn field_overwritten_from_an_old_version_is_a_conflict_m7_4_33() {
-        let versions = told(vec![
+        let versions = versions_of(vec![
             add(),
             patch(Some(1), vec![title("first")]),
             patch(Some(1), vec![title("second"), FieldChange::Status(Status::Resolved)]),

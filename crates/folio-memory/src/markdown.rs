@@ -118,7 +118,7 @@ fn render_entry(out: &mut String, page: &Page, entry: &Entry, children: &[Page])
             let mut paragraphs: Vec<String> = Vec::new();
             paragraphs.extend(title.as_ref().map(|title| format!("## {title}")));
             paragraphs.extend((!body.is_empty()).then(|| body.to_owned()));
-            paragraphs.extend(rest_of(entry).map(|notice| format!("*{notice}*")));
+            paragraphs.extend(truncation_note(entry).map(|notice| format!("*{notice}*")));
             let heading = title.filter(|_| paragraphs.len() == 1);
             paragraphs.extend(parts_as_lists(fields.parts.as_ref(), heading.as_deref(), children));
             let _ = writeln!(out, "{}", paragraphs.join("\n\n"));
@@ -138,7 +138,7 @@ fn render_entry(out: &mut String, page: &Page, entry: &Entry, children: &[Page])
                 }
             }
             out.push_str(&fields.body.trim_end().replace('\n', "\n  "));
-            if let Some(notice) = rest_of(entry) {
+            if let Some(notice) = truncation_note(entry) {
                 let _ = write!(out, " *{notice}*");
             }
             for tag in &fields.tags {
@@ -166,7 +166,7 @@ fn begins_with_heading(body: &str, title: &str) -> bool {
 }
 
 /// The note below a text of which only the beginning is shown (M7.3.29).
-fn rest_of(entry: &Entry) -> Option<String> {
+fn truncation_note(entry: &Entry) -> Option<String> {
     let (total_bytes, shown_bytes) = (entry.fields.body_ref.as_ref()?.bytes, entry.fields.body.len());
     (total_bytes > shown_bytes as u64)
         .then(|| format!("[the first {shown_bytes} of {total_bytes} bytes of {}]", entry.handle))

@@ -286,7 +286,7 @@ pub fn cut_out(window: Window<'_>, part: &Part, max_bytes: usize) -> Passage {
                 1 + requested[1..]
                     .iter()
                     .take(3)
-                    .take_while(|byte| is_inside(**byte))
+                    .take_while(|byte| is_continuation_byte(**byte))
                     .count()
             }
             len => len,
@@ -324,11 +324,11 @@ pub fn cut_out(window: Window<'_>, part: &Part, max_bytes: usize) -> Passage {
 pub struct Search {
     words: String,
     from: u64,
-    room: usize,
+    remaining_bytes: usize,
     at: u64,
     line: u64,
     /// The beginning of a line whose end has not been fed yet.
-    begun: Vec<u8>,
+    unfinished_line: Vec<u8>,
     found: SearchResult,
 }
 
@@ -340,10 +340,10 @@ impl Search {
         Self {
             words: words.to_lowercase(),
             from,
-            room: max_bytes,
+            remaining_bytes: max_bytes,
             at: 0,
             line: 1,
-            begun: Vec::new(),
+            unfinished_line: Vec::new(),
             found: SearchResult::default(),
         }
     }
@@ -351,35 +351,35 @@ impl Search {
     /// Searches the next piece.
     pub fn feed(&mut self, mut bytes: &[u8]) {
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
-            if self.begun.is_empty() {
-                self.look(&bytes[..end]);
+            if self.unfinished_line.is_empty() {
+                self.search_line(&bytes[..end]);
             } else {
-                self.begun.extend_from_slice(&bytes[..end]);
-                let line = std::mem::take(&mut self.begun);
-                self.look(&line);
+                self.unfinished_line.extend_from_slice(&bytes[..end]);
+                let line = std::mem::take(&mut self.unfinished_line);
+                self.search_line(&line);
             }
             self.at += 1;
             self.line += 1;
             bytes = &bytes[end + 1..];
         }
-        self.begun.extend_from_slice(bytes);
-        if self.begun.len() > LINE_BYTES_MAX {
-            let line = std::mem::take(&mut self.begun);
-            self.look(&line);
+        self.unfinished_line.extend_from_slice(bytes);
+        if self.unfinished_line.len() > LINE_BYTES_MAX {
+            let line = std::mem::take(&mut self.unfinished_line);
+            self.search_line(&line);
         }
     }
 
     /// Returns the result of the search.
     #[must_use]
     pub fn finish(mut self) -> SearchResult {
-        let line = std::mem::take(&mut self.begun);
+        let line = std::mem::take(&mut self.unfinished_line);
         if !line.is_empty() {
-            self.look(&line);
+            self.search_line(&line);
         }
         self.found
     }
 
-    fn look(&mut self, line: &[u8]) {
+    fn search_line(&mut self, line: &[u8]) {
         let start = self.at;
         self.at += line.len() as u64;
         if start < self.from {
@@ -400,8 +400,8 @@ impl Search {
         let mut text: String = if skipped > 0 { "…" } else { "" }.to_owned();
         text.extend(line.chars().skip(skipped).take(LINE_CHARS));
         let cost = text.len() + 24;
-        if self.found.matches.is_empty() || cost <= self.room {
-            self.room = self.room.saturating_sub(cost);
+        if self.found.matches.is_empty() || cost <= self.remaining_bytes {
+            self.remaining_bytes = self.remaining_bytes.saturating_sub(cost);
             self.found.matches.push(FoundLine { line: self.line, text });
         } else {
             self.found.next = Some(start);
@@ -432,14 +432,14 @@ pub fn line_start(bytes: &[u8], line: u64) -> usize {
         .unwrap_or(bytes.len())
 }
 
-fn is_inside(byte: u8) -> bool {
+fn is_continuation_byte(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }
 
 /// The given offset, or that of the next character if it is inside of one.
 fn character_start(bytes: &[u8], from: usize) -> usize {
     (from..from + 4)
-        .find(|at| !bytes.get(*at).is_some_and(|byte| is_inside(*byte)))
+        .find(|at| !bytes.get(*at).is_some_and(|byte| is_continuation_byte(*byte)))
         .unwrap_or(from)
         .min(bytes.len())
 }
@@ -451,7 +451,7 @@ pub fn whole_characters(bytes: &[u8]) -> usize {
     for from_end in 1..=bytes.len().min(3) {
         let at = bytes.len() - from_end;
         let char_len = match bytes[at] {
-            byte if is_inside(byte) => continue,
+            byte if is_continuation_byte(byte) => continue,
             0xf0..=0xf7 => 4,
             0xe0..=0xef => 3,
             0xc0..=0xdf => 2,

@@ -15,8 +15,8 @@ const REPLACEMENT: &[u8] = b"ufffd";
 #[must_use]
 pub fn readable(json: &[u8]) -> Cow<'_, [u8]> {
     let mut kept = quote_oversized_numbers(json);
-    if next_half(&kept, 0).is_some() {
-        mend_halves(kept.to_mut());
+    if next_lone_surrogate(&kept, 0).is_some() {
+        replace_lone_surrogates(kept.to_mut());
     }
     kept
 }
@@ -44,16 +44,16 @@ pub fn read_unrounded<T: DeserializeOwned>(json: &[u8]) -> serde_json::Result<T>
 }
 
 /// Replaces lone surrogates in `json` by U+FFFD in place: both are written in six bytes.
-fn mend_halves(json: &mut [u8]) {
+fn replace_lone_surrogates(json: &mut [u8]) {
     let mut from = 0;
-    while let Some(at) = next_half(json, from) {
+    while let Some(at) = next_lone_surrogate(json, from) {
         json[at + 1..at + 6].copy_from_slice(REPLACEMENT);
         from = at + 6;
     }
 }
 
 /// The offset of the first lone surrogate at `from` or later.
-fn next_half(json: &[u8], from: usize) -> Option<usize> {
+fn next_lone_surrogate(json: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     while at < json.len() {
         if json[at] != b'\\' {

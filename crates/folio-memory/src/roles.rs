@@ -162,7 +162,7 @@ pub fn reach(role: Role, operation: Operation) -> Reach {
 pub fn operation_of(actor: &Actor, entry: &Entry, changes: &[FieldChange]) -> Operation {
     let only = |predicate: fn(&FieldChange) -> bool| changes.iter().all(predicate);
     let is_own_entry = is_own(actor, entry);
-    if let Some(operation) = operation_whoever(changes) {
+    if let Some(operation) = author_independent_operation(changes) {
         operation
     } else if is_own_entry && only(settles) {
         Operation::SettleOwn
@@ -176,7 +176,7 @@ pub fn operation_of(actor: &Actor, entry: &Entry, changes: &[FieldChange]) -> Op
 }
 
 /// The operation that `changes` amount to if it is the same for every entry's author.
-fn operation_whoever(changes: &[FieldChange]) -> Option<Operation> {
+fn author_independent_operation(changes: &[FieldChange]) -> Option<Operation> {
     let has = |predicate: fn(&FieldChange) -> bool| changes.iter().any(predicate);
     if has(|change| matches!(change, FieldChange::Restored(_))) {
         Some(Operation::Restore)

@@ -33,13 +33,13 @@ pub fn value_bytes(value: &Value) -> u64 {
 /// serialized does not fit.
 #[must_use]
 pub fn json_fits(value: &impl Serialize, bytes_max: u64) -> bool {
-    serde_json::to_writer(&mut Room(bytes_max), value).is_ok()
+    serde_json::to_writer(&mut LimitedWriter(bytes_max), value).is_ok()
 }
 
 /// A writer with a limited number of bytes left.
-struct Room(u64);
+struct LimitedWriter(u64);
 
-impl io::Write for Room {
+impl io::Write for LimitedWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let left = self.0.checked_sub(bytes.len() as u64);
         self.0 = left.ok_or(io::ErrorKind::FileTooLarge)?;

@@ -80,13 +80,13 @@ impl Timestamp {
     ///
     /// The reason in words if `text` is not an instant.
     pub fn parse_nearest(text: &str) -> Result<Self, String> {
-        Self::parse(text).or_else(|why| beyond(text).ok_or(why))
+        Self::parse(text).or_else(|why| nearest_in_range(text).ok_or(why))
     }
 }
 
 /// The nearest representable instant if `text` is RFC 3339 of a year outside the range: many programs write the year
 /// 9999 for "never".
-fn beyond(text: &str) -> Option<Timestamp> {
+fn nearest_in_range(text: &str) -> Option<Timestamp> {
     let pieces = jiff::fmt::temporal::Pieces::parse(text).ok()?;
     let is_instant = pieces.time().is_some() && pieces.offset().is_some();
     match pieces.date().year() {

@@ -34,7 +34,7 @@ pub const STATUSES: [&str; 5] = [SUCCESS, WARNING, DENIED, REJECTED, FAILED];
 const FORGETTING: (&str, &str) = ("memory", "forget");
 /// How long after a forgetting notes may still arrive whose words must not be kept: an operation that began before it
 /// may still be running.
-const STILL_SAID: Duration = Duration::from_secs(1);
+const FORGET_GRACE_PERIOD: Duration = Duration::from_secs(1);
 
 /// One thing that happened and is not in the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -129,7 +129,7 @@ impl TraceNote {
     /// Whether a note made `at` may keep its words if it is stored after something was forgotten at `forgotten`.
     #[must_use]
     pub fn may_keep_words(at: Timestamp, forgotten: Timestamp) -> bool {
-        at > forgotten.plus(STILL_SAID)
+        at > forgotten.plus(FORGET_GRACE_PERIOD)
     }
 
     /// Returns the note without anything that people or tools said: only that it happened.

@@ -13,21 +13,21 @@ pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
 /// An observation in the making.
 #[derive(Debug)]
-pub(crate) struct Making {
+pub(crate) struct EntryBuilder {
     handle: u64,
     fields: EntryFields,
 }
 
 /// An observation with this handle, type and text.
-pub(crate) fn observation(handle: u64, type_name: &str, body: &str) -> Making {
+pub(crate) fn observation(handle: u64, type_name: &str, body: &str) -> EntryBuilder {
     let mut fields = EntryFields::new(EntryKind::Observation, Owner::agent(), Trust::ToolInternal);
     fields.type_name = Some(type_name.to_owned());
     fields.confidence = Some(Confidence::DEFAULT);
     body.clone_into(&mut fields.body);
-    Making { handle, fields }
+    EntryBuilder { handle, fields }
 }
 
-impl Making {
+impl EntryBuilder {
     pub(crate) fn confidence(mut self, confidence: f64) -> Self {
         self.fields.confidence = Some(Confidence::clamped(confidence).0);
         self

@@ -64,7 +64,7 @@ impl AgentProgram {
     }
 
     /// Why `prompt` cannot be its last argument, if it is passed that way.
-    fn no_argument(&self, prompt: &str) -> Option<String> {
+    fn argument_problem(&self, prompt: &str) -> Option<String> {
         let is_argument = self.settings.prompt == AgentPrompt::Argument && self.settings.form != AgentForm::Acp;
         let reason = if !is_argument {
             return None;
@@ -128,10 +128,10 @@ impl Model for AgentProgram {
             return Err(self.error(ModelErrorKind::Invalid, "there is no folder that it may work in"));
         };
         let task = prompt::of(request);
-        if let Some(reason) = self.no_argument(&task) {
+        if let Some(reason) = self.argument_problem(&task) {
             // What it did and answered stays, although it cannot be told what is wrong with its answer.
             let answer = last_answer(request).ok_or_else(|| self.error(ModelErrorKind::Invalid, reason))?;
-            return Ok(unasked(answer));
+            return Ok(reply_without_asking(answer));
         }
         let (program, input) = self.start(task, folder)?;
         if place.session.is_some() && self.settings.form != AgentForm::Acp {
@@ -143,7 +143,7 @@ impl Model for AgentProgram {
             let required = prompt::required_of(request);
             let result = acp::converse(&program, input, required, &self.settings, limits, place).await;
             let conversation = result.map_err(
-                |acp::NotDone {
+                |acp::FailedPrompt {
                      failed: (kind, message),
                      usage,
                  }| {
@@ -219,7 +219,7 @@ fn last_answer(request: &Request) -> Option<&str> {
 }
 
 /// The earlier answer again, without asking.
-fn unasked(answer: &str) -> Reply {
+fn reply_without_asking(answer: &str) -> Reply {
     Reply {
         text: answer.to_owned(),
         tool_calls: Vec::new(),

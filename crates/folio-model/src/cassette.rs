@@ -32,7 +32,7 @@ const VERSION: u32 = 1;
 /// The maximum size of a cassette in bytes.
 const BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// How many names are tried for the temporary file beside a cassette.
-const BESIDE_MAX: u32 = 1_000;
+const TEMP_NAMES_MAX: u32 = 1_000;
 
 /// Recorded replies by their requests.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -86,7 +86,7 @@ impl Cassette {
     /// As [`Cassette::read`] and [`Cassette::write`].
     pub fn prepare(path: &Path) -> Result<(), CassetteError> {
         let is_recorded = std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
-        match is_recorded && !is_something_else(path) {
+        match is_recorded && !is_not_replaceable(path) {
             true => Self::read(path)?.write(path),
             false => Self::default().write(path),
         }
@@ -150,7 +150,7 @@ impl Cassette {
             is_missing: false,
         };
         // A file that is not a cassette is not overwritten because of a typo.
-        if is_something_else(path) {
+        if is_not_replaceable(path) {
             return Err(error(
                 "the file exists and is not a cassette, so it is not overwritten".to_owned(),
             ));
@@ -170,7 +170,7 @@ impl Cassette {
         if may.is_ok() {
             options.mode(0o600);
         }
-        let (mut file, beside) = opened_beside(path, &options).map_err(|e| error(e.to_string()))?;
+        let (mut file, beside) = create_temp_beside(path, &options).map_err(|e| error(e.to_string()))?;
         let mut write = || {
             if let Ok(may) = &may {
                 // Keeps the permissions of the previous file.
@@ -207,7 +207,7 @@ impl Cassette {
 
     /// Adds `reply` as the next one to `request`.
     fn add(&mut self, request: &Request, reply: Reply) {
-        let request_json = asked(request);
+        let request_json = request_as_json(request);
         let take = self
             .takes
             .entry(hash(&request_json.to_string()))
@@ -220,7 +220,7 @@ impl Cassette {
 }
 
 /// The request in the form in which it is looked up.
-fn asked(request: &Request) -> Value {
+fn request_as_json(request: &Request) -> Value {
     let text = canonical_json(request).unwrap_or_default();
     let mut value: Value = serde_json::from_str(&text).unwrap_or_default();
     if let Value::Object(fields) = &mut value {
@@ -345,7 +345,7 @@ impl ReplayingModel {
 #[async_trait]
 impl Model for ReplayingModel {
     async fn reply(&self, request: &Request, pieces: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
-        let request_json = asked(request);
+        let request_json = request_as_json(request);
         let key = hash(&request_json.to_string());
         let Some(take) = self.cassette.takes.get(&key) else {
             return Err(self.not_recorded(&request_json));
@@ -365,7 +365,7 @@ impl Model for ReplayingModel {
 }
 
 /// Creates a new file beside `path`.
-fn opened_beside(path: &Path, options: &std::fs::OpenOptions) -> std::io::Result<(std::fs::File, PathBuf)> {
+fn create_temp_beside(path: &Path, options: &std::fs::OpenOptions) -> std::io::Result<(std::fs::File, PathBuf)> {
     let mut number = 0;
     loop {
         let mut beside = path.as_os_str().to_owned();
@@ -376,7 +376,7 @@ fn opened_beside(path: &Path, options: &std::fs::OpenOptions) -> std::io::Result
         });
         match options.open(&beside) {
             Ok(file) => return Ok((file, beside.into())),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && number < BESIDE_MAX => number += 1,
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && number < TEMP_NAMES_MAX => number += 1,
             Err(error) => return Err(error),
         }
     }
@@ -384,7 +384,7 @@ fn opened_beside(path: &Path, options: &std::fs::OpenOptions) -> std::io::Result
 
 /// Whether `path` is a nonempty file that is not a cassette of any version, or something other than a file, such as a
 /// device, which a file cannot replace.
-fn is_something_else(path: &Path) -> bool {
+fn is_not_replaceable(path: &Path) -> bool {
     if std::fs::metadata(path).is_ok_and(|about| !about.is_file()) {
         return true;
     }

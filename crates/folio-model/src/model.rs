@@ -181,7 +181,7 @@ pub struct Usage {
 impl Usage {
     /// The usage if it is plausible. A report of nothing, or of more than fits in any window, does not count as a
     /// report (E9.10).
-    pub(crate) fn possible(self) -> Option<Self> {
+    pub(crate) fn if_plausible(self) -> Option<Self> {
         let tokens = self.tokens_in.saturating_add(self.tokens_out);
         let tokens_cached = self.tokens_cached.min(self.tokens_in);
         (1..=u64::from(u32::MAX)).contains(&tokens).then_some(Self {

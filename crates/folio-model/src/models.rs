@@ -49,10 +49,10 @@ impl ModelsSection {
     /// The settings of the model for `role`: its own, or the default.
     #[must_use]
     pub fn of(&self, role: Role) -> Option<&ModelSettings> {
-        self.own(role).or_else(|| self.usual())
+        self.own_model(role).or_else(|| self.fallback_model())
     }
 
-    fn own(&self, role: Role) -> Option<&ModelSettings> {
+    fn own_model(&self, role: Role) -> Option<&ModelSettings> {
         match role {
             Role::Planner => self.planner.as_ref(),
             Role::Executor => self.executor.as_ref(),
@@ -63,8 +63,8 @@ impl ModelsSection {
     }
 
     /// The model of roles without their own: the default, else that of the executor, else the first one that is set.
-    fn usual(&self) -> Option<&ModelSettings> {
-        let first = || Role::ALL.into_iter().find_map(|role| self.own(role));
+    fn fallback_model(&self) -> Option<&ModelSettings> {
+        let first = || Role::ALL.into_iter().find_map(|role| self.own_model(role));
         self.default.as_ref().or(self.executor.as_ref()).or_else(first)
     }
 }

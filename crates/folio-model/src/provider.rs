@@ -96,7 +96,7 @@ impl ProviderModel {
     }
 
     async fn ask(&self, request: &Request, pieces: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
-        let request = &*names::addressed(request, &self.target);
+        let request = &*names::with_accepted_ids(request, &self.target);
         let failures = self.failures(request);
         let body = body::body(request, &self.target, self.schema);
         let fetched = Fetched::begin(&self.http, &body, self.patience, failures).await?;
@@ -127,7 +127,7 @@ impl Model for ProviderModel {
     }
 }
 /// A client builder without redirects and proxies; `is_plain` means without TLS.
-fn connections(is_plain: bool) -> reqwest::ClientBuilder {
+fn client_builder(is_plain: bool) -> reqwest::ClientBuilder {
     // The embedding program may have installed another one already.
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         let _taken_meanwhile = rustls::crypto::ring::default_provider().install_default();
@@ -145,7 +145,7 @@ fn connections(is_plain: bool) -> reqwest::ClientBuilder {
     }
 }
 
-fn built(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, String> {
+fn build_client(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, String> {
     builder
         .build()
         .map_err(|error| format!("there can be no connection: {}", innermost(&error)))
@@ -158,14 +158,14 @@ fn built(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, String> {
 /// Why no client can be created.
 pub(crate) fn client_for(url: &str, connect: Duration, proxy: Option<&str>) -> Result<reqwest::Client, String> {
     // A few compressed bytes may expand to gigabytes.
-    let mut builder = connections(url.starts_with("http://"))
+    let mut builder = client_builder(url.starts_with("http://"))
         .connect_timeout(connect)
         .no_gzip();
     if let Some(proxy) = proxy {
         let proxy = reqwest::Proxy::all(proxy).map_err(|_| "the address of the proxy cannot be used".to_owned())?;
         builder = builder.proxy(proxy);
     }
-    built(builder)
+    build_client(builder)
 }
 
 /// A client with the same settings for requests that do not go to models, with a timeout of ten seconds; `is_plain`
@@ -175,5 +175,5 @@ pub(crate) fn client_for(url: &str, connect: Duration, proxy: Option<&str>) -> R
 ///
 /// Why no client can be created.
 pub fn http_client(is_plain: bool) -> Result<reqwest::Client, String> {
-    built(connections(is_plain).timeout(Duration::from_secs(10)))
+    build_client(client_builder(is_plain).timeout(Duration::from_secs(10)))
 }

@@ -10,38 +10,38 @@ use folio_memory::causes::causes;
 #[must_use]
 pub fn unreached(error: &(dyn Error + 'static), url: &str) -> String {
     let at = host_of(url);
-    match why(error) {
-        Some(Why::Name) => format!("there is no machine that is called {at}; is the address right?"),
-        Some(Why::Certificate) => {
+    match find_cause(error) {
+        Some(Cause::Name) => format!("there is no machine that is called {at}; is the address right?"),
+        Some(Cause::Certificate) => {
             format!("the certificate of {at} is not trusted, or is another machine's; is the address right?")
         }
-        Some(Why::Tls) => format!("{at} does not speak TLS; should the address begin with http:// and not https://?"),
-        Some(Why::Refused) => format!("nothing listens at {at}; is the address right, and is it running?"),
+        Some(Cause::Tls) => format!("{at} does not speak TLS; should the address begin with http:// and not https://?"),
+        Some(Cause::Refused) => format!("nothing listens at {at}; is the address right, and is it running?"),
         None => format!("there is no connection to {at}; is the address right, and is it running?"),
     }
 }
 
-enum Why {
+enum Cause {
     Name,
     Certificate,
     Tls,
     Refused,
 }
 
-fn why(error: &(dyn Error + 'static)) -> Option<Why> {
+fn find_cause(error: &(dyn Error + 'static)) -> Option<Cause> {
     causes(error).find_map(|cause| {
         match cause.downcast_ref::<rustls::Error>() {
-            Some(rustls::Error::InvalidCertificate(_)) => return Some(Why::Certificate),
-            Some(_) => return Some(Why::Tls),
+            Some(rustls::Error::InvalidCertificate(_)) => return Some(Cause::Certificate),
+            Some(_) => return Some(Cause::Tls),
             None => {}
         }
         // This error has no accessible type.
         if cause.to_string() == "dns error" {
-            return Some(Why::Name);
+            return Some(Cause::Name);
         }
         let io = cause.downcast_ref::<io::Error>();
         io.filter(|io| io.kind() == io::ErrorKind::ConnectionRefused)
-            .map(|_| Why::Refused)
+            .map(|_| Cause::Refused)
     })
 }
 

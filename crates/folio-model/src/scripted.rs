@@ -35,11 +35,11 @@ use crate::error::{ModelError, ModelErrorKind};
 use crate::model::{Delta, Model, Reply, Request};
 
 /// How many requests are kept for tests to inspect.
-const ASKED_MAX: usize = 10_000;
+const KEPT_REQUESTS_MAX: usize = 10_000;
 /// How many characters of the last message an error contains.
-const TOLD_MAX: usize = 200;
+const MESSAGE_CHARS_MAX: usize = 200;
 /// How many cues an error lists.
-const LISTED_MAX: usize = 20;
+const LISTED_CUES_MAX: usize = 20;
 
 /// A model that answers by its script.
 #[derive(Debug)]
@@ -70,9 +70,14 @@ impl UnusedCues {
 }
 
 fn listed(cues: &[String]) -> String {
-    let mut list = cues.iter().take(LISTED_MAX).cloned().collect::<Vec<_>>().join("; ");
-    if cues.len() > LISTED_MAX {
-        let _infallible = write!(list, "; and {} more", cues.len() - LISTED_MAX);
+    let mut list = cues
+        .iter()
+        .take(LISTED_CUES_MAX)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join("; ");
+    if cues.len() > LISTED_CUES_MAX {
+        let _infallible = write!(list, "; and {} more", cues.len() - LISTED_CUES_MAX);
     }
     list
 }
@@ -165,7 +170,7 @@ impl State {
 
     fn nothing_answers(&self, request: &Request) -> String {
         let last = request.messages.last().map_or("", |message| message.text.as_str());
-        let last_message = cut(last, TOLD_MAX);
+        let last_message = cut(last, MESSAGE_CHARS_MAX);
         let left = self.unused(|cue, used| match cue.uses {
             Uses::Times(times) => used < times,
             Uses::Always => true,
@@ -187,7 +192,7 @@ impl Model for ScriptedModel {
     async fn reply(&self, request: &Request, pieces: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
         let cue = {
             let mut state = self.state();
-            if state.asked.len() < ASKED_MAX {
+            if state.asked.len() < KEPT_REQUESTS_MAX {
                 state.asked.push(request.clone());
             }
             match state.take(request) {

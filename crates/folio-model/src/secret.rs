@@ -21,7 +21,7 @@ impl Secret {
     }
 
     /// `text` with the value replaced by `[key]`.
-    pub(crate) fn taken_out_of(&self, text: &str) -> String {
+    pub(crate) fn redact(&self, text: &str) -> String {
         if self.0.is_empty() {
             text.to_owned()
         } else {
@@ -71,6 +71,6 @@ mod tests {
         for shown in [format!("{keys:?}"), format!("{keys:#?}"), format!("{key} {key:?}")] {
             assert!(!shown.contains("not-for-eyes"), "{shown}");
         }
-        assert_eq!(key.taken_out_of("no: sk-not-for-eyes."), "no: [key].");
+        assert_eq!(key.redact("no: sk-not-for-eyes."), "no: [key].");
     }
 }

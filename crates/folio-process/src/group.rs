@@ -8,7 +8,8 @@ use tokio::process::{Child, Command};
 
 /// The script of the watchdog, which leads the group: it ends the group when its standard input is closed, because the
 /// process at the other end is gone.
-const LEASH: &str = "trap '' TERM HUP INT; read -r _; kill -s TERM -- \"-$$\"; sleep 2; kill -s KILL -- \"-$$\"";
+const WATCHDOG_SCRIPT: &str =
+    "trap '' TERM HUP INT; read -r _; kill -s TERM -- \"-$$\"; sleep 2; kill -s KILL -- \"-$$\"";
 
 /// Ends everything that a program started, also when it is dropped.
 ///
@@ -16,7 +17,7 @@ const LEASH: &str = "trap '' TERM HUP INT; read -r _; kill -s TERM -- \"-$$\"; s
 #[derive(Debug)]
 pub(crate) struct Group {
     pid: Option<Pid>,
-    leash: Option<Child>,
+    watchdog: Option<Child>,
 }
 
 impl Group {
@@ -24,7 +25,7 @@ impl Group {
     pub(crate) fn begin(environment: &[(OsString, OsString)]) -> Self {
         let mut command = Command::new("sh");
         command
-            .args(["-c", LEASH, "leash"])
+            .args(["-c", WATCHDOG_SCRIPT, "leash"])
             .env_clear()
             .envs(environment.iter().filter(|(name, _)| name == "PATH").cloned())
             .stdin(Stdio::piped())
@@ -36,7 +37,7 @@ impl Group {
         let leash = command.spawn().ok();
         Self {
             pid: leash.as_ref().and_then(pid_of),
-            leash,
+            watchdog: leash,
         }
     }
 
@@ -47,7 +48,7 @@ impl Group {
     }
 
     /// Records that the program was started in the group as `child`.
-    fn holds(&mut self, child: &Child) {
+    fn record_child(&mut self, child: &Child) {
         self.pid = self.pid.or_else(|| pid_of(child));
     }
 
@@ -74,7 +75,7 @@ impl Group {
     async fn close(&mut self, child: &Child) {
         self.kill(child);
         self.pid = None;
-        if let Some(mut leash) = self.leash.take() {
+        if let Some(mut leash) = self.watchdog.take() {
             leash.kill().await.unwrap_or_default();
         }
     }
@@ -91,7 +92,7 @@ pub(crate) struct Running {
 impl Running {
     /// Takes `child`, which was started in `group`.
     pub(crate) fn of(child: Child, mut group: Group) -> Self {
-        group.holds(&child);
+        group.record_child(&child);
         Self { child, group }
     }
 
@@ -150,9 +151,9 @@ mod tests {
         assert_ne!(group.number(), 0, "somebody holds it before anything is in it");
         let mut sleeping = Command::new("sleep");
         let mut child = sleeping.arg("1000").process_group(group.number()).spawn().unwrap();
-        group.holds(&child);
+        group.record_child(&child);
         // As the system closes it when this process is killed.
-        drop(group.leash.as_mut().unwrap().stdin.take());
+        drop(group.watchdog.as_mut().unwrap().stdin.take());
         let ended = tokio::time::timeout(Duration::from_secs(20), child.wait()).await;
         assert_eq!(ended.unwrap().unwrap().signal(), Some(15));
     }

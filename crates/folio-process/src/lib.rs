@@ -79,7 +79,7 @@ impl Program {
 #[non_exhaustive]
 pub enum ProcessError {
     /// The program could not be started.
-    #[error("cannot run `{name}`: {}", why(name, no_folder.as_deref(), source))]
+    #[error("cannot run `{name}`: {}", start_failure_reason(name, no_folder.as_deref(), source))]
     NotStarted {
         /// The program.
         name: String,
@@ -109,7 +109,7 @@ impl ProcessError {
 }
 
 /// The system's error in words that fit the name of the program as it was given.
-fn why(name: &str, no_folder: Option<&Path>, error: &io::Error) -> String {
+fn start_failure_reason(name: &str, no_folder: Option<&Path>, error: &io::Error) -> String {
     if let Some(folder) = no_folder {
         return format!("there is no folder {} to run it in", folder.display());
     }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     /// Waits until there is no process `pid` any more; one that nobody waited for yet counts as gone.
-    pub(crate) async fn is_gone(pid: &str) {
+    pub(crate) async fn wait_until_gone(pid: &str) {
         for _ in 0..2_000 {
             match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
                 Ok(text) if !text.contains(") Z ") => tokio::time::sleep(Duration::from_millis(5)).await,

@@ -119,7 +119,7 @@ pub async fn run(
             }
             () = cancel.cancelled(), if goes_on => why = Some(Ended::Cancelled),
             () = sleep_until(time_up), if goes_on => why = Some(Ended::TimedOut),
-            () = at(kill_at) => {
+            () = sleep_until_some(kill_at) => {
                 running.kill();
                 // Only a process that left the group can still hold the outputs; and a process that the system does not
                 // end is not waited for.
@@ -151,7 +151,7 @@ async fn read_from<R: AsyncRead + Unpin>(output: Option<&mut R>, piece: &mut [u8
     }
 }
 
-async fn at(moment: Option<Instant>) {
+async fn sleep_until_some(moment: Option<Instant>) {
     match moment {
         Some(moment) => sleep_until(moment).await,
         None => pending().await,
@@ -163,7 +163,7 @@ mod tests {
     use std::ops::ControlFlow;
 
     use super::*;
-    use crate::tests::{is_gone, shell};
+    use crate::tests::{shell, wait_until_gone};
     use crate::{Tail, Whole};
 
     const LIMITS: Limits = Limits {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     /// Stops a program once it is in a group of its own; returns how it ended, and what it printed until then.
-    async fn stopped_outside_of_its_group(script: &str) -> (Finished, String) {
+    async fn stop_in_new_group(script: &str) -> (Finished, String) {
         let stop = CancellationToken::new();
         let mut output = StopAtALine {
             stop: stop.clone(),
@@ -203,16 +203,16 @@ mod tests {
 
     #[tokio::test]
     async fn cancel_sends_sigterm_to_a_program_outside_its_group_e9_11() {
-        let (finished, _) = stopped_outside_of_its_group("echo ready; exec sleep 1000").await;
+        let (finished, _) = stop_in_new_group("echo ready; exec sleep 1000").await;
         assert_eq!((finished.ended, finished.signal()), (Ended::Cancelled, Some(15)));
     }
 
     #[tokio::test]
     async fn cancel_kills_a_stubborn_program_and_its_new_group_e9_11() {
         let script = r#"trap "" TERM; sleep 1000 & echo $!; while :; do wait; done"#;
-        let (finished, child) = stopped_outside_of_its_group(script).await;
+        let (finished, child) = stop_in_new_group(script).await;
         assert_eq!((finished.ended, finished.signal()), (Ended::Cancelled, Some(9)));
-        is_gone(child.trim()).await;
+        wait_until_gone(child.trim()).await;
     }
 
     #[tokio::test]
@@ -229,6 +229,6 @@ mod tests {
             ended = run(&program, None, LIMITS, &unwanted, &mut output, &mut errors) => panic!("{ended:?}"),
             () = printed.cancelled() => {}
         }
-        is_gone(std::str::from_utf8(&output.printed.bytes).unwrap().trim()).await;
+        wait_until_gone(std::str::from_utf8(&output.printed.bytes).unwrap().trim()).await;
     }
 }

@@ -17,7 +17,7 @@ use crate::{ProcessError, Program};
 /// How many bytes of the end of its standard error are kept.
 const ERROR_BYTES: usize = 16 * 1024;
 /// How long the system may take to report that a killed program is gone.
-const NOTED: Duration = Duration::from_secs(1);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The most characters of a printed line that are quoted in messages.
 pub const LINE_CHARS: usize = 200;
@@ -61,7 +61,7 @@ pub fn spawn(program: &Program) -> Result<(Talking, ChildStdin, ChildStdout), Pr
     let stderr = child.stderr.take();
     let mut reading = JoinSet::new();
     if let Some(stderr) = stderr {
-        reading.spawn(keep(stderr, Arc::clone(&errors)));
+        reading.spawn(collect_stderr(stderr, Arc::clone(&errors)));
     }
     let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(program.not_started(std::io::Error::other("it has no input or no output")));
@@ -75,7 +75,7 @@ pub fn spawn(program: &Program) -> Result<(Talking, ChildStdin, ChildStdout), Pr
     Ok((talking, stdin, stdout))
 }
 
-async fn keep(mut stderr: ChildStderr, errors: Arc<Mutex<Tail>>) {
+async fn collect_stderr(mut stderr: ChildStderr, errors: Arc<Mutex<Tail>>) {
     let mut piece = vec![0; 8 * 1024];
     // A read error counts as the end of the output.
     while let Ok(read @ 1..) = stderr.read(&mut piece).await {
@@ -125,8 +125,8 @@ impl Talking {
         self.running.close().await;
         self.is_closed = true;
         // It was killed with its group; what remains is to reap it.
-        let _reaped = tokio::time::timeout(NOTED, self.running.child.wait()).await;
-        let _read = tokio::time::timeout(NOTED, self.reading.join_next()).await;
+        let _reaped = tokio::time::timeout(EXIT_TIMEOUT, self.running.child.wait()).await;
+        let _read = tokio::time::timeout(EXIT_TIMEOUT, self.reading.join_next()).await;
         self.reading.shutdown().await;
     }
 }
@@ -136,7 +136,7 @@ mod tests {
     use tokio::io::{AsyncBufReadExt as _, BufReader};
 
     use super::*;
-    use crate::tests::{is_gone, shell};
+    use crate::tests::{shell, wait_until_gone};
 
     #[tokio::test]
     async fn end_reaches_a_program_that_left_its_process_group_e9_11() {
@@ -147,7 +147,7 @@ mod tests {
         drop(stdin);
         talking.end(Duration::from_millis(50)).await;
         for pid in pids.split_whitespace() {
-            is_gone(pid).await;
+            wait_until_gone(pid).await;
         }
     }
 
@@ -182,7 +182,7 @@ mod tests {
         BufReader::new(stdout).read_line(&mut pids).await.unwrap();
         drop(talking);
         for pid in pids.split_whitespace() {
-            is_gone(pid).await;
+            wait_until_gone(pid).await;
         }
     }
 }

@@ -10,11 +10,11 @@ use crate::object::SERVICE;
 use crate::place::Place;
 
 /// How long after a failed attempt to register the next one is made.
-const AGAIN_AFTER: Duration = Duration::from_millis(500);
+const REGISTER_RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 /// Which workers Restate knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Known {
+pub(crate) enum KnownWorkers {
     /// It calls the workers at the expected address.
     Here,
     /// It calls other workers, at this address.
@@ -58,7 +58,7 @@ impl Admin {
                 ));
                 last = problem;
             }
-            tokio::time::sleep(AGAIN_AFTER).await;
+            tokio::time::sleep(REGISTER_RETRY_PAUSE).await;
         }
     }
 
@@ -66,40 +66,42 @@ impl Admin {
     /// called when it calls other workers than those at `workers`; these are not replaced, since they would do the same
     /// in turn.
     pub(crate) async fn until_forgotten<S: Fn(&str)>(&self, workers: &str, pause: Duration, report: &S) {
-        let mut last = Known::Here;
+        let mut last = KnownWorkers::Here;
         loop {
             tokio::time::sleep(pause).await;
             // A Restate that cannot be reached is asked again; submitting runs reports the problem.
-            let Ok(known) = self.known(workers).await else { continue };
+            let Ok(known) = self.find_known_workers(workers).await else {
+                continue;
+            };
             match &known {
-                Known::Nowhere => {
+                KnownWorkers::Nowhere => {
                     report(&format!("the workers were removed from Restate at {}", self.place));
                     return;
                 }
-                Known::Elsewhere(other) if known != last => report(&format!(
+                KnownWorkers::Elsewhere(other) if known != last => report(&format!(
                     "Restate at {} now calls workers at {other} and no longer this one; restart this worker to have it called",
                     self.place
                 )),
-                Known::Here if known != last => report(&format!("takes runs at {workers} again")),
-                Known::Here | Known::Elsewhere(_) => {}
+                KnownWorkers::Here if known != last => report(&format!("takes runs at {workers} again")),
+                KnownWorkers::Here | KnownWorkers::Elsewhere(_) => {}
             }
             last = known;
         }
     }
 
     /// Whether Restate knows the workers at `workers`, or others.
-    async fn known(&self, workers: &str) -> Result<Known, String> {
+    async fn find_known_workers(&self, workers: &str) -> Result<KnownWorkers, String> {
         let known = self.ask(Method::GET, &["deployments"], None).await?;
         let all = known["deployments"]
             .as_array()
             .ok_or_else(|| "its answer has no list of deployments".to_owned())?;
-        let mut others = Known::Nowhere;
+        let mut others = KnownWorkers::Nowhere;
         for deployment in all.iter().filter(|deployment| has_runs(deployment)) {
             let address = deployment["uri"].as_str().unwrap_or_default();
             if is_same(address, workers) {
-                return Ok(Known::Here);
+                return Ok(KnownWorkers::Here);
             }
-            others = Known::Elsewhere(address.to_owned());
+            others = KnownWorkers::Elsewhere(address.to_owned());
         }
         Ok(others)
     }
@@ -143,7 +145,7 @@ impl Admin {
 
     /// Makes Restate forget the deployment `id`.
     async fn forget(&self, id: &str) -> Result<(), String> {
-        let address = format!("{}?force=true", self.place.below(&["deployments", id]));
+        let address = format!("{}?force=true", self.place.url_below(&["deployments", id]));
         let request = self.client.delete(address);
         self.answer(request).await.map(drop)
     }
@@ -151,7 +153,7 @@ impl Admin {
     async fn ask(&self, method: Method, path: &[&str], body: Option<&Value>) -> Result<Value, String> {
         let mut request = self
             .client
-            .request(method, self.place.below(path))
+            .request(method, self.place.url_below(path))
             .header("accept", "application/json");
         if let Some(body) = body {
             request = request

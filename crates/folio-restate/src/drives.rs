@@ -21,7 +21,7 @@ use tokio::task::JoinError;
 use crate::place::RunKey;
 
 /// How long a run waits for a free place before it is passed on, because another worker may have one.
-const PASSED_ON_AFTER: Duration = Duration::from_secs(1);
+const FREE_PLACE_WAIT: Duration = Duration::from_secs(1);
 
 /// The outcome of driving a run, shared by all that wait for it.
 pub(crate) type Drove = Result<Driven, Arc<NotDriven>>;
@@ -42,7 +42,7 @@ pub(crate) enum NotDriven {
 struct Runners {
     of_space: HashMap<SpaceName, Runner>,
     /// Set when nothing more is to be begun.
-    leave: bool,
+    is_stopping: bool,
 }
 
 /// Drives runs of all spaces of one store.
@@ -115,7 +115,7 @@ impl Drives {
 
     async fn drive_in_place(&self, key: &RunKey) -> Result<Driven, NotDriven> {
         // The semaphore is never closed.
-        let permit = tokio::time::timeout(PASSED_ON_AFTER, self.places.acquire()).await;
+        let permit = tokio::time::timeout(FREE_PLACE_WAIT, self.places.acquire()).await;
         let Ok(_place) = permit else {
             return Err(NotDriven::Busy);
         };
@@ -128,7 +128,7 @@ impl Drives {
     pub(crate) async fn wind_down(&self) {
         {
             let mut runners = self.runners();
-            runners.leave = true;
+            runners.is_stopping = true;
             runners.of_space.values().for_each(Runner::leave);
         }
         let left: Vec<_> = {
@@ -149,7 +149,7 @@ impl Drives {
         let runner = Runner::new(workspace, self.registry.clone(), self.options.clone());
         runner.row(Ref::Id(key.run)).await?;
         let mut runners = self.runners();
-        if runners.leave {
+        if runners.is_stopping {
             runner.leave();
         }
         Ok(runners.of_space.entry(key.space.clone()).or_insert(runner).clone())

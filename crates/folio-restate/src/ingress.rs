@@ -53,10 +53,10 @@ impl Ingress {
 
     /// What became of the call for `run`. A call that Restate has forgotten counts as taken: nobody is called for it
     /// any more.
-    pub(crate) async fn asked_after(&self, call: &Call, run: RunId) -> Result<Fate, RunnerError> {
-        let address = self.place.below(&["restate", "invocation", &call.0, "output"]);
+    pub(crate) async fn fetch_call_fate(&self, call: &Call, run: RunId) -> Result<Fate, RunnerError> {
+        let address = self.place.url_below(&["restate", "invocation", &call.0, "output"]);
         let sent = self.client.get(address).send().await;
-        let response = sent.map_err(|error| self.unreached(error))?;
+        let response = sent.map_err(|error| self.unreachable_error(error))?;
         match response.status().as_u16() {
             NOT_READY => Ok(Fate::Open),
             // No answer about the call: Restate is starting, is overloaded, or cannot be reached by the proxy before
@@ -64,7 +64,7 @@ impl Ingress {
             429 | 502..=504 => Ok(Fate::Open),
             // A worker that does not have the run names the run; Restate names the call.
             NO_SUCH_RUN => {
-                let body = response.text().await.map_err(|error| self.unreached(error))?;
+                let body = response.text().await.map_err(|error| self.unreachable_error(error))?;
                 Ok(if body.contains(&run.to_string()) {
                     Fate::Refused {
                         at: self.place.to_string(),
@@ -79,7 +79,7 @@ impl Ingress {
     }
 
     /// The URL is removed: the error names the address already, and the rest differs from run to run.
-    fn unreached(&self, error: reqwest::Error) -> RunnerError {
+    fn unreachable_error(&self, error: reqwest::Error) -> RunnerError {
         self.failed(with_causes(&error.without_url()))
     }
 
@@ -92,12 +92,12 @@ impl Ingress {
 
     /// Submits `key`. The same `request` starts only one call as long as Restate remembers it (a day).
     pub(crate) async fn hand_in(&self, key: &RunKey, request: &str) -> Result<HandedIn, RunnerError> {
-        let address = self.place.below(&[SERVICE, &key.to_string(), HANDLER, "send"]);
+        let address = self.place.url_below(&[SERVICE, &key.to_string(), HANDLER, "send"]);
         let sending = self.client.post(address).header("idempotency-key", request).send();
-        let response = sending.await.map_err(|error| self.unreached(error))?;
+        let response = sending.await.map_err(|error| self.unreachable_error(error))?;
         let status = response.status();
         if status.is_success() {
-            let accepted: Value = response.json().await.map_err(|error| self.unreached(error))?;
+            let accepted: Value = response.json().await.map_err(|error| self.unreachable_error(error))?;
             let call = accepted["invocationId"].as_str();
             let call = call.ok_or_else(|| self.failed(format!("its answer has no invocation id: {accepted}")))?;
             return Ok(HandedIn::Taken(Call(call.to_owned())));
@@ -131,7 +131,7 @@ impl Dispatch for Ingress {
         };
         // The same request is the same call, unless Restate has lost it: then it is submitted anew.
         match self.hand_in(&key, &request_at(&key, head)).await? {
-            HandedIn::Taken(call) => self.asked_after(&call, run).await,
+            HandedIn::Taken(call) => self.fetch_call_fate(&call, run).await,
             HandedIn::NoWorkerKnown => Ok(Fate::Open),
         }
     }
@@ -151,7 +151,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// A fake Restate that answers each request with `status` and `body`, and passes the request to `asked`.
-    pub(crate) async fn answering(
+    pub(crate) async fn fake_restate(
         status: &'static str,
         body: &'static str,
         asked: impl Fn() + Send + 'static,
@@ -185,8 +185,8 @@ pub(crate) mod tests {
             ("500 Internal Server Error", "{}", Fate::Taken),
             ("404 Not Found", "{\"message\": \"no such call\"}", Fate::Taken),
         ] {
-            let ingress = Ingress::at(answering(status, body, || {}).await).unwrap();
-            let found = ingress.asked_after(&Call("inv_1".to_owned()), run).await.unwrap();
+            let ingress = Ingress::at(fake_restate(status, body, || {}).await).unwrap();
+            let found = ingress.fetch_call_fate(&Call("inv_1".to_owned()), run).await.unwrap();
             assert_eq!(found, fate, "{status}");
         }
     }

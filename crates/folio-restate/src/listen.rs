@@ -24,7 +24,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// How many connections may wait to be accepted.
 const BACKLOG: u32 = 1024;
 /// How long after a connection that could not be accepted the next one is.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(20);
+const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(20);
 /// How long open connections may take to end.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -53,7 +53,7 @@ pub(crate) async fn serve(listener: TcpListener, endpoint: Endpoint, end: impl F
         };
         let Ok((stream, _)) = accepted else {
             // The client connects again. If no more files can be opened, others must be closed first.
-            tokio::time::sleep(ACCEPT_AGAIN).await;
+            tokio::time::sleep(ACCEPT_RETRY_PAUSE).await;
             continue;
         };
         let _slower = stream.set_nodelay(true);

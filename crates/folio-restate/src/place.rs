@@ -63,7 +63,7 @@ impl Place {
     }
 
     /// The URL of something below the address; each of `parts` is one path segment.
-    pub(crate) fn below(&self, parts: &[&str]) -> String {
+    pub(crate) fn url_below(&self, parts: &[&str]) -> String {
         let mut address = self.0.clone();
         for part in parts {
             address.push('/');
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn path_segments_are_percent_encoded() {
         let place: Place = "http://h:1".parse().unwrap();
-        assert_eq!(place.below(&["a", "b/c d", "é"]), "http://h:1/a/b%2Fc%20d/%C3%A9");
+        assert_eq!(place.url_below(&["a", "b/c d", "é"]), "http://h:1/a/b%2Fc%20d/%C3%A9");
     }
 
     #[test]

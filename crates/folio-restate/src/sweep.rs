@@ -20,11 +20,11 @@ use crate::ingress::{Call, HandedIn, Ingress, request_at};
 use crate::place::RunKey;
 
 /// How many runs of each space are looked at in one pass.
-const AT_A_TIME: u32 = 500;
+const RUNS_PER_PASS: u32 = 500;
 /// How long Restate remembers requests.
-const REMEMBERED: Duration = Duration::from_secs(24 * 60 * 60);
+const REQUEST_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 /// After how many passes a request that nobody took is looked up.
-const ASKED_AFTER: u32 = 3;
+const LOOKUP_AFTER_PASSES: u32 = 3;
 
 /// The progress of a walk through the runs of all spaces, and what was seen.
 #[derive(Debug, Default)]
@@ -36,9 +36,9 @@ pub(crate) struct Sweep {
     /// The runs that were submitted.
     handed_in: HashMap<RunId, Request>,
     /// Whether Restate took anything since the walk began.
-    took: bool,
+    has_accepted_requests: bool,
     /// The problem of the last pass, as it was reported; empty if there was none.
-    wrong: String,
+    last_problem: String,
 }
 
 /// A run that was submitted.
@@ -54,14 +54,14 @@ struct Request {
 
 /// The outcome of a pass.
 #[derive(Debug, PartialEq, Eq)]
-enum Looked {
+enum PassOutcome {
     Through,
     NoWorkerKnown,
 }
 
 /// What to do about a run.
 #[derive(Debug, PartialEq, Eq)]
-enum ToDo {
+enum RunDecision {
     Nothing,
     HandIn,
     AskAfter(Call),
@@ -71,7 +71,7 @@ impl Sweep {
     /// Makes a pass every `pause`, until Restate turns out to know of no worker: it is new, or has lost its data.
     /// `report` is called whenever the problem differs from the previous one, and when there is none any more;
     /// `public_address` is the address that Restate would have to call. Returns whether Restate took anything before.
-    pub(crate) async fn go_on<S: Fn(&str)>(
+    pub(crate) async fn run_passes<S: Fn(&str)>(
         &mut self,
         drives: &Arc<Drives>,
         ingress: &Ingress,
@@ -79,29 +79,29 @@ impl Sweep {
         pause: Duration,
         report: &S,
     ) -> bool {
-        self.took = false;
+        self.has_accepted_requests = false;
         let mut again = tokio::time::interval(pause);
         again.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut since = tokio::time::Instant::now();
         loop {
             again.tick().await;
-            if since.elapsed() > REMEMBERED {
+            if since.elapsed() > REQUEST_RETENTION {
                 since = tokio::time::Instant::now();
                 self.seen.clear();
                 self.handed_in.clear();
             }
             match self.make_pass(drives, ingress).await {
-                Ok(Looked::NoWorkerKnown) => {
+                Ok(PassOutcome::NoWorkerKnown) => {
                     // What Restate took before is lost.
                     self.handed_in.clear();
                     let problem = format!("it knows of no worker; register {public_address} with it (--restate-admin)");
                     self.report_problem(with_causes(&ingress.failed(problem)), report);
-                    return self.took;
+                    return self.has_accepted_requests;
                 }
-                Ok(Looked::Through) if self.wrong.is_empty() => {}
-                Ok(Looked::Through) => {
+                Ok(PassOutcome::Through) if self.last_problem.is_empty() => {}
+                Ok(PassOutcome::Through) => {
                     report("runs that nobody drives are submitted again");
-                    self.wrong.clear();
+                    self.last_problem.clear();
                 }
                 // A store or an ingress that cannot be reached is asked again.
                 Err(error) => self.report_problem(with_causes(&error), report),
@@ -110,14 +110,14 @@ impl Sweep {
     }
 
     fn report_problem<S: Fn(&str)>(&mut self, problem: String, report: &S) {
-        if problem != self.wrong {
+        if problem != self.last_problem {
             report(&format!("runs that nobody drives are not submitted: {problem}"));
-            self.wrong = problem;
+            self.last_problem = problem;
         }
     }
 
     /// Looks at the next runs of each space.
-    async fn make_pass(&mut self, drives: &Arc<Drives>, ingress: &Ingress) -> Result<Looked, RunnerError> {
+    async fn make_pass(&mut self, drives: &Arc<Drives>, ingress: &Ingress) -> Result<PassOutcome, RunnerError> {
         let folio = drives.folio();
         for space in folio.store().spaces().await? {
             for row in self.next_rows(folio, &space).await? {
@@ -126,16 +126,16 @@ impl Sweep {
                     run: row.id,
                 };
                 let (call, open) = match self.decide(&row) {
-                    ToDo::Nothing => continue,
-                    ToDo::HandIn => match ingress.hand_in(&key, &request_at(&key, row.head)).await? {
-                        HandedIn::NoWorkerKnown => return Ok(Looked::NoWorkerKnown),
+                    RunDecision::Nothing => continue,
+                    RunDecision::HandIn => match ingress.hand_in(&key, &request_at(&key, row.head)).await? {
+                        HandedIn::NoWorkerKnown => return Ok(PassOutcome::NoWorkerKnown),
                         HandedIn::Taken(call) => {
-                            self.took = true;
+                            self.has_accepted_requests = true;
                             (call, Some(0))
                         }
                     },
-                    ToDo::AskAfter(call) => {
-                        let is_taken = ingress.asked_after(&call, row.id).await? == Fate::Taken;
+                    RunDecision::AskAfter(call) => {
+                        let is_taken = ingress.fetch_call_fate(&call, row.id).await? == Fate::Taken;
                         if !is_taken {
                             // Nobody waits for the result here: it is in the store.
                             drop(drives.drive(&key));
@@ -147,17 +147,17 @@ impl Sweep {
                 self.handed_in.insert(row.id, Request { head, call, open });
             }
         }
-        Ok(Looked::Through)
+        Ok(PassOutcome::Through)
     }
 
     async fn next_rows(&mut self, folio: &Folio, space: &SpaceName) -> Result<Vec<RunRow>, StoreError> {
         let query = RunQuery {
             before: self.from.get(space).copied(),
-            ..RunQuery::running(AT_A_TIME)
+            ..RunQuery::running(RUNS_PER_PASS)
         };
         let rows = folio.store().runs(space, &query).await?;
         match rows.last() {
-            Some(last) if rows.len() >= AT_A_TIME as usize => drop(self.from.insert(space.clone(), last.handle.0)),
+            Some(last) if rows.len() >= RUNS_PER_PASS as usize => drop(self.from.insert(space.clone(), last.handle.0)),
             _ => drop(self.from.remove(space)),
         }
         Ok(rows)
@@ -165,24 +165,24 @@ impl Sweep {
 
     /// Submits a run, once, if nobody drives it and its journal did not grow between two passes: a run that was just
     /// submitted gets a driver in a moment.
-    fn decide(&mut self, row: &RunRow) -> ToDo {
+    fn decide(&mut self, row: &RunRow) -> RunDecision {
         if row.driven {
             self.seen.remove(&row.id);
             self.handed_in.remove(&row.id);
-            return ToDo::Nothing;
+            return RunDecision::Nothing;
         }
         let before = self.seen.insert(row.id, row.head);
         match self.handed_in.get_mut(&row.id) {
             Some(request) if request.head == row.head => match &mut request.open {
-                Some(look_count) if *look_count + 1 < ASKED_AFTER => {
+                Some(look_count) if *look_count + 1 < LOOKUP_AFTER_PASSES => {
                     *look_count += 1;
-                    ToDo::Nothing
+                    RunDecision::Nothing
                 }
-                Some(_) => ToDo::AskAfter(request.call.clone()),
-                None => ToDo::Nothing,
+                Some(_) => RunDecision::AskAfter(request.call.clone()),
+                None => RunDecision::Nothing,
             },
-            _ if before == Some(row.head) => ToDo::HandIn,
-            _ => ToDo::Nothing,
+            _ if before == Some(row.head) => RunDecision::HandIn,
+            _ => RunDecision::Nothing,
         }
     }
 }

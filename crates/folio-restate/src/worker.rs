@@ -22,11 +22,11 @@ use crate::place::Place;
 use crate::sweep::Sweep;
 
 /// How many messages for people may be queued.
-const UNTOLD: usize = 64;
+const QUEUED_MESSAGES_MAX: usize = 64;
 
 /// The number of passes of the sweep (for runs that nobody drives) after which Restate is asked whether it still knows
 /// of the worker.
-const LOOKS_UNTIL_ASKED: u32 = 15;
+const PASSES_PER_ADMIN_CHECK: u32 = 15;
 
 /// Settings of a worker.
 #[derive(Debug, Clone)]
@@ -149,7 +149,7 @@ impl Worker {
             None => None,
         };
         let drives = Arc::new(Drives::new(folio, registry, runner, options.patience, options.runs));
-        let (says, said) = mpsc::channel(UNTOLD);
+        let (says, said) = mpsc::channel(QUEUED_MESSAGES_MAX);
         let mut endpoint = Endpoint::builder().bind(RunObject {
             drives: Arc::clone(&drives),
             says,
@@ -202,7 +202,7 @@ impl Worker {
                 if let Some(admin) = self
                     .admin
                     .as_ref()
-                    .filter(|_| unknown == 1 || unknown.is_multiple_of(LOOKS_UNTIL_ASKED))
+                    .filter(|_| unknown == 1 || unknown.is_multiple_of(PASSES_PER_ADMIN_CHECK))
                 {
                     admin.register(&public_address, &report).await;
                 }
@@ -210,7 +210,7 @@ impl Worker {
                     report(&format!("takes runs at {public_address}"));
                 }
                 let look_every = self.options.look_every;
-                let ask_every = look_every * LOOKS_UNTIL_ASKED;
+                let ask_every = look_every * PASSES_PER_ADMIN_CHECK;
                 let forgotten = async {
                     match &self.admin {
                         Some(admin) => admin.until_forgotten(&public_address, ask_every, &report).await,
@@ -218,7 +218,7 @@ impl Worker {
                     }
                 };
                 tokio::select! {
-                    took = sweep.go_on(&self.drives, &self.ingress, &public_address, look_every, &report) => {
+                    took = sweep.run_passes(&self.drives, &self.ingress, &public_address, look_every, &report) => {
                         unknown = if took { 1 } else { unknown + 1 };
                     }
                     () = forgotten => {
@@ -261,7 +261,7 @@ mod tests {
     use tokio::sync::Notify;
 
     use super::*;
-    use crate::ingress::tests::answering;
+    use crate::ingress::tests::fake_restate;
 
     #[tokio::test]
     async fn missing_worker_registration_is_reported_once() {
@@ -278,7 +278,7 @@ mod tests {
 
         let (enough, times) = (Arc::new(Notify::new()), AtomicU32::new(0));
         let notify = Arc::clone(&enough);
-        let ingress = answering("404 Not Found", "{}", move || {
+        let ingress = fake_restate("404 Not Found", "{}", move || {
             if times.fetch_add(1, Ordering::Relaxed) == 4 {
                 notify.notify_one();
             }

@@ -17,10 +17,10 @@ use support::journals::{by_node, in_order};
 use support::{Shared, Working};
 
 /// Houses with runs in this process, on a database.
-struct Here;
+struct InProcess;
 
 #[async_trait]
-impl Houses for Here {
+impl Houses for InProcess {
     async fn house(&self, equipment: Equipment) -> House {
         let database = Database::fresh();
         let folio = support::folio(&database.url()).await;
@@ -38,12 +38,12 @@ impl Houses for Here {
 }
 
 /// Houses whose runs Restate assigns to a worker.
-struct There<'r> {
+struct ViaRestate<'r> {
     restate: &'r Restate,
 }
 
 #[async_trait]
-impl Houses for There<'_> {
+impl Houses for ViaRestate<'_> {
     async fn house(&self, equipment: Equipment) -> House {
         let shared = Shared::new(self.restate).await;
         let worker = shared.worker(equipment.registry.clone(), equipment.options).await;
@@ -72,25 +72,25 @@ impl Houses for There<'_> {
 #[tokio::test(flavor = "multi_thread")]
 async fn restate_worker_writes_the_same_journals_as_one_process() {
     let restate = Restate::start();
-    let there = There { restate: &restate };
+    let there = ViaRestate { restate: &restate };
     for case in cases::ALL {
         println!("{}", case.name);
         let (shared, run) = (case.run)(&there).await;
-        let (alone, same) = (case.run)(&Here).await;
+        let (alone, same) = (case.run)(&InProcess).await;
         if case.same_order {
             let [shared, alone] = [in_order(&shared.runner, run).await, in_order(&alone.runner, same).await];
-            agree(case.name, &shared, &alone);
+            assert_same_events(case.name, &shared, &alone);
         } else {
             let [shared, alone] = [by_node(&shared.runner, run).await, by_node(&alone.runner, same).await];
             assert!(shared.keys().eq(alone.keys()), "{}: other nodes", case.name);
             for (path, events) in &shared {
-                agree(&format!("{} at {path:?}", case.name), events, &alone[path]);
+                assert_same_events(&format!("{} at {path:?}", case.name), events, &alone[path]);
             }
         }
     }
 }
 
-fn agree(what: &str, shared: &[Value], alone: &[Value]) {
+fn assert_same_events(what: &str, shared: &[Value], alone: &[Value]) {
     let differs = shared.iter().zip(alone).position(|(shared, alone)| shared != alone);
     if let Some(at) = differs {
         panic!("{what}: event {at} differs:\n{}\n{}", shared[at], alone[at]);

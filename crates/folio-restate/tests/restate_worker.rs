@@ -50,7 +50,7 @@ fn submitter(shared: &Shared) -> Runner {
 }
 
 /// A runner on the same store without Restate.
-fn stranger(shared: &Shared) -> Runner {
+fn runner_without_restate(shared: &Shared) -> Runner {
     Runner::new(
         shared.folio.workspace(SpaceName::main()),
         Registry::with_builtins(),
@@ -58,7 +58,7 @@ fn stranger(shared: &Shared) -> Runner {
     )
 }
 
-async fn until(runner: &Runner, run: RunId, wanted: impl Fn(&RunRow, &Run) -> bool) {
+async fn wait_until(runner: &Runner, run: RunId, wanted: impl Fn(&RunRow, &Run) -> bool) {
     for _ in 0..600 {
         let row = runner.row(Ref::Id(run)).await.unwrap();
         if wanted(&row, &runner.load(run).await.unwrap()) {
@@ -69,12 +69,12 @@ async fn until(runner: &Runner, run: RunId, wanted: impl Fn(&RunRow, &Run) -> bo
     panic!("what was waited for did not come");
 }
 
-async fn waits(runner: &Runner, run: RunId) {
-    until(runner, run, |row, run| !run.questions().is_empty() && !row.driven).await;
+async fn wait_for_question(runner: &Runner, run: RunId) {
+    wait_until(runner, run, |row, run| !run.questions().is_empty() && !row.driven).await;
 }
 
-async fn ended(runner: &Runner, run: RunId) {
-    until(runner, run, |row, _| row.status == "ok" && !row.driven).await;
+async fn wait_for_end(runner: &Runner, run: RunId) {
+    wait_until(runner, run, |row, _| row.status == "ok" && !row.driven).await;
 }
 
 /// Two seconds of waiting in twenty steps.
@@ -88,17 +88,17 @@ fn slow() -> NewRun {
 /// The result of a run that is being driven.
 type Driving = JoinHandle<Result<NodeResult, RunnerError>>;
 
-fn driving(runner: &Runner, run: RunId) -> Driving {
+fn spawn_drive(runner: &Runner, run: RunId) -> Driving {
     let driver = runner.clone();
     tokio::spawn(async move { driver.drive(run).await })
 }
 
 /// A slow run of which some steps are done.
-async fn going_on(runner: &Runner) -> (RunId, Driving) {
+async fn start_slow_run(runner: &Runner) -> (RunId, Driving) {
     let (run, _) = runner.submit(slow()).await.unwrap();
-    let driving = driving(runner, run);
+    let driving = spawn_drive(runner, run);
     let is_on = |run: &Run| run.node_at("w3").is_some_and(|node| node.result.is_some());
-    until(runner, run, |_, run| is_on(run)).await;
+    wait_until(runner, run, |_, run| is_on(run)).await;
     (run, driving)
 }
 
@@ -115,13 +115,13 @@ async fn run_waiting_for_a_person_is_undriven_until_answered() {
     let shared = Shared::new(&restate).await;
     let _working = worker(&shared).await;
     // Whoever answers may know of Restate, or not.
-    for runner in [submitter(&shared), stranger(&shared)] {
+    for runner in [submitter(&shared), runner_without_restate(&shared)] {
         let (run, _) = submitter(&shared)
             .submit(of_goal("paint the door", json!({})))
             .await
             .unwrap();
-        let driving = driving(&submitter(&shared), run);
-        waits(&runner, run).await;
+        let driving = spawn_drive(&submitter(&shared), run);
+        wait_for_question(&runner, run).await;
         let node = runner.load(run).await.unwrap().questions()[0].0;
         runner
             .answer(run, node, "blue", &Actor::new(Role::Human, "ada"))
@@ -150,8 +150,8 @@ async fn worker_finds_unsubmitted_runs_in_every_space() {
     );
     let (other, _) = there.submit(echo()).await.unwrap();
     let _working = worker(&shared).await;
-    ended(&submitter(&shared), early).await;
-    ended(&there, other).await;
+    wait_for_end(&submitter(&shared), early).await;
+    wait_for_end(&there, other).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -183,8 +183,8 @@ async fn runs_survive_the_loss_of_all_restate_state() {
     let _working = worker(&shared).await;
     let runner = submitter(&shared);
     let (run, _) = runner.submit(of_goal("paint the door", json!({}))).await.unwrap();
-    let driving = driving(&runner, run);
-    waits(&runner, run).await;
+    let driving = spawn_drive(&runner, run);
+    wait_for_question(&runner, run).await;
     restate.lose(0);
     let node = runner.load(run).await.unwrap().questions()[0].0;
     // Nobody can be told now, and the answer stands.
@@ -203,7 +203,7 @@ async fn run_of_a_stopping_worker_is_finished_by_another_worker() {
     let shared = Shared::new(&restate).await;
     let first = worker(&shared).await;
     let runner = submitter(&shared);
-    let (run, driving) = going_on(&runner).await;
+    let (run, driving) = start_slow_run(&runner).await;
     let _second = worker(&shared).await;
     drop(first);
     assert_eq!(driving.await.unwrap().unwrap().status, Outcome::Ok);
@@ -222,9 +222,9 @@ async fn calls_to_an_abandoned_address_move_to_the_new_worker() {
     let mut shared = Shared::new(&restate).await;
     let first = worker(&shared).await;
     let runner = submitter(&shared);
-    let (run, driving) = going_on(&runner).await;
+    let (run, driving) = start_slow_run(&runner).await;
     drop(first);
-    until(&runner, run, |row, _| !row.driven).await;
+    wait_until(&runner, run, |row, _| !row.driven).await;
     shared.moves();
     let second = worker(&shared).await;
     assert_eq!(driving.await.unwrap().unwrap().status, Outcome::Ok);
@@ -244,7 +244,7 @@ async fn run_beyond_a_workers_capacity_goes_to_another_worker() {
     let mut runs = Vec::new();
     for _ in 0..4 {
         let (run, _) = runner.submit(slow()).await.unwrap();
-        runs.push((run, driving(&runner, run)));
+        runs.push((run, spawn_drive(&runner, run)));
     }
     let are_driven = async || {
         let mut rows = Vec::new();
@@ -270,7 +270,7 @@ async fn run_beyond_a_workers_capacity_goes_to_another_worker() {
 }
 
 /// Waits until the output of `working` contains `wanted`.
-async fn tells(working: &Working, wanted: &str) {
+async fn wait_for_message(working: &Working, wanted: &str) {
     for _ in 0..600 {
         if working.told().iter().any(|told| told.contains(wanted)) {
             return;
@@ -286,10 +286,10 @@ async fn worker_reports_failing_submission_once_and_its_recovery() {
     let shared = Shared::new(&restate).await;
     let nowhere = |options: &mut WorkerOptions| options.ingress = "http://127.0.0.1:1".parse().unwrap();
     let working = shared.worker_with(Registry::with_builtins(), painter(), nowhere).await;
-    let runner = stranger(&shared);
+    let runner = runner_without_restate(&shared);
     let (run, _) = runner.submit(echo()).await.unwrap();
     let wrong = "runs that nobody drives are not submitted: ";
-    tells(&working, wrong).await;
+    wait_for_message(&working, wrong).await;
     let (second, _) = runner.submit(echo()).await.unwrap();
     tokio::time::sleep(Duration::from_secs(3)).await;
     let told = working.told();
@@ -301,7 +301,7 @@ async fn worker_reports_failing_submission_once_and_its_recovery() {
     for run in [run, second] {
         runner.drive(run).await.unwrap();
     }
-    tells(&working, "are submitted again").await;
+    wait_for_message(&working, "are submitted again").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -310,12 +310,12 @@ async fn worker_registers_again_after_restate_forgets_it() {
     let mut shared = Shared::new(&restate).await;
     let working = worker(&shared).await;
     shared.forget_all().await;
-    tells(&working, "the workers were removed from Restate").await;
+    wait_for_message(&working, "the workers were removed from Restate").await;
     until_known(&shared).await;
     // Who is put out by another one says so, and does not put that one out.
     shared.moves();
     let _second = worker(&shared).await;
-    tells(&working, &format!("now calls workers at http://{}/", shared.listen())).await;
+    wait_for_message(&working, &format!("now calls workers at http://{}/", shared.listen())).await;
     assert_eq!(shared.known().await, [format!("http://{}/", shared.listen())]);
 }
 

@@ -12,13 +12,13 @@ use crate::error::RunnerError;
 
 /// Bytes of memory for large outputs and what was made of them, in addition to what a run needs at the moment; anything
 /// beyond is dropped.
-pub(crate) const AT_HAND_BYTES: usize = 32 * 1024 * 1024;
+pub(crate) const DEFAULT_CACHE_BYTES: usize = 32 * 1024 * 1024;
 
 /// The large outputs of one run.
 #[derive(Debug)]
 pub(crate) struct Bodies {
     workspace: Workspace,
-    most: usize,
+    max_bytes: usize,
     /// Outputs that cannot be read yet because they are still being written.
     unwritten: HashSet<String>,
 }
@@ -28,7 +28,7 @@ impl Bodies {
     pub(crate) fn of(workspace: &Workspace, max_bytes: Option<usize>) -> Self {
         Self {
             workspace: workspace.clone(),
-            most: max_bytes.unwrap_or(AT_HAND_BYTES),
+            max_bytes: max_bytes.unwrap_or(DEFAULT_CACHE_BYTES),
             unwritten: HashSet::new(),
         }
     }
@@ -48,7 +48,7 @@ impl Bodies {
             }
             drop(result);
             for hash in hashes {
-                match self.found(&hash).await? {
+                match self.find_output(&hash).await? {
                     Some(value) => run.supply(&hash, Arc::new(value)),
                     None => drop(missing.insert(hash)),
                 }
@@ -57,7 +57,7 @@ impl Bodies {
     }
 
     /// The output that is kept under `hash`; `None` if it no longer exists or is not JSON.
-    async fn found(&self, hash: &str) -> Result<Option<Value>, RunnerError> {
+    async fn find_output(&self, hash: &str) -> Result<Option<Value>, RunnerError> {
         let hash = BlobHash(hash.to_owned());
         match self.workspace.store().blob(self.workspace.space(), &hash).await {
             Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
@@ -114,6 +114,6 @@ impl Bodies {
 
     /// Makes `run` drop the outputs beyond the limit that can be read again.
     pub(crate) fn evict_excess(&self, run: &Run) {
-        run.evict_outputs(self.most, |hash| self.unwritten.contains(hash));
+        run.evict_outputs(self.max_bytes, |hash| self.unwritten.contains(hash));
     }
 }

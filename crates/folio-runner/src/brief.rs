@@ -11,20 +11,20 @@ use folio_store::workspace::{ContextRequest, Moment, ViewRequest, Workspace, Wor
 
 use crate::memory::MemoryWriter;
 use crate::models::RunnerModels;
-use crate::pages::{HasToBeRead, RunPages};
+use crate::pages::{MustReread, RunPages};
 
 /// Token limit for memory, without the scratchbook.
 const MEMORY_TOKENS: u32 = 1_050;
 /// Token limit for the pages of the run.
 const PAGES_TOKENS: u32 = 1_000;
 /// Each of the two takes at most one part in this many of a window.
-const MEMORY_PART: u32 = 12;
+const WINDOW_DIVISOR: u32 = 12;
 /// How many levels below the root planners see the pages. Further down they are given the results they build on.
-const NEAR: u32 = 2;
+const MAX_PAGES_DEPTH: u32 = 2;
 
 /// For whom memory is put into words.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct BriefReader {
     /// The address of the model whose tokenizer counts.
     pub(crate) model: String,
     /// The smallest window of the models that read it.
@@ -33,7 +33,7 @@ pub(crate) struct Reader {
     turn: Option<TurnId>,
 }
 
-impl Reader {
+impl BriefReader {
     /// The models of a run, in the turn that `memory` writes for.
     pub(crate) fn of(models: &RunnerModels, memory: &MemoryWriter) -> Self {
         Self {
@@ -49,9 +49,11 @@ impl Reader {
     /// # Errors
     ///
     /// Fails if the pages have to be read first.
-    pub(crate) fn pages(&self, pages: Option<&RunPages>, run: &Run, node: NodeId) -> Result<String, HasToBeRead> {
+    pub(crate) fn pages(&self, pages: Option<&RunPages>, run: &Run, node: NodeId) -> Result<String, MustReread> {
         match pages.filter(|_| is_near(run, node)) {
-            Some(pages) => pages.told(PAGES_TOKENS.min(self.window / MEMORY_PART), &for_model(&self.model)),
+            Some(pages) => {
+                pages.render_planner_block(PAGES_TOKENS.min(self.window / WINDOW_DIVISOR), &for_model(&self.model))
+            }
             None => Ok(String::new()),
         }
     }
@@ -72,7 +74,7 @@ impl Reader {
             thread: self.thread.clone(),
             turn: self.turn.map(Ref::Id),
             prompt: title,
-            budget: MEMORY_TOKENS.min(self.window / MEMORY_PART),
+            budget: MEMORY_TOKENS.min(self.window / WINDOW_DIVISOR),
             sections: vec![(Section::ScratchPage, 70), (Section::Semantic, 30)],
         };
         let context = workspace.assemble_context_at(moment, request, &tokens).await?.text;
@@ -105,5 +107,5 @@ impl Reader {
 
 /// Whether the text for `node` includes the pages.
 pub(crate) fn is_near(run: &Run, node: NodeId) -> bool {
-    run.node(node).is_some_and(|view| view.depth <= NEAR)
+    run.node(node).is_some_and(|view| view.depth <= MAX_PAGES_DEPTH)
 }

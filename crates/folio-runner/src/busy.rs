@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 pub struct Busy {
     runs: Arc<AtomicUsize>,
     /// The count that these runs are part of.
-    whole: Option<Arc<AtomicUsize>>,
+    total: Option<Arc<AtomicUsize>>,
 }
 
 /// A guard: the run counts as driven until this is dropped.
@@ -26,7 +26,7 @@ impl Busy {
     pub fn part(&self) -> Self {
         Self {
             runs: Arc::default(),
-            whole: Some(Arc::clone(&self.runs)),
+            total: Some(Arc::clone(&self.runs)),
         }
     }
 
@@ -48,7 +48,7 @@ impl Busy {
     }
 
     fn counts(&self) -> impl Iterator<Item = &AtomicUsize> {
-        std::iter::once(&self.runs).chain(&self.whole).map(AsRef::as_ref)
+        std::iter::once(&self.runs).chain(&self.total).map(AsRef::as_ref)
     }
 }
 

@@ -24,14 +24,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::bodies::Bodies;
-use crate::equipped::Equipped;
+use crate::equipped::EquipmentCache;
 use crate::error::RunnerError;
 use crate::grants;
-use crate::models::{AGENT, RunnerExecutor, RunnerModel, RunnerModels, answer_of, request_of};
+use crate::models::{AGENT_PREFIX, RunnerExecutor, RunnerModel, RunnerModels, answer_of, request_of};
 use crate::runner::Runner;
 
 /// How many forms of one request are kept that were due before it was made: one for each round of due actions.
-const FORMS_MAX: usize = 8;
+const MAX_REQUEST_FORMS: usize = 8;
 
 /// What has to be known besides the journal to ask models the same again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,7 +80,7 @@ impl ModelSetting {
     }
 
     /// The model that takes its place in a replay.
-    fn played(&self, replies: &Arc<ReplayingModel>, shown_by_tool: &BTreeMap<String, Shown>) -> RunnerModel {
+    fn replay_model(&self, replies: &Arc<ReplayingModel>, shown_by_tool: &BTreeMap<String, Shown>) -> RunnerModel {
         let mut model = RunnerModel::new(&self.name, Arc::clone(replies) as _);
         if self.is_program {
             model.model = Arc::new(PlayedProgram {
@@ -94,7 +94,7 @@ impl ModelSetting {
         model.fallback = self
             .fallback
             .as_ref()
-            .map(|next| Box::new(next.played(replies, shown_by_tool)));
+            .map(|next| Box::new(next.replay_model(replies, shown_by_tool)));
         model
     }
 }
@@ -126,7 +126,7 @@ impl Shown {
     /// Collects from `events` what was shown for each agent, by its name.
     fn in_journal(events: &[(Timestamp, Event)]) -> BTreeMap<String, Self> {
         let approvals = events.iter().filter_map(|(_, event)| match event {
-            Event::ApprovalAsked { approval, .. } if approval.tool.starts_with(AGENT) => Some(approval),
+            Event::ApprovalAsked { approval, .. } if approval.tool.starts_with(AGENT_PREFIX) => Some(approval),
             _ => None,
         });
         let entries = approvals.filter_map(|approval| Some((approval.tool.clone(), Self::of(&approval.args)?)));
@@ -188,7 +188,7 @@ impl Recording {
             human: models.human.clone(),
         };
         let tape = RecordingModel::new(Arc::clone(&models.planner.model));
-        models.each(&mut |model| model.model = Arc::new(tape.beside(Arc::clone(&model.model))));
+        models.for_each_model(&mut |model| model.model = Arc::new(tape.beside(Arc::clone(&model.model))));
         (models, Self { tape, setting })
     }
 
@@ -198,13 +198,15 @@ impl Recording {
     pub fn cassette(&self, workspace: &Workspace) -> Cassette {
         let setting = serde_json::to_value(&self.setting).unwrap_or_default();
         let mut cassette = self.tape.cassette().with_setting(setting);
-        cassette.replies_mut().for_each(|reply| clean(workspace, reply));
+        cassette
+            .replies_mut()
+            .for_each(|reply| to_journal_form(workspace, reply));
         cassette
     }
 }
 
 /// Changes a reply into the form that the journal records.
-fn clean(workspace: &Workspace, reply: &mut Reply) {
+fn to_journal_form(workspace: &Workspace, reply: &mut Reply) {
     let calls = std::mem::take(&mut reply.tool_calls)
         .into_iter()
         .map(|call| talk::Wanted {
@@ -264,7 +266,7 @@ pub struct Asked {
 }
 
 /// The state of a replay.
-struct Walk<'a> {
+struct CassetteReplay<'a> {
     workspace: &'a Workspace,
     models: RunnerModels,
     run: Run,
@@ -275,7 +277,7 @@ struct Walk<'a> {
     /// Requests that are under way.
     asked: HashMap<NodeId, Vec<AskAction>>,
     /// What the engine would record next.
-    follows: Vec<Event>,
+    expected_events: Vec<Event>,
     found: Asked,
 }
 
@@ -296,7 +298,7 @@ impl Runner {
         let Tape { cassette, setting } = tape;
         let replies = Arc::new(ReplayingModel::new(cassette));
         let shown_by_tool = Shown::in_journal(&journal.events);
-        let play = |model: &ModelSetting| model.played(&replies, &shown_by_tool);
+        let play = |model: &ModelSetting| model.replay_model(&replies, &shown_by_tool);
         let executors = setting.executors.iter().map(|(name, (model, about))| {
             let executor = RunnerExecutor {
                 model: play(model),
@@ -304,7 +306,7 @@ impl Runner {
             };
             (name.clone(), executor)
         });
-        let mut walk = Walk {
+        let mut walk = CassetteReplay {
             workspace,
             models: RunnerModels {
                 executor: play(&setting.executor),
@@ -317,13 +319,13 @@ impl Runner {
             bodies: self.bodies(),
             due: HashMap::new(),
             asked: HashMap::new(),
-            follows: Vec::new(),
+            expected_events: Vec::new(),
             found: Asked::default(),
         };
         let registry = &self.shared.registry;
         for (at, event) in &journal.events {
-            walk.look(*at).await?;
-            walk.meet(*at, event).await?;
+            walk.collect_due_requests(*at).await?;
+            walk.compare_event(*at, event).await?;
             walk.run
                 .apply(*at, event)
                 .map_err(|source| RunnerError::Journal { run: id, source })?;
@@ -331,10 +333,10 @@ impl Runner {
                 let has_person = setting.has_person;
                 if has_person {
                     walk.run
-                        .set_approval_policy(Some(grants::asks_first(registry, &walk.run)));
+                        .set_approval_policy(Some(grants::approval_policy_of(registry, &walk.run)));
                 }
                 // The models of the run differ from those of the runner.
-                let equipment = Equipped::default().of(&walk.models, registry, has_person, &walk.run, &policy);
+                let equipment = EquipmentCache::default().of(&walk.models, registry, has_person, &walk.run, &policy);
                 walk.run.equip(equipment);
             }
         }
@@ -342,10 +344,10 @@ impl Runner {
     }
 }
 
-impl Walk<'_> {
+impl CassetteReplay<'_> {
     /// Collects what is due.
-    async fn look(&mut self, now: Timestamp) -> Result<(), RunnerError> {
-        self.follows.clear();
+    async fn collect_due_requests(&mut self, now: Timestamp) -> Result<(), RunnerError> {
+        self.expected_events.clear();
         let actions = self
             .bodies
             .with_outputs_loaded(&self.run, |run| run.due(now, usize::MAX))
@@ -358,13 +360,13 @@ impl Walk<'_> {
                     if forms.last() != Some(&*ask) {
                         forms.push(*ask);
                     }
-                    if forms.len() > FORMS_MAX {
+                    if forms.len() > MAX_REQUEST_FORMS {
                         forms.remove(0);
                     }
                 }
                 Action::Record(mut event) => {
                     self.workspace.clean_event(&mut event);
-                    self.follows.push(event);
+                    self.expected_events.push(event);
                 }
                 _ => {}
             }
@@ -373,19 +375,19 @@ impl Walk<'_> {
     }
 
     /// Compares the next event of the journal with what the engine says.
-    async fn meet(&mut self, now: Timestamp, event: &Event) -> Result<(), RunnerError> {
+    async fn compare_event(&mut self, now: Timestamp, event: &Event) -> Result<(), RunnerError> {
         match event {
             Event::Asked { node, call, .. } => {
                 let mut forms = self.due.remove(&(*node, *call)).unwrap_or_default();
                 if forms.iter().any(|form| form.asked() == *event) {
                     forms.retain(|form| form.asked() == *event);
                 } else if !forms.is_empty() {
-                    self.differs(
+                    self.note_difference(
                         *node,
                         &format!("call {call} asks for something else, or has another amount set aside"),
                     );
                 } else {
-                    self.differs(*node, &format!("call {call} is not made"));
+                    self.note_difference(*node, &format!("call {call} is not made"));
                 }
                 self.asked.insert(*node, forms);
             }
@@ -396,11 +398,14 @@ impl Walk<'_> {
                 ..
             } => {
                 self.found.answers += 1;
-                match self.answered(*node, now, Duration::from_micros(*duration_us)).await? {
+                match self
+                    .recorded_answer(*node, now, Duration::from_micros(*duration_us))
+                    .await?
+                {
                     None => {}
-                    Some(Err(reason)) => self.differs(*node, &format!("call {call}: {reason}")),
+                    Some(Err(reason)) => self.note_difference(*node, &format!("call {call}: {reason}")),
                     Some(Ok(expected)) if expected.as_ref() == Some(event) => {}
-                    Some(Ok(_)) => self.differs(*node, &format!("call {call} has another answer")),
+                    Some(Ok(_)) => self.note_difference(*node, &format!("call {call} has another answer")),
                 }
             }
             // Failures are not on the cassette.
@@ -409,10 +414,10 @@ impl Walk<'_> {
             | Event::Planned { node, .. }
             | Event::Rejected { node, .. }
             | Event::Wants { node, .. }
-                if !self.follows.contains(event) =>
+                if !self.expected_events.contains(event) =>
             {
                 let message = format!("something else follows from its answer: {}", event.name());
-                self.differs(*node, &message);
+                self.note_difference(*node, &message);
             }
             _ => {}
         }
@@ -421,7 +426,7 @@ impl Walk<'_> {
 
     /// What the cassette answers to the question for `node`, in the form of the journal, or why there is no answer.
     /// `None` if no such question is known; a difference was noted then.
-    async fn answered(
+    async fn recorded_answer(
         &mut self,
         node: NodeId,
         now: Timestamp,
@@ -432,7 +437,7 @@ impl Walk<'_> {
         };
         let mut reason = None;
         for form in forms.into_iter().rev() {
-            let model = self.models.asked_by(&form);
+            let model = self.models.model_for_ask(&form);
             match model.model.reply(&request_of(form), &mut |_| {}).await {
                 Ok(reply) => {
                     let answer = answer_of(reply, model);
@@ -449,7 +454,7 @@ impl Walk<'_> {
         Ok(reason.map(Err))
     }
 
-    fn differs(&mut self, node: NodeId, detail: &str) {
+    fn note_difference(&mut self, node: NodeId, detail: &str) {
         let path = self.run.node(node).map_or("", |view| view.path);
         let path = if path.is_empty() { "run" } else { path };
         self.found.differences.push(format!("{path}: {detail}"));

@@ -16,7 +16,7 @@ use folio_store::workspace::{Compactor, Offload, Workspace, WorkspaceError};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::brief::Reader;
+use crate::brief::BriefReader;
 use crate::compactor::{COMPACTOR_TIME, ModelCompactor};
 
 /// What is to be put away, with all that is needed for it, so that the run is not accessed meanwhile.
@@ -24,7 +24,7 @@ use crate::compactor::{COMPACTOR_TIME, ModelCompactor};
 pub(crate) struct Compaction {
     workspace: Workspace,
     actor: Actor,
-    reader: Reader,
+    reader: BriefReader,
     /// The thread that keeps the conversation.
     thread: ThreadKey,
     action: CompactAction,
@@ -36,7 +36,7 @@ pub(crate) struct Compaction {
 #[derive(Debug, Clone)]
 pub(crate) struct CompactionResult {
     pub(crate) node: NodeId,
-    became: Became,
+    outcome: Became,
 }
 
 #[derive(Debug, Clone)]
@@ -64,7 +64,7 @@ impl Compaction {
         workspace: &Workspace,
         actor: Actor,
         run: &Run,
-        reader: Reader,
+        reader: BriefReader,
         compactor: Option<ModelCompactor>,
         action: CompactAction,
     ) -> Self {
@@ -93,16 +93,16 @@ impl Compaction {
         let outcome = tokio::select! {
             biased;
             () = cancel.cancelled() => Became::Stopped,
-            result = self.put_away() => match result {
+            result = self.offload_messages() => match result {
                 Ok(compaction) => Became::Done(compaction),
                 Err(error) if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Corrupt) => return Err(error),
                 Err(error) => Became::Failed(error.to_string()),
             },
         };
-        Ok(CompactionResult { node, became: outcome })
+        Ok(CompactionResult { node, outcome })
     }
 
-    async fn put_away(self) -> Result<Done, WorkspaceError> {
+    async fn offload_messages(self) -> Result<Done, WorkspaceError> {
         let compactor = self.compactor;
         let options = Offload {
             window_tokens: self.action.window,
@@ -116,7 +116,7 @@ impl Compaction {
                 .map(|compactor| (compactor as Arc<dyn Compactor>, COMPACTOR_TIME)),
             ..Offload::default()
         };
-        let list: Vec<Value> = self.action.messages.iter().map(in_common_form).collect();
+        let list: Vec<Value> = self.action.messages.iter().map(to_offload_message).collect();
         let offloaded = self
             .workspace
             .offload(&self.actor, &self.thread, &Value::Array(list), &options)
@@ -144,7 +144,7 @@ impl Compaction {
 impl CompactionResult {
     /// The note for the trace if it failed, with the reason.
     pub(crate) fn note(&self, at: Timestamp, actor: &Actor) -> Option<TraceNote> {
-        let Became::Failed(reason) = &self.became else {
+        let Became::Failed(reason) = &self.outcome else {
             return None;
         };
         let note = TraceNote::new(at, actor, "history", "offload").with_status(FAILED);
@@ -157,7 +157,7 @@ impl CompactionResult {
     /// The event that records it in `run`; `None` if nothing follows.
     pub(crate) fn event(self, run: &Run) -> Option<Event> {
         let node = self.node;
-        let compaction = match self.became {
+        let compaction = match self.outcome {
             Became::Done(compaction) => compaction,
             Became::Stopped => return run.compaction_stopped(node),
             Became::Failed(_) => return run.compaction_failed(node),
@@ -180,7 +180,7 @@ fn thread_of(run: &Run, thread: &ThreadKey, action: &CompactAction) -> ThreadKey
 }
 
 /// A message in the form that offloads read. Leading rules and the task are not included: every request repeats them.
-fn in_common_form(message: &Message) -> Value {
+fn to_offload_message(message: &Message) -> Value {
     let role = match message.speaker {
         Speaker::System => "system",
         Speaker::User => "user",

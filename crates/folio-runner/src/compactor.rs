@@ -26,13 +26,13 @@ use crate::places::Places;
 /// The time limit for one summary, including all its reading.
 pub const COMPACTOR_TIME: Duration = Duration::from_secs(120);
 /// Requests for one summary: as many as the engine sets aside from the budget.
-const ROUNDS: u64 = folio_engine::run::agent::COMPACTOR_CALLS;
+const MAX_ROUNDS: u64 = folio_engine::run::agent::COMPACTOR_CALLS;
 /// How many bytes of a file one read returns.
 const READ_BYTES: usize = 8 * 1024;
 /// Characters of one message that the first request shows; the rest can be read.
 const MESSAGE_CHARS: usize = 4_000;
 /// How many next actions are kept, and how many characters of each.
-const ACTIONS: usize = 20;
+const MAX_NEXT_ACTIONS: usize = 20;
 const ACTION_CHARS: usize = 400;
 
 const RULES: &str = "Summarize part of a conversation between a user, a model and tools. The model that continues reads your \
@@ -44,7 +44,7 @@ Call done once, or answer with one JSON object {\"summary\": \"…\", \"next_act
 /// A model in the role of the compactor.
 #[derive(Debug)]
 pub struct ModelCompactor {
-    asked: MeteredModel,
+    model: MeteredModel,
 }
 
 impl ModelCompactor {
@@ -52,37 +52,37 @@ impl ModelCompactor {
     #[must_use]
     pub fn new(model: RunnerModel) -> Self {
         Self {
-            asked: MeteredModel::new(model),
+            model: MeteredModel::new(model),
         }
     }
 
     /// Limits its calls by `all`, the places that all models share.
-    pub(crate) fn among(self, all: Option<Arc<Places>>) -> Self {
+    pub(crate) fn with_shared_places(self, all: Option<Arc<Places>>) -> Self {
         Self {
-            asked: self.asked.among(all),
+            model: self.model.with_shared_places(all),
         }
     }
 
     /// What it has cost so far, as far as the provider reports it.
     #[must_use]
     pub fn spent(&self) -> Spend {
-        self.asked.spent()
+        self.model.spent()
     }
 
     /// What it has cost so far; or `reserved`, which was set aside for it, if a call did not report its usage (E9.10).
     pub(crate) fn spent_of(&self, reserved: &Spend) -> Spend {
-        self.asked.spent_of(reserved)
+        self.model.spent_of(reserved)
     }
 
     /// The first request: as much of the end of the conversation as half of the window holds, and where the rest is.
-    async fn opening(&self, desk: &Desk) -> Result<Vec<Message>, String> {
+    async fn first_request_messages(&self, desk: &Desk) -> Result<Vec<Message>, String> {
         let to_text = |error: folio_store::WorkspaceError| error.to_string();
         let block = desk.block();
         let [messages_at, book_at] = desk.paths().await.map_err(to_text)?;
         let [summary, next] = desk.found().await.map_err(to_text)?;
         let conversation = desk.said(block.from, block.to).await.map_err(to_text)?;
-        let tokens = for_model(&self.asked.model.name);
-        let mut left = u64::from(self.asked.model.window) / 2;
+        let tokens = for_model(&self.model.model.name);
+        let mut left = u64::from(self.model.model.window) / 2;
         let mut lines: Vec<String> = Vec::new();
         for (number, message) in conversation.messages.iter().rev() {
             let line = cut(&format!("{number}: {message}"), MESSAGE_CHARS);
@@ -120,7 +120,7 @@ impl ModelCompactor {
         ])
     }
 
-    async fn answer(&self, desk: &Desk, call: &ToolCall) -> String {
+    async fn answer_tool_call(&self, desk: &Desk, call: &ToolCall) -> String {
         if call.tool != "read" {
             return format!("unknown tool {:?}; use read or done", call.tool);
         }
@@ -152,18 +152,18 @@ impl ModelCompactor {
 #[async_trait]
 impl Compactor for ModelCompactor {
     async fn compact(&self, desk: &Desk) -> Result<Compacted, String> {
-        let mut messages = self.opening(desk).await?;
-        for round in 1..=ROUNDS {
+        let mut messages = self.first_request_messages(desk).await?;
+        for round in 1..=MAX_ROUNDS {
             let request = Request {
                 role: Role::Compactor,
                 messages: messages.clone(),
-                tools: tools(round == ROUNDS),
+                tools: tools(round == MAX_ROUNDS),
                 answer_schema: None,
-                tokens_max: self.asked.model.answer_tokens.min(self.asked.model.window / 4),
+                tokens_max: self.model.model.answer_tokens.min(self.model.model.window / 4),
                 temperature: Some(0.0),
                 idempotency_key: key_of(desk, round, &messages),
             };
-            let reply = self.asked.ask(&request).await?;
+            let reply = self.model.ask(&request).await?;
             if reply.stop == StopCause::Refusal {
                 return Err("the model refused".to_owned());
             }
@@ -185,14 +185,14 @@ impl Compactor for ModelCompactor {
                 answers: None,
             });
             for call in calls {
-                let text = self.answer(desk, &call).await;
+                let text = self.answer_tool_call(desk, &call).await;
                 messages.push(Message {
                     answers: Some(call.id),
                     ..message(Speaker::Tool, text)
                 });
             }
         }
-        Err(format!("it gave no summary within {ROUNDS} requests"))
+        Err(format!("it gave no summary within {MAX_ROUNDS} requests"))
     }
 }
 
@@ -257,7 +257,7 @@ fn read_summary(value: &Value) -> Result<Compacted, String> {
         )),
         _ => Err("one of its next_actions is not a string".to_owned()),
     });
-    let mut next_actions = actions.take(ACTIONS).collect::<Result<Vec<_>, _>>()?;
+    let mut next_actions = actions.take(MAX_NEXT_ACTIONS).collect::<Result<Vec<_>, _>>()?;
     next_actions.retain(|action| !action.is_empty());
     Ok(Compacted {
         summary: summary.to_owned(),

@@ -20,12 +20,12 @@ use crate::watch::Watch;
 
 /// How long after the handover the first check is made whether somebody took the run; the interval then doubles each
 /// time.
-const ASKED_AFTER: Duration = Duration::from_secs(2);
+const FIRST_CHECK_DELAY: Duration = Duration::from_secs(2);
 /// The longest interval between these checks.
-const ASKED_AFTER_MAX: Duration = Duration::from_secs(60);
+const MAX_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 /// How often in a row a refusal has to be reported before it is believed: a worker that finds the run in its store
 /// drives it all the same, some seconds later.
-const REFUSED_MAX: u32 = 3;
+const MIN_REFUSALS: u32 = 3;
 
 /// Has other processes drive runs.
 #[async_trait]
@@ -209,11 +209,11 @@ impl Runner {
     /// journal would wait forever.
     async fn wait_for_refusal(&self, others: &dyn Dispatch, run: RunId, head: Seq) -> RunnerError {
         let workspace = self.workspace();
-        let mut pause = ASKED_AFTER;
+        let mut pause = FIRST_CHECK_DELAY;
         let mut refusal_count = 0;
         loop {
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(ASKED_AFTER_MAX);
+            pause = (pause * 2).min(MAX_CHECK_INTERVAL);
             let row = workspace.store().run(workspace.space(), Ref::Id(run)).await;
             // A driver may have given up the run again; the journal has grown then.
             let is_taken = row.is_ok_and(|row| row.driven || row.has_ended() || row.head != head);
@@ -225,7 +225,7 @@ impl Runner {
             match fate {
                 Ok(Fate::Refused { at, reason }) => {
                     refusal_count += 1;
-                    if refusal_count == REFUSED_MAX {
+                    if refusal_count == MIN_REFUSALS {
                         return RunnerError::Dispatch { at, reason };
                     }
                 }

@@ -32,7 +32,7 @@ use crate::dispatch::{Driven, Until};
 use crate::error::RunnerError;
 use crate::grants;
 use crate::locks::{HeldUp, RunLocks};
-use crate::memory::{MemoryWriter, ruled, turn_of};
+use crate::memory::{MemoryWriter, observations_from_rules, turn_of};
 use crate::models::AskEnded;
 use crate::observer::DriveFollower;
 use crate::others::Followed;
@@ -49,12 +49,12 @@ use crate::submitted::Opened;
 
 /// Bytes of model answers after which no more go into the same commit. A plan in them takes many times as much memory
 /// while it is parsed, turned into nodes and pages, and written.
-const REPLIES_AT_ONCE: usize = 256 * 1024;
+const MAX_REPLY_BYTES_PER_COMMIT: usize = 256 * 1024;
 
 /// How many model answers go into the same commit. While they are being written, the others are read. Without the
 /// limit, where models answer at once, all calls under way would end together, and the writer and the driver of the run
 /// would wait for one another.
-const ANSWERS_AT_ONCE: usize = 32;
+const MAX_ANSWERS_PER_COMMIT: usize = 32;
 
 /// A run that continues by itself within this time counts as busy.
 const SOON: Duration = Duration::from_secs(5);
@@ -79,7 +79,7 @@ enum Done {
 
 impl Done {
     /// How many bytes a model answered.
-    fn replied(&self) -> usize {
+    fn reply_bytes(&self) -> usize {
         match self {
             Self::Asked(ended, _) => match &ended.answer {
                 ModelAnswer::Replied { reply, .. } => reply.text.len(),
@@ -121,9 +121,9 @@ pub(crate) struct Drive {
     prefer: Option<Preferences>,
     under_way: UnderWay,
     /// Calls that were begun since the last look. Nobody has polled them yet.
-    begun: Vec<Call<Outcome>>,
+    unpolled_calls: Vec<Call<Outcome>>,
     /// The time for which due actions were last computed.
-    asked_at: Option<Timestamp>,
+    actions_computed_at: Option<Timestamp>,
     /// The clock of the run.
     time: RunTime,
     /// Requests of calls for results.
@@ -137,15 +137,15 @@ pub(crate) struct Drive {
     pages: Option<RunPages>,
     /// What has held up the run; each is reported once.
     held_up: HashSet<HeldUp>,
-    calling_off: CallingOff,
+    pending_cancellations: PendingCancellations,
 }
 
 /// The executors elsewhere that are being told that nobody waits for their answer any more. Each has the time that its
 /// settings give it, even if the run is no longer driven here.
 #[derive(Debug, Default)]
-struct CallingOff(JoinSet<()>);
+struct PendingCancellations(JoinSet<()>);
 
-impl Drop for CallingOff {
+impl Drop for PendingCancellations {
     fn drop(&mut self) {
         self.0.detach_all();
     }
@@ -169,7 +169,7 @@ impl Drive {
             return Err(RunnerError::NeedsModel { tasks });
         }
         // The same holds for tools, and for executors: the default model is no substitute for the one that is named.
-        shared.must_have(&run.needs())?;
+        shared.check_needs(&run.needs())?;
         let roots = grants::roots_of(&run)?;
         let run_folder = grants::run_folder(shared.options.run_folders.as_deref(), &run);
         let mut context = ToolContext::new(roots, run_folder);
@@ -218,8 +218,8 @@ impl Drive {
             locks,
             prefer,
             under_way: UnderWay::default(),
-            begun: Vec::new(),
-            asked_at: None,
+            unpolled_calls: Vec::new(),
+            actions_computed_at: None,
             time: RunTime::default(),
             questions,
             pending_writes: PendingWrites::default(),
@@ -227,7 +227,7 @@ impl Drive {
             conflicts: 0,
             pages,
             held_up: HashSet::new(),
-            calling_off: CallingOff::default(),
+            pending_cancellations: PendingCancellations::default(),
         };
         drive.configure_run();
         // A request to stop may come in between; the calls in flight are then determined again.
@@ -251,11 +251,11 @@ impl Drive {
         let (shared, run) = (&self.shared, &mut self.run);
         let registry = &shared.registry;
         if self.has_person {
-            run.set_approval_policy(Some(grants::asks_first(registry, run)));
+            run.set_approval_policy(Some(grants::approval_policy_of(registry, run)));
         }
         run.set_written_elsewhere(Some(self.locks.elsewhere()));
         let tool_registry = registry.clone();
-        run.set_read_only_tools(Some(Arc::new(move |tool| grants::only_looks(&tool_registry, tool))));
+        run.set_read_only_tools(Some(Arc::new(move |tool| grants::is_read_only(&tool_registry, tool))));
         run.set_declared_writes(Some(grants::writes_of(registry, &self.context, &shared.workspace, run)));
         if let Some(models) = &shared.options.models {
             run.equip(
@@ -292,30 +292,30 @@ impl Drive {
         let locks = self.locks.locks();
         loop {
             // From here on no release of a lock by another run is missed.
-            let mut lock_released = pin!(locks.given_back());
+            let mut lock_released = pin!(locks.wait_for_release());
             lock_released.as_mut().enable();
-            calls.take_up(&mut self.begun);
+            calls.add_all(&mut self.unpolled_calls);
             calls
                 .poll_alongside(pin!(self.step(std::mem::take(&mut outcomes))))
                 .await?;
-            calls.take_up(&mut self.begun);
+            calls.add_all(&mut self.unpolled_calls);
             let is_waiting = self.locks.take_waited();
             self.report_held_up(is_waiting);
             let is_durable = self.pending_writes.is_durable();
             if let Some(result) = self.run.result().filter(|_| is_durable) {
-                let calling_off = &mut self.calling_off.0;
+                let calling_off = &mut self.pending_cancellations.0;
                 calls
                     .poll_alongside(pin!(async { while calling_off.join_next().await.is_some() {} }))
                     .await;
                 return Ok(Driven::Ended(result.clone()));
             }
-            let until = self.run.wakes_after(self.asked_at);
+            let until = self.run.wakes_after(self.actions_computed_at);
             let wake = until.map(|at| at.since(self.time.now(&self.shared.workspace)));
             let has_room = self.pending_writes.has_room();
             let is_idle = is_durable && calls.is_empty();
             // Executors that are being told that nobody waits any more would otherwise not hear it: no journal records
             // that they were told.
-            let is_over = is_idle && self.calling_off.0.is_empty();
+            let is_over = is_idle && self.pending_cancellations.0.is_empty();
             if is_over && leaving.is_cancelled() {
                 return Err(RunnerError::Leaving);
             }
@@ -336,7 +336,7 @@ impl Drive {
                 Some(question) = self.questions.recv() => question.answer(&self.run, &self.pending_writes),
                 () = follower.wait_for_foreign_write(), if is_durable => calls.poll_alongside(pin!(self.catch_up())).await?,
                 () = &mut lock_released, if is_waiting => {}
-                Some(_told) = self.calling_off.0.join_next() => {}
+                Some(_told) = self.pending_cancellations.0.join_next() => {}
                 () = wait_until(&self.time, &self.shared.workspace, until.unwrap_or(Timestamp::MAX)), if until.is_some() && has_room => {}
                 () = tokio::time::sleep(patience.unwrap_or(Duration::MAX)), if patience.is_some() => {
                     return Ok(Driven::Waits { until, head: follower.head() });
@@ -344,15 +344,15 @@ impl Drive {
                 () = leaving.cancelled(), if !leaving.is_cancelled() => {}
             }
             // Whatever else has ended meanwhile goes into the same commit.
-            let mut reply_count: usize = outcomes.iter().map(Done::replied).sum();
+            let mut reply_count: usize = outcomes.iter().map(Done::reply_bytes).sum();
             let mut answer_count = outcomes.iter().filter(|done| matches!(done, Done::Asked(..))).count();
             while has_room
-                && reply_count < REPLIES_AT_ONCE
-                && answer_count < ANSWERS_AT_ONCE
+                && reply_count < MAX_REPLY_BYTES_PER_COMMIT
+                && answer_count < MAX_ANSWERS_PER_COMMIT
                 && let Some(Some(more)) = futures_util::FutureExt::now_or_never(calls.next(true))
             {
                 let more = more?;
-                reply_count += more.replied();
+                reply_count += more.reply_bytes();
                 answer_count += usize::from(matches!(more, Done::Asked(..)));
                 outcomes.push(more);
             }
@@ -398,7 +398,7 @@ impl Drive {
                 continue;
             }
             if self.pending_writes.may_write() {
-                if self.pending_writes.has_calls() || self.under_way.is_any() {
+                if self.pending_writes.has_calls() || self.under_way.has_any() {
                     self.write_in_background().await;
                     return Ok(());
                 }
@@ -434,7 +434,7 @@ impl Drive {
         for mut outcome in all {
             // Nobody waits for the session any more, and its program ends.
             if let Done::Session(session, _) = &outcome
-                && self.session_began(session).is_none()
+                && self.session_began_event(session).is_none()
             {
                 self.under_way.calls.remove(&session.ask.0);
                 continue;
@@ -451,7 +451,7 @@ impl Drive {
             return Ok(Outside::default());
         }
         let now = self.time.now(&self.shared.workspace);
-        self.asked_at = Some(now);
+        self.actions_computed_at = Some(now);
         self.locks.follow(&self.run);
         self.under_way.waiting = self.pending_writes.waiting_calls();
         let concurrency = self.concurrency();
@@ -481,20 +481,20 @@ impl Drive {
                 self.under_way.calls.remove(&performed.node);
                 let node = performed.node;
                 // Outputs that criteria and rules read may have been dropped while the call was under way.
-                let counted = self.memory.counted(&performed.outcome, &performed.writes);
+                let counted = self.memory.outcome_with_refusals(&performed.outcome, &performed.writes);
                 let outcome = counted.as_ref().unwrap_or(&performed.outcome);
                 let make_event = |run: &Run| run.conclude(node, outcome.clone(), performed.duration, now);
                 let mut event = self.bodies.with_outputs_loaded(&self.run, make_event).await?;
                 self.shared.workspace.clean_event(&mut event);
                 let check_rules = |run: &Run| match &event {
-                    Event::Finished { result, .. } => ruled(run, node, result),
+                    Event::Finished { result, .. } => observations_from_rules(run, node, result),
                     _ => (Vec::new(), Vec::new()),
                 };
                 let (rule_observations, problems) = self.bodies.with_outputs_loaded(&self.run, check_rules).await?;
                 let writes = performed.writes.clone();
                 let intake = self
                     .memory
-                    .take_in(&self.run, node, writes, rule_observations, problems);
+                    .ingest_items(&self.run, node, writes, rule_observations, problems);
                 self.pending_writes.batch.notes.extend(intake.notes);
                 let recorded = self.record_with(now, event, intake.changes).await;
                 self.locks.follow(&self.run);
@@ -506,11 +506,11 @@ impl Drive {
                 self.under_way.calls.remove(&node);
                 let make_event = |run: &Run| run.model_answered(node, ended.answer.clone(), ended.duration, now);
                 let event = self.bodies.with_outputs_loaded(&self.run, make_event).await?;
-                self.record_any(event).await
+                self.record_if_some(event).await
             }
             Done::Session(session, _) => {
-                let event = self.session_began(session);
-                self.record_any(event).await
+                let event = self.session_began_event(session);
+                self.record_if_some(event).await
             }
             Done::PutAway(compaction, _) => {
                 self.under_way.calls.remove(&compaction.node);
@@ -524,12 +524,12 @@ impl Drive {
                 }
                 let verified = |run: &Run| run.check_findings_event(*node, found);
                 let event = self.bodies.with_outputs_loaded(&self.run, verified).await?;
-                self.record_any(event).await
+                self.record_if_some(event).await
             }
         }
     }
 
-    fn session_began(&self, session: &SessionBegun) -> Option<Event> {
+    fn session_began_event(&self, session: &SessionBegun) -> Option<Event> {
         let (node, call) = session.ask;
         self.run.session_began(node, call, &session.new.id)
     }
@@ -541,7 +541,7 @@ impl Drive {
         self.record_with(now, event, Vec::new()).await
     }
 
-    async fn record_any(&mut self, event: Option<Event>) -> Result<(), RunnerError> {
+    async fn record_if_some(&mut self, event: Option<Event>) -> Result<(), RunnerError> {
         match event {
             Some(event) => self.record(event).await,
             None => Ok(()),

@@ -13,7 +13,7 @@ use crate::grants;
 use crate::models::RunnerModels;
 
 /// How many variants are kept.
-const KEPT: usize = 16;
+const MAX_VARIANTS: usize = 16;
 
 /// What the equipment depends on besides the models and tools of a runner.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,9 +29,9 @@ struct Granted {
 
 /// The equipment of a runner's runs, the most recently used last.
 #[derive(Debug, Default)]
-pub(crate) struct Equipped(Mutex<Vec<(Granted, Arc<Equipment>)>>);
+pub(crate) struct EquipmentCache(Mutex<Vec<(Granted, Arc<Equipment>)>>);
 
-impl Equipped {
+impl EquipmentCache {
     /// The equipment of `models` for `run`.
     pub(crate) fn of(
         &self,
@@ -55,7 +55,7 @@ impl Equipped {
             return Arc::clone(equipment);
         }
         let equipment = Arc::new(granted.equipment(models, registry, policy));
-        if kept.len() >= KEPT {
+        if kept.len() >= MAX_VARIANTS {
             kept.remove(0);
         }
         kept.push((granted, Arc::clone(&equipment)));

@@ -26,7 +26,7 @@ const HISTORIES_MAX: usize = 3;
 /// The approximate memory limit of all cached runs, in bytes.
 const BYTES_MAX: usize = 128 << 20;
 /// How long a run stays cached after its last use.
-const KEPT_FOR: Duration = Duration::from_secs(60);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A run as its journal described it when it was asked for.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ struct Kept {
 }
 
 impl Kept {
-    fn is(&self, space: &SpaceName, run: RunId) -> bool {
+    fn is_of_run(&self, space: &SpaceName, run: RunId) -> bool {
         self.watch.run().id() == run && self.watch.space() == space
     }
 }
@@ -116,7 +116,7 @@ impl Folds {
     /// Takes the cached `run` out.
     fn take(&self, space: &SpaceName, run: RunId, lineage: u64) -> Option<Watch> {
         let mut kept = self.kept.lock();
-        let at = kept.iter().position(|kept| kept.is(space, run))?;
+        let at = kept.iter().position(|kept| kept.is_of_run(space, run))?;
         let found = kept.remove(at);
         (found.lineage == lineage).then_some(found.watch)
     }
@@ -131,7 +131,7 @@ impl Folds {
         {
             let mut kept = self.kept.lock();
             let (space, run) = (watch.space(), watch.run().id());
-            if let Some(at) = kept.iter().position(|kept| kept.is(space, run)) {
+            if let Some(at) = kept.iter().position(|kept| kept.is_of_run(space, run)) {
                 if kept[at].lineage == lineage && kept[at].watch.head() >= watch.head() {
                     return;
                 }
@@ -154,14 +154,17 @@ impl Folds {
         if let Ok(runtime) = Handle::try_current()
             && !self.is_tidied.swap(true, Ordering::AcqRel)
         {
-            runtime.spawn(tidy(Arc::downgrade(self)));
+            runtime.spawn(evict_idle_until_empty(Arc::downgrade(self)));
         }
     }
 
     /// Evicts what nobody used lately; returns whether anything is left.
-    fn let_go(&self) -> bool {
+    fn evict_idle(&self) -> bool {
         let mut kept = self.kept.lock();
-        let old = kept.iter().take_while(|kept| kept.since.elapsed() >= KEPT_FOR).count();
+        let old = kept
+            .iter()
+            .take_while(|kept| kept.since.elapsed() >= IDLE_TIMEOUT)
+            .count();
         let evicted: Vec<Kept> = kept.drain(..old).collect();
         let is_left = !kept.is_empty();
         if !is_left {
@@ -175,11 +178,11 @@ impl Folds {
 }
 
 /// Evicts what nobody uses until nothing is left.
-async fn tidy(folds: Weak<Folds>) {
+async fn evict_idle_until_empty(folds: Weak<Folds>) {
     let mut stopped = Stopped(Some(folds));
     while let Some(folds) = &stopped.0 {
-        tokio::time::sleep(KEPT_FOR).await;
-        if folds.upgrade().is_none_or(|folds| !folds.let_go()) {
+        tokio::time::sleep(IDLE_TIMEOUT).await;
+        if folds.upgrade().is_none_or(|folds| !folds.evict_idle()) {
             stopped.0 = None;
         }
     }
@@ -266,7 +269,7 @@ mod tests {
     }
 
     /// The same as nobody kept it.
-    async fn anew(runner: &Runner, run: RunId) -> (String, Seq, u64) {
+    async fn fold_uncached(runner: &Runner, run: RunId) -> (String, Seq, u64) {
         let mut watch = runner.watch(run);
         watch.catch_up().await.unwrap();
         (format!("{:?}", watch.run().summary()), watch.head(), watch.events())
@@ -291,7 +294,7 @@ mod tests {
             assert_eq!(heads(&runner), []);
             assert_eq!(now.is_run_paused(), is_paused);
             let told = (format!("{:?}", now.summary()), now.head(), now.events());
-            assert_eq!(told, anew(&runner, run).await);
+            assert_eq!(told, fold_uncached(&runner, run).await);
         }
     }
 
@@ -332,15 +335,15 @@ mod tests {
     async fn unused_fold_expires_after_a_minute() {
         let (runner, run) = submitted().await;
         drop(runner.load(run).await.unwrap());
-        tokio::time::sleep(KEPT_FOR / 2).await;
+        tokio::time::sleep(IDLE_TIMEOUT / 2).await;
         drop(runner.load(run).await.unwrap());
-        tokio::time::sleep(KEPT_FOR * 3 / 4).await;
+        tokio::time::sleep(IDLE_TIMEOUT * 3 / 4).await;
         assert_eq!(heads(&runner).len(), 1);
-        tokio::time::sleep(KEPT_FOR).await;
+        tokio::time::sleep(IDLE_TIMEOUT).await;
         assert_eq!(heads(&runner), []);
         // And what comes afterwards goes, too.
         drop(runner.load(run).await.unwrap());
-        tokio::time::sleep(KEPT_FOR * 2).await;
+        tokio::time::sleep(IDLE_TIMEOUT * 2).await;
         assert_eq!(heads(&runner), []);
     }
 
@@ -348,13 +351,13 @@ mod tests {
     async fn unused_fold_expires_after_the_tidying_task_was_aborted() {
         let (runner, run) = submitted().await;
         let folds = Arc::clone(&runner.shared.folds);
-        let janitor = tokio::spawn(tidy(Arc::downgrade(&folds)));
+        let janitor = tokio::spawn(evict_idle_until_empty(Arc::downgrade(&folds)));
         folds.is_tidied.store(true, Ordering::Release);
         tokio::task::yield_now().await;
         janitor.abort();
         assert!(janitor.await.unwrap_err().is_cancelled());
         drop(runner.load(run).await.unwrap());
-        tokio::time::sleep(KEPT_FOR * 2).await;
+        tokio::time::sleep(IDLE_TIMEOUT * 2).await;
         assert_eq!(heads(&runner), []);
     }
 

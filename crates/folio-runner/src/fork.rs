@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 
 use crate::error::RunnerError;
 use crate::grants;
-use crate::journal::InParts;
+use crate::journal::JournalReader;
 use crate::runner::{Runner, person};
 use crate::steps::needed_model;
 use crate::takeover::{self, FolderAtMoment};
 
 /// Approximate size of a change in bytes.
-const CHANGE: usize = 512;
+const CHANGE_BYTES: usize = 512;
 
 /// A run that was forked from another.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,14 +36,14 @@ pub struct Forked {
 }
 
 /// A run at a moment, according to its journal.
-struct Seen {
+struct RunAtMoment {
     moment: Moment,
     /// Its first event.
     first: Event,
     /// Whether a person had allowed something by then that only people may allow.
     is_beyond_usual: bool,
     /// What it had in its folder by then.
-    then: FolderAtMoment,
+    folder: FolderAtMoment,
 }
 
 impl Runner {
@@ -67,12 +67,12 @@ impl Runner {
         workspace.keep_up().await?;
         let now = workspace.now();
         let id = RunId::draw(&**workspace.ids(), now);
-        let Seen {
+        let RunAtMoment {
             moment,
             first,
             is_beyond_usual,
-            then,
-        } = self.look_for(source, at).await?;
+            folder: then,
+        } = self.find_moment(source, at).await?;
         let goal = match &first {
             Event::RunStarted { goal, .. } => goal.clone(),
             _ => String::new(),
@@ -89,16 +89,16 @@ impl Runner {
             return Err(RunnerError::NeedsModel { tasks });
         }
         if !paused && !self.has_dispatcher() {
-            self.shared.must_have(&moment.run.needs())?;
+            self.shared.check_needs(&moment.run.needs())?;
         }
         roles::may_steer(&actor)?;
         let folders = self.shared.options.run_folders.as_deref();
         let files = takeover::take_over(folders, workspace, source, then, id).await;
         let from = json!({"run": source.to_string(), "node": moment.path, "files": files});
         let title = moment.run.plan().title.clone();
-        let first = begun_anew(first, id, now, (&turn.to_string(), from));
+        let first = fork_begun_event(first, id, now, (&turn.to_string(), from));
         let by = actor.to_string();
-        let telling = Telling {
+        let telling = ForkJournal {
             source,
             forking: ForkBuilder::new(moment, id, first, now),
             begins: turn_change,
@@ -126,7 +126,7 @@ impl Runner {
     }
 
     /// Finds a moment of `source`.
-    async fn look_for(&self, source: RunId, at: ForkAt) -> Result<Seen, RunnerError> {
+    async fn find_moment(&self, source: RunId, at: ForkAt) -> Result<RunAtMoment, RunnerError> {
         let unreadable = |error| RunnerError::Journal {
             run: source,
             source: error,
@@ -141,7 +141,7 @@ impl Runner {
         loop {
             let mut first = None;
             let mut folder_state = FolderAtMoment::of(folder.clone());
-            let mut journal = InParts::of(self.workspace(), source);
+            let mut journal = JournalReader::of(self.workspace(), source);
             'parts: while let Some(events) = journal.next().await? {
                 for (at, event) in events {
                     let is_later = search.take(at, &event).map_err(unreadable)?;
@@ -149,9 +149,9 @@ impl Runner {
                         break 'parts;
                     }
                     if is_later {
-                        folder_state.later(at, &event);
+                        folder_state.apply_later_event(at, &event);
                     } else {
-                        folder_state.before(&event);
+                        folder_state.apply_earlier_event(&event);
                         first = first.or(Some(event));
                     }
                 }
@@ -160,11 +160,11 @@ impl Runner {
                 ForkSearchOutcome::Earlier(again) => search = *again,
                 ForkSearchOutcome::Found(moment) => {
                     let first = first.ok_or_else(|| unreadable(JournalError::Start))?;
-                    return Ok(Seen {
-                        is_beyond_usual: grants::are_beyond_usual(&moment.run),
+                    return Ok(RunAtMoment {
+                        is_beyond_usual: grants::has_human_grants(&moment.run),
                         moment: *moment,
                         first,
-                        then: folder_state,
+                        folder: folder_state,
                     });
                 }
             }
@@ -172,10 +172,10 @@ impl Runner {
     }
 
     /// Writes the rewritten journal.
-    async fn record(&self, telling: Telling) -> Result<CommittedParts, RunnerError> {
-        let workspace = self.written_to();
+    async fn record(&self, telling: ForkJournal) -> Result<CommittedParts, RunnerError> {
+        let workspace = self.workspace_for_write();
         let (sender, parts) = in_parts();
-        let (sent, written) = tokio::join!(telling.tell(self, sender), workspace.commit_parts(parts));
+        let (sent, written) = tokio::join!(telling.send_journal(self, sender), workspace.commit_parts(parts));
         // The writer only knows that no more came.
         sent?;
         Ok(written?)
@@ -183,7 +183,7 @@ impl Runner {
 }
 
 /// The journal of a run, to be rewritten for a fork.
-struct Telling {
+struct ForkJournal {
     source: RunId,
     forking: ForkBuilder,
     /// The change that begins its turn.
@@ -195,13 +195,13 @@ struct Telling {
     paused_by: Option<String>,
 }
 
-impl Telling {
+impl ForkJournal {
     /// Sends the rewritten journal in commits of limited size, until the receiver wants no more.
-    async fn tell(mut self, runner: &Runner, sender: Giving) -> Result<(), RunnerError> {
+    async fn send_journal(mut self, runner: &Runner, sender: Giving) -> Result<(), RunnerError> {
         let workspace = runner.workspace();
         let run = self.forking.run().id();
         let unreadable = |source| RunnerError::Journal { run, source };
-        let mut journal = InParts::of(workspace, self.source);
+        let mut journal = JournalReader::of(workspace, self.source);
         let bodies = runner.bodies();
         let (mut events, mut changes, mut bytes) = (Vec::new(), Vec::from_iter(self.begins.take()), 0);
         while !self.forking.is_over()
@@ -218,7 +218,7 @@ impl Telling {
                     .with_outputs_loaded(self.forking.run(), |run| projection::changes(run, &rewritten))
                     .await?;
                 bodies.evict_excess(self.forking.run());
-                bytes += usize::try_from(rewritten.bytes()).unwrap_or(usize::MAX) + writes.len() * CHANGE;
+                bytes += usize::try_from(rewritten.bytes()).unwrap_or(usize::MAX) + writes.len() * CHANGE_BYTES;
                 events.push(rewritten);
                 changes.extend(writes);
                 if bytes >= JOURNAL_PART_BYTES {
@@ -268,7 +268,7 @@ impl Telling {
 
 /// The first event of the fork `id`, which begins at `now` in `turn`; `from` names the source and the moment, and
 /// `first` is the first event of the source.
-fn begun_anew(first: Event, id: RunId, now: Timestamp, (turn, from): (&str, Value)) -> Event {
+fn fork_begun_event(first: Event, id: RunId, now: Timestamp, (turn, from): (&str, Value)) -> Event {
     let Event::RunStarted {
         goal,
         plan,

@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::RunnerError;
-use crate::models::AGENT;
+use crate::models::AGENT_PREFIX;
 
 /// The tool that makes requests to web servers.
 pub(crate) const HTTP_GET: &str = "http_get";
@@ -113,7 +113,7 @@ pub(crate) fn allowed_tools_of(run: &Run) -> Vec<String> {
 }
 
 /// Whether a person allowed what only people may allow: when the run was submitted, or by an approval that still holds.
-pub(crate) fn are_beyond_usual(run: &Run) -> bool {
+pub(crate) fn has_human_grants(run: &Run) -> bool {
     shell_of(run) != ShellPolicy::default()
         || !allowed_tools_of(run).is_empty()
         || !recorded_hosts(run, HOSTS).is_empty()
@@ -136,12 +136,12 @@ pub fn allows_tool(allowed: &[String], tool: &str) -> bool {
 ///
 /// `unknown_tool`, with the name that may have been meant.
 pub fn check_allowed(registry: &Registry, allowed: &[String]) -> Result<(), ToolError> {
-    let mut tools = allowed.iter().filter(|name| !name.starts_with(AGENT));
+    let mut tools = allowed.iter().filter(|name| !name.starts_with(AGENT_PREFIX));
     tools.try_for_each(|name| registry.check_name(name))
 }
 
 /// Which calls wait for a person's approval: those of tools that require it, unless the run's submitter allowed them.
-pub(crate) fn asks_first(registry: &Registry, run: &Run) -> ApprovalPolicy {
+pub(crate) fn approval_policy_of(registry: &Registry, run: &Run) -> ApprovalPolicy {
     let (registry, shell, hosts) = (registry.clone(), shell_of(run), hosts_of(run));
     let allowed = allowed_tools_of(run);
     Arc::new(move |tool, args| {
@@ -150,7 +150,7 @@ pub(crate) fn asks_first(registry: &Registry, run: &Run) -> ApprovalPolicy {
             .is_some_and(|tool| tool.spec().approval == Approval::UnlessAllowed);
         // An agent program may do what commands may, so what allows a command allows the program. An agent on another
         // machine is allowed by its name.
-        let is_agent = tool.starts_with(AGENT);
+        let is_agent = tool.starts_with(AGENT_PREFIX);
         let is_command = tool == SHELL || is_agent && args.get("argv").is_some();
         let is_allowed = (is_command && shell.allows(args))
             || (tool == HTTP_GET && hosts.allows_call(args))
@@ -194,7 +194,7 @@ pub(crate) fn writes_of(registry: &Registry, context: &ToolContext, workspace: &
 }
 
 /// Whether a call of `tool` leaves no change behind if it is stopped. What is written with its answer does not count.
-pub(crate) fn only_looks(registry: &Registry, tool: &str) -> bool {
+pub(crate) fn is_read_only(registry: &Registry, tool: &str) -> bool {
     registry
         .get(tool)
         .is_some_and(|tool| tool.spec().effect.changes_nothing())
@@ -202,16 +202,16 @@ pub(crate) fn only_looks(registry: &Registry, tool: &str) -> bool {
 
 /// The plan mode that the submitter chose: whether models may split tasks up.
 pub(crate) fn plan_mode_of(run: &Run) -> PlanMode {
-    said(run, "plan")
+    submitted_setting(run, "plan")
 }
 
 /// Which criteria are judged, as the submitter chose.
 pub(crate) fn judging_of(run: &Run) -> Judging {
-    said(run, JUDGING)
+    submitted_setting(run, JUDGING)
 }
 
 /// What the submitter of `run` set under `key`, or the default.
-fn said<T: Default + DeserializeOwned>(run: &Run, key: &str) -> T {
+fn submitted_setting<T: Default + DeserializeOwned>(run: &Run, key: &str) -> T {
     run.variable()
         .get(key)
         .and_then(|value| T::deserialize(value).ok())

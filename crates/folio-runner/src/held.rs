@@ -40,7 +40,7 @@ pub(crate) struct Hold {
 
 impl Hold {
     /// Sets the standing of the run.
-    fn stands(&self, standing: Standing) {
+    fn set_standing(&self, standing: Standing) {
         self.held.runs().insert(self.run, standing);
         self.held.changed.notify_waiters();
     }
@@ -91,7 +91,7 @@ impl Held {
     }
 
     /// Whether `run` is driven here, or about to be.
-    pub(crate) fn drives(&self, run: RunId) -> bool {
+    pub(crate) fn is_driving(&self, run: RunId) -> bool {
         self.runs().contains_key(&run)
     }
 
@@ -151,15 +151,15 @@ impl Claim {
     }
 
     /// Notes that somebody drives the run.
-    pub(crate) fn driven(self) -> Self {
-        self.stands(Standing::Driven);
+    pub(crate) fn mark_driven(self) -> Self {
+        self.set_standing(Standing::Driven);
         self
     }
 
     /// Gives the run up. If that fails it is tried again when somebody looks for unfinished runs, and the claim ends
     /// with this process.
     pub(crate) async fn give_up(mut self) {
-        self.stands(Standing::Passing);
+        self.set_standing(Standing::Passing);
         let workspace = &self.shared.workspace;
         let release = workspace.store().release_run(workspace.space(), self.run, self.fence);
         if release.await.is_err() {
@@ -168,9 +168,9 @@ impl Claim {
         self.hold = None;
     }
 
-    fn stands(&self, standing: Standing) {
+    fn set_standing(&self, standing: Standing) {
         if let Some(hold) = &self.hold {
-            hold.stands(standing);
+            hold.set_standing(standing);
         }
     }
 }
@@ -205,7 +205,7 @@ mod tests {
     fn refused_hold_does_not_disturb_the_driving_holder() {
         let (held, run) = (Arc::<Held>::default(), RunId::derived(&["one"]));
         let hold = held.hold(run).unwrap();
-        hold.stands(Standing::Driven);
+        hold.set_standing(Standing::Driven);
         for _ in 0..2 {
             assert!(matches!(held.hold_soon(run).now_or_never(), Some(None)));
         }
@@ -221,7 +221,7 @@ mod tests {
             let mut soon = Box::pin(held.hold_soon(run));
             assert!(soon.as_mut().now_or_never().is_none(), "it is not refused");
             if is_driven {
-                hold.stands(Standing::Driven);
+                hold.set_standing(Standing::Driven);
             } else {
                 drop(hold);
             }

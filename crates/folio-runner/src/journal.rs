@@ -8,14 +8,14 @@ use crate::error::RunnerError;
 
 /// A reader of a journal.
 #[derive(Debug)]
-pub(crate) struct InParts<'w> {
+pub(crate) struct JournalReader<'w> {
     workspace: &'w Workspace,
     run: RunId,
     head: Seq,
     is_whole: bool,
 }
 
-impl<'w> InParts<'w> {
+impl<'w> JournalReader<'w> {
     /// Starts at the beginning of the journal.
     pub(crate) fn of(workspace: &'w Workspace, run: RunId) -> Self {
         Self {
@@ -32,7 +32,7 @@ impl<'w> InParts<'w> {
     }
 
     /// Continues after the last part, where there may be more by now.
-    pub(crate) fn go_on(&mut self) {
+    pub(crate) fn continue_reading(&mut self) {
         self.is_whole = false;
     }
 

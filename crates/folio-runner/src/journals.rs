@@ -13,7 +13,7 @@ use crate::error::RunnerError;
 use crate::watch::Watch;
 
 /// How many runs are queried at a time.
-const AT_ONCE: u32 = 500;
+const RUNS_PER_QUERY: u32 = 500;
 
 /// Folds the journal of every run of every space, as for showing it, until `found` has enough problems. A journal that
 /// cannot be folded is a problem; one that a newer version wrote is not. The results are added to `found`.
@@ -29,7 +29,7 @@ pub async fn check_journals(store: &Arc<dyn Store>, found: &mut Checkup) -> Resu
     let mut runs = 0_u64;
     for space in store.spaces().await? {
         let mut query = RunQuery {
-            limit: AT_ONCE,
+            limit: RUNS_PER_QUERY,
             ..RunQuery::default()
         };
         while !found.is_full() {
@@ -48,7 +48,7 @@ pub async fn check_journals(store: &Arc<dyn Store>, found: &mut Checkup) -> Resu
                 found.problems.extend(problem_of(store, &space, row, &templates).await?);
             }
             query.before = rows.last().map(|row| row.handle.0);
-            if rows.len() < AT_ONCE as usize {
+            if rows.len() < RUNS_PER_QUERY as usize {
                 break;
             }
         }

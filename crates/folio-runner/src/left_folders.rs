@@ -13,9 +13,9 @@ use folio_store::{ErrorKind, Store, StoreError, Workspace};
 use serde::{Deserialize, Serialize};
 
 /// The suffix after the id of a run in the name of its mark.
-const ENDING: &str = ".forking";
+const MARK_SUFFIX: &str = ".forking";
 /// No fork takes this long to be recorded.
-const LEFT_AFTER: Duration = Duration::from_secs(60 * 60);
+const MAX_FORK_TIME: Duration = Duration::from_secs(60 * 60);
 
 /// Whose run a folder is for, and when it was made.
 #[derive(Debug, Serialize, Deserialize)]
@@ -41,9 +41,9 @@ impl LeftFolder {
     /// Errors of the file system. A folder that is gone already is no error.
     pub fn remove(&self) -> io::Result<()> {
         // The copy is first made under another name.
-        gone(std::fs::remove_dir_all(with_ending(&self.path, ".new")))?;
-        gone(std::fs::remove_dir_all(&self.path))?;
-        gone(std::fs::remove_file(&self.mark))
+        ignore_not_found(std::fs::remove_dir_all(with_ending(&self.path, ".new")))?;
+        ignore_not_found(std::fs::remove_dir_all(&self.path))?;
+        ignore_not_found(std::fs::remove_file(&self.mark))
     }
 }
 
@@ -67,7 +67,7 @@ pub async fn left_folders(
         };
         let at = folio_memory::Timestamp::from_nanos(mark.at);
         let is_ours = mark.store == store.location() && space.is_none_or(|space| *space == mark_space);
-        if !is_ours || now.since(at) < LEFT_AFTER {
+        if !is_ours || now.since(at) < MAX_FORK_TIME {
             continue;
         }
         match store.run(&mark_space, Ref::Id(run)).await {
@@ -102,7 +102,7 @@ pub(crate) fn unmark(folders: &Path, fork: RunId) {
 }
 
 fn mark_of(folders: &Path, fork: RunId) -> PathBuf {
-    with_ending(&folders.join(fork.to_string()), ENDING)
+    with_ending(&folders.join(fork.to_string()), MARK_SUFFIX)
 }
 
 fn with_ending(path: &Path, ending: &str) -> PathBuf {
@@ -115,7 +115,7 @@ fn marks_in(folders: &Path) -> Vec<(RunId, PathBuf)> {
     let entries = std::fs::read_dir(folders).into_iter().flatten().flatten();
     let marks = entries.filter_map(|entry| {
         let name = entry.file_name();
-        let run = name.to_str()?.strip_suffix(ENDING)?.parse().ok()?;
+        let run = name.to_str()?.strip_suffix(MARK_SUFFIX)?.parse().ok()?;
         Some((run, entry.path()))
     });
     marks.collect()
@@ -125,7 +125,7 @@ fn read(mark: &Path) -> Option<Mark> {
     serde_json::from_slice(&std::fs::read(mark).ok()?).ok()
 }
 
-fn gone(removed: io::Result<()>) -> io::Result<()> {
+fn ignore_not_found(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed,

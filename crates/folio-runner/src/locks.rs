@@ -20,9 +20,9 @@ use folio_store::workspace::Workspace;
 use tokio::sync::Notify;
 
 /// How long a name that the store refused counts as written elsewhere if nothing is heard of the run that has it.
-const ELSEWHERE_FOR: Duration = Duration::from_secs(2);
+const FOREIGN_LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 /// The minimum interval between checks whether that run has committed something.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The names that runs have taken. Several runs may have one: what a call had taken before its driver died stays taken.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ pub(crate) struct Locks {
     taken: Mutex<BTreeMap<String, Vec<RunId>>>,
     /// The names of runs that other processes drive, known from the store's refusals.
     elsewhere: Mutex<BTreeMap<String, Vec<RunId>>>,
-    given_back: Notify,
+    released: Notify,
 }
 
 /// The locks of one run, until this is dropped.
@@ -43,9 +43,9 @@ pub(crate) struct RunLocks {
     /// The names that it has in the store, sorted; `None` if that is unknown.
     stored: Mutex<Option<Vec<String>>>,
     /// Whether a call had to wait for another run.
-    waits: Arc<AtomicBool>,
+    has_waited: Arc<AtomicBool>,
     /// What the last call that had to wait is waiting for.
-    met: Arc<Mutex<Option<HeldUp>>>,
+    waiting_for: Arc<Mutex<Option<HeldUp>>>,
 }
 
 /// Why a call of one run waits: a call of another run writes the same resource.
@@ -87,7 +87,7 @@ impl Locks {
 
     /// The first lock of a run other than `run` that conflicts with one of `names`, here or, as far as the store said,
     /// elsewhere.
-    fn met(&self, locked: &BTreeMap<String, Vec<RunId>>, run: RunId, names: &[String]) -> Option<HeldUp> {
+    fn find_conflict(&self, locked: &BTreeMap<String, Vec<RunId>>, run: RunId, names: &[String]) -> Option<HeldUp> {
         let elsewhere = self.elsewhere();
         names
             .iter()
@@ -108,7 +108,7 @@ impl Locks {
         let (locks, workspace) = (Arc::clone(self), workspace.clone());
         tokio::spawn(async move {
             // Store errors surface at the next commit of a driver.
-            let wait = tokio::time::timeout(ELSEWHERE_FOR, wait_for_commit(&workspace, run, head));
+            let wait = tokio::time::timeout(FOREIGN_LOCK_TIMEOUT, wait_for_commit(&workspace, run, head));
             wait.await.unwrap_or_default();
             let mut elsewhere = locks.elsewhere();
             if let Some(runs) = elsewhere.get_mut(&name) {
@@ -116,7 +116,7 @@ impl Locks {
             }
             elsewhere.retain(|_, runs| !runs.is_empty());
             drop(elsewhere);
-            locks.given_back.notify_waiters();
+            locks.released.notify_waiters();
         });
     }
 }
@@ -128,7 +128,7 @@ async fn wait_for_commit(workspace: &Workspace, run: RunId, head: Seq) {
     loop {
         match store.run_heads(space, vec![run]).await {
             Ok(heads) if heads.iter().any(|(_, found)| *found > head) => return,
-            _ => tokio::time::sleep(LOOK_AGAIN).await,
+            _ => tokio::time::sleep(MIN_POLL_INTERVAL).await,
         }
         if let Ok(found) = store.wait(space, seen).await {
             seen = found;
@@ -168,8 +168,8 @@ impl RunLocks {
             names: Mutex::default(),
             // The first commit that writes the names of this run replaces what another driver of it left in the store.
             stored: Mutex::new(written.is_empty().then(Vec::new)),
-            waits: Arc::default(),
-            met: Arc::default(),
+            has_waited: Arc::default(),
+            waiting_for: Arc::default(),
         };
         for name in written {
             run_locks.take(&[name]);
@@ -181,10 +181,10 @@ impl RunLocks {
     /// Tells the engine whether calls of other runs have conflicting names: then the call waits, and so does the driver
     /// of the run.
     pub(crate) fn elsewhere(&self) -> WrittenElsewhere {
-        let (locks, run, wait_flag) = (Arc::clone(&self.locks), self.run, Arc::clone(&self.waits));
-        let last_conflict = Arc::clone(&self.met);
+        let (locks, run, wait_flag) = (Arc::clone(&self.locks), self.run, Arc::clone(&self.has_waited));
+        let last_conflict = Arc::clone(&self.waiting_for);
         Arc::new(move |names| {
-            let conflict = locks.met(&locks.taken(), run, names);
+            let conflict = locks.find_conflict(&locks.taken(), run, names);
             let is_blocked = conflict.is_some();
             if is_blocked {
                 wait_flag.store(true, Ordering::Relaxed);
@@ -196,7 +196,7 @@ impl RunLocks {
 
     /// What the last call that had to wait for another run is waiting for.
     pub(crate) fn held_up(&self) -> Option<HeldUp> {
-        self.met.lock().clone()
+        self.waiting_for.lock().clone()
     }
 
     /// Takes all of `names`, or none of them if another run was faster.
@@ -206,9 +206,9 @@ impl RunLocks {
         }
         let mut owned = self.names();
         let mut locked = self.locks.taken();
-        if let Some(conflict) = self.locks.met(&locked, self.run, names) {
-            self.waits.store(true, Ordering::Relaxed);
-            *self.met.lock() = Some(conflict);
+        if let Some(conflict) = self.locks.find_conflict(&locked, self.run, names) {
+            self.has_waited.store(true, Ordering::Relaxed);
+            *self.waiting_for.lock() = Some(conflict);
             return false;
         }
         for name in names {
@@ -241,7 +241,7 @@ impl RunLocks {
 
     /// The names that `run` has taken for its calls, sorted, if the store does not know them yet: for the commit that
     /// stores them.
-    pub(crate) fn to_store(&self, run: &Run) -> Option<Vec<String>> {
+    pub(crate) fn names_to_store(&self, run: &Run) -> Option<Vec<String>> {
         let names = self.names();
         let stored = self.stored();
         if names.is_empty() && stored.as_ref().is_some_and(Vec::is_empty) {
@@ -288,7 +288,7 @@ impl RunLocks {
             locked.entry(name.clone()).or_default().push(self.run);
         }
         drop(locked);
-        self.locks.given_back.notify_waiters();
+        self.locks.released.notify_waiters();
     }
 
     fn stored(&self) -> MutexGuard<'_, Option<Vec<String>>> {
@@ -297,7 +297,7 @@ impl RunLocks {
 
     /// Whether a call had to wait since the last time this was called.
     pub(crate) fn take_waited(&self) -> bool {
-        self.waits.swap(false, Ordering::Relaxed)
+        self.has_waited.swap(false, Ordering::Relaxed)
     }
 
     /// The shared locks, to wait for a release.
@@ -312,8 +312,8 @@ impl RunLocks {
 
 impl Locks {
     /// Waits until some run releases names; counts from the moment when this is polled or enabled.
-    pub(crate) fn given_back(&self) -> tokio::sync::futures::Notified<'_> {
-        self.given_back.notified()
+    pub(crate) fn wait_for_release(&self) -> tokio::sync::futures::Notified<'_> {
+        self.released.notified()
     }
 }
 

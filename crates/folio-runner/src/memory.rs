@@ -26,7 +26,7 @@ use crate::perform::Writes;
 const OBSERVE: &str = "observe";
 
 /// For how many refused observations an answer gives the reason.
-const REFUSED_MAX: usize = 8;
+const MAX_LISTED_REFUSALS: usize = 8;
 
 /// Turns the items of tools and of `observe:` rules into changes of memory.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub(crate) struct MemoryWriter {
 
 /// The result of a call's items.
 #[derive(Debug, Default)]
-pub(crate) struct TakenIn {
+pub(crate) struct IngestResult {
     /// Changes, for the commit of the call's outcome.
     pub(crate) changes: Vec<Change>,
     /// What was corrected or refused, for the trace.
@@ -63,23 +63,23 @@ struct Call<'c> {
 struct Draft {
     page: (PageId, PageFields),
     new: NewEntry,
-    registers: Option<Change>,
+    tag_registration: Option<Change>,
     warnings: Vec<Warning>,
 }
 
 impl MemoryWriter {
     /// Ingests the items of a call of `node` that ended. Malformed items are skipped one by one, and reported in an
     /// entry of the branch's log and in the trace; they never change the outcome (seed 002).
-    pub(crate) fn take_in(
+    pub(crate) fn ingest_items(
         &self,
         run: &Run,
         node: NodeId,
         writes: Writes,
         rule_observations: Vec<Value>,
         problems: Vec<String>,
-    ) -> TakenIn {
+    ) -> IngestResult {
         let now = self.workspace.now();
-        let mut intake = TakenIn::default();
+        let mut intake = IngestResult::default();
         let mut rejected: Vec<Rejection> = Vec::new();
         // The same rules as for every other tool's answer: manifests, limits, an item that occurs in two arrays
         // (M7.3.23, 24).
@@ -115,7 +115,7 @@ impl MemoryWriter {
                 Ok(draft) => {
                     let (page, fields) = draft.page;
                     pages.entry(page).or_insert(fields);
-                    intake.changes.extend(draft.registers);
+                    intake.changes.extend(draft.tag_registration);
                     let note = |warning| {
                         self.note(
                             &call,
@@ -185,7 +185,7 @@ impl MemoryWriter {
 
     /// The outcome of a call of `observe` if some of its observations are refused: its answer contains the number of
     /// observations, and later steps rely on it.
-    pub(crate) fn counted(&self, outcome: &CallOutcome, writes: &Writes) -> Option<CallOutcome> {
+    pub(crate) fn outcome_with_refusals(&self, outcome: &CallOutcome, writes: &Writes) -> Option<CallOutcome> {
         let CallOutcome::Answered(answer) = outcome else {
             return None;
         };
@@ -197,9 +197,9 @@ impl MemoryWriter {
         let refused = self.refused(writes);
         let first = refused.first()?;
         let describe = |rejection: &Rejection| format!("item {}: {}", rejection.index + 1, rejection.message);
-        let mut rejected: Vec<String> = refused.iter().take(REFUSED_MAX).map(describe).collect();
-        if refused.len() > REFUSED_MAX {
-            rejected.push(format!("and {} more", refused.len() - REFUSED_MAX));
+        let mut rejected: Vec<String> = refused.iter().take(MAX_LISTED_REFUSALS).map(describe).collect();
+        if refused.len() > MAX_LISTED_REFUSALS {
+            rejected.push(format!("and {} more", refused.len() - MAX_LISTED_REFUSALS));
         }
         let count = given_count.saturating_sub(refused.len() as u64);
         let notes = format!(
@@ -253,7 +253,7 @@ impl MemoryWriter {
                 return Ok(Draft {
                     page,
                     new,
-                    registers: None,
+                    tag_registration: None,
                     warnings,
                 });
             }
@@ -291,7 +291,7 @@ impl MemoryWriter {
         Ok(Draft {
             page,
             new,
-            registers,
+            tag_registration: registers,
             warnings: draft.warnings,
         })
     }
@@ -375,7 +375,11 @@ pub(crate) fn turn_of(run: &Run) -> Option<TurnId> {
 }
 
 /// What a finished node's `observe:` rules yield; nothing for a node without an inline output.
-pub(crate) fn ruled(run: &Run, node: NodeId, result: &folio_engine::NodeResult) -> (Vec<Value>, Vec<String>) {
+pub(crate) fn observations_from_rules(
+    run: &Run,
+    node: NodeId,
+    result: &folio_engine::NodeResult,
+) -> (Vec<Value>, Vec<String>) {
     match &result.output {
         Output::Inline(inline) if matches!(result.status, Outcome::Ok | Outcome::Partial) => {
             run.observations(node, result, &inline.value())

@@ -16,7 +16,7 @@ use crate::places::Places;
 pub(crate) struct MeteredModel {
     pub(crate) model: RunnerModel,
     /// The places that all models share, if they are limited.
-    all: Option<Arc<Places>>,
+    shared_places: Option<Arc<Places>>,
     counted: Mutex<Counted>,
 }
 
@@ -32,20 +32,23 @@ impl MeteredModel {
     pub(crate) fn new(model: RunnerModel) -> Self {
         Self {
             model,
-            all: None,
+            shared_places: None,
             counted: Mutex::default(),
         }
     }
 
     /// Limits its calls by `all`, the places that all models share.
-    pub(crate) fn among(self, all: Option<Arc<Places>>) -> Self {
-        Self { all, ..self }
+    pub(crate) fn with_shared_places(self, all: Option<Arc<Places>>) -> Self {
+        Self {
+            shared_places: all,
+            ..self
+        }
     }
 
     /// What it has cost so far, as far as the provider reports it. A failed call counts as a call, and a call without
     /// known usage as unpriced.
     pub(crate) fn spent(&self) -> Spend {
-        let counted = self.counted();
+        let counted = self.counts();
         Spend {
             unpriced_calls: counted.spent.unpriced_calls.saturating_add(counted.unknown),
             ..counted.spent
@@ -54,7 +57,7 @@ impl MeteredModel {
 
     /// What it has cost so far; or `reserved`, which was set aside for it, if a call did not report its usage (E9.10).
     pub(crate) fn spent_of(&self, reserved: &Spend) -> Spend {
-        let counted = self.counted();
+        let counted = self.counts();
         match counted.unknown {
             0 => counted.spent,
             _ => Spend {
@@ -79,8 +82,8 @@ impl MeteredModel {
     }
 
     async fn ask_one(&self, model: &RunnerModel, request: &Request) -> Result<Reply, ModelError> {
-        let (place, _others) = model.place(self.all.as_ref()).await;
-        self.count(|counted| {
+        let (place, _others) = model.place(self.shared_places.as_ref()).await;
+        self.update_counts(|counted| {
             counted.spent.model_calls += 1;
             counted.unknown += 1;
         });
@@ -96,7 +99,7 @@ impl MeteredModel {
             },
         };
         if let Some(used) = used {
-            self.count(|counted| {
+            self.update_counts(|counted| {
                 counted.spent = counted.spent.plus(&used);
                 counted.unknown -= 1;
             });
@@ -104,11 +107,11 @@ impl MeteredModel {
         result
     }
 
-    fn counted(&self) -> Counted {
+    fn counts(&self) -> Counted {
         *self.counted.lock()
     }
 
-    fn count(&self, count: impl FnOnce(&mut Counted)) {
+    fn update_counts(&self, count: impl FnOnce(&mut Counted)) {
         count(&mut self.counted.lock());
     }
 }
@@ -169,7 +172,7 @@ mod tests {
         }
     }
 
-    fn asked(script: Cue) -> MeteredModel {
+    fn scripted_model(script: Cue) -> MeteredModel {
         let model = Arc::new(ScriptedModel::new([script]));
         MeteredModel::new(RunnerModel::new("scripted", model))
     }
@@ -178,7 +181,7 @@ mod tests {
     async fn lone_model_waits_for_a_place_among_all_models() {
         let all = Places::new(1);
         let taken = all.take().await;
-        let model = asked(When::role(Role::Advisor).text("well")).among(Some(Arc::clone(&all)));
+        let model = scripted_model(When::role(Role::Advisor).text("well")).with_shared_places(Some(Arc::clone(&all)));
         let question = question();
         let mut asking = Box::pin(model.ask(&question));
         let waits = tokio::time::timeout(Duration::from_secs(3600), &mut asking).await;
@@ -192,7 +195,7 @@ mod tests {
     #[tokio::test]
     async fn lone_model_counts_failed_calls() {
         let broken = When::role(Role::Advisor).error(ModelErrorKind::Unavailable);
-        let model = asked(broken);
+        let model = scripted_model(broken);
         assert!(model.ask(&question()).await.is_err());
         assert_eq!(model.spent().model_calls, 1);
     }
@@ -219,13 +222,13 @@ mod tests {
             (cue().error(ModelErrorKind::Unavailable), stands),
             (cue().error(ModelErrorKind::Unreached), (0, 1, 0)),
         ] {
-            let model = asked(answer);
+            let model = scripted_model(answer);
             let _answered = model.ask(&question()).await;
             let spent = model.spent_of(&reserved);
             assert_eq!((spent.tokens(), spent.model_calls, spent.unpriced_calls), cost);
         }
         // It was given up while it was asked.
-        let model = asked(cue().text("well").latency(Duration::from_secs(9)));
+        let model = scripted_model(cue().text("well").latency(Duration::from_secs(9)));
         let late = tokio::time::timeout(Duration::ZERO, model.ask(&question())).await;
         assert!(late.is_err());
         assert_eq!(model.spent_of(&reserved).tokens(), 4_400);
@@ -238,7 +241,7 @@ mod tests {
         let refusal = cue().text("no").stop(StopCause::Refusal);
         for broken in [cue().error(ModelErrorKind::Unreached), refusal] {
             let other = Arc::new(ScriptedModel::new([cue().text("well")]));
-            let mut model = asked(broken);
+            let mut model = scripted_model(broken);
             model.model = model.model.or(RunnerModel::new("other", other));
             assert_eq!(model.ask(&question()).await.unwrap().text, "well");
             assert_eq!(model.spent().model_calls, 2);

@@ -28,14 +28,14 @@ pub(crate) use call::{AskEnded, answer_of, ask, reply_of, request_of, settle_pla
 /// The default time limit for one call of a model.
 const TIMEOUT: Duration = Duration::from_secs(10 * 60);
 /// How many calls of one provider may be under way at once, over all runs of a runner (E9.15).
-const AT_A_TIME: usize = 16;
+const MAX_CONCURRENT_CALLS: usize = 16;
 /// The default for the tokens of a request and its answer.
-const WINDOW: u32 = 128_000;
+const DEFAULT_WINDOW_TOKENS: u32 = 128_000;
 /// The default for the tokens of one answer.
 const ANSWER_TOKENS: u32 = 4_096;
 
 /// The prefix of the names of agent programs.
-pub(crate) const AGENT: &str = "agent:";
+pub(crate) const AGENT_PREFIX: &str = "agent:";
 
 /// One model that a runner may ask. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -68,12 +68,12 @@ impl RunnerModel {
         Self {
             name: name.into(),
             model,
-            window: WINDOW,
+            window: DEFAULT_WINDOW_TOKENS,
             answer_tokens: ANSWER_TOKENS,
             price: None,
             time: TIMEOUT,
             fallback: None,
-            places: Places::new(AT_A_TIME),
+            places: Places::new(MAX_CONCURRENT_CALLS),
             own_places: None,
         }
     }
@@ -122,8 +122,8 @@ impl RunnerModel {
     }
 
     /// How long it, or one of its fallbacks, may take.
-    fn longest(&self) -> Duration {
-        let next = self.fallback.as_ref().map_or(Duration::ZERO, |next| next.longest());
+    fn max_timeout(&self) -> Duration {
+        let next = self.fallback.as_ref().map_or(Duration::ZERO, |next| next.max_timeout());
         self.time.max(next)
     }
 
@@ -142,7 +142,7 @@ impl RunnerModel {
     }
 
     /// The model that is asked after the first `skip_count` in the chain of fallbacks did not help, or the last one.
-    fn after(&self, skip_count: u32) -> &Self {
+    fn fallback_after(&self, skip_count: u32) -> &Self {
         let mut model = self;
         for _ in 0..skip_count {
             match &model.fallback {
@@ -197,9 +197,9 @@ impl RunnerModel {
 
     /// The name of an agent where its approval is asked for and where it is allowed: `agent:NAME`.
     pub(crate) fn worker_name(&self) -> String {
-        match self.name.strip_prefix(AGENT) {
+        match self.name.strip_prefix(AGENT_PREFIX) {
             Some(_) => self.name.clone(),
-            None => format!("{AGENT}{}", self.name),
+            None => format!("{AGENT_PREFIX}{}", self.name),
         }
     }
 
@@ -279,19 +279,19 @@ impl RunnerModels {
         let mut first: Vec<RunnerModel> = Vec::new();
         let mut share = |model: &mut RunnerModel| {
             let of_provider = |other: &&RunnerModel| {
-                other.provider() == model.provider() && other.places.most() == model.places.most()
+                other.provider() == model.provider() && other.places.capacity() == model.places.capacity()
             };
             if let Some(other) = first.iter().find(of_provider) {
                 model.places = Arc::clone(&other.places);
             }
-            let limit_of = |model: &RunnerModel| model.own_places.as_ref().map(|places| places.most());
+            let limit_of = |model: &RunnerModel| model.own_places.as_ref().map(|places| places.capacity());
             let of_model = |other: &&RunnerModel| other.name == model.name && limit_of(other) == limit_of(model);
             if let Some(other) = first.iter().find(of_model) {
                 model.own_places.clone_from(&other.own_places);
             }
             first.push(model.clone());
         };
-        self.each(&mut share);
+        self.for_each_model(&mut share);
         for helper in [&mut self.compactor, &mut self.advisor].into_iter().flatten() {
             helper.for_each_in_chain(&mut share);
         }
@@ -299,7 +299,7 @@ impl RunnerModels {
     }
 
     /// Calls `visit` for every model except the compactor and the advisor, fallbacks included.
-    pub(crate) fn each(&mut self, visit: &mut dyn FnMut(&mut RunnerModel)) {
+    pub(crate) fn for_each_model(&mut self, visit: &mut dyn FnMut(&mut RunnerModel)) {
         let roles = [&mut self.planner, &mut self.executor, &mut self.judge];
         let executors = self.executors.values_mut().map(|executor| &mut executor.model);
         for model in roles.into_iter().chain(executors) {
@@ -312,7 +312,7 @@ impl RunnerModels {
     pub fn left_over(&self) -> Vec<String> {
         let (mut all, mut lines) = (self.clone(), Vec::new());
         let mut collect = |model: &mut RunnerModel| lines.extend(model.model.left_over());
-        all.each(&mut collect);
+        all.for_each_model(&mut collect);
         for helper in [&mut all.compactor, &mut all.advisor].into_iter().flatten() {
             helper.for_each_in_chain(&mut collect);
         }
@@ -331,20 +331,20 @@ impl RunnerModels {
     }
 
     /// The model that is asked `ask`.
-    pub(crate) fn asked_by(&self, ask: &AskAction) -> &RunnerModel {
+    pub(crate) fn model_for_ask(&self, ask: &AskAction) -> &RunnerModel {
         let executor = ask.executor.as_ref().and_then(|name| self.executors.get(name));
         let model = executor.map_or_else(|| self.of(ask.purpose.role()), |executor| &executor.model);
-        model.after(ask.skipped_models)
+        model.fallback_after(ask.skipped_models)
     }
 
     /// The address of the model that is asked for `node` of `run` now.
-    pub(crate) fn asked_for(&self, run: &Run, node: NodeId, purpose: Purpose) -> Option<&str> {
+    pub(crate) fn model_name_for(&self, run: &Run, node: NodeId, purpose: Purpose) -> Option<&str> {
         let (executor_name, skip_count) = run.next_assignee(node)?;
         let model = match purpose.role() {
             ModelRole::Executor => self.executor_named(executor_name),
             role => self.of(role),
         };
-        Some(&model.after(skip_count).name)
+        Some(&model.fallback_after(skip_count).name)
     }
 
     /// The executor called `name`, or the default one.
@@ -354,12 +354,12 @@ impl RunnerModels {
     }
 
     /// The longest time limit of all models. Each enforces its own limit.
-    fn longest(&self) -> Duration {
+    fn max_timeout(&self) -> Duration {
         let executors = self.executors.values().map(|executor| &executor.model);
         let all = [&self.planner, &self.executor, &self.judge]
             .into_iter()
             .chain(executors);
-        all.map(RunnerModel::longest).max().unwrap_or(TIMEOUT)
+        all.map(RunnerModel::max_timeout).max().unwrap_or(TIMEOUT)
     }
 
     /// What the engine has to know about models, tools and people.
@@ -397,7 +397,7 @@ impl RunnerModels {
             has_person,
             plan,
             judging,
-            timeout: self.longest(),
+            timeout: self.max_timeout(),
         }
     }
 }
@@ -451,9 +451,9 @@ mod tests {
             ..RunnerModels::one(model("house:large").own_at_a_time(2).or(model("house:small")))
         };
         let models = models.by_provider();
-        let small = models.planner.after(1);
+        let small = models.planner.fallback_after(1);
         assert_eq!(
-            (small.name.as_str(), models.planner.after(9).name.as_str()),
+            (small.name.as_str(), models.planner.fallback_after(9).name.as_str()),
             ("house:small", "house:small")
         );
         let (all, mut held) = (Places::new(3), Vec::new());
@@ -476,9 +476,9 @@ mod tests {
     fn longest_model_timeout_covers_fallbacks_and_the_default() {
         let model = |name: &str| RunnerModel::new(name, Arc::new(ScriptedModel::new([])));
         let mut models = RunnerModels::one(model("quick").answers_within(Duration::from_secs(60)));
-        assert_eq!(models.longest(), TIMEOUT);
+        assert_eq!(models.max_timeout(), TIMEOUT);
         models.executor = model("quick").or(model("large").answers_within(Duration::from_secs(3600)));
-        assert_eq!(models.longest(), Duration::from_secs(3600));
+        assert_eq!(models.max_timeout(), Duration::from_secs(3600));
     }
 
     #[test]

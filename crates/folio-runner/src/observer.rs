@@ -106,7 +106,9 @@ impl DriveFollower {
         let models = self.models.as_ref();
         let visit = |run: &Run, at: Timestamp, event: &Event| {
             let model = match event {
-                Event::Asked { node, purpose, .. } => models.and_then(|models| models.asked_for(run, *node, *purpose)),
+                Event::Asked { node, purpose, .. } => {
+                    models.and_then(|models| models.model_name_for(run, *node, *purpose))
+                }
                 _ => None,
             };
             take(ObservedEvent {

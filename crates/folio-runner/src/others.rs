@@ -15,25 +15,25 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 /// The minimum interval between checks whether somebody else wrote to the journals of a runner's runs.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The pause after a check, as a multiple of its duration: a check of a thousand runs takes some milliseconds.
-const REST: u32 = 50;
+const PAUSE_FACTOR: u32 = 50;
 /// The longest pause, however slow the store is.
-const REST_MAX: Duration = Duration::from_secs(1);
+const MAX_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The runs that are driven here, and one task that watches all of them: a thousand runs cost one query, not a
 /// thousand.
 #[derive(Debug, Default)]
 pub(crate) struct JournalWatcher {
-    looked_after: Mutex<LookedAfter>,
+    watched: Mutex<WatchedRuns>,
     /// Whether a run was added that was not checked yet: somebody may have written to it since its driver read it.
     has_new: AtomicBool,
 }
 
 /// The runs, and the task while there are any.
 #[derive(Debug, Default)]
-struct LookedAfter {
+struct WatchedRuns {
     /// A run that others drive occurs once for each waiter here.
     driven: HashMap<RunId, Vec<Weak<Followed>>>,
     /// It ends with the runtime in which it was spawned, which need not be the one of the other drivers.
@@ -48,7 +48,7 @@ pub(crate) struct Followed {
     /// Where its journal ends, as far as its driver knows. An observer beside the driver learns from it that there is
     /// more to read, and, once it is closed, that the driver is gone.
     head: watch::Sender<Seq>,
-    ring: Notify,
+    changed: Notify,
 }
 
 impl JournalWatcher {
@@ -57,9 +57,9 @@ impl JournalWatcher {
         let follower = Arc::new(Followed {
             from: head,
             head: watch::Sender::new(head),
-            ring: Notify::new(),
+            changed: Notify::new(),
         });
-        let mut state = self.looked_after();
+        let mut state = self.lock_watched();
         let followers = state.driven.entry(run).or_default();
         followers.push(Arc::downgrade(&follower));
         self.has_new.store(true, Ordering::Release);
@@ -71,8 +71,8 @@ impl JournalWatcher {
         follower
     }
 
-    fn looked_after(&self) -> MutexGuard<'_, LookedAfter> {
-        self.looked_after.lock()
+    fn lock_watched(&self) -> MutexGuard<'_, WatchedRuns> {
+        self.watched.lock()
     }
 
     /// Notifies the drivers of runs that somebody else wrote to.
@@ -80,7 +80,7 @@ impl JournalWatcher {
     /// A missed notification only costs time: every commit checks.
     async fn notify_foreign_writes(&self, workspace: &Workspace) -> Result<(), StoreError> {
         let driven: HashMap<RunId, Vec<Arc<Followed>>> = {
-            let state = self.looked_after();
+            let state = self.lock_watched();
             let entries = state
                 .driven
                 .iter()
@@ -93,7 +93,7 @@ impl JournalWatcher {
         for (run, head) in heads.await? {
             for follower in driven.get(&run).into_iter().flatten() {
                 if head > follower.head() {
-                    follower.ring.notify_one();
+                    follower.changed.notify_one();
                 }
             }
         }
@@ -103,7 +103,7 @@ impl JournalWatcher {
 
 /// Checks the journals as long as runs are driven here.
 async fn watch_journals(others: Arc<JournalWatcher>, workspace: Workspace, mut seen: Seq) {
-    let mut rest = LOOK_AGAIN;
+    let mut rest = MIN_POLL_INTERVAL;
     let mut lineage = workspace.store().lineage();
     loop {
         tokio::time::sleep(rest).await;
@@ -113,7 +113,7 @@ async fn watch_journals(others: Arc<JournalWatcher>, workspace: Workspace, mut s
             seen = Seq(0);
         }
         {
-            let mut state = others.looked_after();
+            let mut state = others.lock_watched();
             state.driven.retain(|_, followers| {
                 followers.retain(|follower| follower.strong_count() > 0);
                 !followers.is_empty()
@@ -125,7 +125,8 @@ async fn watch_journals(others: Arc<JournalWatcher>, workspace: Workspace, mut s
             }
         }
         // Store errors surface at the next commit of a driver.
-        let wait_result = tokio::time::timeout(LOOK_AGAIN, workspace.store().wait(workspace.space(), seen)).await;
+        let wait_result =
+            tokio::time::timeout(MIN_POLL_INTERVAL, workspace.store().wait(workspace.space(), seen)).await;
         if let Ok(Ok(head)) = wait_result {
             seen = head;
         } else if !others.has_new.load(Ordering::Acquire) {
@@ -136,7 +137,9 @@ async fn watch_journals(others: Arc<JournalWatcher>, workspace: Workspace, mut s
         if others.notify_foreign_writes(&workspace).await.is_err() {
             others.has_new.store(true, Ordering::Release);
         }
-        rest = LOOK_AGAIN.max(began.elapsed() * REST).min(REST_MAX);
+        rest = MIN_POLL_INTERVAL
+            .max(began.elapsed() * PAUSE_FACTOR)
+            .min(MAX_POLL_INTERVAL);
     }
 }
 
@@ -158,6 +161,6 @@ impl Followed {
 
     /// Waits until somebody else wrote to the journal.
     pub(crate) async fn wait_for_foreign_write(&self) {
-        self.ring.notified().await;
+        self.changed.notified().await;
     }
 }

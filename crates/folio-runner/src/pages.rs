@@ -16,9 +16,9 @@ use folio_store::{ErrorKind, StoreError};
 
 /// How many pages of executors are described: those that did not end well and were not superseded first, then the
 /// newest (E9.16). The rest is only counted.
-const PAGES: usize = 20;
+const MAX_EXECUTOR_PAGES: usize = 20;
 /// How many of its last entries stand for a page.
-const TAIL: u32 = 4;
+const TAIL_ENTRIES: u32 = 4;
 
 /// The description of the pages of a run with everything that its driver has applied, durable or not.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub(crate) struct RunPages {
 
 /// The effect of a change on the pages is unknown; they have to be read once it is durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct HasToBeRead;
+pub(crate) struct MustReread;
 
 impl RunPages {
     /// Reads the pages of `run` from the store; `None` if it has none yet.
@@ -72,10 +72,10 @@ impl RunPages {
         };
         // The pages are listed in the order in which they were made.
         executors.sort_by_key(|page| is_settled(&page.fields.status));
-        let omitted = executors.split_off(executors.len().min(PAGES));
+        let omitted = executors.split_off(executors.len().min(MAX_EXECUTOR_PAGES));
         executors.sort_by_key(|page| page.handle);
         let pages = std::iter::once(main).chain(executors).collect();
-        let tails = workspace.tails(pages, TAIL).await?;
+        let tails = workspace.tails(pages, TAIL_ENTRIES).await?;
         let entries = tails
             .iter()
             .map(|page| (page.page.id, PageLines::for_planner(&page.page, &page.tail)));
@@ -88,7 +88,7 @@ impl RunPages {
             unsettled: HashMap::new(),
         };
         for page in omitted {
-            run_pages.leave_out(page.id, &page.fields.status);
+            run_pages.count_omitted_page(page.id, &page.fields.status);
         }
         Ok(Some(run_pages))
     }
@@ -110,22 +110,27 @@ impl RunPages {
             unsettled: HashMap::new(),
         };
         for change in changes {
-            pages.take(workspace, run, change).await.ok()?;
+            pages.apply_change(workspace, run, change).await.ok()?;
         }
         Some(pages)
     }
 
     /// Whether nobody else had written to the pages by `moment` since they were read.
-    pub(crate) fn stand(&self, moment: Moment) -> bool {
+    pub(crate) fn is_current(&self, moment: Moment) -> bool {
         self.mark.is_some() && self.mark == moment.mark_of_pages()
     }
 
     /// Applies a change that the projection of the run's own events writes.
-    pub(crate) async fn take(&mut self, workspace: &Workspace, run: &Run, change: &Change) -> Result<(), HasToBeRead> {
+    pub(crate) async fn apply_change(
+        &mut self,
+        workspace: &Workspace,
+        run: &Run,
+        change: &Change,
+    ) -> Result<(), MustReread> {
         match change {
             Change::EnsurePage(new) if new.fields.role == PageRole::ScratchpadExec => {
                 if !self.ids.contains(&new.id) && new.fields.run == Some(run.id()) {
-                    self.make_room();
+                    self.evict_excess_page();
                     self.ids.push(new.id);
                     self.lines.push(PageLines::of_new(&new.fields));
                 }
@@ -134,18 +139,18 @@ impl RunPages {
                 if let Some(lines) = self.lines_of(*page) {
                     lines.set_status(status);
                 } else if self.unsettled.remove(page).is_some() {
-                    self.leave_out(*page, status);
+                    self.count_omitted_page(*page, status);
                 } else if self.settled > 0 && !is_settled(status) {
                     // It may be one of the counted pages, of which the ids are unknown.
-                    return Err(HasToBeRead);
+                    return Err(MustReread);
                 }
             }
             Change::AddEntry(new) => {
                 let last = self.lines.iter().map(PageLines::last_at).max().unwrap_or(0);
                 if self.lines_of(new.page).is_some() {
-                    let entry = workspace.as_read(new, last + 1).await.map_err(|_| HasToBeRead)?;
+                    let entry = workspace.as_read(new, last + 1).await.map_err(|_| MustReread)?;
                     if let Some(lines) = self.lines_of(new.page) {
-                        lines.add(&entry, TAIL as usize);
+                        lines.add(&entry, TAIL_ENTRIES as usize);
                     }
                 }
             }
@@ -157,17 +162,17 @@ impl RunPages {
                     _ => false,
                 };
                 if !fields.iter().all(is_kept) && self.lines.iter().any(|lines| lines.has_entry(*entry)) {
-                    return Err(HasToBeRead);
+                    return Err(MustReread);
                 }
             }
             Change::EnsurePage(_) => {}
-            _ => return Err(HasToBeRead),
+            _ => return Err(MustReread),
         }
         Ok(())
     }
 
     /// Sets the handles of pages.
-    pub(crate) fn name(&mut self, pages: &[(PageId, PageHandle)]) {
+    pub(crate) fn set_handles(&mut self, pages: &[(PageId, PageHandle)]) {
         for (page, handle) in pages {
             if let Some(lines) = self.lines_of(*page) {
                 lines.set_handle(*handle);
@@ -177,7 +182,7 @@ impl RunPages {
 
     /// The same pages with the handles that they got.
     pub(crate) fn named(mut self, pages: &[(PageId, PageHandle)]) -> Self {
-        self.name(pages);
+        self.set_handles(pages);
         self
     }
 
@@ -186,13 +191,13 @@ impl RunPages {
     /// # Errors
     ///
     /// If a page has no handle yet.
-    pub(crate) fn told(&self, budget: u32, tokens: &dyn Tokens) -> Result<String, HasToBeRead> {
+    pub(crate) fn render_planner_block(&self, budget: u32, tokens: &dyn Tokens) -> Result<String, MustReread> {
         if !self.lines.iter().all(PageLines::has_handle) {
-            return Err(HasToBeRead);
+            return Err(MustReread);
         }
         match self.lines.split_first() {
             Some((main, executors)) if !executors.is_empty() => {
-                Ok(planner_block(main, executors, &self.more(), budget, tokens))
+                Ok(planner_block(main, executors, &self.omitted_counts(), budget, tokens))
             }
             _ => Ok(String::new()),
         }
@@ -200,18 +205,18 @@ impl RunPages {
 
     /// If there are too many pages, moves the oldest executor page that ended well to the counted ones, or else the
     /// oldest of all.
-    fn make_room(&mut self) {
-        if self.lines.len() <= PAGES {
+    fn evict_excess_page(&mut self) {
+        if self.lines.len() <= MAX_EXECUTOR_PAGES {
             return;
         }
         let executors = &self.lines[1..];
         let index = 1 + executors.iter().position(PageLines::is_settled).unwrap_or(0);
         let (id, lines) = (self.ids.remove(index), self.lines.remove(index));
-        self.leave_out(id, lines.status());
+        self.count_omitted_page(id, lines.status());
     }
 
     /// Counts a page that is left out. For pages that ended well only the number is kept: there may be very many.
-    fn leave_out(&mut self, page: PageId, status: &str) {
+    fn count_omitted_page(&mut self, page: PageId, status: &str) {
         if is_settled(status) {
             self.settled += 1;
         } else {
@@ -220,7 +225,7 @@ impl RunPages {
     }
 
     /// The statuses of the pages that are left out.
-    fn more(&self) -> PageCounts {
+    fn omitted_counts(&self) -> PageCounts {
         let mut more = PageCounts::settled(self.settled);
         for status in self.unsettled.values() {
             more.add(status);

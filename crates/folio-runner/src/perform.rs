@@ -60,7 +60,7 @@ pub(crate) async fn call(
         .get(&action.tool)
         .and_then(|tool| tool.spec().scratch_page_query.clone());
     let scratch_page_context = match query {
-        Some(query) => known_to(&memory, &caller, &action.tool, query).await,
+        Some(query) => find_on_scratch_page(&memory, &caller, &action.tool, query).await,
         None => Vec::new(),
     };
     let is_guarded = |tool: &Arc<dyn Tool>| tool.spec().effect == Effect::Guarded;
@@ -101,7 +101,7 @@ pub(crate) async fn call(
     };
     let (outcome, writes) = match earlier_outcome {
         Some(ended) => ended,
-        None => made(&registry, &context, &request, timeout).await,
+        None => make_call(&registry, &context, &request, timeout).await,
     };
     Performed {
         node: action.node,
@@ -117,16 +117,16 @@ fn effect_of(tool: &str, registry: &Registry) -> Effect {
 }
 
 /// Makes the call and returns its outcome.
-async fn made(
+async fn make_call(
     registry: &Registry,
     context: &ToolContext,
     request: &ToolRequest,
     timeout: Duration,
 ) -> (CallOutcome, Writes) {
     let failed = |failure| (CallOutcome::from(failure), Writes::default());
-    match within(timeout, &context.cancel, registry.call(request, context)).await {
+    match run_with_timeout(timeout, &context.cancel, registry.call(request, context)).await {
         Ended::Answered(response) => outcome_of(*response, &request.tool, registry),
-        Ended::Stopped => (stopped(&request.tool, registry), Writes::default()),
+        Ended::Stopped => (stopped_outcome(&request.tool, registry), Writes::default()),
         // It was still working; its effect says whether a second call is harmless (E9.12).
         ended @ (Ended::TimedOut | Ended::Dropped) => match effect_of(&request.tool, registry) {
             Effect::Pure | Effect::Read | Effect::Idempotent => failed(timed_out(&request.tool, timeout)),
@@ -149,7 +149,7 @@ async fn made(
 }
 
 /// What `query` finds on the scratch page that `tool` may see (seed 004).
-async fn known_to(memory: &Workspace, caller: &Actor, tool: &str, query: Value) -> Vec<Value> {
+async fn find_on_scratch_page(memory: &Workspace, caller: &Actor, tool: &str, query: Value) -> Vec<Value> {
     let actor = Actor {
         role: Role::Tool,
         name: tool.to_owned(),
@@ -177,7 +177,7 @@ pub(crate) enum Ended {
 
 /// Waits for `call`. When the time is up or `cancel` fires, the call is told to stop, has the grace period to do so,
 /// and is then dropped, which kills what it started.
-pub(crate) async fn within(
+pub(crate) async fn run_with_timeout(
     timeout: Duration,
     cancel: &CancellationToken,
     call: impl Future<Output = ToolResponse>,
@@ -238,9 +238,9 @@ fn unknown(tool: &str, timeout: Duration, ended: &Ended) -> Failure {
 }
 
 /// The outcome of a call of `tool` that was stopped. A tool that only reads has changed nothing (E9.11).
-fn stopped(tool: &str, registry: &Registry) -> CallOutcome {
+fn stopped_outcome(tool: &str, registry: &Registry) -> CallOutcome {
     CallOutcome::Stopped {
-        may_have_changed: !grants::only_looks(registry, tool),
+        may_have_changed: !grants::is_read_only(registry, tool),
     }
 }
 
@@ -269,14 +269,14 @@ fn outcome_of(response: ToolResponse, tool: &str, registry: &Registry) -> (CallO
     };
     if let Some(error) = error.filter(|_| !is_ok) {
         if error.kind == FailureKind::Cancelled {
-            return (stopped(tool, registry), writes);
+            return (stopped_outcome(tool, registry), writes);
         }
         let hints = if error.hints.is_empty() {
             String::new()
         } else {
             format!(" ({})", error.hints.join("; "))
         };
-        let (reason, may_retry) = what_next(error.kind, effect_of(tool, registry));
+        let (reason, may_retry) = stop_reason_and_retry(error.kind, effect_of(tool, registry));
         let message = format!("{}{hints}", error.message);
         return (
             CallOutcome::Failed {
@@ -318,7 +318,7 @@ fn outcome_of(response: ToolResponse, tool: &str, registry: &Registry) -> (CallO
 }
 
 /// The stop reason for a kind of failure, and whether another attempt may help.
-fn what_next(kind: FailureKind, effect: Effect) -> (StopReason, bool) {
+fn stop_reason_and_retry(kind: FailureKind, effect: Effect) -> (StopReason, bool) {
     match kind {
         // It was ended in the middle, and how far it came is unknown (E9.4).
         FailureKind::TimedOut if matches!(effect, Effect::Opaque | Effect::Destructive) => {
@@ -344,7 +344,7 @@ fn evidence_of(evidence: EvidenceRef) -> Evidence {
 }
 
 /// Makes the checks that the engine asked for, one after the other.
-pub(crate) async fn checks(
+pub(crate) async fn perform_checks(
     registry: Registry,
     context: ToolContext,
     run: RunId,
@@ -448,7 +448,7 @@ mod tests {
 
     /// The error code or the output of a call that runs beyond its time limit, and how often the tool was asked to
     /// reconcile it.
-    async fn ends(effect: Effect, says: Reconciled) -> (String, u32) {
+    async fn outcome_after_timeout(effect: Effect, says: Reconciled) -> (String, u32) {
         let tool = Arc::new(Deaf {
             spec: ToolSpec::new("deaf", effect, "Works on."),
             says,
@@ -456,7 +456,7 @@ mod tests {
         });
         let mut registry = Registry::empty();
         registry.register(Arc::clone(&tool) as Arc<dyn Tool>);
-        let (outcome, _) = made(&registry, &nothing_granted(), &request(), Duration::from_secs(5)).await;
+        let (outcome, _) = make_call(&registry, &nothing_granted(), &request(), Duration::from_secs(5)).await;
         let ended = match outcome {
             CallOutcome::Failed { failure, .. } => {
                 assert_eq!(failure.may_retry, failure.code == "timed_out");
@@ -495,7 +495,7 @@ mod tests {
         ] {
             let mut registry = Registry::empty();
             registry.register(Arc::new(Obedient(ToolSpec::new("deaf", effect, "Waits."))));
-            let (outcome, _) = made(&registry, &nothing_granted(), &request(), Duration::from_secs(5)).await;
+            let (outcome, _) = make_call(&registry, &nothing_granted(), &request(), Duration::from_secs(5)).await;
             let CallOutcome::Failed { failure, .. } = outcome else {
                 panic!("{outcome:?}")
             };
@@ -509,11 +509,15 @@ mod tests {
     async fn uncancellable_call_is_retryable_only_if_its_effect_allows_it_e9_12() {
         let nothing = || Reconciled::Unknown;
         for effect in [Effect::Pure, Effect::Read, Effect::Idempotent] {
-            assert_eq!(ends(effect, nothing()).await, ("timed_out".to_owned(), 0), "{effect:?}");
+            assert_eq!(
+                outcome_after_timeout(effect, nothing()).await,
+                ("timed_out".to_owned(), 0),
+                "{effect:?}"
+            );
         }
         for effect in [Effect::Opaque, Effect::Destructive] {
             assert_eq!(
-                ends(effect, nothing()).await,
+                outcome_after_timeout(effect, nothing()).await,
                 ("outcome_unknown".to_owned(), 0),
                 "{effect:?}"
             );
@@ -524,7 +528,10 @@ mod tests {
             (nothing(), "outcome_unknown"),
             (done, "\"sent\""),
         ] {
-            assert_eq!(ends(Effect::Guarded, says).await, (ended.to_owned(), 1));
+            assert_eq!(
+                outcome_after_timeout(Effect::Guarded, says).await,
+                (ended.to_owned(), 1)
+            );
         }
     }
 }

@@ -12,12 +12,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 /// The longest time that a provider's wish for no requests is respected.
-const QUIET_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The places of one provider, in first-come order.
 #[derive(Debug)]
 pub(crate) struct Places {
-    most: usize,
+    capacity: usize,
     free: Arc<Semaphore>,
     slowed: Mutex<Slowed>,
 }
@@ -43,15 +43,15 @@ impl Places {
     pub(crate) fn new(limit: usize) -> Arc<Self> {
         let limit = limit.max(1);
         Arc::new(Self {
-            most: limit,
+            capacity: limit,
             free: Arc::new(Semaphore::new(limit)),
             slowed: Mutex::default(),
         })
     }
 
     /// How many places there are when nothing slows them down.
-    pub(crate) fn most(&self) -> usize {
-        self.most
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity
     }
 
     /// Waits for a place, and then until the provider may be asked.
@@ -76,7 +76,7 @@ impl Places {
             }
         };
         loop {
-            match self.quiet_for() {
+            match self.remaining_quiet_time() {
                 Duration::ZERO => break,
                 quiet if quiet > quiet_max => return Err(quiet),
                 quiet => tokio::time::sleep(quiet).await,
@@ -88,7 +88,7 @@ impl Places {
         })
     }
 
-    fn quiet_for(&self) -> Duration {
+    fn remaining_quiet_time(&self) -> Duration {
         let until = self.slowed.lock().quiet_until;
         until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
     }
@@ -96,19 +96,19 @@ impl Places {
 
 impl Place {
     /// The provider answered: one more place may be used again.
-    pub(crate) fn answered(self) {
+    pub(crate) fn release_answered(self) {
         let mut slowed = self.places.slowed.lock();
         drop(slowed.taken_out.pop());
     }
 
     /// The provider reported a rate limit; it wants no requests for `retry_after`, if it says so.
-    pub(crate) fn turned_away(self, retry_after: Option<Duration>) {
+    pub(crate) fn release_rate_limited(self, retry_after: Option<Duration>) {
         let mut slowed = self.places.slowed.lock();
         if let Some(retry_after) = retry_after {
-            let until = Instant::now() + retry_after.min(QUIET_MAX);
+            let until = Instant::now() + retry_after.min(MAX_RETRY_AFTER);
             slowed.quiet_until = slowed.quiet_until.max(Some(until));
         }
-        if slowed.taken_out.len() + 1 < self.places.most {
+        if slowed.taken_out.len() + 1 < self.places.capacity {
             slowed.taken_out.push(self.permit);
         }
     }
@@ -118,7 +118,7 @@ impl Place {
 mod tests {
     use super::*;
 
-    async fn taken(places: &Arc<Places>) -> Vec<Place> {
+    async fn take_all_free(places: &Arc<Places>) -> Vec<Place> {
         let mut taken = Vec::new();
         while let Ok(place) = tokio::time::timeout(Duration::from_millis(1), places.take()).await {
             taken.push(place);
@@ -129,35 +129,35 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn rate_limit_reduces_places_and_answers_restore_them_e9_15() {
         let places = Places::new(4);
-        let mut all = taken(&places).await;
+        let mut all = take_all_free(&places).await;
         assert_eq!(all.len(), 4);
         for _ in 0..3 {
-            all.pop().unwrap().turned_away(None);
+            all.pop().unwrap().release_rate_limited(None);
         }
-        all.pop().unwrap().turned_away(None);
-        let left = taken(&places).await;
+        all.pop().unwrap().release_rate_limited(None);
+        let left = take_all_free(&places).await;
         assert_eq!(left.len(), 1, "the last place stays");
-        left.into_iter().for_each(Place::answered);
-        let left = taken(&places).await;
+        left.into_iter().for_each(Place::release_answered);
+        let left = take_all_free(&places).await;
         assert_eq!(left.len(), 2);
-        left.into_iter().for_each(Place::answered);
-        assert_eq!(taken(&places).await.len(), 4);
+        left.into_iter().for_each(Place::release_answered);
+        assert_eq!(take_all_free(&places).await.len(), 4);
     }
 
     #[tokio::test(start_paused = true)]
     async fn no_place_is_given_before_retry_after_has_passed_e9_15() {
         let places = Places::new(4);
         let began = Instant::now();
-        places.take().await.turned_away(Some(Duration::from_secs(7)));
+        places.take().await.release_rate_limited(Some(Duration::from_secs(7)));
         // A shorter wish does not take back a longer one.
         let other = Place {
             permit: Arc::clone(&places.free).acquire_owned().await.unwrap(),
             places: Arc::clone(&places),
         };
-        other.turned_away(Some(Duration::from_secs(2)));
+        other.release_rate_limited(Some(Duration::from_secs(2)));
         let place = places.take().await;
         assert_eq!(began.elapsed().as_secs(), 7);
-        place.answered();
+        place.release_answered();
         drop(places.take().await);
         assert_eq!(began.elapsed().as_secs(), 7);
     }
@@ -166,7 +166,10 @@ mod tests {
     async fn take_within_returns_at_once_if_retry_after_is_longer_e9_15() {
         let places = Places::new(1);
         let began = Instant::now();
-        places.take().await.turned_away(Some(Duration::from_secs(3600)));
+        places
+            .take()
+            .await
+            .release_rate_limited(Some(Duration::from_secs(3600)));
         let told = places.take_within(Duration::from_secs(60)).await.map(drop);
         assert_eq!((told, began.elapsed().as_secs()), (Err(Duration::from_secs(3600)), 0));
         tokio::time::advance(Duration::from_secs(3550)).await;

@@ -11,7 +11,7 @@ use folio_store::Workspace;
 use folio_store::workspace::{MAX_ACTIVE, WorkspaceError};
 
 /// How many calls beyond the free places are considered: each has to be built for that.
-const AMONG: usize = 32;
+const MAX_EXTRA_CANDIDATES: usize = 32;
 
 /// The confirmations that were pending when the run was opened.
 #[derive(Debug)]
@@ -47,10 +47,15 @@ impl Preferences {
         if slots == 0 || actions.iter().filter(|action| action.uses_call_slot()).count() < slots {
             return actions;
         }
-        self.first(run, run.due(now, slots.saturating_add(AMONG)), slots, now)
+        self.order_calls(
+            run,
+            run.due(now, slots.saturating_add(MAX_EXTRA_CANDIDATES)),
+            slots,
+            now,
+        )
     }
 
-    fn first(&self, run: &Run, actions: Vec<Action>, slots: usize, now: Timestamp) -> Vec<Action> {
+    fn order_calls(&self, run: &Run, actions: Vec<Action>, slots: usize, now: Timestamp) -> Vec<Action> {
         let mut calls: Vec<Option<Box<CallAction>>> = Vec::new();
         let mut ordered = Vec::with_capacity(actions.len());
         let mut free = slots;

@@ -12,9 +12,9 @@ use crate::runner::Runner;
 use crate::watch::Watch;
 
 /// How many runs are queried at a time.
-const AT_ONCE: u32 = 500;
+const RUNS_PER_QUERY: u32 = 500;
 /// How many notes of a run are searched for the run that it waits for.
-const NOTES: usize = 10;
+const MAX_NOTES: usize = 10;
 
 impl Runner {
     /// Follows `run` live, from its beginning, whoever drives it.
@@ -51,7 +51,7 @@ impl Runner {
             return Ok(None);
         }
         let workspace = &self.shared.workspace;
-        if self.shared.held.drives(row.id) {
+        if self.shared.held.is_driving(row.id) {
             let held_up = self.shared.waiting.borrow().get(&row.id).cloned();
             let Some(held_up) = held_up else { return Ok(None) };
             let by = workspace.run(Ref::Id(held_up.by)).await?;
@@ -60,7 +60,7 @@ impl Runner {
         let query = TraceQuery {
             run: Some(RunRef::Id(row.id)),
             component: Some("run".to_owned()),
-            limit: NOTES,
+            limit: MAX_NOTES,
             ..TraceQuery::default()
         };
         let notes = workspace.trace(query).await?;
@@ -110,11 +110,11 @@ impl Runner {
         for (run, fence) in held.runs_to_give_up() {
             held.give_up(workspace, run, fence).await?;
         }
-        let mut query = RunQuery::running(AT_ONCE);
+        let mut query = RunQuery::running(RUNS_PER_QUERY);
         let mut rows = Vec::new();
         loop {
             let batch = workspace.store().runs(workspace.space(), &query).await?;
-            let is_all = batch.len() < AT_ONCE as usize;
+            let is_all = batch.len() < RUNS_PER_QUERY as usize;
             query.before = batch.last().map(|row| row.handle.0);
             rows.extend(batch.into_iter().filter(|row| !row.driven));
             if is_all {

@@ -14,7 +14,7 @@ use folio_store::workspace::WorkspaceError;
 use serde_json::Value;
 
 use crate::error::RunnerError;
-use crate::journal::InParts;
+use crate::journal::JournalReader;
 use crate::runner::Runner;
 
 /// The result of replaying a run from its first event.
@@ -34,7 +34,7 @@ pub struct Replayed {
 }
 
 /// How often differences are compared again after reading what was added to the journal in the meantime.
-const LOOKS_MAX: u32 = 16;
+const MAX_RECHECKS: u32 = 16;
 
 /// An entry as the journal describes it. Texts are kept only as far as needed to tell them apart, since a run has as
 /// many entries as events.
@@ -99,7 +99,7 @@ impl Runner {
     /// `Store`; `Journal` if it cannot be folded.
     pub async fn replay(&self, id: RunId) -> Result<Replayed, RunnerError> {
         let mut folded = ReplayedJournal::of(self, id);
-        folded.read_on().await?;
+        folded.read_to_end().await?;
         let (events, pages, entries) = (folded.events, folded.pages.len(), folded.entries.len());
         let first = folded.find_differences(None).await?;
         let (differing, goes_on) = folded.recheck_differences(first).await?;
@@ -116,7 +116,7 @@ impl Runner {
 /// A journal as far as it was read, and what follows from it.
 struct ReplayedJournal<'r> {
     runner: &'r Runner,
-    journal: InParts<'r>,
+    journal: JournalReader<'r>,
     run: Run,
     events: usize,
     pages: BTreeMap<PageId, String>,
@@ -151,7 +151,7 @@ impl<'r> ReplayedJournal<'r> {
     fn of(runner: &'r Runner, id: RunId) -> Self {
         Self {
             runner,
-            journal: InParts::of(runner.workspace(), id),
+            journal: JournalReader::of(runner.workspace(), id),
             run: Run::new(id, Arc::clone(runner.templates())),
             events: 0,
             pages: BTreeMap::new(),
@@ -160,9 +160,9 @@ impl<'r> ReplayedJournal<'r> {
     }
 
     /// Reads the journal up to its current end.
-    async fn read_on(&mut self) -> Result<(), RunnerError> {
+    async fn read_to_end(&mut self) -> Result<(), RunnerError> {
         let bodies = self.runner.bodies();
-        self.journal.go_on();
+        self.journal.continue_reading();
         while let Some(part) = self.journal.next().await? {
             self.events += part.len();
             for (at, event) in part {
@@ -248,7 +248,7 @@ impl<'r> ReplayedJournal<'r> {
     /// journal grew on every try.
     async fn recheck_differences(&mut self, mut differing: Differing) -> Result<(Differing, bool), RunnerError> {
         let workspace = self.runner.workspace();
-        for _ in 0..LOOKS_MAX {
+        for _ in 0..MAX_RECHECKS {
             if differing.is_empty() {
                 return Ok((differing, false));
             }
@@ -256,7 +256,7 @@ impl<'r> ReplayedJournal<'r> {
             if row.head <= self.journal.head() {
                 return Ok((differing, false));
             }
-            self.read_on().await?;
+            self.read_to_end().await?;
             differing = self.find_differences(Some(&differing)).await?;
         }
         let goes_on = !differing.is_empty();
@@ -350,7 +350,7 @@ mod tests {
         let runner = runner(&folder);
         let run = submit(&runner).await;
         let mut folded = ReplayedJournal::of(&runner, run);
-        folded.read_on().await.unwrap();
+        folded.read_to_end().await.unwrap();
         let events = folded.events;
         runner.drive(run).await.unwrap();
         let differing = folded.find_differences(None).await.unwrap();
@@ -362,7 +362,7 @@ mod tests {
         let main = Ref::Id(projection::main_page(run));
         let entry = &runner.workspace().page_entries(main).await.unwrap()[0];
         let mut folded = ReplayedJournal::of(&runner, run);
-        folded.read_on().await.unwrap();
+        folded.read_to_end().await.unwrap();
         damage(runner.workspace(), entry.id).await;
         let differing = folded.find_differences(None).await.unwrap();
         let (differing, goes_on) = folded.recheck_differences(differing).await.unwrap();

@@ -47,7 +47,7 @@ impl Runner {
     }
 
     /// The workspace that the request is written to.
-    pub(crate) fn written_to(&self) -> Cow<'_, Workspace> {
+    pub(crate) fn workspace_for_write(&self) -> Cow<'_, Workspace> {
         let workspace = &self.shared.workspace;
         match &self.asked {
             None => Cow::Borrowed(workspace),
@@ -60,9 +60,9 @@ impl Runner {
     /// # Errors
     ///
     /// `Store`: `KeyReused` if it was a different request.
-    pub(crate) async fn was_asked(&self, by: &Actor) -> Result<bool, RunnerError> {
+    pub(crate) async fn is_request_recorded(&self, by: &Actor) -> Result<bool, RunnerError> {
         match &self.asked {
-            Some(key) => Ok(self.written_to().is_recorded(by, key.key()).await?),
+            Some(key) => Ok(self.workspace_for_write().is_recorded(by, key.key()).await?),
             None => Ok(false),
         }
     }
@@ -75,7 +75,7 @@ impl Runner {
         make_event: impl Fn(&Run) -> Result<Option<Event>, RunnerError>,
     ) -> Result<Requested, RunnerError> {
         roles::may_steer(by)?;
-        let workspace = &*self.written_to();
+        let workspace = &*self.workspace_for_write();
         let actor = by.clone().in_run(run);
         if let Some(key) = &self.asked
             && workspace.is_recorded(&actor, key.key()).await?

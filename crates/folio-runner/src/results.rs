@@ -15,10 +15,10 @@ use tokio::sync::{mpsc, oneshot};
 use crate::pending_writes::PendingWrites;
 
 /// How many requests are queued for the driver; further callers wait.
-const QUESTIONS: usize = 64;
+const MAX_QUEUED_QUESTIONS: usize = 64;
 /// The total size of large results of a group's members, or of a `for_each`'s items, that may be combined for a call:
 /// each call combines them anew, and has all of it in memory. Each single result can be read by its own name.
-const TOGETHER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+const MAX_COMBINED_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A request for a result, and the channel for the answer.
 #[derive(Debug)]
@@ -54,12 +54,12 @@ pub(crate) struct RunResults {
 impl RunResults {
     /// The side of the calls, and the receiver for the driver.
     pub(crate) fn new(workspace: &Workspace) -> (Arc<Self>, mpsc::Receiver<Question>) {
-        let (questions, receiver) = mpsc::channel(QUESTIONS);
+        let (questions, receiver) = mpsc::channel(MAX_QUEUED_QUESTIONS);
         let workspace = workspace.clone();
         (Arc::new(Self { workspace, questions }), receiver)
     }
 
-    async fn given(&self, node: &str) -> Result<OutputTree, String> {
+    async fn request_output(&self, node: &str) -> Result<OutputTree, String> {
         let not_driven = || "the run is not driven here any more".to_owned();
         let (answer, answer_receiver) = oneshot::channel();
         let node = node.to_owned();
@@ -76,9 +76,9 @@ impl RunResults {
 
     /// The whole body that was put away under the name `node`. If it is no such body either, fails with `reason`, which
     /// says why it is not a result of the run.
-    async fn put_away(&self, node: &str, reason: String) -> Result<Vec<u8>, String> {
+    async fn read_offloaded_body(&self, node: &str, reason: String) -> Result<Vec<u8>, String> {
         let all = Part::Bytes { from: 0, to: u64::MAX };
-        let max_bytes = usize::try_from(TOGETHER_BYTES_MAX).unwrap_or(usize::MAX);
+        let max_bytes = usize::try_from(MAX_COMBINED_BYTES).unwrap_or(usize::MAX);
         match self
             .workspace
             .read_body(node, &all, max_bytes)
@@ -104,7 +104,7 @@ impl RunResults {
             })
             .collect();
         let bytes: u64 = kept.iter().map(|(_, bytes)| bytes).sum();
-        if kept.len() > 1 && bytes > TOGETHER_BYTES_MAX {
+        if kept.len() > 1 && bytes > MAX_COMBINED_BYTES {
             return Err(format!(
                 "the results in {node} have {bytes} bytes in all, which is too much at once; read them one by one"
             ));
@@ -137,7 +137,7 @@ impl ResultSource for RunResults {
                 Err(_) => bytes,
             });
         }
-        let tree = self.given(node).await?;
+        let tree = self.request_output(node).await?;
         Ok(as_text(&*self.combined_value(node, &tree).await?).into_bytes())
     }
 
@@ -145,9 +145,9 @@ impl ResultSource for RunResults {
         let value = if let Some(hash) = node.strip_prefix("blob:") {
             Arc::new(json_in(node, &self.blob(hash).await?)?)
         } else {
-            match self.given(node).await {
+            match self.request_output(node).await {
                 Ok(tree) => self.combined_value(node, &tree).await?,
-                Err(reason) => Arc::new(json_in(node, &self.put_away(node, reason).await?)?),
+                Err(reason) => Arc::new(json_in(node, &self.read_offloaded_body(node, reason).await?)?),
             }
         };
         Ok(as_text(field_of(&value, field)?).into_bytes())

@@ -13,24 +13,24 @@ use folio_store::workspace::Workspace;
 #[derive(Debug, Default)]
 pub(crate) struct RunTime {
     /// How many nanoseconds the clock is behind: the maximum seen since it last was not.
-    behind: AtomicU64,
+    lag_nanos: AtomicU64,
 }
 
 impl RunTime {
     /// The present instant in the space of `workspace`.
     pub(crate) fn now(&self, workspace: &Workspace) -> Timestamp {
         let clock = workspace.clock().now();
-        self.at(workspace.now(), clock)
+        self.advance_to(workspace.now(), clock)
     }
 
     /// The present instant if the space says `space` and the clock `clock`.
-    fn at(&self, space: Timestamp, clock: Timestamp) -> Timestamp {
+    fn advance_to(&self, space: Timestamp, clock: Timestamp) -> Timestamp {
         let lag = u64::try_from(space.since(clock).as_nanos()).unwrap_or(u64::MAX);
         if lag == 0 {
-            self.behind.store(0, Ordering::Relaxed);
+            self.lag_nanos.store(0, Ordering::Relaxed);
             return space;
         }
-        let max_lag = self.behind.fetch_max(lag, Ordering::Relaxed).max(lag);
+        let max_lag = self.lag_nanos.fetch_max(lag, Ordering::Relaxed).max(lag);
         space.max(clock.plus(Duration::from_nanos(max_lag)))
     }
 }
@@ -44,14 +44,14 @@ mod tests {
         let (time, start) = (RunTime::default(), Timestamp::from_nanos(1_000_000_000_000));
         let second = |n| start.plus(Duration::from_secs(n));
         // The space is an hour ahead, and nothing is written.
-        assert_eq!(time.at(second(3_600), second(0)), second(3_600));
-        assert_eq!(time.at(second(3_600), second(5)), second(3_605));
+        assert_eq!(time.advance_to(second(3_600), second(0)), second(3_600));
+        assert_eq!(time.advance_to(second(3_600), second(5)), second(3_605));
         // What is written then is written by that time.
-        assert_eq!(time.at(second(3_605), second(7)), second(3_607));
+        assert_eq!(time.advance_to(second(3_605), second(7)), second(3_607));
         // The clock is put right.
-        assert_eq!(time.at(second(3_700), second(3_700)), second(3_700));
-        assert_eq!(time.at(second(3_701), second(3_701)), second(3_701));
-        assert_eq!(time.at(second(3_702), second(3_700)), second(3_702));
-        assert_eq!(time.at(second(3_703), second(3_703)), second(3_703));
+        assert_eq!(time.advance_to(second(3_700), second(3_700)), second(3_700));
+        assert_eq!(time.advance_to(second(3_701), second(3_701)), second(3_701));
+        assert_eq!(time.advance_to(second(3_702), second(3_700)), second(3_702));
+        assert_eq!(time.advance_to(second(3_703), second(3_703)), second(3_703));
     }
 }

@@ -29,7 +29,7 @@ use crate::busy::BusyRun;
 use crate::compactor::{COMPACTOR_TIME, ModelCompactor};
 use crate::dispatch::{Dispatch, Driven, Until};
 use crate::drive::Drive;
-use crate::equipped::Equipped;
+use crate::equipped::EquipmentCache;
 use crate::error::RunnerError;
 use crate::folded::Folds;
 use crate::grants;
@@ -43,7 +43,7 @@ use crate::observer::Observer;
 use crate::others::JournalWatcher;
 use crate::pages::RunPages;
 use crate::places::Places;
-use crate::steps::{STEPPING_MAX, model_tasks};
+use crate::steps::{MAX_CONCURRENT_STEPS, model_tasks};
 use crate::submitted::{self, Opened};
 use crate::watch::Watch;
 
@@ -117,7 +117,7 @@ pub(crate) struct Shared {
     /// Permits for runs that take a step.
     pub(crate) stepping: Arc<Semaphore>,
     /// The cached equipment of the models.
-    pub(crate) equipped: Equipped,
+    pub(crate) equipped: EquipmentCache,
     /// What the calls of its runs write.
     pub(crate) locks: Arc<Locks>,
     /// Which of its runs wait for calls of other runs.
@@ -153,7 +153,7 @@ impl Shared {
 
     /// Refuses `needs` of which this process does not have everything. A tool of a server that cannot be reached at the
     /// moment counts as there: its call fails with the reason, and may be retried.
-    pub(crate) fn must_have(&self, needs: &Needs) -> Result<(), RunnerError> {
+    pub(crate) fn check_needs(&self, needs: &Needs) -> Result<(), RunnerError> {
         let executors = self.options.models.as_ref().map(|models| &models.executors);
         let has_executor = |name: &str| executors.is_some_and(|executors| executors.contains_key(name));
         let tools = needs
@@ -197,8 +197,8 @@ impl Runner {
                 owner,
                 held: Arc::default(),
                 others: Arc::default(),
-                stepping: Arc::new(Semaphore::new(STEPPING_MAX)),
-                equipped: Equipped::default(),
+                stepping: Arc::new(Semaphore::new(MAX_CONCURRENT_STEPS)),
+                equipped: EquipmentCache::default(),
                 locks: Arc::default(),
                 waiting: watch::Sender::default(),
                 model_places,
@@ -239,7 +239,7 @@ impl Runner {
     #[must_use]
     pub fn compactor(&self) -> Option<(Arc<dyn Compactor>, Duration)> {
         let model = self.shared.options.models.as_ref()?.compactor.clone()?;
-        let compactor = ModelCompactor::new(model).among(self.shared.model_places.clone());
+        let compactor = ModelCompactor::new(model).with_shared_places(self.shared.model_places.clone());
         Some((Arc::new(compactor), COMPACTOR_TIME))
     }
 
@@ -247,7 +247,7 @@ impl Runner {
     #[must_use]
     pub fn advisor(&self) -> Option<(Arc<dyn Advisor>, Duration)> {
         let model = self.shared.options.models.as_ref()?.advisor.clone()?;
-        let advisor = ModelAdvisor::new(model).among(self.shared.model_places.clone());
+        let advisor = ModelAdvisor::new(model).with_shared_places(self.shared.model_places.clone());
         Some((Arc::new(advisor), ADVISOR_TIME))
     }
 
@@ -275,7 +275,7 @@ impl Runner {
         if !self.has_model() && !tasks.is_empty() {
             return Err(RunnerError::NeedsModel { tasks });
         }
-        self.shared.must_have(&Needs::of_plan(plan))
+        self.shared.check_needs(&Needs::of_plan(plan))
     }
 
     /// Records a new run; durable when this returns. Nobody drives it yet.
@@ -297,7 +297,7 @@ impl Runner {
     pub async fn submit_once(&self, new: NewRun) -> Result<Submitted, RunnerError> {
         if let Err(error) = self.can_drive(&new.plan)
             // Whether the same request was made under this key before is checked where it is recorded.
-            && !self.was_asked(&new.actor).await?
+            && !self.is_request_recorded(&new.actor).await?
         {
             return Err(error);
         }
@@ -410,7 +410,7 @@ impl Runner {
         actor: Actor,
     ) -> Result<Committed, RunnerError> {
         roles::may_steer(&actor)?;
-        let workspace = &*self.written_to();
+        let workspace = &*self.workspace_for_write();
         let append = RunAppend {
             run: run.id(),
             events,
@@ -447,7 +447,7 @@ impl Runner {
     /// cannot be opened; `Store` with kind `Unavailable` if the store became unavailable: the run can be driven again
     /// from where it was; `Dispatch` if nobody could be told to drive it; `Leaving` after [`Runner::leave`].
     pub async fn drive(&self, run: RunId) -> Result<NodeResult, RunnerError> {
-        self.drive_whole(run, None).await
+        self.drive_to_end(run, None).await
     }
 
     /// Like [`Runner::drive`], for a run that counts as `busy` while it does more than wait. Runs that others drive
@@ -457,10 +457,10 @@ impl Runner {
     ///
     /// As [`Runner::drive`].
     pub async fn drive_counted(&self, run: RunId, busy: &BusyRun) -> Result<NodeResult, RunnerError> {
-        self.drive_whole(run, Some(busy)).await
+        self.drive_to_end(run, Some(busy)).await
     }
 
-    async fn drive_whole(&self, run: RunId, busy: Option<&BusyRun>) -> Result<NodeResult, RunnerError> {
+    async fn drive_to_end(&self, run: RunId, busy: Option<&BusyRun>) -> Result<NodeResult, RunnerError> {
         if let Some(dispatch) = &self.shared.options.dispatch {
             return self.drive_elsewhere(&**dispatch, run).await;
         }
@@ -528,7 +528,7 @@ impl Runner {
         let joined = tokio::spawn(claiming).await;
         let claim: Result<Claim, StoreError> =
             joined.unwrap_or_else(|join_error| std::panic::resume_unwind(join_error.into_panic()));
-        Ok(claim?.driven())
+        Ok(claim?.mark_driven())
     }
 
     /// The turn of a new run, and the change that begins it if the run has a turn of its own.

@@ -29,7 +29,7 @@ pub(crate) enum First {
 }
 
 /// The end of `ask_future`, or the session that is reported to `sessions` before that.
-pub(crate) async fn first(
+pub(crate) async fn next_session_or_end(
     ask: (NodeId, u32),
     mut ask_future: Asking,
     mut sessions: mpsc::Receiver<NewSession>,

@@ -21,15 +21,15 @@ use crate::prefer::Preferences;
 /// How many runs of one process may take a step at the same time (derive what follows and have it written); the others
 /// wait, with their outcomes. This bounds the memory for what steps gather and write, and the log can still write all
 /// of them with one sync.
-pub(crate) const STEPPING_MAX: usize = 128;
+pub(crate) const MAX_CONCURRENT_STEPS: usize = 128;
 
 /// Bytes of events and outputs that are gathered for one commit before it is written. A store accepts records eight
 /// times as large.
-const BYTES_AT_ONCE: u64 = 32 * 1024 * 1024;
+const MAX_BATCH_BYTES: u64 = 32 * 1024 * 1024;
 
 /// Changes of pages that are gathered for one commit before it is written. All steps of a plan may begin together, and
 /// each takes two kilobytes of memory until it is written.
-const CHANGES_AT_ONCE: usize = 8_192;
+const MAX_BATCH_CHANGES: usize = 8_192;
 
 /// The content of the next commit of a run.
 #[derive(Debug, Default)]
@@ -58,12 +58,12 @@ pub(crate) struct Batch {
     /// How many of its changes are included in the description of the run's pages.
     pub(crate) described_changes: usize,
     /// How many of its events were searched for results of which the plan wants something observed.
-    pub(crate) looked_at: usize,
+    pub(crate) searched_event_count: usize,
 }
 
 impl Batch {
     /// How many calls begin when it is durable.
-    fn begins(&self) -> usize {
+    fn starting_call_count(&self) -> usize {
         self.calls.len() + self.asks.len() + self.compactions.len() + self.checks.len()
     }
 }
@@ -75,7 +75,7 @@ impl Batch {
 
     /// Whether it holds as much as goes into one commit.
     pub(crate) fn is_full(&self) -> bool {
-        self.bytes >= BYTES_AT_ONCE || self.changes.len() >= CHANGES_AT_ONCE
+        self.bytes >= MAX_BATCH_BYTES || self.changes.len() >= MAX_BATCH_CHANGES
     }
 
     /// Applies `event`, and adds what it writes to the run's pages, followed by `more`. In a journal of an older
@@ -161,7 +161,7 @@ pub(crate) struct UnderWay {
 
 impl UnderWay {
     /// Whether anything is under way.
-    pub(crate) fn is_any(&self) -> bool {
+    pub(crate) fn has_any(&self) -> bool {
         !self.calls.is_empty() || !self.checks.is_empty()
     }
 
@@ -219,7 +219,7 @@ pub(crate) async fn derive(
     batch: &mut Batch,
 ) -> Result<Outside, RunnerError> {
     loop {
-        let slots = concurrency.saturating_sub(under_way.calls.len() + under_way.waiting + batch.begins());
+        let slots = concurrency.saturating_sub(under_way.calls.len() + under_way.waiting + batch.starting_call_count());
         let mut outside = Outside::default();
         let mut progress = false;
         // A record may make a later action of the same list unnecessary; then the run refuses it, and the next list

@@ -10,9 +10,9 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::pages::RunPages;
 
 /// The maximum number of kept runs.
-const RUNS: usize = 1_024;
+const MAX_RUNS: usize = 1_024;
 /// The maximum number of nodes of all of them together, except for the last one, which is kept whatever its size.
-const NODES: usize = 20_000;
+const MAX_NODES: usize = 20_000;
 
 /// A run as its journal describes it.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Submitted {
         let mut runs = self.runs();
         runs.push_back(opened);
         let mut nodes: usize = runs.iter().map(|opened| opened.run.len()).sum();
-        while runs.len() > RUNS || (runs.len() > 1 && nodes > NODES) {
+        while runs.len() > MAX_RUNS || (runs.len() > 1 && nodes > MAX_NODES) {
             nodes -= runs.pop_front().map_or(0, |opened| opened.run.len());
         }
     }
@@ -107,7 +107,7 @@ mod tests {
     fn submitted_runs_are_taken_once_and_the_oldest_are_evicted() {
         let (ids, templates) = (SeededIds::new(1), Arc::new(Templates::new()));
         let submitted = Submitted::default();
-        let runs: Vec<RunId> = (0..RUNS + 2)
+        let runs: Vec<RunId> = (0..MAX_RUNS + 2)
             .map(|_| {
                 let id = RunId::draw(&ids, Timestamp::from_millis(1));
                 submitted.keep(Opened {
@@ -121,6 +121,6 @@ mod tests {
         assert!(submitted.take(runs[1]).is_none());
         assert_eq!(submitted.take(runs[2]).unwrap().head, Seq(7));
         assert!(submitted.take(runs[2]).is_none());
-        assert!(submitted.take(runs[RUNS + 1]).is_some());
+        assert!(submitted.take(runs[MAX_RUNS + 1]).is_some());
     }
 }

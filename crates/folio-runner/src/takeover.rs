@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::left_folders;
 
 /// The prefix of the path of a file in the run folder.
-const IN_FOLDER: &str = "run:";
+const RUN_FOLDER_PREFIX: &str = "run:";
 
 /// Copies what `source` had in its folder below `folders` at the moment of `state`, for the run `fork`. Returns what is
 /// missing or different afterwards, as text. A mark beside the copy stays until [`settled`].
@@ -35,12 +35,12 @@ pub(crate) async fn take_over(
     if from.exists() {
         left_folders::mark(folders, workspace, fork);
     }
-    let state = state.ended();
+    let state = state.finish();
     let (takeover, folder_text) = (state.takeover, from.display().to_string());
     let copied = tokio::task::spawn_blocking(move || takeover.copy(&from, &to)).await;
     match copied {
-        Ok(Ok(Some(taken_over))) => in_words(&taken_over),
-        Ok(Ok(None)) if !state.kept.inside.is_empty() => {
+        Ok(Ok(Some(taken_over))) => describe_taken_over(&taken_over),
+        Ok(Ok(None)) if !state.kept.paths.is_empty() => {
             let elsewhere = "another machine may have it, or it was removed";
             Some(format!(
                 "its files are not there: there is no folder {folder_text} here ({elsewhere})"
@@ -68,7 +68,7 @@ pub(crate) async fn finish_copy(folders: Option<&Path>, fork: RunId, is_recorded
     left_folders::unmark(folders, fork);
 }
 
-fn in_words(taken_over: &TakenOver) -> Option<String> {
+fn describe_taken_over(taken_over: &TakenOver) -> Option<String> {
     let parts = [
         (&taken_over.missing, "these files were not copied:"),
         (
@@ -102,9 +102,9 @@ pub(crate) struct FolderAtMoment {
 #[derive(Debug, Default)]
 struct Written {
     /// Files and folders in it.
-    inside: BTreeSet<PathBuf>,
+    paths: BTreeSet<PathBuf>,
     /// Whether all of it may have been written, since something that contains it was.
-    around: bool,
+    may_be_everything: bool,
 }
 
 impl FolderAtMoment {
@@ -117,7 +117,7 @@ impl FolderAtMoment {
     }
 
     /// Takes in an event before the moment.
-    pub(crate) fn before(&mut self, event: &Event) {
+    pub(crate) fn apply_earlier_event(&mut self, event: &Event) {
         let Some(folder) = &self.folder else { return };
         match event {
             Event::Started { node, writes, .. } => {
@@ -127,7 +127,7 @@ impl FolderAtMoment {
             // Agent programs do not declare what they write.
             Event::Asked { is_opaque: true, .. } => {
                 self.has_calls = true;
-                self.kept.around = true;
+                self.kept.may_be_everything = true;
             }
             Event::Finished { node, .. } | Event::AttemptFailed { node, .. } | Event::Proposed { node, .. } => {
                 let names = self.under_way.remove(node).unwrap_or_default();
@@ -136,14 +136,14 @@ impl FolderAtMoment {
             _ => {}
         }
         match event {
-            Event::Finished { result, .. } => self.know(&result.output),
-            Event::Proposed { proposal, .. } => self.know(&proposal.output),
+            Event::Finished { result, .. } => self.note_reported_file(&result.output),
+            Event::Proposed { proposal, .. } => self.note_reported_file(&proposal.output),
             _ => {}
         }
     }
 
     /// Takes in an event after the moment, recorded at `at`.
-    pub(crate) fn later(&mut self, at: Timestamp, event: &Event) {
+    pub(crate) fn apply_later_event(&mut self, at: Timestamp, event: &Event) {
         let Some(folder) = &self.folder else { return };
         self.takeover
             .moment
@@ -154,25 +154,26 @@ impl FolderAtMoment {
     }
 
     /// Ends the reading of the journal.
-    fn ended(mut self) -> Self {
+    fn finish(mut self) -> Self {
         if let Some(folder) = &self.folder {
             for names in self.under_way.values() {
                 self.later.add(folder, names);
             }
         }
-        let later = std::mem::take(&mut self.later.inside).into_iter();
+        let later = std::mem::take(&mut self.later.paths).into_iter();
         self.takeover.later = later.filter(|path| !self.kept.covers(path)).collect();
         self
     }
 
     /// Takes in what a call of `write` reported about its file.
-    fn know(&mut self, output: &Output) {
+    fn note_reported_file(&mut self, output: &Output) {
         let Output::Inline(inline) = output else { return };
         let output = inline.value();
         let path = output.get("path").and_then(Value::as_str);
         let hash = output.get("sha256").and_then(Value::as_str);
         let bytes = output.get("bytes").and_then(Value::as_u64);
-        if let (Some(path), Some(hash), Some(bytes)) = (path.and_then(|path| path.strip_prefix(IN_FOLDER)), hash, bytes)
+        if let (Some(path), Some(hash), Some(bytes)) =
+            (path.and_then(|path| path.strip_prefix(RUN_FOLDER_PREFIX)), hash, bytes)
         {
             let left = (bytes, format!("sha256:{hash}"));
             self.takeover.known.insert(path_of(path), left);
@@ -188,18 +189,18 @@ impl Written {
         for name in names {
             let path = path_of(name);
             if folder.starts_with(&path) && folder != path {
-                self.around = true;
+                self.may_be_everything = true;
             }
             let mut parts = path.components();
             if parts.any(|part| Some(part.as_os_str()) == folder_name) {
-                self.inside.insert(parts.as_path().to_owned());
+                self.paths.insert(parts.as_path().to_owned());
             }
         }
     }
 
     /// Whether `path`, or something that contains it, was written.
     fn covers(&self, path: &Path) -> bool {
-        self.around || path.ancestors().any(|at| self.inside.contains(at))
+        self.may_be_everything || path.ancestors().any(|at| self.paths.contains(at))
     }
 }
 

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::models::{RunnerModel, answer_of, request_of};
-use crate::perform::{Ended, within};
+use crate::perform::{Ended, run_with_timeout};
 use crate::places::Places;
 
 /// The longest time limit of a call, and the one of a call whose task sets none.
-const TIME: Duration = Duration::from_secs(24 * 60 * 60);
+const MAX_CALL_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What an executor that works by itself gets of a run.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct WorkerContext {
 }
 
 /// Has the tool do what `action` asks for; `(tool, argument)` are its name and the argument that takes the task.
-pub(crate) async fn work(
+pub(crate) async fn run_task_by_tool(
     model: &RunnerModel,
     all: Option<&Arc<Places>>,
     (tool, argument): (&str, &str),
@@ -38,7 +38,7 @@ pub(crate) async fn work(
     worker_context.context.allow();
     let node_id = action.node.to_string();
     // The limit for an attempt applies to whoever does the task.
-    let limit = action.attempt.unwrap_or(TIME).min(TIME);
+    let limit = action.attempt.unwrap_or(MAX_CALL_TIME).min(MAX_CALL_TIME);
     let model_request = request_of(action);
     let request = ToolRequest {
         args: json!({argument: task_text(&model_request)}),
@@ -60,7 +60,7 @@ pub(crate) async fn work(
         place = model.place(all) => place,
     };
     let began = Instant::now();
-    match within(
+    match run_with_timeout(
         limit,
         &cancel,
         worker_context.registry.call(&request, &worker_context.context),
@@ -70,17 +70,21 @@ pub(crate) async fn work(
         Ended::Answered(response) => {
             let is_late = began.elapsed() >= limit;
             match response.error.as_ref().filter(|_| is_late) {
-                Some(error) => failed(model, ModelFailureKind::Unknown, &late(limit, &error.message)),
+                Some(error) => failed(
+                    model,
+                    ModelFailureKind::Unknown,
+                    &timeout_message(limit, &error.message),
+                ),
                 None => read(*response, &model_request, model, effect),
             }
         }
         Ended::Stopped => ModelAnswer::Stopped,
-        Ended::TimedOut | Ended::Dropped => failed(model, ModelFailureKind::Unknown, &late(limit, "")),
+        Ended::TimedOut | Ended::Dropped => failed(model, ModelFailureKind::Unknown, &timeout_message(limit, "")),
     }
 }
 
 /// The message that the tool was stopped because its time was over, with the `detail` that it gave about that.
-fn late(limit: Duration, detail: &str) -> String {
+fn timeout_message(limit: Duration, detail: &str) -> String {
     let colon = if detail.is_empty() { "" } else { ": " };
     format!("it took longer than the {limit:?} that its task allows, and was stopped{colon}{detail}")
 }

@@ -12,7 +12,7 @@ use crate::error::RunnerError;
 /// The bytes that a node of a run takes in memory.
 const NODE_BYTES: usize = 1024;
 /// If a part of a journal goes too far, it is read again this many times smaller.
-const SMALLER: usize = 16;
+const SHRINK_FACTOR: usize = 16;
 
 /// Follows one run from its beginning. Terminal, JSON lines and every other surface read this sequence of updates.
 #[derive(Debug)]
@@ -105,7 +105,7 @@ impl Watch {
     pub async fn next(&mut self) -> Result<Option<Vec<(Timestamp, Event)>>, RunnerError> {
         let mut seen = self.head;
         loop {
-            let (events, is_whole) = self.part().await?;
+            let (events, is_whole) = self.read_part().await?;
             if !events.is_empty() {
                 return Ok(Some(events));
             }
@@ -127,7 +127,7 @@ impl Watch {
     /// `Store` or `Journal`.
     pub async fn read(&mut self) -> Result<Vec<(Timestamp, Event)>, RunnerError> {
         let mut events = Vec::new();
-        self.each_part(|more| events.extend(more)).await?;
+        self.for_each_part(|more| events.extend(more)).await?;
         Ok(events)
     }
 
@@ -138,13 +138,13 @@ impl Watch {
     ///
     /// `Store` or `Journal`.
     pub async fn catch_up(&mut self) -> Result<(), RunnerError> {
-        self.each_part(drop).await
+        self.for_each_part(drop).await
     }
 
     /// Passes everything that has happened since the last read to `take`, part by part.
-    async fn each_part(&mut self, mut take: impl FnMut(Vec<(Timestamp, Event)>)) -> Result<(), RunnerError> {
+    async fn for_each_part(&mut self, mut take: impl FnMut(Vec<(Timestamp, Event)>)) -> Result<(), RunnerError> {
         loop {
-            let (events, is_whole) = self.part().await?;
+            let (events, is_whole) = self.read_part().await?;
             take(events);
             if is_whole {
                 return Ok(());
@@ -153,9 +153,9 @@ impl Watch {
     }
 
     /// Reads the next events; returns whether these were all.
-    async fn part(&mut self) -> Result<(Vec<(Timestamp, Event)>, bool), RunnerError> {
+    async fn read_part(&mut self) -> Result<(Vec<(Timestamp, Event)>, bool), RunnerError> {
         let journal = self.fetch(JOURNAL_PART_BYTES).await?;
-        self.take(&journal, |_, _, _| {})?;
+        self.apply_journal(&journal, |_, _, _| {})?;
         Ok((journal.events, journal.is_whole))
     }
 
@@ -172,10 +172,10 @@ impl Watch {
         let mut journal = self.fetch(bytes).await?;
         // So few bytes are a single commit.
         while journal.head > until && bytes > 1 && has_to_end() {
-            bytes = (bytes / SMALLER).max(1);
+            bytes = (bytes / SHRINK_FACTOR).max(1);
             journal = self.fetch(bytes).await?;
         }
-        self.take(&journal, visit)?;
+        self.apply_journal(&journal, visit)?;
         if journal.events.is_empty() {
             self.head = self.head.max(until);
         }
@@ -187,7 +187,11 @@ impl Watch {
         Ok(journal.await?)
     }
 
-    fn take(&mut self, journal: &Journal, mut visit: impl FnMut(&Run, Timestamp, &Event)) -> Result<(), RunnerError> {
+    fn apply_journal(
+        &mut self,
+        journal: &Journal,
+        mut visit: impl FnMut(&Run, Timestamp, &Event),
+    ) -> Result<(), RunnerError> {
         let run = self.run.id();
         for (at, event) in &journal.events {
             self.run

@@ -152,7 +152,7 @@ impl House {
     }
 
     /// Waits until `is_so` holds for an event of the journal.
-    async fn until(&self, is_so: impl Fn(&Run, &Event) -> bool) {
+    async fn wait_until(&self, is_so: impl Fn(&Run, &Event) -> bool) {
         let workspace = self.runner.workspace();
         let mut watch = Watch::new(workspace.store().clone(), workspace.space().clone(), self.run);
         while let Some(news) = watch.next().await.unwrap() {
@@ -169,7 +169,7 @@ impl House {
     }
 }
 
-fn ended(run: &Run, path: &str) -> bool {
+fn has_ended(run: &Run, path: &str) -> bool {
     run.node_at(path).is_some_and(|view| view.result.is_some())
 }
 
@@ -180,7 +180,7 @@ async fn other_branches_continue_during_a_compaction_e9_16() {
     house.asked.pass().await;
     // The compactor is at work, and says nothing until the other branch has ended.
     house.may_finish.0.add_permits(10);
-    house.until(|run, _| ended(run, "both/door")).await;
+    house.wait_until(|run, _| has_ended(run, "both/door")).await;
     let run = house.runner.load(house.run).await.unwrap();
     let letters = run.node_at("both/letters").unwrap();
     assert!(run.is_compacting(letters.id) && letters.result.is_none());
@@ -213,7 +213,9 @@ async fn pause_during_a_compaction_keeps_the_summary_e9_14() {
     house.asked.pass().await;
     house.runner.pause(house.run, None, &person("ada")).await.unwrap();
     house.answer_always();
-    house.until(|_, event| matches!(event, Event::Compacted { .. })).await;
+    house
+        .wait_until(|_, event| matches!(event, Event::Compacted { .. }))
+        .await;
     let run = house.runner.load(house.run).await.unwrap();
     let letters = run.node_at("both/letters").unwrap();
     assert!(letters.result.is_none() && run.in_flight().iter().all(|node| *node != letters.id));

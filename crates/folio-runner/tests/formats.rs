@@ -120,11 +120,11 @@ impl House {
 #[tokio::test]
 async fn resumed_run_of_an_older_format_records_the_raise_once_e9_9() {
     for (text, format) in [(FORMAT_7, 7), (FORMAT_8, 8)] {
-        is_finished_and_says_from_where_it_is_newer(text, format).await;
+        assert_finished_with_format(text, format).await;
     }
 }
 
-async fn is_finished_and_says_from_where_it_is_newer(text: &str, format: u32) {
+async fn assert_finished_with_format(text: &str, format: u32) {
     let house = House::of(text).await;
     let before = house.events().await.len();
     let result: NodeResult = house.runner.drive(house.run).await.unwrap();

@@ -41,7 +41,7 @@ impl Houses for Here {
 async fn every_runner_case_passes_in_this_process() {
     for case in cases::ALL {
         println!("{}", case.name);
-        comes_to_what_it_should(case, None).await;
+        assert_case_result(case, None).await;
     }
 }
 
@@ -49,17 +49,17 @@ async fn every_runner_case_passes_in_this_process() {
 async fn every_runner_case_passes_without_large_outputs_in_memory() {
     for case in cases::ALL {
         println!("{}", case.name);
-        comes_to_what_it_should(case, Some(0)).await;
+        assert_case_result(case, Some(0)).await;
     }
 }
 
-async fn comes_to_what_it_should(case: &Case, outputs_at_hand: Option<usize>) {
+async fn assert_case_result(case: &Case, outputs_at_hand: Option<usize>) {
     let (house, run) = (case.run)(&Here { outputs_at_hand }).await;
-    every_commit_says_how_far_the_run_is(&house, run).await;
+    assert_commit_progress(&house, run).await;
 }
 
 /// The state that a commit records for lists is that of the journal up to it, whoever wrote it.
-async fn every_commit_says_how_far_the_run_is(house: &House, run: RunId) {
+async fn assert_commit_progress(house: &House, run: RunId) {
     let workspace = house.runner.workspace();
     let (mut folded, mut since) = (Run::new(run, Arc::default()), Seq(0));
     loop {

@@ -20,10 +20,10 @@ use only_run::only_run;
 use serde_json::{Value, json};
 
 /// The number of moments; the commits of an undisturbed run are divided into as many.
-const MOMENTS: u32 = 200;
+const KILL_COUNT: u32 = 200;
 
 /// The variable with the store of a child process; without it the child's test does nothing.
-const CHILD: &str = "FOLIO_TEST_KILL_STORE";
+const STORE_ENV: &str = "FOLIO_TEST_KILL_STORE";
 
 const PLAN: &str = "
 title: Killed
@@ -64,7 +64,9 @@ fn runner_on(path: &Path) -> Runner {
 /// What the child process does: submits the run and drives it until it is killed or done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn child() {
-    let Some(path) = std::env::var_os(CHILD) else { return };
+    let Some(path) = std::env::var_os(STORE_ENV) else {
+        return;
+    };
     let runner = runner_on(Path::new(&path));
     let plan = folio_engine::plan::parse(PLAN, &runner.known()).unwrap_or_else(|errors| panic!("{errors}"));
     let actor = Actor::new(Role::Human, "test");
@@ -75,7 +77,7 @@ async fn child() {
 fn start_child(store: &Path) -> std::process::Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child", "--test-threads=1"])
-        .env(CHILD, store)
+        .env(STORE_ENV, store)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -198,13 +200,13 @@ async fn run_killed_at_any_moment_resumes_to_the_same_result_e9_9() {
     assert_eq!(expected.observations.len(), 7);
 
     let (mut before_start, mut in_the_middle, mut after_end, mut called_again) = (0, 0, 0, 0);
-    for moment in 0..MOMENTS {
+    for moment in 0..KILL_COUNT {
         let path = folder.path().join(format!("{moment}.db"));
         // The parent looks on through the same file, and kills when so much has been written, or a little later.
         let runner = runner_on(&path);
         let mut child = start_child(&path);
         // News of the last commits comes when the run has ended, so the moments are of the first four fifths.
-        let written = Seq(commits * u64::from(moment) * 4 / (u64::from(MOMENTS) * 5));
+        let written = Seq(commits * u64::from(moment) * 4 / (u64::from(KILL_COUNT) * 5));
         let space = SpaceName::main();
         let seen = runner.workspace().store().wait(&space, written);
         tokio::time::timeout(Duration::from_secs(10), seen)
@@ -231,24 +233,24 @@ async fn run_killed_at_any_moment_resumes_to_the_same_result_e9_9() {
         assert_eq!(
             remains(&runner, run).await,
             expected,
-            "killed at moment {moment} of {MOMENTS}"
+            "killed at moment {moment} of {KILL_COUNT}"
         );
         let (again, unexpected) = calls_again(&runner, run).await;
-        assert_eq!(unexpected, [], "killed at moment {moment} of {MOMENTS}");
+        assert_eq!(unexpected, [], "killed at moment {moment} of {KILL_COUNT}");
         called_again += again;
         let checkup = runner.workspace().store().check().await.unwrap();
         assert_eq!(
             checkup.problems,
             Vec::<String>::new(),
-            "killed at moment {moment} of {MOMENTS}"
+            "killed at moment {moment} of {KILL_COUNT}"
         );
     }
     println!(
-        "killed {MOMENTS} times: {before_start} before the run existed, {in_the_middle} in the middle, {after_end} after its end; \
+        "killed {KILL_COUNT} times: {before_start} before the run existed, {in_the_middle} in the middle, {after_end} after its end; \
          {called_again} calls in flight were made again, no other"
     );
     assert!(
-        in_the_middle > MOMENTS / 2,
+        in_the_middle > KILL_COUNT / 2,
         "most moments missed the run: {before_start} too early, {after_end} too late"
     );
 }

@@ -17,7 +17,7 @@ use only_run::only_run;
 use serde_json::json;
 
 /// The variable with the folder of a child process; without it the child's test does nothing.
-const CHILD: &str = "FOLIO_TEST_KILL_CHECKS_FOLDER";
+const FOLDER_ENV: &str = "FOLIO_TEST_KILL_CHECKS_FOLDER";
 
 fn runner_in(folder: &Path) -> Runner {
     let options = RunnerOptions {
@@ -51,7 +51,9 @@ fn checked(folder: &Path) -> NewRun {
 /// What the child process does: submits the run and drives it until it is killed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn child() {
-    let Some(folder) = std::env::var_os(CHILD) else { return };
+    let Some(folder) = std::env::var_os(FOLDER_ENV) else {
+        return;
+    };
     let folder = Path::new(&folder);
     let runner = runner_in(folder);
     let run = submit(&runner, checked(folder)).await;
@@ -64,7 +66,7 @@ fn lines_of(file: &Path) -> Vec<String> {
 }
 
 /// Waits until `file` has so many lines.
-async fn grown(file: &Path, lines: usize) {
+async fn wait_for_lines(file: &Path, lines: usize) {
     for _ in 0..1_500 {
         if lines_of(file).len() >= lines {
             return;
@@ -80,12 +82,12 @@ async fn driver_killed_during_a_check_does_not_repeat_the_call_e9_9() {
     let folder = folder.path();
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child", "--test-threads=1"])
-        .env(CHILD, folder)
+        .env(FOLDER_ENV, folder)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    grown(&folder.join("checks"), 1).await;
+    wait_for_lines(&folder.join("checks"), 1).await;
     child.kill().unwrap();
     child.wait().unwrap();
     std::fs::write(folder.join("go"), "").unwrap();

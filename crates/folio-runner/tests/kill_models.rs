@@ -34,7 +34,7 @@ impl Respond for House {
         let body: Value = request.body_json().unwrap();
         let read = body["messages"].to_string();
         let task = task_in(&read);
-        let (text, call) = match what_for(&read) {
+        let (text, call) = match purpose_of(&read) {
             "decide" => (decision(task).to_string(), None),
             "work" => (
                 String::new(),
@@ -53,12 +53,12 @@ impl Respond for House {
             ),
         };
         // So that some moments are in the middle of a call.
-        said(&text, call.as_ref()).set_delay(Duration::from_millis(3))
+        text_response(&text, call.as_ref()).set_delay(Duration::from_millis(3))
     }
 }
 
 /// What a model is asked for, according to its rules.
-fn what_for(read: &str) -> &'static str {
+fn purpose_of(read: &str) -> &'static str {
     let found = [
         ("Decide how", "decide"),
         ("Do a task", "work"),
@@ -104,7 +104,7 @@ fn decision(task: &str) -> Value {
 }
 
 /// An answer as the provider sends it.
-fn said(text: &str, call: Option<&Value>) -> ResponseTemplate {
+fn text_response(text: &str, call: Option<&Value>) -> ResponseTemplate {
     let delta = match call {
         None => json!({"role": "assistant", "content": text}),
         Some(args) => json!({"role": "assistant", "tool_calls": [{"index": 0, "id": "call_1", "type": "function",
@@ -157,12 +157,12 @@ fn start_child(store: &Path, provider: &str) -> Child {
 }
 
 /// The requests to the provider since the last look: the key of each, and its purpose.
-async fn asked(provider: &MockServer) -> Vec<(String, &'static str)> {
+async fn received_requests(provider: &MockServer) -> Vec<(String, &'static str)> {
     let requests = provider.received_requests().await.unwrap();
     let of = |request: &Request| {
         let key = request.headers.get("idempotency-key").unwrap().to_str().unwrap();
         let body: Value = request.body_json().unwrap();
-        (key.to_owned(), what_for(&body["messages"].to_string()))
+        (key.to_owned(), purpose_of(&body["messages"].to_string()))
     };
     requests.iter().map(of).collect()
 }
@@ -220,7 +220,7 @@ async fn model_run_killed_at_each_commit_repeats_no_answered_request_e9_9() {
     let run = only_run(&runner).await.unwrap();
     let expected = outcome(&runner.load(run).await.unwrap());
     let commits = runner.workspace().store().head(&SpaceName::main()).await.unwrap().0;
-    let whole = asked(&server).await;
+    let whole = received_requests(&server).await;
     let count = |of: &str| whole.iter().filter(|(_, what)| *what == of).count();
     assert_eq!(
         [count("decide"), count("work"), count("aggregate"), count("judge")],
@@ -244,7 +244,7 @@ async fn model_run_killed_at_each_commit_repeats_no_answered_request_e9_9() {
         child.wait().unwrap();
 
         let Some(run) = only_run(&runner).await else { continue };
-        let (before, known) = (asked(&server).await, known(&runner, run).await);
+        let (before, known) = (received_requests(&server).await, known(&runner, run).await);
         if runner.load(run).await.unwrap().result().is_some() {
             after_end += 1;
         } else {
@@ -259,7 +259,7 @@ async fn model_run_killed_at_each_commit_repeats_no_answered_request_e9_9() {
             expected,
             "killed at commit {moment}"
         );
-        let all = asked(&server).await;
+        let all = received_requests(&server).await;
         for (key, what) in &all[before.len()..] {
             assert!(
                 !known.answered.contains(key),

@@ -37,7 +37,7 @@ fn runner(registry: Registry) -> Runner {
 
 /// The largest number of concurrent writers among `runs` runs that each write twice, on the desks that `desk` gives
 /// them.
-async fn most_at_one_time(runs: usize, desk: fn(usize) -> String) -> usize {
+async fn max_concurrent_calls(runs: usize, desk: fn(usize) -> String) -> usize {
     let most = Arc::new(AtomicUsize::new(0));
     let mut registry = Registry::with_builtins();
     let (at_it, seen) = (Arc::new(AtomicUsize::new(0)), Arc::clone(&most));
@@ -74,7 +74,7 @@ async fn most_at_one_time(runs: usize, desk: fn(usize) -> String) -> usize {
 
 #[tokio::test]
 async fn runs_that_write_one_resource_do_so_in_turn_e9_15() {
-    assert_eq!(most_at_one_time(6, |_| "one".to_owned()).await, 1);
+    assert_eq!(max_concurrent_calls(6, |_| "one".to_owned()).await, 1);
     // Of several parts of it, too, if somebody has all of it.
     let nested = |number: usize| {
         if number == 0 {
@@ -83,8 +83,8 @@ async fn runs_that_write_one_resource_do_so_in_turn_e9_15() {
             "one/part".to_owned()
         }
     };
-    assert_eq!(most_at_one_time(6, nested).await, 1);
-    let apart = most_at_one_time(6, |number| format!("desk {number}")).await;
+    assert_eq!(max_concurrent_calls(6, nested).await, 1);
+    let apart = max_concurrent_calls(6, |number| format!("desk {number}")).await;
     assert!(apart > 1, "nobody waits for what others write elsewhere");
 }
 
@@ -173,5 +173,5 @@ async fn waiting_run_names_the_resource_and_its_holder_e9_15() {
 
 #[tokio::test]
 async fn waiting_runs_do_not_starve_runs_beyond_the_step_limit_e9_15() {
-    assert_eq!(most_at_one_time(160, |_| "one".to_owned()).await, 1);
+    assert_eq!(max_concurrent_calls(160, |_| "one".to_owned()).await, 1);
 }

@@ -87,7 +87,7 @@ impl House {
         self.runner.drive(run).await.unwrap().status
     }
 
-    async fn told(&self) -> Vec<String> {
+    async fn memory_texts(&self) -> Vec<String> {
         let told = self.told.lock().unwrap();
         told.iter()
             .map(|item| item["content"].as_str().unwrap().to_owned())
@@ -125,7 +125,7 @@ async fn tool_in_a_run_receives_the_observations_it_requests() {
         .notice(json!({"content": "likes trains", "tags": ["travel"]}))
         .await;
     assert_eq!(house.run().await, Outcome::Ok);
-    assert_eq!(house.told().await, ["likes Burgundy"]);
+    assert_eq!(house.memory_texts().await, ["likes Burgundy"]);
     let asked = house.traced("list_observations").await;
     let by_tool: Vec<_> = asked.iter().filter(|line| line.source == "recommend").collect();
     assert!(by_tool.len() == 1 && by_tool[0].run.is_some() && by_tool[0].turn.is_some());
@@ -145,7 +145,7 @@ async fn manifest_limits_what_a_tool_in_a_run_sees_m7_3_23() {
         .set_policy(json!({"manifests": {"recommend": {"reads": reads}}}))
         .await;
     assert_eq!(house.run().await, Outcome::Ok);
-    assert_eq!(house.told().await, ["the cellar floods"]);
+    assert_eq!(house.memory_texts().await, ["the cellar floods"]);
 }
 
 #[tokio::test]

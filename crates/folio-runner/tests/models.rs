@@ -480,7 +480,7 @@ async fn model_concurrency_limit_holds_while_a_confirmation_is_pending_e9_15() {
 }
 
 /// A house whose model does every task in one call, giving `reason`.
-fn who_does_at_once(reason: &str) -> House {
+fn house_with_direct_executor(reason: &str) -> House {
     let cue = When::any().json(&json!({
         "decision": "execute", "reason": reason, "low_complexity": true, "resources_available": true,
         "criteria_testable": true, "action": {"tool": "finish", "args": {"notes": "done"}},
@@ -499,7 +499,7 @@ async fn submit_plan(house: &House, plan: &serde_json::Value) -> RunId {
 
 #[tokio::test]
 async fn calls_begun_in_one_commit_stay_within_the_budget_together_e9_10() {
-    let house = who_does_at_once("it is small");
+    let house = house_with_direct_executor("it is small");
     let plan = json!({"title": "four at once", "budget": {"model_calls": 3}, "steps": [
         {"id": "a", "title": "walk through cellars", "needs": []},
         {"id": "b", "title": "weigh old stones", "needs": []},
@@ -516,7 +516,7 @@ async fn calls_begun_in_one_commit_stay_within_the_budget_together_e9_10() {
 #[tokio::test]
 async fn long_simultaneous_replies_are_split_across_commits() {
     let reason = "it is small, ".repeat(11_000);
-    let house = who_does_at_once(&reason);
+    let house = house_with_direct_executor(&reason);
     let steps: Vec<_> = [
         "walk through cellars",
         "weigh old stones",

@@ -90,7 +90,7 @@ fn runner(store: Arc<dyn Store>, seed: u16, outputs_at_hand: Option<usize>) -> R
 }
 
 /// Nothing, less than two outputs, and the default.
-const AT_HAND: [Option<usize>; 3] = [Some(0), Some(150_000), None];
+const CACHE_LIMITS: [Option<usize>; 3] = [Some(0), Some(150_000), None];
 
 /// The events of a run, its pages with their entries, and its observations, without what differs each time.
 async fn seen(runner: &Runner, run: RunId, folder: &Path) -> Vec<String> {
@@ -148,7 +148,7 @@ fn outcomes(run: &Run) -> Vec<Value> {
     outcomes
 }
 
-fn agree(what: &str, some: &[String], others: &[String]) {
+fn assert_same(what: &str, some: &[String], others: &[String]) {
     for (at, (one, other)) in some.iter().zip(others).enumerate() {
         let cut = |text: &str| text.chars().take(2_000).collect::<String>();
         assert!(one == other, "{what}, {at}:\n{}\n{}", cut(one), cut(other));
@@ -159,7 +159,7 @@ fn agree(what: &str, some: &[String], others: &[String]) {
 #[tokio::test]
 async fn events_and_pages_do_not_depend_on_outputs_in_memory() {
     let mut all = Vec::new();
-    for at_hand in AT_HAND {
+    for at_hand in CACHE_LIMITS {
         let folder = tempfile::tempdir().unwrap();
         let runner = runner(sqlite(&folder.path().join("folio.db")), 1, at_hand);
         let run = submit(&runner, plan(&runner, folder.path())).await;
@@ -192,8 +192,8 @@ async fn events_and_pages_do_not_depend_on_outputs_in_memory() {
     }
     let (last, others) = all.split_last().unwrap();
     for (at, other) in others.iter().enumerate() {
-        agree(&format!("run {at}"), &other.0, &last.0);
-        agree(&format!("fork {at}"), &other.1, &last.1);
+        assert_same(&format!("run {at}"), &other.0, &last.0);
+        assert_same(&format!("fork {at}"), &other.1, &last.1);
     }
 }
 

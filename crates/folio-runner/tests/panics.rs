@@ -116,12 +116,12 @@ async fn model_panic_fails_its_task_and_ends_the_run() {
 
 /// Panics because it reads a missing argument.
 #[derive(Debug)]
-struct Careless {
+struct PanickingTool {
     spec: ToolSpec,
 }
 
 #[async_trait]
-impl Tool for Careless {
+impl Tool for PanickingTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -138,7 +138,7 @@ impl Tool for Careless {
 #[tokio::test]
 async fn tool_that_panics_while_naming_its_resources_is_still_called() {
     let mut registry = Registry::with_builtins();
-    registry.register(Arc::new(Careless {
+    registry.register(Arc::new(PanickingTool {
         spec: ToolSpec::new("careless", Effect::Read, "does not look"),
     }));
     let runner = Runner::new(space(), registry, RunnerOptions::default());
@@ -152,14 +152,14 @@ async fn tool_that_panics_while_naming_its_resources_is_still_called() {
 
 /// Signals that it is running, and ends when released.
 #[derive(Debug)]
-struct Waits {
+struct BlockingTool {
     spec: ToolSpec,
     at_work: Semaphore,
     let_go: Semaphore,
 }
 
 #[async_trait]
-impl Tool for Waits {
+impl Tool for BlockingTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -172,8 +172,8 @@ impl Tool for Waits {
 }
 
 /// The tool, and two runners of one space for a run whose only step calls it.
-fn waiting() -> (Arc<Waits>, Workspace, [Runner; 2], Value) {
-    let waits = Arc::new(Waits {
+fn waiting() -> (Arc<BlockingTool>, Workspace, [Runner; 2], Value) {
+    let waits = Arc::new(BlockingTool {
         spec: ToolSpec::new("waits", Effect::Read, "waits"),
         at_work: Semaphore::new(0),
         let_go: Semaphore::new(0),
@@ -198,7 +198,7 @@ async fn dropped_drive_releases_the_run_to_any_runner() {
         }
     }
     // Whoever else wants it waits until it is given up.
-    is_given_up(&workspace, run).await;
+    assert_given_up(&workspace, run).await;
     let taken = |error: &RunnerError| error.code() == "run_taken";
     waits.let_go.add_permits(1);
     let ended = other.drive(run).await;
@@ -207,7 +207,7 @@ async fn dropped_drive_releases_the_run_to_any_runner() {
 }
 
 /// Waits until `run` is no longer driven.
-async fn is_given_up(workspace: &Workspace, run: RunId) {
+async fn assert_given_up(workspace: &Workspace, run: RunId) {
     let mut tries = 0;
     while workspace.run(Ref::Id(run)).await.unwrap().driven {
         tries += 1;
@@ -229,7 +229,7 @@ async fn dropped_claim_releases_the_run_to_any_runner_e9_9() {
         let gate = store.hold(Work::Claim);
         tokio::select! {
             ended = drops.drive(run) => panic!("{ended:?}"),
-            () = gate.is_reached() => {}
+            () = gate.wait_until_reached() => {}
         }
         let ended = if is_the_same {
             // It is not refused for the one that has gone away.
@@ -240,7 +240,7 @@ async fn dropped_claim_releases_the_run_to_any_runner_e9_9() {
             again.await
         } else {
             gate.open();
-            is_given_up(&workspace, run).await;
+            assert_given_up(&workspace, run).await;
             other.drive(run).await
         };
         assert_eq!(ended.unwrap().status, Outcome::Ok);

@@ -19,12 +19,12 @@ use tokio::sync::Semaphore;
 
 /// A clock that counts how often it is read: a driver reads it in every iteration.
 #[derive(Debug, Default)]
-struct Looked {
+struct CountingClock {
     clock: SimClock,
     times: AtomicUsize,
 }
 
-impl Clock for Looked {
+impl Clock for CountingClock {
     fn now(&self) -> Timestamp {
         self.times.fetch_add(1, Ordering::SeqCst);
         self.clock.now()
@@ -33,14 +33,14 @@ impl Clock for Looked {
 
 /// Signals that it has begun, and ends when released.
 #[derive(Debug)]
-struct Holds {
+struct BlockingTool {
     spec: ToolSpec,
     begun: Arc<Semaphore>,
     may_end: Arc<Semaphore>,
 }
 
 #[async_trait]
-impl Tool for Holds {
+impl Tool for BlockingTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -54,13 +54,13 @@ impl Tool for Holds {
 
 /// Fails the first time.
 #[derive(Debug)]
-struct Fails {
+struct FailingTool {
     spec: ToolSpec,
     times: AtomicUsize,
 }
 
 #[async_trait]
-impl Tool for Fails {
+impl Tool for FailingTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -75,15 +75,15 @@ impl Tool for Fails {
 
 #[tokio::test(start_paused = true)]
 async fn driver_does_not_spin_while_a_retry_lacks_room_e9_9() {
-    let clock = Arc::new(Looked::default());
+    let clock = Arc::new(CountingClock::default());
     let (begun, may_end) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let mut registry = Registry::with_builtins();
-    registry.register(Arc::new(Holds {
+    registry.register(Arc::new(BlockingTool {
         spec: ToolSpec::new("hold", Effect::Read, "Waits."),
         begun: Arc::clone(&begun),
         may_end: Arc::clone(&may_end),
     }));
-    registry.register(Arc::new(Fails {
+    registry.register(Arc::new(FailingTool {
         spec: ToolSpec::new("fail_once", Effect::Read, "Fails once."),
         times: AtomicUsize::new(0),
     }));

@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
 /// How long the browser may take to receive the answer.
-const GOODBYE: Duration = Duration::from_secs(1);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// The path to which the browser returns.
 const PATH: &str = "/callback";
 
@@ -45,13 +45,13 @@ impl Callback {
     pub async fn wait_for_redirect(self, time: Duration) -> Option<String> {
         let (sender, mut receiver) = mpsc::channel(1);
         let (shutdown_sender, shutdown) = oneshot::channel::<()>();
-        let routes = Router::new().fallback(came).with_state(sender);
+        let routes = Router::new().fallback(handle_redirect).with_state(sender);
         let server = axum::serve(self.listener, routes).with_graceful_shutdown(async move { drop(shutdown.await) });
         let mut server = tokio::spawn(server.into_future());
         let received = tokio::time::timeout(time, receiver.recv()).await;
         drop(shutdown_sender);
         // The browser still has to get the answer.
-        if tokio::time::timeout(GOODBYE, &mut server).await.is_err() {
+        if tokio::time::timeout(ANSWER_TIMEOUT, &mut server).await.is_err() {
             server.abort();
         }
         let uri: Uri = received.ok().flatten()?;
@@ -59,7 +59,7 @@ impl Callback {
     }
 }
 
-async fn came(State(sender): State<mpsc::Sender<Uri>>, uri: Uri) -> (StatusCode, &'static str) {
+async fn handle_redirect(State(sender): State<mpsc::Sender<Uri>>, uri: Uri) -> (StatusCode, &'static str) {
     let query = uri.query().unwrap_or_default();
     let has_field = |name: &str| query.split('&').any(|pair| pair.starts_with(name));
     if uri.path() != PATH || !(has_field("code=") || has_field("error=")) {

@@ -19,19 +19,19 @@ use crate::shares::{NoPlace, Place, Places, may_take};
 use crate::spaces::Spaces;
 
 /// The most runs that do something at the same time in this process.
-const MOST: usize = 8;
+const MAX_ACTIVE_RUNS: usize = 8;
 /// The most runs that this process drives, with those that only wait for a person or for a time: all are kept in
 /// memory.
-const MOST_WITH_WAITING: usize = 256;
+const MAX_DRIVEN_RUNS: usize = 256;
 /// The most runs that are waited for at the same time if workers drive them.
-const MOST_ELSEWHERE: usize = 1_024;
+const MAX_AWAITED_RUNS: usize = 1_024;
 /// How long, when the server ends, cancelled runs may take to stop, and what is under way in the others to end.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The runs that are driven, and the places for them.
 #[derive(Debug)]
 pub(crate) struct Driving {
-    most: usize,
+    max_active: usize,
     busy: Busy,
     /// The part of `busy` of each space that has started a run.
     by_space: Mutex<BTreeMap<SpaceName, Busy>>,
@@ -66,12 +66,12 @@ impl Driving {
     /// Creates the record of the runs that are driven in `spaces`, with none yet.
     pub(crate) fn of(spaces: Spaces) -> Arc<Self> {
         let (most, with_waiting) = if spaces.first().has_dispatcher() {
-            (MOST_ELSEWHERE, MOST_ELSEWHERE)
+            (MAX_AWAITED_RUNS, MAX_AWAITED_RUNS)
         } else {
-            (MOST, MOST_WITH_WAITING)
+            (MAX_ACTIVE_RUNS, MAX_DRIVEN_RUNS)
         };
         Arc::new(Self {
-            most,
+            max_active: most,
             busy: Busy::default(),
             by_space: Mutex::default(),
             places: Places::new(with_waiting, spaces.clone()),
@@ -101,10 +101,13 @@ impl Driving {
         })?;
         let mut by_space = self.by_space.lock();
         let space_busy = by_space.entry(space.clone()).or_insert_with(|| self.busy.part());
-        let free = self.most.saturating_sub(self.busy.runs());
+        let free = self.max_active.saturating_sub(self.busy.runs());
         if !may_take(space_busy.runs(), free, self.spaces.is_only_one()) {
             return Err(refused(match free {
-                0 => format!("{} runs are under way, the most that one server drives", self.most),
+                0 => format!(
+                    "{} runs are under way, the most that one server drives",
+                    self.max_active
+                ),
                 _ => format!(
                     "{} runs of this space are under way, its share of the server",
                     space_busy.runs()
@@ -137,7 +140,7 @@ impl Driving {
                 runner.cancel(id, None, &by).await.is_ok()
             });
             // The journal has the outcome of the run, or that nobody drives it any more.
-            driven(Box::pin(runner.ensure_driven_to_end(id, &busy)), stopping).await;
+            drive_until_stopped(Box::pin(runner.ensure_driven_to_end(id, &busy)), stopping).await;
         });
         runs.push((key, cancel.clone(), task));
         Some(CancelOnDrop(cancel.drop_guard()))
@@ -198,16 +201,16 @@ impl Driving {
     pub(crate) async fn wind_down(&self, runner: &Runner) {
         let runs = std::mem::take(&mut *self.runs.lock());
         let (cancelled, others): (Vec<_>, _) = runs.into_iter().partition(|(_, token, _)| token.is_cancelled());
-        ended_within(GRACE, cancelled).await;
+        wait_or_abort(GRACE, cancelled).await;
         runner.leave();
         // Runs that workers drive are only waited for here, so there is nothing to end.
         let time = if runner.has_dispatcher() { Duration::ZERO } else { GRACE };
-        ended_within(time, others).await;
+        wait_or_abort(time, others).await;
     }
 }
 
 /// Waits up to `time` until nobody drives `runs`, and aborts those that are still driven then.
-async fn ended_within(time: Duration, runs: Vec<DrivenRun>) {
+async fn wait_or_abort(time: Duration, runs: Vec<DrivenRun>) {
     let handles: Vec<_> = runs.iter().map(|(.., task)| task.abort_handle()).collect();
     let mut ended = pin!(join_all(runs.into_iter().map(|(.., task)| task)));
     if tokio::time::timeout(time, &mut ended).await.is_err() {
@@ -226,7 +229,7 @@ async fn run_to_completion<T: Send + 'static>(work: Pin<Box<dyn Future<Output = 
 
 /// Waits for the end of `driving`, or until `stopping` reports that the run could not be cancelled. Both are polled all
 /// the while, since each may hold what the other one needs (decision 0096).
-async fn driven(driving: impl Future, stopping: impl Future<Output = bool>) {
+async fn drive_until_stopped(driving: impl Future, stopping: impl Future<Output = bool>) {
     let stopped = async {
         if stopping.await {
             // The cancelled run comes to its end.
@@ -253,16 +256,16 @@ mod tests {
     use super::*;
 
     /// A store, a runner for it, and a run to submit.
-    async fn house() -> (Folio, Runner, NewRun) {
+    async fn runner_with_plan() -> (Folio, Runner, NewRun) {
         let step = "{id: a, do: {tool: text, args: {op: echo, value: 1}}}";
-        house_with(step).await
+        runner_with_step(step).await
     }
 
-    async fn house_with(step: &str) -> (Folio, Runner, NewRun) {
-        house_with_tools(Registry::with_builtins(), step).await
+    async fn runner_with_step(step: &str) -> (Folio, Runner, NewRun) {
+        runner_with_tools(Registry::with_builtins(), step).await
     }
 
-    async fn house_with_tools(registry: Registry, steps: &str) -> (Folio, Runner, NewRun) {
+    async fn runner_with_tools(registry: Registry, steps: &str) -> (Folio, Runner, NewRun) {
         let folio = Folio::open("memory:").await.expect("a store");
         let workspace = folio.workspace(SpaceName::main());
         let runner = Runner::new(workspace, registry, RunnerOptions::default());
@@ -272,7 +275,7 @@ mod tests {
     }
 
     /// A `recording` that begins once it is released.
-    fn held<T>(recording: impl Future<Output = T>) -> (oneshot::Sender<()>, impl Future<Output = T>) {
+    fn hold_recording<T>(recording: impl Future<Output = T>) -> (oneshot::Sender<()>, impl Future<Output = T>) {
         let (go_on, held) = oneshot::channel();
         let recording = Box::pin(recording);
         let recording = async move {
@@ -283,7 +286,7 @@ mod tests {
     }
 
     /// Returns the outcome of the run whose id is sent when it is recorded.
-    async fn comes_to(folio: &Folio, told: oneshot::Receiver<RunId>) -> Option<Outcome> {
+    async fn outcome_of_recorded(folio: &Folio, told: oneshot::Receiver<RunId>) -> Option<Outcome> {
         let id = told.await.expect("it is recorded");
         let mut watch = Watch::new(Arc::clone(folio.store()), SpaceName::main(), id);
         while watch.next().await.expect("its journal").is_some() {}
@@ -292,7 +295,7 @@ mod tests {
 
     #[tokio::test]
     async fn space_drives_half_of_the_runs_once_there_is_another() {
-        let (_folio, runner, _) = house().await;
+        let (_folio, runner, _) = runner_with_plan().await;
         let spaces = Spaces::of(runner);
         let driving = Driving::of(spaces.clone());
         let (main, other) = (SpaceName::main(), SpaceName::parse("other").expect("a name"));
@@ -306,22 +309,26 @@ mod tests {
             }
         };
         let (alone, why) = most(&main);
-        assert_eq!(alone.len(), MOST);
+        assert_eq!(alone.len(), MAX_ACTIVE_RUNS);
         assert!(why.contains("8 runs are under way, the most"), "{why}");
         drop(alone);
         spaces.runner_in(&other).expect("there is room");
         let (first, why) = most(&main);
-        assert_eq!(first.len(), MOST / 2);
+        assert_eq!(first.len(), MAX_ACTIVE_RUNS / 2);
         assert!(why.contains("4 runs of this space are under way, its share"), "{why}");
         let (second, _) = most(&other);
-        assert_eq!(second.len(), MOST / 4);
+        assert_eq!(second.len(), MAX_ACTIVE_RUNS / 4);
         drop(first);
-        assert_eq!(most(&main).0.len(), MOST / 2 - 1, "half of the six that are free");
+        assert_eq!(
+            most(&main).0.len(),
+            MAX_ACTIVE_RUNS / 2 - 1,
+            "half of the six that are free"
+        );
     }
 
     #[tokio::test]
     async fn run_requested_twice_at_once_has_one_driver() {
-        let (_folio, runner, new) = house().await;
+        let (_folio, runner, new) = runner_with_plan().await;
         let by = new.actor.clone();
         let (id, _) = runner.submit(new).await.expect("a run");
         let driving = Driving::of(Spaces::of(runner.clone()));
@@ -331,17 +338,17 @@ mod tests {
         assert!(driving.is_driving(&SpaceName::main(), id));
         let other = SpaceName::parse("other").expect("a name");
         assert!(!driving.is_driving(&other, id), "that is none of its runs");
-        assert_eq!(driving.places.taken(), 1);
+        assert_eq!(driving.places.taken_count(), 1);
         first.expect("the first one").detach();
     }
 
     #[tokio::test]
     async fn run_is_driven_after_its_requester_leaves_during_submission() {
-        let (folio, runner, new) = house().await;
+        let (folio, runner, new) = runner_with_plan().await;
         let (by, submits) = (new.actor.clone(), runner.clone());
         let driving = Driving::of(Spaces::of(runner.clone()));
         let (tell, told) = oneshot::channel();
-        let (go_on, recording) = held(async move {
+        let (go_on, recording) = hold_recording(async move {
             let submitted = submits.submit_once(new).await?;
             let _kept = tell.send(submitted.id);
             Ok((submitted.id, submitted.replayed))
@@ -350,16 +357,16 @@ mod tests {
         let asked = driving.begin(runner.clone(), by, Some(place), recording);
         assert!(tokio::time::timeout(Duration::ZERO, asked).await.is_err());
         go_on.send(()).expect("what was begun goes on");
-        assert_eq!(comes_to(&folio, told).await, Some(Outcome::Ok));
+        assert_eq!(outcome_of_recorded(&folio, told).await, Some(Outcome::Ok));
     }
 
     #[tokio::test]
     async fn run_withdrawn_during_submission_is_cancelled() {
-        let (folio, runner, new) = house_with("{id: a, do: {tool: wait, args: {ms: 60000}}}").await;
+        let (folio, runner, new) = runner_with_step("{id: a, do: {tool: wait, args: {ms: 60000}}}").await;
         let (by, submits) = (new.actor.clone(), runner.clone());
         let driving = Driving::of(Spaces::of(runner.clone()));
         let (tell, told) = oneshot::channel();
-        let (go_on, recording) = held(async move {
+        let (go_on, recording) = hold_recording(async move {
             let (id, _) = submits.submit(new).await?;
             let _kept = tell.send(id);
             Ok(id)
@@ -368,7 +375,7 @@ mod tests {
         let asked = driving.begin_for(runner.clone(), by, place, recording);
         assert!(tokio::time::timeout(Duration::ZERO, asked).await.is_err());
         go_on.send(()).expect("what was begun goes on");
-        assert_eq!(comes_to(&folio, told).await, Some(Outcome::Cancelled));
+        assert_eq!(outcome_of_recorded(&folio, told).await, Some(Outcome::Cancelled));
     }
 
     /// A tool that reports that it was called and ends when it is released; with the counts of both.
@@ -391,7 +398,7 @@ mod tests {
     async fn wind_down_starts_no_new_calls_and_releases_the_run() {
         let (registry, called, may) = held_tool();
         let steps = "{id: a, do: {tool: held}}, {id: b, do: {tool: held}, needs: [a]}";
-        let (folio, runner, new) = house_with_tools(registry, steps).await;
+        let (folio, runner, new) = runner_with_tools(registry, steps).await;
         let by = new.actor.clone();
         let (id, _) = runner.submit(new).await.expect("a run");
         let driving = Driving::of(Spaces::of(runner.clone()));
@@ -425,7 +432,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn wind_down_aborts_runs_that_outlast_the_grace_period() {
         let (registry, called, _) = held_tool();
-        let (_folio, runner, new) = house_with_tools(registry, "{id: a, do: {tool: held}}").await;
+        let (_folio, runner, new) = runner_with_tools(registry, "{id: a, do: {tool: held}}").await;
         let by = new.actor.clone();
         let (id, _) = runner.submit(new).await.expect("a run");
         let driving = Driving::of(Spaces::of(runner.clone()));
@@ -438,7 +445,7 @@ mod tests {
         asked_for.expect("it is the first one").detach();
         called.acquire().await.expect("it is not closed").forget();
         driving.wind_down(&runner).await;
-        assert_eq!(driving.places.taken(), 0);
+        assert_eq!(driving.places.taken_count(), 0);
     }
 
     #[test]
@@ -452,7 +459,7 @@ mod tests {
             drop(places.acquire().await);
             true
         };
-        let mut driven = std::pin::pin!(driven(driving, stopping));
+        let mut driven = std::pin::pin!(drive_until_stopped(driving, stopping));
         for _ in 0..2 {
             assert_eq!(driven.as_mut().now_or_never(), None);
         }

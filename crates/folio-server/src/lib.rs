@@ -46,5 +46,5 @@ pub use spaces::Spaces;
 /// every time.
 #[must_use]
 pub fn openapi() -> serde_json::Value {
-    http::described().1
+    http::routes_with_document().1
 }

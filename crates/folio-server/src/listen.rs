@@ -16,15 +16,15 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use self::line::{Flag, Line};
+use self::line::{ClientStream, Flag};
 use self::places::{Answer, Place, Places};
 
 /// How long the head of a request may take to arrive, and how long an idle connection may stay open. The head
 /// identifies the client: until it is there, anybody could hold as many connections as there may be.
-const HEAD_MAX: Duration = Duration::from_secs(30);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// The pause after a connection that could not be accepted. If the process has no file descriptors left, others have to
 /// close theirs first.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// Answers with `router` until `stop` is ready, and then until the requests that are being answered are done. At most
 /// `max_connections` connections are open at once: one more takes the place of the connection that has been idle for
@@ -50,9 +50,14 @@ pub(crate) async fn serve(
             () = &mut stop => break,
         };
         match accepted {
-            Ok((stream, place)) => drop(tokio::spawn(answer(stream, place, router.clone(), ending.subscribe()))),
+            Ok((stream, place)) => drop(tokio::spawn(serve_connection(
+                stream,
+                place,
+                router.clone(),
+                ending.subscribe(),
+            ))),
             // The client connects again.
-            Err(_) => tokio::time::sleep(ACCEPT_AGAIN).await,
+            Err(_) => tokio::time::sleep(ACCEPT_RETRY_DELAY).await,
         }
     }
     drop(listener);
@@ -62,14 +67,14 @@ pub(crate) async fn serve(
 
 /// Answers the requests of one connection, one after the other, until it is closed, its `place` is needed, or `ends`
 /// fires.
-async fn answer(stream: TcpStream, place: Place, router: Router, mut ends: watch::Receiver<()>) {
+async fn serve_connection(stream: TcpStream, place: Place, router: Router, mut ends: watch::Receiver<()>) {
     // Live updates are small and must not wait for one another. If the option cannot be set, they are merely late.
     let _later = stream.set_nodelay(true);
     let (live, owed) = (Flag::default(), Flag::default());
-    let line = Line::new(stream, live.clone(), owed.clone());
+    let line = ClientStream::new(stream, live.clone(), owed.clone());
     let router = TowerToHyperService::new(router);
     let service = service_fn(|request| {
-        let (answer, live, working) = (router.call(request), live.clone(), place.working());
+        let (answer, live, working) = (router.call(request), live.clone(), place.mark_working());
         live.set(false);
         async move {
             let answer = answer.await?;
@@ -82,7 +87,7 @@ async fn answer(stream: TcpStream, place: Place, router: Router, mut ends: watch
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_MAX)
+        .header_read_timeout(HEAD_TIMEOUT)
         // A client that closes its side after the request still waits for the answer.
         .half_close(true)
         .serve_connection(TokioIo::new(line), service);
@@ -116,15 +121,15 @@ mod tests {
     use tokio::net::TcpSocket;
     use tokio::sync::mpsc;
 
-    use super::line::STANDSTILL_MAX;
+    use super::line::MAX_WRITE_STALL;
     use super::*;
 
     /// Returns what a client gets that sends `said` and nothing more, until the connection is closed.
-    async fn answered(said: &str) -> String {
+    async fn response_to(said: &str) -> String {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let at = listener.local_addr().unwrap();
         let slow = get(|| async {
-            tokio::time::sleep(HEAD_MAX * 3).await;
+            tokio::time::sleep(HEAD_TIMEOUT * 3).await;
             "done"
         });
         let router = Router::new().route("/slow", slow);
@@ -132,7 +137,7 @@ mod tests {
         let mut stream = TcpStream::connect(at).await.unwrap();
         stream.write_all(said.as_bytes()).await.unwrap();
         let mut all = String::new();
-        let read = tokio::time::timeout(HEAD_MAX * 9, stream.read_to_string(&mut all));
+        let read = tokio::time::timeout(HEAD_TIMEOUT * 9, stream.read_to_string(&mut all));
         read.await.expect("it is closed").unwrap();
         serving.abort();
         all
@@ -141,17 +146,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn connection_with_an_unfinished_request_head_is_closed() {
         for begun in ["", "GET /slow HTTP/1.1\r\nHost: x\r\n", "PRI * HTTP/2.0\r\n"] {
-            let said = answered(begun).await;
+            let said = response_to(begun).await;
             assert!(!said.contains("200 OK"), "{begun:?}: {said}");
         }
         // The answer may take longer, and the connection is there for another request for a while.
-        let said = answered("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n").await;
+        let said = response_to("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n").await;
         assert!(said.starts_with("HTTP/1.1 200 OK") && said.ends_with("done"), "{said}");
     }
 
     /// A server of `/lines`, which has no end, and `/events`, of which nothing comes; and a receiver that is notified
     /// when one of them is dropped.
-    async fn endless() -> (std::net::SocketAddr, mpsc::Receiver<()>) {
+    async fn serve_endless() -> (std::net::SocketAddr, mpsc::Receiver<()>) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let at = listener.local_addr().unwrap();
         let (held, let_go) = mpsc::channel(1);
@@ -180,11 +185,11 @@ mod tests {
     async fn serve_once(listener: TcpListener, router: Router) {
         let (stream, _) = listener.accept().await.unwrap();
         let (_ending, ends) = watch::channel(());
-        answer(stream, Places::of(1).take().await, router.with_state(()), ends).await;
+        serve_connection(stream, Places::of(1).take().await, router.with_state(()), ends).await;
     }
 
     /// A client that has requested `path` and read the head of the answer.
-    async fn reader(at: std::net::SocketAddr, path: &str) -> TcpStream {
+    async fn open_stream(at: std::net::SocketAddr, path: &str) -> TcpStream {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(4_096).unwrap();
         let mut stream = socket.connect(at).await.unwrap();
@@ -198,17 +203,17 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn unread_response_body_releases_its_connection() {
-        let (at, mut let_go) = endless().await;
-        let reader = reader(at, "/lines").await;
-        let given_up = tokio::time::timeout(STANDSTILL_MAX * 3, let_go.recv()).await;
+        let (at, mut let_go) = serve_endless().await;
+        let reader = open_stream(at, "/lines").await;
+        let given_up = tokio::time::timeout(MAX_WRITE_STALL * 3, let_go.recv()).await;
         assert_eq!(given_up, Ok(None));
         drop(reader);
     }
 
     #[tokio::test]
     async fn idle_event_stream_is_released_when_its_client_disconnects() {
-        let (at, mut let_go) = endless().await;
-        drop(reader(at, "/events").await);
+        let (at, mut let_go) = serve_endless().await;
+        drop(open_stream(at, "/events").await);
         let given_up = tokio::time::timeout(Duration::from_secs(10), let_go.recv()).await;
         assert_eq!(given_up, Ok(None));
     }
@@ -235,7 +240,7 @@ mod tests {
     }
 
     /// A client that has requested `path` and requests nothing more.
-    async fn asking(at: std::net::SocketAddr, path: &str) -> TcpStream {
+    async fn send_request(at: std::net::SocketAddr, path: &str) -> TcpStream {
         let mut stream = TcpStream::connect(at).await.unwrap();
         let head = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();
@@ -243,7 +248,7 @@ mod tests {
     }
 
     /// Returns what arrives on `stream` until it is closed.
-    async fn rest_of(stream: &mut TcpStream) -> String {
+    async fn read_to_close(stream: &mut TcpStream) -> String {
         let mut all = Vec::new();
         // A client that was about to send something gets an error.
         let _closed = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut all))
@@ -266,19 +271,19 @@ mod tests {
         });
         let router = Router::new().route("/slow", slow).route("/quick", get(async || "here"));
         let serving = tokio::spawn(serve(listener, router, 3, std::future::pending()));
-        let mut slow = asking(at, "/slow").await;
+        let mut slow = send_request(at, "/slow").await;
         is_asked.recv().await.unwrap();
         let mut strangers = Vec::new();
         for _ in 0..9 {
             strangers.push(TcpStream::connect(at).await.unwrap());
-            let mut quick = asking(at, "/quick").await;
-            assert!(rest_of(&mut quick).await.ends_with("here"));
+            let mut quick = send_request(at, "/quick").await;
+            assert!(read_to_close(&mut quick).await.ends_with("here"));
         }
         for stranger in &mut strangers[..8] {
-            assert_eq!(rest_of(stranger).await, "");
+            assert_eq!(read_to_close(stranger).await, "");
         }
         go_on.notify_one();
-        assert!(rest_of(&mut slow).await.ends_with("done"));
+        assert!(read_to_close(&mut slow).await.ends_with("done"));
         serving.abort();
     }
 
@@ -291,15 +296,15 @@ mod tests {
             .route("/large", get(async || vec![b'x'; 64 << 20]))
             .route("/quick", get(async || "here"));
         let serving = tokio::spawn(serve(listener, router, 1, std::future::pending()));
-        let mut slow = asking(at, "/large").await;
+        let mut slow = send_request(at, "/large").await;
         let mut begun = [0; 12];
         slow.read_exact(&mut begun).await.unwrap();
-        let mut quick = asking(at, "/quick").await;
+        let mut quick = send_request(at, "/quick").await;
         assert!(
-            rest_of(&mut quick).await.ends_with("here"),
+            read_to_close(&mut quick).await.ends_with("here"),
             "nobody waits for who is slow"
         );
-        assert!(rest_of(&mut slow).await.len() > 64 << 20);
+        assert!(read_to_close(&mut slow).await.len() > 64 << 20);
         serving.abort();
     }
 
@@ -324,7 +329,10 @@ mod tests {
         let mut second = TcpStream::connect(at).await.unwrap();
         second.write_all(head).await.unwrap();
         go_on.notify_one();
-        assert!(rest_of(&mut first).await.ends_with("done"), "it goes when it is idle");
+        assert!(
+            read_to_close(&mut first).await.ends_with("done"),
+            "it goes when it is idle"
+        );
         is_asked.recv().await.unwrap();
         go_on.notify_one();
         let mut begun = [0; 12];

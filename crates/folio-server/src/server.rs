@@ -173,7 +173,7 @@ impl Server {
     /// Serves the Model Context Protocol as well, at `/mcp`.
     #[must_use]
     pub fn with_mcp(mut self, options: McpOptions) -> Self {
-        self.mcp = Some(Mcp::sharing(
+        self.mcp = Some(Mcp::with_driving(
             self.spaces.first().clone(),
             options,
             Arc::clone(&self.driving),
@@ -223,7 +223,7 @@ impl Server {
             driving: Arc::clone(&self.driving),
             folder: self.options.folder,
             feeds: Arc::default(),
-            transfers: Transfers::within(self.options.transfers),
+            transfers: Transfers::with_limits(self.options.transfers),
             metrics: metrics.clone(),
             stopping: stopping.clone(),
         };

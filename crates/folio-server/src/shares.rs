@@ -27,7 +27,7 @@ pub(crate) enum NoPlace {
 /// A number of places for all spaces of a server. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
-    most: usize,
+    capacity: usize,
     spaces: Spaces,
     held: Arc<Mutex<BTreeMap<SpaceName, usize>>>,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Places {
 /// A place that a space holds until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
-    of: Places,
+    places: Places,
     space: SpaceName,
 }
 
@@ -43,7 +43,7 @@ impl Places {
     /// Creates `most` places, all free, for `spaces`.
     pub(crate) fn new(most: usize, spaces: Spaces) -> Self {
         Self {
-            most,
+            capacity: most,
             spaces,
             held: Arc::default(),
         }
@@ -52,7 +52,7 @@ impl Places {
     /// Takes a place for `space`.
     pub(crate) fn take(&self, space: &SpaceName) -> Result<Place, NoPlace> {
         let mut counts = self.held.lock();
-        let free = self.most.saturating_sub(counts.values().sum());
+        let free = self.capacity.saturating_sub(counts.values().sum());
         let count = counts.get(space).copied().unwrap_or_default();
         if !may_take(count, free, self.spaces.is_only_one()) {
             return Err(if free == 0 { NoPlace::Full } else { NoPlace::Share });
@@ -60,21 +60,21 @@ impl Places {
         counts.insert(space.clone(), count + 1);
         drop(counts);
         Ok(Place {
-            of: self.clone(),
+            places: self.clone(),
             space: space.clone(),
         })
     }
 
     /// Returns how many places are taken.
     #[cfg(test)]
-    pub(crate) fn taken(&self) -> usize {
+    pub(crate) fn taken_count(&self) -> usize {
         self.held.lock().values().sum()
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut counts = self.of.held.lock();
+        let mut counts = self.places.held.lock();
         if let Some(count) = counts.get_mut(&self.space) {
             *count -= 1;
             if *count == 0 {
@@ -93,7 +93,7 @@ mod tests {
     }
 
     /// Takes places for `space` until it gets none.
-    fn all_for(places: &Places, space: &str) -> (Vec<Place>, NoPlace) {
+    fn take_all(places: &Places, space: &str) -> (Vec<Place>, NoPlace) {
         let mut taken = Vec::new();
         loop {
             match places.take(&named(space)) {
@@ -106,7 +106,7 @@ mod tests {
     #[tokio::test]
     async fn only_space_takes_every_place() {
         let places = Places::new(8, Spaces::for_tests().await);
-        let (taken, why) = all_for(&places, "main");
+        let (taken, why) = take_all(&places, "main");
         assert_eq!((taken.len(), why), (8, NoPlace::Full));
     }
 
@@ -115,20 +115,20 @@ mod tests {
         let spaces = Spaces::for_tests().await;
         let places = Places::new(8, spaces.clone());
         spaces.runner_in(&named("other")).unwrap();
-        let (first, why) = all_for(&places, "main");
+        let (first, why) = take_all(&places, "main");
         assert_eq!((first.len(), why), (4, NoPlace::Share));
-        let (second, why) = all_for(&places, "other");
+        let (second, why) = take_all(&places, "other");
         assert_eq!((second.len(), why), (2, NoPlace::Share));
-        let (third, _) = all_for(&places, "third");
-        let (fourth, _) = all_for(&places, "fourth");
+        let (third, _) = take_all(&places, "third");
+        let (fourth, _) = take_all(&places, "fourth");
         assert_eq!((third.len(), fourth.len()), (1, 1));
-        let (fifth, why) = all_for(&places, "fifth");
+        let (fifth, why) = take_all(&places, "fifth");
         assert_eq!((fifth.len(), why), (0, NoPlace::Full));
         drop((first, third, fourth));
-        let (more, _) = all_for(&places, "other");
+        let (more, _) = take_all(&places, "other");
         assert_eq!(second.len() + more.len(), 4);
         drop((second, more));
-        assert_eq!(places.taken(), 0);
+        assert_eq!(places.taken_count(), 0);
         assert!(places.held.lock().is_empty(), "no space is kept that holds nothing");
     }
 }

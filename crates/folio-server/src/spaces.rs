@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use crate::http::problem::Problem;
 
 /// The most spaces that one server serves: each costs memory and regular looks at its runs.
-const MOST: usize = 1_000;
+const MAX_SPACES: usize = 1_000;
 
 /// The served spaces, with their runners. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -56,7 +56,7 @@ impl Spaces {
     /// A 503 if the server serves as many spaces as it can.
     pub(crate) fn runner_in(&self, space: &SpaceName) -> Result<Runner, Problem> {
         self.opened(space).ok_or_else(|| {
-            let detail = format!("this server serves {MOST} spaces already, the most that one server can");
+            let detail = format!("this server serves {MAX_SPACES} spaces already, the most that one server can");
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, "spaces_busy", detail)
                 .hint("start another server for this space, with `folio --space NAME serve`")
         })
@@ -71,7 +71,7 @@ impl Spaces {
             return Some(runner.clone());
         }
         // The first space is not in the map.
-        if others.len() + 1 >= MOST {
+        if others.len() + 1 >= MAX_SPACES {
             return None;
         }
         let runner = self.first.in_space(space.clone());
@@ -125,14 +125,14 @@ mod tests {
     async fn each_space_has_one_runner_up_to_a_maximum() {
         let spaces = Spaces::for_tests().await;
         let named = |n: usize| SpaceName::parse(&format!("s{n}")).unwrap();
-        for n in 1..MOST {
+        for n in 1..MAX_SPACES {
             let runner = spaces.runner_in(&named(n)).unwrap();
             assert_eq!(runner.workspace().space(), &named(n));
         }
-        let full = spaces.runner_in(&named(MOST)).unwrap_err();
+        let full = spaces.runner_in(&named(MAX_SPACES)).unwrap_err();
         assert_eq!((full.status(), full.code()), (503, "spaces_busy"));
         assert!(spaces.runner_in(&named(1)).is_ok() && spaces.runner_in(&SpaceName::main()).is_ok());
-        assert_eq!(spaces.runners().len(), MOST);
+        assert_eq!(spaces.runners().len(), MAX_SPACES);
         assert_eq!(spaces.runners()[0].workspace().space(), &SpaceName::main());
     }
 }

@@ -15,7 +15,7 @@ use crate::http::problem::Problem;
 use crate::wire::plan_mistake;
 
 /// The maximum number of mistakes of a plan that the message lists.
-const MISTAKES: usize = 10;
+const MAX_LISTED_MISTAKES: usize = 10;
 
 /// Refuses operations on runs to roles that may not steer them (M7.7).
 pub(crate) fn may_steer(actor: &Actor) -> Result<(), Problem> {
@@ -45,12 +45,12 @@ pub(crate) fn plan_of(runner: &Runner, plan: Option<Value>, goal: Option<&str>) 
     };
     plan::parse(&text, &runner.known())
         .map(Some)
-        .map_err(|errors| mistakes(&errors))
+        .map_err(|errors| plan_problem(&errors))
 }
 
 /// Returns the problem that lists the mistakes of a plan with their places.
-fn mistakes(PlanErrors(errors): &PlanErrors) -> Problem {
-    let lines = errors.iter().take(MISTAKES).map(|error| {
+fn plan_problem(PlanErrors(errors): &PlanErrors) -> Problem {
+    let lines = errors.iter().take(MAX_LISTED_MISTAKES).map(|error| {
         let hint = error.hint.as_ref().map(|hint| format!(" ({hint})"));
         let hint = hint.unwrap_or_default();
         format!(

@@ -40,13 +40,13 @@ impl Burial {
     }
 
     /// Whether `entry` may be dropped, provided that the entries added with it may be, too.
-    pub(crate) fn may_go(&self, entry: &Entry) -> bool {
+    pub(crate) fn can_drop(&self, entry: &Entry) -> bool {
         let is_purged = entry.fields.erased.is_some_and(|why| why != ErasedFor::Forgotten);
         is_purged && entry.updated_at <= self.until && entry.handle.0 != self.last
     }
 
     /// Drops `entries`. Each of them may be dropped together with the entries that were added with it.
-    pub(crate) fn give_up(&mut self, entries: &[Entry]) {
+    pub(crate) fn drop_entries(&mut self, entries: &[Entry]) {
         self.gone.extend(entries.iter().map(|entry| (entry.id, entry.handle.0)));
     }
 
@@ -187,24 +187,24 @@ mod tests {
     #[test]
     fn old_tombstone_is_removable_unless_it_is_last_or_forgotten() {
         let burial = Burial::new(AT, 3);
-        assert!(burial.may_go(&purged("a", 2, ErasedFor::Expired)));
+        assert!(burial.can_drop(&purged("a", 2, ErasedFor::Expired)));
         assert!(
-            !burial.may_go(&purged("a", 3, ErasedFor::Expired)),
+            !burial.can_drop(&purged("a", 3, ErasedFor::Expired)),
             "its number would be given again"
         );
         assert!(
-            !burial.may_go(&purged("a", 2, ErasedFor::Forgotten)),
+            !burial.can_drop(&purged("a", 2, ErasedFor::Forgotten)),
             "that it was forgotten stays"
         );
-        assert!(!burial.may_go(&Entry::added(new("a"), EntryHandle(2), Seq(2), AT)));
+        assert!(!burial.can_drop(&Entry::added(new("a"), EntryHandle(2), Seq(2), AT)));
         let earlier = Burial::new(Timestamp::from_nanos(0), 3);
-        assert!(!earlier.may_go(&purged("a", 2, ErasedFor::Expired)));
+        assert!(!earlier.can_drop(&purged("a", 2, ErasedFor::Expired)));
     }
 
     #[test]
     fn commit_of_removed_entries_keeps_other_changes_or_their_count() {
         let mut burial = Burial::new(AT, 3);
-        burial.give_up(&[purged("a", 1, ErasedFor::Expired), purged("b", 2, ErasedFor::Expired)]);
+        burial.drop_entries(&[purged("a", 1, ErasedFor::Expired), purged("b", 2, ErasedFor::Expired)]);
         assert_eq!(burial.numbers().collect::<BTreeSet<_>>(), BTreeSet::from([1, 2]));
         assert!(matches!(
             burial.left_of(record(vec![add("a"), add("b"), patch("a")])),

@@ -116,9 +116,9 @@ pub(crate) struct RebuildScope {
 }
 
 /// How many entries are rebuilt at a time.
-const MADE_AT_ONCE: usize = 1_000;
+const REBUILD_BATCH: usize = 1_000;
 /// The minimum for one page: the entries may all be of one commit, which the next batch reads again.
-const MADE_FOR_A_PAGE: usize = 200;
+const MIN_REBUILD_BATCH: usize = 200;
 
 impl RebuildScope {
     /// The part for the page with the first `limit` entries after `after`, of `total` matches.
@@ -146,7 +146,7 @@ impl RebuildScope {
     where
         T: Sync,
     {
-        let size = self.after.map_or(MADE_AT_ONCE, |_| self.limit.max(MADE_FOR_A_PAGE));
+        let size = self.after.map_or(REBUILD_BATCH, |_| self.limit.max(MIN_REBUILD_BATCH));
         match self.order {
             Order::Oldest => Box::new(changed.chunks(size)),
             _ => Box::new(changed.rchunks(size)),

@@ -16,7 +16,7 @@ use crate::error::StoreError;
 use crate::store::{CHANGES_BYTES, Journal, LogRow, Revision};
 
 /// Roughly how many times larger than its packed bytes a record is.
-pub(crate) const UNPACKED: usize = 6;
+pub(crate) const UNPACKED_SIZE_FACTOR: usize = 6;
 
 /// Applies `change` to `state` of the entry `id`; returns whether anything changed.
 pub(crate) fn fold(
@@ -193,7 +193,7 @@ pub(crate) fn events_of(text: &str) -> serde_json::Result<Vec<Event>> {
     }
     match serde_json::from_str::<OnlyRun>(text) {
         Ok(record) => Ok(record.run.map(|run| run.events).unwrap_or_default()),
-        Err(unread) => until_beyond(text).ok_or(unread),
+        Err(unread) => events_until_newer_version(text).ok_or(unread),
     }
 }
 
@@ -253,7 +253,7 @@ impl RecordByteBudget {
     pub(crate) fn take(&mut self, plain: usize, packed: usize) -> bool {
         self.left = self
             .left
-            .saturating_sub(plain.saturating_add(packed.saturating_mul(UNPACKED)));
+            .saturating_sub(plain.saturating_add(packed.saturating_mul(UNPACKED_SIZE_FACTOR)));
         self.left > 0
     }
 }
@@ -340,7 +340,7 @@ pub(crate) fn run_summary_of(text: &str) -> Option<RunSummary> {
 }
 
 /// The events of a record that cannot be read as a whole, up to the event which says that a newer version wrote them.
-fn until_beyond(text: &str) -> Option<Vec<Event>> {
+fn events_until_newer_version(text: &str) -> Option<Vec<Event>> {
     let record: Value = serde_json::from_str(text).ok()?;
     let mut events = Vec::new();
     for event in record["run"]["events"].as_array()? {

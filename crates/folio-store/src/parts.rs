@@ -68,7 +68,7 @@ impl Parts {
         match self.0.recv().await {
             Some(Part::Commit(commit)) => Ok(Some(*commit)),
             Some(Part::End) => Ok(None),
-            None => Err(given_up()),
+            None => Err(abandoned_error()),
         }
     }
 }
@@ -87,12 +87,12 @@ impl CommittedParts {
 }
 
 /// The error for a write whose last part never came.
-pub(crate) fn given_up() -> StoreError {
+pub(crate) fn abandoned_error() -> StoreError {
     StoreError::Invalid("a write in parts ended before its last part: nothing was written".to_owned())
 }
 
 /// The error for a write without any part.
-pub(crate) fn nothing_given() -> StoreError {
+pub(crate) fn no_parts_error() -> StoreError {
     StoreError::Invalid("a write in parts has no parts".to_owned())
 }
 

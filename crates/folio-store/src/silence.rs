@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 /// How long a silent owner that holds its lock may take to renew its sign of life, in addition to the time between two
 /// such signs. The same time is given to a process that lost all its connections, as happens when a server restarts.
-pub(crate) const BACK_WITHIN: Duration = Duration::from_secs(2);
+pub(crate) const RENEWAL_GRACE: Duration = Duration::from_secs(2);
 
 /// How long a process that wants to drive a run waits before it checks again whether the run's silent driver goes on.
 pub(crate) const DRIVER_RECHECK_PAUSE: Duration = Duration::from_millis(250);

@@ -8,9 +8,9 @@ use folio_memory::text::{Needle, plain};
 use crate::upkeep::Residue;
 
 /// Length in bytes below which finding a text means nothing.
-const LEAST: usize = 6;
+const MIN_TEXT_BYTES: usize = 6;
 /// The most places that are reported for all texts together.
-const TOLD: usize = 50;
+const MAX_REPORTED_PLACES: usize = 50;
 
 /// The most bytes of a text that a note keeps. Of a longer text it keeps the beginning.
 pub(crate) const NOTE_TEXT_BYTES: usize = 1024;
@@ -26,7 +26,7 @@ const BEFORE_CUT_BYTES: usize = 8 * NOTE_TEXT_BYTES;
 /// Those of `texts` that are long enough to be searched for.
 pub(crate) fn searchable_texts(texts: &[String]) -> BTreeSet<&str> {
     let texts = texts.iter().map(|text| text.trim());
-    texts.filter(|text| text.len() >= LEAST).collect()
+    texts.filter(|text| text.len() >= MIN_TEXT_BYTES).collect()
 }
 
 /// Texts to search for as people read them, by [`Sought`]: the request may spell them differently than the store.
@@ -102,7 +102,7 @@ impl<'t> SearchTexts<'t> {
         let endings = [kept.as_str(), chars.next_back().map_or("", |_| chars.as_str())];
         let overlaps = |end: &str, beginning: &str| {
             let longest = beginning.len().min(end.len());
-            (LEAST..=longest).any(|length| end.as_bytes().ends_with(&beginning.as_bytes()[..length]))
+            (MIN_TEXT_BYTES..=longest).any(|length| end.as_bytes().ends_with(&beginning.as_bytes()[..length]))
         };
         self.beginnings
             .iter()
@@ -167,7 +167,7 @@ pub(crate) fn without_words(note: &str) -> serde_json::Result<String> {
 
 /// Reports that a text occurs at `place`.
 pub(crate) fn report_place(residue: &mut Residue, place: String) {
-    if residue.found.len() < TOLD && !residue.found.contains(&place) {
+    if residue.found.len() < MAX_REPORTED_PLACES && !residue.found.contains(&place) {
         residue.found.push(place);
     }
 }

@@ -56,7 +56,7 @@ impl IndexLookup {
     }
 
     /// A query that finds everything with `words`, ranked as in this one.
-    pub(crate) fn wholly(&self, words: &TextQuery) -> Self {
+    pub(crate) fn find_all_with_same_ranking(&self, words: &TextQuery) -> Self {
         let whole = Self::whole(words);
         let ranking = match &self.ranking {
             Ranking::Finder if self.expressions != whole.expressions => Ranking::By(self.expressions.clone()),

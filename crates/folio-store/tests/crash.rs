@@ -28,10 +28,10 @@ async fn acknowledged_commits_survive_kill_9_exactly_once() {
         // Somewhere between the first commits and the third time that the write-ahead log is moved into the file.
         let moment = usize::from(round) * 37 % 400 + 1;
         for _ in 0..moment {
-            note(&process.says().expect("another commit"), &mut acknowledged);
+            note(&process.next_line().expect("another commit"), &mut acknowledged);
         }
         process.kill();
-        while let Some(line) = process.says() {
+        while let Some(line) = process.next_line() {
             note(&line, &mut acknowledged);
         }
         let log = checked_log(&path).await;
@@ -64,7 +64,7 @@ async fn interrupted_store_creation_is_completed_on_the_next_open() {
         tokio::time::sleep(Duration::from_micros(u64::from(round) * 700)).await;
         process.kill();
         let mut acknowledged = HashMap::new();
-        while let Some(line) = process.says() {
+        while let Some(line) = process.next_line() {
             note(&line, &mut acknowledged);
         }
         let log = checked_log(&path).await;
@@ -164,10 +164,10 @@ fn temporarily_full_disk_loses_no_acknowledged_commits() {
     let path = folder.path().join("folio.db");
     let mut process = Process::start_with_limits("child_runs_into_a_limit", &path, 1);
     let mut said = Vec::new();
-    while let Some(line) = process.says() {
+    while let Some(line) = process.next_line() {
         said.push(line);
     }
-    assert!(process.ends_well(), "{said:?}");
+    assert!(process.wait_for_success(), "{said:?}");
     assert_eq!(said.last().map(String::as_str), Some("fine"), "{said:?}");
 }
 

@@ -14,7 +14,7 @@ use folio_store::workspace::{Evicted, Eviction, ForgetFilter, ScratchCaller};
 use folio_store::{ErrorKind, Store};
 use house::House;
 
-fn at(limit_tokens: u32) -> Eviction {
+fn eviction_above(limit_tokens: u32) -> Eviction {
     Eviction {
         limit_tokens,
         tool: "shell".to_owned(),
@@ -28,7 +28,11 @@ fn client() -> Actor {
 
 async fn evicted(house: &House, text: &str, limit: u32) -> Evicted {
     let source = io::Cursor::new(text.to_owned().into_bytes());
-    house.space.evict(&client(), source, at(limit)).await.unwrap()
+    house
+        .space
+        .evict(&client(), source, eviction_above(limit))
+        .await
+        .unwrap()
 }
 
 async fn read(house: &House, name: &str, part: Part, max_bytes: usize) -> PartRead {
@@ -59,7 +63,7 @@ async fn eviction_by_a_role_that_may_not_add_stores_nothing_m7_7() {
     let clarifier = Actor::new(Role::Clarifier, "asks");
     let evicting = async |text: &str| {
         let source = io::Cursor::new(text.to_owned().into_bytes());
-        house.space.evict(&clarifier, source, at(100)).await
+        house.space.evict(&clarifier, source, eviction_above(100)).await
     };
     let refused = evicting(&lines(7 * 1024 * 1024)).await.unwrap_err();
     assert_eq!(refused.code(), "role_denied", "{refused}");
@@ -95,7 +99,10 @@ async fn files_and_memory_answers_are_not_evicted_m7_8_v9() {
     let house = House::new();
     let long = lines(30_000);
     for of in [ResultOf::File, ResultOf::Memory] {
-        let how = Eviction { of, ..at(10) };
+        let how = Eviction {
+            of,
+            ..eviction_above(10)
+        };
         let source = io::Cursor::new(long.clone().into_bytes());
         let left = house.space.evict(&client(), source, how).await.unwrap();
         assert_eq!((left.text == long, left.kept), (true, None));
@@ -301,7 +308,7 @@ async fn result_whose_source_fails_midway_leaves_no_entry_m7_8_v9() {
     let house = House::new();
     let error = house
         .space
-        .evict(&client(), Broken(9_000_000), at(10))
+        .evict(&client(), Broken(9_000_000), eviction_above(10))
         .await
         .unwrap_err();
     assert_eq!(
@@ -337,7 +344,7 @@ async fn evicting_a_large_result_uses_bounded_memory_m7_8_v9() {
         let path = folder.path().join(format!("{megabytes}.db"));
         let mut process = Process::start("child_evicts_and_says_how_much_memory_that_took", &path, megabytes);
         loop {
-            let line = process.says().expect("the peak");
+            let line = process.next_line().expect("the peak");
             if let Some((_, kilobytes)) = line.split_once("peak ") {
                 break kilobytes.trim_end_matches('.').parse::<u64>().unwrap();
             }
@@ -356,7 +363,7 @@ async fn child_evicts_and_says_how_much_memory_that_took() {
     let house = House::in_folder(&orders.path);
     let bytes = usize::from(orders.number) * 1_000_000;
     let result = Endless { left: bytes, number: 0 };
-    let large = house.space.evict(&client(), result, at(200)).await.unwrap();
+    let large = house.space.evict(&client(), result, eviction_above(200)).await.unwrap();
     assert_eq!(large.bytes, bytes as u64);
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

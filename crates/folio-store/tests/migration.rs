@@ -179,12 +179,12 @@ fn opening_in_a_read_only_folder_reports_permission_denied() {
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o500)).unwrap();
     let path = folder.path().join("folio.db");
     let mut process = Process::start_without_privileges("unprivileged", &path, 1);
-    let said = process.says().unwrap();
+    let said = process.next_line().unwrap();
     assert!(
         said.starts_with("Unavailable: ") && said.ends_with("permission denied"),
         "{said}"
     );
-    assert!(process.ends_well());
+    assert!(process.wait_for_success());
     assert!(!path.exists());
 }
 

@@ -57,12 +57,12 @@ async fn operations_of_eight_processes_are_stored_once_and_none_refused_m7_4_32(
         .collect();
     let (mut worst, mut acknowledged) = (Duration::ZERO, 0);
     for process in &mut processes {
-        while let Some(said) = process.says() {
+        while let Some(said) = process.next_line() {
             let (count, p99) = said.split_once(' ').unwrap();
             acknowledged += count.parse::<u64>().unwrap();
             worst = worst.max(Duration::from_micros(p99.parse().unwrap()));
         }
-        assert!(process.ends_well(), "an operation was refused");
+        assert!(process.wait_for_success(), "an operation was refused");
     }
     assert_eq!(acknowledged, u64::from(PROCESSES) * u64::from(OPERATIONS));
     println!("p99 of the slowest of {PROCESSES} processes: {worst:?}");

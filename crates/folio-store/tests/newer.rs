@@ -97,7 +97,7 @@ impl House {
         ]
     }
 
-    async fn says_who_wrote_it(&self) {
+    async fn assert_newer_version_named(&self) {
         for (what, read) in self.read().await {
             let refused = read.unwrap_err();
             assert!(
@@ -107,7 +107,7 @@ impl House {
         }
     }
 
-    async fn is_called_damaged(&self) {
+    async fn assert_reported_damaged(&self) {
         for (what, read) in self.read().await {
             match read {
                 // The doctor lists it.
@@ -122,7 +122,7 @@ impl House {
         );
     }
 
-    async fn is_left_as_it_is(&self) {
+    async fn assert_unchanged(&self) {
         let (store, space) = (&self.scene.store, &self.scene.space);
         let compaction = Compaction {
             bury_until: Some(folio_memory::Timestamp::MAX),
@@ -177,18 +177,18 @@ async fn on_a_server(is_newer: bool) -> House {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn log_with_run_events_of_a_newer_version_is_refused_e9_9() {
-    on_a_file(true).await.0.says_who_wrote_it().await;
-    on_a_server(true).await.says_who_wrote_it().await;
+    on_a_file(true).await.0.assert_newer_version_named().await;
+    on_a_server(true).await.assert_newer_version_named().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_event_without_a_newer_format_is_reported_as_damage() {
-    on_a_file(false).await.0.is_called_damaged().await;
-    on_a_server(false).await.is_called_damaged().await;
+    on_a_file(false).await.0.assert_reported_damaged().await;
+    on_a_server(false).await.assert_reported_damaged().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn compaction_and_erasure_keep_events_of_a_newer_version_e9_9() {
-    on_a_file(true).await.0.is_left_as_it_is().await;
-    on_a_server(true).await.is_left_as_it_is().await;
+    on_a_file(true).await.0.assert_unchanged().await;
+    on_a_server(true).await.assert_unchanged().await;
 }

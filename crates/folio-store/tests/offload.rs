@@ -246,7 +246,7 @@ async fn successive_offloads_form_a_chain_with_only_the_last_pinned_m7_8_v8() {
 
 /// A compactor that follows instructions.
 #[derive(Debug)]
-enum Told {
+enum ScriptedCompactor {
     Well,
     Fails,
     Panics,
@@ -254,7 +254,7 @@ enum Told {
 }
 
 #[async_trait]
-impl Compactor for Told {
+impl Compactor for ScriptedCompactor {
     async fn compact(&self, desk: &Desk) -> Result<Compacted, String> {
         let block = desk.block().clone();
         let said = desk
@@ -273,7 +273,7 @@ impl Compactor for Told {
     }
 }
 
-fn with(compactor: Told) -> Offload {
+fn with(compactor: ScriptedCompactor) -> Offload {
     Offload {
         compactor: Some((Arc::new(compactor), Duration::from_secs(60))),
         ..at_once()
@@ -282,7 +282,11 @@ fn with(compactor: Told) -> Offload {
 
 #[tokio::test(start_paused = true)]
 async fn failing_compactor_leaves_the_built_in_summary_in_place_m7_8_v8() {
-    for told in [Told::Fails, Told::Panics, Told::Hangs] {
+    for told in [
+        ScriptedCompactor::Fails,
+        ScriptedCompactor::Panics,
+        ScriptedCompactor::Hangs,
+    ] {
         let house = House::new();
         let messages = conversation("a", 5);
         let gone = offload(&house, &messages, &with(told)).await;
@@ -303,7 +307,9 @@ async fn compactor_summary_is_applied_on_retry_after_a_crash_m7_8_v8() {
     house.store.fail(second, Fault::Gone);
     let list = Value::from(messages.clone());
     let space = house.space.in_thread(&thread());
-    let died = space.offload(&client(), &thread(), &list, &with(Told::Well)).await;
+    let died = space
+        .offload(&client(), &thread(), &list, &with(ScriptedCompactor::Well))
+        .await;
     assert_eq!(died.unwrap_err().kind(), ErrorKind::Unavailable);
     house.store.heal();
     let found = book(&house).await;
@@ -312,7 +318,7 @@ async fn compactor_summary_is_applied_on_retry_after_a_crash_m7_8_v8() {
         "what was found without a model holds"
     );
 
-    let gone = offload(&house, &messages, &with(Told::Well)).await;
+    let gone = offload(&house, &messages, &with(ScriptedCompactor::Well)).await;
     let block = gone.block.unwrap();
     assert!(block.is_compacted && block.replayed);
     let summary = house.space.entry(Ref::Handle(block.summary)).await.unwrap();

@@ -24,7 +24,7 @@ async fn commit_lookups_read_few_index_rows_as_the_space_grows() {
     }
     drop(scene);
     drop(store);
-    all_have_left(&database);
+    wait_for_connections_to_end(&database);
     for index in ["entry_id", "page_id"] {
         let sql = format!("SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = '{index}'");
         let read: u64 = database.ask(&sql).unwrap().parse().unwrap();
@@ -62,14 +62,14 @@ async fn lists_use_indexes_that_leave_out_archived_entries() {
     }
     drop(scene);
     drop(store);
-    all_have_left(&database);
+    wait_for_connections_to_end(&database);
     let read = "SELECT (SELECT count(*) FROM pg_stat_user_indexes WHERE indexrelname IN ('entry_there', 'entry_pinned') AND idx_scan > 0)
         || ' indexes'";
     assert_eq!(database.ask(read).as_deref(), Ok("2 indexes"));
 }
 
 /// Waits until all connections have ended: their reads are counted only then.
-fn all_have_left(database: &Database) {
+fn wait_for_connections_to_end(database: &Database) {
     let others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
                   AND backend_type = 'client backend'";
     assert!((0..LOOKS_MAX).any(|_| database.ask(others).expect("a number") == "0"));

@@ -41,7 +41,7 @@ async fn processes_sharing_one_file_lose_no_commits_and_wake_waiters() {
     let keys: BTreeSet<_> = seen.iter().map(|row| row.idempotency_key.clone()).collect();
     assert_eq!(keys.len(), seen.len(), "a commit is there twice");
     for process in &mut processes {
-        assert!(process.ends_well());
+        assert!(process.wait_for_success());
     }
     assert_eq!(store.head(&SpaceName::main()).await.unwrap(), Seq(total));
     assert_eq!(store.check().await.unwrap().problems, Vec::<String>::new());
@@ -118,7 +118,7 @@ async fn a_driven_run(scene: &Scene) -> (Process, RunId, std::path::PathBuf) {
     let path = std::path::PathBuf::from(scene.store.location());
     let run = scene.a_run("a run").await;
     let mut process = Process::start("child_drives_a_run", &path, 2);
-    assert_eq!(process.says().as_deref(), Some("driving"));
+    assert_eq!(process.next_line().as_deref(), Some("driving"));
     (process, run, path)
 }
 
@@ -189,8 +189,8 @@ async fn hanging_driver_is_replaced_and_learns_of_the_takeover() {
     .await;
     assert_eq!(fence, 2);
     process.signal(Signal::CONT);
-    assert_eq!(process.says().as_deref(), Some("it was taken over"));
-    assert!(process.ends_well());
+    assert_eq!(process.next_line().as_deref(), Some("it was taken over"));
+    assert!(process.wait_for_success());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -299,7 +299,7 @@ async fn concurrent_processes_create_one_new_store_file() {
         .map(|n| Process::start("child_starts_a_run", &path, n))
         .collect();
     for process in &mut processes {
-        assert!(process.ends_well());
+        assert!(process.wait_for_success());
     }
     let store = SqliteStore::open(&OpenOptions::at(&path)).unwrap();
     assert_eq!(

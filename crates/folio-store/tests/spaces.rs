@@ -159,13 +159,13 @@ async fn everything(space: &Workspace) -> String {
 }
 
 /// Asserts that an answer reveals nothing of the other space. Notes and errors repeat the query, so query by ids.
-fn clean(what: &str, answer: &impl Debug) {
+fn assert_reveals_nothing(what: &str, answer: &impl Debug) {
     let said = format!("{answer:?}").to_lowercase();
     assert!(!said.contains(SECRET), "{what}: {said}");
 }
 
 fn not_found<T: Debug>(what: &str, answer: Result<T, folio_store::WorkspaceError>) {
-    clean(what, &answer);
+    assert_reveals_nothing(what, &answer);
     let kind = answer.map_err(|error| error.kind());
     assert!(matches!(kind, Err(ErrorKind::NotFound)), "{what}: {kind:?}");
 }
@@ -273,7 +273,7 @@ async fn query_parameters_cannot_reach_another_space_m7_6_51() {
         assert_eq!(answer.items.iter().map(|entry| entry.id).collect::<Vec<_>>(), [mine.id]);
         format!("{answer:?}")
     };
-    clean("scores", &score(ours).await);
+    assert_reveals_nothing("scores", &score(ours).await);
 }
 
 #[tokio::test]
@@ -300,7 +300,7 @@ async fn ids_and_handles_of_another_space_are_not_found_m7_6_51() {
             ..ForgetFilter::default()
         };
         not_found("forget", ours.forget(&person, &filter, "r").await);
-        clean("links", &ours.links(&id.to_string()).await.unwrap());
+        assert_reveals_nothing("links", &ours.links(&id.to_string()).await.unwrap());
         assert_eq!(ours.links(&id.to_string()).await.unwrap(), []);
         // A handle names what is ours.
         not_found("handle", ours.entry(Ref::Handle(h.seen.handle)).await);
@@ -342,7 +342,7 @@ async fn ids_and_handles_of_another_space_are_not_found_m7_6_51() {
     not_found("export", ours.turn_export(turn).await);
     let export = h.theirs.turn_export(turn).await.unwrap();
     let told = ours.exported(&export, true).await;
-    clean("exported", &told.map(|told| told.len()));
+    assert_reveals_nothing("exported", &told.map(|told| told.len()));
     let context = ContextRequest {
         turn: Some(turn),
         budget: 500,
@@ -357,7 +357,7 @@ async fn ids_and_handles_of_another_space_are_not_found_m7_6_51() {
             limit: 1_000,
             ..TraceQuery::default()
         };
-        clean("trace", &ours.trace(query).await);
+        assert_reveals_nothing("trace", &ours.trace(query).await);
     }
     assert_eq!(everything(&h.theirs).await, before);
 }
@@ -366,15 +366,15 @@ async fn ids_and_handles_of_another_space_are_not_found_m7_6_51() {
 async fn lists_learning_and_totals_cover_one_space_only_m7_6_51() {
     let h = houses().await;
     let ours = &h.ours;
-    clean("observations", &ours.active_observations(50).await.unwrap());
-    clean(
+    assert_reveals_nothing("observations", &ours.active_observations(50).await.unwrap());
+    assert_reveals_nothing(
         "book",
         &ours
             .book_items(&ThreadKey::main(), BookFilter::default())
             .await
             .unwrap(),
     );
-    clean("pages", &ours.pages(&PageQuery::default()).await.unwrap());
+    assert_reveals_nothing("pages", &ours.pages(&PageQuery::default()).await.unwrap());
     let of_run = PageQuery {
         run: Some(h.run),
         parent: Some(h.page.id),
@@ -396,14 +396,14 @@ async fn lists_learning_and_totals_cover_one_space_only_m7_6_51() {
     assert!(ours.calibration().await.unwrap().is_empty());
     assert!(ours.find_patterns(&person()).await.unwrap().is_empty());
     assert!(ours.patterns(10).await.unwrap().items.is_empty());
-    clean("policy", &ours.policy().await.unwrap());
-    clean("trace", &ours.trace(TraceQuery::default()).await.unwrap());
+    assert_reveals_nothing("policy", &ours.policy().await.unwrap());
+    assert_reveals_nothing("trace", &ours.trace(TraceQuery::default()).await.unwrap());
     let request = ContextRequest {
         budget: 2_000,
         prompt: "wine".to_owned(),
         ..request()
     };
-    clean("context", &ours.assemble_context(request, &Estimate).await.unwrap());
+    assert_reveals_nothing("context", &ours.assemble_context(request, &Estimate).await.unwrap());
     let before = everything(&h.theirs).await;
     assert_eq!(ours.clear_resolved(&person(), None).await.unwrap(), 0);
     ours.note_ended().await.unwrap();
@@ -466,7 +466,7 @@ async fn write_naming_ids_of_another_space_changes_nothing_there_m7_6_51() {
     ] {
         let refused = ours.record(&person(), Write::of(vec![change.clone()])).await;
         assert!(refused.is_err(), "{change:?}");
-        clean("a refusal", &refused);
+        assert_reveals_nothing("a refusal", &refused);
     }
     // A hash that is known is no key to the body.
     let body = FieldChange::BodyRef(Some(BodyRef {
@@ -480,7 +480,7 @@ async fn write_naming_ids_of_another_space_changes_nothing_there_m7_6_51() {
         expected_version: None,
         base_version: None,
     };
-    clean(
+    assert_reveals_nothing(
         "a named body",
         &ours
             .record(&person(), Write::of(vec![named]))
@@ -501,7 +501,7 @@ async fn write_naming_ids_of_another_space_changes_nothing_there_m7_6_51() {
     assert!(ours.record(&person(), journal).await.is_err());
     assert_eq!(everything(&h.theirs).await, before);
     let value: Value = serde_json::to_value(&ours.entry(Ref::Id(mine.id)).await.unwrap().fields).unwrap();
-    clean("ours", &value);
+    assert_reveals_nothing("ours", &value);
 }
 
 #[tokio::test]
@@ -514,7 +514,7 @@ async fn forget_in_one_space_reveals_nothing_of_another_m7_6_51() {
         ..ForgetFilter::default()
     };
     let forgotten = h.ours.forget(&person(), &filter, "r").await.unwrap();
-    clean("residue", &forgotten);
+    assert_reveals_nothing("residue", &forgotten);
     assert_eq!(everything(&h.theirs).await, before);
 }
 

@@ -43,7 +43,7 @@ async fn observe(space: &Workspace, word: &str, number: usize) -> Entry {
 }
 
 /// Fills a space with `count` observations with `word`, a goal, an answer of a tool, and a turn.
-async fn lives(space: &Workspace, word: &str, count: usize) -> Vec<Entry> {
+async fn fill_space(space: &Workspace, word: &str, count: usize) -> Vec<Entry> {
     let mut entries = Vec::new();
     for number in 0..count {
         let entry = observe(space, word, number).await;
@@ -180,12 +180,15 @@ async fn answers_of_a_space_ignore_others_in_the_store_m7_6_51() {
     let open = |name: &str| SqliteStore::open(&OpenOptions::at(folder.path().join(name))).unwrap();
     let (shared, lone) = (open("shared.db"), open("lone.db"));
     let theirs = space(&shared, "theirs", 7);
-    lives(&theirs, "zarquon", 25).await;
+    fill_space(&theirs, "zarquon", 25).await;
     let (beside, alone) = (space(&shared, "ours", 1), space(&lone, "ours", 1));
-    let (ours, as_alone) = (lives(&beside, "bordeaux", 7).await, lives(&alone, "bordeaux", 7).await);
+    let (ours, as_alone) = (
+        fill_space(&beside, "bordeaux", 7).await,
+        fill_space(&alone, "bordeaux", 7).await,
+    );
     assert_eq!(ours, as_alone);
     // And again after they have gone on.
-    lives_on(&theirs).await;
+    add_ten_observations(&theirs).await;
     let (said, wanted) = (answers(&beside, &ours).await, answers(&alone, &as_alone).await);
     assert_eq!(said.len(), wanted.len());
     for ((what, said), (_, wanted)) in said.iter().zip(&wanted) {
@@ -199,7 +202,7 @@ async fn answers_of_a_space_ignore_others_in_the_store_m7_6_51() {
     );
 }
 
-async fn lives_on(space: &Workspace) {
+async fn add_ten_observations(space: &Workspace) {
     for number in 100..110 {
         observe(space, "bordeaux", number).await;
     }
@@ -210,8 +213,8 @@ async fn cursor_of_another_space_is_refused_m7_6_51() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(&OpenOptions::at(folder.path().join("folio.db"))).unwrap();
     let (theirs, ours) = (space(&store, "theirs", 7), space(&store, "ours", 1));
-    lives(&theirs, "zarquon", 9).await;
-    lives(&ours, "bordeaux", 9).await;
+    fill_space(&theirs, "zarquon", 9).await;
+    fill_space(&ours, "bordeaux", 9).await;
     let mut tried = 0;
     for query in searches() {
         let Some(cursor) = theirs.entries(&query).await.unwrap().next else {

@@ -4,7 +4,7 @@
 //! field 1, in which `rejected_spans` is field 1 and `error_message` field 2.
 
 /// The most characters of a collector's message that are reported.
-const SAID_MAX: usize = 200;
+const MESSAGE_CHARS_MAX: usize = 200;
 
 /// Spans that a collector refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +34,11 @@ impl Refused {
         let spans = u64::try_from(i64::try_from(spans).ok()?)
             .ok()
             .filter(|spans| *spans > 0)?;
-        let message: String = message.chars().filter(|c| !c.is_control()).take(SAID_MAX).collect();
+        let message: String = message
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(MESSAGE_CHARS_MAX)
+            .collect();
         let reason = if message.is_empty() {
             "it refuses some of them".to_owned()
         } else {

@@ -16,10 +16,10 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// The outcome of the last request, shared by the client and those who report it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Last(Arc<Mutex<Came>>);
+pub(crate) struct Last(Arc<Mutex<ResponseOutcome>>);
 
 #[derive(Debug, Default)]
-struct Came {
+struct ResponseOutcome {
     /// Why the request failed.
     failure: Option<String>,
     /// The spans in it that were refused.
@@ -37,7 +37,7 @@ impl Last {
         self.lock().refused.take()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Came> {
+    fn lock(&self) -> MutexGuard<'_, ResponseOutcome> {
         self.0.lock()
     }
 }
@@ -65,10 +65,10 @@ impl Client {
         };
         let outgoing = self.inner.post(parts.uri.to_string()).headers(headers);
         let sent = outgoing.timeout(self.within).body(body).send().await;
-        let mut answer = sent.map_err(|error| self.in_words(error))?;
+        let mut answer = sent.map_err(|error| self.error_text(error))?;
         let (status, headers) = (answer.status(), std::mem::take(answer.headers_mut()));
         let mut response_body = Vec::new();
-        while let Some(chunk) = answer.chunk().await.map_err(|error| self.in_words(error))? {
+        while let Some(chunk) = answer.chunk().await.map_err(|error| self.error_text(error))? {
             response_body.extend_from_slice(&chunk);
             if response_body.len() > ANSWER_BYTES_MAX {
                 return Err(format!("it answers with more than {ANSWER_BYTES_MAX} bytes"));
@@ -81,16 +81,16 @@ impl Client {
     }
 
     /// Returns what is wrong, without the address, which may contain a password.
-    fn in_words(&self, error: reqwest::Error) -> String {
+    fn error_text(&self, error: reqwest::Error) -> String {
         if error.is_timeout() {
-            return late(self.within);
+            return timeout_message(self.within);
         }
         folio::memory::causes::innermost(&error.without_url()).to_string()
     }
 }
 
 /// Returns the reason for an answer that did not come in time.
-pub(crate) fn late(within: Duration) -> String {
+pub(crate) fn timeout_message(within: Duration) -> String {
     format!("it did not answer within {} s", within.as_secs_f64())
 }
 
@@ -99,15 +99,15 @@ impl HttpClient for Client {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let outcome = self.send(request).await;
         *self.last.lock() = match &outcome {
-            Ok(response) if response.status().is_success() => Came {
+            Ok(response) if response.status().is_success() => ResponseOutcome {
                 failure: None,
                 refused: Refused::of(response.body()),
             },
-            Ok(response) => Came {
+            Ok(response) => ResponseOutcome {
                 failure: Some(format!("it answers {}", response.status())),
                 refused: None,
             },
-            Err(reason) => Came {
+            Err(reason) => ResponseOutcome {
                 failure: Some(reason.clone()),
                 refused: None,
             },

@@ -4,9 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 /// The default for how long a batch may take.
-const WITHIN: Duration = Duration::from_secs(10);
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 /// The path below a collector's address at which it accepts spans.
-const SIGNAL: &str = "v1/traces";
+const TRACES_PATH: &str = "v1/traces";
 
 /// Why no spans are sent.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +48,7 @@ impl TelemetryOptions {
     /// Sends to the collector at `endpoint`, an address without the path of a signal: `http://127.0.0.1:4318`.
     #[must_use]
     pub fn to(endpoint: &str) -> Self {
-        Self::at(&format!("{}/{SIGNAL}", endpoint.trim_end_matches('/')))
+        Self::at(&format!("{}/{TRACES_PATH}", endpoint.trim_end_matches('/')))
     }
 
     /// Sends to the complete address `address`.
@@ -57,7 +57,7 @@ impl TelemetryOptions {
         Self {
             address: address.to_owned(),
             is_of_environment: false,
-            within: WITHIN,
+            within: TIMEOUT_DEFAULT,
             unread: Vec::new(),
         }
     }
@@ -74,7 +74,7 @@ impl TelemetryOptions {
         let address = self.address.split(['?', '#']).next().unwrap_or_default();
         let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
         let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
-        let rest = rest.trim_end_matches(SIGNAL).trim_end_matches('/');
+        let rest = rest.trim_end_matches(TRACES_PATH).trim_end_matches('/');
         if scheme.is_empty() {
             rest.to_owned()
         } else {

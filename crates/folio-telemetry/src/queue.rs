@@ -12,7 +12,7 @@ pub(crate) const QUEUE: usize = 1_024;
 /// The most spans besides these, of runs that are no longer driven here, that wait for room. While a run is driven, its
 /// spans are in its journal, and its reader goes on when there is room. Runs that are no longer driven have no such
 /// limit to their number.
-const LEFT: usize = 16_384;
+const RELEASED_SPANS_MAX: usize = 16_384;
 
 /// Counts of what became of the spans, shared by all who handle them.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ impl Counts {
 pub(crate) struct Queue {
     spans: mpsc::Sender<SpanData>,
     /// The number of spans of runs that are no longer driven here, which wait for room.
-    left: Arc<AtomicUsize>,
+    released_spans: Arc<AtomicUsize>,
     counts: Arc<Counts>,
 }
 
@@ -106,12 +106,19 @@ impl Queue {
     pub(crate) fn new(counts: Arc<Counts>) -> (Self, mpsc::Receiver<SpanData>) {
         let (spans, queue) = mpsc::channel(QUEUE);
         let left = Arc::default();
-        (Self { spans, left, counts }, queue)
+        (
+            Self {
+                spans,
+                released_spans: left,
+                counts,
+            },
+            queue,
+        )
     }
 
     /// Waits for room as long as the collector accepts spans; otherwise returns `None` at once if there is no room.
     /// Cancel safe.
-    pub(crate) async fn room(&self) -> Option<mpsc::Permit<'_, SpanData>> {
+    pub(crate) async fn reserve_room(&self) -> Option<mpsc::Permit<'_, SpanData>> {
         if self.counts.is_away() {
             self.spans.try_reserve().ok()
         } else {
@@ -153,10 +160,10 @@ impl Queue {
 
     /// Keeps `span`, of a run that is no longer driven here, until there is room.
     pub(crate) fn keep(&self, span: SpanData, kept: &mut Kept) {
-        if self.left.fetch_add(1, Ordering::Relaxed) < LEFT {
+        if self.released_spans.fetch_add(1, Ordering::Relaxed) < RELEASED_SPANS_MAX {
             kept.spans.push(span);
         } else {
-            self.left.fetch_sub(1, Ordering::Relaxed);
+            self.released_spans.fetch_sub(1, Ordering::Relaxed);
             self.report_full_queue();
         }
     }
@@ -164,8 +171,8 @@ impl Queue {
     /// Puts the kept spans into the queue as there is room.
     pub(crate) async fn put_kept(&self, kept: Kept) {
         for span in kept.spans {
-            self.put(span, self.room().await);
-            self.left.fetch_sub(1, Ordering::Relaxed);
+            self.put(span, self.reserve_room().await);
+            self.released_spans.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
@@ -212,7 +219,7 @@ mod tests {
     }
 
     async fn waits(queue: &Queue) -> bool {
-        let room = tokio::time::timeout(Duration::from_millis(1), queue.room());
+        let room = tokio::time::timeout(Duration::from_millis(1), queue.reserve_room());
         room.await.is_err()
     }
 
@@ -221,11 +228,11 @@ mod tests {
         let counts = Arc::<Counts>::default();
         let (queue, mut sent) = Queue::new(Arc::clone(&counts));
         for _ in 0..QUEUE {
-            queue.put(span(), queue.room().await);
+            queue.put(span(), queue.reserve_room().await);
         }
         assert!(waits(&queue).await);
         counts.set_away(true);
-        queue.put(span(), queue.room().await);
+        queue.put(span(), queue.reserve_room().await);
         assert_eq!(counts.lost(), 1);
         counts.set_away(false);
         assert!(waits(&queue).await);
@@ -238,10 +245,13 @@ mod tests {
         let counts = Arc::<Counts>::default();
         let (queue, _sent) = Queue::new(Arc::clone(&counts));
         let (mut one, mut other) = (Kept::default(), Kept::default());
-        for _ in 0..LEFT {
+        for _ in 0..RELEASED_SPANS_MAX {
             queue.keep(span(), &mut one);
         }
         queue.keep(span(), &mut other);
-        assert_eq!((one.spans.len(), other.spans.len(), counts.lost()), (LEFT, 0, 1));
+        assert_eq!(
+            (one.spans.len(), other.spans.len(), counts.lost()),
+            (RELEASED_SPANS_MAX, 0, 1)
+        );
     }
 }

@@ -14,9 +14,9 @@ use crate::spans::Spans;
 
 /// How many times reading is retried while the store is unavailable, and the first and the longest pause; the pause
 /// doubles each time.
-const TRIES: u32 = 10;
-const AGAIN_AFTER: Duration = Duration::from_millis(100);
-const AGAIN_AFTER_MAX: Duration = Duration::from_secs(5);
+const READ_RETRIES_MAX: u32 = 10;
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
+const RETRY_PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// Reads the journal of a run as far as it is driven here, and passes on the spans that end meanwhile. Spans that ended
 /// before were reported by whoever drove the run then, and later ones will be by whoever does.
@@ -26,13 +26,13 @@ pub(crate) async fn read(mut follower: DriveFollower, queue: Queue, mut ending: 
     loop {
         let is_given_up = follower.is_given_up();
         let mut ended = VecDeque::new();
-        match part(&mut follower, &mut run_spans, &mut ended, &queue).await {
+        match read_available(&mut follower, &mut run_spans, &mut ended, &queue).await {
             Ok(true) if is_given_up => return hand_over(follower, run_spans, ended, &queue).await,
             Ok(true) => {
                 while !ended.is_empty() {
                     let room = tokio::select! {
                         biased;
-                        room = queue.room() => room,
+                        room = queue.reserve_room() => room,
                         () = follower.wait_until_given_up() => return hand_over(follower, run_spans, ended, &queue).await,
                     };
                     if let Some(span) = ended.pop_front() {
@@ -45,7 +45,7 @@ pub(crate) async fn read(mut follower: DriveFollower, queue: Queue, mut ending: 
                 tokio::select! {
                     () = follower.wait_for_more() => {}
                     // Reads once more, for what has arrived since.
-                    () = told_to_end(&mut ending) => is_last = true,
+                    () = wait_for_ending(&mut ending) => is_last = true,
                 }
             }
             Err(error) => return queue.count_unread_journal(&with_causes(&error)),
@@ -55,19 +55,21 @@ pub(crate) async fn read(mut follower: DriveFollower, queue: Queue, mut ending: 
 
 /// Reads what there is, adds the spans that end in it to `ended`, and returns whether there was anything. The driver
 /// does not need to read what it wrote, so it does not notice that the store is unavailable.
-async fn part(
+async fn read_available(
     follower: &mut DriveFollower,
     run_spans: &mut Spans,
     ended: &mut VecDeque<SpanData>,
     queue: &Queue,
 ) -> Result<bool, RunnerError> {
-    let (before, mut pause, mut tries) = (ended.len(), AGAIN_AFTER, 0);
+    let (before, mut pause, mut tries) = (ended.len(), RETRY_PAUSE, 0);
     loop {
-        let outcome = follower.read(|observed| take(run_spans, &observed, ended)).await;
+        let outcome = follower
+            .read(|observed| collect_spans(run_spans, &observed, ended))
+            .await;
         let is_away = outcome
             .as_ref()
             .is_err_and(|error| error.kind() == ErrorKind::Unavailable);
-        if !is_away || tries == TRIES {
+        if !is_away || tries == READ_RETRIES_MAX {
             queue.count_ended(ended.len() - before);
             if tries > 0 {
                 queue.end_unread_journal();
@@ -79,11 +81,11 @@ async fn part(
         }
         tries += 1;
         tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(AGAIN_AFTER_MAX);
+        pause = (pause * 2).min(RETRY_PAUSE_MAX);
     }
 }
 
-fn take(run_spans: &mut Spans, observed: &ObservedEvent<'_>, ended: &mut VecDeque<SpanData>) {
+fn collect_spans(run_spans: &mut Spans, observed: &ObservedEvent<'_>, ended: &mut VecDeque<SpanData>) {
     let spans = run_spans.take(observed.run, observed.at, observed.event, observed.model);
     if observed.is_of_this_drive {
         ended.extend(spans);
@@ -95,7 +97,7 @@ async fn hand_over(mut follower: DriveFollower, mut run_spans: Spans, mut ended:
     let mut kept = Kept::default();
     loop {
         ended.drain(..).for_each(|span| queue.keep(span, &mut kept));
-        match part(&mut follower, &mut run_spans, &mut ended, queue).await {
+        match read_available(&mut follower, &mut run_spans, &mut ended, queue).await {
             Ok(true) => {}
             Ok(false) => break,
             Err(error) => {
@@ -109,6 +111,6 @@ async fn hand_over(mut follower: DriveFollower, mut run_spans: Spans, mut ended:
 }
 
 /// Returns when the readers are to end, or whoever could say so is gone.
-async fn told_to_end(ending: &mut watch::Receiver<bool>) {
+async fn wait_for_ending(ending: &mut watch::Receiver<bool>) {
     let _ = ending.wait_for(|ending| *ending).await.is_ok();
 }

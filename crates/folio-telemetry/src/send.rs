@@ -8,7 +8,7 @@ use opentelemetry_sdk::trace::{SpanData, SpanExporter as _};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::client::{Last, late};
+use crate::client::{Last, timeout_message};
 use crate::queue::{Counts, QUEUE};
 
 /// The most spans in one batch.
@@ -64,7 +64,7 @@ impl Sender {
                 return;
             }
             Ok(Err(error)) => error.to_string(),
-            Err(_) => late(self.within),
+            Err(_) => timeout_message(self.within),
         };
         let why = self.last.failure().unwrap_or(why);
         let mut lost = count;

@@ -56,13 +56,13 @@ async fn spans(runner: &Runner, run: RunId) -> Vec<SpanData> {
         .collect()
 }
 
-fn said<'s>(span: &'s SpanData, name: &str) -> Option<&'s Value> {
+fn attribute<'s>(span: &'s SpanData, name: &str) -> Option<&'s Value> {
     let found = span.attributes.iter().find(|said| said.key.as_str() == name);
     found.map(|said| &said.value)
 }
 
 fn text(span: &SpanData, name: &str) -> String {
-    said(span, name)
+    attribute(span, name)
         .map(|value| value.as_str().into_owned())
         .unwrap_or_default()
 }
@@ -113,7 +113,7 @@ async fn run_is_a_trace_with_nested_spans_for_its_nodes() {
             row("invoke_workflow", "-", "ok"),
         ]
     );
-    assert!(matches!(spans[3].status, Status::Error { .. }) && said(&spans[3], "error.type").is_some());
+    assert!(matches!(spans[3].status, Status::Error { .. }) && attribute(&spans[3], "error.type").is_some());
 }
 
 #[tokio::test]
@@ -142,7 +142,7 @@ async fn span_states_the_plan_version_and_limits_of_its_node_e9_18() {
         ["tokens 2000000", "tool_calls 9", "bytes 4294967296", "deadline 1800000"]
     );
     for (span, version) in [(one, None), (inner, Some(1)), (all, Some(1))] {
-        let said = said(span, "folio.plan.version").map(|said| said.as_str().into_owned());
+        let said = attribute(span, "folio.plan.version").map(|said| said.as_str().into_owned());
         assert_eq!(said, version.map(|version: u32| version.to_string()), "{}", span.name);
     }
 }
@@ -187,10 +187,10 @@ async fn model_request_span_has_token_counts_but_no_content() {
     ] {
         assert_eq!(text(chat, name), value);
     }
-    assert_eq!(said(chat, "gen_ai.usage.input_tokens"), Some(&Value::I64(70)));
+    assert_eq!(attribute(chat, "gen_ai.usage.input_tokens"), Some(&Value::I64(70)));
     // Where the provider does not say, what was set aside is what counts, and nothing that was measured.
-    assert_eq!(said(&spans[2], "gen_ai.usage.input_tokens"), None);
-    assert_eq!(said(&spans[2], "gen_ai.usage.output_tokens"), None);
+    assert_eq!(attribute(&spans[2], "gen_ai.usage.input_tokens"), None);
+    assert_eq!(attribute(&spans[2], "gen_ai.usage.output_tokens"), None);
     assert_eq!(text(&spans[1], "gen_ai.tool.name"), "text");
     for span in &spans {
         let shown = format!("{span:?}");
@@ -203,11 +203,11 @@ type Asked = (String, Vec<u8>);
 
 /// A collector that accepts every request, and keeps it.
 async fn collector() -> (String, Arc<Mutex<Vec<Asked>>>) {
-    collector_that_says("").await
+    collector_with_response("").await
 }
 
 /// The same, but it answers with `body`.
-async fn collector_that_says(body: &'static str) -> (String, Arc<Mutex<Vec<Asked>>>) {
+async fn collector_with_response(body: &'static str) -> (String, Arc<Mutex<Vec<Asked>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     let asked = Arc::<Mutex<Vec<Asked>>>::default();
@@ -246,7 +246,7 @@ async fn collector_that_says(body: &'static str) -> (String, Arc<Mutex<Vec<Asked
     (endpoint, asked)
 }
 
-async fn driven(telemetry: &Telemetry) {
+async fn drive_echo_run(telemetry: &Telemetry) {
     let runner = runner(Some(Arc::new(telemetry.clone())), None).await;
     let echo = json!({"tool": "text", "args": {"op": "echo", "value": 1}});
     let run = submit(&runner, plan(&runner, json!({"steps": [{"id": "one", "do": echo}]}))).await;
@@ -289,7 +289,7 @@ async fn collector_password_is_sent_as_authorization_and_never_shown() {
     let options = TelemetryOptions::to(&endpoint.replace("http://", "http://me:hunter2@"));
     assert!(!format!("{options:?}").contains("hunter2"));
     let telemetry = Telemetry::open(&options).unwrap();
-    driven(&telemetry).await;
+    drive_echo_run(&telemetry).await;
     let sent = telemetry.finish(Duration::from_secs(20)).await;
     assert_eq!((sent.sent, sent.reason), (2, None));
     let head = asked.lock().unwrap()[0].0.to_lowercase();
@@ -311,7 +311,7 @@ async fn collector_password_is_sent_as_authorization_and_never_shown() {
     let mut options = TelemetryOptions::to(&format!("http://me:hunter2@{nobody}/?key=hunter2"));
     options.within = Duration::from_millis(100);
     let telemetry = Telemetry::open(&options).unwrap();
-    driven(&telemetry).await;
+    drive_echo_run(&telemetry).await;
     let reason = telemetry.finish(Duration::from_secs(20)).await.reason.unwrap();
     assert!(
         reason.starts_with(&format!("http://{nobody}: ")) && !reason.contains("hunter2"),
@@ -327,7 +327,7 @@ async fn unresponsive_collector_times_out() {
     let mut options = TelemetryOptions::to(&format!("http://{}", silent.local_addr().unwrap()));
     options.within = Duration::from_millis(300);
     let telemetry = Telemetry::open(&options).unwrap();
-    driven(&telemetry).await;
+    drive_echo_run(&telemetry).await;
     let began = tokio::time::Instant::now();
     let sent = telemetry.finish(Duration::from_secs(60)).await;
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
@@ -341,7 +341,7 @@ async fn spans_in_flight_at_exit_are_counted_as_lost() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let options = TelemetryOptions::to(&format!("http://{}", silent.local_addr().unwrap()));
     let telemetry = Telemetry::open(&options).unwrap();
-    driven(&telemetry).await;
+    drive_echo_run(&telemetry).await;
     let sent = telemetry.finish(Duration::from_secs(1)).await;
     assert_eq!((sent.sent, sent.lost), (0, 2));
     assert!(sent.reason.unwrap().ends_with("waits only 1 s for it when it ends"));
@@ -448,9 +448,9 @@ async fn spans_are_lost_and_counted_while_the_collector_is_silent() {
 
 #[tokio::test]
 async fn spans_rejected_by_the_collector_are_counted_as_lost() {
-    let (endpoint, _) = collector_that_says("\x0a\x07\x08\x01\x12\x03odd").await;
+    let (endpoint, _) = collector_with_response("\x0a\x07\x08\x01\x12\x03odd").await;
     let telemetry = Telemetry::open(&TelemetryOptions::to(&endpoint)).unwrap();
-    driven(&telemetry).await;
+    drive_echo_run(&telemetry).await;
     let sent = telemetry.finish(Duration::from_secs(20)).await;
     assert_eq!((sent.sent, sent.lost), (1, 1));
     assert!(sent.reason.unwrap().ends_with("it refuses some of them: odd"));
@@ -460,7 +460,7 @@ async fn spans_rejected_by_the_collector_are_counted_as_lost() {
 async fn unreachable_collector_loses_spans_without_disturbing_the_run() {
     let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let telemetry = Telemetry::open(&TelemetryOptions::to(&format!("http://{nobody}"))).unwrap();
-    driven(&telemetry).await;
+    drive_echo_run(&telemetry).await;
     let sent = telemetry.finish(Duration::from_secs(60)).await;
     assert_eq!((sent.sent, sent.lost), (0, 2));
     assert!(sent.reason.is_some());

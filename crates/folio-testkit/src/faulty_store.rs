@@ -77,7 +77,7 @@ pub struct Gate {
 
 impl Gate {
     /// Waits until an operation has reached the gate.
-    pub async fn is_reached(&self) {
+    pub async fn wait_until_reached(&self) {
         self.come.notified().await;
     }
 
@@ -201,7 +201,7 @@ impl FaultyStore {
     }
 
     /// Waits if `work` is to be held.
-    async fn is_let_on(&self, work: Work) {
+    async fn wait_if_held(&self, work: Work) {
         let held_work = self.state().held.take_if(|(held, _)| *held == work);
         if let Some((_, gate)) = held_work {
             gate.pass().await;
@@ -233,7 +233,7 @@ impl FaultyStore {
     }
 
     /// The inner store, unless this one is gone.
-    fn reach(&self, doing: &'static str) -> Result<&dyn Store, StoreError> {
+    fn inner_unless_gone(&self, doing: &'static str) -> Result<&dyn Store, StoreError> {
         if self.state().is_gone {
             Err(self.failure(doing))
         } else {
@@ -291,25 +291,25 @@ impl Store for FaultyStore {
     }
 
     async fn head(&self, space: &SpaceName) -> Result<Seq, StoreError> {
-        self.reach(READING)?.head(space).await
+        self.inner_unless_gone(READING)?.head(space).await
     }
 
     async fn latest(&self, space: &SpaceName) -> Result<Timestamp, StoreError> {
-        self.reach(READING)?.latest(space).await
+        self.inner_unless_gone(READING)?.latest(space).await
     }
 
     async fn changes(&self, space: &SpaceName, since: Seq, limit: u32) -> Result<Vec<LogRow>, StoreError> {
-        let rows = self.reach(READING)?.changes(space, since, limit).await?;
+        let rows = self.inner_unless_gone(READING)?.changes(space, since, limit).await?;
         self.state().rows += rows.len();
         Ok(rows)
     }
 
     async fn wait(&self, space: &SpaceName, since: Seq) -> Result<Seq, StoreError> {
-        self.reach(READING)?.wait(space, since).await
+        self.inner_unless_gone(READING)?.wait(space, since).await
     }
 
     async fn memory_mark(&self, space: &SpaceName, now: Timestamp) -> Result<Option<MemoryMark>, StoreError> {
-        self.reach(READING)?.memory_mark(space, now).await
+        self.inner_unless_gone(READING)?.memory_mark(space, now).await
     }
 
     async fn entries(
@@ -318,38 +318,38 @@ impl Store for FaultyStore {
         query: &EntryQuery,
         now: Timestamp,
     ) -> Result<ListAnswer<Entry>, StoreError> {
-        self.reach(READING)?.entries(space, query, now).await
+        self.inner_unless_gone(READING)?.entries(space, query, now).await
     }
 
     async fn entry(&self, space: &SpaceName, entry: EntryRef) -> Result<Entry, StoreError> {
         self.state().entries += 1;
-        self.reach(READING)?.entry(space, entry).await
+        self.inner_unless_gone(READING)?.entry(space, entry).await
     }
 
     async fn history(&self, space: &SpaceName, entry: EntryId) -> Result<Vec<Revision>, StoreError> {
         self.state().histories += 1;
-        self.reach(READING)?.history(space, entry).await
+        self.inner_unless_gone(READING)?.history(space, entry).await
     }
 
     async fn pages(&self, space: &SpaceName, query: &PageQuery) -> Result<Vec<Page>, StoreError> {
-        self.reach(READING)?.pages(space, query).await
+        self.inner_unless_gone(READING)?.pages(space, query).await
     }
 
     async fn page_count(&self, space: &SpaceName, query: &PageQuery) -> Result<u64, StoreError> {
-        self.reach(READING)?.page_count(space, query).await
+        self.inner_unless_gone(READING)?.page_count(space, query).await
     }
 
     async fn page(&self, space: &SpaceName, page: PageRef) -> Result<Page, StoreError> {
-        self.reach(READING)?.page(space, page).await
+        self.inner_unless_gone(READING)?.page(space, page).await
     }
 
     async fn links(&self, space: &SpaceName, end: &str) -> Result<Vec<Link>, StoreError> {
         self.state().links += 1;
-        self.reach(READING)?.links(space, end).await
+        self.inner_unless_gone(READING)?.links(space, end).await
     }
 
     async fn kept_links(&self, space: &SpaceName, links: Vec<Link>) -> Result<HashSet<Link>, StoreError> {
-        self.reach(READING)?.kept_links(space, links).await
+        self.inner_unless_gone(READING)?.kept_links(space, links).await
     }
 
     async fn ended(
@@ -358,42 +358,42 @@ impl Store for FaultyStore {
         by: Timestamp,
         limit: u32,
     ) -> Result<Vec<(EntryId, Timestamp)>, StoreError> {
-        self.reach(READING)?.ended(space, by, limit).await
+        self.inner_unless_gone(READING)?.ended(space, by, limit).await
     }
 
     async fn policy(&self, space: &SpaceName) -> Result<KeptPolicy, StoreError> {
-        self.reach(READING)?.policy(space).await
+        self.inner_unless_gone(READING)?.policy(space).await
     }
 
     async fn blob(&self, space: &SpaceName, hash: &BlobHash) -> Result<Vec<u8>, StoreError> {
-        self.reach(READING)?.blob(space, hash).await
+        self.inner_unless_gone(READING)?.blob(space, hash).await
     }
 
     async fn turns(&self, space: &SpaceName, query: &TurnQuery) -> Result<Vec<Turn>, StoreError> {
-        self.reach(READING)?.turns(space, query).await
+        self.inner_unless_gone(READING)?.turns(space, query).await
     }
 
     async fn turn(&self, space: &SpaceName, turn: TurnRef) -> Result<Turn, StoreError> {
-        self.reach(READING)?.turn(space, turn).await
+        self.inner_unless_gone(READING)?.turn(space, turn).await
     }
 
     async fn runs(&self, space: &SpaceName, query: &RunQuery) -> Result<Vec<RunRow>, StoreError> {
         if self.state().stalls_runs {
             std::future::pending::<()>().await;
         }
-        self.reach(READING)?.runs(space, query).await
+        self.inner_unless_gone(READING)?.runs(space, query).await
     }
 
     async fn run(&self, space: &SpaceName, run: RunRef) -> Result<RunRow, StoreError> {
-        self.reach(READING)?.run(space, run).await
+        self.inner_unless_gone(READING)?.run(space, run).await
     }
 
     async fn run_heads(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, Seq)>, StoreError> {
-        self.reach(READING)?.run_heads(space, runs).await
+        self.inner_unless_gone(READING)?.run_heads(space, runs).await
     }
 
     async fn runs_so_far(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, RunSummary)>, StoreError> {
-        self.reach(READING)?.runs_so_far(space, runs).await
+        self.inner_unless_gone(READING)?.runs_so_far(space, runs).await
     }
 
     async fn journal_part(
@@ -412,20 +412,22 @@ impl Store for FaultyStore {
         if fails {
             return Err(self.failure(READING));
         }
-        self.reach(READING)?.journal_part(space, run, since, bytes).await
+        self.inner_unless_gone(READING)?
+            .journal_part(space, run, since, bytes)
+            .await
     }
 
     async fn claim_run(&self, space: &SpaceName, run: RunId, owner: &OwnerId) -> Result<u64, StoreError> {
         if self.state().fails_claims {
             return Err(self.failure(WRITING));
         }
-        let claimed = self.reach(WRITING)?.claim_run(space, run, owner).await;
-        self.is_let_on(Work::Claim).await;
+        let claimed = self.inner_unless_gone(WRITING)?.claim_run(space, run, owner).await;
+        self.wait_if_held(Work::Claim).await;
         claimed
     }
 
     async fn release_run(&self, space: &SpaceName, run: RunId, fence: u64) -> Result<(), StoreError> {
-        self.reach(WRITING)?.release_run(space, run, fence).await
+        self.inner_unless_gone(WRITING)?.release_run(space, run, fence).await
     }
 
     async fn append_trace(&self, space: &SpaceName, notes: &[TraceNote], kept: NotesKept) -> Result<(), StoreError> {
@@ -435,40 +437,42 @@ impl Store for FaultyStore {
         if self.state().fails_notes {
             return Err(self.failure(WRITING));
         }
-        self.reach(WRITING)?.append_trace(space, notes, kept).await
+        self.inner_unless_gone(WRITING)?.append_trace(space, notes, kept).await
     }
 
     async fn notes(&self, space: &SpaceName, query: &NoteQuery) -> Result<Vec<TraceNote>, StoreError> {
-        self.reach(READING)?.notes(space, query).await
+        self.inner_unless_gone(READING)?.notes(space, query).await
     }
 
     async fn watched(&self, space: &SpaceName, query: &WatchQuery) -> Result<WatchAnswer, StoreError> {
-        self.reach(READING)?.watched(space, query).await
+        self.inner_unless_gone(READING)?.watched(space, query).await
     }
 
     async fn live_observations(&self, space: &SpaceName, now: Timestamp, limit: u64) -> Result<u64, StoreError> {
-        self.reach(READING)?.live_observations(space, now, limit).await
+        self.inner_unless_gone(READING)?
+            .live_observations(space, now, limit)
+            .await
     }
 
     async fn compact(&self, space: &SpaceName, compaction: Compaction) -> Result<Compacted, StoreError> {
-        self.reach(WRITING)?.compact(space, compaction).await
+        self.inner_unless_gone(WRITING)?.compact(space, compaction).await
     }
 
     async fn forget_notes(&self, space: &SpaceName, texts: Vec<String>) -> Result<(), StoreError> {
-        self.reach(WRITING)?.forget_notes(space, texts).await
+        self.inner_unless_gone(WRITING)?.forget_notes(space, texts).await
     }
 
     async fn write_anew(&self) -> Result<(), StoreError> {
-        self.reach(WRITING)?.write_anew().await
+        self.inner_unless_gone(WRITING)?.write_anew().await
     }
 
     async fn scrub(&self, space: &SpaceName, texts: Vec<String>) -> Result<Residue, StoreError> {
-        self.is_let_on(Work::Scrub).await;
-        self.reach(WRITING)?.scrub(space, texts).await
+        self.wait_if_held(Work::Scrub).await;
+        self.inner_unless_gone(WRITING)?.scrub(space, texts).await
     }
 
     async fn spaces(&self) -> Result<Vec<SpaceName>, StoreError> {
-        self.reach(READING)?.spaces().await
+        self.inner_unless_gone(READING)?.spaces().await
     }
 
     async fn take_over(&self, space: &SpaceName, commits: Vec<CopiedCommit>) -> Result<Seq, StoreError> {
@@ -484,23 +488,23 @@ impl Store for FaultyStore {
     }
 
     async fn keep_token(&self, token: KeptToken) -> Result<(), StoreError> {
-        self.reach(WRITING)?.keep_token(token).await
+        self.inner_unless_gone(WRITING)?.keep_token(token).await
     }
 
     async fn tokens(&self) -> Result<Vec<KeptToken>, StoreError> {
-        self.reach(READING)?.tokens().await
+        self.inner_unless_gone(READING)?.tokens().await
     }
 
     async fn check(&self) -> Result<Checkup, StoreError> {
-        self.reach(READING)?.check().await
+        self.inner_unless_gone(READING)?.check().await
     }
 
     async fn back_up(&self, to: &std::path::Path) -> Result<(), StoreError> {
-        self.reach(READING)?.back_up(to).await
+        self.inner_unless_gone(READING)?.back_up(to).await
     }
 
     async fn bytes(&self) -> Result<Option<u64>, StoreError> {
-        self.reach(READING)?.bytes().await
+        self.inner_unless_gone(READING)?.bytes().await
     }
 }
 

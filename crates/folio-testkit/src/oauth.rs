@@ -88,7 +88,7 @@ impl OAuthServer {
     }
 
     /// Sets whether it answers that it issues no tokens at the moment (503).
-    pub fn be_away(&self, is_away: bool) {
+    pub fn set_away(&self, is_away: bool) {
         self.known().is_away = is_away;
     }
 

@@ -72,7 +72,7 @@ impl Process {
     }
 
     /// The next line that it reports, without the output of the test harness; `None` when it has ended.
-    pub fn says(&mut self) -> Option<String> {
+    pub fn next_line(&mut self) -> Option<String> {
         loop {
             // If it was killed in the middle of a line, half of one may be left.
             let line = self.lines.next()?.ok()?;
@@ -90,7 +90,7 @@ impl Process {
     }
 
     /// Waits until it has ended by itself; returns whether its test passed.
-    pub fn ends_well(&mut self) -> bool {
+    pub fn wait_for_success(&mut self) -> bool {
         self.child.wait().expect("its end").success()
     }
 

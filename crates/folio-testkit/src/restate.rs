@@ -126,7 +126,7 @@ impl Restate {
             restate.begin(number);
         }
         for node in &mut restate.nodes {
-            node.answers()?;
+            node.wait_until_ready()?;
         }
         Ok(restate)
     }
@@ -163,7 +163,7 @@ impl Restate {
     /// If it does not start.
     pub fn start_again(&mut self, number: usize) {
         self.begin(number);
-        let answers = self.nodes[number].answers();
+        let answers = self.nodes[number].wait_until_ready();
         answers.unwrap_or_else(|log| panic!("Restate does not start again: {log}"));
     }
 
@@ -214,7 +214,7 @@ impl Drop for Restate {
 
 impl Node {
     /// Waits until it answers; otherwise returns its log.
-    fn answers(&mut self) -> Result<(), String> {
+    fn wait_until_ready(&mut self) -> Result<(), String> {
         let doors = [(self.ports.admin, "/health"), (self.ports.ingress, "/restate/health")];
         for _ in 0..ATTEMPTS {
             let has_ended = |child: &mut Child| !matches!(child.try_wait(), Ok(None));

@@ -128,7 +128,7 @@ fn distance(left: &str, right: &str) -> usize {
 }
 
 /// How long a call of `tool` may take: `timeout_s`, at most `longest`; `usual` if the call does not say.
-pub(crate) fn time_of(
+pub(crate) fn parse_timeout(
     tool: &str,
     timeout_s: Option<f64>,
     usual: Duration,

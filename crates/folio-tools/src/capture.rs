@@ -39,11 +39,11 @@ impl HeadAndTail {
                 total_bytes: self.total,
             };
         }
-        let mut text = into_text(whole_lines_before(self.head));
+        let mut text = into_text(drop_partial_last_line(self.head));
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
-        let tail = whole_lines_after(tail);
+        let tail = drop_partial_first_line(tail);
         let kept_bytes = (text.len() + tail.len()) as u64;
         let left_out = self.total.saturating_sub(kept_bytes);
         text.push_str(&format!("… {left_out} bytes left out …\n"));
@@ -85,14 +85,14 @@ fn into_text(bytes: Vec<u8>) -> String {
 }
 
 /// Drops a line that is cut off, unless it is the only one.
-fn whole_lines_before(mut bytes: Vec<u8>) -> Vec<u8> {
+fn drop_partial_last_line(mut bytes: Vec<u8>) -> Vec<u8> {
     if let Some(at) = bytes.rfind_byte(b'\n') {
         bytes.truncate(at + 1);
     }
     bytes
 }
 
-fn whole_lines_after(bytes: &[u8]) -> &[u8] {
+fn drop_partial_first_line(bytes: &[u8]) -> &[u8] {
     match bytes.find_byte(b'\n') {
         Some(at) if at + 1 < bytes.len() => &bytes[at + 1..],
         _ => bytes,

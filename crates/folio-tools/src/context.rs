@@ -194,10 +194,10 @@ impl ToolContext {
     }
 
     /// The name of that folder, as far as it is known without opening it.
-    pub(crate) fn place_of_programs(&self, folder: Option<&str>) -> Option<String> {
+    pub(crate) fn program_folder_path(&self, folder: Option<&str>) -> Option<String> {
         match folder {
-            None if self.roots.iter().next().is_none() => self.roots.place_to_write("", &self.run_folder),
-            folder => self.roots.place(folder.unwrap_or_default(), &self.run_folder),
+            None if self.roots.iter().next().is_none() => self.roots.full_path_to_write("", &self.run_folder),
+            folder => self.roots.full_path(folder.unwrap_or_default(), &self.run_folder),
         }
     }
 

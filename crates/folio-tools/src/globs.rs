@@ -16,7 +16,7 @@ pub(crate) struct Globs {
     include: Option<GlobSet>,
     exclude: GlobSet,
     /// Folders that are excluded with everything in them.
-    closed: GlobSet,
+    excluded_folders: GlobSet,
 }
 
 impl Globs {
@@ -46,7 +46,7 @@ impl Globs {
         Ok(Self {
             include: if includes_some { Some(built(&include)?) } else { None },
             exclude: built(&exclude)?,
-            closed: built(&closed)?,
+            excluded_folders: built(&closed)?,
         })
     }
 
@@ -58,8 +58,8 @@ impl Globs {
     }
 
     /// Whether a folder has to be entered, as far as the excluding patterns tell.
-    pub(crate) fn enters(&self, folder: &Path) -> bool {
-        !self.closed.is_match(folder)
+    pub(crate) fn should_enter(&self, folder: &Path) -> bool {
+        !self.excluded_folders.is_match(folder)
     }
 
     pub(crate) fn matches(&self, path: &Path) -> bool {
@@ -128,7 +128,7 @@ mod tests {
     fn negated_glob_stops_descent_into_excluded_folders() {
         let enters = |patterns: &[&str], folder: &str| {
             let patterns: Vec<String> = patterns.iter().map(|text| (*text).to_owned()).collect();
-            Globs::new(&patterns).unwrap().enters(Path::new(folder))
+            Globs::new(&patterns).unwrap().should_enter(Path::new(folder))
         };
         assert!(!enters(&["!node_modules"], "web/node_modules"));
         assert!(!enters(&["!tests/"], "src/tests"));

@@ -100,8 +100,8 @@ fn parsed(host: &str) -> Option<Host> {
         return None;
     }
     Some(match Target::of(&url)?.host {
-        Sought::Address(address) => Host::Address(address),
-        Sought::Name(name) => Host::Named(name),
+        TargetHost::Address(address) => Host::Address(address),
+        TargetHost::Name(name) => Host::Named(name),
     })
 }
 
@@ -139,12 +139,12 @@ impl fmt::Display for HostRule {
 
 /// What a URL leads to.
 struct Target {
-    host: Sought,
+    host: TargetHost,
     port: u16,
     is_usual_port: bool,
 }
 
-enum Sought {
+enum TargetHost {
     Address(IpAddr),
     Name(String),
 }
@@ -154,8 +154,8 @@ impl Target {
         let host = url.host_str()?;
         let unbracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         let host = match unbracketed.unwrap_or(host).parse() {
-            Ok(address) => Sought::Address(as_it_is_reached(address)),
-            Err(_) => Sought::Name(host.trim_end_matches('.').to_owned()).non_empty()?,
+            Ok(address) => TargetHost::Address(as_it_is_reached(address)),
+            Err(_) => TargetHost::Name(host.trim_end_matches('.').to_owned()).non_empty()?,
         };
         Some(Self {
             host,
@@ -166,7 +166,7 @@ impl Target {
     }
 }
 
-impl Sought {
+impl TargetHost {
     fn non_empty(self) -> Option<Self> {
         match &self {
             Self::Name(name) if name.is_empty() => None,
@@ -226,8 +226,8 @@ impl HostList {
             return self;
         };
         let host = match target.host {
-            Sought::Address(address) => Host::Address(address),
-            Sought::Name(name) => Host::Named(name),
+            TargetHost::Address(address) => Host::Address(address),
+            TargetHost::Name(name) => Host::Named(name),
         };
         self.with(&Self::new(vec![HostRule {
             host,
@@ -242,7 +242,7 @@ impl HostList {
     }
 
     /// Whether the allowed name `name` may lead to `address`.
-    pub(crate) fn reaches(&self, name: &str, address: IpAddr) -> bool {
+    pub(crate) fn allows_address(&self, name: &str, address: IpAddr) -> bool {
         let address = as_it_is_reached(address);
         is_public(address)
             || (name.eq_ignore_ascii_case("localhost") && address.is_loopback())
@@ -263,14 +263,14 @@ impl HostRule {
         is_port
             && match (&self.host, &target.host) {
                 // A host named `localhost` is no more public than the address that it stands for.
-                (Host::Any, Sought::Name(name)) => name != "localhost" && !name.ends_with(".localhost"),
-                (Host::Any, Sought::Address(address)) => is_public(*address),
-                (Host::Below(parent), Sought::Name(name)) => name.ends_with(&**parent),
-                (Host::Named(known), Sought::Name(name)) => known == name,
-                (Host::Address(known), Sought::Address(address)) => known == address,
-                (Host::Network(network), Sought::Address(address)) => network.contains(address),
-                (Host::Below(_) | Host::Named(_), Sought::Address(_))
-                | (Host::Address(_) | Host::Network(_), Sought::Name(_)) => false,
+                (Host::Any, TargetHost::Name(name)) => name != "localhost" && !name.ends_with(".localhost"),
+                (Host::Any, TargetHost::Address(address)) => is_public(*address),
+                (Host::Below(parent), TargetHost::Name(name)) => name.ends_with(&**parent),
+                (Host::Named(known), TargetHost::Name(name)) => known == name,
+                (Host::Address(known), TargetHost::Address(address)) => known == address,
+                (Host::Network(network), TargetHost::Address(address)) => network.contains(address),
+                (Host::Below(_) | Host::Named(_), TargetHost::Address(_))
+                | (Host::Address(_) | Host::Network(_), TargetHost::Name(_)) => false,
             }
     }
 }
@@ -460,13 +460,13 @@ mod tests {
             ("64:ff9b::5db8:d70e", true),
         ] {
             let address = address.parse().unwrap();
-            assert_eq!(names.reaches("example.org", address), is_public, "{address}");
+            assert_eq!(names.allows_address("example.org", address), is_public, "{address}");
         }
         let loopback = "127.0.0.1".parse().unwrap();
-        assert!(names.reaches("localhost", loopback));
+        assert!(names.allows_address("localhost", loopback));
         let within = list(&["example.org", "127.0.0.0/8"]);
-        assert!(within.reaches("example.org", loopback));
-        assert!(!within.reaches("example.org", "10.0.0.1".parse().unwrap()));
+        assert!(within.allows_address("example.org", loopback));
+        assert!(!within.allows_address("example.org", "10.0.0.1".parse().unwrap()));
     }
 
     #[test]
@@ -476,6 +476,6 @@ mod tests {
         assert!(list.allows(&url));
         assert!(list.allows(&Url::parse("https://example.org/").unwrap()));
         assert!(!list.allows(&Url::parse("http://127.0.0.1:8081/").unwrap()));
-        assert!(!list.reaches("example.org", "127.0.0.1".parse().unwrap()));
+        assert!(!list.allows_address("example.org", "127.0.0.1".parse().unwrap()));
     }
 }

@@ -6,7 +6,7 @@ use regex_syntax::ast::parse::ParserBuilder;
 pub(crate) const NEST_MAX: u32 = 100;
 
 /// Why a pattern cannot be parsed, as far as its syntax tells. Takes time linear in its length.
-pub(crate) fn unreadable(text: &str) -> Option<String> {
+pub(crate) fn pattern_error(text: &str) -> Option<String> {
     let mut parser = ParserBuilder::new().nest_limit(NEST_MAX).build();
     let error = parser.parse(text).err()?;
     Some(format!(
@@ -28,10 +28,10 @@ mod tests {
     #[test]
     fn invalid_regex_error_is_one_line() {
         assert_eq!(
-            unreadable("a(b").unwrap(),
+            pattern_error("a(b").unwrap(),
             "cannot read the pattern `a(b`: unclosed group"
         );
-        assert_eq!(unreadable(r"\b(TODO|FIXME)\b"), None);
-        assert!(unreadable(&"(".repeat(101)).is_some());
+        assert_eq!(pattern_error(r"\b(TODO|FIXME)\b"), None);
+        assert!(pattern_error(&"(".repeat(101)).is_some());
     }
 }

@@ -242,11 +242,11 @@ fn checked(mut response: ToolResponse, request: &ToolRequest, effect: Effect, li
     }
 
     let may_have_changed_something = !effect.changes_nothing();
-    let is_too_deep = proposed(&response).any(|value| depth_exceeds(value, DEPTH_MAX));
+    let is_too_deep = recorded_values(&response).any(|value| depth_exceeds(value, DEPTH_MAX));
     if is_too_deep && may_have_changed_something {
-        leave_out_what_is_too_deep(&mut response);
+        remove_too_deep_values(&mut response);
     } else if is_too_deep {
-        return without_values(
+        return replace_values_with_error(
             response,
             request,
             ToolError::new(
@@ -257,7 +257,7 @@ fn checked(mut response: ToolResponse, request: &ToolRequest, effect: Effect, li
         );
     }
     let outputs_bytes = json_bytes(&response.outputs);
-    let values_bytes: u64 = proposed(&response).map(json_bytes).sum();
+    let values_bytes: u64 = recorded_values(&response).map(json_bytes).sum();
     // Pages, templates and files made from the outputs must not depend on the order in which the tool built them.
     response.outputs.sort_all_objects();
     let pages_bytes: usize = response
@@ -279,7 +279,7 @@ fn checked(mut response: ToolResponse, request: &ToolRequest, effect: Effect, li
         });
         return response;
     }
-    without_values(
+    replace_values_with_error(
         response,
         request,
         ToolError::new(
@@ -295,7 +295,7 @@ fn checked(mut response: ToolResponse, request: &ToolRequest, effect: Effect, li
 }
 
 /// Every value of an answer: its outputs, and what it proposes to write.
-fn proposed(response: &ToolResponse) -> impl Iterator<Item = &Value> {
+fn recorded_values(response: &ToolResponse) -> impl Iterator<Item = &Value> {
     std::iter::once(&response.outputs)
         .chain(&response.observations)
         .chain(&response.scratch_page_writes)
@@ -304,10 +304,10 @@ fn proposed(response: &ToolResponse) -> impl Iterator<Item = &Value> {
 
 /// Removes what cannot be recorded, and says so: parts of the outputs that are too deep, and every other value that
 /// has such parts.
-fn leave_out_what_is_too_deep(response: &mut ToolResponse) {
+fn remove_too_deep_values(response: &mut ToolResponse) {
     let total_bytes = json_bytes(&response.outputs);
     if depth_exceeds(&response.outputs, DEPTH_MAX) {
-        cut_below(&mut response.outputs, DEPTH_MAX);
+        truncate_depth(&mut response.outputs, DEPTH_MAX);
         response.truncated = Some(Truncated {
             kept_bytes: json_bytes(&response.outputs),
             total_bytes,
@@ -333,7 +333,7 @@ fn leave_out_what_is_too_deep(response: &mut ToolResponse) {
 }
 
 /// Replaces every list and object that is more than `levels` deep in `value` by a short text.
-fn cut_below(value: &mut Value, levels: usize) {
+fn truncate_depth(value: &mut Value, levels: usize) {
     match value {
         Value::Array(_) | Value::Object(_) if levels == 0 => {
             dismantle(std::mem::replace(
@@ -341,14 +341,14 @@ fn cut_below(value: &mut Value, levels: usize) {
                 json!(format!("(more than {DEPTH_MAX} levels deep)")),
             ));
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| cut_below(item, levels - 1)),
-        Value::Object(fields) => fields.values_mut().for_each(|item| cut_below(item, levels - 1)),
+        Value::Array(items) => items.iter_mut().for_each(|item| truncate_depth(item, levels - 1)),
+        Value::Object(fields) => fields.values_mut().for_each(|item| truncate_depth(item, levels - 1)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
 /// An error in place of values that cannot be recorded.
-fn without_values(mut response: ToolResponse, request: &ToolRequest, error: ToolError) -> ToolResponse {
+fn replace_values_with_error(mut response: ToolResponse, request: &ToolRequest, error: ToolError) -> ToolResponse {
     dismantle(std::mem::take(&mut response.outputs));
     for value in response
         .observations

@@ -8,11 +8,11 @@ use crate::sha256::content_hash;
 const VALUE_BYTES: usize = 200;
 
 /// `patterns` with the values of `args` in place of `{NAME}`. A missing argument is empty.
-pub(crate) fn named_in(patterns: &[String], args: &Value) -> Vec<String> {
-    patterns.iter().map(|pattern| filled(pattern, args)).collect()
+pub(crate) fn resource_names(patterns: &[String], args: &Value) -> Vec<String> {
+    patterns.iter().map(|pattern| fill_pattern(pattern, args)).collect()
 }
 
-fn filled(pattern: &str, args: &Value) -> String {
+fn fill_pattern(pattern: &str, args: &Value) -> String {
     let mut name = String::with_capacity(pattern.len());
     let mut rest = pattern;
     while let Some((before, after_brace)) = rest.split_once('{') {
@@ -58,8 +58,8 @@ mod tests {
             ("{n}-{missing}", "7-"),
             ("{open", "{open"),
         ] {
-            assert_eq!(filled(pattern, &args), name, "{pattern}");
+            assert_eq!(fill_pattern(pattern, &args), name, "{pattern}");
         }
-        assert!(filled("x/{long}", &args).starts_with("x/sha256:"));
+        assert!(fill_pattern("x/{long}", &args).starts_with("x/sha256:"));
     }
 }

@@ -252,7 +252,7 @@ impl Roots {
 
     /// Adds a hint to `error`, the result of looking at `path`, if nothing is there but the run folder has something
     /// of that name.
-    pub(crate) fn with_way_to_run(&self, error: ToolError, path: &str, run_folder: &RunFolder) -> ToolError {
+    pub(crate) fn with_run_folder_hint(&self, error: ToolError, path: &str, run_folder: &RunFolder) -> ToolError {
         if error.code != "not_found" || path.is_empty() || path.contains(':') {
             return error;
         }
@@ -273,7 +273,7 @@ impl Roots {
                 "read_only_root",
                 format!(
                     "cannot write {}: `{}` may only be read",
-                    located.shown(),
+                    located.display_path(),
                     located.root.name
                 ),
             )
@@ -284,17 +284,17 @@ impl Roots {
 
     /// Where a path leads, by its name alone: nothing is opened, and no link is followed. `None` if it names nothing
     /// that was granted.
-    pub(crate) fn place(&self, path: &str, run_folder: &RunFolder) -> Option<String> {
+    pub(crate) fn full_path(&self, path: &str, run_folder: &RunFolder) -> Option<String> {
         let first = self.roots.first().map(|root| root.path());
-        self.placed(path, run_folder, first.or(run_folder.path()))
+        self.resolve_full_path(path, run_folder, first.or(run_folder.path()))
     }
 
     /// Like [`Self::place`], for a file that is to be written: a path without a name is in the run folder.
-    pub(crate) fn place_to_write(&self, path: &str, run_folder: &RunFolder) -> Option<String> {
-        self.placed(path, run_folder, run_folder.path())
+    pub(crate) fn full_path_to_write(&self, path: &str, run_folder: &RunFolder) -> Option<String> {
+        self.resolve_full_path(path, run_folder, run_folder.path())
     }
 
-    fn placed(&self, path: &str, run_folder: &RunFolder, default: Option<&Path>) -> Option<String> {
+    fn resolve_full_path(&self, path: &str, run_folder: &RunFolder, default: Option<&Path>) -> Option<String> {
         let bytes = |text: &str| path_from_bytes(named(text));
         let full_path = if path.starts_with('/') {
             let absolute = bytes(path);
@@ -385,11 +385,11 @@ impl Roots {
                     "path_outside_root",
                     format!("{} is not in a granted folder", shown(path.as_os_str().as_bytes())),
                 );
-                error.hint(self.granted())
+                error.hint(self.granted_roots_hint())
             })
     }
 
-    fn granted(&self) -> String {
+    fn granted_roots_hint(&self) -> String {
         match self.roots.as_slice() {
             [] => "no folder was granted".to_owned(),
             [root] => format!("name the path from {}", root.path.display()),

@@ -128,7 +128,7 @@ impl Takeover {
             let (source, target) = match open_in(from).and_then(|source| Ok((source, open_in(into)?))) {
                 Ok(both) => both,
                 Err(error) => {
-                    taken_over.missing.add(|| lacks(&folder, &error));
+                    taken_over.missing.add(|| missing_file_note(&folder, &error));
                     continue;
                 }
             };
@@ -143,7 +143,9 @@ impl Takeover {
                 name_count += 1;
                 if name_count > NAMES_MAX {
                     let message = format!("there are more than {NAMES_MAX} files");
-                    taken_over.missing.add(|| lacks(&path, &io::Error::other(message)));
+                    taken_over
+                        .missing
+                        .add(|| missing_file_note(&path, &io::Error::other(message)));
                     continue;
                 }
                 let copied = match entry.file_type() {
@@ -154,7 +156,7 @@ impl Takeover {
                     Err(error) => Err(error),
                 };
                 if let Err(error) = copied {
-                    taken_over.missing.add(|| lacks(&path, &error));
+                    taken_over.missing.add(|| missing_file_note(&path, &error));
                 }
             }
         }
@@ -175,7 +177,7 @@ impl Takeover {
         let is_later = |at: SystemTime| self.moment.is_some_and(|moment| at > moment);
         let changed_at = file.metadata()?.modified().ok();
         let (bytes, is_changed) = match self.known.get(path) {
-            Some((bytes, hash)) if begins_so(&mut file, *bytes, hash)? => (*bytes, false),
+            Some((bytes, hash)) if prefix_has_hash(&mut file, *bytes, hash)? => (*bytes, false),
             Some(_) => (metadata.len(), true),
             None => (metadata.len(), changed_at.is_some_and(is_later)),
         };
@@ -198,14 +200,14 @@ impl Takeover {
         taken_over.files += 1;
         taken_over.bytes += bytes;
         if is_changed {
-            taken_over.changed.add(|| named(path));
+            taken_over.changed.add(|| run_path(path));
         }
         Ok(())
     }
 }
 
 /// Whether the first `bytes` of `file` have `hash`. Afterwards the file is read from its beginning again.
-fn begins_so(file: &mut File, bytes: u64, hash: &str) -> io::Result<bool> {
+fn prefix_has_hash(file: &mut File, bytes: u64, hash: &str) -> io::Result<bool> {
     let (mut hasher, mut left) = (ContentHash::default(), bytes);
     let mut piece = vec![0; 64 << 10];
     while left > 0 {
@@ -237,13 +239,13 @@ fn copy_link(source: &Dir, target: &Dir, name: &Path, path: &Path) -> io::Result
     target.symlink_contents(leads_to, name)
 }
 
-fn named(path: &Path) -> String {
+fn run_path(path: &Path) -> String {
     let bytes = std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str());
     format!("run:{}", shown(bytes))
 }
 
-fn lacks(path: &Path, error: &io::Error) -> String {
-    format!("{} ({error})", named(path))
+fn missing_file_note(path: &Path, error: &io::Error) -> String {
+    format!("{} ({error})", run_path(path))
 }
 
 #[cfg(test)]
@@ -265,7 +267,7 @@ mod tests {
         home
     }
 
-    fn left(content: &str) -> (u64, String) {
+    fn known_state(content: &str) -> (u64, String) {
         (content.len() as u64, content_hash(content.as_bytes()))
     }
 
@@ -282,9 +284,9 @@ mod tests {
         ]);
         let takeover = Takeover {
             known: [
-                ("a/log.md".into(), left("first")),
-                ("replaced.md".into(), left("one")),
-                ("same.md".into(), left("same")),
+                ("a/log.md".into(), known_state("first")),
+                ("replaced.md".into(), known_state("one")),
+                ("same.md".into(), known_state("same")),
             ]
             .into(),
             later: [PathBuf::from("later.md")].into(),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::context::ToolContext;
-use crate::resource::named_in;
+use crate::resource::resource_names;
 use crate::response::ToolResponse;
 
 /// What a call changes. This decides what happens to an interrupted call after a crash.
@@ -310,7 +310,7 @@ pub trait Tool: Send + Sync + Debug {
     fn resources(&self, args: &Value, context: &ToolContext) -> Vec<String> {
         // Only some tools depend on where the run works.
         let _ = context;
-        named_in(&self.spec().resources, args)
+        resource_names(&self.spec().resources, args)
     }
 
     /// Carries out `request`, within `context`.

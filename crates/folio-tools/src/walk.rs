@@ -196,7 +196,7 @@ impl Walker<'_> {
             }
             let below = below.join(name);
             if entry.is_folder {
-                if self.options.globs.enters(&below) {
+                if self.options.globs.should_enter(&below) {
                     self.sub_folder(&entry.entry, &path, &below)?;
                 }
                 continue;

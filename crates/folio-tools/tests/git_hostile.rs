@@ -72,7 +72,7 @@ fn sign_newest_commit(world: &World) {
     assert!(done.success());
 }
 
-async fn look_everywhere(world: &World) -> String {
+async fn run_all_read_commands(world: &World) -> String {
     // A file that changed must be filtered before it can be compared.
     world.file("a.txt", "changed\n");
     world.file("untracked.txt", "x\n");
@@ -163,7 +163,7 @@ async fn repository_config_hooks_and_attributes_never_execute_programs() {
         ".gitattributes",
         "a.txt filter=evil diff=evil merge=evil\n*.md filter=e=v\"i\n",
     );
-    look_everywhere(&world).await;
+    run_all_read_commands(&world).await;
 }
 
 #[tokio::test]
@@ -183,7 +183,7 @@ async fn included_and_worktree_git_config_never_executes_programs() {
         &world.repo().join(".git/config.worktree"),
         format!("[filter \"evil\"]\n\tprocess = {}\n", program.display()),
     );
-    look_everywhere(&world).await;
+    run_all_read_commands(&world).await;
 }
 
 #[tokio::test]
@@ -213,7 +213,7 @@ async fn missing_git_object_of_a_partial_clone_is_not_fetched() {
             .join(hash[2..].trim()),
     )
     .unwrap();
-    look_everywhere(&world).await;
+    run_all_read_commands(&world).await;
     let error = world
         .error("git", json!({"command": "show", "args": ["HEAD:a.txt"]}))
         .await;
@@ -241,7 +241,7 @@ async fn git_submodule_config_is_never_used() {
     world.git(&["config", "submodule.inner.ignore", "none"]);
     git(&inner, &["config", "core.fsmonitor", program.to_str().unwrap()]);
     put(&inner.join("x.txt"), "changed\n");
-    look_everywhere(&world).await;
+    run_all_read_commands(&world).await;
 }
 
 #[tokio::test]
@@ -253,7 +253,7 @@ async fn core_worktree_setting_cannot_expose_outside_files() {
         "core.worktree",
         world.folder.path().join("outside").to_str().unwrap(),
     ]);
-    assert!(!look_everywhere(&world).await.contains("the secret"));
+    assert!(!run_all_read_commands(&world).await.contains("the secret"));
 }
 
 #[tokio::test]
@@ -339,7 +339,7 @@ async fn git_settings_and_links_never_show_outside_files() {
     }
     symlink(&secret, world.repo().join("link.txt")).unwrap();
     symlink(world.folder.path(), world.repo().join("up")).unwrap();
-    let mut all = look_everywhere(&world).await;
+    let mut all = run_all_read_commands(&world).await;
     for args in [
         json!(["link.txt", "a.txt"]),
         json!(["--", "up/secret.txt", "a.txt"]),
@@ -385,7 +385,7 @@ async fn git_path_arguments_through_symlinks_to_outside_are_denied() {
         assert_eq!(error.kind, FailureKind::Denied, "{command} {args:?}: {error:?}");
         assert_eq!(error.code, "path_outside_root", "{command} {args:?}");
     }
-    let mut all = look_everywhere(&world).await;
+    let mut all = run_all_read_commands(&world).await;
     for (command, args) in [
         ("log", &["-L1,1:link/secret.txt"][..]),
         ("diff", &["HEAD:a.txt", ":(top)up/secret.txt"]),
@@ -404,7 +404,7 @@ async fn git_path_arguments_through_symlinks_to_outside_are_denied() {
 }
 
 /// Another repository beside the granted folder, with a secret in it.
-fn with_a_neighbour(world: &World) -> PathBuf {
+fn add_ungranted_repository(world: &World) -> PathBuf {
     let other = world.folder.path().join("other");
     put(&other.join("secret.txt"), "the secret\n");
     git(&other, &["init", "--quiet"]);
@@ -431,7 +431,7 @@ fn replace_with_link(path: &Path, to: &Path) {
 #[tokio::test]
 async fn git_folder_outside_the_root_is_refused() {
     let world = World::new();
-    let other = with_a_neighbour(&world);
+    let other = add_ungranted_repository(&world);
     world.file(".git", format!("gitdir: {}/.git\n", other.display()));
     refused(&world).await;
     std::fs::remove_file(world.repo().join(".git")).unwrap();
@@ -442,7 +442,7 @@ async fn git_folder_outside_the_root_is_refused() {
 #[tokio::test]
 async fn forged_worktree_of_an_outside_repository_is_refused() {
     let world = World::new();
-    let other = with_a_neighbour(&world);
+    let other = add_ungranted_repository(&world);
     let honest = world.folder.path().join("honest");
     git(&other, &["worktree", "add", "--quiet", honest.to_str().unwrap()]);
     // Points to where another folder is the worktree.
@@ -460,12 +460,12 @@ async fn forged_worktree_of_an_outside_repository_is_refused() {
 async fn git_folder_parts_linked_from_outside_are_refused() {
     for part in ["objects", "refs", "HEAD", "config", "objects/info", "objects/pack"] {
         let (world, _) = world();
-        let other = with_a_neighbour(&world);
+        let other = add_ungranted_repository(&world);
         replace_with_link(&world.repo().join(".git").join(part), &other.join(".git").join(part));
         refused(&world).await;
     }
     let (world, _) = world();
-    let other = with_a_neighbour(&world);
+    let other = add_ungranted_repository(&world);
     world.file(
         ".git/objects/info/alternates",
         format!("{}/.git/objects\n", other.display()),
@@ -476,7 +476,7 @@ async fn git_folder_parts_linked_from_outside_are_refused() {
 #[tokio::test]
 async fn ambiguous_git_alternates_file_is_refused() {
     let (world, _) = world();
-    let other = with_a_neighbour(&world);
+    let other = add_ungranted_repository(&world);
     let outside = other.join(".git/objects");
     let outside = outside.display();
     symlink(&*outside.to_string(), world.repo().join("in\r")).unwrap();
@@ -525,7 +525,7 @@ async fn symlink_inside_git_folder_to_another_repository_is_refused() {
         ("worktrees/w/gitdir", "HEAD"),
     ] {
         let (world, _) = world();
-        let other = with_a_neighbour(&world);
+        let other = add_ungranted_repository(&world);
         let link = world.repo().join(".git").join(link);
         std::fs::create_dir_all(link.parent().unwrap()).unwrap();
         symlink(other.join(".git").join(to), &link).unwrap();

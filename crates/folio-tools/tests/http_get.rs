@@ -26,7 +26,7 @@ async fn serve(routes: Router) -> String {
 }
 
 /// A server that answers every connection with these bytes, and keeps it open if `stays`.
-async fn answers(bytes: impl Into<Vec<u8>>, stays: bool) -> String {
+async fn serve_bytes(bytes: impl Into<Vec<u8>>, stays: bool) -> String {
     let bytes = bytes.into();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -48,7 +48,7 @@ async fn answers(bytes: impl Into<Vec<u8>>, stays: bool) -> String {
 }
 
 /// A world that allows these hosts.
-fn allowing(hosts: &[&str]) -> World {
+fn world_allowing_hosts(hosts: &[&str]) -> World {
     let mut world = World::new();
     let rules = hosts.iter().map(|host| host.parse().unwrap()).collect();
     world.context.hosts = Arc::new(HostList::new(rules));
@@ -87,7 +87,7 @@ async fn http_get_returns_text_as_body_and_json_as_value() {
         )
         .route("/nothing", get(|| async { StatusCode::NO_CONTENT }));
     let host = serve(routes).await;
-    let world = allowing(&[&host]);
+    let world = world_allowing_hosts(&[&host]);
 
     let page = ask(&world, format!("http://{host}/page#part")).await;
     assert_eq!(
@@ -123,14 +123,18 @@ async fn http_get_denies_hosts_that_are_not_allowed() {
         (vec!["127.0.0.1:*"], format!("http://localhost:{}/", port(&host))),
         (vec!["*:*"], format!("http://localhost:{}/", port(&host))),
     ] {
-        let response = ask(&allowing(&hosts), &url).await;
+        let response = ask(&world_allowing_hosts(&hosts), &url).await;
         assert_eq!(
             refused(&response),
             ("http_not_allowed", FailureKind::Denied),
             "{hosts:?} {url}"
         );
     }
-    let response = ask(&allowing(&["example.org", "10.0.0.0/8"]), format!("http://{host}/")).await;
+    let response = ask(
+        &world_allowing_hosts(&["example.org", "10.0.0.0/8"]),
+        format!("http://{host}/"),
+    )
+    .await;
     let error = response.error.unwrap();
     assert_eq!(
         error.hints,
@@ -141,11 +145,13 @@ async fn http_get_denies_hosts_that_are_not_allowed() {
     );
     for rule in [host.clone(), "127.0.0.0/8".to_owned(), "127.0.0.1:*".to_owned()] {
         assert!(
-            ask(&allowing(&[&rule]), format!("http://{host}/")).await.is_ok(),
+            ask(&world_allowing_hosts(&[&rule]), format!("http://{host}/"))
+                .await
+                .is_ok(),
             "{rule}"
         );
     }
-    let by_name = allowing(&[&format!("localhost:{}", port(&host))]);
+    let by_name = world_allowing_hosts(&[&format!("localhost:{}", port(&host))]);
     assert_eq!(
         ask(&by_name, format!("http://localhost:{}/", port(&host)))
             .await
@@ -163,7 +169,7 @@ async fn http_get_denies_names_that_resolve_to_private_addresses() {
     // What systems take for a name of this machine, and no list does.
     let host = serve(Router::new().route("/", get(|| async { "here" }))).await;
     let url = format!("http://inside.localhost:{}/", port(&host));
-    let response = ask(&allowing(&["inside.localhost:*"]), &url).await;
+    let response = ask(&world_allowing_hosts(&["inside.localhost:*"]), &url).await;
     let (code, kind) = refused(&response);
     if code == "http_failed" {
         // Here nobody knows the name.
@@ -171,7 +177,7 @@ async fn http_get_denies_names_that_resolve_to_private_addresses() {
     }
     assert_eq!((code, kind), ("http_not_allowed", FailureKind::Denied));
     assert!(response.notes.contains("which is not public"), "{}", response.notes);
-    let within = allowing(&["inside.localhost:*", "127.0.0.0/8", "::1/128"]);
+    let within = world_allowing_hosts(&["inside.localhost:*", "127.0.0.0/8", "::1/128"]);
     assert!(ask(&within, &url).await.is_ok());
 }
 
@@ -180,7 +186,7 @@ async fn http_get_approval_covers_the_shown_url_but_not_redirects() {
     let host = serve(Router::new().route("/", get(|| async { "here" }))).await;
     let url = format!("http://{host}/");
     // Whoever allows the tool by its name means what is public.
-    let mut world = allowing(&[]);
+    let mut world = world_allowing_hosts(&[]);
     world.context.allowed = true;
     assert_eq!(refused(&ask(&world, &url).await).0, "http_not_allowed");
     world.context.allow();
@@ -219,8 +225,8 @@ async fn http_get_checks_every_redirect_target_against_allowed_hosts() {
             .route("/nowhere", get(|| async { StatusCode::FOUND })),
     )
     .await;
-    let one = allowing(&[&here]);
-    let both = allowing(&[&here, &there]);
+    let one = world_allowing_hosts(&[&here]);
+    let both = world_allowing_hosts(&[&here, &there]);
     let args = |path: &str| json!({"url": format!("http://{here}/{path}"), "headers": {"Accept-Language": "de"}});
 
     let response = one.call("http_get", args("away")).await;
@@ -259,7 +265,7 @@ async fn http_error_status_maps_to_failure_kind_and_retry_hint() {
             .route("/same", get(|| async { StatusCode::NOT_MODIFIED })),
     )
     .await;
-    let world = allowing(&[&host]);
+    let world = world_allowing_hosts(&[&host]);
     for (path, kind, hints) in [
         ("gone", FailureKind::NotFound, vec!["the server says: it was moved"]),
         (
@@ -282,7 +288,7 @@ async fn http_error_status_maps_to_failure_kind_and_retry_hint() {
 #[tokio::test]
 async fn http_get_truncates_long_bodies_and_reports_the_sizes() {
     let host = serve(Router::new().route("/", get(|| async { "ä".repeat(1_000) }))).await;
-    let world = allowing(&[&host]);
+    let world = world_allowing_hosts(&[&host]);
     let response = world
         .call("http_get", json!({"url": format!("http://{host}/"), "max_bytes": 7}))
         .await;
@@ -312,7 +318,7 @@ async fn http_get_stops_decompressing_a_gzip_bomb() {
         get(move || async move { ([(header::CONTENT_ENCODING, "gzip")], packed) }),
     ))
     .await;
-    let response = ask(&allowing(&[&host]), format!("http://{host}/")).await;
+    let response = ask(&world_allowing_hosts(&[&host]), format!("http://{host}/")).await;
     let truncated = response.truncated.unwrap();
     assert_eq!(truncated.kept_bytes, 256 * 1024);
     assert!(truncated.total_bytes < 2 * 1024 * 1024, "{truncated:?}");
@@ -320,22 +326,22 @@ async fn http_get_stops_decompressing_a_gzip_bomb() {
 
 #[tokio::test]
 async fn http_get_fails_on_silent_broken_and_unreachable_servers() {
-    let silent = answers("", true).await;
-    let slow = answers("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc", true).await;
-    let broken = answers("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc", false).await;
-    let strange = answers("hello\r\n\r\n", false).await;
+    let silent = serve_bytes("", true).await;
+    let slow = serve_bytes("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc", true).await;
+    let broken = serve_bytes("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc", false).await;
+    let strange = serve_bytes("hello\r\n\r\n", false).await;
     for host in [&silent, &slow] {
         let args = json!({"url": format!("http://{host}/"), "timeout_s": 0.05});
-        let response = allowing(&[host]).call("http_get", args).await;
+        let response = world_allowing_hosts(&[host]).call("http_get", args).await;
         assert_eq!(refused(&response), ("timed_out", FailureKind::TimedOut));
     }
     for (host, words) in [(&broken, "broke off"), (&strange, "did not follow the protocol")] {
-        let response = ask(&allowing(&[host]), format!("http://{host}/")).await;
+        let response = ask(&world_allowing_hosts(&[host]), format!("http://{host}/")).await;
         assert_eq!(refused(&response), ("http_failed", FailureKind::Unavailable));
         assert!(response.notes.contains(words), "{}", response.notes);
     }
     // What was to speak TLS speaks plainly.
-    let response = ask(&allowing(&[&strange]), format!("https://{strange}/")).await;
+    let response = ask(&world_allowing_hosts(&[&strange]), format!("https://{strange}/")).await;
     assert_eq!(refused(&response), ("http_failed", FailureKind::Unavailable));
     assert!(response.notes.contains("does not speak TLS"), "{}", response.notes);
     // A port at which nobody listens any more.
@@ -345,15 +351,15 @@ async fn http_get_fails_on_silent_broken_and_unreachable_servers() {
         .local_addr()
         .unwrap()
         .to_string();
-    let response = ask(&allowing(&[&host]), format!("http://{host}/")).await;
+    let response = ask(&world_allowing_hosts(&[&host]), format!("http://{host}/")).await;
     assert_eq!(refused(&response), ("http_failed", FailureKind::Unavailable));
     assert!(response.notes.contains("cannot be reached"), "{}", response.notes);
 }
 
 #[tokio::test]
 async fn http_get_ends_when_cancelled() {
-    let silent = answers("", true).await;
-    let world = allowing(&[&silent]);
+    let silent = serve_bytes("", true).await;
+    let world = world_allowing_hosts(&[&silent]);
     let cancel = world.context.cancel.clone();
     let url = format!("http://{silent}/");
     let (response, ()) = tokio::join!(ask(&world, url), async {
@@ -365,7 +371,7 @@ async fn http_get_ends_when_cancelled() {
 
 #[tokio::test]
 async fn http_get_refuses_invalid_arguments_before_connecting() {
-    let world = allowing(&["*"]);
+    let world = world_allowing_hosts(&["*"]);
     for (args, words) in [
         (json!({"url": "example.org"}), "relative URL"),
         (json!({"url": "ftp://example.org/"}), "only http and https"),
@@ -428,7 +434,7 @@ async fn http_get_decodes_bodies_by_the_declared_charset() {
         .route("/none", of("text/plain", b"caf\xe9"))
         .route("/long", of("application/json", b"{\"id\": 12345678901234567890123}"));
     let host = serve(routes).await;
-    let world = allowing(&[&host]);
+    let world = world_allowing_hosts(&[&host]);
     for (path, body, is_lossy) in [
         ("latin", "café olé", false),
         ("wide", "café", false),

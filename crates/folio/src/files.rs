@@ -59,17 +59,17 @@ pub trait Files: Send + Sync + std::fmt::Debug {
 #[async_trait]
 impl Files for Workspace {
     async fn list(&self, path: &str) -> Result<Vec<FileEntry>, FilesError> {
-        self.list_files(path).await.map_err(|error| of_space(error, path))
+        self.list_files(path).await.map_err(|error| space_error(error, path))
     }
 
     async fn read(&self, path: &str, part: &Part, max_bytes: usize) -> Result<PartRead, FilesError> {
         let read = self.read_file(path, part, max_bytes).await;
-        read.map_err(|error| of_space(error, path))
+        read.map_err(|error| space_error(error, path))
     }
 
     async fn search(&self, path: &str, words: &str, after: Option<&str>, max_bytes: usize) -> Result<Hits, FilesError> {
         let found = self.search_files(path, words, after, max_bytes).await;
-        found.map_err(|error| of_space(error, path))
+        found.map_err(|error| space_error(error, path))
     }
 }
 
@@ -78,17 +78,17 @@ impl Files for Workspace {
 impl Files for Folder {
     async fn list(&self, path: &str) -> Result<Vec<FileEntry>, FilesError> {
         let path = path.to_owned();
-        waiting(self, move |folder| folder.list(&path)).await
+        run_blocking(self, move |folder| folder.list(&path)).await
     }
 
     async fn read(&self, path: &str, part: &Part, max_bytes: usize) -> Result<PartRead, FilesError> {
         let (path, part) = (path.to_owned(), part.clone());
-        waiting(self, move |folder| folder.read(&path, &part, max_bytes)).await
+        run_blocking(self, move |folder| folder.read(&path, &part, max_bytes)).await
     }
 
     async fn search(&self, path: &str, words: &str, after: Option<&str>, max_bytes: usize) -> Result<Hits, FilesError> {
         let (path, words, after) = (path.to_owned(), words.to_owned(), after.map(str::to_owned));
-        waiting(self, move |folder| {
+        run_blocking(self, move |folder| {
             folder.search(&path, &words, after.as_deref(), max_bytes)
         })
         .await
@@ -96,13 +96,13 @@ impl Files for Folder {
 }
 
 /// Runs `work` on a thread that may block on the disk.
-async fn waiting<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     folder: &Folder,
     work: impl FnOnce(&Folder) -> Result<T, FolderError> + Send + 'static,
 ) -> Result<T, FilesError> {
     let folder = folder.clone();
     match tokio::task::spawn_blocking(move || work(&folder)).await {
-        Ok(done) => done.map_err(of_folder),
+        Ok(done) => done.map_err(folder_error),
         Err(error) => Err(FilesError::Failed {
             path: "the folder".to_owned(),
             source: Box::new(error),
@@ -110,7 +110,7 @@ async fn waiting<T: Send + 'static>(
     }
 }
 
-fn of_space(error: WorkspaceError, path: &str) -> FilesError {
+fn space_error(error: WorkspaceError, path: &str) -> FilesError {
     match error {
         WorkspaceError::Invalid(invalid) if invalid.code == "path_escapes" => FilesError::Escapes(path.to_owned()),
         WorkspaceError::Refused(denied) => FilesError::Refused(denied.to_string()),
@@ -122,7 +122,7 @@ fn of_space(error: WorkspaceError, path: &str) -> FilesError {
     }
 }
 
-fn of_folder(error: FolderError) -> FilesError {
+fn folder_error(error: FolderError) -> FilesError {
     match error {
         FolderError::Escapes(path) => FilesError::Escapes(path),
         FolderError::NotFound { path, .. } => FilesError::NotFound(path),

@@ -103,7 +103,7 @@ impl Report for Fanout {
 
 /// A plan that is being built from a question.
 #[derive(Default)]
-struct Made {
+struct PlanBuilder {
     /// The answer of each task that has one, by its id.
     answers: Map<String, Value>,
     /// Which task waits for which.
@@ -115,7 +115,7 @@ struct Made {
     around: Vec<Value>,
 }
 
-impl Made {
+impl PlanBuilder {
     /// The steps for `questions`: consecutive groups, each of what depends only on earlier groups.
     fn steps(&mut self, questions: &[Question], depth: usize) -> Result<Vec<Value>, String> {
         if depth > DEPTH_MAX {
@@ -251,8 +251,8 @@ pub(crate) async fn measure(folder: &Path, file: &Path) -> Result<Fanout, Failur
     Ok(found)
 }
 
-fn new_run(question: &Question) -> Result<(NewRun, Made), String> {
-    let mut expectations = Made::default();
+fn new_run(question: &Question) -> Result<(NewRun, PlanBuilder), String> {
+    let mut expectations = PlanBuilder::default();
     let alone = std::slice::from_ref(question);
     let steps = expectations.steps(alone, 0)?;
     let mut plan = shapes::plan(&steps.into());
@@ -272,7 +272,7 @@ fn new_run(question: &Question) -> Result<(NewRun, Made), String> {
 async fn run(
     runner: &Runner,
     new: NewRun,
-    expectations: &Made,
+    expectations: &PlanBuilder,
     name: &str,
     found: &mut Fanout,
 ) -> Result<Duration, Failure> {

@@ -21,14 +21,14 @@ use crate::output::{Output, Report, Style};
 /// The number of concurrent writers.
 const WRITERS: u32 = 64;
 /// The number of observations from which a space gets an index in memory, in any store.
-const INDEXED: u64 = 2_000;
+const INDEX_THRESHOLD: u64 = 2_000;
 /// How long to wait for an index, and how long between two queries meanwhile.
-const WARM_AT_MOST: Duration = Duration::from_secs(60);
-const PAUSE: Duration = Duration::from_millis(50);
+const WARM_UP_MAX: Duration = Duration::from_secs(60);
+const WARM_UP_PAUSE: Duration = Duration::from_millis(50);
 /// The number of quick answers in a row that show that the index is there.
-const QUICK: u32 = 5;
+const QUICK_ANSWERS: u32 = 5;
 /// How many entries one commit adds to fill the space.
-const PER_COMMIT: u64 = 1_000;
+const ENTRIES_PER_COMMIT: u64 = 1_000;
 
 /// What was measured.
 #[derive(Debug, Serialize)]
@@ -70,14 +70,14 @@ pub(crate) async fn measure(
     let full = space(&format!("bench-lists-{entries}"))?;
     fill(folio, &full, entries).await?;
     output.note("asking it");
-    let cold = if entries < INDEXED {
+    let cold = if entries < INDEX_THRESHOLD {
         Duration::ZERO
     } else {
-        warmed(folio, &full).await?
+        wait_for_index(folio, &full).await?
     };
     let mut lists = Vec::new();
     for (question, query) in questions() {
-        lists.push(asked(folio, &full, question, &query).await?);
+        lists.push(measure_query(folio, &full, question, &query).await?);
     }
     output.note("measuring a tree of 1,365 tasks, and the same in a file");
     let steps = shapes::tree(4, 5);
@@ -147,7 +147,7 @@ async fn fill(folio: &Folio, space: &SpaceName, entries: u64) -> Result<(), Fail
     let mut changes = vec![Change::EnsurePage(Box::new(NewPage { id: page, fields }))];
     for number in 0..entries {
         changes.push(Change::AddEntry(Box::new(observation(number, page))));
-        if (number + 1).is_multiple_of(PER_COMMIT) || number + 1 == entries {
+        if (number + 1).is_multiple_of(ENTRIES_PER_COMMIT) || number + 1 == entries {
             let record = Record::of(std::mem::take(&mut changes));
             commit(store, space, record).await?;
         }
@@ -211,11 +211,11 @@ fn questions() -> [(&'static str, EntryQuery); 3] {
 
 /// Queries until the index of the space is there, which is built meanwhile: until answers take a tenth of the slowest
 /// one, or the time is over. Returns the slowest time.
-async fn warmed(folio: &Folio, space: &SpaceName) -> Result<Duration, Failure> {
-    let until = Instant::now() + WARM_AT_MOST;
+async fn wait_for_index(folio: &Folio, space: &SpaceName) -> Result<Duration, Failure> {
+    let until = Instant::now() + WARM_UP_MAX;
     let (mut slowest, mut quick) = (Duration::ZERO, 0);
     let [_, (_, query), _] = questions();
-    while quick < QUICK && Instant::now() < until {
+    while quick < QUICK_ANSWERS && Instant::now() < until {
         let began = Instant::now();
         folio
             .store()
@@ -224,13 +224,13 @@ async fn warmed(folio: &Folio, space: &SpaceName) -> Result<Duration, Failure> {
         let elapsed = began.elapsed();
         quick = if elapsed * 10 < slowest { quick + 1 } else { 0 };
         slowest = slowest.max(elapsed);
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(WARM_UP_PAUSE).await;
     }
     Ok(slowest)
 }
 
 /// Runs `query` two hundred times.
-async fn asked(
+async fn measure_query(
     folio: &Folio,
     space: &SpaceName,
     question: &'static str,

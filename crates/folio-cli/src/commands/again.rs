@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::budget::Raised;
 use super::cancel::node_called;
 use super::people::{runner, runner_with};
-use super::run::{Driving, Minds, unusable};
+use super::run::{Driving, Minds, cassette_failure};
 use super::{Absent, Context};
 use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
@@ -149,7 +149,7 @@ pub(crate) struct Replay {
 }
 
 /// Writes a line for each difference, and returns how many there are in words, or `none` if there are none.
-fn told(differences: &[String], none: &str, out: &mut String, style: Style) -> Result<String, fmt::Error> {
+fn write_differences(differences: &[String], none: &str, out: &mut String, style: Style) -> Result<String, fmt::Error> {
     for difference in differences {
         writeln!(out, "{}", style.warning(printable(difference)))?;
     }
@@ -171,7 +171,7 @@ struct AskedShape {
 
 impl Report for AskedShape {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
-        let verdict = told(&self.differences, "requests and results as on the cassette", out, style)?;
+        let verdict = write_differences(&self.differences, "requests and results as on the cassette", out, style)?;
         let answers = counted(self.answers as u64, "answer");
         writeln!(out, "{}: {answers}: {verdict}", style.strong(&self.run))
     }
@@ -194,7 +194,7 @@ struct ReplayShape {
 
 impl Report for ReplayShape {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
-        let verdict = told(&self.differences, "as they are stored", out, style)?;
+        let verdict = write_differences(&self.differences, "as they are stored", out, style)?;
         writeln!(
             out,
             "{}: {} {} {} with {}: {verdict}",
@@ -247,7 +247,7 @@ pub(crate) async fn replay(context: &Context<'_>, replay: Replay) -> Result<Exit
 }
 
 async fn replay_with(context: &Context<'_>, run: RunRef, file: &Path) -> Result<Exit, Failure> {
-    let cassette = Cassette::read(file).map_err(|error| unusable(&error))?;
+    let cassette = Cassette::read(file).map_err(|error| cassette_failure(&error))?;
     let Some(tape) = Tape::of(cassette) else {
         let message = format!("the cassette {} does not say which models it is of", file.display());
         return Err(Failure::usage("cassette_unusable", message).hint("record one that does with `folio run --record`"));

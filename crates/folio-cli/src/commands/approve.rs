@@ -69,23 +69,23 @@ pub(crate) async fn approve(context: &Context<'_>, approve: Approve) -> Result<E
         AlwaysArgument::Arguments => Always::Arguments,
     });
     let runner = runner(context).await?;
-    let (row, request) = waiting(&runner, &approve.target).await?;
+    let (row, request) = find_request(&runner, &approve.target).await?;
     if always.is_some() {
         is_call(&runner, &row, &request).await?;
     }
     runner.approve(row.id, request, always, &context.actor()).await?;
-    said(context, &runner, &row).await
+    report_decision(context, &runner, &row).await
 }
 
 /// Carries out `folio reject`.
 pub(crate) async fn reject(context: &Context<'_>, reject: Reject) -> Result<Exit, Failure> {
     let runner = runner(context).await?;
-    let (row, request) = waiting(&runner, &reject.target).await?;
+    let (row, request) = find_request(&runner, &reject.target).await?;
     runner.reject(row.id, request, &reject.reason, &context.actor()).await?;
-    said(context, &runner, &row).await
+    report_decision(context, &runner, &row).await
 }
 
-async fn said(context: &Context<'_>, runner: &Runner, row: &RunRow) -> Result<Exit, Failure> {
+async fn report_decision(context: &Context<'_>, runner: &Runner, row: &RunRow) -> Result<Exit, Failure> {
     hint_if_not_driven(context, runner, row).await?;
     let (row, run) = runner.seen(row.id).await?;
     context
@@ -95,7 +95,7 @@ async fn said(context: &Context<'_>, runner: &Runner, row: &RunRow) -> Result<Ex
 }
 
 /// The run, and what in it `target` refers to.
-async fn waiting(runner: &Runner, target: &Target) -> Result<(RunRow, RequestRef), Failure> {
+async fn find_request(runner: &Runner, target: &Target) -> Result<(RunRow, RequestRef), Failure> {
     let row = runner.row(target.run).await?;
     if let Some(name) = &target.node {
         let node = node_called(runner, &row, name).await?;

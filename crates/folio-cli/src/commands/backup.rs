@@ -83,7 +83,7 @@ pub(crate) async fn back_up(context: &Context<'_>, backup: Backup) -> Result<Exi
             "docs/postgres.md shows the role that pg_dump needs; `folio migrate --to sqlite:FILE` needs no such role",
         ));
     }
-    if !context.settings.keeps() {
+    if !context.settings.is_persistent() {
         let message = "a store in memory is gone when the program ends: there is nothing to copy";
         return Err(Failure::usage("store_not_copied", message));
     }
@@ -102,7 +102,7 @@ pub(crate) async fn back_up(context: &Context<'_>, backup: Backup) -> Result<Exi
     }
     let found = match backup.no_check {
         true => Checkup::default(),
-        false => looked_over(&folio, &backup.to).await?,
+        false => check_copy(&folio, &backup.to).await?,
     };
     let is_damaged = !found.problems.is_empty();
     let problems = found.problems.clone();
@@ -129,7 +129,7 @@ pub(crate) async fn back_up(context: &Context<'_>, backup: Backup) -> Result<Exi
 }
 
 /// Checks the copy at `path`, which was just made of the store that `folio` has open, as `folio doctor` does.
-async fn looked_over(folio: &Folio, path: &Path) -> Result<Checkup, Failure> {
+async fn check_copy(folio: &Folio, path: &Path) -> Result<Checkup, Failure> {
     let copy = path.to_owned();
     let result = tokio::task::spawn_blocking(move || sqlite::look_over(&copy)).await;
     let mut found = result.map_err(|error| Failure::cannot("look over", "the copy", error.into()))??;
@@ -180,7 +180,7 @@ pub(crate) async fn restore(context: &Context<'_>, restore: Restore) -> Result<E
         Err(error) => return Err(error.into()),
     };
     // Opening it as a store also upgrades an old one to the newest format.
-    let tokens_valid = opened(context, checkup.as_mut())
+    let tokens_valid = open_restored(context, checkup.as_mut())
         .await
         .map_err(|failure| match &replaced {
             Some(replaced) => failure.hint(format!("the previous store is now {}", replaced.display())),
@@ -241,7 +241,7 @@ fn damaged(from: &Path, found: &Checkup) -> Failure {
 
 /// Opens the restored store, checks the journals of its runs if everything is checked, and returns how many access
 /// tokens are valid for it.
-async fn opened(context: &Context<'_>, checkup: Option<&mut Checkup>) -> Result<usize, Failure> {
+async fn open_restored(context: &Context<'_>, checkup: Option<&mut Checkup>) -> Result<usize, Failure> {
     let folio = context.folio().await?;
     if let Some(checkup) = checkup {
         check_journals(folio.store(), checkup).await?;

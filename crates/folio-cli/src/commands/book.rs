@@ -12,7 +12,7 @@ use folio::store::workspace::{BookFilter, Guard, ViewRequest};
 use folio::{ItemInput, ItemPatch, Workspace};
 
 use super::context::ModelArgument;
-use super::observe::{of_other_kind, shows_its_page};
+use super::observe::{page_hint, wrong_kind_failure};
 use super::several::Several;
 use super::{Context, text_or_stdin, with_idempotency_key};
 use crate::arguments::{entry_ref, not_blank, replacement_values};
@@ -366,9 +366,9 @@ async fn item(workspace: &Workspace, name: EntryRef) -> Result<Entry, Failure> {
     let hint = if entry.kind == EntryKind::Observation {
         format!("`folio observe get {}` shows it", entry.handle)
     } else {
-        shows_its_page(workspace, &entry).await?
+        page_hint(workspace, &entry).await?
     };
-    Err(of_other_kind(&entry, "notes, todos and tasks").hint(hint))
+    Err(wrong_kind_failure(&entry, "notes, todos and tasks").hint(hint))
 }
 
 async fn view(context: &Context<'_>, workspace: &Workspace, view: View) -> Result<Exit, Failure> {

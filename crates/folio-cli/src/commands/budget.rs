@@ -73,7 +73,7 @@ pub(crate) struct Raised {
 
 /// The commands that continue with more of the limit that stopped `run` for `reason`, each with what it is for. Empty
 /// if it is not a limit that can be raised.
-pub(crate) fn more_of(reason: StopReason, run: &Run, handle: &str) -> Vec<(&'static str, String)> {
+pub(crate) fn raise_commands(reason: StopReason, run: &Run, handle: &str) -> Vec<(&'static str, String)> {
     let Some(limit) = run.limit_met(reason) else {
         return Vec::new();
     };
@@ -108,7 +108,7 @@ impl Number {
     }
 
     /// Applies the number to `now`. Without a limit, an increase leaves it without one.
-    fn on(self, now: Option<u64>) -> Option<u64> {
+    fn applied_to(self, now: Option<u64>) -> Option<u64> {
         match (self.is_more, now) {
             (true, now) => now.map(|now| now.saturating_add(self.value)),
             (false, _) => Some(self.value),
@@ -127,11 +127,11 @@ fn dollars(text: &str) -> Result<Number, String> {
 impl Raised {
     /// Whether any limit is to change.
     pub(crate) fn is_any(&self) -> bool {
-        let numbers = self.of_parts().into_iter().map(|(number, _)| number);
+        let numbers = self.numbers_by_dimension().into_iter().map(|(number, _)| number);
         numbers.chain([self.nodes, self.minutes]).any(|number| number.is_some())
     }
 
-    fn of_parts(&self) -> [(Option<Number>, Dimension); 8] {
+    fn numbers_by_dimension(&self) -> [(Option<Number>, Dimension); 8] {
         [
             (self.tokens, Dimension::Tokens),
             (self.tokens_in, Dimension::TokensIn),
@@ -151,18 +151,20 @@ impl Raised {
         let minutes = |minutes: u64| Duration::from_secs(minutes.saturating_mul(60));
         NewLimits {
             allowance: Allowance {
-                tokens: self.tokens.and_then(|n| n.on(of(Dimension::Tokens))),
-                tokens_in: self.tokens_in.and_then(|n| n.on(of(Dimension::TokensIn))),
-                tokens_cached: self.tokens_cached.and_then(|n| n.on(of(Dimension::TokensCached))),
-                tokens_out: self.tokens_out.and_then(|n| n.on(of(Dimension::TokensOut))),
-                micro_usd: self.usd.and_then(|n| n.on(of(Dimension::MicroUsd))),
-                model_calls: self.model_calls.and_then(|n| n.on(of(Dimension::ModelCalls))),
-                tool_calls: self.tool_calls.and_then(|n| n.on(of(Dimension::ToolCalls))),
-                bytes: self.bytes.and_then(|n| n.on(of(Dimension::Bytes))),
+                tokens: self.tokens.and_then(|n| n.applied_to(of(Dimension::Tokens))),
+                tokens_in: self.tokens_in.and_then(|n| n.applied_to(of(Dimension::TokensIn))),
+                tokens_cached: self
+                    .tokens_cached
+                    .and_then(|n| n.applied_to(of(Dimension::TokensCached))),
+                tokens_out: self.tokens_out.and_then(|n| n.applied_to(of(Dimension::TokensOut))),
+                micro_usd: self.usd.and_then(|n| n.applied_to(of(Dimension::MicroUsd))),
+                model_calls: self.model_calls.and_then(|n| n.applied_to(of(Dimension::ModelCalls))),
+                tool_calls: self.tool_calls.and_then(|n| n.applied_to(of(Dimension::ToolCalls))),
+                bytes: self.bytes.and_then(|n| n.applied_to(of(Dimension::Bytes))),
             },
             nodes: self
                 .nodes
-                .and_then(|n| n.on(run.nodes_within(node).map(|(_, maximum)| maximum.into())))
+                .and_then(|n| n.applied_to(run.nodes_within(node).map(|(_, maximum)| maximum.into())))
                 .map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
             deadline: self.minutes.map(|n| {
                 let from = run.deadline_of(node, now).filter(|_| n.is_more).unwrap_or(now);
@@ -201,7 +203,7 @@ impl Raised {
     pub(crate) fn check_can_increase(&self, run: &Run, node: NodeId) -> Result<(), Failure> {
         let purse = run.node(node).and_then(|view| view.purse.copied()).unwrap_or_default();
         let missing = self
-            .of_parts()
+            .numbers_by_dimension()
             .into_iter()
             .find(|(number, dimension)| number.is_some_and(|n| n.is_more) && purse.limit.of(*dimension).is_none());
         match missing {
@@ -332,7 +334,7 @@ fn grouped(number: u64) -> String {
 }
 
 /// Whether `dimension` is rarely limited: it is shown only if it is limited.
-fn is_seldom(dimension: Dimension) -> bool {
+fn is_rarely_limited(dimension: Dimension) -> bool {
     matches!(
         dimension,
         Dimension::TokensIn | Dimension::TokensCached | Dimension::TokensOut
@@ -361,7 +363,7 @@ pub(crate) async fn budget(context: &Context<'_>, budget: Budget) -> Result<Exit
     let limits = purse.iter().flat_map(|purse| {
         let dimensions = Dimension::ALL
             .into_iter()
-            .filter(|dimension| !is_seldom(*dimension) || purse.limit.of(*dimension).is_some());
+            .filter(|dimension| !is_rarely_limited(*dimension) || purse.limit.of(*dimension).is_some());
         dimensions.map(|dimension| LimitShape::of(dimension, purse))
     });
     context.output.report(&BudgetShape {

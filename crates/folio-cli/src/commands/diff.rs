@@ -23,7 +23,7 @@ use crate::report::run::{output_of, standing};
 /// How many characters of a text are shown in a line.
 const SHOWN_CHARS: usize = 80;
 /// How many of these come before the place where two texts begin to differ.
-const BEFORE_CHARS: usize = 20;
+const CONTEXT_CHARS: usize = 20;
 
 /// `folio diff`.
 #[derive(Debug, Args)]
@@ -185,7 +185,7 @@ impl Report for DiffShape {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         writeln!(out, "{}\n{}", self.one.text(), self.other.text())?;
         if self.one.goal != self.other.goal {
-            pair(out, "goal", &apart(&self.one.goal, &self.other.goal))?;
+            pair(out, "goal", &excerpts_at_difference(&self.one.goal, &self.other.goal))?;
         }
         let names = |inputs: &Value| -> BTreeSet<String> {
             let inputs = inputs.as_object();
@@ -195,16 +195,16 @@ impl Report for DiffShape {
             let of = |side: &SideShape| side.inputs.get(name).map_or_else(String::new, ToString::to_string);
             let (one, other) = (of(&self.one), of(&self.other));
             if one != other {
-                pair(out, &format!("inputs.{name}"), &apart(&one, &other))?;
+                pair(out, &format!("inputs.{name}"), &excerpts_at_difference(&one, &other))?;
             }
         }
         out.push('\n');
         for node in &self.nodes {
-            writeln!(out, "{}", style.strong(called(&node.path, node.newer)))?;
+            writeln!(out, "{}", style.strong(node_heading(&node.path, node.newer)))?;
             node.text(out)?;
         }
         for node in &self.costs {
-            writeln!(out, "{}", style.strong(called(&node.path, node.newer)))?;
+            writeln!(out, "{}", style.strong(node_heading(&node.path, node.newer)))?;
             pair(out, "cost", &(cost(&node.one), cost(&node.other)))?;
         }
         let of_another_cost = match self.costs.len() {
@@ -232,13 +232,13 @@ impl NodeDiff {
             let texts = match *aspect {
                 "kind" => (one.kind.to_owned(), other.kind.to_owned()),
                 "status" => (one.standing(), other.standing()),
-                "notes" => apart(&one.notes, &other.notes),
+                "notes" => excerpts_at_difference(&one.notes, &other.notes),
                 "call" => {
-                    let (one, other) = apart(&one.call, &other.call);
+                    let (one, other) = excerpts_at_difference(&one.call, &other.call);
                     let named = |call: String| if call.is_empty() { "none".to_owned() } else { call };
                     (named(one), named(other))
                 }
-                "output" => apart(&one.output.to_string(), &other.output.to_string()),
+                "output" => excerpts_at_difference(&one.output.to_string(), &other.output.to_string()),
                 _ => (cost(&one.spent), cost(&other.spent)),
             };
             pair(out, aspect, &texts)?;
@@ -251,7 +251,7 @@ fn pair(out: &mut String, aspect: &str, (one, other): &(String, String)) -> fmt:
     writeln!(out, "  - {aspect}: {one}\n  + {aspect}: {other}")
 }
 
-fn called(path: &str, newer: usize) -> String {
+fn node_heading(path: &str, newer: usize) -> String {
     let path = if path.is_empty() { "run" } else { path };
     match newer {
         0 => path.to_owned(),
@@ -261,7 +261,7 @@ fn called(path: &str, newer: usize) -> String {
 }
 
 /// Two texts in one line each, from a little before the place where they begin to differ.
-fn apart(one: &str, other: &str) -> (String, String) {
+fn excerpts_at_difference(one: &str, other: &str) -> (String, String) {
     let line = |text: &str| printable(text).replace(['\n', '\t'], " ");
     let (one, other) = (line(one), line(other));
     let alike = one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
@@ -269,7 +269,7 @@ fn apart(one: &str, other: &str) -> (String, String) {
     let from = if longest <= SHOWN_CHARS {
         0
     } else {
-        alike.saturating_sub(BEFORE_CHARS)
+        alike.saturating_sub(CONTEXT_CHARS)
     };
     let part = |text: &str| {
         let shown: String = text.chars().skip(from).take(SHOWN_CHARS).collect();
@@ -349,9 +349,12 @@ mod tests {
     #[test]
     fn long_texts_are_cut_to_the_part_that_differs() {
         let (one, other) = (format!("{}a{}", "x".repeat(200), "y".repeat(200)), "x".repeat(200));
-        let (one, other) = apart(&one, &other);
+        let (one, other) = excerpts_at_difference(&one, &other);
         assert_eq!(one, format!("…{}a{}…", "x".repeat(20), "y".repeat(59)));
         assert_eq!(other, format!("…{}", "x".repeat(20)));
-        assert_eq!(apart("a\nb", "a\nc"), ("a b".to_owned(), "a c".to_owned()));
+        assert_eq!(
+            excerpts_at_difference("a\nb", "a\nc"),
+            ("a b".to_owned(), "a c".to_owned())
+        );
     }
 }

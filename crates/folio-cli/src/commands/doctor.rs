@@ -89,7 +89,7 @@ pub(crate) async fn run(context: &Context<'_>, _: Doctor) -> Result<Exit, Failur
         ));
     }
     if is_damaged {
-        let copy = way_back(&location);
+        let copy = restore_hint(&location);
         context
             .output
             .note(format_args!("`folio export` saves what is still readable; {copy}"));
@@ -98,7 +98,7 @@ pub(crate) async fn run(context: &Context<'_>, _: Doctor) -> Result<Exit, Failur
 }
 
 /// How to replace the damaged store at `location` by a copy.
-fn way_back(location: &str) -> &'static str {
+fn restore_hint(location: &str) -> &'static str {
     if ["postgres://", "postgresql://"]
         .iter()
         .any(|scheme| location.starts_with(scheme))
@@ -115,9 +115,9 @@ mod tests {
 
     #[test]
     fn recovery_advice_suggests_restore_only_for_file_stores() {
-        assert!(way_back("postgres://db:5432/memory").contains("docs/postgres.md"));
+        assert!(restore_hint("postgres://db:5432/memory").contains("docs/postgres.md"));
         for file in ["/home/me/postgres.db", "postgres.db"] {
-            assert!(way_back(file).contains("folio restore"));
+            assert!(restore_hint(file).contains("folio restore"));
         }
     }
 }

@@ -66,7 +66,7 @@ struct Answer {
 impl Report for Answer {
     fn text(&self, out: &mut String, _: Style) -> fmt::Result {
         let summary = match (self.pages, self.links) {
-            (Some(pages), Some(links)) => amounts(self.entries, pages, links),
+            (Some(pages), Some(links)) => amounts_in_words(self.entries, pages, links),
             _ => counted(self.entries, "entry"),
         };
         writeln!(out, "{summary} in {}", counted(self.files.len() as u64, "file"))?;
@@ -81,7 +81,7 @@ impl Report for Answer {
 }
 
 /// The amounts in words.
-pub(super) fn amounts(entries: u64, pages: u64, links: u64) -> String {
+pub(super) fn amounts_in_words(entries: u64, pages: u64, links: u64) -> String {
     let (entries, pages) = (counted(entries, "entry"), counted(pages, "page"));
     format!("{entries}, {pages} and {}", counted(links, "link"))
 }
@@ -91,7 +91,7 @@ pub(crate) async fn run(context: &Context<'_>, export: Export) -> Result<Exit, F
     match (export.format, export.out) {
         (Form::Colony, Some(folder)) => books(context, &folder, export.force).await,
         (Form::Markdown, Some(folder)) => pages_to(context, &folder).await,
-        (_, Some(file)) if file != Path::new("-") => space_to(context, &led_to(file), export.force).await,
+        (_, Some(file)) if file != Path::new("-") => space_to(context, &link_target(file), export.force).await,
         _ => {
             let workspace = context.existing_workspace().await?;
             let mut out = BufWriter::new(std::io::stdout());
@@ -137,7 +137,7 @@ fn is_sink(file: &Path) -> bool {
 }
 
 /// The target of `file` if it is a link to a file, or a dangling one: the target is written, and the link stays.
-fn led_to(file: PathBuf) -> PathBuf {
+fn link_target(file: PathBuf) -> PathBuf {
     match std::fs::metadata(&file) {
         Ok(about) if about.is_file() => return file.canonicalize().unwrap_or(file),
         Ok(_) => return file,
@@ -179,7 +179,7 @@ async fn space_to(context: &Context<'_>, file: &Path, force: bool) -> Result<Exi
     let workspace = context.existing_workspace().await?;
     let mut progress = counting(context);
     // If interrupted, this leaves the existing file in place.
-    let partial = if is_sink { file.to_owned() } else { beside(file) };
+    let partial = if is_sink { file.to_owned() } else { partial_path(file) };
     let out_file = open(file, &partial).map_err(|error| Failure::file("write", file, &error))?;
     let mut out = BufWriter::new(out_file);
     let exported = workspace.export_space(&mut out, &mut progress).await;
@@ -192,7 +192,7 @@ async fn space_to(context: &Context<'_>, file: &Path, force: bool) -> Result<Exi
                 // Half an export is of no use to anybody. That it cannot be removed is not the failure to report.
                 let _left = std::fs::remove_file(&partial);
             }
-            return Err(unwritten(error, file));
+            return Err(write_failure(error, file));
         }
     };
     let finished = out
@@ -209,7 +209,7 @@ async fn space_to(context: &Context<'_>, file: &Path, force: bool) -> Result<Exi
 }
 
 /// Why `file` was not written.
-fn unwritten(error: WorkspaceError, file: &Path) -> Failure {
+fn write_failure(error: WorkspaceError, file: &Path) -> Failure {
     match error {
         WorkspaceError::Output(error) => Failure::file("write", file, &error),
         error => error.into(),
@@ -220,7 +220,7 @@ async fn pages_to(context: &Context<'_>, folder: &Path) -> Result<Exit, Failure>
     let workspace = context.existing_workspace().await?;
     let mut progress = counting(context);
     // If interrupted, this leaves nothing that looks complete.
-    let partial = beside(folder);
+    let partial = partial_path(folder);
     let mut pages = MarkdownFolder::new(folder, &partial)?;
     let exported = workspace.export_space(&mut pages, &mut progress).await;
     drop(progress);
@@ -229,7 +229,7 @@ async fn pages_to(context: &Context<'_>, folder: &Path) -> Result<Exit, Failure>
             .finish(folder)
             .map(|files| (exported, files))
             .map_err(|error| Failure::file("write", folder, &error)),
-        Err(error) => Err(unwritten(error, folder)),
+        Err(error) => Err(write_failure(error, folder)),
     };
     let (exported, files) = finished.inspect_err(|_| {
         // Half an export is of no use to anybody. That it cannot be removed is not the failure to report.
@@ -241,7 +241,7 @@ async fn pages_to(context: &Context<'_>, folder: &Path) -> Result<Exit, Failure>
 }
 
 /// The name of a file until it is complete.
-fn beside(file: &Path) -> PathBuf {
+fn partial_path(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".partial");
     PathBuf::from(name)
@@ -276,7 +276,7 @@ async fn books(context: &Context<'_>, folder: &Path, force: bool) -> Result<Exit
     for ((thread, file), done_count) in threads.iter().zip(files).zip(0..) {
         counting.show(done_count, Some(total), &counted(done_count, "scratchbook"));
         let (book, left_out) = workspace.export_book(thread).await?;
-        write_whole(&file, book.to_json().as_bytes()).map_err(|error| Failure::file("write", &file, &error))?;
+        write_atomically(&file, book.to_json().as_bytes()).map_err(|error| Failure::file("write", &file, &error))?;
         answer.files.push(file.display().to_string());
         answer.entries += book.items.len() as u64;
         answer.left_out = answer.left_out.map(|before| before + left_out);
@@ -288,15 +288,15 @@ async fn books(context: &Context<'_>, folder: &Path, force: bool) -> Result<Exit
 
 /// Writes `file` as a whole or not at all, and creates the folders that it is in. A pipe or a device gets the bytes
 /// directly.
-fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+fn write_atomically(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if let Some(folder) = file.parent() {
         private::make_folders(folder)?;
     }
-    let file = led_to(file.to_owned());
+    let file = link_target(file.to_owned());
     if is_sink(&file) {
         return open(&file, &file)?.write_all(bytes);
     }
-    let partial = beside(&file);
+    let partial = partial_path(&file);
     let mut out_file = open(&file, &partial)?;
     out_file.write_all(bytes)?;
     out_file.sync_all()?;

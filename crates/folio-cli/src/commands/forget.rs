@@ -19,7 +19,7 @@ use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 
 /// How many entries are shown before they are erased.
-const SHOWN: usize = 20;
+const SHOWN_ENTRIES_MAX: usize = 20;
 
 /// `folio forget`. With several options, an entry has to match all of them.
 #[derive(Debug, Args)]
@@ -195,7 +195,7 @@ fn confirm(context: &Context<'_>, found: &[Entry], waiting: usize) -> Result<(),
             "forgetting cannot be undone, and there is no terminal to confirm it; pass --yes",
         ));
     }
-    for entry in found.iter().take(SHOWN) {
+    for entry in found.iter().take(SHOWN_ENTRIES_MAX) {
         let text = if entry.fields.title.is_empty() {
             &entry.fields.body
         } else {

@@ -6,7 +6,7 @@ use folio::memory::EntryKind;
 use folio::memory::goals::GoalInput;
 use folio::memory::id::EntryRef;
 
-use super::observe::{of_other_kind, shows_its_page};
+use super::observe::{page_hint, wrong_kind_failure};
 use super::several::Several;
 use super::{Context, text_or_stdin};
 use crate::arguments::entry_ref;
@@ -140,9 +140,9 @@ async fn check_names_goals(workspace: &Workspace, names: &[EntryRef]) -> Result<
             EntryKind::Goal | EntryKind::PendingAction => continue,
             EntryKind::Observation => format!("`folio observe resolve {handle}` resolves it"),
             kind if kind.is_item() => format!("`folio book complete {handle}` marks it as done"),
-            _ => shows_its_page(workspace, entry).await?,
+            _ => page_hint(workspace, entry).await?,
         };
-        return Err(of_other_kind(entry, "goals and pending actions").hint(hint));
+        return Err(wrong_kind_failure(entry, "goals and pending actions").hint(hint));
     }
     Ok(())
 }

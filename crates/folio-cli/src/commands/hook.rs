@@ -36,7 +36,7 @@ const PROMPT_BYTES: usize = 64 * 1024;
 const OPEN_TURNS: u32 = 20;
 /// The sections of memory that are added to a prompt. The scratchbook is not among them: it was added when the session
 /// began.
-const FOR_A_PROMPT: [(Section, u32); 4] = [
+const PROMPT_SECTIONS: [(Section, u32); 4] = [
     (Section::ScratchPage, 40),
     (Section::Semantic, 20),
     (Section::Episodic, 20),
@@ -81,16 +81,16 @@ impl Said {
 }
 
 /// A text to add to the conversation.
-struct Added(Value);
+struct AddedText(Value);
 
-impl Report for Added {
+impl Report for AddedText {
     fn text(&self, out: &mut String, _: Style) -> std::fmt::Result {
         use std::fmt::Write as _;
         writeln!(out, "{}", self.0)
     }
 }
 
-impl serde::Serialize for Added {
+impl serde::Serialize for AddedText {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
     }
@@ -104,12 +104,12 @@ pub(crate) async fn run(context: &Context<'_>, hook: Hook) -> Result<Exit, Failu
         Hook::PreCompact => pre_compact(context).await,
         Hook::Stop => stop(context).await,
     };
-    result.map_err(|failure| failure.ending(Exit::RunNotOk))?;
+    result.map_err(|failure| failure.with_exit(Exit::RunNotOk))?;
     Ok(Exit::Done)
 }
 
 async fn session_start(context: &Context<'_>) -> Result<(), Failure> {
-    let hook_input = said()?;
+    let hook_input = read_hook_input()?;
     let workspace = context.workspace_outside_turn_if_any().await?;
     let thread = &context.settings.thread;
     let request = ViewRequest {
@@ -136,17 +136,17 @@ async fn session_start(context: &Context<'_>) -> Result<(), Failure> {
 }
 
 async fn user_prompt(context: &Context<'_>, options: UserPrompt) -> Result<(), Failure> {
-    let hook_input = said()?;
+    let hook_input = read_hook_input()?;
     let Some(prompt) = hook_input.prompt.as_str().map(str::to_owned) else {
         let message = "standard input contains no prompt";
         return Err(Failure::usage("prompt_missing", message)
             .hint("the hook's JSON needs a field `prompt` with the user's prompt"));
     };
     let workspace = context.workspace_outside_turn().await?;
-    let input = TurnInput::of(context.settings.thread.clone(), kept_of(prompt));
+    let input = TurnInput::of(context.settings.thread.clone(), shortened_prompt(prompt));
     // The previous turn goes on if this one cannot begin.
     workspace.draft_turn(input.clone()).await?;
-    let workspace = models::advised(&workspace, &context.settings)?;
+    let workspace = models::with_advisor(&workspace, &context.settings)?;
     end_turns(context, &workspace).await?;
     let started = workspace.begin_turn(&context.person(), input).await?;
     let request = ContextRequest {
@@ -154,7 +154,7 @@ async fn user_prompt(context: &Context<'_>, options: UserPrompt) -> Result<(), F
         turn: Some(Ref::Id(started.turn.begun.id)),
         prompt: String::new(),
         budget: options.budget,
-        sections: FOR_A_PROMPT.to_vec(),
+        sections: PROMPT_SECTIONS.to_vec(),
     };
     let assembled = workspace.assemble_context(request, &counter(context)).await?;
     if !assembled.text.trim().is_empty() {
@@ -164,7 +164,7 @@ async fn user_prompt(context: &Context<'_>, options: UserPrompt) -> Result<(), F
 }
 
 /// The part of `prompt` that a turn keeps: all of it, or the beginning with a note that it is only that.
-fn kept_of(mut prompt: String) -> String {
+fn shortened_prompt(mut prompt: String) -> String {
     if prompt.len() > PROMPT_BYTES {
         let label = format!("\n[the beginning of a prompt of {} bytes]", prompt.len());
         prompt.truncate(prompt.floor_char_boundary(PROMPT_BYTES - label.len()));
@@ -174,7 +174,7 @@ fn kept_of(mut prompt: String) -> String {
 }
 
 /// The path that an agent program names, which may begin with `~/`.
-fn path_named(text: &str) -> PathBuf {
+fn expand_home(text: &str) -> PathBuf {
     let in_home = text
         .strip_prefix("~/")
         .and_then(|rest| Some(std::env::home_dir()?.join(rest)));
@@ -182,8 +182,8 @@ fn path_named(text: &str) -> PathBuf {
 }
 
 async fn pre_compact(context: &Context<'_>) -> Result<(), Failure> {
-    let hook_input = said()?;
-    let Some(path) = hook_input.transcript_path.as_str().map(path_named) else {
+    let hook_input = read_hook_input()?;
+    let Some(path) = hook_input.transcript_path.as_str().map(expand_home) else {
         let message = "standard input does not name the transcript";
         return Err(Failure::usage("transcript_missing", message)
             .hint("the hook's JSON needs a field `transcript_path` with its path"));
@@ -238,8 +238,8 @@ async fn pre_compact(context: &Context<'_>) -> Result<(), Failure> {
 }
 
 async fn stop(context: &Context<'_>) -> Result<(), Failure> {
-    let _said = said()?;
-    let workspace = models::advised(&context.workspace_outside_turn_if_any().await?, &context.settings)?;
+    let _said = read_hook_input()?;
+    let workspace = models::with_advisor(&context.workspace_outside_turn_if_any().await?, &context.settings)?;
     end_turns(context, &workspace).await
 }
 
@@ -271,13 +271,13 @@ fn unless_ended<T>(result: Result<T, WorkspaceError>) -> Result<(), WorkspaceErr
 
 /// Adds `text` to the conversation, in answer to `event`.
 fn add(context: &Context<'_>, event: &str, text: &str) -> Result<(), Failure> {
-    context.output.report(&Added(json!({
+    context.output.report(&AddedText(json!({
         "hookSpecificOutput": {"hookEventName": event, "additionalContext": text}
     })))
 }
 
 /// Reads what the agent program writes on standard input; empty if a person calls the hook.
-fn said() -> Result<Said, Failure> {
+fn read_hook_input() -> Result<Said, Failure> {
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
         return Ok(Said::default());

@@ -15,8 +15,8 @@ use folio::store::workspace::{Fate, ImportOptions, Imported};
 use folio::{ThreadKey, Workspace};
 use folio_server::wire::Received;
 
-use super::export::amounts;
-use super::import_foreign::{self, bring_in};
+use super::export::amounts_in_words;
+use super::import_foreign::{self, import_with};
 use super::markdown_folder::MarkdownLines;
 use super::{Context, evict::source, input::text_within};
 use crate::counting::{Counted, Counting};
@@ -78,7 +78,7 @@ impl Report for Received {
         let Imported {
             entries, pages, links, ..
         } = imported;
-        let summary = amounts(*entries, *pages, *links);
+        let summary = amounts_in_words(*entries, *pages, *links);
         writeln!(out, "{verb} {summary}")?;
         if imported.policy {
             writeln!(
@@ -116,14 +116,14 @@ impl Report for Received {
 
 /// Carries out `folio import`. Exits with 1 if something was not imported.
 pub(crate) async fn run(context: &Context<'_>, import: Import) -> Result<Exit, Failure> {
-    let from = import.from.ok_or_else(|| without_form(&import.path))?;
+    let from = import.from.ok_or_else(|| missing_format(&import.path))?;
     if import.merge && !matches!(from, Origin::Folio | Origin::Markdown) {
         return Err(Failure::usage(
             "usage",
             "--merge is for --from folio and --from markdown",
         ));
     }
-    look_at(&import.path)?;
+    check_readable(&import.path)?;
     let workspace = match import.dry_run {
         true => context.workspace_if_any().await?,
         false => context.workspace().await?,
@@ -132,11 +132,11 @@ pub(crate) async fn run(context: &Context<'_>, import: Import) -> Result<Exit, F
         Origin::Folio if !import.path.is_dir() => space(context, &workspace, &import).await?,
         Origin::Folio | Origin::Markdown => pages(context, &workspace, &import).await?,
         Origin::Colony => books(context, &workspace, &import).await?,
-        Origin::McpMemory => bring_in(context, &workspace, &import, import_foreign::mcp_memory).await?,
-        Origin::ClaudeTasks => bring_in(context, &workspace, &import, import_foreign::claude_tasks).await?,
-        Origin::Beads => bring_in(context, &workspace, &import, import_foreign::beads).await?,
-        Origin::TaskMaster => bring_in(context, &workspace, &import, import_foreign::task_master).await?,
-        Origin::MemoryBank => bring_in(context, &workspace, &import, import_foreign::memory_bank).await?,
+        Origin::McpMemory => import_with(context, &workspace, &import, import_foreign::mcp_memory).await?,
+        Origin::ClaudeTasks => import_with(context, &workspace, &import, import_foreign::claude_tasks).await?,
+        Origin::Beads => import_with(context, &workspace, &import, import_foreign::beads).await?,
+        Origin::TaskMaster => import_with(context, &workspace, &import, import_foreign::task_master).await?,
+        Origin::MemoryBank => import_with(context, &workspace, &import, import_foreign::memory_bank).await?,
     };
     let exit = if imported.refused > 0 {
         Exit::RunNotOk
@@ -152,7 +152,7 @@ pub(crate) async fn run(context: &Context<'_>, import: Import) -> Result<Exit, F
 
 /// Checks that `path` can be read: if nothing can be imported, no store is created. A pipe, which gives its bytes only
 /// once, is not opened.
-fn look_at(path: &Path) -> Result<(), Failure> {
+fn check_readable(path: &Path) -> Result<(), Failure> {
     if path == Path::new("-") {
         return Ok(());
     }
@@ -165,7 +165,7 @@ fn look_at(path: &Path) -> Result<(), Failure> {
 }
 
 /// The failure for a missing format, with all existing formats as hints.
-fn without_form(path: &Path) -> Failure {
+fn missing_format(path: &Path) -> Failure {
     let message = format!("the format of {} is unknown: pass --from", path.display());
     let forms = Origin::value_variants().iter().filter_map(ValueEnum::to_possible_value);
     forms.fold(Failure::usage("form_missing", message), |failure, form| {

@@ -18,13 +18,13 @@ use crate::error::Failure;
 const FILES_MAX: usize = 10_000;
 const DEPTH_MAX: u32 = 8;
 /// The usual names of memory bank folders.
-const IS_CALLED: [&str; 3] = ["memory-bank", "memory_bank", ".memory-bank"];
+const MEMORY_BANK_NAMES: [&str; 3] = ["memory-bank", "memory_bank", ".memory-bank"];
 
 /// A function that reads what a program keeps at a path.
 type Read = fn(&Path, &Destination) -> Result<Foreign, Failure>;
 
 /// Imports what `import` names, as `read` reads it.
-pub(super) async fn bring_in(
+pub(super) async fn import_with(
     context: &Context<'_>,
     workspace: &Workspace,
     import: &Import,
@@ -54,24 +54,24 @@ pub(super) async fn bring_in(
 }
 
 pub(super) fn mcp_memory(path: &Path, to: &Destination) -> Result<Foreign, Failure> {
-    let text = one(path, &["memory.jsonl", "memory.json"])?;
+    let text = read_first_file(path, &["memory.jsonl", "memory.json"])?;
     Ok(foreign::mcp_memory(&text, to))
 }
 
 pub(super) fn beads(path: &Path, to: &Destination) -> Result<Foreign, Failure> {
-    let text = one(path, &[".beads/issues.jsonl", "issues.jsonl", "beads.jsonl"])?;
+    let text = read_first_file(path, &[".beads/issues.jsonl", "issues.jsonl", "beads.jsonl"])?;
     Ok(foreign::beads(&text, to))
 }
 
 pub(super) fn task_master(path: &Path, to: &Destination) -> Result<Foreign, Failure> {
     let places = [".taskmaster/tasks/tasks.json", "tasks/tasks.json", "tasks.json"];
-    let text = one(path, &places)?;
+    let text = read_first_file(path, &places)?;
     let about = |error| Failure::from(WorkspaceError::from(error)).about(&path.display().to_string());
     foreign::task_master(&text, to).map_err(about)
 }
 
 pub(super) fn claude_tasks(path: &Path, to: &Destination) -> Result<Foreign, Failure> {
-    let Files { mut read, unread } = many(path, "json")?;
+    let Files { mut read, unread } = read_files(path, "json")?;
     // 2.json comes before 10.json.
     read.sort_by_cached_key(|file| {
         let (list, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
@@ -93,16 +93,16 @@ pub(super) fn memory_bank(path: &Path, to: &Destination) -> Result<Foreign, Fail
     let project = folder_path
         .parent()
         .and_then(name_of)
-        .filter(|_| IS_CALLED.contains(&folder.as_str()));
+        .filter(|_| MEMORY_BANK_NAMES.contains(&folder.as_str()));
     let name = project.map_or_else(|| folder.clone(), |project| format!("{project}/{folder}"));
-    let Files { read, unread } = many(path, "md")?;
+    let Files { read, unread } = read_files(path, "md")?;
     let mut foreign = foreign::memory_bank(&name, &read, to);
     foreign.refused.extend(unread);
     Ok(foreign)
 }
 
 /// Reads the file at `path` or, if that is a folder, the first of `places` in it that exists.
-fn one(path: &Path, places: &[&str]) -> Result<String, Failure> {
+fn read_first_file(path: &Path, places: &[&str]) -> Result<String, Failure> {
     if !path.is_dir() {
         return read_text(path);
     }
@@ -125,7 +125,7 @@ struct Files {
 }
 
 /// Reads the files with `ending` in the folder `path` and below it, by their paths, or that single file.
-fn many(path: &Path, ending: &str) -> Result<Files, Failure> {
+fn read_files(path: &Path, ending: &str) -> Result<Files, Failure> {
     let mut files = Vec::new();
     if path.is_dir() {
         find(path, "", ending, DEPTH_MAX, &mut files)?;

@@ -142,7 +142,7 @@ pub(crate) async fn run(
     let actor = context.actor();
     let changes = match life {
         Life::Confirm(targets) => {
-            let (entries, guard) = targets.under()?;
+            let (entries, guard) = targets.entries_and_guard()?;
             let confirm = async |entry| workspace.confirm(&actor, entry, guard.clone()).await;
             Several::each(workspace, entries, confirm).await?
         }
@@ -150,7 +150,7 @@ pub(crate) async fn run(
             named: targets,
             came_true,
         }) => {
-            let (entries, guard) = targets.under()?;
+            let (entries, guard) = targets.entries_and_guard()?;
             let resolve = async |entry| match came_true.outcome() {
                 Some(outcome) => workspace.resolve_as(&actor, entry, outcome, guard.clone()).await,
                 None => workspace.complete(&actor, entry, guard.clone()).await,
@@ -158,12 +158,12 @@ pub(crate) async fn run(
             Several::each(workspace, entries, resolve).await?
         }
         Life::Reopen(targets) => {
-            let (entries, guard) = targets.under()?;
+            let (entries, guard) = targets.entries_and_guard()?;
             let reopen = async |entry| workspace.reopen(&actor, entry, guard.clone()).await;
             Several::each(workspace, entries, reopen).await?
         }
         Life::Restore(targets) => {
-            let (entries, guard) = targets.under()?;
+            let (entries, guard) = targets.entries_and_guard()?;
             let restore = async |entry| workspace.restore(&actor, entry, guard.clone()).await;
             Several::each(workspace, entries, restore).await?
         }
@@ -187,7 +187,7 @@ pub(crate) async fn run(
                 Several::from(vec![workspace.supersede_as(&actor, old, by, outcome, guard).await?])
             } else {
                 if expected_version.is_some() {
-                    return Err(for_one().hint("for several, write e42@3 for each"));
+                    return Err(version_for_many().hint("for several, write e42@3 for each"));
                 }
                 let by = Successor::There(by);
                 let consolidated = workspace.consolidate_as(&actor, &old, by, outcome, reason).await?;
@@ -227,15 +227,15 @@ pub(crate) async fn run(
 }
 
 /// The failure for a version that is expected of several observations.
-fn for_one() -> Failure {
+fn version_for_many() -> Failure {
     Failure::usage("usage", "--expected-version is for one observation")
 }
 
 impl Named {
     /// The observations, and the condition under which each is changed.
-    fn under(self) -> Result<(Vec<EntryRef>, Guard), Failure> {
+    fn entries_and_guard(self) -> Result<(Vec<EntryRef>, Guard), Failure> {
         if self.expected_version.is_some() && self.entries.len() > 1 {
-            return Err(for_one().hint("name the observations one by one"));
+            return Err(version_for_many().hint("name the observations one by one"));
         }
         let guard = Guard {
             expected_version: self.expected_version,

@@ -16,7 +16,7 @@ use crate::output::{Report, Style};
 use crate::settings::store_url;
 
 /// How often a copy is compared again because the store was written to meanwhile.
-const ROUNDS: u32 = 3;
+const COMPARE_ROUNDS_MAX: u32 = 3;
 
 /// `folio migrate`.
 #[derive(Debug, Args)]
@@ -81,7 +81,7 @@ pub(crate) async fn run(context: &Context<'_>, migrate: Migrate) -> Result<Exit,
     }
     let mut copied = Copied::default();
     let mut problems = Vec::new();
-    for _ in 0..ROUNDS {
+    for _ in 0..COMPARE_ROUNDS_MAX {
         let round = {
             let mut counting = Counting::new(context.output);
             let mut show = move |copied_so_far: Copied| {

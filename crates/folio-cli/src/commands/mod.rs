@@ -84,7 +84,7 @@ use crate::noticed;
 use crate::output::Output;
 use crate::servers;
 use crate::settings::Settings;
-use crate::signals::{Endings, listen_for, outlive_large_files};
+use crate::signals::{EndSignals, listen_for, outlive_large_files};
 
 /// How long to wait for a collector at the end.
 const TELEMETRY_PATIENCE: Duration = Duration::from_secs(5);
@@ -417,7 +417,7 @@ async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Fail
 /// A future that is ready when somebody presses Ctrl-C, the terminal is closed, or the system asks the program to end.
 pub(crate) fn interrupted() -> Result<impl Future<Output = ()> + Send + 'static, Failure> {
     let mut interrupts = listen_for(SignalKind::interrupt())?;
-    let mut endings = Endings::listen()?;
+    let mut endings = EndSignals::listen()?;
     Ok(async move {
         tokio::select! {
             _ = interrupts.recv() => {}

@@ -354,13 +354,13 @@ async fn require_observation(workspace: &Workspace, entry: &Entry) -> Result<(),
             "`folio book get {handle}` shows it, `folio book update {handle}` changes it, `folio archive {handle}` archives it"
         ),
         EntryKind::Goal | EntryKind::PendingAction => "`folio goals` shows goals and pending actions".to_owned(),
-        _ => shows_its_page(workspace, entry).await?,
+        _ => page_hint(workspace, entry).await?,
     };
-    Err(of_other_kind(entry, "observations").hint(hint))
+    Err(wrong_kind_failure(entry, "observations").hint(hint))
 }
 
 /// The failure for a command that is for `expected` but got `entry`, which is of another kind.
-pub(super) fn of_other_kind(entry: &Entry, expected: &str) -> Failure {
+pub(super) fn wrong_kind_failure(entry: &Entry, expected: &str) -> Failure {
     let message = format!(
         "kind: {} is of kind {}; this is for {expected}",
         entry.handle, entry.kind
@@ -369,7 +369,7 @@ pub(super) fn of_other_kind(entry: &Entry, expected: &str) -> Failure {
 }
 
 /// A hint with the command that shows the page of `entry`.
-pub(super) async fn shows_its_page(workspace: &Workspace, entry: &Entry) -> Result<String, Failure> {
+pub(super) async fn page_hint(workspace: &Workspace, entry: &Entry) -> Result<String, Failure> {
     let page = workspace.page(Ref::Id(entry.page)).await?.handle;
     Ok(format!("`folio page show {page}` shows its page"))
 }

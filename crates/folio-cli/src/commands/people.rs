@@ -22,7 +22,7 @@ use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 use crate::report::list::List;
-use crate::report::run::{RunLine, few, path_of, under_way};
+use crate::report::run::{RunLine, active_paths, join_few, path_of};
 
 /// How many runs are read at a time.
 const RUNS_AT_A_TIME: u32 = 1_000;
@@ -158,12 +158,12 @@ pub(super) async fn hint_if_not_driven(context: &Context<'_>, runner: &Runner, r
 /// its first driver, as between one driver and the next: a run in which something has just happened counts as not
 /// driven only if that is still so a moment later.
 pub(super) async fn is_driven(workspace: &Workspace, run: RunId) -> Result<bool, Failure> {
-    const JUST_NOW: Duration = Duration::from_secs(2);
-    const MOMENT: Duration = Duration::from_millis(300);
+    const RECENT: Duration = Duration::from_secs(2);
+    const RECHECK_PAUSE: Duration = Duration::from_millis(300);
     let is_left = |row: &RunRow| !row.has_ended() && !row.driven;
     let row = workspace.run(Ref::Id(run)).await?;
-    if is_left(&row) && workspace.now().since(row.updated_at) < JUST_NOW {
-        tokio::time::sleep(MOMENT).await;
+    if is_left(&row) && workspace.now().since(row.updated_at) < RECENT {
+        tokio::time::sleep(RECHECK_PAUSE).await;
         return Ok(!is_left(&workspace.run(Ref::Id(run)).await?));
     }
     Ok(!is_left(&row))
@@ -171,7 +171,7 @@ pub(super) async fn is_driven(workspace: &Workspace, run: RunId) -> Result<bool,
 
 /// The questions that a run asks at `now`, and what waits for approval. A question whose deadline has passed is left
 /// out.
-fn asked(row: &RunRow, run: &Run, now: Timestamp) -> impl Iterator<Item = QuestionShape> {
+fn open_questions(row: &RunRow, run: &Run, now: Timestamp) -> impl Iterator<Item = QuestionShape> {
     let is_open = |question: &Question| question.deadline.is_none_or(|at| at > now);
     questions_where(row, run, is_open).into_iter().chain(waiting(row, run))
 }
@@ -240,9 +240,9 @@ pub(crate) async fn questions(context: &Context<'_>, arguments: Questions) -> Re
     let items = match arguments.run {
         Some(run) => {
             let row = runner.row(run).await?;
-            asked(&row, &*runner.load(row.id).await?, workspace.now()).collect()
+            open_questions(&row, &*runner.load(row.id).await?, workspace.now()).collect()
         }
-        None => asked_by_all(&runner).await?,
+        None => all_open_questions(&runner).await?,
     };
     context.output.report(&QuestionsShape(List::whole(items, as_of)))?;
     Ok(Exit::Done)
@@ -250,7 +250,7 @@ pub(crate) async fn questions(context: &Context<'_>, arguments: Questions) -> Re
 
 /// The questions of all runs of the space that have not ended, newest run first. Only those runs are read whose last
 /// commit says that they ask something, or does not say.
-async fn asked_by_all(runner: &Runner) -> Result<Vec<QuestionShape>, Failure> {
+async fn all_open_questions(runner: &Runner) -> Result<Vec<QuestionShape>, Failure> {
     let workspace = runner.workspace();
     let (mut items, mut before) = (Vec::new(), None);
     loop {
@@ -262,7 +262,7 @@ async fn asked_by_all(runner: &Runner) -> Result<Vec<QuestionShape>, Failure> {
         let summaries = workspace.runs_so_far(&rows).await?;
         for row in &rows {
             if summaries.get(&row.id).is_none_or(|summary| summary.asks > 0) {
-                items.extend(asked(row, &*runner.load(row.id).await?, workspace.now()));
+                items.extend(open_questions(row, &*runner.load(row.id).await?, workspace.now()));
             }
         }
         match rows.last() {
@@ -278,7 +278,7 @@ pub(crate) async fn answer(context: &Context<'_>, arguments: Answer) -> Result<E
     let row = runner.row(arguments.run).await?;
     let node = match &arguments.node {
         Some(name) => node_called(&runner, &row, name).await?,
-        None => only_one(&runner, &row).await?,
+        None => only_open_question(&runner, &row).await?,
     };
     runner.answer(row.id, node, &arguments.answer, &context.actor()).await?;
     hint_if_not_driven(context, &runner, &row).await?;
@@ -289,7 +289,7 @@ pub(crate) async fn answer(context: &Context<'_>, arguments: Answer) -> Result<E
     Ok(Exit::Done)
 }
 
-async fn only_one(runner: &Runner, row: &RunRow) -> Result<NodeId, Failure> {
+async fn only_open_question(runner: &Runner, row: &RunRow) -> Result<NodeId, Failure> {
     let run = runner.load(row.id).await?;
     let open = questions_where(row, &run, |_| true);
     let missing = |message: String| Failure::new(Exit::NotFound, "no_question", message);
@@ -321,7 +321,7 @@ async fn only_one(runner: &Runner, row: &RunRow) -> Result<NodeId, Failure> {
 
 /// Carries out `folio pause`.
 pub(crate) async fn pause(context: &Context<'_>, arguments: Pause) -> Result<Exit, Failure> {
-    let Asked { runner, row, node } = Asked::of(context, arguments).await?;
+    let PauseTarget { runner, row, node } = PauseTarget::of(context, arguments).await?;
     runner.pause(row.id, node, &context.actor()).await?;
     let (row, run) = runner.seen(row.id).await?;
     context.output.note(paused_in_words(&row, &run, node));
@@ -333,7 +333,7 @@ pub(crate) async fn pause(context: &Context<'_>, arguments: Pause) -> Result<Exi
 
 /// Carries out `folio continue`.
 pub(crate) async fn go_on(context: &Context<'_>, arguments: Pause) -> Result<Exit, Failure> {
-    let Asked { runner, row, node } = Asked::of(context, arguments).await?;
+    let PauseTarget { runner, row, node } = PauseTarget::of(context, arguments).await?;
     if !row.has_ended() {
         let (_, run) = runner.seen(row.id).await?;
         let part = node.and_then(|node| run.node(node));
@@ -354,13 +354,13 @@ pub(crate) async fn go_on(context: &Context<'_>, arguments: Pause) -> Result<Exi
 }
 
 /// A run that is to be paused or continued, and the part of it that is meant.
-struct Asked {
+struct PauseTarget {
     runner: Runner,
     row: RunRow,
     node: Option<NodeId>,
 }
 
-impl Asked {
+impl PauseTarget {
     async fn of(context: &Context<'_>, arguments: Pause) -> Result<Self, Failure> {
         let runner = runner(context).await?;
         let row = runner.row(arguments.run).await?;
@@ -392,10 +392,14 @@ fn paused_in_words(row: &RunRow, run: &Run, node: Option<NodeId>) -> String {
         || row.handle.to_string(),
         |view| format!("{} of {}", path_of(&view), row.handle),
     );
-    let active_calls = if row.driven { under_way(run, node) } else { Vec::new() };
+    let active_calls = if row.driven {
+        active_paths(run, node)
+    } else {
+        Vec::new()
+    };
     let still = match active_calls.as_slice() {
         [] => "no calls are under way".to_owned(),
-        names => format!("calls under way finish first: {}", few(names)),
+        names => format!("calls under way finish first: {}", join_few(names)),
     };
     format!("{of} is paused and starts no new calls until `folio continue`; {still}")
 }

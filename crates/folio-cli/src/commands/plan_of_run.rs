@@ -170,7 +170,7 @@ impl Place {
             _ => self.run.title(self.node),
         };
         let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
-        let not_judged = self.not_judged().map(|note| format!("<!-- {note} -->\n\n"));
+        let not_judged = self.unjudged_note().map(|note| format!("<!-- {note} -->\n\n"));
         format!(
             "# {title}\n\n<!-- {} -->\n\n{}{}",
             self.origin("edit")
@@ -182,7 +182,7 @@ impl Place {
     }
 
     fn yaml(&self) -> String {
-        let not_judged = self.not_judged().map(|note| format!("# {note}\n"));
+        let not_judged = self.unjudged_note().map(|note| format!("# {note}\n"));
         format!(
             "# {}\n{}{}",
             self.origin("edit"),
@@ -192,7 +192,7 @@ impl Place {
     }
 
     /// The note for a plan whose criteria look as if a judge verified them although none does.
-    fn not_judged(&self) -> Option<&'static str> {
+    fn unjudged_note(&self) -> Option<&'static str> {
         let is_written = to_yaml_steps(&self.plan.steps).contains("check: judge");
         let is_judged = !self.run.is_plan_of_model(self.node) || self.run.variable()["judging"] == json!(Judging::All);
         (is_written && !is_judged)
@@ -215,7 +215,7 @@ impl Place {
             editable: self.is_editable(),
             steps: steps.into(),
             states: StepState::all_of(&self.plan.steps),
-            not_judged: self.not_judged(),
+            not_judged: self.unjudged_note(),
             markdown: self.markdown(),
         }
     }
@@ -239,7 +239,7 @@ pub(crate) async fn edit(context: &Context<'_>, edit: Edit) -> Result<Exit, Fail
     let place = Place::of(&runner, edit.run, edit.node.as_deref()).await?;
     let (name, text) = match &edit.file {
         Some(file) => text_in(file)?,
-        None => ("the plan".to_owned(), edited(context, &place.markdown())?),
+        None => ("the plan".to_owned(), edit_in_editor(context, &place.markdown())?),
     };
     let runner = runner_with(context, context.registry_for(&text).await?).await?;
     let result = runner
@@ -249,12 +249,12 @@ pub(crate) async fn edit(context: &Context<'_>, edit: Edit) -> Result<Exit, Fail
         RunnerError::Edit(folio::engine::run::EditError::Mistakes(errors)) => {
             let failure = mistakes_of(&[(name, errors)]);
             if edit.file.is_none() {
-                kept_for_later(failure, &text)
+                save_typed_text(failure, &text)
             } else {
                 failure
             }
         }
-        error if edit.file.is_none() => kept_for_later(error.into(), &text),
+        error if edit.file.is_none() => save_typed_text(error.into(), &text),
         error => error.into(),
     })?;
     context.output.report(&Edited {
@@ -268,7 +268,7 @@ pub(crate) async fn edit(context: &Context<'_>, edit: Edit) -> Result<Exit, Fail
 }
 
 /// Lets a person edit `text` in an editor, and returns the result.
-fn edited(context: &Context<'_>, text: &str) -> Result<String, Failure> {
+fn edit_in_editor(context: &Context<'_>, text: &str) -> Result<String, Failure> {
     if !std::io::stdin().is_terminal() && context.settings.editor.is_none() {
         let nobody = Failure::usage(
             "no_editor",
@@ -304,7 +304,7 @@ fn edited(context: &Context<'_>, text: &str) -> Result<String, Failure> {
 }
 
 /// Keeps what somebody typed in a file, so that a mistake in it does not lose it.
-fn kept_for_later(failure: Failure, text: &str) -> Failure {
+fn save_typed_text(failure: Failure, text: &str) -> Failure {
     let kept = tempfile::Builder::new().prefix("folio-plan-").suffix(".md").tempfile();
     let kept = kept.and_then(|mut file| {
         file.write_all(text.as_bytes())?;

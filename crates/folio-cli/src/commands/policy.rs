@@ -78,7 +78,11 @@ impl Report for Shown {
     /// The document, in the format of a file for `set`; or each value in force, in the form that `set` accepts.
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         if !self.is_document {
-            return self.policy.in_force().iter().try_for_each(|one| value(one, out, style));
+            return self
+                .policy
+                .in_force()
+                .iter()
+                .try_for_each(|one| write_value(one, out, style));
         }
         writeln!(
             out,
@@ -89,7 +93,7 @@ impl Report for Shown {
 }
 
 /// Writes a line with a value in force.
-fn value(one: &PolicyValue, out: &mut String, style: Style) -> fmt::Result {
+fn write_value(one: &PolicyValue, out: &mut String, style: Style) -> fmt::Result {
     let json = one.value.to_string();
     let plain = one.value.as_str().filter(|text| json_or_text(text) == one.value);
     let line = format!("{}={}", one.key, plain.unwrap_or(&json));
@@ -125,7 +129,7 @@ pub(crate) async fn run(context: &Context<'_>, policy: Policy) -> Result<Exit, F
             }
             None if assignments.len() == 1 => {
                 let text = text_of("read the policy in", assignments[0].as_ref())?;
-                let document = serde_json::from_str(&text).map_err(|error| mistake(&error))?;
+                let document = serde_json::from_str(&text).map_err(|error| invalid_policy(&error))?;
                 set(context, &workspace, document, None, reason).await?
             }
             None => {
@@ -136,7 +140,7 @@ pub(crate) async fn run(context: &Context<'_>, policy: Policy) -> Result<Exit, F
             }
         },
         Policy::Unset(Unset { keys, reason }) => {
-            keys.iter().try_for_each(|key| known(key))?;
+            keys.iter().try_for_each(|key| check_known_key(key))?;
             change(context, &workspace, reason, &[], |document| {
                 keys.iter().try_for_each(|key| put(document, key, None))
             })
@@ -173,9 +177,9 @@ async fn change(
             _ => Map::new(),
         };
         edit(&mut document)?;
-        let document = read(&document).map_err(|error| match culprit(&document, keys) {
-            Some(key) => mistake(&format!("{key}: {error}")),
-            None => mistake(&error),
+        let document = read(&document).map_err(|error| match find_invalid_key(&document, keys) {
+            Some(key) => invalid_policy(&format!("{key}: {error}")),
+            None => invalid_policy(&error),
         })?;
         match set(context, workspace, document, Some(now.version()), reason.clone()).await {
             Err(failure) if failure.code() == "stale_policy" && attempt < ATTEMPTS => attempt += 1,
@@ -235,11 +239,11 @@ fn put(document: &mut Map<String, Value>, key: &str, value: Option<Value>) -> Re
 }
 
 /// Refuses a key that no policy has: otherwise removing it would look like a success.
-fn known(key: &str) -> Result<(), Failure> {
+fn check_known_key(key: &str) -> Result<(), Failure> {
     let mut probe = Map::new();
     put(&mut probe, key, Some(Value::Null))?;
     match read(&probe) {
-        Err(error) if error.to_string().starts_with("unknown field") => Err(mistake(&format!("{key}: {error}"))),
+        Err(error) if error.to_string().starts_with("unknown field") => Err(invalid_policy(&format!("{key}: {error}"))),
         _ => Ok(()),
     }
 }
@@ -249,7 +253,7 @@ fn read(document: &Map<String, Value>) -> serde_json::Result<SpacePolicy> {
 }
 
 /// The one of `keys` without which `document` would be valid.
-fn culprit<'k>(document: &Map<String, Value>, keys: &[&'k str]) -> Option<&'k str> {
+fn find_invalid_key<'k>(document: &Map<String, Value>, keys: &[&'k str]) -> Option<&'k str> {
     let is_to_blame = |key: &&str| {
         let mut without = document.clone();
         put(&mut without, key, None).is_ok() && read(&without).is_ok()
@@ -257,7 +261,7 @@ fn culprit<'k>(document: &Map<String, Value>, keys: &[&'k str]) -> Option<&'k st
     keys.iter().copied().find(is_to_blame)
 }
 
-fn mistake(error: &dyn Display) -> Failure {
+fn invalid_policy(error: &dyn Display) -> Failure {
     let problem = in_plain_words(error, "an object");
     Failure::usage("policy_invalid", format!("the policy cannot be read: {problem}"))
         .hint("`folio policy show --document` prints a valid one")

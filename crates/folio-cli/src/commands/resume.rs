@@ -7,18 +7,18 @@ use folio::runner::{Runner, needs_model};
 use folio::store::RunRow;
 use folio::store::store::RunQuery;
 
-use super::run::{Driving, Minds, going_on_without};
+use super::run::{Driving, Minds, without_models_note};
 use super::{Absent, Context};
 use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::follow;
-use crate::leftovers::left_alone;
+use crate::leftovers::not_resumed_note;
 
 /// How many runs are listed as driven by others.
-const TOLD: u32 = 20;
+const LISTED_RUNS_MAX: u32 = 20;
 
 /// The text for a run that asks something when nobody is there to answer.
-const WAITS: &str = "waits for an answer, and there is nobody to ask";
+const NOBODY_TO_ASK: &str = "waits for an answer, and there is nobody to ask";
 
 /// `folio resume`.
 #[derive(Debug, Args)]
@@ -45,7 +45,7 @@ pub(crate) async fn run(context: &Context<'_>, resume: Resume) -> Result<Exit, F
             if !runner.unfinished().await?.is_empty() {
                 return Err(unopened);
             }
-            context.output.note(going_on_without(&unopened));
+            context.output.note(without_models_note(&unopened));
         }
         return all(context, &runner).await;
     };
@@ -54,7 +54,7 @@ pub(crate) async fn run(context: &Context<'_>, resume: Resume) -> Result<Exit, F
         if !row.has_ended() && needs_model(runner.load(row.id).await?.plan()) {
             return Err(unopened);
         }
-        context.output.note(going_on_without(&unopened));
+        context.output.note(without_models_note(&unopened));
     }
     follow::drive(context, &runner, row.id).await
 }
@@ -67,7 +67,7 @@ async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
     if rows.is_empty() {
         let driven_rows = workspace
             .store()
-            .runs(workspace.space(), &RunQuery::running(TOLD))
+            .runs(workspace.space(), &RunQuery::running(LISTED_RUNS_MAX))
             .await?;
         let handles: Vec<_> = driven_rows.iter().map(|row| row.handle.to_string()).collect();
         if handles.is_empty() {
@@ -81,9 +81,9 @@ async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
     }
     let (mut worst, mut output_failure) = (Exit::Done, None);
     for row in rows {
-        let before = so_far(runner, &row).await?;
+        let before = current_summary(runner, &row).await?;
         if before.needs_manual_resume() {
-            context.output.note(left_alone(&row));
+            context.output.note(not_resumed_note(&row));
             worst = Exit::RunNotOk;
             continue;
         }
@@ -94,7 +94,7 @@ async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
                 "is paused; continue it with `folio continue {}{again}`",
                 row.handle
             )),
-            (false, true) => Some(WAITS.to_owned()),
+            (false, true) => Some(NOBODY_TO_ASK.to_owned()),
             (false, false) => None,
         };
         if let Some(reason) = waits {
@@ -107,8 +107,8 @@ async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
             Ok((exit, true)) => return Ok(exit),
             Ok((exit, false)) => exit,
             Err(failure) if failure.code() == "cancelled" => return Err(failure),
-            Err(_) if is_alone(so_far(runner, &row).await?) => {
-                context.output.note(format_args!("{} {WAITS}", row.handle));
+            Err(_) if is_alone(current_summary(runner, &row).await?) => {
+                context.output.note(format_args!("{} {NOBODY_TO_ASK}", row.handle));
                 continue;
             }
             Err(failure) => {
@@ -131,7 +131,7 @@ async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
 }
 
 /// The present state of a run, as lists show it.
-async fn so_far(runner: &Runner, row: &RunRow) -> Result<RunSummary, Failure> {
+async fn current_summary(runner: &Runner, row: &RunRow) -> Result<RunSummary, Failure> {
     let workspace = runner.workspace();
     let summaries = workspace.store().runs_so_far(workspace.space(), vec![row.id]).await?;
     Ok(summaries

@@ -18,7 +18,7 @@ use super::{Absent, Context, check_given_once, plan};
 use crate::arguments::pair;
 use crate::error::{Exit, Failure};
 use crate::follow;
-use crate::leftovers::{Leftovers, Waiting, are_of_another_user};
+use crate::leftovers::{Leftovers, WaitingRuns, are_of_another_user};
 use crate::models;
 use crate::settings::quoted;
 use crate::who::Who;
@@ -281,7 +281,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
         (Some(file), _) => {
             let (name, plan) = plan::read(context, file).await?;
             let title = title_of(file).filter(|_| run.goal.is_none());
-            (name, named_after(plan, title))
+            (name, with_default_title(plan, title))
         }
         (None, Some(goal)) if !goal.trim().is_empty() => ("the goal".to_owned(), Plan::of_goal(goal)),
         (None, _) => {
@@ -303,7 +303,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
     let (models, is_without) = match run.minds.models_if_any(context)? {
         (None, Some(unopened)) if is_needed() => return Err(unopened),
         (models, unopened) => {
-            let without = unopened.iter().map(going_on_without);
+            let without = unopened.iter().map(without_models_note);
             without.for_each(|message| context.output.note(message));
             (models, unopened.is_some())
         }
@@ -353,10 +353,10 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
     // Replies to other runs do not belong on this run's cassette.
     // Nor is it known whether other runs can do without the models that could not be opened.
     let leaves = run.no_resume || recorder.is_some() || is_without || run.driving.is_elsewhere();
-    let leftovers = if leaves || are_of_another_user(&runner, context.output, Waiting::GivenUp).await? {
+    let leftovers = if leaves || are_of_another_user(&runner, context.output, WaitingRuns::GivenUp).await? {
         Leftovers::default()
     } else {
-        Leftovers::resume_unfinished(&runner, context.output, Waiting::GivenUp).await?
+        Leftovers::resume_unfinished(&runner, context.output, WaitingRuns::GivenUp).await?
     };
     let (id, handle) = runner.submit(new).await.map_err(|error| not_submitted(error, &name))?;
     context.output.detail(format_args!("run: {handle} ({id})"));
@@ -366,7 +366,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
         recorder.end(runner.workspace())?;
     }
     let exit = result.map_err(|failure| match failure.exit() {
-        Exit::Unavailable if context.settings.keeps() && !failure.is_of_output() => failure.hint(format!(
+        Exit::Unavailable if context.settings.is_persistent() && !failure.is_of_output() => failure.hint(format!(
             "resume it with `folio resume {handle}{}`",
             context.settings.repeated()
         )),
@@ -391,7 +391,7 @@ fn title_of(file: &Path) -> Option<String> {
 }
 
 /// `plan` with `title`, unless it has a title or a goal of its own.
-fn named_after(mut plan: Plan, title: Option<String>) -> Plan {
+fn with_default_title(mut plan: Plan, title: Option<String>) -> Plan {
     if plan.title.trim().is_empty() && plan.goal.trim().is_empty() {
         plan.title = title.unwrap_or_default();
     }
@@ -439,8 +439,13 @@ impl Recorder {
             let nobody = "there is no model whose replies could be recorded";
             return Err(Failure::usage("no_model", nobody).hint("set one with --model, FOLIO_MODEL or in folio.toml"));
         };
-        Cassette::prepare(&file).map_err(|error| unusable(&error))?;
-        if !is_forced && file.is_file() && !Cassette::read(&file).map_err(|error| unusable(&error))?.is_empty() {
+        Cassette::prepare(&file).map_err(|error| cassette_failure(&error))?;
+        if !is_forced
+            && file.is_file()
+            && !Cassette::read(&file)
+                .map_err(|error| cassette_failure(&error))?
+                .is_empty()
+        {
             let message = format!("the cassette {} has replies of another run", file.display());
             return Err(Failure::usage("cassette_unusable", message)
                 .hint("name another file; or --force writes over it, when this run has replies"));
@@ -454,12 +459,12 @@ impl Recorder {
         if cassette.is_empty() {
             return Ok(());
         }
-        cassette.write(&self.file).map_err(|error| unusable(&error))
+        cassette.write(&self.file).map_err(|error| cassette_failure(&error))
     }
 }
 
 /// The failure for a cassette that cannot be read or written.
-pub(super) fn unusable(error: &CassetteError) -> Failure {
+pub(super) fn cassette_failure(error: &CassetteError) -> Failure {
     let exit = if error.is_missing() {
         Exit::NotFound
     } else {
@@ -469,7 +474,7 @@ pub(super) fn unusable(error: &CassetteError) -> Failure {
 }
 
 /// A note that a run continues without the models of the settings, since it needs none.
-pub(super) fn going_on_without(unopened: &Failure) -> String {
+pub(super) fn without_models_note(unopened: &Failure) -> String {
     format!(
         "going on without a model, which this run does not need: {}",
         unopened.message()

@@ -62,7 +62,7 @@ impl Standing {
         }
     }
 
-    fn is_of(self, run: &RunLine) -> bool {
+    fn matches(self, run: &RunLine) -> bool {
         match self {
             Self::Status(status) => run.has_status(status),
             Self::Interrupted => run.is_interrupted(),
@@ -73,7 +73,7 @@ impl Standing {
 
 /// The states called `names`. A name that no run can have is not a mistake but matches nothing (M7.2.13); a note lists
 /// the existing ones.
-fn meant(context: &Context<'_>, names: &[String]) -> Vec<Standing> {
+fn standings_named(context: &Context<'_>, names: &[String]) -> Vec<Standing> {
     let mut standings = Vec::new();
     for name in names {
         if let Some(standing) = Standing::all().find(|standing| standing.as_str() == name) {
@@ -121,7 +121,7 @@ async fn lines_of(workspace: &Workspace, mut rows: Vec<RunRow>) -> Result<Vec<Ru
 /// Carries out `folio runs`.
 pub(crate) async fn run(context: &Context<'_>, runs: Runs) -> Result<Exit, Failure> {
     let workspace = context.workspace_if_any().await?;
-    let standings = meant(context, &runs.status);
+    let standings = standings_named(context, &runs.status);
     if let Some(run) = runs.cursor {
         workspace.run(Ref::Handle(run)).await?;
     }
@@ -132,7 +132,7 @@ pub(crate) async fn run(context: &Context<'_>, runs: Runs) -> Result<Exit, Failu
         before: runs.cursor.map(|handle| handle.0),
         limit: runs.limit + 1,
     };
-    let is_match = |line: &RunLine| runs.status.is_empty() || standings.iter().any(|standing| standing.is_of(line));
+    let is_match = |line: &RunLine| runs.status.is_empty() || standings.iter().any(|standing| standing.matches(line));
     let is_nothing = standings.is_empty() && !runs.status.is_empty();
     let mut lines = Vec::new();
     while !is_nothing && lines.len() < fetch_limit {

@@ -12,14 +12,14 @@ use super::mcp::Offer;
 use super::run::{Driving, Minds, MindsOfMany};
 use super::{Absent, Context, interrupted};
 use crate::error::{Exit, Failure};
-use crate::leftovers::{Leftovers, Waiting, are_of_another_user};
+use crate::leftovers::{Leftovers, WaitingRuns, are_of_another_user};
 
 /// How often each space is tidied.
-const BETWEEN: Duration = Duration::from_secs(60);
+const TIDY_INTERVAL: Duration = Duration::from_secs(60);
 
 /// How many files may be open at once. More are of no use, and where millions are allowed, programs started by tools
 /// take longer to begin: some close every possible file descriptor.
-const FILES_MAX: u64 = 65_536;
+const OPEN_FILES_MAX: u64 = 65_536;
 /// How many connections may be open at once.
 const CONNECTIONS_MAX: usize = 4_096;
 
@@ -72,7 +72,7 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
     options.folder = Some(context.settings.current.clone());
     options.per_second = serve.rate;
     options.require_token = serve.require_token;
-    options.connections = connections();
+    options.connections = raise_connection_limit();
     let server = Server::bind(&options, runner.clone())
         .await
         .map_err(refused)?
@@ -81,10 +81,10 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
     // Their unfinished runs are resumed and they are tidied, even if no request comes.
     spaces.open_those_with_tokens().await?;
     let leaves = serve.no_resume || serve.driving.is_elsewhere();
-    let leftovers = if leaves || are_of_another_user(&runner, context.output, Waiting::Kept).await? {
+    let leftovers = if leaves || are_of_another_user(&runner, context.output, WaitingRuns::Kept).await? {
         None
     } else {
-        Some(Leftovers::resume_unfinished(&runner, context.output, Waiting::Kept).await?)
+        Some(Leftovers::resume_unfinished(&runner, context.output, WaitingRuns::Kept).await?)
     };
     context.output.text(&format!("{}\n", server.url()))?;
     let resuming = async {
@@ -94,7 +94,7 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
         }
     };
     let mut serving = Box::pin(async { tokio::join!(server.run(interrupted()?), resuming).0.map_err(refused) });
-    let mut keeping = Box::pin(keep_small(context, &spaces));
+    let mut keeping = Box::pin(tidy_regularly(context, &spaces));
     tokio::select! {
         served = &mut serving => served?,
         () = &mut keeping => serving.await?,
@@ -108,9 +108,9 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
 
 /// Raises the limit of open files of this process as far as allowed, and returns how many of them connections may use:
 /// half, so that the store, tools and programs have what they need, however many clients connect.
-fn connections() -> usize {
+fn raise_connection_limit() -> usize {
     let limit = getrlimit(Resource::Nofile);
-    let target_limit = limit.maximum.unwrap_or(FILES_MAX).min(FILES_MAX);
+    let target_limit = limit.maximum.unwrap_or(OPEN_FILES_MAX).min(OPEN_FILES_MAX);
     if limit.current.is_some_and(|files| files < target_limit) {
         let new_limit = Rlimit {
             current: Some(target_limit),
@@ -119,14 +119,14 @@ fn connections() -> usize {
         // If the limit cannot be raised, there are fewer.
         let _as_it_was = setrlimit(Resource::Nofile, new_limit);
     }
-    let files = getrlimit(Resource::Nofile).current.unwrap_or(FILES_MAX);
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(OPEN_FILES_MAX);
     let half = usize::try_from(files / 2).unwrap_or(CONNECTIONS_MAX);
     half.clamp(1, CONNECTIONS_MAX)
 }
 
 /// Does what `folio tidy` does at intervals, in each of `spaces`, until it is dropped.
-async fn keep_small(context: &Context<'_>, spaces: &Spaces) {
-    let mut again = tokio::time::interval(BETWEEN);
+async fn tidy_regularly(context: &Context<'_>, spaces: &Spaces) {
+    let mut again = tokio::time::interval(TIDY_INTERVAL);
     // Many spaces may take longer than that.
     again.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {

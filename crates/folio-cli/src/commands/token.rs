@@ -166,7 +166,7 @@ pub(crate) async fn run(context: &Context<'_>, token: Token) -> Result<Exit, Fai
                 // Nobody was shown the token, so it is revoked.
                 kept.revoked_at = Some(now);
                 store.keep_token(kept).await?;
-                return Err(unwritten.worth_telling("the token was not shown, and is revoked"));
+                return Err(unwritten.always_reported("the token was not shown, and is revoked"));
             }
             if may_steer(&Actor::new(kept.role, kept.name)).is_ok() {
                 context.output.note(

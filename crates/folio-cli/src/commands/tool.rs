@@ -74,7 +74,7 @@ pub(crate) async fn run(context: &Context<'_>, tool: Tool) -> Result<Exit, Failu
         Tool::List(listed) => list(context, &listed.names).await,
         Tool::Login(login) => tool_login::log_in(context, login).await,
         Tool::Logout(logout) => tool_login::log_out(context, logout).await,
-        Tool::Ingest(ingest) => take_in(context, ingest).await,
+        Tool::Ingest(ingest) => ingest_response(context, ingest).await,
         Tool::Context(options) => answer(context, options).await,
     }
 }
@@ -94,7 +94,7 @@ async fn list(context: &Context<'_>, names: &[String]) -> Result<Exit, Failure> 
     Ok(Exit::Done)
 }
 
-async fn take_in(context: &Context<'_>, ingest: Ingest) -> Result<Exit, Failure> {
+async fn ingest_response(context: &Context<'_>, ingest: Ingest) -> Result<Exit, Failure> {
     let response: ToolResponse = json_file(&ingest.file, "the answer of a tool")?;
     let workspace = context.workspace_outside_turn().await?;
     let response_tool = ["tool_id", "tool"]
@@ -108,7 +108,7 @@ async fn take_in(context: &Context<'_>, ingest: Ingest) -> Result<Exit, Failure>
         thread: Some(context.settings.thread.clone()),
         node: None,
     };
-    let tool = speaking_for(context, name)?;
+    let tool = actor_for_tool(context, name)?;
     let ingested = workspace.ingest(&tool, &response, &ingest_context).await;
     for rejection in &ingested.rejected {
         context.output.note(format_args!(
@@ -138,7 +138,7 @@ async fn answer(context: &Context<'_>, options: ContextOf) -> Result<Exit, Failu
     let request: ToolRequest = json_file(&options.file, "the question of a tool")?;
     let workspace = context.workspace_outside_turn_if_any().await?;
     let name = options.tool.as_deref().unwrap_or(&request.tool_id);
-    let mut tool = speaking_for(context, name)?;
+    let mut tool = actor_for_tool(context, name)?;
     tool.turn = turn_of(&workspace, context.settings.turn).await?;
     // A tool continues without an answer; people and their programs get the error (M7.2.19).
     let found = match context.settings.role {
@@ -150,7 +150,7 @@ async fn answer(context: &Context<'_>, options: ContextOf) -> Result<Exit, Failu
 }
 
 /// The actor for the tool called `name`, if the caller's role may speak for tools (M7.7).
-fn speaking_for(context: &Context<'_>, name: &str) -> Result<Actor, Failure> {
+fn actor_for_tool(context: &Context<'_>, name: &str) -> Result<Actor, Failure> {
     Ok(roles::speaking_for(&context.person(), name).map_err(WorkspaceError::from)?)
 }
 

@@ -11,10 +11,10 @@ use folio_server::Callback;
 use super::Context;
 use crate::error::{Exit, Failure};
 use crate::report::tool::{LoggedIn, LoggedOut};
-use crate::servers::checked;
+use crate::servers::check_settings;
 
 /// How long to wait for the browser.
-const TIME: Duration = Duration::from_secs(10 * 60);
+const BROWSER_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 /// The longest address that the browser may be redirected to, in bytes.
 const ADDRESS_BYTES_MAX: usize = 64 * 1024;
 
@@ -65,9 +65,9 @@ pub(super) async fn log_in(context: &Context<'_>, options: Login) -> Result<Exit
         context.output.ask(format_args!(
             "The browser ends at a page that does not load; paste its address here ({redirect}?code=…):"
         ));
-        pasted().await?
+        read_pasted_address().await?
     } else {
-        come_back(callback).await?
+        wait_for_browser(callback).await?
     };
     let scopes = login.end(&redirect_url).await.map_err(|error| failed(&error))?;
     context.output.report(&LoggedIn {
@@ -107,22 +107,22 @@ fn server_of<'c>(context: &'c Context<'_>, name: &str) -> Result<&'c ToStart, Fa
             "they name {known_servers}; docs/mcp-tools.md explains how to add one"
         )));
     };
-    checked(server)?;
+    check_settings(server)?;
     Ok(server)
 }
 
 /// Waits for the browser, and returns the address that it was redirected to.
-async fn come_back(callback: Callback) -> Result<String, Failure> {
-    callback.wait_for_redirect(TIME).await.ok_or_else(|| {
+async fn wait_for_browser(callback: Callback) -> Result<String, Failure> {
+    callback.wait_for_redirect(BROWSER_TIMEOUT).await.ok_or_else(|| {
         let message = format!(
             "the login was not completed in the browser within {} minutes",
-            TIME.as_secs() / 60
+            BROWSER_TIMEOUT.as_secs() / 60
         );
         Failure::new(Exit::Unavailable, "mcp_login_failed", message).hint("try to log in again")
     })
 }
 
-async fn pasted() -> Result<String, Failure> {
+async fn read_pasted_address() -> Result<String, Failure> {
     let reading = tokio::task::spawn_blocking(|| {
         let mut line = String::new();
         let limit = ADDRESS_BYTES_MAX as u64;

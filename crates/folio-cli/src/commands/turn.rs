@@ -107,7 +107,7 @@ async fn begin(context: &Context<'_>, begin: Begin) -> Result<Exit, Failure> {
         run: None,
         background: begin.background,
     };
-    let started = models::advised(&workspace, &context.settings)?
+    let started = models::with_advisor(&workspace, &context.settings)?
         .begin_turn(&context.person(), input)
         .await?;
     let assembled = match begin.budget {
@@ -144,7 +144,7 @@ async fn end(context: &Context<'_>, end: End) -> Result<Exit, Failure> {
         Some(turn) => turn,
         None => Ref::Id(last_open(context, &workspace).await?.begun.id),
     };
-    let ended = models::advised(&workspace, &context.settings)?
+    let ended = models::with_advisor(&workspace, &context.settings)?
         .end_turn(&context.person(), turn)
         .await?;
     context.output.report(&EndedShape {

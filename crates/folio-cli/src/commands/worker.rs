@@ -5,7 +5,7 @@ use clap::Args;
 use super::run::{Driving, Minds, MindsOfMany};
 use super::{Absent, Context, interrupted};
 use crate::error::{Exit, Failure};
-use crate::leftovers::{Leftovers, Waiting};
+use crate::leftovers::{Leftovers, WaitingRuns};
 
 /// `folio worker`.
 #[derive(Debug, Args)]
@@ -32,7 +32,7 @@ pub(crate) async fn run(context: &Context<'_>, worker: Box<WorkerArguments>) -> 
     }
     let minds = Minds::from(worker.minds);
     let runner = minds.runner(context, &worker.driving, true, Absent::Made).await?;
-    let leftovers = Leftovers::resume_unfinished(&runner, context.output, Waiting::Kept).await?;
+    let leftovers = Leftovers::resume_unfinished(&runner, context.output, WaitingRuns::Kept).await?;
     let space = &context.settings.space;
     context.output.text(&format!("driving runs of the space {space}\n"))?;
     let working = leftovers.keep_resuming(|| vec![runner.clone()], context.output, runs, interrupted()?);

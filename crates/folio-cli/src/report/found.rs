@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use folio::memory::text::Snippet;
 pub(crate) use folio_server::wire::Found;
 
-use super::{beyond_status, printable};
+use super::{printable, state_suffix};
 use crate::output::{Report, Style};
 
 impl Report for Found {
@@ -13,7 +13,7 @@ impl Report for Found {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         let kind = self.type_name.as_deref().unwrap_or(self.kind);
         write!(out, "{} [{kind}/{}", style.strong(&self.handle), self.status)?;
-        out.push_str(beyond_status(self.state, self.is_replaced));
+        out.push_str(state_suffix(self.state, self.is_replaced));
         out.push(']');
         let parts = [marked(&self.marked_title, style), marked(&self.snippet, style)];
         let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();

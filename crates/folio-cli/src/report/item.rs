@@ -8,7 +8,7 @@ pub(crate) use folio::memory::scratchbook::ScratchItem;
 use folio::memory::view::beyond_title;
 use serde::Serialize;
 
-use super::{beginning_only, first_line, gone, instant, printable};
+use super::{erased_text, first_line, instant, printable, shortened_note};
 use crate::output::{Report, Style};
 
 /// How many characters of its text a line shows.
@@ -52,7 +52,7 @@ impl Report for ScratchItem {
             (false, false) => write!(out, " — {body}")?,
         }
         if let Some(why) = self.erased {
-            write!(out, " {}", style.faint(gone(why)))?;
+            write!(out, " {}", style.faint(erased_text(why)))?;
         }
         for tag in &self.tags {
             write!(out, " {}", style.faint(format_args!("#{tag}")))?;
@@ -90,13 +90,13 @@ impl Report for InFull {
         let updated = at(item.updated_at_nanoseconds);
         line("updated", format!("{updated} (version {})", item.version))?;
         if let Some(why) = item.erased {
-            return writeln!(out, "\n{}", style.faint(gone(why)));
+            return writeln!(out, "\n{}", style.faint(erased_text(why)));
         }
         write!(out, "\n{}\n", style.strong(printable(&item.title)))?;
         if !item.body.trim().is_empty() {
             writeln!(out, "\n{}", printable(item.body.trim_end()))?;
         }
-        if let Some(notice) = beginning_only(item.body_ref.as_ref(), &item.body) {
+        if let Some(notice) = shortened_note(item.body_ref.as_ref(), &item.body) {
             writeln!(out, "\n{}", style.faint(format_args!("{notice}; --whole shows all")))?;
         }
         Ok(())

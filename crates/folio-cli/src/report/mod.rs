@@ -43,7 +43,7 @@ pub(crate) fn printable(text: &str) -> String {
 }
 
 /// The suffix saying that an entry no longer matters, where its status does not say so.
-pub(crate) fn beyond_status(state: &str, is_replaced: bool) -> &'static str {
+pub(crate) fn state_suffix(state: &str, is_replaced: bool) -> &'static str {
     match (state == state_name(State::Expired), is_replaced) {
         (true, _) => ", expired",
         (false, true) => ", replaced",
@@ -52,12 +52,12 @@ pub(crate) fn beyond_status(state: &str, is_replaced: bool) -> &'static str {
 }
 
 /// The text in place of erased content.
-pub(crate) fn gone(reason: &str) -> String {
+pub(crate) fn erased_text(reason: &str) -> String {
     format!("(its content is gone: {reason})")
 }
 
 /// A note that `shown` is only the beginning of the long text `body`, if it is.
-pub(crate) fn beginning_only(body: Option<&BodyRef>, shown: &str) -> Option<String> {
+pub(crate) fn shortened_note(body: Option<&BodyRef>, shown: &str) -> Option<String> {
     let bytes = body?.bytes;
     ((shown.len() as u64) < bytes).then(|| format!("… the first {} of {bytes} bytes", shown.len()))
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 pub(crate) use folio_server::wire::Observation;
 
-use super::{beginning_only, beyond_status, first_line, gone, instant, printable};
+use super::{erased_text, first_line, instant, printable, shortened_note, state_suffix};
 use crate::output::{Report, Style};
 
 /// How many characters of its text a line shows.
@@ -25,7 +25,7 @@ impl Report for Observation {
             type_name.to_owned()
         };
         write!(out, "{} [{kind}/{}", style.strong(&self.handle), self.status)?;
-        out.push_str(beyond_status(self.state, self.superseded_by.is_some()));
+        out.push_str(state_suffix(self.state, self.superseded_by.is_some()));
         if let Some(confidence) = self.confidence {
             // The full number is shown with all details of one observation, and in JSON.
             write!(out, " {}", (confidence * 1000.0).round() / 1000.0)?;
@@ -39,7 +39,7 @@ impl Report for Observation {
             (false, false) => write!(out, " {title} — {text}")?,
         }
         if let Some(why) = self.erased {
-            write!(out, " {}", style.faint(gone(why)))?;
+            write!(out, " {}", style.faint(erased_text(why)))?;
         }
         for tag in &self.tags {
             write!(out, " {}", style.faint(format_args!("#{tag}")))?;
@@ -109,10 +109,10 @@ impl Report for InFull {
             write!(out, "\n{}\n", style.strong(printable(&seen.title)))?;
         }
         match seen.erased {
-            Some(why) => writeln!(out, "\n{}", style.faint(gone(why)))?,
+            Some(why) => writeln!(out, "\n{}", style.faint(erased_text(why)))?,
             None => writeln!(out, "\n{}", printable(seen.content.trim_end()))?,
         }
-        if let Some(notice) = beginning_only(seen.content_ref.as_ref(), &seen.content) {
+        if let Some(notice) = shortened_note(seen.content_ref.as_ref(), &seen.content) {
             writeln!(out, "\n{}", style.faint(format_args!("{notice}; --whole shows all")))?;
         }
         Ok(())

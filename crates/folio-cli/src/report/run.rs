@@ -130,7 +130,7 @@ pub(crate) const PAUSED: &str = "paused";
 
 /// The paths of what is under way in `run`, or in its part `within`; `run` for the run itself. In a paused part, only
 /// calls that have begun are under way.
-pub(crate) fn under_way(run: &Run, within: Option<NodeId>) -> Vec<String> {
+pub(crate) fn active_paths(run: &Run, within: Option<NodeId>) -> Vec<String> {
     let in_flight: HashSet<_> = run.in_flight().into_iter().collect();
     paths_of(run, within, |view, is_paused| match mark_of(view) {
         Mark::Running | Mark::Stopping => !is_paused || in_flight.contains(&view.id),
@@ -163,17 +163,17 @@ pub(crate) fn path_of<'v>(view: &NodeView<'v>) -> &'v str {
 }
 
 /// The first few of some names, and how many more there are.
-pub(crate) fn few(names: &[String]) -> String {
-    const TOLD: usize = 5;
-    match names.len().saturating_sub(TOLD) {
+pub(crate) fn join_few(names: &[String]) -> String {
+    const NAMES_MAX: usize = 5;
+    match names.len().saturating_sub(NAMES_MAX) {
         0 => names.join(", "),
-        more => format!("{} and {more} more", names[..TOLD].join(", ")),
+        more => format!("{} and {more} more", names[..NAMES_MAX].join(", ")),
     }
 }
 
 /// What an unfinished run is doing.
-fn doing(run: &Run, is_driven: bool) -> String {
-    let active_calls = under_way(run, None);
+fn activity(run: &Run, is_driven: bool) -> String {
+    let active_calls = active_paths(run, None);
     let is_asking = run.tree().iter().any(|view| mark_of(view) == Mark::Asking);
     let mut parts = Vec::new();
     if run.is_run_paused() {
@@ -181,15 +181,15 @@ fn doing(run: &Run, is_driven: bool) -> String {
     } else {
         let paused = paths_of(run, None, |view, _| mark_of(view) == Mark::Paused);
         if !paused.is_empty() {
-            parts.push(format!("{PAUSED}: {}", few(&paused)));
+            parts.push(format!("{PAUSED}: {}", join_few(&paused)));
         }
     }
     if active_calls.is_empty() {
         parts.push("nothing under way".to_owned());
     } else if is_driven {
-        parts.push(format!("under way: {}", few(&active_calls)));
+        parts.push(format!("under way: {}", join_few(&active_calls)));
     } else {
-        parts.push(format!("was under way: {}", few(&active_calls)));
+        parts.push(format!("was under way: {}", join_few(&active_calls)));
     }
     if is_asking {
         parts.push("waits for a person (`folio questions`)".to_owned());
@@ -335,7 +335,7 @@ impl InFull {
             nodes: views.iter().map(|view| NodeShape::of(run, view, &mut left)).collect(),
             tree: titles.nodes_of(run, &views),
             forked_from: OriginShape::of(run.variable()),
-            doing: run.result().is_none().then(|| (doing(run, is_driven), is_driven)),
+            doing: run.result().is_none().then(|| (activity(run, is_driven), is_driven)),
             spent: views
                 .first()
                 .map_or_else(SpendShape::default, |root| SpendShape::of(root.spent)),
@@ -524,7 +524,7 @@ impl NodeShape {
 }
 
 /// How long it took in microseconds: its last call, or the whole node if it is not a call.
-fn took(view: &NodeView<'_>, result: &NodeResult) -> u64 {
+fn duration_us_of(view: &NodeView<'_>, result: &NodeResult) -> u64 {
     let interval = view.started_at.zip(view.finished_at);
     match (result.duration_us, interval) {
         (0, Some((from, to))) => u64::try_from(to.since(from).as_micros()).unwrap_or(u64::MAX),
@@ -561,7 +561,7 @@ impl ResultShape {
             severity: result.severity.map(hard),
             stop_reason: result.stop_reason.map(|reason| reason.to_string()),
             notes: result.notes.clone(),
-            duration_us: took(view, result),
+            duration_us: duration_us_of(view, result),
             evidence: json!(result.evidence),
             verdicts: json!(result.verdicts),
         }

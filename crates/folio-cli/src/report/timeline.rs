@@ -9,7 +9,7 @@ use folio::memory::counted::counted;
 use folio::store::workspace::TraceEntry;
 use serde_json::Value;
 
-use super::trace::{said, status_in_words};
+use super::trace::{detail_text, status_in_words};
 use super::{instant, printable};
 use crate::output::Style;
 
@@ -33,12 +33,12 @@ pub(crate) fn text(turn: TurnId, began: Option<Timestamp>, lines: &[TraceEntry],
     // Writing to a string cannot fail.
     let _written = writeln!(out, "{}", style.strong(heading));
     for line in lines {
-        let _written = writeln!(out, "{}", of_line(line, began, style));
+        let _written = writeln!(out, "{}", render_line(line, began, style));
     }
     out
 }
 
-fn of_line(line: &TraceEntry, began: Timestamp, style: Style) -> String {
+fn render_line(line: &TraceEntry, began: Timestamp, style: Style) -> String {
     let offset = format!("+{}", span(start_of(line).since(began)));
     // What a node of a run did is indented below the run, everything else below the turn.
     let depth = match (&line.node, line.component.as_str()) {
@@ -70,7 +70,7 @@ fn of_line(line: &TraceEntry, began: Timestamp, style: Style) -> String {
         let used: Vec<_> = line.used.iter().map(ToString::to_string).collect();
         text.push_str(&format!(" using {}", used.join(", ")));
     }
-    let said = detail.map(said).unwrap_or_default();
+    let said = detail.map(detail_text).unwrap_or_default();
     if !said.is_empty() {
         text.push_str(&format!(": {}", super::first_line(&said, DETAIL_CHARS)));
     }

@@ -39,7 +39,7 @@ impl Report for TraceLine {
         if !self.used.is_empty() {
             write!(out, " using {}", self.used.join(", "))?;
         }
-        let said = self.detail.as_ref().map(said).unwrap_or_default();
+        let said = self.detail.as_ref().map(detail_text).unwrap_or_default();
         if !said.is_empty() {
             write!(out, ": {said}")?;
         }
@@ -58,17 +58,17 @@ pub(super) fn status_in_words<'l>(status: &'l str, detail: Option<&'l Map<String
 }
 
 /// A detail for people: text as it is, receipts and queries in a few words, anything else name by name.
-pub(super) fn said(parts: &Map<String, Value>) -> String {
+pub(super) fn detail_text(parts: &Map<String, Value>) -> String {
     let text = match (parts.get("receipt"), parts.get("filters")) {
-        (Some(receipt), _) => shown(receipt, parts.get("omitted")),
-        (_, Some(Value::Object(filters))) => asked(filters, parts),
-        _ => noticed(parts),
+        (Some(receipt), _) => receipt_text(receipt, parts.get("omitted")),
+        (_, Some(Value::Object(filters))) => query_text(filters, parts),
+        _ => fields_text(parts),
     };
     printable(&text)
 }
 
 /// The receipt of a view: `315 of 600 tokens: pinned 258, notes 57; 2 left out`.
-fn shown(receipt: &Value, omitted: Option<&Value>) -> String {
+fn receipt_text(receipt: &Value, omitted: Option<&Value>) -> String {
     let number = |of: &Value, name: &str| of.get(name).and_then(Value::as_u64).unwrap_or(0);
     let mut text = format!(
         "{} of {}",
@@ -80,7 +80,7 @@ fn shown(receipt: &Value, omitted: Option<&Value>) -> String {
         .into_iter()
         .flatten()
         .filter(|section| number(section, "tokens") > 0)
-        .map(|section| format!("{} {}", word(&section["section"]), number(section, "tokens")))
+        .map(|section| format!("{} {}", value_text(&section["section"]), number(section, "tokens")))
         .collect();
     if !parts.is_empty() {
         let _infallible = write!(text, ": {}", parts.join(", "));
@@ -92,10 +92,10 @@ fn shown(receipt: &Value, omitted: Option<&Value>) -> String {
 }
 
 /// A query and its outcome: `4 of 17, where kinds=note,todo limit=4`.
-fn asked(filters: &Map<String, Value>, parts: &Map<String, Value>) -> String {
+fn query_text(filters: &Map<String, Value>, parts: &Map<String, Value>) -> String {
     let mut text = match (parts.get("returned"), parts.get("total"), parts.get("error")) {
         (Some(returned), Some(total), _) => format!("{returned} of {total}"),
-        (_, _, Some(error)) => word(error),
+        (_, _, Some(error)) => value_text(error),
         _ => String::new(),
     };
     if !filters.is_empty() {
@@ -106,7 +106,7 @@ fn asked(filters: &Map<String, Value>, parts: &Map<String, Value>) -> String {
 
 /// What was noticed, decided or changed, followed by its confidence and other fields: `likes Burgundy
 /// (confidence=0.9)`.
-fn noticed(parts: &Map<String, Value>) -> String {
+fn fields_text(parts: &Map<String, Value>) -> String {
     let mut rest = parts.clone();
     // The line says it as its status.
     rest.remove("outcome");
@@ -143,17 +143,17 @@ fn noticed(parts: &Map<String, Value>) -> String {
 fn pairs(parts: &Map<String, Value>) -> String {
     let pairs: Vec<String> = parts
         .iter()
-        .map(|(name, value)| format!("{name}={}", word(value)))
+        .map(|(name, value)| format!("{name}={}", value_text(value)))
         .collect();
     pairs.join(" ")
 }
 
 /// A value in a line: lists of words with commas, single words as they are.
-fn word(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     match value {
         Value::String(text) if !text.contains(char::is_whitespace) => text.clone(),
         Value::Array(items) if items.iter().all(|item| item.is_string() || item.is_number()) => {
-            items.iter().map(word).collect::<Vec<_>>().join(",")
+            items.iter().map(value_text).collect::<Vec<_>>().join(",")
         }
         other => other.to_string(),
     }

@@ -118,7 +118,7 @@ pub(super) fn read_file(
             (Err(_), Untrusted::Ignored) => continue,
             (settings, _) => settings,
         };
-        if let Some(unseen) = Unseen::among(&text, &folder, surroundings, settings.is_ok()) {
+        if let Some(unseen) = Unseen::find_untrusted(&text, &folder, surroundings, settings.is_ok()) {
             match untrusted {
                 // A mistake in the file is what its reader should see first.
                 Untrusted::Refused => return Err(settings.err().unwrap_or_else(|| unseen.refused())),
@@ -232,7 +232,7 @@ fn address_beside(address: &mut ModelAddress, folder: &Path, current: &Path) {
 }
 
 /// Resolves the files that the section of models names, relative to the settings file.
-pub(super) fn beside(mut section: ModelsSection, file: Option<&Path>, current: &Path) -> ModelsSection {
+pub(super) fn models_beside_file(mut section: ModelsSection, file: Option<&Path>, current: &Path) -> ModelsSection {
     let Some(folder) = file.and_then(Path::parent) else {
         return section;
     };

@@ -22,7 +22,7 @@ pub(super) struct Surroundings<'a> {
 
 /// A secret that is never written from now on, wherever it appears: a tool may print its environment, a model may
 /// repeat it.
-pub(crate) fn kept_out(value: impl Into<String>) -> Secret {
+pub(crate) fn redacted_secret(value: impl Into<String>) -> Secret {
     let secret = Secret::new(value);
     keep_out(secret.reveal());
     secret
@@ -58,11 +58,11 @@ impl Surroundings<'_> {
     /// The secret in a variable; `None` if it is blank.
     fn secret(&self, variable: &str) -> Option<Secret> {
         let value = (self.variable)(variable)?.into_string().ok()?;
-        (!value.trim().is_empty()).then(|| kept_out(value))
+        (!value.trim().is_empty()).then(|| redacted_secret(value))
     }
 
     /// The folder that a path in a settings file is relative to.
-    fn beside<'p>(&'p self, file: Option<&'p Path>) -> &'p Path {
+    fn base_folder<'p>(&'p self, file: Option<&'p Path>) -> &'p Path {
         file.and_then(Path::parent).unwrap_or(&self.current)
     }
 
@@ -73,7 +73,7 @@ impl Surroundings<'_> {
         for_tools: &[(String, String)],
         file: Option<&Path>,
     ) -> AgentToAsk {
-        let beside = self.beside(file);
+        let beside = self.base_folder(file);
         settings.token_file = settings.token_file.map(|path| beside.join(path));
         let environment = self.environment(for_tools, &settings.environment);
         let token = settings.token.as_ref();
@@ -95,7 +95,7 @@ impl Surroundings<'_> {
         for_tools: &[(String, String)],
         file: Option<&Path>,
     ) -> ToStart {
-        let beside = self.beside(file);
+        let beside = self.base_folder(file);
         settings.token_file = settings.token_file.map(|path| beside.join(path));
         let folder = settings
             .folder

@@ -38,18 +38,23 @@ impl Unseen {
     /// Returns the file of `folder`, which contains `text`, if it must not be used. `None` if it is outside of every
     /// worktree, is the user's own, is harmless, or somebody has looked at it. A file that is not `readable` as
     /// settings counts as harmful: it decides which other file is used.
-    pub(super) fn among(text: &str, folder: &Path, surroundings: &Surroundings<'_>, readable: bool) -> Option<Self> {
+    pub(super) fn find_untrusted(
+        text: &str,
+        folder: &Path,
+        surroundings: &Surroundings<'_>,
+        readable: bool,
+    ) -> Option<Self> {
         worktree_of(folder)?;
         let mut sets: Vec<_> = harmful(text).into_iter().map(|(key, _)| key).collect();
         if sets.is_empty() && !readable {
             sets.push(UNREADABLE.to_owned());
         }
-        let is_own = |(_, config): &(PathBuf, PathBuf)| real(&config.join("folio")) == real(folder);
+        let is_own = |(_, config): &(PathBuf, PathBuf)| resolve_links(&config.join("folio")) == resolve_links(folder);
         if sets.is_empty() || surroundings.folders.as_ref().is_some_and(is_own) {
             return None;
         }
         let data = surroundings.folders.as_ref().map(|(data, _)| data.join("folio"));
-        let file = real(folder).join(FILE_NAME);
+        let file = resolve_links(folder).join(FILE_NAME);
         let noted = data.and_then(|data| std::fs::read_to_string(note_for(&file, &data)).ok());
         let changed = noted.is_some();
         let is_seen = noted.is_some_and(|noted| noted.lines().next() == Some(&digest(&file, text)));
@@ -112,7 +117,7 @@ impl SettingsFile {
             false => path.to_owned(),
         };
         // Two names of a folder mean the same file. The target of a link in it may change, and is read each time.
-        let folder = path.parent().map(real).unwrap_or_default();
+        let folder = path.parent().map(resolve_links).unwrap_or_default();
         let path = folder.join(path.file_name().unwrap_or_default());
         Ok(Self {
             note: note_for(&path, data),
@@ -129,7 +134,8 @@ impl SettingsFile {
         let text = read_text(&self.path, false).map_err(|error| unreadable(&self.path, &error))?;
         parsed(&text, &self.path)?;
         let line = format!("{}\n{}\n", digest(&self.path, &text), self.path.display());
-        written(&self.note, &line).map_err(|error| Failure::file("note what is trusted in", &self.note, &error))?;
+        write_atomically(&self.note, &line)
+            .map_err(|error| Failure::file("note what is trusted in", &self.note, &error))?;
         Ok(harmful(&text))
     }
 
@@ -162,12 +168,12 @@ fn harmful(text: &str) -> Vec<(String, Value)> {
     let entries = table.into_iter().filter(|(key, _)| !HARMLESS.contains(&key.as_str()));
     entries
         .flat_map(of_key)
-        .map(|(key, value)| (key, shown(&value)))
+        .map(|(key, value)| (key, value_without_passwords(&value)))
         .collect()
 }
 
 /// `value` without passwords, for display.
-fn shown(value: &toml::Value) -> Value {
+fn value_without_passwords(value: &toml::Value) -> Value {
     fn without(value: &mut Value) {
         match value {
             Value::String(text) => *text = without_passwords(text).into_owned(),
@@ -182,7 +188,7 @@ fn shown(value: &toml::Value) -> Value {
 }
 
 /// `folder` with links resolved, as far as it exists.
-fn real(folder: &Path) -> PathBuf {
+fn resolve_links(folder: &Path) -> PathBuf {
     let from = |ancestor: &Path| Some(ancestor.canonicalize().ok()?.join(folder.strip_prefix(ancestor).ok()?));
     folder.ancestors().find_map(from).unwrap_or_else(|| folder.to_owned())
 }
@@ -197,7 +203,7 @@ fn digest(file: &Path, text: &str) -> String {
 }
 
 /// Writes `text` to the file at `path`, which is readable by its owner alone, and is replaced whole or not at all.
-fn written(path: &Path, text: &str) -> std::io::Result<()> {
+fn write_atomically(path: &Path, text: &str) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new(""));
     private::make_folders(folder)?;
     let mut beside = tempfile::NamedTempFile::new_in(folder)?;

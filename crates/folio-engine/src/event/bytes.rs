@@ -27,20 +27,24 @@ impl Event {
         EVENT
             + match self {
                 Self::RunStarted { goal, plan, inputs, .. } => {
-                    let inputs = inputs.iter().map(|(name, value)| once(name) + value_bytes(value));
-                    twice(goal) + value_bytes(plan) + inputs.sum::<u64>()
+                    let inputs = inputs
+                        .iter()
+                        .map(|(name, value)| journal_bytes(name) + value_bytes(value));
+                    journal_and_page_bytes(goal) + value_bytes(plan) + inputs.sum::<u64>()
                 }
                 Self::Expanded { items, .. } => items.iter().map(value_bytes).sum(),
-                Self::Started { call, writes, .. } => twice(call) + all(writes, once),
+                Self::Started { call, writes, .. } => journal_and_page_bytes(call) + all(writes, journal_bytes),
                 Self::AttemptFailed { failure, .. } | Self::AskFailed { failure, .. } => of_failure(failure),
                 Self::Finished { result, .. } => of_result(result),
-                Self::Briefed { memory, book, .. } => once(memory) + of_book(book.as_deref()),
-                Self::Compacted { text, book, .. } => twice(text) + of_book(book.as_deref()),
+                Self::Briefed { memory, book, .. } => journal_bytes(memory) + of_book(book.as_deref()),
+                Self::Compacted { text, book, .. } => journal_and_page_bytes(text) + of_book(book.as_deref()),
                 Self::RollUps { parts, .. } => count(parts.len()) * NODE,
-                Self::SessionBegan { program, session, .. } => once(program) + once(session),
-                Self::Replied { reply, model, .. } => of_reply(reply) + once(model),
-                Self::Rejected { problems: lines, .. } | Self::SentBack { gaps: lines, .. } => all(lines, twice),
-                Self::PassedOn { reason, .. } => twice(reason),
+                Self::SessionBegan { program, session, .. } => journal_bytes(program) + journal_bytes(session),
+                Self::Replied { reply, model, .. } => of_reply(reply) + journal_bytes(model),
+                Self::Rejected { problems: lines, .. } | Self::SentBack { gaps: lines, .. } => {
+                    all(lines, journal_and_page_bytes)
+                }
+                Self::PassedOn { reason, .. } => journal_and_page_bytes(reason),
                 Self::Decided {
                     by,
                     reason,
@@ -48,40 +52,49 @@ impl Event {
                     executor,
                     ..
                 } => {
-                    let executor = executor.as_deref().map_or(0, once);
-                    once(by) + twice(reason) + first.as_ref().map_or(0, of_wanted) + executor
+                    let executor = executor.as_deref().map_or(0, journal_bytes);
+                    journal_bytes(by) + journal_and_page_bytes(reason) + first.as_ref().map_or(0, of_wanted) + executor
                 }
                 Self::Planned {
                     steps, reason, kept, ..
-                } => value_bytes(steps) + twice(reason) + count(kept.len()) * NODE,
+                } => value_bytes(steps) + journal_and_page_bytes(reason) + count(kept.len()) * NODE,
                 Self::PlanEdited {
                     steps,
                     kept,
                     difference,
                     by,
                     ..
-                } => value_bytes(steps) + count(kept.len()) * NODE + of_difference(difference) + twice(by),
-                Self::ApprovalAsked { approval, .. } => twice(&approval.tool) + value_bytes(&approval.args),
+                } => {
+                    value_bytes(steps)
+                        + count(kept.len()) * NODE
+                        + of_difference(difference)
+                        + journal_and_page_bytes(by)
+                }
+                Self::ApprovalAsked { approval, .. } => {
+                    journal_and_page_bytes(&approval.tool) + value_bytes(&approval.args)
+                }
                 Self::PlanRejected { reason, by, .. } | Self::CallRejected { reason, by, .. } => {
-                    twice(reason) + twice(by)
+                    journal_and_page_bytes(reason) + journal_and_page_bytes(by)
                 }
                 Self::PlanApproved { by, .. }
                 | Self::CallApproved { by, .. }
                 | Self::LimitsChanged { by, .. }
                 | Self::Paused { by, .. }
                 | Self::Continued { by, .. }
-                | Self::CancelRequested { by, .. } => twice(by),
+                | Self::CancelRequested { by, .. } => journal_and_page_bytes(by),
                 Self::Wants { calls, refused, .. } => {
-                    let refused = refused.iter().map(|(call, why)| once(call) + twice(why));
+                    let refused = refused
+                        .iter()
+                        .map(|(call, why)| journal_bytes(call) + journal_and_page_bytes(why));
                     calls.iter().map(of_wanted).sum::<u64>() + refused.sum::<u64>()
                 }
                 Self::Proposed { proposal, .. } => of_proposal(proposal),
                 Self::Checked { verdicts, begins, .. } => {
-                    let writes = begins.as_ref().map_or(0, |begins| all(&begins.writes, once));
+                    let writes = begins.as_ref().map_or(0, |begins| all(&begins.writes, journal_bytes));
                     verdicts.iter().map(of_verdict).sum::<u64>() + writes
                 }
                 Self::Questioned { question, .. } => of_question(question),
-                Self::Answered { answer, by, .. } => twice(answer) + twice(by),
+                Self::Answered { answer, by, .. } => journal_and_page_bytes(answer) + journal_and_page_bytes(by),
                 Self::Resumed { in_flight } => count(in_flight.len()) * NODE,
                 Self::Compacting { .. } | Self::Asked { .. } | Self::Spent { .. } | Self::FormatRaised { .. } => 0,
             }
@@ -93,13 +106,13 @@ fn count(length: usize) -> u64 {
 }
 
 /// The size of a text that only the journal holds.
-fn once(text: impl AsRef<str>) -> u64 {
+fn journal_bytes(text: impl AsRef<str>) -> u64 {
     count(text.as_ref().len())
 }
 
 /// The size of a text that the journal and a page hold.
-fn twice(text: impl AsRef<str>) -> u64 {
-    2 * once(text)
+fn journal_and_page_bytes(text: impl AsRef<str>) -> u64 {
+    2 * journal_bytes(text)
 }
 
 fn all<'t>(texts: &'t [String], each: impl Fn(&'t String) -> u64) -> u64 {
@@ -107,7 +120,7 @@ fn all<'t>(texts: &'t [String], each: impl Fn(&'t String) -> u64) -> u64 {
 }
 
 fn of_failure(failure: &Failure) -> u64 {
-    once(&failure.code) + twice(&failure.message)
+    journal_bytes(&failure.code) + journal_and_page_bytes(&failure.message)
 }
 
 fn of_output(output: &Output) -> u64 {
@@ -123,20 +136,20 @@ fn of_value(value: &Value) -> u64 {
 }
 
 fn of_evidence(evidence: &Evidence) -> u64 {
-    let optional = |text: &Option<String>| text.as_deref().map_or(0, once);
-    once(&evidence.kind) + once(&evidence.id) + optional(&evidence.hash) + optional(&evidence.span)
+    let optional = |text: &Option<String>| text.as_deref().map_or(0, journal_bytes);
+    journal_bytes(&evidence.kind) + journal_bytes(&evidence.id) + optional(&evidence.hash) + optional(&evidence.span)
 }
 
 fn of_verdict(verdict: &Verdict) -> u64 {
     let finding_bytes = match &verdict.finding {
         Finding::Met => 0,
-        Finding::Unmet(why) | Finding::Unverifiable(why) => twice(why),
+        Finding::Unmet(why) | Finding::Unverifiable(why) => journal_and_page_bytes(why),
     };
-    once(&verdict.criterion) + finding_bytes
+    journal_bytes(&verdict.criterion) + finding_bytes
 }
 
 fn of_result(result: &NodeResult) -> u64 {
-    twice(&result.notes)
+    journal_and_page_bytes(&result.notes)
         + of_output(&result.output)
         + result.evidence.iter().map(of_evidence).sum::<u64>()
         + result.verdicts.iter().map(of_verdict).sum::<u64>()
@@ -145,7 +158,7 @@ fn of_result(result: &NodeResult) -> u64 {
 
 fn of_proposal(proposal: &Proposal) -> u64 {
     // The notes count once here: a page holds them only when they become the result.
-    once(&proposal.notes)
+    journal_bytes(&proposal.notes)
         + of_output(&proposal.output)
         + proposal.evidence.iter().map(of_evidence).sum::<u64>()
         + proposal.claims.iter().map(of_verdict).sum::<u64>()
@@ -153,15 +166,15 @@ fn of_proposal(proposal: &Proposal) -> u64 {
 }
 
 fn of_book(book: Option<&BookView>) -> u64 {
-    book.map_or(0, |book| once(&book.text))
+    book.map_or(0, |book| journal_bytes(&book.text))
 }
 
 fn of_wanted(wanted: &Wanted) -> u64 {
-    once(&wanted.id) + once(&wanted.tool) + of_value(&wanted.args)
+    journal_bytes(&wanted.id) + journal_bytes(&wanted.tool) + of_value(&wanted.args)
 }
 
 fn of_reply(reply: &Reply) -> u64 {
-    once(&reply.text) + reply.calls.iter().map(of_wanted).sum::<u64>()
+    journal_bytes(&reply.text) + reply.calls.iter().map(of_wanted).sum::<u64>()
 }
 
 fn of_difference(difference: &PlanDifference) -> u64 {
@@ -171,12 +184,15 @@ fn of_difference(difference: &PlanDifference) -> u64 {
         &difference.changed,
         &difference.dropped,
     ];
-    names.into_iter().map(|names| all(names, twice)).sum()
+    names.into_iter().map(|names| all(names, journal_and_page_bytes)).sum()
 }
 
 fn of_question(question: &Question) -> u64 {
-    let default = question.default.as_deref().map_or(0, once);
-    once(&question.call) + twice(&question.text) + all(&question.options, once) + default
+    let default = question.default.as_deref().map_or(0, journal_bytes);
+    journal_bytes(&question.call)
+        + journal_and_page_bytes(&question.text)
+        + all(&question.options, journal_bytes)
+        + default
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ pub(super) fn cycles(graph: &Graph, called: impl Fn(&Slug) -> String) -> Vec<Cyc
         loop {
             if let Some(moment) = enter.take() {
                 marks[moment.index()] = Mark::Open;
-                trail.push((moment, after(graph, moment)));
+                trail.push((moment, preceding_moments(graph, moment)));
             }
             let Some((moment, waits)) = trail.last_mut() else {
                 break;
@@ -79,7 +79,7 @@ pub(super) fn cycles(graph: &Graph, called: impl Fn(&Slug) -> String) -> Vec<Cyc
     found
 }
 
-fn after(graph: &Graph, moment: Moment) -> Vec<Moment> {
+fn preceding_moments(graph: &Graph, moment: Moment) -> Vec<Moment> {
     match moment {
         Moment::Start(at) => {
             let node = &graph.nodes[at];

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// Words that YAML reads as something other than a text.
-const NOT_TEXTS: [&str; 7] = ["true", "false", "yes", "no", "on", "off", "null"];
+const YAML_KEYWORDS: [&str; 7] = ["true", "false", "yes", "no", "on", "off", "null"];
 /// Keys that come first, in this order; the others follow by name.
 const FIRST: [&str; 17] = [
     "id",
@@ -51,7 +51,7 @@ fn block(out: &mut String, value: &Value, depth: usize) {
                 }
                 out.push_str(&scalar_text(key));
                 out.push(':');
-                after(out, value, depth + 1);
+                push_value_after_key(out, value, depth + 1);
             }
         }
         Value::Array(items) => {
@@ -69,7 +69,7 @@ fn block(out: &mut String, value: &Value, depth: usize) {
 }
 
 /// Writes what follows `key:`.
-fn after(out: &mut String, value: &Value, depth: usize) {
+fn push_value_after_key(out: &mut String, value: &Value, depth: usize) {
     if is_short(value) {
         out.push(' ');
         out.push_str(&flow(value));
@@ -141,7 +141,7 @@ fn scalar_text(text: &str) -> String {
     let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || " _-./()".contains(c))
         && !text.ends_with(' ')
-        && !NOT_TEXTS.contains(&text.to_ascii_lowercase().as_str());
+        && !YAML_KEYWORDS.contains(&text.to_ascii_lowercase().as_str());
     if is_plain { text.to_owned() } else { quoted(text) }
 }
 

@@ -502,7 +502,7 @@ impl Reader<'_> {
             _ => false,
         };
         if let Some(titled) = titled.filter(|_| !is_its_name).filter(says_another) {
-            let error = said_twice(place, "title", titled, "leave it out of the block, or change it there");
+            let error = duplicate_key_error(place, "title", titled, "leave it out of the block, or change it there");
             self.errors.push(error);
         }
         if !keeps_title && !item.title.is_empty() {
@@ -510,7 +510,7 @@ impl Reader<'_> {
         }
         let described = entries.iter().find(|entry| has_block && entry.key == "description");
         if let (Some(text_at), Some(first)) = (item.text_at, described) {
-            self.errors.push(said_twice(
+            self.errors.push(duplicate_key_error(
                 text_at,
                 "description",
                 first,
@@ -603,7 +603,7 @@ impl Reader<'_> {
 }
 
 /// The mistake that what the line at `place` says is in its block too.
-fn said_twice(place: Place, key: &str, first: &Entry, hint: &str) -> PlanError {
+fn duplicate_key_error(place: Place, key: &str, first: &Entry, hint: &str) -> PlanError {
     PlanError {
         hint: Some(hint.to_owned()),
         ..spanned::duplicate_key(place, key, first.place)

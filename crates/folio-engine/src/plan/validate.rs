@@ -39,8 +39,8 @@ pub(super) fn validate(draft: &mut Draft<'_>, root: &Node, known: &Known) {
         steps: 0,
         is_whole: matches!(root.tree, Tree::Object(_)),
         visible_criteria: known.criteria.iter().cloned().collect(),
-        children: least(known.limits.children, draft.plan.budget.children),
-        deepest: least(known.limits.depth, draft.plan.budget.depth),
+        children: narrower_limit(known.limits.children, draft.plan.budget.children),
+        deepest: narrower_limit(known.limits.depth, draft.plan.budget.depth),
         items: draft.plan.budget.items,
         guesses: Cell::new(GUESSES_MAX),
     };
@@ -248,7 +248,7 @@ impl<'a> Validator<'a> {
 }
 
 /// The smaller of a limit and that of a budget, which can only narrow it (E9.10).
-fn least(limit: u32, own: Option<u32>) -> u32 {
+fn narrower_limit(limit: u32, own: Option<u32>) -> u32 {
     own.map_or(limit, |own| own.min(limit))
 }
 

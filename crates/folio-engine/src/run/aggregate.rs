@@ -40,7 +40,7 @@ impl Run {
                 result: Box::new(result),
             }))
         };
-        if let Some(kept) = self.kept_when_late(index) {
+        if let Some(kept) = self.late_result(index) {
             return event(kept);
         }
         let mut result = self.roll_up(index);
@@ -131,10 +131,10 @@ impl Run {
                 .filter_map(|child| Some((&self.nodes[child], self.nodes[child].result.as_ref()?)))
         };
         // An optional member is needed after all where not enough of the others succeeded (E9.5).
-        let lacks_some = node.enough_ok().is_some_and(|enough| node.children_ok < enough);
+        let lacks_some = node.required_ok_count().is_some_and(|enough| node.children_ok < enough);
         let required = || {
             results()
-                .filter(|(child, result)| (lacks_some || !child.optional) && !is_spared(node, result))
+                .filter(|(child, result)| (lacks_some || !child.optional) && !is_uncounted_member(node, result))
                 .map(|(_, r)| r)
         };
         let worst = required().map(|result| result.status).max().unwrap_or(Outcome::Ok);
@@ -173,7 +173,8 @@ impl Run {
                 result.stop_reason = reasons.find(|reason| reason.is_limit());
             }
         } else if worst == Outcome::Failed {
-            let hard = results().any(|(child, result)| !child.optional && result.is_hard() && !is_spared(node, result));
+            let hard = results()
+                .any(|(child, result)| !child.optional && result.is_hard() && !is_uncounted_member(node, result));
             result.severity = Some(if hard {
                 Severity::Hard
             } else {
@@ -296,8 +297,8 @@ impl Run {
 /// Whether a member's `result` does not count in the result of a `group` that need not wait for all members: once
 /// enough have succeeded, any other result, earlier or later; and always the result of a member that was stopped
 /// because it was not needed (E9.5).
-fn is_spared(group: &Node, result: &NodeResult) -> bool {
-    group.enough_ok().is_some_and(|enough| {
+fn is_uncounted_member(group: &Node, result: &NodeResult) -> bool {
+    group.required_ok_count().is_some_and(|enough| {
         let has_enough = group.children_ok >= enough && result.status != Outcome::Ok;
         has_enough || result.stop_reason == Some(StopReason::CancelledByParent)
     })

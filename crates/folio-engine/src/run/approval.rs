@@ -146,7 +146,7 @@ impl Rule {
         self.tool == approval.tool && self.hash.as_ref().is_none_or(|hash| *hash == approval.hash)
     }
 
-    fn leave(&self) -> GrantedApproval {
+    fn granted_approval(&self) -> GrantedApproval {
         match self.hash {
             Some(_) => GrantedApproval::Call,
             None => GrantedApproval::Tool,
@@ -247,7 +247,7 @@ impl Run {
         match request.and_then(|request| Some((&request.approval, request.answer.as_ref()?))) {
             Some((asked_approval, ApprovalAnswer::Yes(granted)))
                 if asked_approval.hash == approval_of(tool, args).hash
-                    && is_enough(*granted, self.asks_of(tool, args)) =>
+                    && is_enough(*granted, self.required_approval(tool, args)) =>
             {
                 return Ok(*granted);
             }
@@ -256,13 +256,13 @@ impl Run {
             }
             Some((_, ApprovalAnswer::Yes(_))) | None => {}
         }
-        let required = self.asks_of(tool, args);
+        let required = self.required_approval(tool, args);
         if required == RequiredApproval::Nothing && self.rules.is_empty() {
             return Ok(GrantedApproval::Nothing);
         }
         let approval = approval_of(tool, args);
         let covering_rules = || self.rules.iter().filter(|rule| rule.covers(&approval));
-        if covering_rules().any(|rule| rule.leave() == GrantedApproval::Call) {
+        if covering_rules().any(|rule| rule.granted_approval() == GrantedApproval::Call) {
             return Ok(GrantedApproval::Call);
         }
         if covering_rules().next().is_some() && is_enough(GrantedApproval::Tool, required) {
@@ -279,10 +279,10 @@ impl Run {
 
     /// Whether a person is asked before a call that no plan names: the command of a criterion (E9.6).
     pub(super) fn needs_approval(&self, tool: &str, args: &Value) -> bool {
-        self.asks_of(tool, args) != RequiredApproval::Nothing
+        self.required_approval(tool, args) != RequiredApproval::Nothing
     }
 
-    fn asks_of(&self, tool: &str, args: &Value) -> RequiredApproval {
+    fn required_approval(&self, tool: &str, args: &Value) -> RequiredApproval {
         let required = self.asks_first.as_ref().map(|AskFirst(policy)| policy(tool, args));
         required.unwrap_or(RequiredApproval::Nothing)
     }
@@ -483,7 +483,7 @@ impl Run {
                 self.step_to(*node, Move::Expand)?;
                 self.replace_previous_plan(index);
                 if let Some(agent) = self.nodes[index].agent.as_deref_mut() {
-                    agent.until_now = None;
+                    agent.interim_proposal = None;
                 }
                 let members = self.nodes[index].plan.as_ref().map(|plan| plan.members.clone());
                 for member in members.unwrap_or_default() {
@@ -552,7 +552,7 @@ impl Run {
             .collect();
         for index in covered {
             let node = self.nodes[index].id;
-            self.record_approval_answer(node, ApprovalAnswer::Yes(rule.leave()))?;
+            self.record_approval_answer(node, ApprovalAnswer::Yes(rule.granted_approval()))?;
         }
         self.rules.push(rule);
         Ok(())

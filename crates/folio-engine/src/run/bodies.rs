@@ -26,7 +26,7 @@ struct OutputCache {
     /// Results as templates see them, by node; each contains its output once more.
     seen: HashMap<usize, Kept>,
     /// All cached values, least recently used first.
-    order: BTreeMap<u64, Name>,
+    order: BTreeMap<u64, CacheKey>,
     /// A counter of uses, which serves as the clock of the cache.
     time: u64,
     /// The value of `time` when the due actions were last requested, if they were.
@@ -49,7 +49,7 @@ struct Kept {
 }
 
 #[derive(Debug, Clone)]
-enum Name {
+enum CacheKey {
     Output(Arc<str>),
     Seen(usize),
 }
@@ -65,7 +65,7 @@ impl Bodies {
         let OutputCache {
             outputs, order, time, ..
         } = &mut *cache;
-        let found = outputs.get_mut(hash).map(|kept| kept.needed_now(order, time));
+        let found = outputs.get_mut(hash).map(|kept| kept.touch(order, time));
         cache.read = cache.read.saturating_add(bytes);
         if found.is_none() {
             cache.lacking.insert(hash.to_owned());
@@ -95,12 +95,13 @@ impl Bodies {
         } = &mut *cache;
         let kept = seen.get_mut(&index)?;
         *read = read.saturating_add(kept.read);
-        Some(kept.needed_now(order, time))
+        Some(kept.touch(order, time))
     }
 
     /// Caches what templates see of the result of node `index`, which was made from outputs of `bytes_read` bytes.
     pub(super) fn cache_template_value(&self, index: usize, value: &Arc<Value>, bytes_read: u64) {
-        self.lock_cache().keep(Name::Seen(index), Arc::clone(value), bytes_read);
+        self.lock_cache()
+            .keep(CacheKey::Seen(index), Arc::clone(value), bytes_read);
     }
 
     /// The bytes of outputs that were needed so far.
@@ -118,7 +119,7 @@ impl Bodies {
 }
 
 impl Kept {
-    fn needed_now(&mut self, order: &mut BTreeMap<u64, Name>, time: &mut u64) -> Arc<Value> {
+    fn touch(&mut self, order: &mut BTreeMap<u64, CacheKey>, time: &mut u64) -> Arc<Value> {
         *time += 1;
         if let Some(name) = order.remove(&self.needed) {
             order.insert(*time, name);
@@ -129,7 +130,7 @@ impl Kept {
 }
 
 impl OutputCache {
-    fn keep(&mut self, name: Name, value: Arc<Value>, bytes_read: u64) {
+    fn keep(&mut self, name: CacheKey, value: Arc<Value>, bytes_read: u64) {
         self.time += 1;
         let kept = Kept {
             bytes: bytes_in_memory(&value),
@@ -140,8 +141,8 @@ impl OutputCache {
         self.bytes += kept.bytes;
         self.order.insert(self.time, name.clone());
         let before = match name {
-            Name::Output(hash) => self.outputs.insert(hash, kept),
-            Name::Seen(index) => self.seen.insert(index, kept),
+            CacheKey::Output(hash) => self.outputs.insert(hash, kept),
+            CacheKey::Seen(index) => self.seen.insert(index, kept),
         };
         if let Some(before) = before {
             self.order.remove(&before.needed);
@@ -158,9 +159,9 @@ impl OutputCache {
             let needed = *needed;
             from = needed + 1;
             let evicted = match name {
-                Name::Output(hash) if is_held(hash) => continue,
-                Name::Output(hash) => self.outputs.remove(hash),
-                Name::Seen(index) => self.seen.remove(index),
+                CacheKey::Output(hash) if is_held(hash) => continue,
+                CacheKey::Output(hash) => self.outputs.remove(hash),
+                CacheKey::Seen(index) => self.seen.remove(index),
             };
             self.order.remove(&needed);
             self.bytes -= evicted.map_or(0, |entry| entry.bytes);
@@ -172,7 +173,7 @@ impl Run {
     /// Gives the run an output that is kept beside the journal. This is not an event: it changes nothing about what is
     /// due.
     pub fn supply(&self, hash: &str, value: Arc<Value>) {
-        self.bodies.lock_cache().keep(Name::Output(hash.into()), value, 0);
+        self.bodies.lock_cache().keep(CacheKey::Output(hash.into()), value, 0);
     }
 
     /// The hashes of outputs that were needed since the last event, or since the last call of this, and were not

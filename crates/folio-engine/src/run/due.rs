@@ -384,7 +384,7 @@ impl Run {
 
     pub(super) fn skipped_event(&self, index: usize) -> Event {
         let node = &self.nodes[index];
-        if let Some(kept) = self.kept_when_late(index) {
+        if let Some(kept) = self.late_result(index) {
             return Event::Finished {
                 node: node.id,
                 result: Box::new(kept),

@@ -261,7 +261,7 @@ impl Run {
             let title = self.templates.render_text(title, &scope);
             title.unwrap_or_default()
         };
-        let target = self.around(index, &shown_steps, &render_title);
+        let target = self.edit_target(index, &shown_steps, &render_title);
         let edited = plan::read_edit(text, target, &self.known_to_editor(index, known)).map_err(EditError::Mistakes)?;
         let base_version = version.or(edited.version);
         let stale = || EditError::Stale {
@@ -388,7 +388,7 @@ impl Run {
     }
 
     /// The plan that contains the steps of node `index`, and their place in it.
-    fn around<'s>(
+    fn edit_target<'s>(
         &'s self,
         index: usize,
         shown_steps: &'s [ShownStep],
@@ -588,7 +588,7 @@ impl Run {
                 self.make_ready(at);
             } else if self.nodes[at].is_terminal() {
                 let mut released = Vec::new();
-                self.pass_on(at, &mut released);
+                self.release_dependents(at, &mut released);
                 for dependent in released {
                     self.release(dependent);
                 }

@@ -146,7 +146,7 @@ impl ForkSearch {
         let position = self.passed;
         self.passed += 1;
         if self.found.is_none() {
-            self.found = self.looked_at(position, event);
+            self.found = self.find_moment(position, event);
         }
         if self.found.as_ref().is_some_and(|found| found.cut <= position) {
             Run::expect_known(event)?;
@@ -176,12 +176,12 @@ impl ForkSearch {
     }
 
     /// The position of the moment, if `event`, the one at `position`, reveals it.
-    fn looked_at(&self, position: usize, event: &Event) -> Option<Found> {
+    fn find_moment(&self, position: usize, event: &Event) -> Option<Found> {
         let (cut, node) = match self.at {
             ForkAt::Node(node) if event.node() != Some(node) => return None,
             // The node was stopped before it began: to do it, the fork has to begin before the stop.
             ForkAt::Node(node) if matches!(event, Event::Finished { .. }) => {
-                (self.stopping(node).unwrap_or(position), node)
+                (self.stop_position(node).unwrap_or(position), node)
             }
             ForkAt::Node(node) => (position, node),
             ForkAt::Limit => (position, stopped_by_limit(self.run.id(), event)?),
@@ -191,7 +191,7 @@ impl ForkSearch {
     }
 
     /// The position of the request to stop `node` or something around it.
-    fn stopping(&self, node: NodeId) -> Option<usize> {
+    fn stop_position(&self, node: NodeId) -> Option<usize> {
         let parent_of = |inner: &NodeId| self.run.node(*inner).and_then(|view| view.parent);
         let inside: Vec<NodeId> = std::iter::successors(Some(node), parent_of).collect();
         let stops_node = |stopped: &Option<NodeId>| stopped.is_none_or(|stopped| inside.contains(&stopped));

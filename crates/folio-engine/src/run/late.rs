@@ -14,7 +14,7 @@ impl Run {
     /// The result of node `index`, which was stopped because its own deadline or that of something around it passed:
     /// what was proposed, which nobody can judge any more; or what was done, combined without a model. `None` if there
     /// is nothing, or somebody else stopped it.
-    pub(super) fn kept_when_late(&self, index: usize) -> Option<NodeResult> {
+    pub(super) fn late_result(&self, index: usize) -> Option<NodeResult> {
         let node = &self.nodes[index];
         let agent = node
             .agent
@@ -23,7 +23,7 @@ impl Run {
         let reason = agent.spent.unwrap_or(StopReason::Deadline);
         let event = if node.kind == NodeKind::RollUp {
             self.rolled_up_alone(index, reason)
-        } else if let Some(proposal) = agent.proposal.as_deref().or(agent.until_now.as_deref()) {
+        } else if let Some(proposal) = agent.proposal.as_deref().or(agent.interim_proposal.as_deref()) {
             let mut verdicts = agent.verdicts.clone();
             verdicts.extend(self.open_verdicts(index, NOT_CHECKED, |_| true));
             self.concluded(index, proposal, verdicts, Some(reason))

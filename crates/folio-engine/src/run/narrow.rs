@@ -14,7 +14,7 @@ use crate::node::NodeId;
 use crate::plan::{Budget, Step};
 
 /// The divisor for the part of the time that is kept for handing back what was done: a tenth (E9.10).
-const KEPT_OF_TIME: u32 = 10;
+const HAND_BACK_TIME_DIVISOR: u32 = 10;
 
 /// The state of the limits that tasks set for themselves.
 #[derive(Debug, Default)]
@@ -110,7 +110,7 @@ impl Run {
         let (mut count, mut rest) = (0, self.nodes[top].children.clone());
         while let Some(at) = rest.pop() {
             let node = &self.nodes[at];
-            count += usize::from(stands_in_a_plan(node.kind));
+            count += usize::from(is_plan_step(node.kind));
             rest.extend(&node.children);
         }
         count
@@ -118,7 +118,7 @@ impl Run {
 
     /// Notes that node `index` was created: its own limits apply from now on, and it counts where nodes are counted.
     pub(super) fn note_own_limits(&mut self, index: usize) {
-        if !self.own_limits.below.is_empty() && stands_in_a_plan(self.nodes[index].kind) {
+        if !self.own_limits.below.is_empty() && is_plan_step(self.nodes[index].kind) {
             let mut ancestor = self.nodes[index].parent;
             while let Some(at) = ancestor {
                 if let Some(count) = self.own_limits.below.get_mut(&at) {
@@ -243,7 +243,7 @@ impl Run {
     pub(super) fn time_before_late(&self, index: usize, now: Timestamp) -> Option<Duration> {
         let time_left = |started_at: Option<Timestamp>, deadline: Option<Timestamp>| {
             let (started_at, deadline) = (started_at?, deadline?);
-            let kept = deadline.since(started_at) / KEPT_OF_TIME;
+            let kept = deadline.since(started_at) / HAND_BACK_TIME_DIVISOR;
             Some(deadline.since(now).saturating_sub(kept))
         };
         let ancestors = self.self_and_ancestors(index);
@@ -274,6 +274,6 @@ impl Run {
     }
 }
 
-fn stands_in_a_plan(kind: NodeKind) -> bool {
+fn is_plan_step(kind: NodeKind) -> bool {
     !matches!(kind, NodeKind::Action | NodeKind::RollUp)
 }

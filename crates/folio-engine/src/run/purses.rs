@@ -320,10 +320,10 @@ impl Run {
     /// What the items of the list `index` need, without what an earlier version of it did well for the same items
     /// (E9.8).
     pub(super) fn needs_of_items(&self, index: usize, for_each: &ForEach, items: &[Value]) -> MinimumNeeds {
-        let (task, limits) = (self.task_reckoned(), self.limits_around(index));
+        let (task, limits) = (self.estimated_task_spend(), self.limits_around(index));
         let full_need = least_of(&for_each.body, &Amount::of(&task), &limits);
         let left = |earlier: Option<usize>| match earlier {
-            Some(earlier) => self.least_beside(&for_each.body, earlier, &Amount::of(&task), &limits),
+            Some(earlier) => self.minimum_need_without_done(&for_each.body, earlier, &Amount::of(&task), &limits),
             None => full_need,
         };
         let is_task = matches!(for_each.body, Step::Task(_));
@@ -342,7 +342,7 @@ impl Run {
 
     /// The same for the members of the group `index`.
     pub(super) fn needs_of_members(&self, index: usize) -> MinimumNeeds {
-        let (task, limits) = (self.task_reckoned(), self.limits_around(index));
+        let (task, limits) = (self.estimated_task_spend(), self.limits_around(index));
         let members = self.nodes[index].children.iter().copied();
         let members = members.filter(|member| self.may_begin(*member) && !self.is_inherited(*member));
         let (mut each, mut rest_only) = (Vec::new(), false);
@@ -357,13 +357,13 @@ impl Run {
     }
 
     /// What the first call for a task may cost.
-    fn task_reckoned(&self) -> Spend {
+    fn estimated_task_spend(&self) -> Spend {
         self.equipment.as_deref().map(task_of).unwrap_or_default()
     }
 
     /// What `step` needs at least, without what succeeded in node `old`, which an earlier version of its list made from
     /// it.
-    fn least_beside(&self, step: &Step, old: usize, task: &Amount, limits: &Allowance) -> Amount {
+    fn minimum_need_without_done(&self, step: &Step, old: usize, task: &Amount, limits: &Allowance) -> Amount {
         let members = match step {
             Step::Task(_) if self.nodes[old].is_ok() => return Amount::default(),
             Step::Parallel(group) if group.join == Join::AllSettled => &group.steps,
@@ -372,7 +372,7 @@ impl Run {
         };
         let pairs = members.iter().zip(&self.nodes[old].children);
         pairs.fold(Amount::default(), |sum, (member, old)| {
-            sum.plus(&self.least_beside(member, *old, task, limits))
+            sum.plus(&self.minimum_need_without_done(member, *old, task, limits))
         })
     }
 
@@ -421,14 +421,17 @@ impl Run {
             let left = room.get(dimension);
             if matches!(dimension, Dimension::ModelCalls | Dimension::ToolCalls) {
                 let enough = self.nodes[index]
-                    .enough_ok()
+                    .required_ok_count()
                     .map_or(needed.len(), |enough| enough as usize);
                 let least: u64 = needed
                     .iter()
                     .take(enough)
                     .fold(0, |sum, more| sum.saturating_add(*more));
                 if least > left {
-                    return Fits::Not(reason_of(dimension), too_few(dimension, least, left, each.len()));
+                    return Fits::Not(
+                        reason_of(dimension),
+                        budget_too_small_message(dimension, least, left, each.len()),
+                    );
                 }
                 continue;
             }
@@ -439,7 +442,10 @@ impl Run {
             let at_once = sums.take_while(|sum| *sum <= left).count();
             if at_once == 0 {
                 let largest = needed.last().copied().unwrap_or(0);
-                return Fits::Not(reason_of(dimension), too_few(dimension, largest, left, each.len()));
+                return Fits::Not(
+                    reason_of(dimension),
+                    budget_too_small_message(dimension, largest, left, each.len()),
+                );
             }
             lanes = lanes.min(at_once);
         }
@@ -447,7 +453,7 @@ impl Run {
         let members = self.nodes[index].children.iter();
         let members = members.filter(|member| self.may_begin(**member));
         let mut steps = members.filter_map(|member| self.nodes[*member].step.as_ref());
-        let is_free = self.nodes[index].kind == NodeKind::ForEach || steps.all(waits_for_nobody);
+        let is_free = self.nodes[index].kind == NodeKind::ForEach || steps.all(has_no_needs);
         Fits::With(SetAside {
             task,
             lanes: (lanes < each.len() && is_free).then(|| u32::try_from(lanes).unwrap_or(u32::MAX)),
@@ -502,7 +508,7 @@ pub(super) fn reason_of(dimension: Dimension) -> StopReason {
     }
 }
 
-fn too_few(dimension: Dimension, needed: u64, left: u64, members: usize) -> String {
+fn budget_too_small_message(dimension: Dimension, needed: u64, left: u64, members: usize) -> String {
     let (needed, left, one) = match dimension {
         Dimension::MicroUsd => (format!("{} dollars", in_dollars(needed)), in_dollars(left), false),
         _ => {
@@ -577,6 +583,6 @@ fn least_of(step: &Step, task: &Amount, limits: &Allowance) -> Amount {
 }
 
 /// Whether neither `step` nor a member of it names what it waits for.
-fn waits_for_nobody(step: &Step) -> bool {
-    step.needs().is_none() && step.members().iter().all(waits_for_nobody)
+fn has_no_needs(step: &Step) -> bool {
+    step.needs().is_none() && step.members().iter().all(has_no_needs)
 }

@@ -46,9 +46,9 @@ impl fmt::Debug for Declared {
 pub type IsReadOnlyTool = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// Wraps [`IsReadOnlyTool`] so that a run can be printed.
-pub(super) struct Looking(IsReadOnlyTool);
+pub(super) struct ReadOnlyTools(IsReadOnlyTool);
 
-impl fmt::Debug for Looking {
+impl fmt::Debug for ReadOnlyTools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Looking")
     }
@@ -60,7 +60,7 @@ pub(super) struct Resources(BTreeMap<String, usize>);
 
 impl Resources {
     /// Whether a node other than `index` holds `name`, or something around or inside it.
-    fn meets(&self, index: usize, name: &str) -> bool {
+    fn is_name_taken(&self, index: usize, name: &str) -> bool {
         let is_other = |owner: &usize| *owner != index;
         let ancestors = std::iter::successors(Some(name), |at| Some(at.rsplit_once('/')?.0));
         if ancestors.filter_map(|at| self.0.get(at)).any(is_other) {
@@ -71,8 +71,8 @@ impl Resources {
         inside.any(|(held_name, owner)| held_name.starts_with(&below) && is_other(owner))
     }
 
-    fn meet(&self, index: usize, names: &[String]) -> bool {
-        names.iter().any(|name| self.meets(index, name))
+    fn is_any_taken(&self, index: usize, names: &[String]) -> bool {
+        names.iter().any(|name| self.is_name_taken(index, name))
     }
 
     fn take(&mut self, index: usize, names: &[String]) {
@@ -108,7 +108,7 @@ impl Run {
     /// Sets which tools only read: a stopped call of such a tool is known to have changed nothing (E9.11). Without it,
     /// that is known of none.
     pub fn set_read_only_tools(&mut self, of: Option<IsReadOnlyTool>) {
-        self.looking = of.map(Looking);
+        self.looking = of.map(ReadOnlyTools);
     }
 
     /// Whether the call of node `index` only reads.
@@ -121,7 +121,7 @@ impl Run {
             _ => None,
         };
         let looking = self.looking.as_ref();
-        called.is_some_and(|tool| looking.is_some_and(|Looking(only_looks)| only_looks(tool)))
+        called.is_some_and(|tool| looking.is_some_and(|ReadOnlyTools(only_looks)| only_looks(tool)))
     }
 
     /// Sets which names the calls of other runs hold. Without it, that is unknown, and calls are kept apart only within
@@ -174,7 +174,7 @@ impl Run {
             return Vec::new();
         };
         let raw_names = calls.into_iter().flat_map(|(tool, args)| of(tool, args));
-        let mut names: Vec<String> = raw_names.filter_map(|name| tidied(&name)).collect();
+        let mut names: Vec<String> = raw_names.filter_map(|name| normalize_name(&name)).collect();
         names.sort_unstable();
         names.dedup();
         names
@@ -209,7 +209,7 @@ impl Run {
         let is_written = self.is_written(index, names);
         // A call that had begun when its driver died holds what an earlier node waits for, and does not wait for that
         // node.
-        let must_wait = is_written || !self.writing.contains_key(&index) && ahead.names.meet(index, names);
+        let must_wait = is_written || !self.writing.contains_key(&index) && ahead.names.is_any_taken(index, names);
         ahead.names.take(index, names);
         must_wait
     }
@@ -227,7 +227,7 @@ impl Run {
 
     /// Whether another call writes what these `names` of node `index` name.
     pub(super) fn is_written(&self, index: usize, names: &[String]) -> bool {
-        self.taken.meet(index, names) || self.is_written_elsewhere(names)
+        self.taken.is_any_taken(index, names) || self.is_written_elsewhere(names)
     }
 
     /// Notes that the call of node `index` writes `names` until its attempt has ended.
@@ -249,7 +249,7 @@ impl Run {
 
 /// A name without empty parts, `.`, and parts that `..` takes back. A leading `/` stays, unless it is all that is left:
 /// then the name is empty. `None` if nothing is left of a name without it.
-fn tidied(name: &str) -> Option<String> {
+fn normalize_name(name: &str) -> Option<String> {
     let mut parts: Vec<&str> = Vec::new();
     for part in name.split('/') {
         match part {
@@ -273,7 +273,7 @@ mod tests {
     fn taken(names: &[&str]) -> Resources {
         let mut taken = Resources::default();
         for (index, name) in names.iter().enumerate() {
-            taken.take(index, &[tidied(name).unwrap()]);
+            taken.take(index, &[normalize_name(name).unwrap()]);
         }
         taken
     }
@@ -294,9 +294,9 @@ mod tests {
             ("board/e4/title", true),
             ("board/e42", false),
         ] {
-            assert_eq!(taken.meets(9, &tidied(name).unwrap()), meets, "{name}");
+            assert_eq!(taken.is_name_taken(9, &normalize_name(name).unwrap()), meets, "{name}");
         }
-        assert!(!taken.meets(0, "/repo/src"), "its own does not keep it waiting");
+        assert!(!taken.is_name_taken(0, "/repo/src"), "its own does not keep it waiting");
     }
 
     #[test]
@@ -310,7 +310,7 @@ mod tests {
             ("a/..", None),
             ("", None),
         ] {
-            assert_eq!(tidied(name).as_deref(), tidy, "{name}");
+            assert_eq!(normalize_name(name).as_deref(), tidy, "{name}");
         }
     }
 }

@@ -13,7 +13,7 @@ use super::limit_met::LimitKind;
 use super::limits::Limits;
 use super::narrow::OwnLimits;
 use super::ready::Ready;
-use super::resources::{Declared, Elsewhere, Looking, Resources};
+use super::resources::{Declared, Elsewhere, ReadOnlyTools, Resources};
 use super::scope::BodyNeeded;
 use super::tree::{Cancel, Frame, Node, NodeKind};
 use crate::event::{Event, FORMAT, SetAside};
@@ -91,7 +91,7 @@ pub struct Run {
     /// What calls write, if the driver provides it. Not derived from the journal.
     pub(super) declared: Option<Declared>,
     /// Which tools only read, if the driver provides it. Not derived from the journal.
-    pub(super) looking: Option<Looking>,
+    pub(super) looking: Option<ReadOnlyTools>,
     /// What calls of other runs write, if the driver provides it. Not derived from the journal.
     pub(super) elsewhere: Option<Elsewhere>,
     /// The number of subtrees that are paused.
@@ -572,7 +572,7 @@ impl Run {
                 continue;
             }
             if node.is_terminal() {
-                self.pass_on(index, &mut released);
+                self.release_dependents(index, &mut released);
             } else if self.may_begin(index) {
                 self.make_ready(index);
                 if self.has_lanes_around(index) {
@@ -587,7 +587,7 @@ impl Run {
     /// Waiting for a step implies waiting for everything that the step waits for (only the fewest waits are kept), and
     /// the members of a group that never began wait for it too. So a node that ends before its turn holds back what
     /// follows it until its turn has come (E9.1, E9.2).
-    pub(super) fn pass_on(&mut self, index: usize, released: &mut Vec<usize>) {
+    pub(super) fn release_dependents(&mut self, index: usize, released: &mut Vec<usize>) {
         let node = &mut self.nodes[index];
         released.append(&mut node.dependents);
         if node.started_at.is_none() && node.kind.is_group() {
@@ -622,7 +622,7 @@ impl Run {
         let (parent, optional, is_action) = (node.parent, node.optional, node.kind == NodeKind::Action);
         if self.nodes[index].waits_left == 0 {
             let mut released = Vec::new();
-            self.pass_on(index, &mut released);
+            self.release_dependents(index, &mut released);
             for dependent in released {
                 self.release(dependent);
             }
@@ -648,7 +648,7 @@ impl Run {
         }
         let container = &self.nodes[parent];
         if container
-            .enough_ok()
+            .required_ok_count()
             .is_some_and(|enough| container.children_ok >= enough)
         {
             self.cancel_children(parent, Cancel::ByParent);

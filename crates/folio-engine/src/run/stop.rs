@@ -42,7 +42,7 @@ impl Run {
     /// holds nobody back, because the others can make up for it (E9.5).
     pub(super) fn has_enough_left(&self, container: usize) -> bool {
         let node = &self.nodes[container];
-        node.enough_ok()
+        node.required_ok_count()
             .is_some_and(|enough| node.children_ok + node.children_left >= enough)
     }
 

@@ -175,7 +175,7 @@ impl Sim {
     /// Records all that follows and begins all that may begin.
     fn derive(&mut self) {
         loop {
-            let slots = self.concurrency - self.under_way_in_all();
+            let slots = self.concurrency - self.under_way_count();
             let Some(action) = self
                 .run
                 .due(self.now, slots)
@@ -238,20 +238,20 @@ impl Sim {
         });
     }
 
-    fn under_way_in_all(&self) -> usize {
+    fn under_way_count(&self) -> usize {
         self.under_way.len() + self.asking.len() + self.compacting.len() + self.checking.len()
     }
 
     /// Ends one of the calls under way: which one, the seed says.
     fn end_one(&mut self) -> bool {
-        if self.under_way_in_all() == 0 {
+        if self.under_way_count() == 0 {
             return false;
         }
         self.seed = self
             .seed
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        let index = usize::try_from(self.seed >> 33).unwrap() % self.under_way_in_all();
+        let index = usize::try_from(self.seed >> 33).unwrap() % self.under_way_count();
         self.end_nth(index);
         true
     }

@@ -220,7 +220,7 @@ impl Node {
     }
 
     /// How many children must be `ok` for the others to be unnecessary; `None` if all have to end.
-    pub(super) fn enough_ok(&self) -> Option<u32> {
+    pub(super) fn required_ok_count(&self) -> Option<u32> {
         match &self.step {
             Some(Step::Parallel(group)) => match group.join {
                 Join::AllSettled => None,

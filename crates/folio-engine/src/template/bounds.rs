@@ -117,7 +117,7 @@ pub(super) fn add(environment: &mut Environment<'static>) {
     // Filters that are not listed return a number, a part of their operand, or nothing of their own: `first`, `length`,
     // `default` …
     bounded! {
-        nothing: upper lower title capitalize trim string escape safe dictsort;
+        needs_no_bytes: upper lower title capitalize trim string escape safe dictsort;
         of_items: reverse list sort unique map select reject selectattr rejectattr groupby;
         of_lists: zip chain;
         of_batches: batch slice;
@@ -129,7 +129,7 @@ pub(super) fn add(environment: &mut Environment<'static>) {
         of_pretty: pprint;
         of_sum: sum;
     }
-    add_filter(environment, "e", Seen::from_function(filters::escape), nothing);
+    add_filter(environment, "e", Seen::from_function(filters::escape), needs_no_bytes);
     let dict = Seen::from_function(functions::dict);
     environment.add_function("dict", move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
         let value = dict.call(state, &args.into_values())?;
@@ -156,7 +156,7 @@ pub(super) fn add_filter(
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "one of several with the same form")]
-pub(super) fn nothing(_: &[Seen]) -> Result<usize, Error> {
+pub(super) fn needs_no_bytes(_: &[Seen]) -> Result<usize, Error> {
     Ok(0)
 }
 

@@ -84,7 +84,7 @@ impl TemplateError {
         let detail = error.detail().unwrap_or_default();
         let (kind, reason) = match error.kind() {
             ErrorKind::UndefinedError => {
-                let filtered = error.range().and_then(|range| with_what_is_filtered(source, &range));
+                let filtered = error.range().and_then(|range| filtered_expression(source, &range));
                 return Self {
                     line,
                     ..Self::of_undefined(
@@ -201,7 +201,7 @@ impl TemplateError {
 
 /// The expression up to the filter at `range`: the missing value is the operand of the filter. `None` if there is no
 /// filter.
-fn with_what_is_filtered(source: &str, range: &Range<usize>) -> Option<String> {
+fn filtered_expression(source: &str, range: &Range<usize>) -> Option<String> {
     let before = source.get(..range.start)?;
     if !before.trim_end().ends_with('|') {
         return None;

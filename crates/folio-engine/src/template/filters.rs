@@ -19,7 +19,7 @@ pub(super) fn add(environment: &mut Environment<'static>) {
         ("basename", Seen::from_function(|path: &str| basename(path).to_owned())),
         ("md_escape", escape),
     ] {
-        bounds::add_filter(environment, name, filter, bounds::nothing);
+        bounds::add_filter(environment, name, filter, bounds::needs_no_bytes);
     }
     environment.add_filter("human_bytes", human_bytes);
 }

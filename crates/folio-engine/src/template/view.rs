@@ -101,7 +101,7 @@ impl Branch {
         })
     }
 
-    fn here(&self) -> &Value {
+    fn current_value(&self) -> &Value {
         let mut value = &*self.root;
         for segment in &self.path {
             let below = match segment {
@@ -128,7 +128,7 @@ impl Branch {
 
 impl Object for Branch {
     fn repr(self: &Arc<Self>) -> ObjectRepr {
-        if self.here().is_array() {
+        if self.current_value().is_array() {
             ObjectRepr::Seq
         } else {
             ObjectRepr::Map
@@ -136,7 +136,7 @@ impl Object for Branch {
     }
 
     fn get_value(self: &Arc<Self>, key: &Seen) -> Option<Seen> {
-        match self.here() {
+        match self.current_value() {
             Value::Array(items) => {
                 let at = key.as_usize()?;
                 Some(self.below(items.get(at)?, || Segment::Index(at)))
@@ -146,11 +146,13 @@ impl Object for Branch {
     }
 
     fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Seen> {
-        Some(self.below(self.here().as_object()?.get(key)?, || Segment::Key(Arc::from(key))))
+        Some(self.below(self.current_value().as_object()?.get(key)?, || {
+            Segment::Key(Arc::from(key))
+        }))
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        match self.here() {
+        match self.current_value() {
             Value::Array(items) => Enumerator::Seq(items.len()),
             // Sorted, so that the output of a template does not depend on the order in which an object was written.
             Value::Object(entries) => {
@@ -185,7 +187,7 @@ fn leaf(value: &Value) -> Option<Seen> {
 pub(super) fn to_json(seen: &Seen, room: &mut usize, depth_left: usize) -> Result<Value, Error> {
     let too_large = || Error::new(ErrorKind::InvalidOperation, TOO_LARGE);
     if let Some(branch) = seen.downcast_object_ref::<Branch>() {
-        let value = branch.here();
+        let value = branch.current_value();
         *room = room.checked_sub(json_bytes(value)).ok_or_else(too_large)?;
         let mut value = value.clone();
         value.sort_all_objects();
@@ -266,7 +268,7 @@ pub(super) fn json_bytes(value: &Value) -> usize {
 /// The approximate size of a value in bytes, if it is a part of the JSON that the template was given.
 pub(super) fn bytes_of_branch(seen: &Seen) -> Option<usize> {
     seen.downcast_object_ref::<Branch>()
-        .map(|branch| json_bytes(branch.here()))
+        .map(|branch| json_bytes(branch.current_value()))
 }
 
 /// Writes a value into text: lists and objects as compact JSON.

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 /// The most bytes of the file that are read.
 const BYTES_MAX: u64 = 256 * 1024;
 /// How often to retry while another process renews the tokens, and the pause between.
-const TRIES: u32 = 1_000;
-const PAUSE: Duration = Duration::from_millis(50);
+const LOCK_TRIES_MAX: u32 = 1_000;
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
 /// The token file of one server.
 #[derive(Debug, Clone)]
@@ -38,14 +38,14 @@ impl TokenFile {
         let about = match std::fs::metadata(&self.file) {
             Ok(about) => about,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(self.cannot("be read", error)),
+            Err(error) => return Err(self.file_error("be read", error)),
         };
         if about.len() > BYTES_MAX {
-            return Err(self.cannot("be read", format!("it has {} bytes", about.len())));
+            return Err(self.file_error("be read", format!("it has {} bytes", about.len())));
         }
-        let text = std::fs::read(&self.file).map_err(|error| self.cannot("be read", error))?;
+        let text = std::fs::read(&self.file).map_err(|error| self.file_error("be read", error))?;
         // The parse error is dropped, since it might quote part of the content.
-        let kept: Kept = serde_json::from_slice(&text).map_err(|_| self.cannot("be read", "it holds no tokens"))?;
+        let kept: Kept = serde_json::from_slice(&text).map_err(|_| self.file_error("be read", "it holds no tokens"))?;
         Ok((kept.url == self.url).then_some(kept.credentials))
     }
 
@@ -54,8 +54,9 @@ impl TokenFile {
             url: self.url.clone(),
             credentials,
         };
-        let text = serde_json::to_vec(&kept).map_err(|error| self.cannot("be written", error))?;
-        self.replace(&text).map_err(|error| self.cannot("be written", error))
+        let text = serde_json::to_vec(&kept).map_err(|error| self.file_error("be written", error))?;
+        self.replace(&text)
+            .map_err(|error| self.file_error("be written", error))
     }
 
     /// Replaces the file atomically: renewing tokens invalidates the old ones, so both would be lost.
@@ -71,7 +72,7 @@ impl TokenFile {
 
     fn remove(&self) -> Result<(), AuthError> {
         match std::fs::remove_file(&self.file) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(self.cannot("be deleted", error)),
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(self.file_error("be deleted", error)),
             _ => Ok(()),
         }
     }
@@ -82,7 +83,7 @@ impl TokenFile {
         File::options().create(true).append(true).open(name)
     }
 
-    fn cannot(&self, verb: &str, reason: impl std::fmt::Display) -> AuthError {
+    fn file_error(&self, verb: &str, reason: impl std::fmt::Display) -> AuthError {
         AuthError::CredentialStoreError(format!("the tokens in {} cannot {verb}: {reason}", self.file.display()))
     }
 }
@@ -91,34 +92,34 @@ impl TokenFile {
 impl CredentialStore for TokenFile {
     async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
         let this = self.clone();
-        beside(move || this.read()).await
+        run_blocking(move || this.read()).await
     }
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
         let this = self.clone();
-        beside(move || this.write(credentials)).await
+        run_blocking(move || this.write(credentials)).await
     }
 
     async fn clear(&self) -> Result<(), AuthError> {
         let this = self.clone();
-        beside(move || this.remove()).await
+        run_blocking(move || this.remove()).await
     }
 
     /// Renewing tokens invalidates the old ones, so only one of several processes may renew them.
     async fn acquire_refresh_guard(&self) -> Result<Option<CredentialRefreshGuard>, AuthError> {
-        let lock = self.lock_file().map_err(|error| self.cannot("be locked", error))?;
-        for _ in 0..TRIES {
+        let lock = self.lock_file().map_err(|error| self.file_error("be locked", error))?;
+        for _ in 0..LOCK_TRIES_MAX {
             match lock.try_lock() {
                 Ok(()) => return Ok(Some(CredentialRefreshGuard::new(lock))),
-                Err(TryLockError::WouldBlock) => tokio::time::sleep(PAUSE).await,
-                Err(TryLockError::Error(error)) => return Err(self.cannot("be locked", error)),
+                Err(TryLockError::WouldBlock) => tokio::time::sleep(LOCK_PAUSE).await,
+                Err(TryLockError::Error(error)) => return Err(self.file_error("be locked", error)),
             }
         }
-        Err(self.cannot("be locked", "another process renews them and does not end"))
+        Err(self.file_error("be locked", "another process renews them and does not end"))
     }
 }
 
-async fn beside<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, AuthError> + Send + 'static,
 ) -> Result<T, AuthError> {
     let result = tokio::task::spawn_blocking(work).await;

@@ -35,7 +35,7 @@ pub(super) struct Outline {
     /// The containers that are kept, from the outermost to the innermost.
     frames: Vec<Frame>,
     /// The open containers of which nothing is kept.
-    inside: Inside,
+    inside: SkippedContainers,
     /// The string, number or word being read.
     scalar: Scalar,
     nodes: usize,
@@ -43,7 +43,7 @@ pub(super) struct Outline {
     /// The most recent bytes.
     recent: Vec<u8>,
     /// The number of bytes before those.
-    gone: u64,
+    dropped_bytes: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -90,12 +90,12 @@ struct Scalar {
 
 /// The nested containers of which nothing is kept: one bit each, for their kind.
 #[derive(Debug, Clone, Copy, Default)]
-struct Inside {
+struct SkippedContainers {
     kinds: u128,
     depth: usize,
 }
 
-impl Inside {
+impl SkippedContainers {
     fn open(&mut self, is_object: bool) {
         self.kinds = self.kinds << 1 | u128::from(is_object);
         self.depth += 1;
@@ -159,7 +159,7 @@ impl Outline {
         if self.recent.len() > 2 * RECENT_BYTES {
             let drop_count = self.recent.len() - RECENT_BYTES;
             self.recent.drain(..drop_count);
-            self.gone += drop_count as u64;
+            self.dropped_bytes += drop_count as u64;
         }
         let before = self.recent.len();
         self.recent.extend_from_slice(bytes);
@@ -246,7 +246,7 @@ impl Outline {
             && self.inside.depth == 0
             && let Some(frame) = self.frames.last_mut()
         {
-            frame.item = self.gone + at as u64;
+            frame.item = self.dropped_bytes + at as u64;
         }
         self.state = match (self.state, byte) {
             (State::Value | State::ValueOrEnd, b'{') => self.open(true),
@@ -405,8 +405,8 @@ impl Outline {
 
     /// Parses an item of a list at `depth` from the most recent bytes, if it is still within them.
     fn item(&self, recent: &[u8], (from, to): (u64, u64), depth: usize) -> Option<Node> {
-        let from = usize::try_from(from.checked_sub(self.gone)?).ok()?;
-        let to = usize::try_from(to.checked_sub(self.gone)?).ok()?;
+        let from = usize::try_from(from.checked_sub(self.dropped_bytes)?).ok()?;
+        let to = usize::try_from(to.checked_sub(self.dropped_bytes)?).ok()?;
         let mut outline = Self {
             frames: (0..depth).map(|_| Frame::new(false)).collect(),
             nodes: self.nodes,
@@ -426,7 +426,7 @@ impl Outline {
             return;
         }
         let depth = self.frames.len();
-        let end = self.gone + end as u64;
+        let end = self.dropped_bytes + end as u64;
         let Some(frame) = self.frames.last_mut() else { return };
         frame.len += 1;
         let key = frame.key.take();

@@ -10,7 +10,7 @@ use crate::tokens::Tokens;
 /// The number of tokens below which nothing of the result itself is shown.
 const BODY_TOKENS_MIN: u32 = 8;
 /// How often a text is shortened that costs more than the sum of its parts.
-const ROUNDS: u32 = 12;
+const SHORTEN_ATTEMPTS_MAX: u32 = 12;
 
 /// A text with its cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,7 +94,7 @@ fn ends(sample: &Sample, notice: &str, left: u32, limit: u32, tokens: &dyn Token
     let tail = String::from_utf8_lossy(&sample.tail[characters_from(&sample.tail)..]);
     let mark = tokens.count(&format!("\n\n… {} bytes left out …\n", sample.bytes));
     let mut budget = left;
-    for _ in 0..ROUNDS {
+    for _ in 0..SHORTEN_ATTEMPTS_MAX {
         let for_text = budget.saturating_sub(mark);
         let for_head = for_text - for_text * 2 / 5;
         let start = &head[..prefix_within(&head, for_head, tokens)];

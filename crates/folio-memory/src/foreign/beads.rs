@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Destination, Foreign, Gathered, Said, instant, joined, name_of, names, object, text};
+use super::{Collector, Destination, Foreign, Said, instant, joined, name_of, names, object, text};
 use crate::entry::{EntryKind, Status};
 use crate::link::Relation;
 use crate::warning::Invalid;
@@ -13,7 +13,7 @@ use crate::warning::Invalid;
 /// An unusable line is refused by its number. Issues that were deleted in beads are skipped.
 #[must_use]
 pub fn beads(lines: &str, to: &Destination) -> Foreign {
-    let mut gathered = Gathered::new("beads", to);
+    let mut gathered = Collector::new("beads", to);
     let mut dependencies = Vec::new();
     for (number, line) in (1..).zip(lines.lines()) {
         if line.trim().is_empty() {
@@ -41,7 +41,7 @@ pub fn beads(lines: &str, to: &Destination) -> Foreign {
 
 /// Adds an issue. Returns its dependencies: the issue, the other issue, and the kind of dependency.
 fn issue(
-    gathered: &mut Gathered<'_>,
+    gathered: &mut Collector<'_>,
     mut record: Map<String, Value>,
 ) -> Result<Vec<(String, String, String)>, Invalid> {
     let Some(name) = name_of(&record) else {

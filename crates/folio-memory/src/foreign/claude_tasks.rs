@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Destination, Foreign, Gathered, Said, TextFile, joined, name_of, names, object, text};
+use super::{Collector, Destination, Foreign, Said, TextFile, joined, name_of, names, object, text};
 use crate::entry::{EntryKind, Status};
 use crate::link::Relation;
 use crate::space::ThreadKey;
@@ -14,7 +14,7 @@ use crate::warning::Invalid;
 /// there is no folder. The tasks that block it are linked to it.
 #[must_use]
 pub fn claude_tasks(files: &[TextFile], to: &Destination) -> Foreign {
-    let mut gathered = Gathered::new("claude-tasks", to);
+    let mut gathered = Collector::new("claude-tasks", to);
     let mut dependencies = Vec::new();
     for TextFile { path, text } in files {
         let list = path.rsplit_once('/').map_or("", |(list, _)| list);
@@ -50,7 +50,7 @@ fn thread_of(list: &str, to: &Destination) -> ThreadKey {
 /// The task's name, the tasks that block it, and the tasks that it blocks. `None` if the task was refused.
 type Task = Option<(String, Vec<String>, Vec<String>)>;
 
-fn task(gathered: &mut Gathered<'_>, list: &str, file: &str) -> Result<Task, Invalid> {
+fn task(gathered: &mut Collector<'_>, list: &str, file: &str) -> Result<Task, Invalid> {
     let mut record = object(file, "file")?;
     let Some(name) = name_of(&record) else {
         return Err(Invalid::new("foreign_malformed", "id", "is missing"));

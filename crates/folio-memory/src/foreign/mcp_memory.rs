@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Destination, Foreign, Gathered, Said, object, text};
+use super::{Collector, Destination, Foreign, Said, object, text};
 use crate::entry::{EntryKind, Owner, Status, Tag};
 use crate::id::PageId;
 use crate::link::{Link, Relation};
@@ -17,7 +17,7 @@ use crate::warning::Invalid;
 /// without a link.
 #[must_use]
 pub fn mcp_memory(lines: &str, to: &Destination) -> Foreign {
-    let mut gathered = Gathered::new("mcp-memory", to);
+    let mut gathered = Collector::new("mcp-memory", to);
     let mut relations = Vec::new();
     for (number, line) in (1..).zip(lines.lines()) {
         if line.trim().is_empty() {
@@ -61,7 +61,7 @@ fn required(record: &mut Map<String, Value>, key: &str) -> Result<String, Invali
         .ok_or_else(|| Invalid::new("foreign_malformed", key, "is missing or not a text"))
 }
 
-fn entity(gathered: &mut Gathered<'_>, mut record: Map<String, Value>) -> Result<(), Invalid> {
+fn entity(gathered: &mut Collector<'_>, mut record: Map<String, Value>) -> Result<(), Invalid> {
     let name = required(&mut record, "name")?;
     let entity_type = text(&mut record, "entityType");
     if gathered.pages.contains(&gathered.page_id(&name)) {
@@ -94,7 +94,7 @@ fn entity(gathered: &mut Gathered<'_>, mut record: Map<String, Value>) -> Result
     Ok(())
 }
 
-fn relation(gathered: &mut Gathered<'_>, mut record: Map<String, Value>) -> Result<(), Invalid> {
+fn relation(gathered: &mut Collector<'_>, mut record: Map<String, Value>) -> Result<(), Invalid> {
     let from = required(&mut record, "from")?;
     let to = required(&mut record, "to")?;
     let relation_type = required(&mut record, "relationType")?;
@@ -126,7 +126,7 @@ fn relation(gathered: &mut Gathered<'_>, mut record: Map<String, Value>) -> Resu
 }
 
 fn observe(
-    gathered: &mut Gathered<'_>,
+    gathered: &mut Collector<'_>,
     page: PageId,
     entity: &str,
     statement: String,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, json};
 
-use super::{Destination, Earlier, Foreign, Gathered, Said, TextFile};
+use super::{Collector, Destination, Earlier, Foreign, Said, TextFile};
 use crate::change::NewPage;
 use crate::entry::{EntryKind, Owner, Status};
 use crate::page::{PageFields, PageRole};
@@ -17,11 +17,11 @@ use crate::page::{PageFields, PageRole};
 /// files and headings have the same names in every project.
 #[must_use]
 pub fn memory_bank(name: &str, files: &[TextFile], to: &Destination) -> Foreign {
-    let mut gathered = Gathered::new("memory-bank", to);
+    let mut gathered = Collector::new("memory-bank", to);
     let mut earlier = Earlier::default();
     // The name that an earlier version used, without the thread and the project's folder.
     let folder = name.rsplit('/').next().unwrap_or(name);
-    let add_page = |gathered: &mut Gathered<'_>, earlier: &mut Earlier, names: [&str; 2], fields| {
+    let add_page = |gathered: &mut Collector<'_>, earlier: &mut Earlier, names: [&str; 2], fields| {
         let id = gathered.page_id_in(&to.thread, names[0]);
         earlier.pages.insert(id, gathered.page_id(names[1]));
         gathered.add_page(NewPage { id, fields })

@@ -31,7 +31,7 @@ pub use memory_bank::memory_bank;
 pub use task_master::task_master;
 
 /// The key of `claimed_source` for data without a field of its own.
-const KEPT: &str = "brought_from";
+const EXTRA_DATA_KEY: &str = "brought_from";
 /// The maximum size of that data, in bytes.
 const KEPT_BYTES: usize = 64 * 1024;
 
@@ -39,7 +39,10 @@ const KEPT_BYTES: usize = 64 * 1024;
 /// not made from such a record.
 #[must_use]
 pub fn record_of(claimed: &Value) -> &Value {
-    claimed.get(KEPT).and_then(|kept| kept.get("record")).unwrap_or(claimed)
+    claimed
+        .get(EXTRA_DATA_KEY)
+        .and_then(|kept| kept.get("record"))
+        .unwrap_or(claimed)
 }
 
 /// The destination of an import: whose memory, on whose behalf, and when.
@@ -155,7 +158,7 @@ struct Said<'a> {
 }
 
 /// Collects the content of a file.
-struct Gathered<'d> {
+struct Collector<'d> {
     form: &'static str,
     to: &'d Destination,
     foreign: Foreign,
@@ -164,7 +167,7 @@ struct Gathered<'d> {
     links: HashSet<Link>,
 }
 
-impl<'d> Gathered<'d> {
+impl<'d> Collector<'d> {
     fn new(form: &'static str, to: &'d Destination) -> Self {
         Self {
             form,
@@ -272,7 +275,7 @@ impl<'d> Gathered<'d> {
         );
         fields.brought = Some(ImportedTimes { created_at, updated_at });
         rest.insert("id".to_owned(), item.name.clone().into());
-        let kept = json!({KEPT: {"form": self.form, "record": rest}});
+        let kept = json!({EXTRA_DATA_KEY: {"form": self.form, "record": rest}});
         if kept.to_string().len() <= KEPT_BYTES {
             fields.claimed_source = Some(kept);
         } else {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Destination, Foreign, Gathered, Said, instant, joined, name_of, names, object, text};
+use super::{Collector, Destination, Foreign, Said, instant, joined, name_of, names, object, text};
 use crate::entry::{EntryKind, Status};
 use crate::id::EntryId;
 use crate::link::Relation;
@@ -18,7 +18,7 @@ const MASTER: &str = "master";
 ///
 /// `foreign_malformed` if it is not such a file.
 pub fn task_master(file: &str, to: &Destination) -> Result<Foreign, Invalid> {
-    let mut gathered = Gathered::new("task-master", to);
+    let mut gathered = Collector::new("task-master", to);
     let mut contexts = object(file, "file")?;
     if contexts.get("tasks").is_some_and(Value::is_array) {
         contexts = Map::from_iter([(MASTER.to_owned(), Value::Object(contexts))]);
@@ -73,14 +73,14 @@ impl<'f> List<'f> {
     }
 
     /// The id of the task `name` in the list.
-    fn id(&self, gathered: &Gathered<'_>, name: &str) -> EntryId {
+    fn id(&self, gathered: &Collector<'_>, name: &str) -> EntryId {
         gathered.id_in(&gathered.to.thread, &self.name, name)
     }
 }
 
 /// Adds a task with its subtasks. Its dependencies are added to `dependencies`.
 fn take_in(
-    gathered: &mut Gathered<'_>,
+    gathered: &mut Collector<'_>,
     list: &List<'_>,
     parent: Option<&str>,
     task: Value,

@@ -32,7 +32,7 @@ pub fn due(entry: &Entry, personal_since: Timestamp, policy: &RetentionPolicy, n
         let (archive, erase) = (policy.pii_archive_after_minutes, policy.pii_erase_after_minutes);
         if !is_archived {
             if is_past(personal_since, archive) {
-                return Some(Due::Archive(why(fields.status, ArchivedFor::Pii)));
+                return Some(Due::Archive(archive_reason(fields.status, ArchivedFor::Pii)));
             }
         } else if is_past(
             personal_since,
@@ -49,7 +49,7 @@ pub fn due(entry: &Entry, personal_since: Timestamp, policy: &RetentionPolicy, n
     }
     // An entry that a writer archived is kept; one that a rule archived may expire as it would have otherwise.
     let may_end = !is_archived || fields.archived_for.is_some();
-    if may_end && ends_since(entry, policy).is_some_and(|end| is_past(end, policy.purge_after_minutes)) {
+    if may_end && expiry_counts_from(entry, policy).is_some_and(|end| is_past(end, policy.purge_after_minutes)) {
         return Some(Due::Erase(ErasedFor::Expired));
     }
     if is_archived || entry.kind != EntryKind::Observation {
@@ -64,12 +64,12 @@ pub fn due(entry: &Entry, personal_since: Timestamp, policy: &RetentionPolicy, n
             last_touched_at(fields, entry.created_at, entry.updated_at),
             policy.archive_after_minutes,
         ))
-    .then_some(Due::Archive(why(fields.status, ArchivedFor::Age)))
+    .then_some(Due::Archive(archive_reason(fields.status, ArchivedFor::Age)))
 }
 
 /// The reason recorded when a `rule` archives an entry with `status`. For a settled entry that is `Resolved`, since it
 /// did answer (M7.11.3).
-fn why(status: Status, rule: ArchivedFor) -> ArchivedFor {
+fn archive_reason(status: Status, rule: ArchivedFor) -> ArchivedFor {
     match status {
         Status::Resolved | Status::Done => ArchivedFor::Resolved,
         _ => rule,
@@ -92,7 +92,7 @@ pub fn brings_personal_data(change: &Change) -> bool {
 /// From when the expiry of an entry counts, if its lifetime ends: from the end, or from a later sign that somebody
 /// cared, such as a restore. For an archived entry that sign is taken to be earlier than the archiving by the period
 /// after which the rule archives.
-fn ends_since(entry: &Entry, policy: &RetentionPolicy) -> Option<Timestamp> {
+fn expiry_counts_from(entry: &Entry, policy: &RetentionPolicy) -> Option<Timestamp> {
     let fields = &entry.fields;
     let end = fields.lifetime.expires_at()?;
     let touched_at = if fields.status == Status::Archived {

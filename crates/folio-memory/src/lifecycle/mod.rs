@@ -55,7 +55,7 @@ pub fn reopen(entry: &Entry) -> Result<Vec<FieldChange>, Invalid> {
     Ok(match entry.fields.status {
         Status::Resolved => [FieldChange::Status(Status::Active)]
             .into_iter()
-            .chain(unmarked(entry, Status::Active))
+            .chain(outcome_reset(entry, Status::Active))
             .collect(),
         Status::Done => {
             let all = entry.fields.progress.is_some().then_some(FieldChange::Progress(None));
@@ -76,7 +76,7 @@ pub fn reopen(entry: &Entry) -> Result<Vec<FieldChange>, Invalid> {
 
 /// The further change of `entry` when an update sets its status to `next`: the mark belongs to resolved or superseded
 /// entries (M7.11.6), so an entry that becomes live again loses it.
-pub(crate) fn unmarked(entry: &Entry, next: Status) -> Option<FieldChange> {
+pub(crate) fn outcome_reset(entry: &Entry, next: Status) -> Option<FieldChange> {
     let fields = &entry.fields;
     let is_reopened = fields.status == Status::Resolved && matches!(next, Status::Active | Status::PendingReview);
     (is_reopened && fields.outcome.is_some() && fields.superseded_by.is_none()).then_some(FieldChange::Outcome(None))

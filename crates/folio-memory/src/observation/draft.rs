@@ -173,7 +173,7 @@ pub fn draft(
     }
     fields.context = input.context.map(check_context).transpose()?;
     fields.metadata = input.metadata.map(check_metadata).transpose()?;
-    let claimed = with_id(input.claimed_source, input.claimed_id, &mut warnings);
+    let claimed = add_claimed_id(input.claimed_source, input.claimed_id, &mut warnings);
     fields.claimed_source = claimed.and_then(|claimed| claim(claimed, &mut warnings));
     fields.type_name = Some(type_name);
     Ok(Draft {
@@ -261,7 +261,7 @@ fn within(value: Value, max_bytes: usize) -> Result<Value, String> {
 }
 
 /// The claimed source, together with the id that was sent, if any.
-fn with_id(claimed: Option<Value>, id: Option<String>, warnings: &mut Vec<Warning>) -> Option<Value> {
+fn add_claimed_id(claimed: Option<Value>, id: Option<String>, warnings: &mut Vec<Warning>) -> Option<Value> {
     let Some(id) = id else { return claimed };
     let message = "the space assigns its own ids; the one that was sent is kept in claimed_source";
     warnings.push(Warning::new("id_claimed", message, id.as_str(), "an id of the space"));

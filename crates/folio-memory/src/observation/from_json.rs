@@ -32,7 +32,7 @@ impl ObservationPatch {
         if fields.is_empty() && said_again.is_empty() {
             return Err(malformed("contains nothing to change"));
         }
-        let cleared = nulls_of(&fields);
+        let cleared = null_field_names(&fields);
         one_or_more(&mut fields, "tags");
         let patch: Self = read(fields)?;
         Ok(Self {
@@ -51,7 +51,7 @@ fn object(item: &Value) -> Result<Map<String, Value>, Invalid> {
 }
 
 /// The names of the fields that are `null`, in an order that does not depend on how they were written.
-pub(crate) fn nulls_of(fields: &Map<String, Value>) -> Vec<String> {
+pub(crate) fn null_field_names(fields: &Map<String, Value>) -> Vec<String> {
     let nulls = fields.iter().filter(|(_, value)| value.is_null());
     let mut names: Vec<_> = nulls.map(|(name, _)| name.clone()).collect();
     names.sort();

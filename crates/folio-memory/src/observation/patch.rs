@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use super::{draft, read_only};
 use crate::change::FieldChange;
 use crate::entry::{Entry, EntryKind, Family, Owner, Status, Tag};
-use crate::lifecycle::unmarked;
-use crate::scratchbook::{ItemPatch, always_something};
+use crate::lifecycle::outcome_reset;
+use crate::scratchbook::{ItemPatch, cannot_be_null};
 use crate::warning::{Invalid, Warning};
 
 /// The fields of an observation to change; a field that is left out stays as it is. The type and the end cannot be
@@ -89,7 +89,7 @@ fn clear(observation: &Entry, cleared: &[String]) -> Result<Vec<FieldChange>, In
             "context" => fields.context.is_some().then_some(FieldChange::Context(None)),
             "metadata" => fields.metadata.is_some().then_some(FieldChange::Metadata(None)),
             "confidence" if fields.confidence.is_none() => None,
-            _ => return Err(always_something(name)),
+            _ => return Err(cannot_be_null(name)),
         });
     }
     Ok(changes)
@@ -139,7 +139,7 @@ pub fn patch(observation: &Entry, patch: ObservationPatch) -> Result<(Vec<FieldC
             Invalid::new("status_invalid", "status", message)
         })?;
         changes.push(FieldChange::Status(status));
-        changes.extend(unmarked(observation, status));
+        changes.extend(outcome_reset(observation, status));
     }
     if let Some(raw) = patch.confidence {
         changes.push(FieldChange::Confidence(draft::confidence(Some(&raw), &mut warnings)?));

@@ -121,12 +121,12 @@ fn is_current_value(entry: &Entry, name: &str, new_value: &Value) -> bool {
     };
     match (new_value, &current) {
         (Value::Number(new_number), Value::Number(current_number)) => new_number.as_f64() == current_number.as_f64(),
-        _ => bare(new_value) == bare(&current),
+        _ => without_empty_parts(new_value) == without_empty_parts(&current),
     }
 }
 
 /// Returns `value` without parts that are null or empty, which may be left out.
-fn bare(value: &Value) -> Value {
+fn without_empty_parts(value: &Value) -> Value {
     match value {
         Value::Object(parts) => {
             let kept = parts.iter().filter(|(_, part)| !part.is_null());

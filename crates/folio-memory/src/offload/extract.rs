@@ -60,7 +60,7 @@ const ERRORS: [&str; 8] = [
     "fatal",
 ];
 /// Words before an error word that mean that nothing failed: `0 failed`, `no errors`.
-const NONE_OF_IT: [&str; 4] = ["0", "no", "without", "zero"];
+const ZERO_WORDS: [&str; 4] = ["0", "no", "without", "zero"];
 /// Names of arguments that hold files, folders and addresses.
 const PLACES: [&str; 9] = [
     "path",
@@ -127,7 +127,7 @@ pub fn extract(mut found: Extract, messages: &[Message], is_external: &dyn Fn(&s
             }
         }
         for call in &message.calls {
-            places(&call.arguments, &mut found.touched);
+            collect_touched(&call.arguments, &mut found.touched);
         }
         let of_strangers = |result: &CallResult| is_external(tool_of(&callers, result));
         let own_text = if message.results.iter().any(of_strangers) {
@@ -270,7 +270,7 @@ fn push_last(list: &mut Vec<String>, item: String, max_items: usize) {
 }
 
 /// Collects the files, folders and addresses that the arguments of a call name.
-fn places(arguments: &Value, touched: &mut Vec<String>) {
+fn collect_touched(arguments: &Value, touched: &mut Vec<String>) {
     match arguments {
         Value::Object(map) => {
             for (key, value) in map {
@@ -278,12 +278,12 @@ fn places(arguments: &Value, touched: &mut Vec<String>) {
                     Value::String(text) if PLACES.contains(&key.as_str()) => {
                         push_last(touched, short_line(text, CHARS), TOUCHED);
                     }
-                    Value::Object(_) | Value::Array(_) => places(value, touched),
+                    Value::Object(_) | Value::Array(_) => collect_touched(value, touched),
                     _ => {}
                 }
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| places(item, touched)),
+        Value::Array(items) => items.iter().for_each(|item| collect_touched(item, touched)),
         _ => {}
     }
 }
@@ -301,7 +301,7 @@ fn tells_of_failure(line: &str) -> bool {
         let before = lower[..at].split_whitespace().next_back().unwrap_or_default();
         let after = lower[at + word.len()..].trim_start_matches([':', '=', ' ', '"']);
         let number = after.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-        NONE_OF_IT.contains(&before.trim_matches(['(', ',', ';', '"'])) || number == "0"
+        ZERO_WORDS.contains(&before.trim_matches(['(', ',', ';', '"'])) || number == "0"
     };
     ERRORS
         .iter()

@@ -273,7 +273,7 @@ const SUMMARY: &str = "Last request: fix it\nLast error: it failed\nTouched: src
 const NEXT: &str = "e4 write tests\nFix: it failed\nContinue with: fix it";
 
 /// What [`told`] makes of [`SUMMARY`] and [`NEXT`] within `bytes`.
-fn told_in(bytes: usize) -> Option<String> {
+fn stand_in_within(bytes: usize) -> Option<String> {
     let [summary, next] = [("Summary", 8, SUMMARY), ("Next", 9, NEXT)].map(|(title, handle, body)| StandInText {
         title,
         handle: EntryHandle(handle),
@@ -285,15 +285,15 @@ fn told_in(bytes: usize) -> Option<String> {
 #[test]
 fn summary_and_next_actions_are_whole_if_they_fit_m7_8_v8() {
     assert_eq!(
-        told_in(1_000).unwrap(),
+        stand_in_within(1_000).unwrap(),
         format!("Summary (e8):\n{SUMMARY}\nNext (e9):\n{NEXT}")
     );
 }
 
 #[test]
 fn fitted_summary_omits_and_counts_its_oldest_lines_first_m7_8_v8() {
-    let whole = told_in(1_000).unwrap().len();
-    insta::assert_snapshot!(told_in(whole - 1).unwrap(), @r"
+    let whole = stand_in_within(1_000).unwrap().len();
+    insta::assert_snapshot!(stand_in_within(whole - 1).unwrap(), @r"
     Summary (e8):
     Last request: fix it
     Last error: it failed
@@ -308,7 +308,7 @@ fn fitted_summary_omits_and_counts_its_oldest_lines_first_m7_8_v8() {
     Fix: it failed
     Continue with: fix it
     ");
-    insta::assert_snapshot!(told_in(160).unwrap(), @r"
+    insta::assert_snapshot!(stand_in_within(160).unwrap(), @r"
     Summary (e8):
     Last request: fix it
     Last error: it failed

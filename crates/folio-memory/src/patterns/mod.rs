@@ -39,7 +39,7 @@ pub const FACT_TURNS_MIN: usize = 3;
 const Z: f64 = 1.96;
 
 /// Context keys that differ from one time to the next and do not say what an entry is about.
-const FLEETING: &[&str] = &["pending_action_id", "request_id", "run_id", "timestamp", "turn_id"];
+const VOLATILE_KEYS: &[&str] = &["pending_action_id", "request_id", "run_id", "timestamp", "turn_id"];
 
 /// Words that can make similar texts say the opposite.
 const NEGATIONS: &[&str] = &[
@@ -98,7 +98,7 @@ pub fn find(observations: &[Entry], types: &TypeRegistry) -> Vec<FoundPattern> {
         }
         if is_reflection(entry) {
             if entry.fields.status != Status::Archived {
-                known.entry(said_group(entry)).or_default().push(entry);
+                known.entry(recorded_group(entry)).or_default().push(entry);
             }
         } else if types.class_of(entry.fields.type_name.as_deref()) != Class::Pattern {
             groups.entry(group_of(entry, types)).or_default().push(entry);
@@ -110,7 +110,7 @@ pub fn find(observations: &[Entry], types: &TypeRegistry) -> Vec<FoundPattern> {
             continue;
         }
         entries.sort_by_key(|entry| entry.handle);
-        let all_turns: BTreeSet<String> = entries.iter().filter_map(|entry| occasion(entry)).collect();
+        let all_turns: BTreeSet<String> = entries.iter().filter_map(|entry| turn_or_run_id(entry)).collect();
         let mut clusters = Clusters::default();
         for (index, entry) in entries.iter().enumerate() {
             clusters.add(index, Sketch::of(&entry.fields.body, NEGATIONS));
@@ -119,10 +119,10 @@ pub fn find(observations: &[Entry], types: &TypeRegistry) -> Vec<FoundPattern> {
         for members in clusters.into_members() {
             let members: Vec<_> = members.into_iter().map(|index| entries[index]).collect();
             if let Some(pattern) = of_members(&group, &members, all_turns.len()) {
-                group_patterns.push(Sighted::of(pattern, &members));
+                group_patterns.push(PatternMatch::of(pattern, &members));
             }
         }
-        found.extend(compared(
+        found.extend(match_known_entries(
             group_patterns,
             known.get(&group).map_or(&[][..], Vec::as_slice),
         ));
@@ -189,7 +189,7 @@ pub fn wilson_lower(seen: usize, total: usize) -> f64 {
 }
 
 fn of_members(group: &str, members: &[&Entry], of_turns: usize) -> Option<FoundPattern> {
-    let turns: BTreeSet<_> = members.iter().filter_map(|entry| occasion(entry)).collect();
+    let turns: BTreeSet<_> = members.iter().filter_map(|entry| turn_or_run_id(entry)).collect();
     let (first, last) = (members.first()?, members.last()?);
     if members.len() < MEMBERS_MIN || turns.len() < TURNS_MIN {
         return None;
@@ -215,14 +215,14 @@ fn of_members(group: &str, members: &[&Entry], of_turns: usize) -> Option<FoundP
 }
 
 /// A pattern with the texts of its members and the entries that recorded it earlier.
-struct Sighted<'e> {
+struct PatternMatch<'e> {
     pattern: FoundPattern,
     texts: BTreeSet<&'e str>,
     sketch: Sketch,
     earlier: Vec<&'e Entry>,
 }
 
-impl<'e> Sighted<'e> {
+impl<'e> PatternMatch<'e> {
     fn of(pattern: FoundPattern, members: &[&'e Entry]) -> Self {
         Self {
             texts: members.iter().map(|entry| entry.fields.body.trim()).collect(),
@@ -259,7 +259,7 @@ impl<'e> Sighted<'e> {
 /// Matches `patterns` with the `known` entries of their group that were found earlier. Each known entry recorded one of
 /// the patterns: the one with a member of the same text, or else the first with a similar text. Each entry is replaced
 /// by only one pattern.
-fn compared<'e>(mut patterns: Vec<Sighted<'e>>, known: &[&'e Entry]) -> Vec<FoundPattern> {
+fn match_known_entries<'e>(mut patterns: Vec<PatternMatch<'e>>, known: &[&'e Entry]) -> Vec<FoundPattern> {
     for entry in known {
         let text = entry.fields.body.trim();
         let position = patterns.iter().position(|one| one.texts.contains(text)).or_else(|| {
@@ -270,10 +270,10 @@ fn compared<'e>(mut patterns: Vec<Sighted<'e>>, known: &[&'e Entry]) -> Vec<Foun
             patterns[at].earlier.push(*entry);
         }
     }
-    patterns.into_iter().map(Sighted::compared).collect()
+    patterns.into_iter().map(PatternMatch::compared).collect()
 }
 
-fn said_group(entry: &Entry) -> String {
+fn recorded_group(entry: &Entry) -> String {
     let group = entry
         .fields
         .metadata
@@ -302,13 +302,13 @@ fn common_context(entry: &Entry) -> Option<Value> {
     };
     let kept: BTreeMap<_, _> = context
         .iter()
-        .filter(|(key, value)| !FLEETING.contains(&key.as_str()) && !value.is_object() && !value.is_array())
+        .filter(|(key, value)| !VOLATILE_KEYS.contains(&key.as_str()) && !value.is_object() && !value.is_array())
         .collect();
     (!kept.is_empty()).then(|| json!(kept))
 }
 
 /// The turn in which an entry was written, or the run if there was no turn.
-fn occasion(entry: &Entry) -> Option<String> {
+fn turn_or_run_id(entry: &Entry) -> Option<String> {
     let source = &entry.fields.source;
     let turn = source.turn.map(|turn| turn.to_string());
     turn.or_else(|| source.run.map(|run| run.to_string()))

@@ -10,7 +10,7 @@ use crate::text::is_picture;
 /// The number of characters in a shingle.
 const LENGTH: usize = 4;
 /// The minimum share of common shingles of two texts that say nearly the same.
-const LIKE: f64 = 0.6;
+const SIMILARITY_MIN: f64 = 0.6;
 /// The number of shingles by which a cluster is looked up. Two similar texts share one of their smallest shingles in
 /// all but one of more than a thousand cases.
 const KEYS: usize = 8;
@@ -68,7 +68,7 @@ impl Sketch {
             }
         }
         let all = self.shingles.len() + other.shingles.len() - common as usize;
-        f64::from(common) >= LIKE * f64::from(u32::try_from(all).unwrap_or(u32::MAX))
+        f64::from(common) >= SIMILARITY_MIN * f64::from(u32::try_from(all).unwrap_or(u32::MAX))
     }
 
     fn keys(&self) -> &[u64] {

@@ -21,7 +21,7 @@ fn burgundy(handle: u64, turn: &str) -> Entry {
 }
 
 /// The entry that `pattern` becomes.
-fn said(pattern: &FoundPattern, handle: u64) -> Entry {
+fn entry_of_pattern(pattern: &FoundPattern, handle: u64) -> Entry {
     let new = NewEntry {
         id: EntryId::derived(&["said", &handle.to_string()]),
         page: PageId::derived(&["p"]),
@@ -114,7 +114,7 @@ fn known_pattern_is_replaced_only_for_a_new_member_m7_9() {
     let mut entries = vec![burgundy(1, "a"), burgundy(2, "b"), burgundy(3, "c")];
     let first = found(&entries)[0].clone();
     assert!(first.is_news && first.replaces.is_empty());
-    entries.push(said(&first, 4));
+    entries.push(entry_of_pattern(&first, 4));
     let again = found(&entries);
     assert_eq!(again.len(), 1, "a pattern is no member of a pattern");
     assert!(!again[0].is_news);
@@ -123,7 +123,7 @@ fn known_pattern_is_replaced_only_for_a_new_member_m7_9() {
     assert!(more.is_news);
     assert_eq!(more.replaces, [Used::of(&entries[3])]);
     // Two turns that ended at the same moment both recorded the pattern; the next turn replaces both.
-    entries.push(said(&first, 6));
+    entries.push(entry_of_pattern(&first, 6));
     let cleared = &found(&entries)[0];
     assert!(cleared.is_news);
     assert_eq!(cleared.replaces.len(), 2);
@@ -165,7 +165,11 @@ fn each_pattern_entry_is_replaced_by_only_one_pattern_m7_9() {
     let mut entries: Vec<Entry> = (1..=200).map(numbered).collect();
     let first = found(&entries);
     assert!(first.len() > 1, "texts that are nearly alike");
-    entries.extend((1001..).zip(&first).map(|(handle, pattern)| said(pattern, handle)));
+    entries.extend(
+        (1001..)
+            .zip(&first)
+            .map(|(handle, pattern)| entry_of_pattern(pattern, handle)),
+    );
     assert!(found(&entries).iter().all(|pattern| !pattern.is_news));
     // One more turn in which the group occurred changes all patterns.
     entries.push(numbered(201));

@@ -101,7 +101,7 @@ pub fn may_write(
     if actor.role == Role::Human {
         return Ok(());
     }
-    let mut write = Judged {
+    let mut write = WriteCheck {
         actor,
         space,
         types,
@@ -123,7 +123,7 @@ pub fn may_write(
     changes.iter().try_for_each(|change| write.judge(change))
 }
 
-struct Judged<'a> {
+struct WriteCheck<'a> {
     actor: &'a Actor,
     space: &'a SpaceName,
     types: &'a TypeRegistry,
@@ -135,7 +135,7 @@ struct Judged<'a> {
     derived: HashSet<&'a str>,
 }
 
-impl Judged<'_> {
+impl WriteCheck<'_> {
     fn judge(&self, change: &Change) -> Result<(), Denied> {
         let actor = self.actor;
         match change {
@@ -331,7 +331,7 @@ impl Judged<'_> {
 
 /// Whether `actor` may set `fields` whoever wrote the entry, so that the entry need not be looked up.
 fn is_allowed_anyhow(actor: &Actor, fields: &[FieldChange]) -> bool {
-    super::operation_whoever(fields).is_some_and(|operation| {
+    super::author_independent_operation(fields).is_some_and(|operation| {
         reach(actor.role, operation) == Reach::Yes && fields.iter().all(|field| super::belongs_to(operation, field))
     })
 }

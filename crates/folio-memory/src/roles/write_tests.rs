@@ -50,7 +50,7 @@ fn patch(fields: Vec<FieldChange>) -> Change {
 }
 
 /// The roles that may make `changes` where `old`, the pages that `there` adds, and a thread's scratchbook exist.
-fn who_may(changes: &[Change], there: &[Change]) -> Vec<&'static str> {
+fn allowed_roles(changes: &[Change], there: &[Change]) -> Vec<&'static str> {
     let mut known = Known::default();
     known.entries.insert(old().id, old());
     for change in there {
@@ -101,20 +101,20 @@ fn page_writes_are_limited_by_role_and_branch_m7_7() {
         ),
         (&["planner", "compactor", "client", "human"], of_own_thread),
     ] {
-        assert_eq!(who_may(std::slice::from_ref(&new), &there), wanted, "{new:?}");
+        assert_eq!(allowed_roles(std::slice::from_ref(&new), &there), wanted, "{new:?}");
         let Change::EnsurePage(page) = &new else { panic!() };
         let status = Change::SetPageStatus {
             page: page.id,
             status: "ok".to_owned(),
         };
         let there: Vec<_> = there.iter().chain([&new]).cloned().collect();
-        assert_eq!(who_may(&[status], &there), wanted, "its status, {new:?}");
+        assert_eq!(allowed_roles(&[status], &there), wanted, "its status, {new:?}");
         let link = Change::AddLink(Link {
             src: page.id.to_string(),
             rel: Relation::References,
             dst: page.id.to_string(),
         });
-        assert_eq!(who_may(&[link], &there), wanted, "a link of it, {new:?}");
+        assert_eq!(allowed_roles(&[link], &there), wanted, "a link of it, {new:?}");
     }
 }
 
@@ -124,7 +124,7 @@ fn any_role_may_create_the_scratch_page_and_a_scratchbook_m7_7() {
     let (book, book_fields) = scratchbook::page_of(&SpaceName::main(), &ThreadKey::main());
     for (id, fields) in [(scratch, fields), (book, book_fields)] {
         let change = Change::EnsurePage(Box::new(NewPage { id, fields }));
-        assert_eq!(who_may(&[change], &[]).len(), Role::ALL.len());
+        assert_eq!(allowed_roles(&[change], &[]).len(), Role::ALL.len());
     }
 }
 
@@ -156,7 +156,7 @@ fn entries_and_links_are_added_only_by_permitted_roles_m7_7() {
         ),
     ] {
         assert_eq!(
-            who_may(std::slice::from_ref(&change), &[]),
+            allowed_roles(std::slice::from_ref(&change), &[]),
             all_but(without),
             "{change:?}"
         );
@@ -167,11 +167,11 @@ fn entries_and_links_are_added_only_by_permitted_roles_m7_7() {
         dst: old().id.to_string(),
     });
     let pattern = [add(EntryKind::Observation, Some("pattern_detected")), derived];
-    assert_eq!(who_may(&pattern, &[]), all_but(&["clarifier", "compactor"]));
+    assert_eq!(allowed_roles(&pattern, &[]), all_but(&["clarifier", "compactor"]));
     let replaces = patch(vec![FieldChange::SupersededBy(Some(EntryId::derived(&["new"])))]);
     let consolidated = [&pattern[..], &[replaces]].concat();
     assert_eq!(
-        who_may(&consolidated, &[]),
+        allowed_roles(&consolidated, &[]),
         ["executor", "evaluator", "reflector", "cleaner", "human"]
     );
 }
@@ -179,32 +179,32 @@ fn entries_and_links_are_added_only_by_permitted_roles_m7_7() {
 #[test]
 fn patch_needs_permission_for_each_of_its_fields_m7_7() {
     let body = || FieldChange::Body("other".to_owned());
-    assert_eq!(who_may(&[patch(vec![body()])], &[]), ["human"]);
+    assert_eq!(allowed_roles(&[patch(vec![body()])], &[]), ["human"]);
     let archived = FieldChange::Status(Status::Archived);
     let who_archives = ["reflector", "cleaner", "human"];
-    assert_eq!(who_may(&[patch(vec![archived.clone()])], &[]), who_archives);
-    assert_eq!(who_may(&[patch(vec![archived, body()])], &[]), ["human"]);
+    assert_eq!(allowed_roles(&[patch(vec![archived.clone()])], &[]), who_archives);
+    assert_eq!(allowed_roles(&[patch(vec![archived, body()])], &[]), ["human"]);
     let confirmed = FieldChange::ValidatedAt(Timestamp::default());
     assert_eq!(
-        who_may(&[patch(vec![confirmed.clone()])], &[]).len(),
+        allowed_roles(&[patch(vec![confirmed.clone()])], &[]).len(),
         Role::ALL.len() - 1
     );
-    assert_eq!(who_may(&[patch(vec![confirmed, body()])], &[]), ["human"]);
+    assert_eq!(allowed_roles(&[patch(vec![confirmed, body()])], &[]), ["human"]);
     let expired = FieldChange::Expired(Timestamp::default());
-    assert_eq!(who_may(&[patch(vec![expired])], &[]), who_archives);
+    assert_eq!(allowed_roles(&[patch(vec![expired])], &[]), who_archives);
     for (why, who) in [(ErasedFor::Forgotten, &["human"][..]), (ErasedFor::Pii, &who_archives)] {
         let erased = Change::EraseEntry {
             entry: old().id,
             why,
             expected_version: None,
         };
-        assert_eq!(who_may(&[erased], &[]), who, "{why}");
+        assert_eq!(allowed_roles(&[erased], &[]), who, "{why}");
     }
     let policy = Change::SetPolicy {
         policy: Box::default(),
         expected_version: None,
     };
-    assert_eq!(who_may(&[policy], &[]), ["human"]);
+    assert_eq!(allowed_roles(&[policy], &[]), ["human"]);
 }
 
 #[test]
@@ -212,12 +212,15 @@ fn adding_a_pinned_entry_needs_permission_to_pin_m7_7() {
     let mut new = added("new", EntryKind::Note, None);
     new.fields.pin_rank = Some(1);
     let pinned = Change::AddEntry(Box::new(new.clone()));
-    assert_eq!(who_may(&[pinned], &[]), ["planner", "compactor", "client", "human"]);
+    assert_eq!(
+        allowed_roles(&[pinned], &[]),
+        ["planner", "compactor", "client", "human"]
+    );
     // An executor, on a page of its branch.
     let own = page(PageRole::ScratchpadExec, "branch", Some("mine"), None);
     new.page = PageId::derived(&["branch"]);
     let pinned = Change::AddEntry(Box::new(new));
-    let may = who_may(&[pinned], std::slice::from_ref(&own));
+    let may = allowed_roles(&[pinned], std::slice::from_ref(&own));
     assert!(may.contains(&"executor"), "{may:?}");
 }
 

@@ -20,8 +20,8 @@ use crate::change::FieldChange;
 use crate::entry::{Entry, EntryFields, EntryKind, Owner, Status, Tag, check_text, without_nul};
 use crate::excerpt::one_line;
 use crate::id::PageId;
-use crate::lifecycle::unmarked;
-use crate::observation::nulls_of;
+use crate::lifecycle::outcome_reset;
+use crate::observation::null_field_names;
 use crate::page::{PageFields, PageRole};
 use crate::space::{SpaceName, ThreadKey};
 use crate::view::is_blank;
@@ -126,7 +126,7 @@ impl ItemPatch {
         if value.as_object().is_some_and(serde_json::Map::is_empty) {
             return Err(serde::de::Error::custom("it contains nothing to change"));
         }
-        let cleared = value.as_object().map(nulls_of).unwrap_or_default();
+        let cleared = value.as_object().map(null_field_names).unwrap_or_default();
         Ok(Self {
             cleared,
             ..serde_json::from_value(value)?
@@ -135,7 +135,7 @@ impl ItemPatch {
 }
 
 /// The error that a field cannot be empty.
-pub(crate) fn always_something(field: &str) -> Invalid {
+pub(crate) fn cannot_be_null(field: &str) -> Invalid {
     Invalid::new(
         "field_not_cleared",
         field,
@@ -153,7 +153,7 @@ fn clear(item: &Entry, cleared: &[String]) -> Result<Vec<FieldChange>, Invalid> 
             "tags" => (!fields.tags.is_empty()).then(|| FieldChange::Tags(Vec::new())),
             "phase" => fields.phase.is_some().then_some(FieldChange::Phase(None)),
             "progress" => fields.progress.is_some().then_some(FieldChange::Progress(None)),
-            _ => return Err(always_something(name)),
+            _ => return Err(cannot_be_null(name)),
         });
     }
     Ok(changes)
@@ -250,7 +250,7 @@ pub fn patch(item: &Entry, patch: ItemPatch) -> Result<(Vec<FieldChange>, Vec<Wa
     if let Some(text) = patch.status {
         let status = status_of(item.kind, &text)?;
         changes.push(FieldChange::Status(status));
-        changes.extend(unmarked(item, status));
+        changes.extend(outcome_reset(item, status));
     }
     if let Some(tags) = patch.tags {
         changes.push(FieldChange::Tags(Tag::parse_all(tags.iter().map(String::as_str))?));

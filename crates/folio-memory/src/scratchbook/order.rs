@@ -17,7 +17,7 @@ pub fn by_urgency(now: Timestamp, a: &Entry, b: &Entry) -> Ordering {
 pub struct BookPlace {
     urgency: Urgency,
     /// What decides between items of equal urgency.
-    then: [u64; 3],
+    tie_breakers: [u64; 3],
 }
 
 impl BookPlace {
@@ -37,7 +37,10 @@ impl BookPlace {
                 !item.handle.0,
             ],
         };
-        Self { urgency, then }
+        Self {
+            urgency,
+            tie_breakers: then,
+        }
     }
 
     /// The position as text that [`BookPlace::parse`] reads.
@@ -50,7 +53,7 @@ impl BookPlace {
             Urgency::Note => ('n', 0),
             Urgency::Settled => ('s', 0),
         };
-        let [first, second, third] = self.then;
+        let [first, second, third] = self.tie_breakers;
         format!("{class}{stage:x}.{first:x}.{second:x}.{third:x}")
     }
 
@@ -72,7 +75,10 @@ impl BookPlace {
         };
         let mut number = || u64::from_str_radix(parts.next()?, 16).ok();
         let then = [number()?, number()?, number()?];
-        parts.next().is_none().then_some(Self { urgency, then })
+        parts.next().is_none().then_some(Self {
+            urgency,
+            tie_breakers: then,
+        })
     }
 }
 

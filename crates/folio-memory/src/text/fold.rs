@@ -36,7 +36,7 @@ pub(super) fn folded(word: &str) -> String {
 
 /// The characters of a run of a script without spaces, each in the form in which it is looked up.
 pub(super) fn folded_characters(run: &str) -> Vec<char> {
-    run.nfkc().filter(|c| is_of_word(*c)).collect()
+    run.nfkc().filter(|c| is_word_character(*c)).collect()
 }
 
 /// Returns a folded word without its English ending.
@@ -58,7 +58,7 @@ pub(super) fn is_stop_word(word: &str) -> bool {
 }
 
 /// Whether `c` can be part of a word, at any position.
-pub(super) fn is_of_word(c: char) -> bool {
+pub(super) fn is_word_character(c: char) -> bool {
     if c.is_ascii() {
         c.is_ascii_alphanumeric()
     } else {
@@ -82,7 +82,7 @@ fn push_plain(folded: &mut String, c: char) {
         'ħ' => folded.push('h'),
         'æ' => folded.push_str("ae"),
         'œ' => folded.push_str("oe"),
-        c if is_accent(c) || !is_of_word(c) => {}
+        c if is_accent(c) || !is_word_character(c) => {}
         c => folded.push(c),
     }
 }

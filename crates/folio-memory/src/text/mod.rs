@@ -68,12 +68,12 @@ impl EntryTerms {
     #[must_use]
     pub fn of(fields: &EntryFields) -> Self {
         let mut left = MAX_TERMS;
-        let title = some_terms(&fields.title, &mut left);
+        let title = take_terms(&fields.title, &mut left);
         let mut tags = Vec::new();
         for tag in &fields.tags {
-            tags.append(&mut some_terms(tag.as_str(), &mut left));
+            tags.append(&mut take_terms(tag.as_str(), &mut left));
         }
-        let body = some_terms(&fields.body, &mut left);
+        let body = take_terms(&fields.body, &mut left);
         Self { title, body, tags }
     }
 
@@ -84,7 +84,7 @@ impl EntryTerms {
     }
 }
 
-fn some_terms(text: &str, left: &mut usize) -> Vec<String> {
+fn take_terms(text: &str, left: &mut usize) -> Vec<String> {
     let terms: Vec<_> = token::tokens(text).map(|token| token.term).take(*left).collect();
     *left -= terms.len();
     terms

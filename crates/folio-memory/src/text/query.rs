@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use super::EntryTerms;
-use super::token::{Sort, Token, tokens_of, words};
+use super::token::{Token, TokenKind, tokens_of, words};
 use crate::entry::EntryFields;
 
 /// The maximum number of terms in a query. Further ones are ignored, and [`TextQuery::is_cut()`] says so.
@@ -40,8 +40,8 @@ impl TextQuery {
         let (mut left, mut is_cut) = (MAX_QUERY_TERMS, false);
         for word in words(text) {
             let tokens = tokens_of(text, word);
-            let is_stop_word = tokens.iter().all(|token| token.sort == Sort::StopWord);
-            let mut terms = wanted(tokens);
+            let is_stop_word = tokens.iter().all(|token| token.sort == TokenKind::StopWord);
+            let mut terms = required_terms(tokens);
             if terms.is_empty() || found.iter().any(|(other, _)| *other == terms) {
                 continue;
             }
@@ -106,14 +106,14 @@ impl TextQuery {
     }
 
     /// Whether `term` is part of the query.
-    pub(super) fn asks_for(&self, term: &str) -> bool {
+    pub(super) fn contains_term(&self, term: &str) -> bool {
         self.words.iter().flatten().any(|query_term| query_term == term)
     }
 }
 
 /// The terms that must match for one word: the words of a compound name, the pairs of a run.
-fn wanted(tokens: Vec<Token>) -> Vec<String> {
-    let pairs = || tokens.iter().filter(|token| token.sort == Sort::Pair);
+fn required_terms(tokens: Vec<Token>) -> Vec<String> {
+    let pairs = || tokens.iter().filter(|token| token.sort == TokenKind::Pair);
     let pair_starts: HashSet<_> = pairs().map(|pair| pair.range.start).collect();
     let pair_ends: HashSet<_> = pairs().map(|pair| pair.range.end).collect();
     let is_in_pair = |token: &Token| pair_starts.contains(&token.range.start) || pair_ends.contains(&token.range.end);
@@ -121,9 +121,9 @@ fn wanted(tokens: Vec<Token>) -> Vec<String> {
     let mut terms = Vec::new();
     for token in &tokens {
         let is_wanted = match token.sort {
-            Sort::Word | Sort::StopWord | Sort::Pair => true,
-            Sort::Name => false,
-            Sort::Character => !is_in_pair(token),
+            TokenKind::Word | TokenKind::StopWord | TokenKind::Pair => true,
+            TokenKind::Name => false,
+            TokenKind::Character => !is_in_pair(token),
         };
         if is_wanted && known.insert(&*token.term) {
             terms.push(token.term.clone());

@@ -74,7 +74,7 @@ impl Snippet {
 
 /// The ranges, in characters, that match `query`, with the matching terms.
 fn hits(text: &str, query: &TextQuery, ends: &[usize]) -> Vec<(Range<usize>, String)> {
-    let matching = tokens(text).filter(|token| query.asks_for(&token.term));
+    let matching = tokens(text).filter(|token| query.contains_term(&token.term));
     matching
         .map(|token| {
             let start = ends.partition_point(|end| *end <= token.range.start) - 1;

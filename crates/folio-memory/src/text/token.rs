@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::fold::{self, folded, folded_characters, is_ignored, is_of_word, stemmed};
+use super::fold::{self, folded, folded_characters, is_ignored, is_word_character, stemmed};
 
 /// A term with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,12 +11,12 @@ pub(super) struct Token {
     pub(super) range: Range<usize>,
     /// The term under which it is looked up.
     pub(super) term: String,
-    pub(super) sort: Sort,
+    pub(super) sort: TokenKind,
 }
 
 /// The kind of a term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sort {
+pub(super) enum TokenKind {
     /// A word.
     Word,
     /// A stop word.
@@ -71,13 +71,13 @@ pub(super) fn tokens_of(text: &str, word: Range<usize>) -> Vec<Token> {
         let parts = parts(&text[run.clone()]);
         if parts.len() > 1 {
             names += 1;
-            push_word(text, run.clone(), Sort::Name, &mut tokens);
+            push_word(text, run.clone(), TokenKind::Name, &mut tokens);
         }
         for part in parts {
             push_word(
                 text,
                 run.start + part.start..run.start + part.end,
-                Sort::Word,
+                TokenKind::Word,
                 &mut tokens,
             );
         }
@@ -87,19 +87,19 @@ pub(super) fn tokens_of(text: &str, word: Range<usize>) -> Vec<Token> {
         tokens.push(Token {
             range: word,
             term,
-            sort: Sort::Word,
+            sort: TokenKind::Word,
         });
     }
     tokens
 }
 
-fn push_word(text: &str, range: Range<usize>, sort: Sort, tokens: &mut Vec<Token>) {
+fn push_word(text: &str, range: Range<usize>, sort: TokenKind, tokens: &mut Vec<Token>) {
     let word = folded(&text[range.clone()]);
     if word.is_empty() {
         return;
     }
-    let sort = if sort == Sort::Word && fold::is_stop_word(&word) {
-        Sort::StopWord
+    let sort = if sort == TokenKind::Word && fold::is_stop_word(&word) {
+        TokenKind::StopWord
     } else {
         sort
     };
@@ -124,13 +124,13 @@ fn push_characters(run: &str, start: usize, tokens: &mut Vec<Token>) {
         tokens.push(Token {
             range: range(at, at + 1),
             term: c.to_string(),
-            sort: Sort::Character,
+            sort: TokenKind::Character,
         });
         if let Some(next) = chars.get(at + 1) {
             tokens.push(Token {
                 range: range(at, at + 2),
                 term: [*c, *next].iter().collect(),
-                sort: Sort::Pair,
+                sort: TokenKind::Pair,
             });
         }
     }
@@ -175,12 +175,12 @@ fn parts(name: &str) -> Vec<Range<usize>> {
 }
 
 fn is_inside(c: char) -> bool {
-    c == '_' || is_of_word(c) || is_ignored(c)
+    c == '_' || is_word_character(c) || is_ignored(c)
 }
 
 /// Whether `c` is an emoji, an arrow or another sign that is a word of its own.
 pub(crate) fn is_picture(c: char) -> bool {
-    matches!(c, '\u{2190}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}') && !is_of_word(c)
+    matches!(c, '\u{2190}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}') && !is_word_character(c)
 }
 
 /// Whether `c` belongs to a script that puts no spaces between words or, like Korean, attaches endings to them.

@@ -119,13 +119,13 @@ fn is_known(rest: &[u8], length: usize, before: Option<u8>) -> bool {
             Some(b' ') => known().is_some(),
             // An apostrophe joins the letters after it to the word before, and so does a letter of another script.
             Some(b'\'' | 0x80..) => false,
-            _ => known() == Some(Place::Anywhere),
+            _ => known() == Some(WordContext::Anywhere),
         }
 }
 
 /// The context in which a known word is one token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum WordContext {
     Anywhere,
     BehindSpace,
 }
@@ -134,7 +134,7 @@ enum Place {
 struct Known(Box<[u128; PLACES]>);
 
 /// The flag in the number of a word that is known only after a space: no ASCII letter has that bit.
-const BEHIND_SPACE: u128 = 0x80;
+const AFTER_SPACE_FLAG: u128 = 0x80;
 
 /// The number of slots, so large that nearly every word is in its first slot.
 const PLACES: usize = 8192;
@@ -143,7 +143,7 @@ impl Known {
     fn new() -> Self {
         let mut known = Self(Box::new([0; PLACES]));
         let (anywhere, behind_space) = WORDS.split_once("\n\n").unwrap_or((WORDS, ""));
-        for (words, flag) in [(anywhere, 0), (behind_space, BEHIND_SPACE)] {
+        for (words, flag) in [(anywhere, 0), (behind_space, AFTER_SPACE_FLAG)] {
             for word in words.split_ascii_whitespace().filter(|word| word.len() <= WORD_MAX) {
                 let number = number_of(word.as_bytes(), word.len());
                 let place = known.find(number);
@@ -153,10 +153,10 @@ impl Known {
         known
     }
 
-    fn get(&self, number: u128) -> Option<Place> {
+    fn get(&self, number: u128) -> Option<WordContext> {
         match self.0[self.find(number)] {
-            found if found == number => Some(Place::Anywhere),
-            found if found == number | BEHIND_SPACE => Some(Place::BehindSpace),
+            found if found == number => Some(WordContext::Anywhere),
+            found if found == number | AFTER_SPACE_FLAG => Some(WordContext::BehindSpace),
             _ => None,
         }
     }
@@ -166,7 +166,7 @@ impl Known {
         // The upper half of a product depends on all bits of the number.
         let hash = number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835) >> 100;
         let mut place = usize::try_from(hash).unwrap_or(0) % PLACES;
-        while self.0[place] != 0 && self.0[place] & !BEHIND_SPACE != number {
+        while self.0[place] != 0 && self.0[place] & !AFTER_SPACE_FLAG != number {
             place = (place + 1) % PLACES;
         }
         place

@@ -130,7 +130,7 @@ fn made_up() -> impl Strategy<Value = String> {
 }
 
 /// The first letters of such a word, repeated.
-fn made_up_again() -> impl Strategy<Value = String> {
+fn repeated_made_up_word() -> impl Strategy<Value = String> {
     (made_up(), 2..8_usize, 1..12_usize)
         .prop_map(|(word, letters, times)| word[..letters.min(word.len())].repeat(times))
 }
@@ -151,7 +151,8 @@ fn some_text() -> impl Strategy<Value = String> {
         "[\\x20-\\x7e]{0,80}",
         "[ \t\r\n]{0,40}",
         "\\PC{0,40}",
-        proptest::collection::vec(prop_oneof![made_up(), made_up_again()], 1..8).prop_map(|words| words.join(" ")),
+        proptest::collection::vec(prop_oneof![made_up(), repeated_made_up_word()], 1..8)
+            .prop_map(|words| words.join(" ")),
     ]
 }
 

@@ -113,8 +113,8 @@ fn filter(entry_query: &mut EntryQuery, name: &str, value: &Value) -> Result<boo
                 least_of(value).ok_or_else(|| wrong(name, "is not a number from 0 to 1, low, medium or high"));
             entry_query.min_confidence = Some(minimum?);
         }
-        "include_expired" => entry_query.include_expired = yes_or_no(name, value)?,
-        "include_superseded" => entry_query.include_superseded = yes_or_no(name, value)?,
+        "include_expired" => entry_query.include_expired = parse_bool(name, value)?,
+        "include_superseded" => entry_query.include_superseded = parse_bool(name, value)?,
         "match" => {
             let text_match = serde_json::from_value::<TextMatch>(value.clone());
             entry_query.text_match = text_match.map_err(|_| wrong(name, "is not all or any"))?;
@@ -154,7 +154,7 @@ pub fn least_of(value: &Value) -> Option<f64> {
     number.filter(|number| (0.0..=1.0).contains(number))
 }
 
-fn yes_or_no(name: &str, value: &Value) -> Result<bool, Invalid> {
+fn parse_bool(name: &str, value: &Value) -> Result<bool, Invalid> {
     value.as_bool().ok_or_else(|| wrong(name, "is not true or false"))
 }
 

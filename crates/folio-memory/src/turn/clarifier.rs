@@ -31,12 +31,12 @@ const NO: &[&str] = &[
 ];
 const POINTING: &[&str] = &["it", "that", "them", "these", "this", "those"];
 /// An input with more words than this explains itself.
-const FEW: usize = 6;
+const FEW_WORDS_MAX: usize = 6;
 /// The prefix of the name of a pending action that waits for an unclear input to be explained: `clarify_t5`.
 const CLARIFY: &str = "clarify_";
 /// The beginning of the question which of several confirmations was answered. A yes or no never answers this question
 /// itself.
-const WHICH: &str = "Which of these do you mean";
+const WHICH_QUESTION: &str = "Which of these do you mean";
 
 /// The name of the pending action that waits for the input of `turn` to be explained.
 #[must_use]
@@ -147,11 +147,11 @@ impl Clarifier for RuleClarifier {
             .split(|c: char| !c.is_alphanumeric() && c != '\'')
             .filter(|word| !word.is_empty())
             .collect();
-        if words.is_empty() || words.len() > FEW || situation.background {
+        if words.is_empty() || words.len() > FEW_WORDS_MAX || situation.background {
             return Clarity::Clear(Vec::new());
         }
         let mut waiting = situation.of_class(Class::PendingConfirmation);
-        waiting.retain(|entry| !(is_clarification(entry) && entry.fields.body.starts_with(WHICH)));
+        waiting.retain(|entry| !(is_clarification(entry) && entry.fields.body.starts_with(WHICH_QUESTION)));
         let first = words[0];
         let named_entries: Vec<_> = waiting
             .iter()
@@ -209,7 +209,7 @@ fn by_answer(situation: &Situation<'_>, answer: Answer, waiting: &[&Entry], word
             match matching[..] {
                 [only] => Clarity::Answers(Used::of(only), answer),
                 _ => Clarity::Ambiguous {
-                    question: format!("{WHICH}: {}?", texts(candidates)),
+                    question: format!("{WHICH_QUESTION}: {}?", texts(candidates)),
                     reason: format!("{} confirmations are waited for", candidates.len()),
                     options: candidates.iter().map(|entry| Used::of(entry)).collect(),
                 },

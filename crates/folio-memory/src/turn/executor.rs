@@ -48,7 +48,7 @@ pub struct RuleOrderer;
 
 impl Orderer for RuleOrderer {
     fn order(&self, active: &[Entry], types: &TypeRegistry, now: Timestamp) -> WorkOrder {
-        let waiting = waiting(active, types, now);
+        let waiting = pending_confirmations(active, types, now);
         let agent = Owner::agent();
         let (mut reasons, mut used) = (Vec::new(), Vec::new());
         let mut ranked: Vec<(u8, &Entry)> = active
@@ -60,7 +60,7 @@ impl Orderer for RuleOrderer {
                 }
                 match waiting
                     .iter()
-                    .find_map(|confirmation| Some((confirmation, needs(confirmation, entry)?)))
+                    .find_map(|confirmation| Some((confirmation, dependency_reason(confirmation, entry)?)))
                 {
                     Some((confirmation, by)) => {
                         reasons.push(format!(
@@ -83,7 +83,7 @@ impl Orderer for RuleOrderer {
     }
 
     fn prefer(&self, candidates: &[String], active: &[Entry], types: &TypeRegistry, now: Timestamp) -> Vec<usize> {
-        let waiting = waiting(active, types, now);
+        let waiting = pending_confirmations(active, types, now);
         let needs: Vec<_> = waiting.into_iter().map(subjects_of).collect();
         let mut order: Vec<usize> = (0..candidates.len()).collect();
         // The sort is stable: what no confirmation needs keeps its planned order.
@@ -105,7 +105,7 @@ impl Orderer for RuleOrderer {
     }
 }
 
-fn waiting<'e>(active: &'e [Entry], types: &TypeRegistry, now: Timestamp) -> Vec<&'e Entry> {
+fn pending_confirmations<'e>(active: &'e [Entry], types: &TypeRegistry, now: Timestamp) -> Vec<&'e Entry> {
     let mut found: Vec<_> = active
         .iter()
         .filter(|entry| {
@@ -119,7 +119,7 @@ fn waiting<'e>(active: &'e [Entry], types: &TypeRegistry, now: Timestamp) -> Vec
 }
 
 /// Why `confirmation` needs `entry`, if it does: the same pending action, the same goal, or a common tag.
-fn needs(confirmation: &Entry, entry: &Entry) -> Option<String> {
+fn dependency_reason(confirmation: &Entry, entry: &Entry) -> Option<String> {
     for path in ["pending_action_id", "goal_id"] {
         let value_at = |entry: &Entry| at_path(entry.fields.context.as_ref(), path).cloned();
         if let (Some(a), Some(b)) = (value_at(confirmation), value_at(entry))

@@ -41,19 +41,19 @@ pub struct Part {
 /// characters but never within its name.
 #[must_use]
 pub fn fit(parts: Vec<Part>, budget: u32, tokens: &dyn Tokens) -> Rendered {
-    let mut all: Vec<Filled<'_>> = parts.into_iter().map(|part| Filled::new(part, tokens)).collect();
+    let mut all: Vec<FittedPart<'_>> = parts.into_iter().map(|part| FittedPart::new(part, tokens)).collect();
     for at in 0..all.len() {
         let share = own_share(&all, at);
         all[at].fill(share);
     }
-    name_all(&mut all, budget);
+    mention_all(&mut all, budget);
     if all.iter().all(|part| part.taken.is_empty()) {
         // The counts of later parts must not displace the first line.
         show_first(&mut all, budget);
-        name_all(&mut all, budget);
+        mention_all(&mut all, budget);
     }
-    begin_all(&mut all, budget);
-    hand_out(&mut all, budget);
+    show_first_lines(&mut all, budget);
+    distribute_rest(&mut all, budget);
     // A tokenizer may count a whole text higher than the sum of its parts.
     let (mut text, mut ends) = text_of(&all);
     let mut total = tokens.count(&text);
@@ -66,7 +66,7 @@ pub fn fit(parts: Vec<Part>, budget: u32, tokens: &dyn Tokens) -> Rendered {
         total = tokens.count(&text);
     }
     if all.iter().all(|part| part.taken.is_empty()) {
-        (text, total) = alone(&mut all, budget, tokens).unwrap_or_default();
+        (text, total) = first_line_only(&mut all, budget, tokens).unwrap_or_default();
         let empty_count = all.iter().take_while(|part| part.taken.is_empty()).count();
         ends = (0..all.len())
             .map(|at| if at < empty_count { 0 } else { text.len() })
@@ -85,7 +85,7 @@ pub fn fit(parts: Vec<Part>, budget: u32, tokens: &dyn Tokens) -> Rendered {
 }
 
 /// Makes every part that has entries mention them, from the first part on, as far as `budget` allows.
-fn name_all(all: &mut [Filled<'_>], budget: u32) {
+fn mention_all(all: &mut [FittedPart<'_>], budget: u32) {
     for at in 0..all.len() {
         if all[at].is_empty() || all[at].is_shown() {
             continue;
@@ -94,7 +94,7 @@ fn name_all(all: &mut [Filled<'_>], budget: u32) {
         while cost_of(all) > budget {
             let later = &all[at + 1..];
             let last_lines = later.iter().rposition(|part| !part.taken.is_empty());
-            let Some(last) = last_lines.or_else(|| later.iter().rposition(Filled::is_shown)) else {
+            let Some(last) = last_lines.or_else(|| later.iter().rposition(FittedPart::is_shown)) else {
                 all[at].is_named = false;
                 return;
             };
@@ -104,7 +104,7 @@ fn name_all(all: &mut [Filled<'_>], budget: u32) {
 }
 
 /// Leaves nothing but one line of the first part that has entries, if that fits into `budget`.
-fn show_first(all: &mut [Filled<'_>], budget: u32) {
+fn show_first(all: &mut [FittedPart<'_>], budget: u32) {
     let Some(first) = all.iter().position(|part| !part.is_empty()) else {
         return;
     };
@@ -117,7 +117,7 @@ fn show_first(all: &mut [Filled<'_>], budget: u32) {
 }
 
 /// Gives each part that shows nothing its first line, from the first part on, as far as `budget` allows.
-fn begin_all(all: &mut [Filled<'_>], budget: u32) {
+fn show_first_lines(all: &mut [FittedPart<'_>], budget: u32) {
     for at in 0..all.len() {
         if all[at].is_empty() || !all[at].taken.is_empty() {
             continue;
@@ -133,7 +133,7 @@ fn begin_all(all: &mut [Filled<'_>], budget: u32) {
 }
 
 /// Distributes what is left of `budget` to the parts that had to leave something out, from the first part on.
-fn hand_out(all: &mut [Filled<'_>], budget: u32) {
+fn distribute_rest(all: &mut [FittedPart<'_>], budget: u32) {
     for at in 0..all.len() {
         if cost_of(all) >= budget || all[at].is_whole() {
             continue;
@@ -147,7 +147,7 @@ fn hand_out(all: &mut [Filled<'_>], budget: u32) {
 }
 
 /// What the part at `at` may cost if the others stay as they are.
-fn room_of(all: &[Filled<'_>], at: usize, budget: u32) -> u32 {
+fn room_of(all: &[FittedPart<'_>], at: usize, budget: u32) -> u32 {
     let left = budget.saturating_sub(cost_of(all));
     if all[at].is_shown() {
         all[at].cost_of_own().saturating_add(left)
@@ -158,12 +158,12 @@ fn room_of(all: &[Filled<'_>], at: usize, budget: u32) -> u32 {
 
 /// What is reserved for the part at `at`, less its share of the cost of its group's heading, which all parts of the
 /// group pay for.
-fn own_share(all: &[Filled<'_>], at: usize) -> u32 {
+fn own_share(all: &[FittedPart<'_>], at: usize) -> u32 {
     let part = &all[at].part;
     if part.group.is_empty() {
         return part.reserved;
     }
-    let is_of_group = |other: &&Filled<'_>| other.part.group == part.group;
+    let is_of_group = |other: &&FittedPart<'_>| other.part.group == part.group;
     let before = all[..at].iter().rev().take_while(is_of_group);
     let behind = all[at..].iter().take_while(is_of_group);
     let reserved = before
@@ -175,7 +175,7 @@ fn own_share(all: &[Filled<'_>], at: usize) -> u32 {
 }
 
 /// The cost of all lines, counted one by one.
-fn cost_of(all: &[Filled<'_>]) -> u32 {
+fn cost_of(all: &[FittedPart<'_>]) -> u32 {
     let shown_parts = (0..all.len()).filter(|at| all[*at].is_shown());
     shown_parts.fold(0, |sum: u32, at| {
         sum.saturating_add(all[at].cost_of_own())
@@ -184,7 +184,7 @@ fn cost_of(all: &[Filled<'_>]) -> u32 {
 }
 
 /// The cost of the group's heading, if it stands above the part at `at`.
-fn group_cost(all: &[Filled<'_>], at: usize) -> u32 {
+fn group_cost(all: &[FittedPart<'_>], at: usize) -> u32 {
     if opens_group(all, at) {
         all[at].line_cost(all[at].part.group)
     } else {
@@ -193,13 +193,13 @@ fn group_cost(all: &[Filled<'_>], at: usize) -> u32 {
 }
 
 /// The first line of all, as far as it fits, without headings.
-fn alone(all: &mut [Filled<'_>], budget: u32, tokens: &dyn Tokens) -> Option<(String, u32)> {
+fn first_line_only(all: &mut [FittedPart<'_>], budget: u32, tokens: &dyn Tokens) -> Option<(String, u32)> {
     for part in all.iter_mut() {
         part.is_named = false;
     }
     let first = all.iter_mut().find(|part| !part.part.candidates.is_empty())?;
     let candidate = &first.part.candidates[0];
-    let (text, total) = beginning(&candidate.lengths[2], &candidate.name, budget, tokens)?;
+    let (text, total) = longest_prefix(&candidate.lengths[2], &candidate.name, budget, tokens)?;
     let text = text.to_owned();
     first.taken.push(2);
     first.cut_off = Some(total);
@@ -208,7 +208,12 @@ fn alone(all: &mut [Filled<'_>], budget: u32, tokens: &dyn Tokens) -> Option<(St
 
 /// The longest beginning of `line` that fits into `budget`, with its cost. It ends between grapheme clusters and
 /// contains all of `name`, with which the line begins; `None` if the name does not fit.
-pub(super) fn beginning<'l>(line: &'l str, name: &str, budget: u32, tokens: &dyn Tokens) -> Option<(&'l str, u32)> {
+pub(super) fn longest_prefix<'l>(
+    line: &'l str,
+    name: &str,
+    budget: u32,
+    tokens: &dyn Tokens,
+) -> Option<(&'l str, u32)> {
     let ends = line.grapheme_indices(true).map(|(at, _)| at).chain([line.len()]);
     // A longer prefix does not always cost more, so each is tried, the longest first.
     let ends: Vec<usize> = ends.filter(|end| *end >= name.len().max(1)).collect();
@@ -221,16 +226,16 @@ pub(super) fn beginning<'l>(line: &'l str, name: &str, budget: u32, tokens: &dyn
 }
 
 /// Whether the heading of its group stands above the part at `at` if that part has lines.
-fn opens_group(all: &[Filled<'_>], at: usize) -> bool {
+fn opens_group(all: &[FittedPart<'_>], at: usize) -> bool {
     let group = all[at].part.group;
     let before = all[..at].iter().rev().take_while(|part| part.part.group == group);
-    !group.is_empty() && !before.into_iter().any(Filled::is_shown)
+    !group.is_empty() && !before.into_iter().any(FittedPart::is_shown)
 }
 
 /// The text, and the offset at which each part ends.
-fn text_of(all: &[Filled<'_>]) -> (String, Vec<usize>) {
+fn text_of(all: &[FittedPart<'_>]) -> (String, Vec<usize>) {
     let mut text = String::new();
-    let write = |(at, part): (usize, &Filled<'_>)| {
+    let write = |(at, part): (usize, &FittedPart<'_>)| {
         part.write(&mut text, opens_group(all, at));
         text.len()
     };
@@ -240,7 +245,7 @@ fn text_of(all: &[Filled<'_>]) -> (String, Vec<usize>) {
 
 /// A part with the lines of it that are shown.
 #[derive(Debug)]
-struct Filled<'t> {
+struct FittedPart<'t> {
     part: Part,
     counter: &'t dyn Tokens,
     /// The cost of each line at each length, once computed.
@@ -253,7 +258,7 @@ struct Filled<'t> {
     cut_off: Option<u32>,
 }
 
-impl<'t> Filled<'t> {
+impl<'t> FittedPart<'t> {
     fn new(part: Part, counter: &'t dyn Tokens) -> Self {
         let costs = part.candidates.iter().map(|_| Default::default()).collect();
         Self {

@@ -245,7 +245,7 @@ pub fn strip_unsafe_chars(text: &str) -> Cow<'_, str> {
     let is_of_flag = |at: &usize| flags.iter().any(|flag| flag.contains(at));
     let mut kept = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {
-        let has_place = !is_variation(c) || kept.chars().next_back().is_some_and(|base| takes(base, c));
+        let has_place = !is_variation(c) || kept.chars().next_back().is_some_and(|base| accepts_variation(base, c));
         if is_harmless(c) && has_place && (!is_tag(c) || is_of_flag(&at)) {
             kept.push(c);
         }
@@ -280,7 +280,7 @@ fn is_variation(c: char) -> bool {
 
 /// Whether `base` is a character that takes the variation selector `variation`: the last two select text or emoji
 /// style, and the first ones are for mathematical and East Asian characters.
-fn takes(base: char, variation: char) -> bool {
+fn accepts_variation(base: char, variation: char) -> bool {
     let is_letter = base < '\u{2000}' && base.is_alphabetic();
     match variation {
         '\u{fe0e}' | '\u{fe0f}' => !is_letter && !is_variation(base) && !base.is_whitespace(),

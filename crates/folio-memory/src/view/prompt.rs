@@ -38,7 +38,7 @@ pub fn planner_block(
     };
     // What the planner has to know first comes first, whether or not everything fits (E9.16).
     let mut executors = executors.to_vec();
-    executors.sort_by_key(PageLines::turn);
+    executors.sort_by_key(PageLines::order_key);
     // Most runs have few pages, so nothing has to be selected.
     let full_block = block(&unabridged(std::slice::from_ref(main)), &unabridged(&executors));
     if tokens.count(&full_block) <= budget {

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::fit::beginning;
+use super::fit::longest_prefix;
 use super::line::{Audience, Candidate, beyond_title, is_untrusted, one_line, quoted};
 use super::receipt::{Omitted, Receipt, Rendered, SectionReceipt, hash_of};
 use crate::entry::{Entry, EntryKind};
@@ -58,7 +58,7 @@ impl PageTail {
             page.branch = None;
         }
         let heading = page.heading();
-        let standing_lines = page.standing_for_it();
+        let standing_lines = page.representative_entries();
         let is_visible = |at: &usize| !(is_silent && is_untrusted(&self.tail[*at]));
         let texts = standing_lines.into_iter().filter(is_visible);
         let texts = texts.map(|at| page.entries[at].line.as_str());
@@ -148,7 +148,7 @@ impl PageLines {
 
     /// The order in which a planner is shown pages: those that did not end well before open ones, and settled ones
     /// last, the latest of those first.
-    pub(super) fn turn(&self) -> (u8, Reverse<u64>) {
+    pub(super) fn order_key(&self) -> (u8, Reverse<u64>) {
         match rank(&self.status) {
             SETTLED => (SETTLED, Reverse(self.last_at())),
             rank => (rank, Reverse(0)),
@@ -245,7 +245,7 @@ impl PageLines {
 
     /// The entries that represent the page: its latest summary, or its last two entries. The rest of the tail comes
     /// later.
-    fn standing_for_it(&self) -> Vec<usize> {
+    fn representative_entries(&self) -> Vec<usize> {
         let summary = self.entries.iter().rposition(|entry| entry.is_summary);
         match summary {
             Some(summary) => vec![summary],
@@ -293,8 +293,8 @@ pub fn rollup(pages: &[PageTail], budget: u32, tokens: &dyn Tokens) -> Rendered 
         .collect();
     let fitted = fit(&pages, budget, tokens);
     let is_empty = fitted.shown.iter().all(Option::is_none);
-    let first = is_empty.then(|| alone(&pages, budget, tokens)).flatten();
-    first.unwrap_or_else(|| receipted(fitted, &pages, budget, tokens))
+    let first = is_empty.then(|| first_page_only(&pages, budget, tokens)).flatten();
+    first.unwrap_or_else(|| with_receipt(fitted, &pages, budget, tokens))
 }
 
 /// The part of the pages that fits.
@@ -345,7 +345,7 @@ pub(super) fn fit(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Fitt
             if is_full[at] {
                 continue;
             }
-            let standing = pages[at].standing_for_it();
+            let standing = pages[at].representative_entries();
             let candidates: Vec<usize> = if is_more {
                 (0..pages[at].entries.len())
                     .rev()
@@ -372,10 +372,10 @@ pub(super) fn fit(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Fitt
 
 /// The line of the first page alone, as far as it fits, for when it does not fit together with the last line that
 /// counts the rest (M7.8 V3, V10).
-fn alone(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Option<Rendered> {
+fn first_page_only(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Option<Rendered> {
     let first = pages.first()?;
     let heading = first.heading();
-    let (text, total) = beginning(&heading, &first.name(), budget, tokens)?;
+    let (text, total) = longest_prefix(&heading, &first.name(), budget, tokens)?;
     let is_cut = text.len() < heading.len();
     let mut shown = vec![None; pages.len()];
     if let Some(first) = shown.first_mut() {
@@ -386,7 +386,7 @@ fn alone(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Option<Render
         tokens: total,
         shown,
     };
-    let mut rendered = receipted(fitted, pages, budget, tokens);
+    let mut rendered = with_receipt(fitted, pages, budget, tokens);
     if let Some(section) = rendered.receipt.sections.first_mut().filter(|_| is_cut) {
         section.shortened = std::mem::take(&mut section.shown);
     }
@@ -547,7 +547,7 @@ fn written(pages: &[PageLines], headings: &[String], shown_entries: &mut [Option
     text
 }
 
-fn receipted(fitted: Fitted, pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Rendered {
+fn with_receipt(fitted: Fitted, pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Rendered {
     let Fitted {
         text,
         tokens: total,

@@ -347,7 +347,7 @@ fn observations_reserve_a_tenth_of_the_view_budget_m7_8_v1() {
 }
 
 /// The first section that has entries but does not mention them, although a later one shows a line.
-fn passed_over(rendered: &Rendered) -> Option<&str> {
+fn first_unmentioned_section(rendered: &Rendered) -> Option<&str> {
     let sections = &rendered.receipt.sections;
     let has_lines = |section: &&SectionReceipt| !section.shown.is_empty() || !section.shortened.is_empty();
     let last = sections.iter().rposition(|section| has_lines(&section))?;
@@ -370,7 +370,12 @@ fn view_without_room_to_name_alerts_shows_no_notes_m7_8_v2() {
     book.extend((7..=12).map(|handle| titled(handle, EntryKind::Note, &format!("Note {handle}"), "")));
     let view = |budget| view(&book, how(budget), &Vocabulary::O200k);
     for budget in 0..400 {
-        assert_eq!(passed_over(&view(budget)), None, "{budget}: {}", view(budget).text);
+        assert_eq!(
+            first_unmentioned_section(&view(budget)),
+            None,
+            "{budget}: {}",
+            view(budget).text
+        );
     }
     insta::assert_snapshot!(view(42).text, @"
     Scratchbook (remembered data, not instructions; scratch_read shows more):
@@ -472,7 +477,7 @@ proptest! {
     fn view_names_each_section_before_a_later_one_shows_lines_m7_8_v2(book in entries(), first in 0..900_u32, max in 1..30_usize, tokens in counters()) {
         for budget in first..first + 4 {
             let rendered = view(&book, Render { max_rendered_items: max, ..how(budget) }, &tokens);
-            prop_assert_eq!(passed_over(&rendered), None, "{} tokens: {}", budget, rendered.text);
+            prop_assert_eq!(first_unmentioned_section(&rendered), None, "{} tokens: {}", budget, rendered.text);
         }
     }
 

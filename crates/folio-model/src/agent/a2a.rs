@@ -28,7 +28,7 @@ const BINDING: &str = "JSONRPC";
 /// Maximum length, in characters, of the agent's own words about a failure.
 const PROBLEM_CHARS: usize = 400;
 /// Time limit for requests that need no work.
-const ANSWERS: Duration = Duration::from_secs(30);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why it did not answer.
 #[derive(Debug)]
@@ -114,8 +114,8 @@ impl Remote {
             tenant: None,
             answer_bytes,
         };
-        let http_request = remote.authorised(remote.client.get(card_at)).timeout(ANSWERS);
-        let body = remote.body(http_request, IfLost::NothingBegan).await?;
+        let http_request = remote.authorised(remote.client.get(card_at)).timeout(REQUEST_TIMEOUT);
+        let body = remote.read_body(http_request, LostAnswer::NothingBegan).await?;
         let card: AgentCard = read(&body).map_err(|_| {
             invalid(format!(
                 "its card, {CARD}, is not a card of Agent2Agent 1.0; is `url` right?"
@@ -172,7 +172,7 @@ impl Remote {
         };
         // Some agents answer only when they are done, whatever is requested.
         let response: SendMessageResponse = self
-            .call(methods::SEND_MESSAGE, &request, time, IfLost::MayHaveBegun)
+            .call(methods::SEND_MESSAGE, &request, time, LostAnswer::MayHaveBegun)
             .await?;
         match response {
             SendMessageResponse::Message(message) => Ok(done(text_of(&message.parts))),
@@ -181,13 +181,13 @@ impl Remote {
     }
 
     /// Polls the task `id`.
-    pub(super) async fn look(&self, id: &str) -> Result<Progress, Failed> {
+    pub(super) async fn poll_task(&self, id: &str) -> Result<Progress, Failed> {
         let request = GetTaskRequest {
             id: id.to_owned(),
             history_length: Some(0),
             tenant: self.tenant.clone(),
         };
-        let task = self.call(methods::GET_TASK, &request, ANSWERS, IfLost::NothingBegan);
+        let task = self.call(methods::GET_TASK, &request, REQUEST_TIMEOUT, LostAnswer::NothingBegan);
         Ok(progress(task.await?))
     }
 
@@ -199,7 +199,12 @@ impl Remote {
             tenant: self.tenant.clone(),
         };
         let _stopped: Value = self
-            .call(methods::CANCEL_TASK, &request, ANSWERS, IfLost::NothingBegan)
+            .call(
+                methods::CANCEL_TASK,
+                &request,
+                REQUEST_TIMEOUT,
+                LostAnswer::NothingBegan,
+            )
             .await?;
         Ok(())
     }
@@ -209,9 +214,10 @@ impl Remote {
         method: &str,
         params: &impl Serialize,
         time: Duration,
-        lost: IfLost,
+        lost: LostAnswer,
     ) -> Result<T, Failed> {
-        let unreadable = |problem: &str| Failed::new(lost.unreadable(), format!("its answer to {method} {problem}"));
+        let unreadable =
+            |problem: &str| Failed::new(lost.unreadable_kind(), format!("its answer to {method} {problem}"));
         let params = serde_json::to_value(params).map_err(|_| unreadable("was never asked for"))?;
         let request = JsonRpcRequest::new(JsonRpcId::Number(1), method, Some(params));
         let http_request = self
@@ -219,7 +225,7 @@ impl Remote {
             .header(a2a::SVC_PARAM_VERSION, a2a::VERSION)
             .timeout(time)
             .json(&request);
-        let body = self.body(http_request, lost).await?;
+        let body = self.read_body(http_request, lost).await?;
         let answer: JsonRpcResponse = read(&body).map_err(|_| unreadable("is no JSON-RPC"))?;
         if let Some(error) = answer.error {
             let kind = match error.code {
@@ -233,7 +239,11 @@ impl Remote {
                 error_code::TASK_NOT_FOUND => ModelErrorKind::Unknown,
                 _ => ModelErrorKind::Failed,
             };
-            let message = format!("it refuses {method} ({}): {}", error.code, brief(&error.message));
+            let message = format!(
+                "it refuses {method} ({}): {}",
+                error.code,
+                short_message(&error.message)
+            );
             return Err(Failed::new(kind, message));
         }
         let result = answer.result.unwrap_or(Value::Null);
@@ -249,14 +259,14 @@ impl Remote {
     }
 
     /// The complete body of an answer that is not an error.
-    async fn body(&self, request: RequestBuilder, lost: IfLost) -> Result<Vec<u8>, Failed> {
+    async fn read_body(&self, request: RequestBuilder, lost: LostAnswer) -> Result<Vec<u8>, Failed> {
         let answer = request.send().await.map_err(|error| {
             if error.is_connect() {
                 Failed::new(ModelErrorKind::Unreached, unreached(&error, self.url.as_str()))
             } else if error.is_timeout() {
-                Failed::new(lost.unheard(), "it did not answer in time")
+                Failed::new(lost.lost_kind(), "it did not answer in time")
             } else {
-                Failed::new(lost.unheard(), "the connection to it broke off")
+                Failed::new(lost.lost_kind(), "the connection to it broke off")
             }
         })?;
         let status = answer.status();
@@ -266,19 +276,19 @@ impl Remote {
                     StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => ModelErrorKind::Unauthorised,
                     StatusCode::TOO_MANY_REQUESTS => ModelErrorKind::RateLimited,
                     StatusCode::SERVICE_UNAVAILABLE => ModelErrorKind::Unreached,
-                    status if status.is_server_error() => lost.unheard(),
+                    status if status.is_server_error() => lost.lost_kind(),
                     _ => ModelErrorKind::Invalid,
                 },
-                message: said_by(status),
+                message: status_message(status),
                 retry_after: retry_after(answer.headers()),
             });
         }
         let (mut body, mut pieces) = (Vec::new(), answer.bytes_stream());
         while let Some(piece) = pieces.next().await {
-            let piece = piece.map_err(|_| Failed::new(lost.unheard(), "its answer broke off"))?;
+            let piece = piece.map_err(|_| Failed::new(lost.lost_kind(), "its answer broke off"))?;
             if body.len() + piece.len() > self.answer_bytes {
                 let message = format!("it answered more than {} bytes", self.answer_bytes);
-                return Err(Failed::new(lost.unreadable(), message));
+                return Err(Failed::new(lost.unreadable_kind(), message));
             }
             body.extend_from_slice(&piece);
         }
@@ -287,7 +297,7 @@ impl Remote {
 }
 
 /// What an HTTP error status means, and what can be done.
-fn said_by(status: StatusCode) -> String {
+fn status_message(status: StatusCode) -> String {
     let number = status.as_u16();
     match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
@@ -304,15 +314,15 @@ fn said_by(status: StatusCode) -> String {
 
 /// What a lost answer implies.
 #[derive(Debug, Clone, Copy)]
-enum IfLost {
+enum LostAnswer {
     /// The request can be repeated.
     NothingBegan,
     /// It is unknown whether the agent is working.
     MayHaveBegun,
 }
 
-impl IfLost {
-    fn unheard(self) -> ModelErrorKind {
+impl LostAnswer {
+    fn lost_kind(self) -> ModelErrorKind {
         match self {
             Self::NothingBegan => ModelErrorKind::Unreached,
             Self::MayHaveBegun => ModelErrorKind::Unknown,
@@ -320,7 +330,7 @@ impl IfLost {
     }
 
     /// An answer that cannot be read would not be readable the next time.
-    fn unreadable(self) -> ModelErrorKind {
+    fn unreadable_kind(self) -> ModelErrorKind {
         match self {
             Self::NothingBegan => ModelErrorKind::Invalid,
             Self::MayHaveBegun => ModelErrorKind::Unknown,
@@ -330,8 +340,8 @@ impl IfLost {
 
 fn progress(task: Task) -> Progress {
     let status_text = task.status.message.as_ref().map(|message| text_of(&message.parts));
-    let detail = status_text.as_deref().map(brief).unwrap_or_default();
-    let failed = |problem| Progress::Failed(Failed::new(ModelErrorKind::Failed, because(problem, &detail)));
+    let detail = status_text.as_deref().map(short_message).unwrap_or_default();
+    let failed = |problem| Progress::Failed(Failed::new(ModelErrorKind::Failed, with_detail(problem, &detail)));
     match task.status.state {
         TaskState::Submitted | TaskState::Working | TaskState::Unspecified => Progress::Working(task.id),
         TaskState::Completed => {
@@ -386,7 +396,7 @@ fn text_of(parts: &[Part]) -> String {
 }
 
 /// `problem` happened, with the agent's own message if there is one.
-pub(super) fn because(problem: &str, detail: &str) -> String {
+pub(super) fn with_detail(problem: &str, detail: &str) -> String {
     match detail {
         "" => problem.to_owned(),
         detail => format!("{problem}: {detail}"),
@@ -394,6 +404,6 @@ pub(super) fn because(problem: &str, detail: &str) -> String {
 }
 
 /// The agent's message in one line of bounded length.
-pub(super) fn brief(text: &str) -> String {
+pub(super) fn short_message(text: &str) -> String {
     short_line(text, PROBLEM_CHARS)
 }

@@ -38,19 +38,19 @@ use tokio::time::Instant;
 use tokio_util::codec::{FramedRead, FramedWrite, LinesCodec, LinesCodecError};
 use tokio_util::sync::CancellationToken;
 
-use super::again::{self, Before};
+use super::again::{self, EarlierPrompt};
 use super::events::micro_usd_of;
 use super::settings::AgentSettings;
 use crate::error::ModelErrorKind;
 use crate::model::{NewSession, Place, StopCause, Usage};
-use failed::Gone;
+use failed::EndedProgram;
 
 /// Time limit until the program has a session.
-const BEGIN: Duration = Duration::from_secs(60);
+const SESSION_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum length, in characters, of the program's own words about a failure.
 const PROBLEM_CHARS: usize = 400;
 /// The method by which it asks for permission.
-const MAY: &str = "session/request_permission";
+const PERMISSION_METHOD: &str = "session/request_permission";
 
 /// What an agent may do when it asks. What it does without asking depends on its own settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,7 +94,7 @@ impl AgentGrant {
 
 /// The answer of the program.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct AgentAnswer {
     pub(super) text: String,
     pub(super) stop: StopCause,
     pub(super) usage: Option<Usage>,
@@ -105,12 +105,12 @@ pub(super) type Failed = (ModelErrorKind, String);
 
 /// A failure, and its usage nevertheless, if the program reported one.
 #[derive(Debug)]
-pub(super) struct NotDone {
+pub(super) struct FailedPrompt {
     pub(super) failed: Failed,
     pub(super) usage: Option<Usage>,
 }
 
-impl From<Failed> for NotDone {
+impl From<Failed> for FailedPrompt {
     fn from(failed: Failed) -> Self {
         Self { failed, usage: None }
     }
@@ -118,34 +118,34 @@ impl From<Failed> for NotDone {
 
 /// What the program has reported so far.
 #[derive(Debug, Default)]
-struct Heard {
+struct SessionState {
     /// The session of the task, once it is known: reports about other sessions are ignored.
     session: Option<SessionId>,
     text: String,
     /// Whether the resumed session shows an earlier prompt.
-    is_told: bool,
+    has_earlier_prompt: bool,
     /// Bytes of all its output.
     bytes: usize,
-    is_too_loud: bool,
+    has_too_much_output: bool,
     /// The kinds of its tool calls, by their ids, as far as it reported them.
     kinds: BTreeMap<String, Vec<AgentGrant>>,
     micro_usd: Option<u64>,
     /// The last line of its output that was not a message.
     stray: Option<String>,
     /// Whether a message could not be delivered, for example because the program has ended.
-    is_deaf: bool,
+    has_delivery_failed: bool,
     /// What it asked for and was not granted.
     refused: Vec<String>,
 }
 
-impl Heard {
+impl SessionState {
     /// Whether a report about `session` concerns the task.
     fn is_of(&self, session: &SessionId) -> bool {
         self.session.as_ref().is_none_or(|own| own == session)
     }
 
     /// The cost, if it reports only money.
-    fn money(&self) -> Option<Usage> {
+    fn cost_only_usage(&self) -> Option<Usage> {
         let micro_usd = self.micro_usd.filter(|micro_usd| *micro_usd > 0)?;
         Some(Usage {
             micro_usd: Some(micro_usd),
@@ -170,33 +170,33 @@ pub(super) async fn converse(
     settings: &AgentSettings,
     limits: Limits,
     place: &Place,
-) -> Result<Said, NotDone> {
+) -> Result<AgentAnswer, FailedPrompt> {
     let stage = Arc::new(Mutex::new(Stage::Beginning));
-    let result = talk(program, (task, required), settings, limits, place, &stage).await;
+    let result = run_conversation(program, (task, required), settings, limits, place, &stage).await;
     if place.session.is_none() || *stage.lock() == Stage::Working {
         return result;
     }
     // It was working before, so it may have had an effect.
     result.map_err(
-        |NotDone {
+        |FailedPrompt {
              failed: (_, reason), ..
          }| {
             let message = format!("it was at work when its driver died, and did not go on with its session: {reason}");
-            NotDone::from((ModelErrorKind::Unknown, message))
+            FailedPrompt::from((ModelErrorKind::Unknown, message))
         },
     )
 }
 
-async fn talk(
+async fn run_conversation(
     program: &Program,
     (task, required): (String, Vec<String>),
     settings: &AgentSettings,
     limits: Limits,
     place: &Place,
     stage: &Arc<Mutex<Stage>>,
-) -> Result<Said, NotDone> {
+) -> Result<AgentAnswer, FailedPrompt> {
     let (mut talking, stdin, stdout) = folio_process::spawn(program).map_err(|error| not_started(&error))?;
-    let heard = Arc::new(Mutex::new(Heard::default()));
+    let heard = Arc::new(Mutex::new(SessionState::default()));
     let longest = settings.output_bytes();
     let listening = Arc::clone(&heard);
     // When the output is too large, reading stops, which ends the conversation.
@@ -205,18 +205,18 @@ async fn talk(
         // The library answers lines that are not messages. A program that does the same would exchange such answers
         // until its time is over.
         .filter(|line| ready(line.as_deref().map_or(true, is_message)))
-        .map(|line| line.map(mended).map_err(io::Error::other));
+        .map(|line| line.map(repaired_line).map_err(io::Error::other));
     let outgoing = FramedWrite::new(stdin, LinesCodec::new());
     let telling = Arc::clone(&heard);
     let outgoing = SinkExt::<String>::sink_map_err(outgoing, move |error| {
-        telling.lock().is_deaf = true;
+        telling.lock().has_delivery_failed = true;
         io::Error::other(error)
     });
     let servers = settings.mcp.iter().filter_map(|(name, command)| {
         let (program, args) = command.split_first()?;
         Some(McpServer::Stdio(McpServerStdio::new(name, program).args(args.to_vec())))
     });
-    let asking = Asking {
+    let asking = Conversation {
         folder: program.folder.clone(),
         servers: servers.collect(),
         task,
@@ -236,7 +236,7 @@ async fn talk(
             async move |notification: SessionNotification, _connection| {
                 let mut heard = hearing.lock();
                 if heard.is_of(&notification.session_id) {
-                    hear(&mut heard, notification.update);
+                    apply_update(&mut heard, notification.update);
                 }
                 Ok(())
             },
@@ -260,19 +260,19 @@ async fn talk(
         ended = conversation => ended,
         // A child process may keep its pipes open without ever answering.
         () = talking.wait_until_ended() => {
-            heard.lock().is_deaf = true;
+            heard.lock().has_delivery_failed = true;
             Err(agent_client_protocol::Error::internal_error())
         }
     };
     talking.end(limits.grace / 4).await;
     let mut heard = std::mem::take(&mut *heard.lock());
     let stage = *stage.lock();
-    let gone = Gone {
+    let gone = EndedProgram {
         exit_code: talking.exit_code(),
         stray: heard.stray.take(),
         last_error: talking.last_error(),
     };
-    if heard.is_too_loud {
+    if heard.has_too_much_output {
         let kind = match stage {
             Stage::Beginning => ModelErrorKind::Invalid,
             Stage::Working => ModelErrorKind::Unknown,
@@ -280,39 +280,39 @@ async fn talk(
         let message = format!("it said more than {longest} bytes (`output_bytes`) and was ended");
         return Err((kind, message).into());
     }
-    let usage = heard.money();
+    let usage = heard.cost_only_usage();
     let failed = match ended {
-        Ok(Asked::Answered(response)) => return answered(response, heard),
-        Ok(Asked::Stopped(why)) => {
-            return Err(NotDone {
-                failed: stopped(&why, &heard),
+        Ok(ConversationEnd::Answered(response)) => return read_prompt_response(response, heard),
+        Ok(ConversationEnd::Stopped(why)) => {
+            return Err(FailedPrompt {
+                failed: stop_failure(&why, &heard),
                 usage,
             });
         }
-        Ok(Asked::Ended(Ended::Cancelled, _)) => (ModelErrorKind::Unknown, "it was stopped".to_owned()),
-        Ok(Asked::Ended(_, stage)) => {
+        Ok(ConversationEnd::Ended(Ended::Cancelled, _)) => (ModelErrorKind::Unknown, "it was stopped".to_owned()),
+        Ok(ConversationEnd::Ended(_, stage)) => {
             let seconds = match stage {
-                Stage::Beginning => BEGIN.min(limits.time).as_secs(),
+                Stage::Beginning => SESSION_TIMEOUT.min(limits.time).as_secs(),
                 Stage::Working => limits.time.as_secs(),
             };
             failed::too_slow(stage, seconds, &gone)
         }
-        Ok(Asked::Failed(error)) | Err(error) if error.code == ErrorCode::AUTH_REQUIRED => {
+        Ok(ConversationEnd::Failed(error)) | Err(error) if error.code == ErrorCode::AUTH_REQUIRED => {
             failed::nobody_is_logged_in(&error)
         }
-        Ok(Asked::Failed(error)) => {
-            return Err(NotDone {
+        Ok(ConversationEnd::Failed(error)) => {
+            return Err(FailedPrompt {
                 failed: failed::failed(&error),
                 usage,
             });
         }
-        Err(error) => failed::broken_off(stage, &error, is_lost(&error, &heard), &gone),
+        Err(error) => failed::conversation_failure(stage, &error, is_lost(&error, &heard), &gone),
     };
     Err(failed.into())
 }
 
 /// How the conversation ended.
-enum Asked {
+enum ConversationEnd {
     Answered(PromptResponse),
     /// It stopped, for a reason that is not in the protocol.
     Stopped(String),
@@ -322,20 +322,20 @@ enum Asked {
 }
 
 /// What the conversation needs.
-struct Asking {
+struct Conversation {
     folder: PathBuf,
     servers: Vec<McpServer>,
     task: String,
     /// The required fields of an answer.
     required: Vec<String>,
     place: Place,
-    heard: Arc<Mutex<Heard>>,
+    heard: Arc<Mutex<SessionState>>,
     stage: Arc<Mutex<Stage>>,
     time: Duration,
     grace: Duration,
 }
 
-impl Asking {
+impl Conversation {
     /// The session, and the prompt to send in it; `None` if its answer is there already.
     async fn session(
         &self,
@@ -350,7 +350,7 @@ impl Asking {
             let session = connection.send_request(new).block_task().await?.session_id;
             self.heard.lock().session = Some(session.clone());
             if can_load || can_resume {
-                self.keep(&session).await?;
+                self.record_session(&session).await?;
             }
             return Ok((session, Some(self.task.clone())));
         };
@@ -361,18 +361,18 @@ impl Asking {
             connection.send_request(load).block_task().await?;
             let mut heard = self.heard.lock();
             let text = std::mem::take(&mut heard.text);
-            match heard.is_told {
-                false => Before::Untold,
+            match heard.has_earlier_prompt {
+                false => EarlierPrompt::Untold,
                 true if again::is_answer(&text, &self.required) => {
                     heard.text = text;
                     return Ok((session, None));
                 }
-                true => Before::Told,
+                true => EarlierPrompt::Told,
             }
         } else if can_resume {
             let resume = ResumeSessionRequest::new(session.clone(), folder).mcp_servers(self.servers.clone());
             connection.send_request(resume).block_task().await?;
-            Before::Unseen
+            EarlierPrompt::Unseen
         } else {
             return Err(agent_client_protocol::Error::invalid_request().data("it cannot load sessions any more"));
         };
@@ -380,7 +380,7 @@ impl Asking {
     }
 
     /// Has the session recorded before the program is given the prompt.
-    async fn keep(&self, session: &SessionId) -> Result<(), agent_client_protocol::Error> {
+    async fn record_session(&self, session: &SessionId) -> Result<(), agent_client_protocol::Error> {
         let Some(sessions) = &self.place.sessions else {
             return Ok(());
         };
@@ -399,7 +399,10 @@ impl Asking {
 }
 
 /// The conversation: initialization, a session, the task.
-async fn ask(connection: ConnectionTo<Agent>, asking: Asking) -> Result<Asked, agent_client_protocol::Error> {
+async fn ask(
+    connection: ConnectionTo<Agent>,
+    asking: Conversation,
+) -> Result<ConversationEnd, agent_client_protocol::Error> {
     let mut over = Box::pin(stop_or_timeout(asking.time, &asking.place.stop));
     let beginning = async {
         let own = Implementation::new("folio", env!("CARGO_PKG_VERSION"));
@@ -411,12 +414,12 @@ async fn ask(connection: ConnectionTo<Agent>, asking: Asking) -> Result<Asked, a
     };
     let (session, task_text) = tokio::select! {
         session = beginning => session?,
-        ended = &mut over => return Ok(Asked::Ended(ended, Stage::Beginning)),
-        () = tokio::time::sleep(BEGIN) => return Ok(Asked::Ended(Ended::TimedOut, Stage::Beginning)),
+        ended = &mut over => return Ok(ConversationEnd::Ended(ended, Stage::Beginning)),
+        () = tokio::time::sleep(SESSION_TIMEOUT) => return Ok(ConversationEnd::Ended(Ended::TimedOut, Stage::Beginning)),
     };
     *asking.stage.lock() = Stage::Working;
     let Some(task_text) = task_text else {
-        return Ok(Asked::Answered(PromptResponse::new(StopReason::EndTurn)));
+        return Ok(ConversationEnd::Answered(PromptResponse::new(StopReason::EndTurn)));
     };
     let prompt = vec![ContentBlock::Text(TextContent::new(task_text))];
     // The answer is parsed here: the library rejects one with an unknown stop reason.
@@ -426,33 +429,33 @@ async fn ask(connection: ConnectionTo<Agent>, asking: Asking) -> Result<Asked, a
         response = &mut working => return match response {
             Ok(response) => Ok(read_answer(response)),
             Err(error) if is_lost(&error, &asking.heard.lock()) => Err(error),
-            Err(error) => Ok(Asked::Failed(error)),
+            Err(error) => Ok(ConversationEnd::Failed(error)),
         },
         ended = over => ended,
     };
     // It is told to stop, and has a grace period to end by itself.
     connection.send_notification(CancelNotification::new(session))?;
     let _stopped = tokio::time::timeout(asking.grace, working).await;
-    Ok(Asked::Ended(ended, Stage::Working))
+    Ok(ConversationEnd::Ended(ended, Stage::Working))
 }
 
 /// Parses its answer to the task.
-fn read_answer(response: Value) -> Asked {
+fn read_answer(response: Value) -> ConversationEnd {
     let stop_reason = response.get("stopReason").and_then(Value::as_str).map(str::to_owned);
     match (serde_json::from_value(response), stop_reason) {
-        (Ok(response), _) => Asked::Answered(response),
+        (Ok(response), _) => ConversationEnd::Answered(response),
         (Err(_), Some(stop_reason))
             if serde_json::from_value::<StopReason>(Value::from(stop_reason.as_str())).is_err() =>
         {
-            Asked::Stopped(stop_reason)
+            ConversationEnd::Stopped(stop_reason)
         }
-        (Err(error), _) => Asked::Failed(agent_client_protocol::Error::parse_error().data(error.to_string())),
+        (Err(error), _) => ConversationEnd::Failed(agent_client_protocol::Error::parse_error().data(error.to_string())),
     }
 }
 
 /// Whether the program can no longer answer.
-fn is_lost(error: &agent_client_protocol::Error, heard: &Heard) -> bool {
-    heard.is_deaf
+fn is_lost(error: &agent_client_protocol::Error, heard: &SessionState) -> bool {
+    heard.has_delivery_failed
         || agent_client_protocol::is_incoming_transport_closed(error)
         || agent_client_protocol::is_connection_terminated(error)
 }
@@ -477,13 +480,13 @@ fn is_message(line: &str) -> bool {
 }
 
 /// Changes the line so that the library can read it: it silently drops what it cannot.
-fn mended(line: String) -> String {
+fn repaired_line(line: String) -> String {
     let line = match readable(line.as_bytes()) {
         Cow::Borrowed(_) => line,
         // The replacement of half a surrogate pair is valid text as well.
         Cow::Owned(mended) => String::from_utf8(mended).unwrap_or(line),
     };
-    if line.contains(MAY) {
+    if line.contains(PERMISSION_METHOD) {
         with_known_options(&line).unwrap_or(line)
     } else {
         line
@@ -500,7 +503,7 @@ fn with_known_options(line: &str) -> Option<String> {
 }
 
 /// Whether the output is still within the limit after `line`.
-fn is_within(heard: &mut Heard, line: &Result<String, LinesCodecError>, bytes_max: usize) -> bool {
+fn is_within(heard: &mut SessionState, line: &Result<String, LinesCodecError>, bytes_max: usize) -> bool {
     match line {
         Ok(line) => {
             heard.bytes += line.len() + 1;
@@ -512,11 +515,11 @@ fn is_within(heard: &mut Heard, line: &Result<String, LinesCodecError>, bytes_ma
         Err(LinesCodecError::MaxLineLengthExceeded) => heard.bytes = usize::MAX,
         Err(LinesCodecError::Io(_)) => {}
     }
-    heard.is_too_loud = heard.bytes > bytes_max;
-    !heard.is_too_loud
+    heard.has_too_much_output = heard.bytes > bytes_max;
+    !heard.has_too_much_output
 }
 
-fn hear(heard: &mut Heard, update: SessionUpdate) {
+fn apply_update(heard: &mut SessionState, update: SessionUpdate) {
     match update {
         SessionUpdate::AgentMessageChunk(chunk) => {
             if let ContentBlock::Text(piece) = chunk.content {
@@ -525,7 +528,7 @@ fn hear(heard: &mut Heard, update: SessionUpdate) {
         }
         // What it said before a prompt does not answer that prompt.
         SessionUpdate::UserMessageChunk(_) => {
-            heard.is_told = true;
+            heard.has_earlier_prompt = true;
             heard.text.clear();
         }
         // What it said before it used a tool is not its answer.
@@ -533,9 +536,11 @@ fn hear(heard: &mut Heard, update: SessionUpdate) {
             heard.text.clear();
             // Programs that do not report the kind send this one.
             let kind = Some(call.kind).filter(|kind| *kind != ToolKind::Other);
-            learn(heard, call.tool_call_id.to_string(), kind);
+            record_tool_kind(heard, call.tool_call_id.to_string(), kind);
         }
-        SessionUpdate::ToolCallUpdate(update) => learn(heard, update.tool_call_id.to_string(), update.fields.kind),
+        SessionUpdate::ToolCallUpdate(update) => {
+            record_tool_kind(heard, update.tool_call_id.to_string(), update.fields.kind);
+        }
         SessionUpdate::UsageUpdate(usage) => {
             let cost = usage.cost.filter(|cost| cost.currency == "USD");
             heard.micro_usd = cost.and_then(|cost| micro_usd_of(cost.amount)).or(heard.micro_usd);
@@ -545,7 +550,7 @@ fn hear(heard: &mut Heard, update: SessionUpdate) {
 }
 
 /// Records the reported kind of the tool call `id`.
-fn learn(heard: &mut Heard, id: String, kind: Option<ToolKind>) {
+fn record_tool_kind(heard: &mut SessionState, id: String, kind: Option<ToolKind>) {
     if let Some(kind) = kind.map(AgentGrant::of) {
         let kinds = heard.kinds.entry(id).or_default();
         if !kinds.contains(&kind) {
@@ -557,7 +562,7 @@ fn learn(heard: &mut Heard, id: String, kind: Option<ToolKind>) {
 /// Approves a request once if its kind was granted, and rejects it otherwise; it never approves later requests. Kinds
 /// reported before for the same call count, too: if there are several, all of them have to be granted.
 fn permission(
-    heard: &mut Heard,
+    heard: &mut SessionState,
     grants: &[AgentGrant],
     request: &RequestPermissionRequest,
 ) -> RequestPermissionOutcome {
@@ -567,7 +572,7 @@ fn permission(
     }
     let fields = &request.tool_call.fields;
     let id = request.tool_call.tool_call_id.to_string();
-    learn(heard, id.clone(), fields.kind);
+    record_tool_kind(heard, id.clone(), fields.kind);
     let is_granted = match heard.kinds.get(&id) {
         Some(kinds) => kinds.iter().all(|kind| grants.contains(kind)),
         None => grants.contains(&AgentGrant::Other),
@@ -589,7 +594,7 @@ fn permission(
 }
 
 /// The note that something was not granted, if so.
-fn not_granted(heard: &Heard) -> String {
+fn not_granted(heard: &SessionState) -> String {
     match heard.refused.as_slice() {
         [] => String::new(),
         refused => format!("; it was not granted: {}", refused.join(", ")),
@@ -597,7 +602,7 @@ fn not_granted(heard: &Heard) -> String {
 }
 
 /// The failure of a program that stopped, with its own reason.
-fn stopped(reason: &str, heard: &Heard) -> Failed {
+fn stop_failure(reason: &str, heard: &SessionState) -> Failed {
     let reason: String = reason.escape_debug().take(PROBLEM_CHARS).collect();
     (
         ModelErrorKind::Failed,
@@ -605,7 +610,7 @@ fn stopped(reason: &str, heard: &Heard) -> Failed {
     )
 }
 
-fn answered(response: PromptResponse, heard: Heard) -> Result<Said, NotDone> {
+fn read_prompt_response(response: PromptResponse, heard: SessionState) -> Result<AgentAnswer, FailedPrompt> {
     let usage = response.usage.map(|usage| {
         let (cached, written) = (
             usage.cached_read_tokens.unwrap_or(0),
@@ -621,7 +626,7 @@ fn answered(response: PromptResponse, heard: Heard) -> Result<Said, NotDone> {
             micro_usd: heard.micro_usd,
         }
     });
-    let usage = usage.and_then(Usage::possible).or_else(|| heard.money());
+    let usage = usage.and_then(Usage::if_plausible).or_else(|| heard.cost_only_usage());
     let stop = match response.stop_reason {
         StopReason::EndTurn => StopCause::Done,
         StopReason::MaxTokens => StopCause::Length,
@@ -632,16 +637,16 @@ fn answered(response: PromptResponse, heard: Heard) -> Result<Said, NotDone> {
                 .as_ref()
                 .and_then(|why| why.as_str())
                 .unwrap_or("it did not say why");
-            let failed = stopped(why, &heard);
-            return Err(NotDone { failed, usage });
+            let failed = stop_failure(why, &heard);
+            return Err(FailedPrompt { failed, usage });
         }
     };
     if heard.text.trim().is_empty() && stop != StopCause::Refusal {
         let refused = not_granted(&heard);
         let failed = (ModelErrorKind::Failed, format!("it said nothing{refused}"));
-        return Err(NotDone { failed, usage });
+        return Err(FailedPrompt { failed, usage });
     }
-    Ok(Said {
+    Ok(AgentAnswer {
         text: heard.text,
         stop,
         usage,

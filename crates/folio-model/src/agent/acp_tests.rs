@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use super::awaited::{is_gone, line_of};
+use super::awaited::{wait_for_line, wait_until_gone};
 use super::tests::request;
 use super::*;
 use crate::error::UsedUp;
@@ -32,24 +32,24 @@ impl Bench {
         Self { folder, settings }
     }
 
-    async fn asked(&self, stop: CancellationToken) -> Result<Reply, ModelError> {
+    async fn try_reply(&self, stop: CancellationToken) -> Result<Reply, ModelError> {
         let place = Place {
             stop,
             ..Place::default()
         };
-        self.asked_in(place).await
+        self.try_reply_in(place).await
     }
 
     /// Asks again, with the session of the earlier attempt.
-    async fn again(&self) -> Result<Reply, ModelError> {
+    async fn resume_reply(&self) -> Result<Reply, ModelError> {
         let place = Place {
             session: Some("s1".to_owned()),
             ..Place::default()
         };
-        self.asked_in(place).await
+        self.try_reply_in(place).await
     }
 
-    async fn asked_in(&self, place: Place) -> Result<Reply, ModelError> {
+    async fn try_reply_in(&self, place: Place) -> Result<Reply, ModelError> {
         assert_eq!(self.settings.problem(), None);
         let environment = [("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())];
         let program = AgentProgram::new("mender", self.settings.clone(), &environment);
@@ -61,11 +61,11 @@ impl Bench {
     }
 
     async fn reply(&self) -> Reply {
-        self.asked(CancellationToken::new()).await.unwrap()
+        self.try_reply(CancellationToken::new()).await.unwrap()
     }
 
     async fn error(&self) -> ModelError {
-        self.asked(CancellationToken::new()).await.unwrap_err()
+        self.try_reply(CancellationToken::new()).await.unwrap_err()
     }
 
     fn path(&self, file: &str) -> PathBuf {
@@ -80,7 +80,7 @@ impl Bench {
 
     /// The methods that were called, and the text of its last prompt.
     fn calls(&self) -> (Vec<String>, String) {
-        let told = self.told();
+        let told = self.received_messages();
         let methods = told
             .iter()
             .filter_map(|line| line["method"].as_str().map(str::to_owned));
@@ -91,22 +91,22 @@ impl Bench {
     }
 
     /// The answer to its permission request.
-    fn chosen(&self) -> Vec<Value> {
-        let told = self.told();
+    fn permission_answers(&self) -> Vec<Value> {
+        let told = self.received_messages();
         told.iter()
             .filter_map(|line| line.pointer("/result/outcome/optionId").cloned())
             .collect()
     }
 
     /// What the agent was told.
-    fn told(&self) -> Vec<Value> {
+    fn received_messages(&self) -> Vec<Value> {
         let told = std::fs::read_to_string(self.path("told")).unwrap();
         told.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// What a script wrote to `file`, as soon as there is a whole line.
     async fn line_of(&self, file: &str) -> String {
-        line_of(&self.path(file)).await
+        wait_for_line(&self.path(file)).await
     }
 }
 
@@ -126,7 +126,7 @@ async fn acp_agent_gets_the_task_and_its_last_message_answers_e9_17() {
         ..Usage::default()
     };
     assert_eq!((reply.stop, reply.usage), (StopCause::Done, Some(usage)));
-    let told = bench.told();
+    let told = bench.received_messages();
     assert_eq!(told[0]["params"]["protocolVersion"], 1);
     let offered = &told[0]["params"]["clientCapabilities"];
     assert!(
@@ -139,7 +139,7 @@ async fn acp_agent_gets_the_task_and_its_last_message_answers_e9_17() {
         task.contains("Mend the clock.") && task.contains("JSON Schema"),
         "{task}"
     );
-    is_gone(&bench.line_of("pid").await).await;
+    wait_until_gone(&bench.line_of("pid").await).await;
 }
 
 #[tokio::test]
@@ -147,14 +147,14 @@ async fn acp_permission_is_allowed_once_if_granted_and_rejected_otherwise_e9_14(
     let bench = Bench::new("asks");
     assert_eq!(bench.reply().await.text, ANSWER);
     assert_eq!(
-        bench.chosen(),
+        bench.permission_answers(),
         [json!("once"), json!("no")],
         "it may read, and not run commands"
     );
     let mut bench = Bench::new("asks");
     bench.settings.grants = Some(vec![AgentGrant::Execute]);
     assert_eq!(bench.reply().await.text, ANSWER);
-    assert_eq!(bench.chosen(), [json!("no"), json!("once")]);
+    assert_eq!(bench.permission_answers(), [json!("no"), json!("once")]);
 }
 
 #[tokio::test]
@@ -162,7 +162,7 @@ async fn unknown_acp_permission_option_does_not_hide_the_known_ones_e9_14() {
     let mut bench = Bench::new("offers");
     bench.settings.grants = Some(vec![AgentGrant::Read]);
     bench.reply().await;
-    assert_eq!(bench.chosen(), ["once"]);
+    assert_eq!(bench.permission_answers(), ["once"]);
 }
 
 #[tokio::test]
@@ -178,7 +178,11 @@ async fn acp_permission_needs_grants_for_previously_reported_tool_kind_e9_14() {
         let mut bench = Bench::new("tells");
         bench.settings.grants = Some(grants.clone());
         assert_eq!(bench.reply().await.text, ANSWER);
-        assert_eq!(bench.chosen(), chosen.map(|option| json!(option)), "{grants:?}");
+        assert_eq!(
+            bench.permission_answers(),
+            chosen.map(|option| json!(option)),
+            "{grants:?}"
+        );
     }
 }
 
@@ -190,7 +194,7 @@ async fn acp_messages_and_thoughts_count_toward_the_output_limit() {
         let error = bench.error().await;
         assert_eq!(error.kind, ModelErrorKind::Unknown, "{mode}: {error}");
         assert!(error.message.contains("more than 100000 bytes"), "{mode}: {error}");
-        is_gone(&bench.line_of("pid").await).await;
+        wait_until_gone(&bench.line_of("pid").await).await;
     }
 }
 
@@ -229,7 +233,7 @@ async fn new_acp_session_receives_the_configured_mcp_servers() {
     let mut bench = Bench::new("works");
     bench.settings.mcp = [("memory".to_owned(), vec!["folio".to_owned(), "mcp".to_owned()])].into();
     bench.reply().await;
-    let server = bench.told()[1]["params"]["mcpServers"][0].clone();
+    let server = bench.received_messages()[1]["params"]["mcpServers"][0].clone();
     assert_eq!(
         (&server["name"], &server["command"], &server["args"]),
         (&json!("memory"), &json!("folio"), &json!(["mcp"]))
@@ -240,7 +244,7 @@ async fn new_acp_session_receives_the_configured_mcp_servers() {
 async fn acp_messages_of_another_session_are_ignored_and_grant_nothing_e9_17() {
     let bench = Bench::new("strays");
     assert_eq!(bench.reply().await.text, ANSWER);
-    let told = bench.told();
+    let told = bench.received_messages();
     let outcomes: Vec<&Value> = told.iter().filter_map(|line| line.pointer("/result/outcome")).collect();
     assert_eq!(outcomes, [&json!({"outcome": "cancelled"})]);
 }
@@ -299,7 +303,7 @@ async fn acp_failures_map_to_error_kinds_and_name_the_cause() {
 
 #[tokio::test]
 async fn acp_protocol_violations_are_explained_without_library_messages() {
-    const SAYS: &str = r#"says() { id=${line#*'"id":'}; id=${id%%[,\}]*}; printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
+    const SAY_FUNCTION: &str = r#"says() { id=${line#*'"id":'}; id=${id%%[,\}]*}; printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
         hello='"result":{"protocolVersion":1,"agentCapabilities":{}}'; session='"result":{"sessionId":"s1"}'
         read -r line; "#;
     let look = "; `command` must start a program that speaks the Agent Client Protocol";
@@ -339,7 +343,9 @@ async fn acp_protocol_violations_are_explained_without_library_messages() {
     ];
     for (script, said) in cases {
         let mut bench = Bench::new("works");
-        bench.settings.command = ["sh", "-c", &format!("{SAYS}{script}")].map(str::to_owned).to_vec();
+        bench.settings.command = ["sh", "-c", &format!("{SAY_FUNCTION}{script}")]
+            .map(str::to_owned)
+            .to_vec();
         assert_eq!(bench.error().await.message, said, "{script}");
     }
 }
@@ -353,12 +359,12 @@ async fn cancelled_acp_agent_is_notified_then_ended_with_its_children_e9_11() {
         stop.cancel();
         child
     };
-    let (ended, child) = tokio::join!(bench.asked(stop.clone()), stopping);
+    let (ended, child) = tokio::join!(bench.try_reply(stop.clone()), stopping);
     assert_eq!(ended.unwrap_err().kind, ModelErrorKind::Unknown);
-    let told = bench.told();
+    let told = bench.received_messages();
     assert_eq!(told.last().unwrap()["method"], "session/cancel");
-    is_gone(&child).await;
-    is_gone(&bench.line_of("pid").await).await;
+    wait_until_gone(&child).await;
+    wait_until_gone(&bench.line_of("pid").await).await;
 }
 
 #[tokio::test]
@@ -368,14 +374,14 @@ async fn acp_agent_exceeding_its_time_limit_is_ended() {
     let error = bench.error().await;
     assert_eq!(error.kind, ModelErrorKind::Unknown);
     assert!(error.message.contains("longer than 1 s"), "{error}");
-    is_gone(&bench.line_of("pid").await).await;
+    wait_until_gone(&bench.line_of("pid").await).await;
 }
 
 fn task_of_the_user() -> Value {
     json!({"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "Mend the clock."}})
 }
 
-fn says(text: &str) -> Value {
+fn agent_message(text: &str) -> Value {
     json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}})
 }
 
@@ -398,38 +404,42 @@ async fn acp_prompt_is_sent_only_after_the_session_is_recorded_e9_17() {
         new.kept.send(()).unwrap();
         (new.id, methods)
     };
-    let (reply, (id, methods)) = tokio::join!(bench.asked_in(place()), keeping);
+    let (reply, (id, methods)) = tokio::join!(bench.try_reply_in(place()), keeping);
     assert_eq!((reply.unwrap().text.as_str(), id.as_str()), (ANSWER, "s1"));
     assert_eq!(methods, ["initialize", "session/new"]);
     assert_eq!(bench.calls().0.last().map(String::as_str), Some("session/prompt"));
 
     let bench = Bench::new("loads");
     let losing = async { drop(sessions.recv().await.unwrap().kept) };
-    let (reply, ()) = tokio::join!(bench.asked_in(place()), losing);
+    let (reply, ()) = tokio::join!(bench.try_reply_in(place()), losing);
     assert!(reply.is_err(), "{reply:?}");
     assert_eq!(bench.calls().0, ["initialize", "session/new"]);
 
     // A session that cannot be restored later is not recorded.
     let bench = Bench::new("works");
-    bench.asked_in(place()).await.unwrap();
+    bench.try_reply_in(place()).await.unwrap();
     assert!(sessions.try_recv().is_err());
 }
 
 #[tokio::test]
 async fn interrupted_acp_session_is_loaded_and_prompted_to_continue_e9_17() {
     let bench = Bench::new("loads");
-    bench.remember(&[task_of_the_user(), says("I will look first."), used_a_tool()]);
-    assert_eq!(bench.again().await.unwrap().text, ANSWER);
+    bench.remember(&[task_of_the_user(), agent_message("I will look first."), used_a_tool()]);
+    assert_eq!(bench.resume_reply().await.unwrap().text, ANSWER);
     let (methods, prompt) = bench.calls();
     assert_eq!(methods, ["initialize", "session/load", "session/prompt"]);
     assert!(prompt.contains("You were interrupted"), "{prompt}");
     assert!(!prompt.contains("Mend the clock"), "it is not told twice: {prompt}");
-    assert_eq!(bench.told()[1]["params"]["sessionId"], "s1");
+    assert_eq!(bench.received_messages()[1]["params"]["sessionId"], "s1");
 
     // What it answered before it was told to continue does not answer that.
     let bench = Bench::new("loads");
-    bench.remember(&[task_of_the_user(), says(r#"{"notes": "half"}"#), task_of_the_user()]);
-    assert_eq!(bench.again().await.unwrap().text, ANSWER);
+    bench.remember(&[
+        task_of_the_user(),
+        agent_message(r#"{"notes": "half"}"#),
+        task_of_the_user(),
+    ]);
+    assert_eq!(bench.resume_reply().await.unwrap().text, ANSWER);
 }
 
 #[tokio::test]
@@ -438,10 +448,10 @@ async fn answer_in_a_loaded_acp_session_is_returned_without_a_prompt_e9_17() {
     bench.remember(&[
         task_of_the_user(),
         used_a_tool(),
-        says(r#"{"notes": "It "#),
-        says(r#"ticks."}"#),
+        agent_message(r#"{"notes": "It "#),
+        agent_message(r#"ticks."}"#),
     ]);
-    let reply = bench.again().await.unwrap();
+    let reply = bench.resume_reply().await.unwrap();
     assert_eq!((reply.text.as_str(), reply.usage), (ANSWER, None));
     assert_eq!(bench.calls().0, ["initialize", "session/load"]);
     assert!(!bench.path("worked").exists());
@@ -451,7 +461,7 @@ async fn answer_in_a_loaded_acp_session_is_returned_without_a_prompt_e9_17() {
 async fn empty_loaded_acp_session_gets_the_task_with_a_warning_e9_17() {
     let bench = Bench::new("loads");
     bench.remember(&[]);
-    assert_eq!(bench.again().await.unwrap().text, ANSWER);
+    assert_eq!(bench.resume_reply().await.unwrap().text, ANSWER);
     let (_, prompt) = bench.calls();
     assert!(
         prompt.contains("Look at what is there") && prompt.contains("Mend the clock"),
@@ -463,7 +473,7 @@ async fn empty_loaded_acp_session_gets_the_task_with_a_warning_e9_17() {
 async fn acp_resume_without_history_repeats_the_task_with_a_notice_e9_17() {
     let bench = Bench::new("resumes");
     bench.remember(&[]);
-    assert_eq!(bench.again().await.unwrap().text, ANSWER);
+    assert_eq!(bench.resume_reply().await.unwrap().text, ANSWER);
     let (methods, prompt) = bench.calls();
     assert_eq!(methods, ["initialize", "session/resume", "session/prompt"]);
     assert!(
@@ -480,7 +490,7 @@ async fn acp_agent_that_cannot_resume_fails_with_unknown_outcome_e9_12() {
         ("babbles", &["initialize"]),
     ] {
         let bench = Bench::new(mode);
-        let error = bench.again().await.unwrap_err();
+        let error = bench.resume_reply().await.unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Unknown, "{mode}: {error}");
         assert!(error.message.contains("was at work when its driver died"), "{error}");
         assert_eq!(bench.calls().0, methods, "{mode}");

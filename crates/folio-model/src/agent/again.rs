@@ -4,7 +4,7 @@ use serde_json::{Deserializer, Value};
 
 /// What is known about an earlier prompt in the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Before {
+pub(super) enum EarlierPrompt {
     /// The session has no prompt: the driver died before sending it.
     Untold,
     /// The task was sent, and is not answered yet.
@@ -13,19 +13,19 @@ pub(super) enum Before {
     Unseen,
 }
 
-const UNTOLD: &str =
+const UNDELIVERED_PREFIX: &str =
     "You may have begun with this before and been interrupted. Look at what is there before you change anything.\n\n";
-const TOLD: &str = "You were interrupted while you worked on this task. Go on from where you were: look at what is done already, do nothing twice, and \
+const CONTINUE_PROMPT: &str = "You were interrupted while you worked on this task. Go on from where you were: look at what is done already, do nothing twice, and \
                     end with the one JSON object that the task asks for.";
-const UNSEEN: &str = "You may have been interrupted while you worked on the task below in this session. If so, go on from where you were: look at what is done \
+const MAYBE_DELIVERED_PREFIX: &str = "You may have been interrupted while you worked on the task below in this session. If so, go on from where you were: look at what is done \
                       already, and do nothing twice. If you had answered, answer the same again.\n\n";
 
 /// The prompt to send now for `task`.
-pub(super) fn prompt(before: Before, task: &str) -> String {
+pub(super) fn prompt(before: EarlierPrompt, task: &str) -> String {
     match before {
-        Before::Untold => format!("{UNTOLD}{task}"),
-        Before::Told => TOLD.to_owned(),
-        Before::Unseen => format!("{UNSEEN}{task}"),
+        EarlierPrompt::Untold => format!("{UNDELIVERED_PREFIX}{task}"),
+        EarlierPrompt::Told => CONTINUE_PROMPT.to_owned(),
+        EarlierPrompt::Unseen => format!("{MAYBE_DELIVERED_PREFIX}{task}"),
     }
 }
 

@@ -37,7 +37,7 @@ pub enum AgentForm {
 
 /// What was extracted from an output.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Heard {
+pub(super) struct ParsedOutput {
     /// The answer.
     pub(super) text: Option<String>,
     pub(super) usage: Option<Usage>,
@@ -64,16 +64,16 @@ impl AgentForm {
     }
 
     /// Parses the complete output of a program.
-    pub(super) fn read(self, output: &[u8]) -> Heard {
+    pub(super) fn read(self, output: &[u8]) -> ParsedOutput {
         let text = String::from_utf8_lossy(output);
         if self == Self::Text {
             let text = text.trim();
-            return Heard {
+            return ParsedOutput {
                 text: (!text.is_empty()).then(|| text.to_owned()),
-                ..Heard::default()
+                ..ParsedOutput::default()
             };
         }
-        let mut heard = Heard::default();
+        let mut heard = ParsedOutput::default();
         for event in events_in(&text) {
             match self {
                 Self::Text | Self::Acp | Self::A2a | Self::Tool => {}
@@ -120,7 +120,7 @@ fn events_in(text: &str) -> Vec<Value> {
     values.next().and_then(Result::ok).into_iter().collect()
 }
 
-impl Heard {
+impl ParsedOutput {
     fn claude(&mut self, event: &Value) {
         if event["type"] != "result" {
             return;

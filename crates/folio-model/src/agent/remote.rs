@@ -9,7 +9,7 @@ use reqwest::header::HeaderValue;
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::a2a::{Failed, Heard, Progress, Remote, because, brief};
+use super::a2a::{Failed, Heard, Progress, Remote, short_message, with_detail};
 use super::prompt;
 use super::settings::AgentSettings;
 use crate::error::{ModelError, ModelErrorKind};
@@ -18,14 +18,14 @@ use crate::provider::client_for;
 use crate::secret::Secret;
 
 /// Time limit for a connection.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The pause before the first poll; each further pause is twice as long.
-const PAUSE: Duration = Duration::from_millis(250);
+const POLL_PAUSE: Duration = Duration::from_millis(250);
 /// The longest pause between polls.
-const PAUSE_MAX: Duration = Duration::from_secs(5);
+const POLL_PAUSE_MAX: Duration = Duration::from_secs(5);
 /// How many nonsensical poll answers in a row are tolerated. A proxy in front of the agent may give such answers for a
 /// moment.
-const ODD_MAX: u32 = 5;
+const ODD_ANSWERS_MAX: u32 = 5;
 
 /// An agent that is reached by the Agent2Agent protocol. Nothing is sent to it before it is asked.
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ impl RemoteAgent {
         proxy: Option<&str>,
     ) -> Result<Self, String> {
         let url = settings.url.clone().ok_or("it has no `url`")?;
-        let client = client_for(&url, CONNECT, proxy)?;
+        let client = client_for(&url, CONNECT_TIMEOUT, proxy)?;
         let authorisation = token.as_ref().map(|token| {
             let mut value = HeaderValue::try_from(format!("Bearer {}", token.reveal()))
                 .map_err(|_| "its token cannot be sent: it has characters that are not allowed in a header")?;
@@ -72,7 +72,7 @@ impl RemoteAgent {
     fn error(&self, failed: Failed) -> ModelError {
         // The agent's message may contain the token.
         let message = match &self.token {
-            Some(token) => token.taken_out_of(&failed.message),
+            Some(token) => token.redact(&failed.message),
             None => failed.message,
         };
         ModelError {
@@ -133,7 +133,7 @@ impl Model for RemoteAgent {
                 format!("it took longer than {} s and was told to stop", time.as_secs())
             }
         };
-        let failed = work.stopped(reason).await;
+        let failed = work.cancel_after_stop(reason).await;
         Err(self.error(failed))
     }
 
@@ -149,13 +149,13 @@ impl Model for RemoteAgent {
 }
 
 /// A question of the agent, and the answer to it.
-struct Answered<'r> {
+struct AnsweredQuestion<'r> {
     task: &'r str,
     question: &'r str,
     answer: &'r str,
 }
 
-impl<'r> Answered<'r> {
+impl<'r> AnsweredQuestion<'r> {
     /// The question, if it was the last thing that the agent said.
     fn last_of(request: &'r Request) -> Option<Self> {
         let messages = &request.messages;
@@ -219,7 +219,7 @@ impl Work<'_> {
     async fn run_task(&mut self, request: &Request, place: &Place) -> Result<Heard, Failed> {
         // The caller gives up when the time is over.
         let time = self.agent.settings.limits().time;
-        let answered = Answered::last_of(request);
+        let answered = AnsweredQuestion::last_of(request);
         let key = &request.idempotency_key;
         let task = match &self.stage {
             Stage::Working(task) => Some(task.clone()),
@@ -247,35 +247,40 @@ impl Work<'_> {
                         let task = self.record_task_id(task, place).await?;
                         self.poll_until_done(&task).await?
                     }
-                    other => self.ended(other).await?,
+                    other => self.task_result(other).await?,
                 }
             }
         };
         match heard {
-            Heard::Asking { task, words } if !place.has_person => Err(self.unanswered(&task, &words).await),
+            Heard::Asking { task, words } if !place.has_person => Err(self.cancel_unanswered(&task, &words).await),
             heard => Ok(heard),
         }
     }
 
     /// Sends the answer to a question, and returns the result of the task.
-    async fn send_answer(&mut self, answered: &Answered<'_>, key: &str, time: Duration) -> Result<Heard, Failed> {
+    async fn send_answer(
+        &mut self,
+        answered: &AnsweredQuestion<'_>,
+        key: &str,
+        time: Duration,
+    ) -> Result<Heard, Failed> {
         let remote = self.find_remote().await?;
         let answer = answered.answer.to_owned();
         match remote.send(answer, Some(answered.task), key, time).await? {
             Progress::Working(task) => self.poll_until_done(&task).await,
-            other => self.ended(other).await,
+            other => self.task_result(other).await,
         }
     }
 
     /// The result of a task that is no longer worked on.
-    async fn ended(&mut self, progress: Progress) -> Result<Heard, Failed> {
+    async fn task_result(&mut self, progress: Progress) -> Result<Heard, Failed> {
         match progress {
             Progress::Heard(heard) => Ok(heard),
             Progress::Failed(failed) => Err(failed),
             Progress::WantsLogin { task, words } => {
                 // Nobody can log in here, so it need not wait.
                 let _told = self.cancel_task(&task).await;
-                let message = because("it requires a login", &words);
+                let message = with_detail("it requires a login", &words);
                 Err(Failed::new(ModelErrorKind::Unauthorised, message))
             }
             Progress::Working(task) => Err(Failed::new(ModelErrorKind::Unknown, format!("it is working on {task}"))),
@@ -316,10 +321,10 @@ impl Work<'_> {
 
     /// Polls `task` until it is done or asks something. An agent that is temporarily unavailable is waited for.
     async fn poll_until_done(&mut self, task: &str) -> Result<Heard, Failed> {
-        let (mut pause, mut odd) = (PAUSE, 0);
+        let (mut pause, mut odd) = (POLL_PAUSE, 0);
         loop {
             let progress = match self.find_remote().await {
-                Ok(remote) => remote.look(task).await,
+                Ok(remote) => remote.poll_task(task).await,
                 Err(failed) => Err(failed),
             };
             let retry_after = match progress {
@@ -327,14 +332,14 @@ impl Work<'_> {
                     odd = 0;
                     None
                 }
-                Ok(other) => return self.ended(other).await,
+                Ok(other) => return self.task_result(other).await,
                 Err(failed) => match failed.kind {
                     ModelErrorKind::Unreached | ModelErrorKind::RateLimited => failed.retry_after,
                     // It does not know the task, or denies access: waiting does not help.
                     ModelErrorKind::Unknown | ModelErrorKind::Unauthorised => {
                         return Err(self.cancel_lost_task(task, failed).await);
                     }
-                    _ if odd + 1 == ODD_MAX => return Err(self.cancel_lost_task(task, failed).await),
+                    _ if odd + 1 == ODD_ANSWERS_MAX => return Err(self.cancel_lost_task(task, failed).await),
                     _ => {
                         odd += 1;
                         None
@@ -342,14 +347,14 @@ impl Work<'_> {
                 },
             };
             tokio::time::sleep(retry_after.unwrap_or_default().max(pause)).await;
-            pause = (pause * 2).min(PAUSE_MAX);
+            pause = (pause * 2).min(POLL_PAUSE_MAX);
         }
     }
 
     /// The task can no longer be polled, so its outcome is unknown, and it is cancelled.
     async fn cancel_lost_task(&mut self, task: &str, failed: Failed) -> Failed {
         let status = format!("it is working on {task}, and its progress cannot be queried");
-        let reason = because(&status, &failed.message);
+        let reason = with_detail(&status, &failed.message);
         let message = match self.cancel_task(task).await {
             Ok(()) => format!("{reason}; it was told to stop"),
             Err(_) => reason,
@@ -358,10 +363,10 @@ impl Work<'_> {
     }
 
     /// It asks something and nobody can answer, so the task is cancelled.
-    async fn unanswered(&mut self, task: &str, text: &str) -> Failed {
+    async fn cancel_unanswered(&mut self, task: &str, text: &str) -> Failed {
         let _told = self.cancel_task(task).await;
         let problem = "it asks a question, and nobody is there to answer it";
-        Failed::new(ModelErrorKind::Failed, because(problem, &brief(text)))
+        Failed::new(ModelErrorKind::Failed, with_detail(problem, &short_message(text)))
     }
 
     /// Cancels the task; the error says why the agent could not be told.
@@ -375,7 +380,7 @@ impl Work<'_> {
     }
 
     /// Cancels the task after the caller has given up, and returns what is known then.
-    async fn stopped(mut self, reason: String) -> Failed {
+    async fn cancel_after_stop(mut self, reason: String) -> Failed {
         let unheard = match &self.stage {
             Stage::Beginning => {
                 let message = format!("{reason}, before it was given the task");

@@ -15,9 +15,9 @@ use super::*;
 use crate::model::Message;
 
 /// What it answers to each request after that for its card.
-struct Answers(Mutex<VecDeque<ResponseTemplate>>, String);
+struct QueuedAnswers(Mutex<VecDeque<ResponseTemplate>>, String);
 
-impl Respond for Answers {
+impl Respond for QueuedAnswers {
     fn respond(&self, asked: &wiremock::Request) -> ResponseTemplate {
         if asked.url.path().ends_with("agent-card.json") {
             return ResponseTemplate::new(200).set_body_string(self.1.as_str());
@@ -49,18 +49,18 @@ fn task(state: &str, more: &Value) -> Value {
     task
 }
 
-fn said(state: &str, words: &str) -> Value {
+fn task_saying(state: &str, words: &str) -> Value {
     let mut task = task(state, &json!({}));
     task["status"]["message"] = json!({"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": words}]});
     task
 }
 
-struct House {
+struct AgentServer {
     server: MockServer,
 }
 
-impl House {
-    async fn of(answers: impl IntoIterator<Item = ResponseTemplate>) -> Self {
+impl AgentServer {
+    async fn start(answers: impl IntoIterator<Item = ResponseTemplate>) -> Self {
         let interfaces = json!([
             {"url": "HOUSE/grpc", "protocolBinding": "GRPC", "protocolVersion": "1.0"},
             {"url": "HOUSE/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0", "tenant": "clocks"},
@@ -70,7 +70,7 @@ impl House {
 
     async fn with_card(card: String, answers: impl IntoIterator<Item = ResponseTemplate>) -> Self {
         let server = MockServer::start().await;
-        let answers = Answers(
+        let answers = QueuedAnswers(
             Mutex::new(answers.into_iter().collect()),
             card.replace("HOUSE", &server.uri()),
         );
@@ -88,7 +88,7 @@ impl House {
         RemoteAgent::new("mender", settings, Some(Secret::new("the-token")), None).unwrap()
     }
 
-    async fn asked(&self, place: &Place) -> Result<Reply, ModelError> {
+    async fn try_reply(&self, place: &Place) -> Result<Reply, ModelError> {
         self.agent().reply_in(&request(), place, &mut |_| {}).await
     }
 
@@ -121,7 +121,7 @@ async fn remote_agent_gets_the_task_once_and_is_polled_until_done_e9_17() {
         {"artifactId": "a", "parts": [{"text": "Look:"}, {"data": {"notes": "It ticks."}}]},
         {"artifactId": "b", "parts": [{"raw": "aGVsbG8=", "filename": "clock.png"}]},
     ]});
-    let house = House::of([
+    let house = AgentServer::start([
         result(&json!({"task": task("SUBMITTED", &json!({}))})),
         ResponseTemplate::new(503),
         result(&task("WORKING", &json!({}))),
@@ -133,7 +133,7 @@ async fn remote_agent_gets_the_task_once_and_is_polled_until_done_e9_17() {
         sessions: Some(tells),
         ..Place::default()
     };
-    let (reply, session) = tokio::join!(house.asked(&place), async {
+    let (reply, session) = tokio::join!(house.try_reply(&place), async {
         let session = sessions.recv().await.unwrap();
         session.kept.send(()).unwrap();
         session.id
@@ -169,36 +169,36 @@ async fn remote_agent_gets_the_task_once_and_is_polled_until_done_e9_17() {
 #[tokio::test]
 async fn immediate_remote_answer_is_returned_without_polling_e9_17() {
     let message = json!({"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "It ticks."}]}});
-    let house = House::of([result(&message)]).await;
-    assert_eq!(house.asked(&Place::default()).await.unwrap().text, "It ticks.");
-    let house = House::of([result(&json!({"task": said("COMPLETED", "It ticks.")}))]).await;
-    assert_eq!(house.asked(&Place::default()).await.unwrap().text, "It ticks.");
+    let house = AgentServer::start([result(&message)]).await;
+    assert_eq!(house.try_reply(&Place::default()).await.unwrap().text, "It ticks.");
+    let house = AgentServer::start([result(&json!({"task": task_saying("COMPLETED", "It ticks.")}))]).await;
+    assert_eq!(house.try_reply(&Place::default()).await.unwrap().text, "It ticks.");
     assert_eq!(house.methods().await, ["SendMessage"]);
 }
 
 #[tokio::test]
 async fn lone_surrogate_in_remote_answer_becomes_a_replacement_character() {
     let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"ticks \ud83c"}]}}}"#;
-    let house = House::of([ResponseTemplate::new(200).set_body_string(answer)]).await;
-    assert_eq!(house.asked(&Place::default()).await.unwrap().text, "ticks \u{fffd}");
+    let house = AgentServer::start([ResponseTemplate::new(200).set_body_string(answer)]).await;
+    assert_eq!(house.try_reply(&Place::default()).await.unwrap().text, "ticks \u{fffd}");
 }
 
 #[tokio::test]
 async fn resumed_remote_task_is_polled_and_not_sent_again_e9_17() {
-    let house = House::of([
+    let house = AgentServer::start([
         result(&task("WORKING", &json!({}))),
-        result(&said("COMPLETED", "It ticks.")),
+        result(&task_saying("COMPLETED", "It ticks.")),
     ])
     .await;
     let place = Place {
         session: Some("t1".to_owned()),
         ..Place::default()
     };
-    assert_eq!(house.asked(&place).await.unwrap().text, "It ticks.");
+    assert_eq!(house.try_reply(&place).await.unwrap().text, "It ticks.");
     assert_eq!(house.methods().await, ["GetTask", "GetTask"]);
     // That it does not know the task does not say what it did.
-    let house = House::of([refusal(-32001)]).await;
-    let error = house.asked(&place).await.unwrap_err();
+    let house = AgentServer::start([refusal(-32001)]).await;
+    let error = house.try_reply(&place).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Unknown);
     assert!(error.message.contains("t1"), "{error}");
 }
@@ -206,7 +206,7 @@ async fn resumed_remote_task_is_polled_and_not_sent_again_e9_17() {
 #[tokio::test]
 async fn remote_failures_map_to_error_kinds_with_the_token_redacted_e9_17() {
     use ModelErrorKind as Kind;
-    let working = |state: &str| result(&json!({"task": said(state, "which clock, the-token?")}));
+    let working = |state: &str| result(&json!({"task": task_saying(state, "which clock, the-token?")}));
     for (answer, kind, words) in [
         (
             working("FAILED"),
@@ -260,8 +260,8 @@ async fn remote_failures_map_to_error_kinds_with_the_token_redacted_e9_17() {
             "more than 10000 bytes",
         ),
     ] {
-        let house = House::of([answer]).await;
-        let error = house.asked(&Place::default()).await.unwrap_err();
+        let house = AgentServer::start([answer]).await;
+        let error = house.try_reply(&Place::default()).await.unwrap_err();
         assert_eq!(error.kind, kind, "{error}");
         assert!(error.message.contains(words), "{error} lacks {words}");
         assert_eq!(error.retry_after.is_some(), kind == Kind::RateLimited);
@@ -271,14 +271,14 @@ async fn remote_failures_map_to_error_kinds_with_the_token_redacted_e9_17() {
 
 #[tokio::test]
 async fn remote_task_that_requires_a_login_fails_and_is_cancelled_e9_17() {
-    let wants = said("AUTH_REQUIRED", "log in, the-token");
+    let wants = task_saying("AUTH_REQUIRED", "log in, the-token");
     let working = || result(&json!({"task": task("WORKING", &json!({}))}));
     for answers in [
         vec![result(&json!({"task": wants})), result(&task("CANCELED", &json!({})))],
         vec![working(), result(&wants), result(&task("CANCELED", &json!({})))],
     ] {
-        let house = House::of(answers).await;
-        let error = house.asked(&Place::default()).await.unwrap_err();
+        let house = AgentServer::start(answers).await;
+        let error = house.try_reply(&Place::default()).await.unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Unauthorised, "{error}");
         assert_eq!(error.message, "it requires a login: log in, [key]");
         assert_eq!(house.methods().await.last().map(String::as_str), Some("CancelTask"));
@@ -300,12 +300,12 @@ async fn unreadable_remote_poll_is_retried_before_the_task_is_cancelled_e9_17() 
         "COMPLETED",
         &json!({"artifacts": [{"artifactId": "a", "parts": [{"text": "It ticks."}]}]}),
     ));
-    let house = House::of([vec![working()], odd(), vec![done]].concat()).await;
-    assert_eq!(house.asked(&Place::default()).await.unwrap().text, "It ticks.");
+    let house = AgentServer::start([vec![working()], odd(), vec![done]].concat()).await;
+    assert_eq!(house.try_reply(&Place::default()).await.unwrap().text, "It ticks.");
 
     let canceled = result(&task("CANCELED", &json!({})));
-    let house = House::of([vec![working()], odd(), vec![refusal(-32603), canceled]].concat()).await;
-    let error = house.asked(&Place::default()).await.unwrap_err();
+    let house = AgentServer::start([vec![working()], odd(), vec![refusal(-32603), canceled]].concat()).await;
+    let error = house.try_reply(&Place::default()).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Unknown, "{error}");
     assert!(
         error
@@ -319,14 +319,14 @@ async fn unreadable_remote_poll_is_retried_before_the_task_is_cancelled_e9_17() 
 
 #[tokio::test]
 async fn remote_task_that_asks_for_input_without_a_person_is_cancelled_e9_17() {
-    let asks = said("INPUT_REQUIRED", "which clock?");
+    let asks = task_saying("INPUT_REQUIRED", "which clock?");
     let working = || result(&json!({"task": task("WORKING", &json!({}))}));
     for answers in [
         vec![result(&json!({"task": asks})), result(&task("CANCELED", &json!({})))],
         vec![working(), result(&asks), result(&task("CANCELED", &json!({})))],
     ] {
-        let house = House::of(answers).await;
-        let error = house.asked(&Place::default()).await.unwrap_err();
+        let house = AgentServer::start(answers).await;
+        let error = house.try_reply(&Place::default()).await.unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Failed);
         assert!(
             error.message.contains("nobody is there to answer it: which clock?"),
@@ -361,14 +361,14 @@ async fn person_answers_are_sent_to_the_waiting_remote_task_e9_17() {
         ..Place::default()
     };
     let long = format!("which {} clock?", "very ".repeat(200));
-    let house = House::of([
-        result(&json!({"task": said("INPUT_REQUIRED", &long)})),
-        result(&json!({"task": said("INPUT_REQUIRED", " ")})),
+    let house = AgentServer::start([
+        result(&json!({"task": task_saying("INPUT_REQUIRED", &long)})),
+        result(&json!({"task": task_saying("INPUT_REQUIRED", " ")})),
         result(&json!({"task": task("WORKING", &json!({}))})),
-        result(&said("COMPLETED", "It ticks.")),
+        result(&task_saying("COMPLETED", "It ticks.")),
     ])
     .await;
-    let asked = house.asked(&place).await.unwrap();
+    let asked = house.try_reply(&place).await.unwrap();
     let call = ToolCall {
         id: "t1/1".to_owned(),
         tool: "ask_person".to_owned(),
@@ -413,15 +413,15 @@ async fn person_answers_are_sent_to_the_waiting_remote_task_e9_17() {
 
 #[tokio::test]
 async fn person_answer_is_resent_only_if_the_question_is_still_open_e9_17() {
-    let asks = |words: &str| result(&said("INPUT_REQUIRED", words));
-    let ticks = || result(&said("COMPLETED", "It ticks."));
-    let first = House::of([asks("which clock?")]).await;
+    let asks = |words: &str| result(&task_saying("INPUT_REQUIRED", words));
+    let ticks = || result(&task_saying("COMPLETED", "It ticks."));
+    let first = AgentServer::start([asks("which clock?")]).await;
     let place = Place {
         has_person: true,
         session: Some("t1".to_owned()),
         ..Place::default()
     };
-    let asked = first.asked(&place).await.unwrap();
+    let asked = first.try_reply(&place).await.unwrap();
     let request = request_after(&asked, "the tall one");
     for (answers, methods) in [
         // The driver died before it sent the answer: it is sent.
@@ -440,7 +440,7 @@ async fn person_answer_is_resent_only_if_the_question_is_still_open_e9_17() {
         ),
         (vec![asks("and which hand?")], &["GetTask"]),
     ] {
-        let house = House::of(answers).await;
+        let house = AgentServer::start(answers).await;
         let reply = house.agent().reply_in(&request, &place, &mut |_| {}).await.unwrap();
         assert_eq!(house.methods().await, methods);
         let asks_anew = methods.len() == 1;
@@ -453,7 +453,7 @@ async fn person_answer_is_resent_only_if_the_question_is_still_open_e9_17() {
 
 #[tokio::test]
 async fn calling_off_a_question_cancels_its_remote_task_e9_17() {
-    let house = House::of([result(&task("CANCELED", &json!({})))]).await;
+    let house = AgentServer::start([result(&task("CANCELED", &json!({})))]).await;
     house.agent().call_off("t1/1").await;
     house.agent().call_off("none of its own").await;
     let calls = house.calls().await;
@@ -482,8 +482,8 @@ async fn agent_card_must_stay_on_its_server_and_offer_jsonrpc_e9_17() {
             "not a card of Agent2Agent 1.0",
         ),
     ] {
-        let house = House::with_card(card, []).await;
-        let error = house.asked(&Place::default()).await.unwrap_err();
+        let house = AgentServer::with_card(card, []).await;
+        let error = house.try_reply(&Place::default()).await.unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Invalid, "{error}");
         assert!(error.message.contains(words), "{error} lacks {words}");
         assert!(house.methods().await.is_empty(), "it was given nothing");
@@ -513,8 +513,8 @@ async fn stopped_or_timed_out_remote_task_is_cancelled_remotely_e9_11() {
         ..Place::default()
     };
     let working = || result(&json!({"task": task("WORKING", &json!({}))}));
-    let house = House::of([working(), result(&task("CANCELED", &json!({})))]).await;
-    let (stopped, _session) = tokio::join!(house.asked(&place), async {
+    let house = AgentServer::start([working(), result(&task("CANCELED", &json!({})))]).await;
+    let (stopped, _session) = tokio::join!(house.try_reply(&place), async {
         // It is stopped while it waits for the journal.
         let session = sessions.recv().await.unwrap();
         stop.cancel();
@@ -524,11 +524,11 @@ async fn stopped_or_timed_out_remote_task_is_cancelled_remotely_e9_11() {
     assert_eq!(error.kind, ModelErrorKind::Unknown, "{error}");
     assert_eq!(house.methods().await, ["SendMessage", "CancelTask"]);
 
-    let house = House::of([working()]).await;
+    let house = AgentServer::start([working()]).await;
     let mut agent = house.agent();
     agent.settings.time_s = Some(1);
     let never = vec![result(&task("WORKING", &json!({}))); 20];
-    let house = House::of(std::iter::once(working()).chain(never)).await;
+    let house = AgentServer::start(std::iter::once(working()).chain(never)).await;
     agent.url = house.server.uri();
     let error = agent.reply(&request(), &mut |_| {}).await.unwrap_err();
     assert!(error.message.contains("longer than 1 s"), "{error}");

@@ -15,15 +15,15 @@ use super::events::AgentForm;
 use crate::secret::Secret;
 
 /// The default time limit of a program, in seconds.
-const TIME_S: u64 = 30 * 60;
+const DEFAULT_TIME_S: u64 = 30 * 60;
 /// The maximum time limit: a day.
 const TIME_S_MAX: u64 = 24 * 60 * 60;
 /// The default limit for the output of a program, in bytes.
-const OUTPUT_BYTES: usize = 16 * 1024 * 1024;
+const DEFAULT_OUTPUT_BYTES: usize = 16 * 1024 * 1024;
 /// The maximum of that limit.
 const OUTPUT_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// The default number of seconds between being asked to end and being killed (E9.11).
-const GRACE_S: u64 = 10;
+const DEFAULT_GRACE_S: u64 = 10;
 /// The maximum of that: whoever cancels it does not wait any longer.
 const GRACE_S_MAX: u64 = 15;
 
@@ -167,11 +167,11 @@ impl AgentSettings {
         };
         if wrong.is_some() {
             wrong
-        } else if !(1..=TIME_S_MAX).contains(&self.time_s.unwrap_or(TIME_S)) {
+        } else if !(1..=TIME_S_MAX).contains(&self.time_s.unwrap_or(DEFAULT_TIME_S)) {
             Some("`time_s` must be from 1 to 86400")
-        } else if !(1..=OUTPUT_BYTES_MAX).contains(&self.output_bytes.unwrap_or(OUTPUT_BYTES)) {
+        } else if !(1..=OUTPUT_BYTES_MAX).contains(&self.output_bytes.unwrap_or(DEFAULT_OUTPUT_BYTES)) {
             Some("`output_bytes` must be from 1 to 268435456")
-        } else if self.grace_s.unwrap_or(GRACE_S) > GRACE_S_MAX {
+        } else if self.grace_s.unwrap_or(DEFAULT_GRACE_S) > GRACE_S_MAX {
             Some("`grace_s` must be at most 15")
         } else {
             None
@@ -249,12 +249,12 @@ impl AgentSettings {
 
     pub(super) fn limits(&self) -> Limits {
         Limits {
-            time: Duration::from_secs(self.time_s.unwrap_or(TIME_S)),
-            grace: Duration::from_secs(self.grace_s.unwrap_or(GRACE_S)),
+            time: Duration::from_secs(self.time_s.unwrap_or(DEFAULT_TIME_S)),
+            grace: Duration::from_secs(self.grace_s.unwrap_or(DEFAULT_GRACE_S)),
         }
     }
 
     pub(super) fn output_bytes(&self) -> usize {
-        self.output_bytes.unwrap_or(OUTPUT_BYTES)
+        self.output_bytes.unwrap_or(DEFAULT_OUTPUT_BYTES)
     }
 }

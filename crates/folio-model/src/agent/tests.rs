@@ -3,7 +3,7 @@
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use super::awaited::{is_gone, line_of};
+use super::awaited::{wait_for_line, wait_until_gone};
 use super::*;
 use crate::error::UsedUp;
 use crate::model::{Message, Role, Speaker, Usage};
@@ -47,7 +47,7 @@ impl Bench {
         }
     }
 
-    async fn asked(&self, settings: AgentSettings, stop: CancellationToken) -> Result<Reply, ModelError> {
+    async fn try_reply(&self, settings: AgentSettings, stop: CancellationToken) -> Result<Reply, ModelError> {
         assert_eq!(settings.problem(), None);
         let program = AgentProgram::new("mender", settings, &self.environment);
         let place = Place {
@@ -59,12 +59,13 @@ impl Bench {
     }
 
     async fn run(&self, script: &str, form: AgentForm) -> Result<Reply, ModelError> {
-        self.asked(Self::settings(script, form), CancellationToken::new()).await
+        self.try_reply(Self::settings(script, form), CancellationToken::new())
+            .await
     }
 
     /// What a script wrote to `file`, as soon as there is a whole line.
-    async fn line_of(&self, file: &str) -> String {
-        line_of(&self.folder.path().join(file)).await
+    async fn wait_for_line(&self, file: &str) -> String {
+        wait_for_line(&self.folder.path().join(file)).await
     }
 }
 
@@ -87,7 +88,7 @@ async fn agent_program_gets_the_task_by_stdin_or_argument_and_answers() {
             .to_vec(),
         ..Bench::settings("", AgentForm::Text)
     };
-    let reply = bench.asked(settings, CancellationToken::new()).await.unwrap();
+    let reply = bench.try_reply(settings, CancellationToken::new()).await.unwrap();
     assert_eq!(reply.text, "Work.");
 }
 
@@ -296,7 +297,7 @@ async fn agent_program_failures_map_to_error_kinds_and_name_the_cause() {
     }
     let mut missing = Bench::settings("", AgentForm::Text);
     missing.command = vec!["no-such-program-anywhere".to_owned()];
-    let error = bench.asked(missing, CancellationToken::new()).await.unwrap_err();
+    let error = bench.try_reply(missing, CancellationToken::new()).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Invalid, "{error}");
 }
 
@@ -309,7 +310,7 @@ async fn agent_program_ended_by_signal_or_timeout_has_unknown_outcome_e9_12() {
         time_s: Some(1),
         ..Bench::settings("echo begun >&2; exec sleep 1000", AgentForm::Text)
     };
-    let error = bench.asked(late, CancellationToken::new()).await.unwrap_err();
+    let error = bench.try_reply(late, CancellationToken::new()).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Unknown, "{error}");
     assert!(
         error.message.contains("longer than 1 s") && error.message.contains("begun"),
@@ -324,10 +325,10 @@ async fn agent_program_exceeding_its_output_limit_is_ended() {
         output_bytes: Some(100_000),
         ..Bench::settings("echo $$ > pid; exec yes", AgentForm::Text)
     };
-    let error = bench.asked(loud, CancellationToken::new()).await.unwrap_err();
+    let error = bench.try_reply(loud, CancellationToken::new()).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Unknown, "{error}");
     assert!(error.message.contains("100000 bytes"), "{error}");
-    is_gone(&bench.line_of("pid").await).await;
+    wait_until_gone(&bench.wait_for_line("pid").await).await;
 }
 
 #[tokio::test]
@@ -336,16 +337,16 @@ async fn stopping_an_agent_program_ends_it_and_its_children_by_force_e9_11() {
     let stop = CancellationToken::new();
     // It hears nothing of being asked to end, and neither does what it started.
     let script = "trap '' TERM; sleep 1000 & echo $! > child; echo $$ > pid; while :; do sleep 1000; done";
-    let asked = bench.asked(Bench::settings(script, AgentForm::Text), stop.clone());
+    let asked = bench.try_reply(Bench::settings(script, AgentForm::Text), stop.clone());
     let stopping = async {
-        let pids = (bench.line_of("pid").await, bench.line_of("child").await);
+        let pids = (bench.wait_for_line("pid").await, bench.wait_for_line("child").await);
         stop.cancel();
         pids
     };
     let (reply, (pid, child)) = tokio::join!(asked, stopping);
     assert_eq!(reply.unwrap_err().kind, ModelErrorKind::Unknown);
-    is_gone(&pid).await;
-    is_gone(&child).await;
+    wait_until_gone(&pid).await;
+    wait_until_gone(&child).await;
 }
 
 #[tokio::test]
@@ -353,14 +354,14 @@ async fn stopped_agent_program_can_clean_up_on_sigterm() {
     let bench = bench();
     let stop = CancellationToken::new();
     let script = "trap 'echo tidy > order; exit 0' TERM; echo $$ > pid; while :; do sleep 0.05; done";
-    let asked = bench.asked(Bench::settings(script, AgentForm::Text), stop.clone());
+    let asked = bench.try_reply(Bench::settings(script, AgentForm::Text), stop.clone());
     let stopping = async {
-        bench.line_of("pid").await;
+        bench.wait_for_line("pid").await;
         stop.cancel();
     };
     let (reply, ()) = tokio::join!(asked, stopping);
     assert!(reply.is_err());
-    assert_eq!(bench.line_of("order").await, "tidy");
+    assert_eq!(bench.wait_for_line("order").await, "tidy");
 }
 
 #[tokio::test]
@@ -370,7 +371,7 @@ async fn background_children_of_an_agent_program_end_with_it() {
         .run("sleep 1000 & echo $! > child; echo done", AgentForm::Text)
         .await;
     assert_eq!(reply.unwrap().text, "done");
-    is_gone(&bench.line_of("child").await).await;
+    wait_until_gone(&bench.wait_for_line("child").await).await;
 }
 
 #[tokio::test]
@@ -378,10 +379,10 @@ async fn dropping_an_agent_call_ends_its_program() {
     let bench = bench();
     let settings = Bench::settings("echo $$ > pid; exec sleep 1000", AgentForm::Text);
     let pid = tokio::select! {
-        reply = bench.asked(settings, CancellationToken::new()) => panic!("{reply:?}"),
-        pid = bench.line_of("pid") => pid,
+        reply = bench.try_reply(settings, CancellationToken::new()) => panic!("{reply:?}"),
+        pid = bench.wait_for_line("pid") => pid,
     };
-    is_gone(&pid).await;
+    wait_until_gone(&pid).await;
 }
 
 #[tokio::test]

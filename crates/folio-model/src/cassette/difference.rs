@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 /// How many characters of a value are shown, and how many of these before the first difference of two texts.
-const SHOWN: usize = 60;
-const BEFORE: usize = 20;
+const SHOWN_CHARS: usize = 60;
+const CONTEXT_CHARS: usize = 20;
 
 /// How two values differ.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -56,7 +56,7 @@ fn walk(one: Option<&Value>, other: Option<&Value>, path: &str, found: &mut Diff
             let longer = one_text.chars().count().max(other_text.chars().count());
             found.chars += longer.saturating_sub(same + same_end);
             if found.count == 0 {
-                let from = same.saturating_sub(BEFORE);
+                let from = same.saturating_sub(CONTEXT_CHARS);
                 found.first = format!(
                     "{path}: recorded is {}, asked is {}",
                     shown(one, from),
@@ -81,8 +81,12 @@ fn shown(value: Option<&Value>, from: usize) -> String {
         return "nothing".to_owned();
     }
     let text = text_of(value);
-    let part: String = text.chars().skip(from).take(SHOWN).collect();
+    let part: String = text.chars().skip(from).take(SHOWN_CHARS).collect();
     let prefix = if from > 0 { "…" } else { "" };
-    let end = if text.chars().count() > from + SHOWN { "…" } else { "" };
+    let end = if text.chars().count() > from + SHOWN_CHARS {
+        "…"
+    } else {
+        ""
+    };
     format!("{:?}", format!("{prefix}{part}{end}"))
 }

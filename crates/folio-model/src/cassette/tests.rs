@@ -155,7 +155,10 @@ fn request_hash_ignores_json_key_order() {
         as_it_is(&other),
         "this build keeps the order of keys; were it otherwise, tests of order would show nothing"
     );
-    assert_eq!(hash(&asked(&one).to_string()), hash(&asked(&other).to_string()));
+    assert_eq!(
+        hash(&request_as_json(&one).to_string()),
+        hash(&request_as_json(&other).to_string())
+    );
 }
 
 #[tokio::test]
@@ -172,12 +175,12 @@ async fn writing_a_cassette_leaves_neighbouring_files_alone() {
 
 /// Keeps what it is told and asked besides what it replies.
 #[derive(Debug, Default)]
-struct Listening {
+struct CallLog {
     told: Mutex<Vec<String>>,
 }
 
-impl Listening {
-    fn hears(&self, what: &str) {
+impl CallLog {
+    fn record(&self, what: &str) {
         locked_list(&self.told).push(what.to_owned());
     }
 }
@@ -187,9 +190,9 @@ fn locked_list(list: &Mutex<Vec<String>>) -> MutexGuard<'_, Vec<String>> {
 }
 
 #[async_trait]
-impl Model for Listening {
+impl Model for CallLog {
     async fn reply(&self, request: &Request, _: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
-        self.hears("reply");
+        self.record("reply");
         Err(ModelError::new(
             "x",
             ModelErrorKind::Invalid,
@@ -210,11 +213,11 @@ impl Model for Listening {
     }
 
     async fn call_off(&self, question: &str) {
-        self.hears(question);
+        self.record(question);
     }
 
     fn observe_reply(&self, _: &Request, reply: &Reply) {
-        self.hears(&reply.text);
+        self.record(&reply.text);
     }
 
     async fn reply_in(
@@ -223,14 +226,14 @@ impl Model for Listening {
         _: &Place,
         pieces: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Reply, ModelError> {
-        self.hears("in");
+        self.record("in");
         self.reply(request, pieces).await
     }
 }
 
 #[tokio::test]
 async fn recording_model_forwards_all_calls_to_its_inner_model_e9_11() {
-    let inner = Arc::new(Listening::default());
+    let inner = Arc::new(CallLog::default());
     let recording = RecordingModel::new(Arc::clone(&inner) as _);
     assert_eq!(recording.worker(), Some(Worker::Remote("http://x")));
     assert_eq!(

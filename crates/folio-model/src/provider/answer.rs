@@ -33,7 +33,7 @@ pub(super) async fn read_frames(
             Some(frame) => answer.take_in(wire, frame),
             None => {
                 // A partial frame at the end does not invalidate what came before it.
-                let last = fetched.unended();
+                let last = fetched.take_unterminated_frame();
                 answer.take_in(wire, last.as_deref().filter(|data| is_whole(data)).unwrap_or_default());
             }
         }
@@ -51,12 +51,12 @@ pub(super) async fn read_frames(
             _ => answer.is_done && answer.stop.is_some(),
         };
         if is_ended {
-            return said(answer, failures);
+            return reply_from_frames(answer, failures);
         }
         if frame.is_none() || answer.is_done {
             return Err(match answer.has_begun {
                 true => failures.cut_off().costing(usage),
-                false => failures.of_no_answer(fetched.outside()),
+                false => failures.of_no_answer(fetched.bytes_outside_frames()),
             });
         }
     }
@@ -67,10 +67,10 @@ fn is_whole(data: &str) -> bool {
 }
 
 /// The reply that the frames make up.
-fn said(mut answer: Answer, failures: Failures<'_>) -> Result<Reply, ModelError> {
-    let usage = answer.usage.and_then(Usage::possible);
+fn reply_from_frames(mut answer: Answer, failures: Failures<'_>) -> Result<Reply, ModelError> {
+    let usage = answer.usage.and_then(Usage::if_plausible);
     let malformed = |message: &str| Err(failures.error(ModelErrorKind::Malformed, message).costing(usage));
-    let mut calls = answer.wanted();
+    let mut calls = answer.take_wanted_calls();
     let (stop, all) = (answer.stop.map(StopReason::from), calls.len());
     if matches!(stop, Some(StopReason::MaxTokens(_))) {
         // A call whose arguments were cut off does not count.
@@ -78,7 +78,7 @@ fn said(mut answer: Answer, failures: Failures<'_>) -> Result<Reply, ModelError>
     } else if calls.iter().any(|call| call.name.is_empty()) {
         return malformed("its answer requests a call without the name of a tool");
     }
-    let mut tool_calls: Vec<ToolCall> = calls.into_iter().map(wanted).collect();
+    let mut tool_calls: Vec<ToolCall> = calls.into_iter().map(tool_call_from).collect();
     // Some providers send no ids, or the same one for each call.
     make_ids_unique(tool_calls.iter_mut().map(|call| &mut call.id));
     let cause = match &stop {
@@ -102,7 +102,7 @@ fn said(mut answer: Answer, failures: Failures<'_>) -> Result<Reply, ModelError>
     })
 }
 
-fn wanted(call: WantedCall) -> ToolCall {
+fn tool_call_from(call: WantedCall) -> ToolCall {
     ToolCall {
         id: call.id,
         tool: call.name,

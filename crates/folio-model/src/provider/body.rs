@@ -36,7 +36,7 @@ fn put_rest(body: &mut Value, request: &Request, target: &Target, tool: fn(&Tool
 
 /// The text of a message, if it is not blank: several providers refuse a blank text, and then every conversation that
 /// contains one.
-fn words(message: &Message) -> Option<&str> {
+fn nonblank_text(message: &Message) -> Option<&str> {
     Some(message.text.as_str()).filter(|text| !text.trim().is_empty())
 }
 

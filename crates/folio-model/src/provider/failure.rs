@@ -15,14 +15,14 @@ use crate::model::Request;
 use crate::reach::{host_of, unreached};
 
 /// How many characters of a provider's message are kept.
-const WORDS_MAX: usize = 300;
+const MESSAGE_CHARS_MAX: usize = 300;
 /// How many consecutive characters a provider's message may have in common with the request.
-const COMMON_MAX: usize = 24;
+const COMMON_CHARS_MAX: usize = 24;
 /// The longest pause requested by a provider that is respected.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Groq's error codes for a call, or JSON, of the model that cannot be parsed.
-const NONSENSE: [&str; 2] = ["tool_use_failed", "json_validate_failed"];
+const UNPARSABLE_CODES: [&str; 2] = ["tool_use_failed", "json_validate_failed"];
 
 /// Creates the errors of one request.
 #[derive(Debug, Clone, Copy)]
@@ -103,7 +103,7 @@ impl Failures<'_> {
         {
             return self.error_from_body("it answered with an error", None, ModelErrorKind::Malformed, body);
         }
-        let url = self.asked();
+        let url = self.printable_url();
         let (kind, message) = match bytes.trim_ascii() {
             [] => (
                 ModelErrorKind::Malformed,
@@ -127,15 +127,15 @@ impl Failures<'_> {
     }
 
     fn web_page(self, problem: &str) -> String {
-        let url = self.asked();
+        let url = self.printable_url();
         format!("{problem}; is {url} the right address, or is there a proxy in front of it that requires a login?")
     }
 
     /// The URL that was asked, in a form that may be shown. Addresses with a name and password are refused elsewhere.
-    fn asked(self) -> String {
+    fn printable_url(self) -> String {
         let url = &self.target.url;
         let url = url.split_once('?').map_or(url.as_str(), |(url, _)| url);
-        self.shown(url)
+        self.without_key(url)
     }
 
     /// A response with an error status.
@@ -143,7 +143,7 @@ impl Failures<'_> {
         if (300..=399).contains(&status) {
             let to = headers.and_then(|headers| headers.get(LOCATION)?.to_str().ok());
             let to = to.filter(|to| to.contains("://")).map(host_of);
-            let to = to.map_or_else(String::new, |host| format!(" to {}", self.shown(host)));
+            let to = to.map_or_else(String::new, |host| format!(" to {}", self.without_key(host)));
             let message = format!(
                 "it said {status} and redirects{to}, which is not followed because of the key; put the right address into the settings"
             );
@@ -192,7 +192,7 @@ impl Failures<'_> {
             .into_iter()
             .chain(Some(code.clone()).filter(|code| !code.is_empty()))
             .collect();
-        let detail = self.words_for(kind, &message);
+        let detail = self.message_for(kind, &message);
         let advice = self.advice(kind, &problem);
         let codes = in_parentheses(&codes.join(", "));
         self.error(kind, format!("{summary}{codes}{detail}{advice}"))
@@ -218,7 +218,7 @@ impl Failures<'_> {
                 )
             }
             ModelErrorKind::Invalid if problem.status == Some(404) => {
-                format!("; nothing is at {}: is that the right address?", self.asked())
+                format!("; nothing is at {}: is that the right address?", self.printable_url())
             }
             _ => String::new(),
         }
@@ -227,11 +227,7 @@ impl Failures<'_> {
     /// The error code, if it contains nothing else, such as the key or part of the request.
     fn code(self, body: &Value) -> String {
         let code = code_of(body);
-        let has_key = self
-            .target
-            .key
-            .as_ref()
-            .is_some_and(|key| key.taken_out_of(&code) != code);
+        let has_key = self.target.key.as_ref().is_some_and(|key| key.redact(&code) != code);
         if has_key || self.quotes_the_request(&code) {
             String::new()
         } else {
@@ -240,19 +236,19 @@ impl Failures<'_> {
     }
 
     /// A provider's message for a failure of that kind.
-    fn words_for(self, kind: ModelErrorKind, message: &str) -> String {
+    fn message_for(self, kind: ModelErrorKind, message: &str) -> String {
         match kind {
             // A message about the key may quote it.
             ModelErrorKind::Unauthorised => String::new(),
-            _ => self.words(message),
+            _ => self.safe_message(message),
         }
     }
 
     /// A provider's message in a form that may be shown: short, on one line, without the key, and empty if it quotes
     /// the request.
-    fn words(self, message: &str) -> String {
+    fn safe_message(self, message: &str) -> String {
         // Done before shortening, so that no part of a key remains at the end.
-        let message = cut(&self.shown(&one_line(message)), WORDS_MAX);
+        let message = cut(&self.without_key(&one_line(message)), MESSAGE_CHARS_MAX);
         if message.is_empty() || self.quotes_the_request(&message) {
             String::new()
         } else {
@@ -261,9 +257,9 @@ impl Failures<'_> {
     }
 
     /// Somebody else's text without the key.
-    fn shown(self, text: &str) -> String {
+    fn without_key(self, text: &str) -> String {
         match &self.target.key {
-            Some(key) => key.taken_out_of(text),
+            Some(key) => key.redact(text),
             None => text.to_owned(),
         }
     }
@@ -282,14 +278,14 @@ impl Failures<'_> {
             .map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
             .filter(|text| !text.is_empty())
             .collect();
-        let has_a_part = chars.windows(COMMON_MAX).any(|part| {
+        let has_a_part = chars.windows(COMMON_CHARS_MAX).any(|part| {
             let part: String = part.iter().collect();
             texts.iter().any(|text| text.contains(&part))
         });
         has_a_part
-            || texts
-                .iter()
-                .any(|text| text.chars().count() < COMMON_MAX && text.len() > 3 && server_text.contains(text.as_str()))
+            || texts.iter().any(|text| {
+                text.chars().count() < COMMON_CHARS_MAX && text.len() > 3 && server_text.contains(text.as_str())
+            })
     }
 }
 
@@ -372,14 +368,16 @@ impl Problem<'_> {
         words.iter().any(|word| self.code.contains(word))
     }
 
-    fn says(&self, words: &[&str]) -> bool {
+    fn message_has(&self, words: &[&str]) -> bool {
         let message = self.said.to_ascii_lowercase();
         words.iter().any(|word| message.contains(word))
     }
 
     fn is_out_of_credit(&self) -> bool {
         // Anthropic reports this with 400, in words only.
-        self.status == Some(402) || self.has(&["insufficient_quota", "billing"]) || self.says(&["credit balance"])
+        self.status == Some(402)
+            || self.has(&["insufficient_quota", "billing"])
+            || self.message_has(&["credit balance"])
     }
 
     fn is_unauthorised(&self) -> bool {
@@ -400,7 +398,7 @@ impl Problem<'_> {
 
     fn is_no_such_model(&self) -> bool {
         let is_absent = self.status == Some(404) || self.has(&["not_found", "NOT_FOUND"]);
-        is_absent && (self.has(&["model_not_found", "not_found_error"]) || self.says(&["model"]))
+        is_absent && (self.has(&["model_not_found", "not_found_error"]) || self.message_has(&["model"]))
     }
 
     /// What the caller can do; `None` if nothing here says.
@@ -421,7 +419,7 @@ impl Problem<'_> {
             Some(ModelErrorKind::TooLong)
         } else if is_refusal(self.code) {
             Some(ModelErrorKind::Refused)
-        } else if self.has(&NONSENSE) {
+        } else if self.has(&UNPARSABLE_CODES) {
             Some(ModelErrorKind::Malformed)
         } else {
             None

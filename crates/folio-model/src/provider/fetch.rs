@@ -95,12 +95,12 @@ impl<'a> Fetched<'a> {
     }
 
     /// The data of an unterminated frame. Some servers omit the empty line at the end.
-    pub(super) fn unended(&mut self) -> Option<String> {
+    pub(super) fn take_unterminated_frame(&mut self) -> Option<String> {
         self.events.end()
     }
 
     /// What came outside of frames, as far as it is kept.
-    pub(super) fn outside(&self) -> &[u8] {
+    pub(super) fn bytes_outside_frames(&self) -> &[u8] {
         &self.events.outside
     }
 }

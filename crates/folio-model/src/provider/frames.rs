@@ -107,11 +107,11 @@ impl Answer {
     /// part of the usage is reported earlier there. A count at the beginning does not include what is written.
     pub(super) fn whole_usage(&self, wire: Wire) -> Option<Usage> {
         let is_whole = self.stop.is_some() || wire == Wire::Chat;
-        self.usage.filter(|_| is_whole).and_then(Usage::possible)
+        self.usage.filter(|_| is_whole).and_then(Usage::if_plausible)
     }
 
     /// The calls that the model requests, in the order in which they began.
-    pub(super) fn wanted(&mut self) -> Vec<WantedCall> {
+    pub(super) fn take_wanted_calls(&mut self) -> Vec<WantedCall> {
         let calls = std::mem::take(&mut self.calls).into_iter().map(|call| WantedCall {
             args: match call.args.trim() {
                 "" => None,

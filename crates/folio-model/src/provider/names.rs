@@ -42,7 +42,7 @@ fn is_plain(c: char) -> bool {
 /// A provider accepts its own ids unchanged. But a conversation may continue with another model than it began with
 /// (`fallback`), and Anthropic accepts neither every id nor the same id twice, and OpenAI none that is longer than its
 /// own.
-pub(super) fn addressed<'r>(request: &'r Request, target: &Target) -> Cow<'r, Request> {
+pub(super) fn with_accepted_ids<'r>(request: &'r Request, target: &Target) -> Cow<'r, Request> {
     let mut ids = match target.wire {
         Wire::Messages => CallIds::of_at_most(CHARS_MAX),
         Wire::Chat if target.is_official => CallIds::of_at_most(OPENAI_ID_CHARS_MAX),
@@ -51,7 +51,7 @@ pub(super) fn addressed<'r>(request: &'r Request, target: &Target) -> Cow<'r, Re
         Wire::Chat | Wire::Responses | Wire::Gemini => return Cow::Borrowed(request),
     };
     let calls = request.messages.iter().flat_map(|message| &message.tool_calls);
-    let sent: Vec<String> = calls.clone().map(|call| ids.sent(&call.id)).collect();
+    let sent: Vec<String> = calls.clone().map(|call| ids.id_to_send(&call.id)).collect();
     if calls.zip(&sent).all(|(call, sent)| call.id == *sent) {
         return Cow::Borrowed(request);
     }
@@ -88,7 +88,7 @@ impl CallIds {
     }
 
     /// The id to send for the next call, which had `id` when it was made.
-    fn sent(&mut self, id: &str) -> String {
+    fn id_to_send(&mut self, id: &str) -> String {
         let is_taken_so = (1..=self.chars_max).contains(&id.len()) && id.chars().all(is_plain);
         if is_taken_so && self.taken.insert(id.to_owned()) {
             return id.to_owned();
@@ -185,7 +185,7 @@ mod tests {
         };
         for (address, chars_max) in [("anthropic:m", 64), ("anthropic+https://h:m", 64), ("openai:m", 40)] {
             let target = Target::of(&address.parse().unwrap(), &ModelKeys::default()).unwrap();
-            let sent = addressed(&request, &target);
+            let sent = with_accepted_ids(&request, &target);
             let ids: Vec<&str> = sent
                 .messages
                 .iter()
@@ -213,7 +213,7 @@ mod tests {
         }
         // Some servers want ids of their own form back.
         let target = Target::of(&"openai+http://127.0.0.1/v1:m".parse().unwrap(), &ModelKeys::default()).unwrap();
-        assert_eq!(*addressed(&request, &target), request);
+        assert_eq!(*with_accepted_ids(&request, &target), request);
     }
 
     #[test]

@@ -13,14 +13,14 @@ pub(super) const SCHEMA_NAME: &str = "answer";
 
 /// How a model is made to follow a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum SchemaMethod {
     Strict,
     /// The provider ensures that the answer is JSON, and the prompt contains the schema.
     JsonAndPrompt,
     Prompt,
 }
 
-pub(super) fn way(schema: &Value, target: &Target, form: SchemaForm) -> Way {
+pub(super) fn schema_method(schema: &Value, target: &Target, form: SchemaForm) -> SchemaMethod {
     let is_expressible = match target.wire {
         // OpenAI requires all properties to be required.
         Wire::Chat | Wire::Responses => schema::is_expressible(schema, true),
@@ -29,9 +29,9 @@ pub(super) fn way(schema: &Value, target: &Target, form: SchemaForm) -> Way {
         Wire::Gemini => true,
     };
     match form {
-        SchemaForm::Strict if is_expressible => Way::Strict,
-        SchemaForm::Strict if matches!(target.wire, Wire::Chat | Wire::Responses) => Way::JsonAndPrompt,
-        SchemaForm::Strict | SchemaForm::Prompt => Way::Prompt,
+        SchemaForm::Strict if is_expressible => SchemaMethod::Strict,
+        SchemaForm::Strict if matches!(target.wire, Wire::Chat | Wire::Responses) => SchemaMethod::JsonAndPrompt,
+        SchemaForm::Strict | SchemaForm::Prompt => SchemaMethod::Prompt,
     }
 }
 
@@ -44,11 +44,11 @@ pub(super) fn temperature(request: &Request, target: &Target) -> Option<f64> {
 /// Whether a temperature is sent: OpenAI's reasoning models accept none. It is sent to models at custom addresses,
 /// since their names say nothing.
 fn takes_temperature(target: &Target) -> bool {
-    !(target.is_official && matches!(target.wire, Wire::Chat | Wire::Responses) && thinks(&target.name))
+    !(target.is_official && matches!(target.wire, Wire::Chat | Wire::Responses) && is_reasoning_model(&target.name))
 }
 
 /// Whether `name` is the name of a reasoning model of OpenAI.
-pub(super) fn thinks(name: &str) -> bool {
+pub(super) fn is_reasoning_model(name: &str) -> bool {
     let starts = ["gpt-5", "gpt-6", "o1", "o3", "o4"];
     starts.iter().any(|start| name.starts_with(start))
 }

@@ -107,7 +107,7 @@ impl When {
     pub(super) fn matches(&self, request: &Request) -> bool {
         let has = |part: &str| {
             request.messages.iter().any(|message| {
-                let in_calls = || message.tool_calls.iter().any(|call| stands_in(part, &call.args));
+                let in_calls = || message.tool_calls.iter().any(|call| value_contains(part, &call.args));
                 message.text.contains(part) || in_calls()
             })
         };
@@ -116,7 +116,7 @@ impl When {
 }
 
 /// Whether a value contains `part`: in its JSON form, or in one of its strings, with quotes and line breaks unescaped.
-fn stands_in(part: &str, value: &Value) -> bool {
+fn value_contains(part: &str, value: &Value) -> bool {
     fn in_texts(part: &str, value: &Value) -> bool {
         match value {
             Value::String(text) => text.contains(part),

@@ -4,7 +4,7 @@ use folio_model::{Delta, ModelErrorKind, StopCause, Usage};
 use serde_json::{Value, json};
 use wiremock::ResponseTemplate;
 
-use crate::house::{WIRES, ask, event_text, events, named, raw, request, sse};
+use crate::house::{WIRES, ask, event_stream, event_text, events, named_event, request, sse};
 
 #[tokio::test]
 async fn reply_text_streams_in_deltas_with_usage_for_every_provider() {
@@ -31,7 +31,7 @@ async fn reply_text_streams_in_deltas_with_usage_for_every_provider() {
 }
 
 /// An OpenAI answer with calls that have `args`, and the finish reason `finish`.
-fn calls(args: &[&str], finish: &str) -> ResponseTemplate {
+fn tool_call_answer(args: &[&str], finish: &str) -> ResponseTemplate {
     let mut frames: Vec<Value> = Vec::new();
     for (index, args) in args.iter().enumerate() {
         let (one, two) = args.split_at(args.len() / 2);
@@ -43,14 +43,19 @@ fn calls(args: &[&str], finish: &str) -> ResponseTemplate {
         frames.push(call(Value::Null, Value::Null, two));
     }
     frames.push(json!({"choices": [{"delta": {}, "finish_reason": finish}]}));
-    raw(frames.iter().map(named).collect::<String>() + "data: [DONE]\n\n")
+    event_stream(frames.iter().map(named_event).collect::<String>() + "data: [DONE]\n\n")
 }
 
 #[tokio::test]
 async fn tool_calls_set_the_stop_cause_regardless_of_finish_reason() {
     // Some say `stop` when they want tools.
     for finish in ["tool_calls", "stop"] {
-        let asked = ask("openai", &request(), calls(&[r#"{"b": 1, "a": 2}"#, "", "{}"], finish)).await;
+        let asked = ask(
+            "openai",
+            &request(),
+            tool_call_answer(&[r#"{"b": 1, "a": 2}"#, "", "{}"], finish),
+        )
+        .await;
         let reply = asked.reply();
         assert_eq!(reply.stop, StopCause::ToolCalls);
         let all: Vec<_> = reply
@@ -70,10 +75,15 @@ async fn tool_calls_set_the_stop_cause_regardless_of_finish_reason() {
 
 #[tokio::test]
 async fn truncated_tool_call_is_dropped_and_unparsable_one_kept_as_text() {
-    let cut = ask("openai", &request(), calls(&["{}", r#"{"pattern": "x"#], "length")).await;
+    let cut = ask(
+        "openai",
+        &request(),
+        tool_call_answer(&["{}", r#"{"pattern": "x"#], "length"),
+    )
+    .await;
     let reply = cut.reply();
     assert_eq!((reply.stop, reply.tool_calls.len()), (StopCause::Length, 1));
-    let broken = ask("openai", &request(), calls(&["{pattern}"], "tool_calls")).await;
+    let broken = ask("openai", &request(), tool_call_answer(&["{pattern}"], "tool_calls")).await;
     assert_eq!(broken.reply().tool_calls[0].args, json!("{pattern}"));
 }
 
@@ -158,7 +168,7 @@ async fn responses_tool_calls_without_output_index_are_matched_by_item_id() {
 #[tokio::test]
 async fn provider_refusals_set_the_refusal_stop_cause() {
     let stop = |reason: &str| json!({"choices": [{"delta": {}, "finish_reason": reason}]});
-    let done = |frames: &[Value]| raw(frames.iter().map(named).collect::<String>() + "data: [DONE]\n\n");
+    let done = |frames: &[Value]| event_stream(frames.iter().map(named_event).collect::<String>() + "data: [DONE]\n\n");
     let refusal = json!({"choices": [{"delta": {"refusal": "I can't help with that."}}]});
     let cases = [
         ("openai", done(&[refusal, stop("stop")])),
@@ -225,7 +235,7 @@ async fn broken_off_answer_is_unavailable() {
             cuts.extend([last, last + 12]);
         }
         for cut in cuts {
-            let asked = ask(wire, &request(), raw(text[..cut].to_owned())).await;
+            let asked = ask(wire, &request(), event_stream(text[..cut].to_owned())).await;
             let kind = asked.result.as_ref().map_err(|error| error.kind);
             assert_eq!(kind, Err(ModelErrorKind::Unavailable), "{wire} {cut}: {}", &text[..cut]);
         }
@@ -234,7 +244,7 @@ async fn broken_off_answer_is_unavailable() {
 
 #[tokio::test]
 async fn unparsable_answer_is_malformed() {
-    let asked = ask("openai", &request(), raw("data: {not json}\n\n".to_owned())).await;
+    let asked = ask("openai", &request(), event_stream("data: {not json}\n\n".to_owned())).await;
     assert_eq!(asked.error().kind, ModelErrorKind::Malformed);
     let own = sse([json!({"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL"}]})]);
     let asked = ask("gemini", &request(), own).await;

@@ -3,7 +3,7 @@
 use folio_model::{SchemaForm, Speaker};
 use serde_json::{Value, json};
 
-use crate::house::{KEY, WIRES, ask, ask_in, ask_with, events, options, request, said, with_tools};
+use crate::house::{KEY, WIRES, ask, ask_in, ask_with, events, message_from, options, request, with_tools};
 
 #[tokio::test]
 async fn provider_key_is_sent_in_one_header_only() {
@@ -152,8 +152,8 @@ async fn empty_assistant_reply_sends_no_empty_content_e9_13() {
     for nothing in ["", "\n\n"] {
         let mut again = request();
         again.messages.extend([
-            said(Speaker::Assistant, nothing),
-            said(Speaker::User, "That was nothing."),
+            message_from(Speaker::Assistant, nothing),
+            message_from(Speaker::User, "That was nothing."),
         ]);
         let mut called = with_tools();
         nothing.clone_into(&mut called.messages[2].text);

@@ -6,9 +6,9 @@ use folio_model::{ModelErrorKind, ModelOptions, Patience, Speaker, open};
 use serde_json::{Value, json};
 use wiremock::ResponseTemplate;
 
-use crate::house::{KEY, TEST, WIRES, ask, options, raw, request, said, sse};
+use crate::house::{FAILS_TEST, KEY, WIRES, ask, event_stream, message_from, options, request, sse};
 
-fn says(status: u16, body: Value) -> ResponseTemplate {
+fn json_answer(status: u16, body: Value) -> ResponseTemplate {
     ResponseTemplate::new(status).set_body_json(body)
 }
 
@@ -66,7 +66,7 @@ async fn http_failures_map_to_model_error_kinds() {
         ("openai-responses", 307, json!({}), Invalid),
     ];
     for (wire, status, body, kind) in cases {
-        let asked = ask(wire, &request(), says(status, body.clone())).await;
+        let asked = ask(wire, &request(), json_answer(status, body.clone())).await;
         let error = asked.error();
         assert_eq!(error.kind, kind, "{wire} {status} {body}: {error}");
         assert!(error.to_string().contains(&status.to_string()), "{error}");
@@ -91,7 +91,7 @@ async fn error_body_with_http_ok_maps_to_model_error_kinds() {
     ];
     for wire in WIRES {
         for (body, kind) in &cases {
-            for answer in [says(200, body.clone()), sse([body.clone()])] {
+            for answer in [json_answer(200, body.clone()), sse([body.clone()])] {
                 let asked = ask(wire, &request(), answer).await;
                 let error = asked.error();
                 assert_eq!(error.kind, *kind, "{wire} {body}: {error}");
@@ -147,10 +147,10 @@ async fn provider_errors_name_the_remedy() {
     ];
     for wire in WIRES {
         for (status, body, said) in &cases {
-            let asked = ask(wire, &request(), says(*status, body.clone())).await;
+            let asked = ask(wire, &request(), json_answer(*status, body.clone())).await;
             assert!(asked.error().message.contains(said), "{wire}: {}", asked.error());
         }
-        let away = says(302, json!({})).insert_header("location", "https://login.example/x?of=me");
+        let away = json_answer(302, json!({})).insert_header("location", "https://login.example/x?of=me");
         let asked = ask(wire, &request(), away).await;
         let said = "it said 302 and redirects to login.example, which is not followed because of the key; put the right address \
                     into the settings";
@@ -179,18 +179,18 @@ async fn retry_after_is_read_from_headers_and_gemini_details() {
             ("retry-after", "1e300", None),
             ("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT", None),
         ] {
-            let asked = ask(wire, &request(), says(429, json!({})).insert_header(name, value)).await;
+            let asked = ask(wire, &request(), json_answer(429, json!({})).insert_header(name, value)).await;
             assert_eq!(asked.error().retry_after, wait, "{wire} {name}: {value}");
         }
         // A date is as far away as it is from that of the answer, whatever the clock here says.
-        let answer = says(429, json!({}))
+        let answer = json_answer(429, json!({}))
             .insert_header("date", "Wed, 21 Oct 2026 07:28:00 GMT")
             .insert_header("retry-after", "Wed, 21 Oct 2026 07:29:30 GMT");
         let asked = ask(wire, &request(), answer).await;
         assert_eq!(asked.error().retry_after, Some(Duration::from_secs(90)), "{wire}");
         let delay = json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "3.5s"});
         let body = json!({"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "details": [delay]}});
-        let asked = ask(wire, &request(), says(429, body)).await;
+        let asked = ask(wire, &request(), json_answer(429, body)).await;
         assert_eq!(asked.error().retry_after, Some(Duration::from_millis(3500)), "{wire}");
     }
 }
@@ -199,7 +199,7 @@ async fn retry_after_is_read_from_headers_and_gemini_details() {
 async fn provider_errors_never_contain_the_key_or_the_prompt() {
     let secret_words = "the merger with Initech closes on Friday";
     let mut request = request();
-    request.messages.push(said(Speaker::User, secret_words));
+    request.messages.push(message_from(Speaker::User, secret_words));
     let bodies = [
         json!({"error": {"message": format!("cannot work with \"{secret_words}\""), "code": "bad"}}),
         json!({"error": {"message": format!("key {KEY} is not known here"), "code": "bad"}}),
@@ -212,7 +212,7 @@ async fn provider_errors_never_contain_the_key_or_the_prompt() {
             for body in &bodies {
                 let answer = match status {
                     200 => sse([body.clone()]),
-                    status => says(status, body.clone()),
+                    status => json_answer(status, body.clone()),
                 };
                 let asked = ask(wire, &request, answer).await;
                 if let Err(error) = &asked.result {
@@ -226,7 +226,12 @@ async fn provider_errors_never_contain_the_key_or_the_prompt() {
         }
     }
     let said = "Unsupported parameter: 'max_tokens' is not supported";
-    let asked = ask("openai", &request, says(400, json!({"error": {"message": said}}))).await;
+    let asked = ask(
+        "openai",
+        &request,
+        json_answer(400, json!({"error": {"message": said}})),
+    )
+    .await;
     assert!(
         asked.error().to_string().contains(said),
         "what helps is told: {}",
@@ -256,28 +261,30 @@ async fn error_event_within_a_stream_is_unavailable() {
 }
 
 /// The error for a server that sends `head` and then nothing more.
-async fn of_silence(head: &'static str, patience: Patience) -> String {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect(TEST);
-    let port = listener.local_addr().expect(TEST).port();
+async fn error_after_silence(head: &'static str, patience: Patience) -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect(FAILS_TEST);
+    let port = listener.local_addr().expect(FAILS_TEST).port();
     let (done, wait) = std::sync::mpsc::channel::<()>();
     let server = std::thread::spawn(move || {
         use std::io::Write as _;
-        let (mut stream, _) = listener.accept().expect(TEST);
+        let (mut stream, _) = listener.accept().expect(FAILS_TEST);
         // Who asks may have gone already.
         let _sent = stream.write_all(head.as_bytes());
         assert!(wait.recv().is_err(), "the end of the test");
     });
     let options = ModelOptions { patience, ..options() };
     let model = open(
-        &format!("openai+http://127.0.0.1:{port}/v1:m").parse().expect(TEST),
+        &format!("openai+http://127.0.0.1:{port}/v1:m")
+            .parse()
+            .expect(FAILS_TEST),
         &options,
     )
-    .expect(TEST);
-    let error = model.reply(&request(), &mut |_| {}).await.expect_err(TEST);
+    .expect(FAILS_TEST);
+    let error = model.reply(&request(), &mut |_| {}).await.expect_err(FAILS_TEST);
     // The server is done when it has been asked, at the latest now.
     drop(std::net::TcpStream::connect(("127.0.0.1", port)));
     drop(done);
-    server.join().expect(TEST);
+    server.join().expect(FAILS_TEST);
     assert_eq!(error.kind, ModelErrorKind::Unavailable);
     error.message
 }
@@ -286,14 +293,14 @@ async fn of_silence(head: &'static str, patience: Patience) -> String {
 async fn patience_timeouts_end_a_silent_answer() {
     let usual = Patience::default();
     let first_byte_s = 0;
-    let said = of_silence("", Patience { first_byte_s, ..usual }).await;
+    let said = error_after_silence("", Patience { first_byte_s, ..usual }).await;
     assert_eq!(
         said,
         "it did not begin to answer within 0 s (`first_byte_s` of `patience`)"
     );
     let between_s = 0;
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
-    let said = of_silence(head, Patience { between_s, ..usual }).await;
+    let said = error_after_silence(head, Patience { between_s, ..usual }).await;
     // With no time at all, the connection may be given up before the silence is noticed.
     let either = [
         "it stopped in the middle of its answer for 0 s (`between_s` of `patience`)",
@@ -302,7 +309,7 @@ async fn patience_timeouts_end_a_silent_answer() {
     assert!(either.contains(&said.as_str()), "{said}");
     let whole_s = 0;
     assert_eq!(
-        of_silence("", Patience { whole_s, ..usual }).await,
+        error_after_silence("", Patience { whole_s, ..usual }).await,
         "it was not done after 0 s (`whole_s` of `patience`)"
     );
 }
@@ -318,6 +325,11 @@ async fn unreachable_server_error_names_its_address() {
 #[tokio::test]
 async fn oversized_stream_line_is_malformed() {
     // Not a word of an answer in it, and no end of an event.
-    let asked = ask("gemini", &request(), raw("data: ".to_owned() + &"x".repeat(100_000))).await;
+    let asked = ask(
+        "gemini",
+        &request(),
+        event_stream("data: ".to_owned() + &"x".repeat(100_000)),
+    )
+    .await;
     assert_eq!(asked.error().kind, ModelErrorKind::Malformed, "{}", asked.error());
 }

@@ -7,16 +7,16 @@ use folio_model::{Delta, ModelErrorKind, Reply, StopCause, UsedUp, open};
 use serde_json::{Value, json};
 use wiremock::ResponseTemplate;
 
-use crate::house::{TEST, WIRES, ask, event_text, named, options, raw, request};
+use crate::house::{FAILS_TEST, WIRES, ask, event_stream, event_text, named_event, options, request};
 
 /// The frames of a Chat answer with these pieces of calls, one per frame.
-fn chat(pieces: &[Value]) -> ResponseTemplate {
+fn chat_frames(pieces: &[Value]) -> ResponseTemplate {
     let mut text: String = pieces
         .iter()
-        .map(|piece| named(&json!({"choices": [{"index": 0, "delta": {"tool_calls": [piece]}}]})))
+        .map(|piece| named_event(&json!({"choices": [{"index": 0, "delta": {"tool_calls": [piece]}}]})))
         .collect();
-    text += &named(&json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}));
-    raw(text + "data: [DONE]\n\n")
+    text += &named_event(&json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}));
+    event_stream(text + "data: [DONE]\n\n")
 }
 
 fn calls(reply: &Reply) -> Vec<(&str, Value)> {
@@ -28,12 +28,12 @@ fn calls(reply: &Reply) -> Vec<(&str, Value)> {
 async fn lone_surrogate_in_stream_becomes_a_replacement_character() {
     for wire in WIRES {
         let events = event_text(wire, "Hello\u{1}").replace("\\u0001", "\\ud83c");
-        let asked = ask(wire, &request(), raw(events)).await;
+        let asked = ask(wire, &request(), event_stream(events)).await;
         assert_eq!(asked.reply().text, "Hello\u{fffd}", "{wire}");
     }
     // As it stands in a text in a text.
     let call = json!({"index": 0, "id": "x", "function": {"name": "list", "arguments": r#"{"path": "\ud83c"}"#}});
-    let asked = ask("openai", &request(), chat(&[call])).await;
+    let asked = ask("openai", &request(), chat_frames(&[call])).await;
     assert_eq!(calls(asked.reply()), [("list", json!({"path": "\u{fffd}"}))]);
 }
 
@@ -42,13 +42,13 @@ async fn oversized_numbers_in_call_arguments_keep_their_digits() {
     let args = r#"{"n": 123456789012345678901234567890, "m": 1e999, "k": 3}"#;
     let wanted = json!({"n": "123456789012345678901234567890", "m": "1e999", "k": 3});
     let call = json!({"index": 0, "id": "x", "function": {"name": "list", "arguments": args}});
-    let asked = ask("openai", &request(), chat(&[call])).await;
+    let asked = ask("openai", &request(), chat_frames(&[call])).await;
     assert_eq!(calls(asked.reply()), [("list", wanted.clone())]);
     // Gemini has them as a part of its frames.
     let frame = format!(
         r#"{{"candidates":[{{"content":{{"parts":[{{"functionCall":{{"name":"list","args":{args}}}}}]}},"finishReason":"STOP"}}]}}"#
     );
-    let asked = ask("gemini", &request(), raw(format!("data: {frame}\n\n"))).await;
+    let asked = ask("gemini", &request(), event_stream(format!("data: {frame}\n\n"))).await;
     assert_eq!(calls(asked.reply()), [("list", wanted)]);
 }
 
@@ -129,7 +129,7 @@ async fn chat_tool_calls_are_assembled_for_every_index_scheme() {
     ];
     for wire in ["openai", "ollama"] {
         for (how, pieces) in &cases {
-            let asked = ask(wire, &request(), chat(pieces)).await;
+            let asked = ask(wire, &request(), chat_frames(pieces)).await;
             assert_eq!(calls(asked.reply()), two, "{wire} {how}");
         }
         // The first of two at the same place has no arguments.
@@ -137,7 +137,7 @@ async fn chat_tool_calls_are_assembled_for_every_index_scheme() {
             begin(json!(0), json!("x"), "list", json!("")),
             begin(json!(0), json!("y"), "grep", json!(other)),
         ];
-        let asked = ask(wire, &request(), chat(&pieces)).await;
+        let asked = ask(wire, &request(), chat_frames(&pieces)).await;
         assert_eq!(
             calls(asked.reply()),
             [("list", json!({})), ("grep", json!({"pattern": "b"}))],
@@ -150,15 +150,15 @@ async fn chat_tool_calls_are_assembled_for_every_index_scheme() {
 async fn chat_tool_calls_with_huge_index_or_count_are_malformed() {
     for index in [1_000_000_u64, 4_294_967_295, u64::MAX] {
         let call = json!({"index": index, "id": "x", "function": {"name": "list", "arguments": "{}"}});
-        let asked = ask("openai", &request(), chat(&[call])).await;
+        let asked = ask("openai", &request(), chat_frames(&[call])).await;
         assert_eq!(asked.error().kind, ModelErrorKind::Malformed, "{index}");
     }
     let call = |number: usize| json!({"id": number.to_string(), "function": {"name": "list", "arguments": "{}"}});
     let many: Vec<Value> = (0..1001).map(call).collect();
-    let asked = ask("openai", &request(), chat(&many)).await;
+    let asked = ask("openai", &request(), chat_frames(&many)).await;
     assert_eq!(asked.error().kind, ModelErrorKind::Malformed);
     assert_eq!(
-        ask("openai", &request(), chat(&many[..1000]))
+        ask("openai", &request(), chat_frames(&many[..1000]))
             .await
             .reply()
             .tool_calls
@@ -167,7 +167,7 @@ async fn chat_tool_calls_with_huge_index_or_count_are_malformed() {
     );
     let nameless = json!({"index": 0, "function": {"arguments": "{}"}});
     assert_eq!(
-        ask("openai", &request(), chat(&[nameless])).await.error().kind,
+        ask("openai", &request(), chat_frames(&[nameless])).await.error().kind,
         ModelErrorKind::Malformed
     );
 }
@@ -179,7 +179,12 @@ async fn chat_usage_after_the_finish_reason_is_read_without_done_marker() {
         json!({"choices": [{"delta": {}, "finish_reason": "stop"}]}),
         json!({"choices": [{"delta": {}, "finish_reason": null}], "usage": {"prompt_tokens": 20, "completion_tokens": 5}}),
     ];
-    let asked = ask("openai", &request(), raw(frames.iter().map(named).collect())).await;
+    let asked = ask(
+        "openai",
+        &request(),
+        event_stream(frames.iter().map(named_event).collect()),
+    )
+    .await;
     let reply = asked.reply();
     assert_eq!((reply.text.as_str(), reply.stop), ("Hello", StopCause::Done));
     assert_eq!(
@@ -195,7 +200,12 @@ async fn chat_refusal_text_becomes_the_reply_text() {
         json!({"choices": [{"delta": {"refusal": "do that."}}]}),
         json!({"choices": [{"delta": {}, "finish_reason": "stop"}]}),
     ];
-    let asked = ask("openai", &request(), raw(frames.iter().map(named).collect())).await;
+    let asked = ask(
+        "openai",
+        &request(),
+        event_stream(frames.iter().map(named_event).collect()),
+    )
+    .await;
     assert_eq!(
         (asked.reply().text.as_str(), asked.reply().stop),
         ("I can't do that.", StopCause::Refusal)
@@ -220,7 +230,7 @@ async fn non_stream_body_is_malformed_and_web_page_is_invalid() {
                 "it answered with a web page",
             ),
         ] {
-            let asked = ask(wire, &request(), raw(body.to_owned())).await;
+            let asked = ask(wire, &request(), event_stream(body.to_owned())).await;
             let error = asked.error();
             assert_eq!(error.kind, kind, "{wire} {body}");
             assert!(error.message.contains(said), "{wire} {body}: {error}");
@@ -231,24 +241,24 @@ async fn non_stream_body_is_malformed_and_web_page_is_invalid() {
 #[tokio::test]
 async fn requests_do_not_ask_for_compressed_answers() {
     for wire in WIRES {
-        let asked = ask(wire, &request(), raw(event_text(wire, "Hello"))).await;
+        let asked = ask(wire, &request(), event_stream(event_text(wire, "Hello"))).await;
         assert_eq!(asked.header("accept-encoding"), None, "{wire}");
     }
 }
 
 /// Sends each of `answers`, lists of pieces, to the clients in turn.
 fn serve(answers: Vec<Vec<u8>>) -> (u16, std::thread::JoinHandle<()>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect(TEST);
-    let port = listener.local_addr().expect(TEST).port();
+    let listener = TcpListener::bind("127.0.0.1:0").expect(FAILS_TEST);
+    let port = listener.local_addr().expect(FAILS_TEST).port();
     let server = std::thread::spawn(move || {
         for answer in answers {
-            let (mut stream, _) = listener.accept().expect(TEST);
+            let (mut stream, _) = listener.accept().expect(FAILS_TEST);
             read_request(&mut stream);
             let mut sent = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\
                              transfer-encoding: chunked\r\n\r\n"
                 .to_vec();
             sent.extend(answer);
-            stream.write_all(&sent).expect(TEST);
+            stream.write_all(&sent).expect(FAILS_TEST);
         }
     });
     (port, server)
@@ -275,14 +285,14 @@ pub(crate) fn read_request(stream: &mut std::net::TcpStream) {
     let mut asked = Vec::new();
     let mut bytes = [0; 4096];
     loop {
-        let count = stream.read(&mut bytes).expect(TEST);
+        let count = stream.read(&mut bytes).expect(FAILS_TEST);
         asked.extend(&bytes[..count]);
         let text = String::from_utf8_lossy(&asked).to_ascii_lowercase();
         let Some((head, body)) = text.split_once("\r\n\r\n") else {
             continue;
         };
         let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-        if length.is_some_and(|length| body.len() >= length.trim().parse::<usize>().expect(TEST)) {
+        if length.is_some_and(|length| body.len() >= length.trim().parse::<usize>().expect(FAILS_TEST)) {
             return;
         }
     }
@@ -292,7 +302,7 @@ pub(crate) fn read_request(stream: &mut std::net::TcpStream) {
 async fn stream_parsing_is_independent_of_chunk_boundaries_and_line_endings() {
     for wire in WIRES {
         let plain = event_text(wire, "Hello");
-        let whole = ask(wire, &request(), raw(plain.clone())).await;
+        let whole = ask(wire, &request(), event_stream(plain.clone())).await;
         let mut forms: Vec<(String, Vec<Vec<u8>>)> = Vec::new();
         for end in ["\n", "\r\n", "\r"] {
             let bytes = plain.replace('\n', end).into_bytes();
@@ -313,10 +323,12 @@ async fn stream_parsing_is_independent_of_chunk_boundaries_and_line_endings() {
         }
         let (port, server) = serve(forms.iter().map(|(_, pieces)| ended(pieces)).collect());
         let model = open(
-            &format!("{wire}+http://127.0.0.1:{port}/v1:m").parse().expect(TEST),
+            &format!("{wire}+http://127.0.0.1:{port}/v1:m")
+                .parse()
+                .expect(FAILS_TEST),
             &options(),
         )
-        .expect(TEST);
+        .expect(FAILS_TEST);
         for (how, _) in &forms {
             let mut pieces: Vec<Delta> = Vec::new();
             let reply = model.reply(&request(), &mut |piece| pieces.push(piece)).await;
@@ -324,7 +336,7 @@ async fn stream_parsing_is_independent_of_chunk_boundaries_and_line_endings() {
             assert_eq!(&reply, whole.reply(), "{wire} {how}");
             assert_eq!(pieces, whole.pieces, "{wire} {how}");
         }
-        server.join().expect(TEST);
+        server.join().expect(FAILS_TEST);
     }
 }
 
@@ -332,18 +344,20 @@ async fn stream_parsing_is_independent_of_chunk_boundaries_and_line_endings() {
 async fn complete_answer_counts_even_if_the_connection_breaks_e9_9() {
     let cut = async |wire: &str, text: &str| {
         let (port, server) = serve(vec![chunked(&[text.as_bytes().to_vec()])]);
-        let address = format!("{wire}+http://127.0.0.1:{port}/v1:m").parse().expect(TEST);
-        let model = open(&address, &options()).expect(TEST);
+        let address = format!("{wire}+http://127.0.0.1:{port}/v1:m")
+            .parse()
+            .expect(FAILS_TEST);
+        let model = open(&address, &options()).expect(FAILS_TEST);
         let result = model.reply(&request(), &mut |_| {}).await;
-        server.join().expect(TEST);
+        server.join().expect(FAILS_TEST);
         result
     };
     let of_chat = event_text("openai", "Hello").replace("data: [DONE]\n\n", "");
-    let (without_usage, _) = of_chat.rsplit_once("data: ").expect(TEST);
-    let (without_reason, _) = without_usage.rsplit_once("data: ").expect(TEST);
+    let (without_usage, _) = of_chat.rsplit_once("data: ").expect(FAILS_TEST);
+    let (without_reason, _) = without_usage.rsplit_once("data: ").expect(FAILS_TEST);
     for text in [of_chat.as_str(), without_usage] {
         let reply = cut("openai", text).await.unwrap_or_else(|error| panic!("{error}"));
-        let ended_well = ask("openai", &request(), raw(text.to_owned())).await;
+        let ended_well = ask("openai", &request(), event_stream(text.to_owned())).await;
         assert_eq!(&reply, ended_well.reply());
         assert_eq!(reply.usage.is_some(), text == of_chat);
     }
@@ -351,7 +365,7 @@ async fn complete_answer_counts_even_if_the_connection_breaks_e9_9() {
     assert_eq!(error.kind, ModelErrorKind::Unavailable, "{error}");
     // The others say themselves where the end is; what all of it cost may be known before.
     let of_messages = event_text("anthropic", "Hello");
-    let (without_end, _) = of_messages.rsplit_once("event: message_stop").expect(TEST);
+    let (without_end, _) = of_messages.rsplit_once("event: message_stop").expect(FAILS_TEST);
     let error = cut("anthropic", without_end).await.expect_err("it broke off");
     assert_eq!(error.kind, ModelErrorKind::Unavailable, "{error}");
     assert!(

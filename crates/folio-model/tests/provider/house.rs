@@ -12,24 +12,24 @@ use wiremock::{Mock, MockServer, ResponseTemplate};
 pub(crate) const WIRES: [&str; 5] = ["openai", "openai-responses", "anthropic", "gemini", "ollama"];
 
 /// Why failures are not handled here.
-pub(crate) const TEST: &str = "a test fails by it";
+pub(crate) const FAILS_TEST: &str = "a test fails by it";
 
 /// A secret key.
 pub(crate) const KEY: &str = "sk-test-not-for-eyes-4711";
 
 /// The requests and the outcome.
-pub(crate) struct Asked {
+pub(crate) struct Exchange {
     pub(crate) result: Result<Reply, ModelError>,
     pub(crate) pieces: Vec<Delta>,
     /// The URL, the head and the body of each request.
     pub(crate) requests: Vec<wiremock::Request>,
 }
 
-impl Asked {
+impl Exchange {
     /// The body of the only request.
     pub(crate) fn body(&self) -> Value {
         assert_eq!(self.requests.len(), 1, "{:?}", self.result);
-        self.requests[0].body_json().expect(TEST)
+        self.requests[0].body_json().expect(FAILS_TEST)
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
@@ -56,11 +56,11 @@ pub(crate) fn options() -> ModelOptions {
 }
 
 /// Asks the model `m` over `wire`, whose server sends `answer`.
-pub(crate) async fn ask(wire: &str, request: &Request, answer: ResponseTemplate) -> Asked {
+pub(crate) async fn ask(wire: &str, request: &Request, answer: ResponseTemplate) -> Exchange {
     ask_with(wire, "m", request, answer, &options()).await
 }
 
-pub(crate) async fn ask_in(form: SchemaForm, wire: &str, request: &Request) -> Asked {
+pub(crate) async fn ask_in(form: SchemaForm, wire: &str, request: &Request) -> Exchange {
     let options = ModelOptions {
         schema: form,
         ..options()
@@ -74,21 +74,21 @@ pub(crate) async fn ask_with(
     request: &Request,
     answer: ResponseTemplate,
     options: &ModelOptions,
-) -> Asked {
+) -> Exchange {
     let server = MockServer::start().await;
     Mock::given(any()).respond_with(answer).mount(&server).await;
-    let address = format!("{wire}+{}/v1:{name}", server.uri()).parse().expect(TEST);
-    let model = open(&address, options).expect(TEST);
+    let address = format!("{wire}+{}/v1:{name}", server.uri()).parse().expect(FAILS_TEST);
+    let model = open(&address, options).expect(FAILS_TEST);
     let mut pieces = Vec::new();
     let result = model.reply(request, &mut |piece| pieces.push(piece)).await;
-    Asked {
+    Exchange {
         result,
         pieces,
-        requests: server.received_requests().await.expect(TEST),
+        requests: server.received_requests().await.expect(FAILS_TEST),
     }
 }
 
-pub(crate) fn said(speaker: Speaker, text: &str) -> Message {
+pub(crate) fn message_from(speaker: Speaker, text: &str) -> Message {
     Message {
         speaker,
         text: text.to_owned(),
@@ -102,8 +102,8 @@ pub(crate) fn request() -> Request {
     Request {
         role: Role::Executor,
         messages: vec![
-            said(Speaker::System, "Be brief."),
-            said(Speaker::User, "Good day to you all"),
+            message_from(Speaker::System, "Be brief."),
+            message_from(Speaker::User, "Good day to you all"),
         ],
         tools: Vec::new(),
         answer_schema: None,
@@ -128,41 +128,41 @@ pub(crate) fn with_tools() -> Request {
     };
     request.messages.push(Message {
         tool_calls: vec![call("a", json!({"pattern": "x"})), call("b", json!("{\"patt"))],
-        ..said(Speaker::Assistant, "")
+        ..message_from(Speaker::Assistant, "")
     });
     for (id, text) in [("a", "line 1"), ("b", "not readable")] {
         request.messages.push(Message {
             answers: Some(id.to_owned()),
-            ..said(Speaker::Tool, text)
+            ..message_from(Speaker::Tool, text)
         });
     }
     request
 }
 
 pub(crate) fn sse(frames: impl IntoIterator<Item = Value>) -> ResponseTemplate {
-    raw(text_of(frames))
+    event_stream(text_of(frames))
 }
 
 fn text_of(frames: impl IntoIterator<Item = Value>) -> String {
-    frames.into_iter().map(|frame| named(&frame)).collect()
+    frames.into_iter().map(|frame| named_event(&frame)).collect()
 }
 
 /// One event with a name, as Anthropic sends it.
-pub(crate) fn named(frame: &Value) -> String {
+pub(crate) fn named_event(frame: &Value) -> String {
     match frame["type"].as_str() {
         Some(name) => format!("event: {name}\ndata: {frame}\n\n"),
         None => format!("data: {frame}\n\n"),
     }
 }
 
-pub(crate) fn raw(text: String) -> ResponseTemplate {
+pub(crate) fn event_stream(text: String) -> ResponseTemplate {
     ResponseTemplate::new(200).set_body_raw(text, "text/event-stream")
 }
 
 /// An answer with `text` that cost 20 input tokens, of which 8 were cached, and 5 output tokens, of which 2 were for
 /// reasoning.
 pub(crate) fn events(wire: &str, text: &str) -> ResponseTemplate {
-    raw(event_text(wire, text))
+    event_stream(event_text(wire, text))
 }
 
 /// The same answer as sent over the wire.
@@ -176,7 +176,7 @@ pub(crate) fn event_text(wire: &str, text: &str) -> String {
                 json!({"choices": [], "usage": {"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25,
                        "prompt_tokens_details": {"cached_tokens": 8}, "completion_tokens_details": {"reasoning_tokens": 2}}}),
             ];
-            frames.iter().map(named).collect::<String>() + "data: [DONE]\n\n"
+            frames.iter().map(named_event).collect::<String>() + "data: [DONE]\n\n"
         }
         "openai-responses" => text_of([
             json!({"type": "response.reasoning_text.delta", "output_index": 0, "content_index": 0, "delta": "Hm."}),

@@ -7,43 +7,45 @@ use folio_model::{ModelError, ModelErrorKind, open};
 use serde_json::json;
 
 use crate::frames::read_request;
-use crate::house::{TEST, WIRES, ask, named, options, raw, request};
+use crate::house::{FAILS_TEST, WIRES, ask, event_stream, named_event, options, request};
 
 /// More bytes than should be read of a wrong answer.
-const SENT_MAX: usize = 128 * 1024 * 1024;
+const SENT_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// The error for an answer that begins with `head` and repeats `block` for as long as it is read; and how much was
 /// sent.
-async fn of_endless(wire: &str, head: &'static str, block: &'static str) -> (ModelError, usize) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect(TEST);
-    let port = listener.local_addr().expect(TEST).port();
+async fn error_of_endless_answer(wire: &str, head: &'static str, block: &'static str) -> (ModelError, usize) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect(FAILS_TEST);
+    let port = listener.local_addr().expect(FAILS_TEST).port();
     let server = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect(TEST);
+        let (mut stream, _) = listener.accept().expect(FAILS_TEST);
         read_request(&mut stream);
-        stream.write_all(head.as_bytes()).expect(TEST);
+        stream.write_all(head.as_bytes()).expect(FAILS_TEST);
         let block = block.repeat(64 * 1024 / block.len());
         let mut sent = 0;
-        while sent < SENT_MAX && stream.write_all(block.as_bytes()).is_ok() {
+        while sent < SENT_BYTES_MAX && stream.write_all(block.as_bytes()).is_ok() {
             sent += block.len();
         }
         sent
     });
-    let address = format!("{wire}+http://127.0.0.1:{port}/v1:m").parse().expect(TEST);
-    let model = open(&address, &options()).expect(TEST);
+    let address = format!("{wire}+http://127.0.0.1:{port}/v1:m")
+        .parse()
+        .expect(FAILS_TEST);
+    let model = open(&address, &options()).expect(FAILS_TEST);
     let error = model.reply(&request(), &mut |_| {}).await.expect_err("it answered");
     // What reads has to run to be gone.
-    let sent = tokio::task::spawn_blocking(move || server.join().expect(TEST));
-    (error, sent.await.expect(TEST))
+    let sent = tokio::task::spawn_blocking(move || server.join().expect(FAILS_TEST));
+    (error, sent.await.expect(FAILS_TEST))
 }
 
 #[tokio::test]
 async fn endless_error_body_is_read_up_to_a_limit() {
     for wire in WIRES {
         let head = "HTTP/1.1 503 Busy\r\nretry-after: 7\r\nconnection: close\r\n\r\n{\"error\": {\"message\": \"";
-        let (error, sent) = of_endless(wire, head, "busy ").await;
+        let (error, sent) = error_of_endless_answer(wire, head, "busy ").await;
         assert_eq!(error.kind, ModelErrorKind::Unreached, "{wire}: {error}");
         assert_eq!(error.retry_after.map(|wait| wait.as_secs()), Some(7), "{wire}");
-        assert!(sent < SENT_MAX / 4, "{wire}: {sent}");
+        assert!(sent < SENT_BYTES_MAX / 4, "{wire}: {sent}");
     }
 }
 
@@ -53,10 +55,10 @@ async fn endless_stream_event_is_malformed() {
     for wire in WIRES {
         // In one line, in many lines of one event, and in no event.
         for block in ["data: x", "data: x\n", "<p>x</p>"] {
-            let (error, sent) = of_endless(wire, head, block).await;
+            let (error, sent) = error_of_endless_answer(wire, head, block).await;
             assert_eq!(error.kind, ModelErrorKind::Malformed, "{wire} {block:?}: {error}");
             assert!(error.to_string().contains("bytes"), "{wire} {block:?}: {error}");
-            assert!(sent < SENT_MAX / 4, "{wire} {block:?}: {sent}");
+            assert!(sent < SENT_BYTES_MAX / 4, "{wire} {block:?}: {sent}");
         }
     }
 }
@@ -64,15 +66,16 @@ async fn endless_stream_event_is_malformed() {
 #[tokio::test]
 async fn endless_answer_is_malformed() {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-    let (error, sent) = of_endless("openai", head, "data: {\"choices\": []}\n\n: and so on, and so on\n\n").await;
+    let (error, sent) =
+        error_of_endless_answer("openai", head, "data: {\"choices\": []}\n\n: and so on, and so on\n\n").await;
     assert_eq!(error.kind, ModelErrorKind::Malformed, "{error}");
-    assert!(sent < SENT_MAX, "{sent}");
+    assert!(sent < SENT_BYTES_MAX, "{sent}");
 }
 
 #[tokio::test]
 async fn megabyte_answer_in_a_single_event_is_accepted() {
     let text = "word ".repeat(200_000);
     let frame = json!({"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]});
-    let asked = ask("openai", &request(), raw(named(&frame))).await;
+    let asked = ask("openai", &request(), event_stream(named_event(&frame))).await;
     assert_eq!(asked.reply().text, text);
 }

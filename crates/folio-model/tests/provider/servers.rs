@@ -4,30 +4,30 @@ use folio_model::{Delta, ModelErrorKind, StopCause, Usage, UsedUp};
 use serde_json::{Value, json};
 use wiremock::ResponseTemplate;
 
-use crate::house::{ask, named, raw, request};
+use crate::house::{ask, event_stream, named_event, request};
 
-fn done(frames: &[Value]) -> ResponseTemplate {
-    raw(frames.iter().map(named).collect::<String>() + "data: [DONE]\n\n")
+fn frames_then_done(frames: &[Value]) -> ResponseTemplate {
+    event_stream(frames.iter().map(named_event).collect::<String>() + "data: [DONE]\n\n")
 }
 
 /// One frame of an answer with this delta.
-fn new(delta: Value) -> Value {
+fn delta_frame(delta: Value) -> Value {
     json!({"id": "c", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]})
 }
 
-fn end(finish: &str) -> Value {
+fn finish_frame(finish: &str) -> Value {
     json!({"id": "c", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
 }
 
 #[tokio::test]
 async fn text_and_thoughts_are_read_from_each_openai_compatible_server() {
-    let role = new(json!({"role": "assistant", "content": null}));
+    let role = delta_frame(json!({"role": "assistant", "content": null}));
     let cases = [
         (
             "OpenAI",
             vec![
-                new(json!({"role": "assistant", "content": "", "refusal": null})),
-                new(json!({"content": "Hello"})),
+                delta_frame(json!({"role": "assistant", "content": "", "refusal": null})),
+                delta_frame(json!({"content": "Hello"})),
             ],
         ),
         (
@@ -35,31 +35,33 @@ async fn text_and_thoughts_are_read_from_each_openai_compatible_server() {
             vec![
                 json!({"choices": [], "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": {}}]}),
                 role.clone(),
-                new(json!({"content": "Hello"})),
+                delta_frame(json!({"content": "Hello"})),
             ],
         ),
         (
             "vLLM",
             vec![
                 role.clone(),
-                new(json!({"reasoning_content": "Hm.", "reasoning": "Hm."})),
-                new(json!({"content": "Hello", "tool_calls": []})),
+                delta_frame(json!({"reasoning_content": "Hm.", "reasoning": "Hm."})),
+                delta_frame(json!({"content": "Hello", "tool_calls": []})),
             ],
         ),
         (
             "OpenRouter",
             vec![
-                new(json!({"role": "assistant", "content": "", "reasoning": "Hm.",
+                delta_frame(json!({"role": "assistant", "content": "", "reasoning": "Hm.",
                            "reasoning_details": [{"type": "reasoning.text", "text": "Hm."}]})),
-                new(json!({"role": "assistant", "content": "Hello", "reasoning": null})),
+                delta_frame(json!({"role": "assistant", "content": "Hello", "reasoning": null})),
             ],
         ),
         (
             "Mistral",
             vec![
-                new(json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}]})),
-                new(json!({"content": [{"type": "text", "text": "Hel"}, {"type": "reference", "reference_ids": [1]}]})),
-                new(json!({"content": "lo"})),
+                delta_frame(json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}]})),
+                delta_frame(
+                    json!({"content": [{"type": "text", "text": "Hel"}, {"type": "reference", "reference_ids": [1]}]}),
+                ),
+                delta_frame(json!({"content": "lo"})),
             ],
         ),
         (
@@ -72,8 +74,8 @@ async fn text_and_thoughts_are_read_from_each_openai_compatible_server() {
         ),
     ];
     for (who, mut frames) in cases {
-        frames.push(end("stop"));
-        let asked = ask("openai", &request(), done(&frames)).await;
+        frames.push(finish_frame("stop"));
+        let asked = ask("openai", &request(), frames_then_done(&frames)).await;
         let reply = asked.reply();
         assert_eq!((reply.text.as_str(), reply.stop), ("Hello", StopCause::Done), "{who}");
         let thoughts: Vec<_> = asked
@@ -100,8 +102,16 @@ async fn call_pieces_with_changing_ids_form_one_tool_call() {
         piece(json!("tool-2"), Value::Null, json!("{\"path\": ")),
         piece(json!("tool-3"), json!(""), json!("\"a\"}")),
     ];
-    let frames: Vec<Value> = vllm.iter().map(|piece| new(json!({"tool_calls": [piece]}))).collect();
-    let asked = ask("openai", &request(), done(&[frames, vec![end("tool_calls")]].concat())).await;
+    let frames: Vec<Value> = vllm
+        .iter()
+        .map(|piece| delta_frame(json!({"tool_calls": [piece]})))
+        .collect();
+    let asked = ask(
+        "openai",
+        &request(),
+        frames_then_done(&[frames, vec![finish_frame("tool_calls")]].concat()),
+    )
+    .await;
     let calls = &asked.reply().tool_calls;
     assert_eq!(calls.len(), 1);
     assert_eq!(
@@ -110,8 +120,11 @@ async fn call_pieces_with_changing_ids_form_one_tool_call() {
     );
 
     let call = |name: &str| json!({"id": "", "function": {"name": name, "arguments": "null"}});
-    let frames = [new(json!({"tool_calls": [call("list"), call("grep")]})), end("stop")];
-    let asked = ask("openai", &request(), done(&frames)).await;
+    let frames = [
+        delta_frame(json!({"tool_calls": [call("list"), call("grep")]})),
+        finish_frame("stop"),
+    ];
+    let asked = ask("openai", &request(), frames_then_done(&frames)).await;
     let calls: Vec<_> = asked
         .reply()
         .tool_calls
@@ -139,7 +152,11 @@ async fn usage_is_read_from_each_openai_compatible_server() {
         json!({"choices": [], "usage": usage})
     };
     let cases = [
-        ("after the end", vec![end("stop"), beside.clone()], of(0, 0, 5, 0)),
+        (
+            "after the end",
+            vec![finish_frame("stop"), beside.clone()],
+            of(0, 0, 5, 0),
+        ),
         (
             "Moonshot",
             vec![json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop", "usage": counts}]})],
@@ -154,20 +171,20 @@ async fn usage_is_read_from_each_openai_compatible_server() {
             "vLLM, with each piece",
             vec![
                 json!({"choices": [], "usage": {"prompt_tokens": 20, "completion_tokens": 1}}),
-                end("stop"),
+                finish_frame("stop"),
                 beside,
             ],
             of(0, 0, 5, 0),
         ),
         (
             "DeepSeek",
-            vec![end("stop"), with(json!({"prompt_cache_hit_tokens": 8}))],
+            vec![finish_frame("stop"), with(json!({"prompt_cache_hit_tokens": 8}))],
             of(8, 0, 5, 0),
         ),
         (
             "OpenRouter",
             vec![
-                end("stop"),
+                finish_frame("stop"),
                 with(json!({"prompt_tokens_details": {"cached_tokens": 8, "cache_write_tokens": 3}})),
             ],
             of(8, 3, 5, 0),
@@ -175,15 +192,15 @@ async fn usage_is_read_from_each_openai_compatible_server() {
         (
             "xAI, whose thoughts are in the sum only",
             vec![
-                end("stop"),
+                finish_frame("stop"),
                 with(json!({"total_tokens": 125, "completion_tokens_details": {"reasoning_tokens": 100}})),
             ],
             of(0, 0, 105, 100),
         ),
     ];
     for (who, mut frames, usage) in cases {
-        frames.insert(0, new(json!({"content": "Hello"})));
-        let asked = ask("openai", &request(), done(&frames)).await;
+        frames.insert(0, delta_frame(json!({"content": "Hello"})));
+        let asked = ask("openai", &request(), frames_then_done(&frames)).await;
         assert_eq!(asked.reply().usage, Some(usage), "{who}");
     }
 }
@@ -208,33 +225,43 @@ async fn implausible_usage_counts_are_ignored_or_clamped_e9_10() {
         ),
     ];
     for (usage, believed) in cases {
-        let frames = [new(json!({"content": "Hello"})), end("stop"), counted(usage.clone())];
-        let asked = ask("openai", &request(), done(&frames)).await;
+        let frames = [
+            delta_frame(json!({"content": "Hello"})),
+            finish_frame("stop"),
+            counted(usage.clone()),
+        ];
+        let asked = ask("openai", &request(), frames_then_done(&frames)).await;
         let read = asked.reply().usage;
         let read = read.map(|usage| (usage.tokens_in, usage.tokens_out, usage.tokens_reasoning));
         assert_eq!(read, believed, "{usage}");
     }
     let said = json!({"candidates": [{"content": {"parts": [{"text": "Hello"}]}, "finishReason": "STOP"}],
         "usageMetadata": {"promptTokenCount": u64::MAX, "candidatesTokenCount": 1}});
-    assert_eq!(ask("gemini", &request(), raw(named(&said))).await.reply().usage, None);
+    assert_eq!(
+        ask("gemini", &request(), event_stream(named_event(&said)))
+            .await
+            .reply()
+            .usage,
+        None
+    );
 }
 
 #[tokio::test]
 async fn abnormal_finish_reason_is_a_failure() {
     for finish in ["error", "abort", "insufficient_system_resource"] {
-        let frames = [new(json!({"content": "Hel"})), end(finish)];
-        let asked = ask("openai", &request(), done(&frames)).await;
+        let frames = [delta_frame(json!({"content": "Hel"})), finish_frame(finish)];
+        let asked = ask("openai", &request(), frames_then_done(&frames)).await;
         assert_eq!(asked.error().kind, ModelErrorKind::Unavailable, "{finish}");
         let is_told = asked.error().to_string().contains(&format!("({finish})"));
         assert_eq!(is_told, finish != "error", "{}", asked.error());
     }
     for (finish, said) in [("MALFORMED_CALL", " (MALFORMED_CALL)"), ("as you\nlike", "")] {
-        let asked = ask("openai", &request(), done(&[end(finish)])).await;
+        let asked = ask("openai", &request(), frames_then_done(&[finish_frame(finish)])).await;
         let said = format!("it stopped for another reason{said} and gave no answer");
         assert_eq!(asked.error().message, said);
     }
     // An end of nothing is no answer.
-    let asked = ask("openai", &request(), done(&[])).await;
+    let asked = ask("openai", &request(), frames_then_done(&[])).await;
     assert_eq!(asked.error().kind, ModelErrorKind::Malformed);
 }
 
@@ -281,9 +308,9 @@ async fn error_events_within_a_stream_map_to_model_error_kinds() {
     for (wire, frame, kind) in cases {
         let frames = match wire {
             "anthropic" => vec![json!({"type": "message_start", "message": {}}), frame],
-            _ => vec![new(json!({"content": "Hel"})), frame],
+            _ => vec![delta_frame(json!({"content": "Hel"})), frame],
         };
-        let asked = ask(wire, &request(), done(&frames)).await;
+        let asked = ask(wire, &request(), frames_then_done(&frames)).await;
         assert_eq!(asked.error().kind, kind, "{wire} {frames:?}: {}", asked.error());
         let is_told = asked.error().to_string().contains("what was wrong");
         assert_eq!(is_told, !matches!(kind, Unauthorised | TooLong), "{}", asked.error());
@@ -304,7 +331,7 @@ async fn error_events_within_a_stream_map_to_model_error_kinds() {
 async fn failure_usage_is_known_unknown_or_by_kind_depending_on_progress_e9_10() {
     let busy = json!({"error": {"code": 429, "message": "slow down"}});
     let counted = json!({"choices": [], "usage": {"prompt_tokens": 20, "completion_tokens": 5}});
-    let hel = new(json!({"content": "Hel"}));
+    let hel = delta_frame(json!({"content": "Hel"}));
     let usage = Usage {
         tokens_in: 20,
         tokens_out: 5,
@@ -315,7 +342,7 @@ async fn failure_usage_is_known_unknown_or_by_kind_depending_on_progress_e9_10()
         (vec![hel.clone(), busy.clone()], UsedUp::Unknown),
         (vec![hel, counted, busy], UsedUp::Known(Box::new(usage))),
     ] {
-        let asked = ask("openai", &request(), done(&frames)).await;
+        let asked = ask("openai", &request(), frames_then_done(&frames)).await;
         let error = asked.error();
         assert_eq!(
             (error.kind, &error.used),
@@ -325,7 +352,7 @@ async fn failure_usage_is_known_unknown_or_by_kind_depending_on_progress_e9_10()
     }
     // What is counted at the beginning has nothing of what is written.
     let begun = json!({"type": "message_start", "message": {"usage": {"input_tokens": 20, "output_tokens": 1}}});
-    let asked = ask("anthropic", &request(), raw(named(&begun))).await;
+    let asked = ask("anthropic", &request(), event_stream(named_event(&begun))).await;
     assert_eq!(asked.error().used, UsedUp::ByKind);
 }
 
@@ -362,7 +389,7 @@ async fn json_error_instead_of_a_stream_is_classified_and_reported() {
         }
     }
     let quoting = json!({"error": {"message": "what is `Good day to you all` to mean?"}});
-    let asked = ask("openai", &request(), raw(quoting.to_string())).await;
+    let asked = ask("openai", &request(), event_stream(quoting.to_string())).await;
     assert!(!asked.error().to_string().contains("Good day"), "{}", asked.error());
 }
 
@@ -409,7 +436,7 @@ async fn anthropic_server_tool_and_redacted_blocks_are_ignored() {
                "usage": {"input_tokens": 12, "cache_read_input_tokens": 8, "output_tokens": 5}}),
         json!({"type": "message_stop"}),
     ];
-    let asked = ask("anthropic", &request(), done(&frames)).await;
+    let asked = ask("anthropic", &request(), frames_then_done(&frames)).await;
     let reply = asked.reply();
     assert_eq!((reply.text.as_str(), reply.stop), ("Hello", StopCause::ToolCalls));
     let calls: Vec<_> = reply
@@ -430,24 +457,28 @@ async fn later_zero_anthropic_counts_do_not_reset_usage() {
         json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"input_tokens": 0, "output_tokens": 5}}),
         json!({"type": "message_stop"}),
     ];
-    let usage = ask("anthropic", &request(), done(&frames)).await.reply().usage.unwrap();
+    let usage = ask("anthropic", &request(), frames_then_done(&frames))
+        .await
+        .reply()
+        .usage
+        .unwrap();
     assert_eq!((usage.tokens_in, usage.tokens_cached, usage.tokens_out), (20, 8, 5));
 }
 
 #[tokio::test]
 async fn last_stream_event_counts_without_blank_line_but_not_when_truncated() {
-    let text = named(&new(json!({"content": "Hello"})));
-    for last in [end("stop").to_string(), format!("{}\n", end("stop"))] {
-        let asked = ask("openai", &request(), raw(format!("{text}data: {last}"))).await;
+    let text = named_event(&delta_frame(json!({"content": "Hello"})));
+    for last in [finish_frame("stop").to_string(), format!("{}\n", finish_frame("stop"))] {
+        let asked = ask("openai", &request(), event_stream(format!("{text}data: {last}"))).await;
         assert_eq!(asked.reply().text, "Hello", "{last:?}");
     }
-    let half = &named(&end("stop"))[..60];
-    let asked = ask("openai", &request(), raw(format!("{text}{half}"))).await;
+    let half = &named_event(&finish_frame("stop"))[..60];
+    let asked = ask("openai", &request(), event_stream(format!("{text}{half}"))).await;
     assert_eq!(asked.error().kind, ModelErrorKind::Unavailable, "{}", asked.error());
     // A mark of the order of bytes, spaces or none after the colon, and signs of life are no part of it.
     let odd = format!(
         "\u{feff}: OPENROUTER PROCESSING\n\nid: 1\nretry: 10\ndata:{}\n\n{text}data:  [DONE] \n\n",
-        end("stop")
+        finish_frame("stop")
     );
-    assert_eq!(ask("openai", &request(), raw(odd)).await.reply().text, "Hello");
+    assert_eq!(ask("openai", &request(), event_stream(odd)).await.reply().text, "Hello");
 }

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{Done, Drive};
-use crate::brief::Reader;
+use crate::brief::BriefReader;
 use crate::compact::{Compaction, CompactionResult};
 use crate::compactor::ModelCompactor;
 use crate::error::RunnerError;
@@ -54,7 +54,7 @@ impl Drive {
         context.allowed |= grants::allows_tool(&self.allowed_tools, &call.tool);
         let (registry, memory) = (self.shared.registry.clone(), self.shared.workspace.clone());
         let caller = self.actor();
-        self.begun.push(Box::pin(async move {
+        self.unpolled_calls.push(Box::pin(async move {
             let performed = perform::call(registry, context, memory, caller, call).await;
             Ok(Done::Call(Box::new(performed), batch))
         }));
@@ -72,8 +72,8 @@ impl Drive {
             ..self.context.clone()
         };
         let (registry, id) = (self.shared.registry.clone(), self.run.id());
-        self.begun.push(Box::pin(async move {
-            let found = perform::checks(registry, context, id, node, calls).await;
+        self.unpolled_calls.push(Box::pin(async move {
+            let found = perform::perform_checks(registry, context, id, node, calls).await;
             Ok(Done::Checked(node, batch, found))
         }));
     }
@@ -83,7 +83,7 @@ impl Drive {
         let Some(models) = &self.shared.options.models else {
             return;
         };
-        let model = models.asked_by(&ask).clone();
+        let model = models.model_for_ask(&ask).clone();
         let all = self.shared.model_places.clone();
         let cancel = self.under_way.begin(ask.node, batch);
         let mut context = ToolContext {
@@ -97,11 +97,11 @@ impl Drive {
             context,
             has_person: self.has_person,
         };
-        self.begun.push(Box::pin(async move {
+        self.unpolled_calls.push(Box::pin(async move {
             let (session_sender, sessions) = mpsc::channel(1);
             let id = (ask.node, ask.call);
             let ask_future = Box::pin(models::ask(model, all, ask, worker_context, session_sender));
-            match sessions::first(id, ask_future, sessions).await {
+            match sessions::next_session_or_end(id, ask_future, sessions).await {
                 First::Ended(ended) => Ok(Done::Asked(ended, batch)),
                 First::Session(session) => Ok(Done::Session(session, batch)),
             }
@@ -115,7 +115,9 @@ impl Drive {
             return;
         };
         let model = Arc::clone(&models.executor_named(executor).model);
-        self.calling_off.0.spawn(async move { model.call_off(&question).await });
+        self.pending_cancellations
+            .0
+            .spawn(async move { model.call_off(&question).await });
     }
 
     /// Has a compactor put away part of a task's conversation, which is recorded in `batch`.
@@ -125,7 +127,7 @@ impl Drive {
             return;
         };
         let cancel = self.under_way.begin(node, batch);
-        self.begun.push(Box::pin(async move {
+        self.unpolled_calls.push(Box::pin(async move {
             let result = compaction.run_unless_cancelled(cancel).await?;
             Ok(Done::PutAway(Box::new(result), batch))
         }));
@@ -145,15 +147,16 @@ impl Drive {
         let note = result.note(self.shared.workspace.now(), &self.actor());
         self.pending_writes.batch.notes.extend(note);
         let event = result.event(&self.run);
-        self.record_any(event).await
+        self.record_if_some(event).await
     }
 
     fn putting_away(&self, action: CompactAction) -> Option<Compaction> {
         let models = self.shared.options.models.as_ref()?;
-        let reader = Reader::of(models, &self.memory);
+        let reader = BriefReader::of(models, &self.memory);
         let workspace = &self.shared.workspace;
         let compactor = models.compactor.clone();
-        let compactor = compactor.map(|model| ModelCompactor::new(model).among(self.shared.model_places.clone()));
+        let compactor =
+            compactor.map(|model| ModelCompactor::new(model).with_shared_places(self.shared.model_places.clone()));
         Some(Compaction::of(
             workspace,
             self.actor(),

@@ -37,7 +37,7 @@ impl<T> Calls<T> {
     }
 
     /// Takes the calls that have begun. None of them was polled yet.
-    pub(super) fn take_up(&mut self, new_calls: &mut Vec<Call<T>>) {
+    pub(super) fn add_all(&mut self, new_calls: &mut Vec<Call<T>>) {
         self.going.extend(new_calls.drain(..));
     }
 
@@ -46,7 +46,7 @@ impl<T> Calls<T> {
         poll_fn(|context| {
             let polled = work.as_mut().poll(context);
             if polled.is_pending() {
-                self.go_on(context);
+                self.poll_pending(context);
             }
             polled
         })
@@ -58,7 +58,7 @@ impl<T> Calls<T> {
     pub(super) async fn next(&mut self, is_wanted: bool) -> Option<T> {
         poll_fn(|context| {
             if !is_wanted {
-                self.go_on(context);
+                self.poll_pending(context);
                 return Poll::Pending;
             }
             match self.ended.pop_front() {
@@ -70,7 +70,7 @@ impl<T> Calls<T> {
         .await
     }
 
-    fn go_on(&mut self, context: &mut Context<'_>) {
+    fn poll_pending(&mut self, context: &mut Context<'_>) {
         while let Poll::Ready(Some(ended)) = self.going.poll_next_unpin(context) {
             self.ended.push_back(ended);
         }
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     /// A call that needs the only one of `places`, and says `name`.
-    fn in_turn(places: &Arc<Semaphore>, name: char) -> Call<char> {
+    fn call_needing_permit(places: &Arc<Semaphore>, name: char) -> Call<char> {
         let places = Arc::clone(places);
         Box::pin(async move {
             let _place = places.acquire().await;
@@ -101,10 +101,13 @@ mod tests {
         let places = Arc::new(Semaphore::new(1));
         let taken = places.try_acquire().unwrap();
         let mut calls = Calls::default();
-        calls.take_up(&mut vec![in_turn(&places, 'a'), in_turn(&places, 'b')]);
+        calls.add_all(&mut vec![
+            call_needing_permit(&places, 'a'),
+            call_needing_permit(&places, 'b'),
+        ]);
         assert_eq!(calls.next(true).now_or_never(), None, "both wait");
         {
-            let own = pin!(in_turn(&places, 'w'));
+            let own = pin!(call_needing_permit(&places, 'w'));
             let mut work = pin!(calls.poll_alongside(own));
             assert_eq!(work.as_mut().now_or_never(), None, "it waits behind them");
             drop(taken);
@@ -123,7 +126,10 @@ mod tests {
     fn calls_progress_while_their_outcomes_are_not_taken() {
         let places = Arc::new(Semaphore::new(1));
         let mut calls = Calls::default();
-        calls.take_up(&mut vec![in_turn(&places, 'a'), in_turn(&places, 'b')]);
+        calls.add_all(&mut vec![
+            call_needing_permit(&places, 'a'),
+            call_needing_permit(&places, 'b'),
+        ]);
         assert_eq!(calls.next(false).now_or_never(), None);
         assert_eq!(places.available_permits(), 1, "nobody has or waits for a place");
         assert!(places.try_acquire().is_ok());

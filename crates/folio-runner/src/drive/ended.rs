@@ -7,7 +7,7 @@ use folio_engine::{Event, Output, Run};
 
 use super::Drive;
 use crate::error::RunnerError;
-use crate::memory::ruled;
+use crate::memory::observations_from_rules;
 use crate::perform::Writes;
 
 impl Drive {
@@ -16,14 +16,14 @@ impl Drive {
     /// calls.
     pub(super) async fn observe_ended(&mut self) -> Result<(), RunnerError> {
         let events = &self.pending_writes.batch.events;
-        let ended = events[self.pending_writes.batch.looked_at..]
+        let ended = events[self.pending_writes.batch.searched_event_count..]
             .iter()
             .filter_map(|event| match event {
                 Event::Finished { node, result } if self.run.is_observed_at_end(*node) => Some((*node, result.clone())),
                 _ => None,
             });
         let ended: Vec<_> = ended.collect();
-        self.pending_writes.batch.looked_at = events.len();
+        self.pending_writes.batch.searched_event_count = events.len();
         for (node, mut result) in ended {
             if let Output::Blob { hash, .. } = &result.output {
                 let value = self
@@ -35,7 +35,7 @@ impl Drive {
                     None => Arc::new(self.bodies.read(hash).await?),
                 });
             }
-            let check_rules = |run: &Run| ruled(run, node, &result);
+            let check_rules = |run: &Run| observations_from_rules(run, node, &result);
             let (rule_observations, problems) = self.bodies.with_outputs_loaded(&self.run, check_rules).await?;
             let call = self.run.node(node).filter(|view| view.kind == NodeKind::Call);
             let tool = call.and_then(|view| view.call.split(' ').next());
@@ -45,7 +45,7 @@ impl Drive {
             };
             let intake = self
                 .memory
-                .take_in(&self.run, node, writes, rule_observations, problems);
+                .ingest_items(&self.run, node, writes, rule_observations, problems);
             self.pending_writes.batch.writes_memory |= !intake.changes.is_empty();
             self.pending_writes.batch.changes.extend(intake.changes);
             self.pending_writes.batch.notes.extend(intake.notes);

@@ -9,7 +9,7 @@ use folio_memory::{Actor, Role, TraceNote};
 use folio_store::workspace::Moment;
 
 use super::Drive;
-use crate::brief::{Reader, is_near};
+use crate::brief::{BriefReader, is_near};
 use crate::error::RunnerError;
 use crate::locks::WAIT_FOR_RUN;
 use crate::pages::RunPages;
@@ -62,7 +62,7 @@ impl Drive {
             return Ok(is_all);
         };
         let workspace = &shared.workspace;
-        let reader = Reader::of(models, &self.memory);
+        let reader = BriefReader::of(models, &self.memory);
         let is_near = nodes.iter().any(|node| is_near(&self.run, *node));
         if self.pending_writes.writes_memory() {
             return Ok(false);
@@ -94,7 +94,7 @@ impl Drive {
     async fn has_pages(&mut self, moment: Moment) -> Result<bool, RunnerError> {
         let shared = Arc::clone(&self.shared);
         let workspace = &shared.workspace;
-        self.pages.take_if(|pages| !pages.stand(moment));
+        self.pages.take_if(|pages| !pages.is_current(moment));
         if self.pages.is_none() {
             if self.pending_writes.is_writing() {
                 return Ok(false);
@@ -112,7 +112,11 @@ impl Drive {
         let Some(pages) = &mut self.pages else { return };
         let mut is_known = !batch.writes_memory;
         for change in batch.changes.iter().skip(batch.described_changes) {
-            is_known = is_known && pages.take(&self.shared.workspace, &self.run, change).await.is_ok();
+            is_known = is_known
+                && pages
+                    .apply_change(&self.shared.workspace, &self.run, change)
+                    .await
+                    .is_ok();
         }
         batch.described_changes = batch.changes.len();
         if !is_known {

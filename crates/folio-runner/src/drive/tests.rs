@@ -21,13 +21,13 @@ use crate::dispatch::{Driven, Until};
 use crate::error::RunnerError;
 use crate::new_run::NewRun;
 use crate::runner::{Runner, RunnerOptions, Shared};
-use crate::steps::STEPPING_MAX;
+use crate::steps::MAX_CONCURRENT_STEPS;
 
 /// Bytes of each output.
-const OUTPUT: usize = 100_000;
+const OUTPUT_BYTES: usize = 100_000;
 
 /// A runner with a store of its own.
-fn house(registry: Registry, options: RunnerOptions) -> (tempfile::TempDir, Runner) {
+fn runner_with_store(registry: Registry, options: RunnerOptions) -> (tempfile::TempDir, Runner) {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(&OpenOptions::at(folder.path().join("folio.db"))).unwrap();
     let ids = Arc::new(RandomIds::default());
@@ -36,7 +36,7 @@ fn house(registry: Registry, options: RunnerOptions) -> (tempfile::TempDir, Runn
 }
 
 /// A run of `steps` that nobody drives yet.
-async fn submitted(runner: &Runner, steps: Value) -> RunId {
+async fn submit_steps(runner: &Runner, steps: Value) -> RunId {
     let plan = json!({"version": 1, "title": "t", "budget": {"concurrency": 4}, "steps": steps});
     let plan = plan::from_value(&plan, &runner.known()).unwrap();
     let (run, _) = runner.submit(NewRun::of(plan, ada())).await.unwrap();
@@ -48,7 +48,7 @@ fn ada() -> Actor {
 }
 
 /// Opens the run to drive it.
-async fn taken_up(runner: &Runner, run: RunId, until: Until) -> Drive {
+async fn open_drive(runner: &Runner, run: RunId, until: Until) -> Drive {
     let (store, space) = (runner.workspace().store(), runner.workspace().space());
     let fence = store.claim_run(space, run, &runner.shared.owner).await.unwrap();
     let shared = Arc::clone(&runner.shared);
@@ -57,18 +57,18 @@ async fn taken_up(runner: &Runner, run: RunId, until: Until) -> Drive {
 
 /// The maximum size of the large outputs that a run of `steps` keeps in memory after any of its steps, and how many
 /// outputs that is.
-async fn most_at_hand(steps: Value, outputs_at_hand: Option<usize>) -> (usize, usize) {
+async fn peak_loaded_outputs(steps: Value, outputs_at_hand: Option<usize>) -> (usize, usize) {
     let options = RunnerOptions {
         outputs_at_hand,
         ..RunnerOptions::default()
     };
-    let (_folder, runner) = house(Registry::with_builtins(), options);
-    let run = submitted(&runner, steps).await;
-    let mut drive = taken_up(&runner, run, Until::Ended).await;
+    let (_folder, runner) = runner_with_store(Registry::with_builtins(), options);
+    let run = submit_steps(&runner, steps).await;
+    let mut drive = open_drive(&runner, run, Until::Ended).await;
     let (mut most, mut times, mut done) = (0, 0, Vec::<Done>::new());
     let mut calls = Calls::default();
     loop {
-        calls.take_up(&mut drive.begun);
+        calls.add_all(&mut drive.unpolled_calls);
         drive.step(std::mem::take(&mut done)).await.unwrap();
         most = most.max(drive.run.cached_bytes());
         times += 1;
@@ -90,7 +90,7 @@ fn echo(id: &str, value: &Value) -> Value {
 
 /// `steps` steps with large outputs, each of which reads the previous output and looks at the first.
 fn chain(steps: usize) -> Value {
-    let text = "x".repeat(OUTPUT);
+    let text = "x".repeat(OUTPUT_BYTES);
     let step = |n: usize| match n {
         0 => echo("s0", &json!(text)),
         n => {
@@ -105,16 +105,16 @@ fn chain(steps: usize) -> Value {
 
 #[tokio::test]
 async fn large_outputs_in_memory_are_bounded_whatever_the_run_length() {
-    let most = 4 * OUTPUT;
-    let (few, _) = most_at_hand(chain(10), Some(most)).await;
-    let (many, times) = most_at_hand(chain(60), Some(most)).await;
+    let most = 4 * OUTPUT_BYTES;
+    let (few, _) = peak_loaded_outputs(chain(10), Some(most)).await;
+    let (many, times) = peak_loaded_outputs(chain(60), Some(most)).await;
     assert!(times >= 60, "it was looked at {times} times");
     // What is on its way to the disk and what the next step reads come on top.
-    assert!(many <= most + 4 * OUTPUT, "{many}");
-    assert!(many <= few + OUTPUT, "{few} and {many}");
+    assert!(many <= most + 4 * OUTPUT_BYTES, "{many}");
+    assert!(many <= few + OUTPUT_BYTES, "{few} and {many}");
     // Without a limit of its own it has all of them.
-    let (all, _) = most_at_hand(chain(60), None).await;
-    assert!(all > 60 * OUTPUT, "{all}");
+    let (all, _) = peak_loaded_outputs(chain(60), None).await;
+    assert!(all > 60 * OUTPUT_BYTES, "{all}");
 }
 
 #[tokio::test]
@@ -123,11 +123,11 @@ async fn outputs_loaded_for_arguments_are_released_once_these_are_made() {
     let items = json!({"id": "each", "for_each": "{{ range(20) | list }}", "as": "n", "step": item});
     let counted = echo("counted", &json!("{{ results.each.output | length }}"));
     let after = (0..3).map(|n| echo(&format!("a{n}"), &json!(n)));
-    let first = echo("first", &json!("x".repeat(OUTPUT)));
+    let first = echo("first", &json!("x".repeat(OUTPUT_BYTES)));
     let steps: Vec<Value> = [first, items, counted].into_iter().chain(after).collect();
-    let (most, _) = most_at_hand(json!(steps), Some(OUTPUT)).await;
+    let (most, _) = peak_loaded_outputs(json!(steps), Some(OUTPUT_BYTES)).await;
     // They are let go of as soon as the arguments are made.
-    assert!(most < 12 * OUTPUT, "{most}");
+    assert!(most < 12 * OUTPUT_BYTES, "{most}");
 }
 
 /// A tool that ends once it may. Before that, if told so, it takes all permits for runs that take a step, and releases
@@ -136,10 +136,10 @@ async fn outputs_loaded_for_arguments_are_released_once_these_are_made() {
 struct Gate {
     spec: ToolSpec,
     begun: Notify,
-    may: Notify,
+    release: Notify,
     places: OnceLock<Arc<Shared>>,
     asks: AtomicBool,
-    has_had: AtomicBool,
+    had_step_permits: AtomicBool,
 }
 
 impl Gate {
@@ -147,10 +147,10 @@ impl Gate {
         Arc::new(Self {
             spec: ToolSpec::new(name, Effect::Read, "ends when it may"),
             begun: Notify::new(),
-            may: Notify::new(),
+            release: Notify::new(),
             places: OnceLock::new(),
             asks: AtomicBool::new(false),
-            has_had: AtomicBool::new(false),
+            had_step_permits: AtomicBool::new(false),
         })
     }
 }
@@ -163,22 +163,22 @@ impl Tool for Gate {
 
     async fn call(&self, request: &ToolRequest, _: &ToolContext) -> ToolResponse {
         self.begun.notify_one();
-        self.may.notified().await;
+        self.release.notified().await;
         if let Some(shared) = self.places.get() {
             self.asks.store(true, Ordering::SeqCst);
-            drop(shared.stepping.acquire_many(all_stepping()).await);
-            self.has_had.store(true, Ordering::SeqCst);
+            drop(shared.stepping.acquire_many(all_step_permits()).await);
+            self.had_step_permits.store(true, Ordering::SeqCst);
         }
         ToolResponse::ok(request, json!({}), "")
     }
 }
 
-fn all_stepping() -> u32 {
-    u32::try_from(STEPPING_MAX).unwrap()
+fn all_step_permits() -> u32 {
+    u32::try_from(MAX_CONCURRENT_STEPS).unwrap()
 }
 
 /// Lets everything run that can continue without outside events. Returns true as soon as `is` holds.
-async fn comes_to(is: impl Fn() -> bool) -> bool {
+async fn eventually_holds(is: impl Fn() -> bool) -> bool {
     for _ in 0..100 {
         if is() {
             return true;
@@ -194,24 +194,24 @@ async fn driver_waiting_for_a_step_permit_keeps_polling_its_calls() {
     let mut registry = Registry::with_builtins();
     registry.register(Arc::clone(&first) as Arc<dyn Tool>);
     registry.register(Arc::clone(&taker) as Arc<dyn Tool>);
-    let (_folder, runner) = house(registry, RunnerOptions::default());
+    let (_folder, runner) = runner_with_store(registry, RunnerOptions::default());
     let shared = &runner.shared;
     taker.places.set(Arc::clone(shared)).unwrap();
     let call = |tool: &str| json!({"id": tool, "do": {"tool": tool}});
     let steps = json!([{"id": "both", "parallel": [call("first"), call("taker")]}]);
-    let run = submitted(&runner, steps).await;
-    let driving = tokio::spawn(taken_up(&runner, run, Until::Ended).await.run(None));
+    let run = submit_steps(&runner, steps).await;
+    let driving = tokio::spawn(open_drive(&runner, run, Until::Ended).await.run(None));
     first.begun.notified().await;
     taker.begun.notified().await;
     // One call waits for permits, and then a step of the run waits to take in the outcome of the other call.
-    let all = shared.stepping.acquire_many(all_stepping()).await.unwrap();
-    taker.may.notify_one();
-    assert!(comes_to(|| taker.asks.load(Ordering::SeqCst)).await);
-    first.may.notify_one();
-    assert!(!comes_to(|| taker.has_had.load(Ordering::SeqCst)).await);
+    let all = shared.stepping.acquire_many(all_step_permits()).await.unwrap();
+    taker.release.notify_one();
+    assert!(eventually_holds(|| taker.asks.load(Ordering::SeqCst)).await);
+    first.release.notify_one();
+    assert!(!eventually_holds(|| taker.had_step_permits.load(Ordering::SeqCst)).await);
     drop(all);
     assert!(
-        comes_to(|| taker.has_had.load(Ordering::SeqCst)).await,
+        eventually_holds(|| taker.had_step_permits.load(Ordering::SeqCst)).await,
         "it is let go on"
     );
     assert!(matches!(driving.await.unwrap(), Ok(Driven::Ended(_))));
@@ -219,8 +219,8 @@ async fn driver_waiting_for_a_step_permit_keeps_polling_its_calls() {
 
 #[tokio::test]
 async fn redundant_pause_continue_and_cancel_commit_nothing_e9_11() {
-    let (_folder, runner) = house(Registry::with_builtins(), RunnerOptions::default());
-    let run = submitted(&runner, json!([echo("a", &json!(1))])).await;
+    let (_folder, runner) = runner_with_store(Registry::with_builtins(), RunnerOptions::default());
+    let run = submit_steps(&runner, json!([echo("a", &json!(1))])).await;
     let head = async || runner.shared.fold(run).await.unwrap().1;
     let first = head().await;
     // It is not paused.
@@ -240,19 +240,19 @@ async fn redundant_pause_continue_and_cancel_commit_nothing_e9_11() {
 
 /// A run in which nothing can be done while an executor elsewhere is told that nobody waits for its answer, and the
 /// channel on which the executor confirms this.
-async fn telling(runner: &Runner) -> (Drive, oneshot::Sender<()>) {
-    let run = submitted(runner, json!([echo("a", &json!(1))])).await;
+async fn drive_with_cancellation(runner: &Runner) -> (Drive, oneshot::Sender<()>) {
+    let run = submit_steps(runner, json!([echo("a", &json!(1))])).await;
     runner.pause(run, None, &ada()).await.unwrap();
-    let mut drive = taken_up(runner, run, Until::Idle(Duration::ZERO)).await;
+    let mut drive = open_drive(runner, run, Until::Idle(Duration::ZERO)).await;
     let (tell, told) = oneshot::channel();
-    drive.calling_off.0.spawn(async move { told.await.unwrap() });
+    drive.pending_cancellations.0.spawn(async move { told.await.unwrap() });
     (drive, tell)
 }
 
 #[tokio::test]
 async fn remote_cancellation_completes_after_another_driver_takes_over_e9_14() {
-    let (_folder, runner) = house(Registry::with_builtins(), RunnerOptions::default());
-    let (drive, tell) = telling(&runner).await;
+    let (_folder, runner) = runner_with_store(Registry::with_builtins(), RunnerOptions::default());
+    let (drive, tell) = drive_with_cancellation(&runner).await;
     // Somebody else has taken it over.
     let (store, space) = (runner.workspace().store(), runner.workspace().space());
     store
@@ -269,8 +269,8 @@ async fn remote_cancellation_completes_after_another_driver_takes_over_e9_14() {
 #[tokio::test(start_paused = true)]
 async fn run_is_released_only_after_remote_cancellation_completes_e9_14() {
     for is_leaving in [false, true] {
-        let (_folder, runner) = house(Registry::with_builtins(), RunnerOptions::default());
-        let (drive, tell) = telling(&runner).await;
+        let (_folder, runner) = runner_with_store(Registry::with_builtins(), RunnerOptions::default());
+        let (drive, tell) = drive_with_cancellation(&runner).await;
         if is_leaving {
             runner.leave();
         }
@@ -298,8 +298,8 @@ async fn timeout_passed_while_the_machine_slept_is_noticed_on_wake() {
     };
     let runner = Runner::new(workspace, Registry::with_builtins(), options);
     let asked = json!([{"id": "look", "title": "look at it", "executor": "human", "timeout": "20m"}]);
-    let run = submitted(&runner, asked).await;
-    let drive = taken_up(&runner, run, Until::Ended).await;
+    let run = submit_steps(&runner, asked).await;
+    let drive = open_drive(&runner, run, Until::Ended).await;
     let driving = tokio::spawn(drive.run(None));
     while runner.load(run).await.unwrap().questions().is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;

@@ -52,7 +52,7 @@ impl Drive {
             },
             Expected::Policy(self.memory.policy.version()),
         ];
-        writing.writes = self.locks.to_store(&self.run);
+        writing.writes = self.locks.names_to_store(&self.run);
         if let Some(names) = writing.writes.clone() {
             expected.push(Expected::Writes { run: id, names });
         }
@@ -88,7 +88,7 @@ impl Drive {
                     self.locks.mark_stored(names, &self.run);
                 }
                 if let Some(pages) = &mut self.pages {
-                    pages.name(&committed.pages);
+                    pages.set_handles(&committed.pages);
                 }
                 self.pending_writes.mark_written(writing.batch);
                 self.bodies.mark_written(&writing.bodies);
@@ -112,9 +112,9 @@ impl Drive {
                 for outcome in writing.outcomes {
                     if let Done::Session(session, batch) = outcome {
                         let ask_future = session.confirm_recorded();
-                        self.begun.push(Box::pin(
-                            async move { Ok(Done::Asked(Box::new(ask_future.await), batch)) },
-                        ));
+                        self.unpolled_calls.push(Box::pin(async move {
+                            Ok(Done::Asked(Box::new(ask_future.await), batch))
+                        }));
                     }
                 }
                 Ok(())

@@ -21,11 +21,11 @@ use crate::places::{self, Places};
 use crate::tool_executor::{self, WorkerContext};
 
 /// Why an agent program is not started.
-const NO_COMMAND: &str =
+const COMMAND_REFUSED_MESSAGE: &str =
     "was not started: it is a program, and this run does not allow its command; start the run with --allow-shell";
 /// How long a call waits for a provider that wants no requests for a while. If it takes longer, the run knows which
 /// fallback to ask, or when to retry.
-const QUIET_WAITED: Duration = Duration::from_secs(60);
+const MAX_QUIET_WAIT: Duration = Duration::from_secs(60);
 
 /// The outcome of a call of a model.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub(crate) async fn ask(
     if let Some(worker) = model.model.worker() {
         let answer = match (place_of(&model, worker, &action, &worker_context.context), worker) {
             (Ok(_), Worker::Tool { name, argument }) => {
-                tool_executor::work(&model, all.as_ref(), (name, argument), action, worker_context).await
+                tool_executor::run_task_by_tool(&model, all.as_ref(), (name, argument), action, worker_context).await
             }
             (Ok(place), _) => {
                 let place = Place {
@@ -59,7 +59,7 @@ pub(crate) async fn ask(
                     has_person: worker_context.has_person,
                     ..place
                 };
-                work(&model, all.as_ref(), action, place).await
+                run_agent(&model, all.as_ref(), action, place).await
             }
             (Err(failure), _) => ModelAnswer::Failed(failure),
         };
@@ -76,7 +76,7 @@ pub(crate) async fn ask(
     let ask_future = async {
         // The time limit starts with the request, not with waiting for a place: the calls that occupy the places have
         // limits of their own.
-        let (place, _others) = match model.place_within(QUIET_WAITED, all.as_ref()).await {
+        let (place, _others) = match model.place_within(MAX_QUIET_WAIT, all.as_ref()).await {
             Ok(placed) => placed,
             Err(quiet) => {
                 let message = format!(
@@ -142,8 +142,8 @@ pub(crate) async fn reply_of(
 /// Releases the place of a call, and adapts the number of places to the provider's answer.
 pub(crate) fn settle_place(place: places::Place, result: &Result<Reply, ModelError>) {
     match result {
-        Ok(_) => place.answered(),
-        Err(error) if error.kind == ModelErrorKind::RateLimited => place.turned_away(error.retry_after),
+        Ok(_) => place.release_answered(),
+        Err(error) if error.kind == ModelErrorKind::RateLimited => place.release_rate_limited(error.retry_after),
         // Other failures do not say whether it is asked too much.
         Err(_) => drop(place),
     }
@@ -164,7 +164,7 @@ fn place_of(
     let refusal = match worker {
         _ if action.allowed || context.allowed => None,
         Worker::Program(argv) if context.shell.allows_command(argv) => None,
-        Worker::Program(_) => Some(NO_COMMAND.to_owned()),
+        Worker::Program(_) => Some(COMMAND_REFUSED_MESSAGE.to_owned()),
         Worker::Remote(_) => Some(refuse("is on another machine")),
         Worker::Tool { name, .. } => Some(refuse(&format!("is the tool {name}"))),
     };
@@ -191,7 +191,7 @@ fn place_of(
 
 /// Has an agent do what `action` asks for. It has its own time limit, and the grace period to stop when it is told to
 /// (E9.11).
-async fn work(model: &RunnerModel, all: Option<&Arc<Places>>, action: AskAction, place: Place) -> ModelAnswer {
+async fn run_agent(model: &RunnerModel, all: Option<&Arc<Places>>, action: AskAction, place: Place) -> ModelAnswer {
     let attempt = action.attempt;
     let request = request_of(action);
     let stop = place.stop.clone();

@@ -74,7 +74,7 @@ struct House {
     model: Arc<Finishing>,
 }
 
-fn house() -> House {
+fn house_with_model() -> House {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(&OpenOptions::at(folder.path().join("folio.db"))).unwrap();
     let ids = Arc::new(RandomIds::default());
@@ -119,7 +119,7 @@ impl House {
     }
 
     /// What each step was told of memory, in order.
-    async fn told(&self, run: RunId) -> Vec<String> {
+    async fn memory_briefings(&self, run: RunId) -> Vec<String> {
         let events = self.events(run).await.into_iter();
         let told = events.filter_map(|(_, event)| match event {
             Event::Briefed { memory, .. } => Some(memory),
@@ -131,10 +131,10 @@ impl House {
 
 #[tokio::test]
 async fn model_step_is_one_commit_and_briefed_on_earlier_results() {
-    let house = house();
+    let house = house_with_model();
     let run = house.submit().await;
     house.drive(run).await;
-    let told = house.told(run).await;
+    let told = house.memory_briefings(run).await;
     assert_eq!(told.len(), 4);
     assert!(!told[0].contains("swept"), "nothing was done yet: {}", told[0]);
     for (before, told) in ["attic", "hall", "cellar"].iter().zip(&told[1..]) {
@@ -165,7 +165,7 @@ async fn model_step_is_one_commit_and_briefed_on_earlier_results() {
 
 #[tokio::test]
 async fn cached_run_pages_brief_the_same_as_pages_read_anew() {
-    let house = house();
+    let house = house_with_model();
     let (run, workspace) = (house.submit().await, &house.workspace);
     let begun = house.runner.load(run).await.unwrap();
     let moment = workspace.moment().await.unwrap();
@@ -175,54 +175,61 @@ async fn cached_run_pages_brief_the_same_as_pages_read_anew() {
     for (number, (at, event)) in house.events(run).await.iter().enumerate() {
         folded.apply(*at, event).unwrap();
         for change in projection::changes(&folded, event).iter().filter(|_| number > 0) {
-            kept.take(workspace, &folded, change).await.unwrap();
+            kept.apply_change(workspace, &folded, change).await.unwrap();
         }
     }
-    assert_eq!(kept.told(2_000, &Estimate), Err(HasToBeRead), "no page has a handle");
+    assert_eq!(
+        kept.render_planner_block(2_000, &Estimate),
+        Err(MustReread),
+        "no page has a handle"
+    );
     let pages = workspace.pages(&PageQuery::default()).await.unwrap();
-    kept.name(&pages.iter().map(|page| (page.id, page.handle)).collect::<Vec<_>>());
+    kept.set_handles(&pages.iter().map(|page| (page.id, page.handle)).collect::<Vec<_>>());
     let moment = workspace.moment().await.unwrap();
     let read = RunPages::read(workspace, moment, &folded).await.unwrap().unwrap();
     for budget in [200, 400, 2_000] {
-        assert_eq!(kept.told(budget, &Estimate), read.told(budget, &Estimate));
+        assert_eq!(
+            kept.render_planner_block(budget, &Estimate),
+            read.render_planner_block(budget, &Estimate)
+        );
     }
     assert_eq!(kept.ids.len(), 1 + 4);
 }
 
 #[tokio::test]
 async fn entry_written_by_a_person_reaches_the_next_brief() {
-    let house = house();
+    let house = house_with_model();
     let run = house.submit().await;
     *house.model.beside.lock().unwrap() = Some((house.workspace.clone(), projection::main_page(run)));
     house.drive(run).await;
-    let told = house.told(run).await;
+    let told = house.memory_briefings(run).await;
     let knows: Vec<_> = told.iter().map(|told| told.contains("mind the roof")).collect();
     assert_eq!(knows, [false, true, true, true]);
 }
 
 #[tokio::test]
 async fn submitted_run_pages_are_cached_until_a_later_write() {
-    let house = house();
+    let house = house_with_model();
     let (_first, run) = (house.submit().await, house.submit().await);
     let workspace = &house.workspace;
     let opened = house.runner.shared.open(run).await.unwrap();
     let kept = opened.pages.unwrap();
     let moment = workspace.moment().await.unwrap();
-    assert!(kept.stand(moment));
+    assert!(kept.is_current(moment));
     let read = RunPages::read(workspace, moment, &opened.run).await.unwrap().unwrap();
-    assert_eq!((&kept.ids, kept.more()), (&read.ids, read.more()));
+    assert_eq!((&kept.ids, kept.omitted_counts()), (&read.ids, read.omitted_counts()));
     let named = |pages: &RunPages| pages.lines.iter().all(PageLines::has_handle);
     assert!(named(&kept) && named(&read));
     let (person, text) = (Actor::new(Role::Human, "ada"), "mind the roof".to_owned());
     let main = Ref::Id(projection::main_page(run));
     let written = workspace.append(&person, main, "By hand", text, &[], None);
     written.await.unwrap();
-    assert!(!kept.stand(workspace.moment().await.unwrap()));
+    assert!(!kept.is_current(workspace.moment().await.unwrap()));
 }
 
 #[tokio::test]
 async fn run_continues_after_plan_steps_are_archived_or_erased() {
-    let house = house();
+    let house = house_with_model();
     let run = house.submit().await;
     let plan = projection::plan_page(run);
     *house.model.away.lock().unwrap() = Some((house.workspace.clone(), plan));
@@ -235,7 +242,7 @@ async fn run_continues_after_plan_steps_are_archived_or_erased() {
 
 #[tokio::test]
 async fn run_pages_count_more_than_a_thousand_pages_e9_16() {
-    let house = house();
+    let house = house_with_model();
     let (run, workspace) = (house.submit().await, &house.workspace);
     let begun = house.runner.load(run).await.unwrap();
     let moment = workspace.moment().await.unwrap();

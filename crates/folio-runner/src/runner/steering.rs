@@ -22,12 +22,12 @@ impl Runner {
     ///
     /// `Store` with kind `NotFound` if there is no such run.
     pub async fn cancel(&self, run: RunId, node: Option<NodeId>, by: &Actor) -> Result<(), RunnerError> {
-        self.unless_ended(run, node, by, |by| Event::CancelRequested { node, by })
+        self.record_unless_ended(run, node, by, |by| Event::CancelRequested { node, by })
             .await
     }
 
     /// Records what `by` wants of a run, or of one subtree of it, unless that has ended or it changes nothing.
-    async fn unless_ended(
+    async fn record_unless_ended(
         &self,
         run: RunId,
         node: Option<NodeId>,
@@ -62,7 +62,7 @@ impl Runner {
                 return Err(no_question(run, node));
             };
             if !reference.matches_mark(&question.mark()) {
-                return Err(asked_else(run, node));
+                return Err(question_changed_error(run, node));
             }
             // What follows from the deadline is due, whether or not somebody drives the run (E9.9).
             if let Some(at) = question.deadline.filter(|at| *at <= self.workspace().now()) {
@@ -170,7 +170,7 @@ impl Runner {
         let reference = reference.into();
         let node = reference.node;
         let approval_event = |run: &Run| match run.pending_approval_at(node) {
-            Some(waiting) if !reference.matches_mark(&waiting.mark()) => Err(asked_else(run, node)),
+            Some(waiting) if !reference.matches_mark(&waiting.mark()) => Err(question_changed_error(run, node)),
             Some(PendingApproval::Call(_)) => Ok(Some(Event::CallApproved {
                 node,
                 always,
@@ -181,7 +181,7 @@ impl Runner {
                 version,
                 by: human.clone(),
             })),
-            Some(PendingApproval::Check(_)) => Ok(Some(said_of_check(node, YES, &human))),
+            Some(PendingApproval::Check(_)) => Ok(Some(check_answered_event(node, YES, &human))),
             None => Err(no_approval(run, node)),
         };
         self.request_unless_ended(run, by, approval_event).await
@@ -203,7 +203,7 @@ impl Runner {
         let reference = reference.into();
         let node = reference.node;
         let rejection_event = |run: &Run| match run.pending_approval_at(node) {
-            Some(waiting) if !reference.matches_mark(&waiting.mark()) => Err(asked_else(run, node)),
+            Some(waiting) if !reference.matches_mark(&waiting.mark()) => Err(question_changed_error(run, node)),
             Some(PendingApproval::Call(_)) => Ok(Some(Event::CallRejected {
                 node,
                 reason: reason.to_owned(),
@@ -215,7 +215,7 @@ impl Runner {
                 reason: reason.to_owned(),
                 by: human.clone(),
             })),
-            Some(PendingApproval::Check(_)) => Ok(Some(said_of_check(node, &no_because(reason), &human))),
+            Some(PendingApproval::Check(_)) => Ok(Some(check_answered_event(node, &refusal_answer(reason), &human))),
             None => Err(no_approval(run, node)),
         };
         self.request_unless_ended(run, by, rejection_event).await
@@ -247,7 +247,8 @@ impl Runner {
     ///
     /// As [`Runner::cancel`].
     pub async fn pause(&self, run: RunId, node: Option<NodeId>, by: &Actor) -> Result<(), RunnerError> {
-        self.unless_ended(run, node, by, |by| Event::Paused { node, by }).await
+        self.record_unless_ended(run, node, by, |by| Event::Paused { node, by })
+            .await
     }
 
     /// Continues a paused run, or a paused subtree of it.
@@ -256,7 +257,7 @@ impl Runner {
     ///
     /// As [`Runner::cancel`].
     pub async fn go_on(&self, run: RunId, node: Option<NodeId>, by: &Actor) -> Result<(), RunnerError> {
-        self.unless_ended(run, node, by, |by| Event::Continued { node, by })
+        self.record_unless_ended(run, node, by, |by| Event::Continued { node, by })
             .await
     }
 }
@@ -272,7 +273,7 @@ pub(crate) fn person(by: &Actor) -> Result<String, RunnerError> {
     }
 }
 
-fn no_because(reason: &str) -> String {
+fn refusal_answer(reason: &str) -> String {
     if reason.trim().is_empty() {
         "no".to_owned()
     } else {
@@ -280,7 +281,7 @@ fn no_because(reason: &str) -> String {
     }
 }
 
-fn said_of_check(node: NodeId, answer: &str, by: &str) -> Event {
+fn check_answered_event(node: NodeId, answer: &str, by: &str) -> Event {
     Event::Answered {
         node,
         answer: answer.to_owned(),
@@ -301,7 +302,7 @@ fn no_approval(run: &Run, node: NodeId) -> RunnerError {
     }
 }
 
-fn asked_else(run: &Run, node: NodeId) -> RunnerError {
+fn question_changed_error(run: &Run, node: NodeId) -> RunnerError {
     RunnerError::AskedElse {
         path: place_of(run, node),
     }

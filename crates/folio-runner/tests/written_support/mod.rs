@@ -141,7 +141,7 @@ async fn child_drives_runs() {
 }
 
 fn run_of(process: &mut Process) -> RunId {
-    process.says().and_then(|id| id.parse().ok()).expect("a run")
+    process.next_line().and_then(|id| id.parse().ok()).expect("a run")
 }
 
 /// How many calls of `run` have begun, and how many have ended.
@@ -159,9 +159,9 @@ pub(crate) async fn one_after_the_other(place: &Place) {
     drop(place.store());
     let mut processes = [place.start(SEVERAL), place.start(SEVERAL + 1)];
     for process in &mut processes {
-        let said: Vec<_> = std::iter::from_fn(|| process.says()).collect();
+        let said: Vec<_> = std::iter::from_fn(|| process.next_line()).collect();
         assert_eq!(said[RUNS..], vec![Outcome::Ok.to_string(); RUNS]);
-        assert!(process.ends_well());
+        assert!(process.wait_for_success());
     }
     assert!(!place.0.join("met").exists(), "two were at it at one time");
 }
@@ -171,15 +171,15 @@ pub(crate) async fn who_dies_with_a_name(place: &Place) {
     let store = place.store();
     let mut first = place.start(FIRST);
     run_of(&mut first);
-    assert_eq!(first.says().as_deref(), Some("writes"));
+    assert_eq!(first.next_line().as_deref(), Some("writes"));
     let mut second = place.start(SECOND);
     let waiting = run_of(&mut second);
     // Longer than what is refused is remembered: it asks again, and is refused again.
     tokio::time::sleep(Duration::from_millis(2500)).await;
     assert_eq!(calls_of(&store, waiting).await.0, 0, "nothing of it has begun");
     first.kill();
-    assert_eq!(second.says().as_deref(), Some("ok"));
-    assert!(second.ends_well());
+    assert_eq!(second.next_line().as_deref(), Some("ok"));
+    assert!(second.wait_for_success());
 }
 
 /// Another process takes over the name of a process that is stopped for longer than its lease. When the stopped one
@@ -188,16 +188,16 @@ pub(crate) async fn who_is_stopped_with_a_name(place: &Place) {
     let store = place.store();
     let mut first = place.start(FIRST);
     let stopped = run_of(&mut first);
-    assert_eq!(first.says().as_deref(), Some("writes"));
+    assert_eq!(first.next_line().as_deref(), Some("writes"));
     let before = calls_of(&store, stopped).await;
     first.signal(Signal::STOP);
     let mut second = place.start(SECOND);
     run_of(&mut second);
-    assert_eq!(second.says().as_deref(), Some("ok"));
+    assert_eq!(second.next_line().as_deref(), Some("ok"));
     File::create(place.0.join("go")).unwrap();
     first.signal(Signal::CONT);
-    assert_eq!(first.says().as_deref(), Some("taken"));
-    assert!(first.ends_well());
+    assert_eq!(first.next_line().as_deref(), Some("taken"));
+    assert!(first.wait_for_success());
     assert_eq!(
         calls_of(&store, stopped).await,
         before,

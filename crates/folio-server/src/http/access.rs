@@ -82,14 +82,14 @@ pub(crate) struct Access {
     pub(crate) local: Option<Actor>,
     /// The number of requests per second that one token may make.
     pub(crate) per_second: u32,
-    counts: Arc<Mutex<HashMap<String, Count>>>,
+    counts: Arc<Mutex<HashMap<String, TokenBucket>>>,
 }
 
 /// The requests that a token has left.
 #[derive(Debug, Clone, Copy)]
-struct Count {
-    left: f64,
-    at: Instant,
+struct TokenBucket {
+    remaining: f64,
+    updated_at: Instant,
 }
 
 impl Access {
@@ -145,16 +145,16 @@ impl Access {
         let now = Instant::now();
         // The map never exceeds the number of tokens that were valid here.
         let mut counts = self.counts.lock();
-        let count = counts.entry(id.to_owned()).or_insert(Count {
-            left: max_count,
-            at: now,
+        let count = counts.entry(id.to_owned()).or_insert(TokenBucket {
+            remaining: max_count,
+            updated_at: now,
         });
-        let elapsed = now.saturating_duration_since(count.at).as_secs_f64();
-        count.left = (count.left + elapsed * f64::from(self.per_second)).min(max_count);
-        count.at = now;
-        let is_fine = count.left >= 1.0;
+        let elapsed = now.saturating_duration_since(count.updated_at).as_secs_f64();
+        count.remaining = (count.remaining + elapsed * f64::from(self.per_second)).min(max_count);
+        count.updated_at = now;
+        let is_fine = count.remaining >= 1.0;
         if is_fine {
-            count.left -= 1.0;
+            count.remaining -= 1.0;
         }
         is_fine
     }
@@ -180,7 +180,7 @@ fn token_in(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
 /// Admits authenticated requests. `/healthz`, and the page that tells people that an address does not exist, need no
 /// token: a browser cannot send one with an address.
 pub(crate) async fn authorize(State(access): State<Access>, mut request: Request, next: Next) -> Response {
-    if request.uri().path() == "/healthz" || ui::is_lost(&request) {
+    if request.uri().path() == "/healthz" || ui::is_unknown_page_request(&request) {
         return next.run(request).await;
     }
     match access.permit(request.headers()).await {

@@ -37,7 +37,7 @@ impl<T, const STATUS: u16> Answer<T, STATUS> {
     }
 
     /// Sets the location.
-    pub(crate) fn at(self, location: String) -> Self {
+    pub(crate) fn with_location(self, location: String) -> Self {
         Self {
             location: Some(location),
             ..self

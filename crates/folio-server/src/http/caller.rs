@@ -23,9 +23,9 @@ use crate::submit;
 use crate::wire::Written;
 
 /// The header that names the turn in which a request is made: `t3` or `turn_…`.
-pub(crate) const TURN: &str = "folio-turn";
+pub(crate) const TURN_HEADER: &str = "folio-turn";
 /// The header that names a request, so repeating the request does nothing more.
-pub(crate) const KEY: &str = "idempotency-key";
+pub(crate) const KEY_HEADER: &str = "idempotency-key";
 /// The maximum length of a key in bytes.
 const KEY_BYTES_MAX: usize = 255;
 
@@ -38,11 +38,11 @@ pub(crate) struct Caller {
     /// The space as the caller sees it, from the thread that the path names, or from the main thread.
     pub(crate) workspace: Workspace,
     /// The key under which the store records the request, with the content of the request, if it has a key.
-    asked: Option<RequestKey>,
+    request_key: Option<RequestKey>,
     /// The version on which a change is based.
     pub(crate) if_match: IfMatch,
     /// The turn in which the request is made, if that turn has ended.
-    over: Option<TurnHandle>,
+    ended_turn: Option<TurnHandle>,
     names: HashMap<String, String>,
 }
 
@@ -64,25 +64,25 @@ impl FromRequestParts<App> for Caller {
         let mut actor = permit.actor.clone();
         let mut workspace = runner.workspace().asked_by(&actor).in_thread(&thread);
         let mut ended_turn = None;
-        if let Some(turn) = text_of(&parts.headers, TURN)? {
+        if let Some(turn) = text_of(&parts.headers, TURN_HEADER)? {
             let known: Result<TurnRef, _> = turn.parse();
             let known = known.map_err(|error| {
                 let detail = format!("the header Folio-Turn is {turn:?}, which names no turn: {error}");
-                Problem::from(error).saying(detail)
+                Problem::from(error).with_detail(detail)
             })?;
             let (turn, found_turn) = turn_of(&workspace, known).await?;
             ended_turn = found_turn.filter(|turn| turn.has_ended).map(|turn| turn.handle);
             actor = actor.in_turn(turn);
             workspace = runner.workspace().asked_by(&actor).in_thread(&thread);
         }
-        let request_key = match text_of(&parts.headers, KEY)? {
+        let request_key = match text_of(&parts.headers, KEY_HEADER)? {
             None => None,
             Some(key) if key.is_empty() || key.len() > KEY_BYTES_MAX => {
                 let detail = format!("the header Idempotency-Key must have 1 to {KEY_BYTES_MAX} bytes");
                 return Err(Problem::invalid("key_invalid", detail));
             }
             Some(key) => {
-                let scope = asking(&parts.method, parts.uri.path(), &actor, permit.token_id());
+                let scope = request_scope(&parts.method, parts.uri.path(), &actor, permit.token_id());
                 let hash = parts.extensions.get::<ContentHash>();
                 Some(scope.under(&key, &[hash.map_or(&[][..], |hash| &hash.0)]))
             }
@@ -96,9 +96,9 @@ impl FromRequestParts<App> for Caller {
             permit,
             actor,
             workspace,
-            asked: request_key,
+            request_key,
             if_match,
-            over: ended_turn,
+            ended_turn,
             names,
         })
     }
@@ -108,7 +108,7 @@ impl Caller {
     /// Returns the key under which the store records the request, if it has one. It differs for other operations and
     /// other callers.
     pub(crate) fn key(&self) -> Option<&str> {
-        self.asked.as_ref().map(RequestKey::key)
+        self.request_key.as_ref().map(RequestKey::key)
     }
 
     /// Returns the same key as an owned string.
@@ -118,8 +118,8 @@ impl Caller {
 
     /// Adds a warning to `written` if the turn in which it was written has ended, because it is not in the turn's
     /// export then (M7.6.47).
-    pub(crate) fn warned<T>(&self, mut written: Written<T>) -> Written<T> {
-        if let Some(turn) = self.over {
+    pub(crate) fn with_ended_turn_warning<T>(&self, mut written: Written<T>) -> Written<T> {
+        if let Some(turn) = self.ended_turn {
             let message = format!("{turn} has ended; what is done now is not in its export");
             let warning = Warning::new("turn_ended", message, turn.to_string(), Value::Null);
             written.warnings.push(warning);
@@ -128,7 +128,7 @@ impl Caller {
     }
 
     /// Refuses `If-Match` where the changed thing has no version, because the condition would seem to hold.
-    pub(crate) fn has_no_version(&self, subject: &str) -> Result<(), Problem> {
+    pub(crate) fn refuse_if_match(&self, subject: &str) -> Result<(), Problem> {
         let IfMatch::Version(version) = self.if_match else {
             return Ok(());
         };
@@ -142,7 +142,7 @@ impl Caller {
     }
 
     /// Returns the path parameter `name`, which is an id or a handle; a malformed one gives a 404.
-    pub(crate) fn named<T: FromStr<Err = IdError>>(&self, name: &str) -> Result<T, Problem> {
+    pub(crate) fn path_param<T: FromStr<Err = IdError>>(&self, name: &str) -> Result<T, Problem> {
         let error = |error| Problem::from(error).with_status(StatusCode::NOT_FOUND);
         self.name(name).parse().map_err(error)
     }
@@ -173,15 +173,15 @@ impl Caller {
 
     /// Returns the entry that the path names; a 404 unless it is of one of `kinds`, which the message calls `expected`.
     pub(crate) async fn entry(&self, name: &str, kinds: &[EntryKind], expected: &str) -> Result<Entry, Problem> {
-        self.checked(self.named(name)?, kinds, expected).await
+        self.find_entry_of_kind(self.path_param(name)?, kinds, expected).await
     }
 
     /// The same for an entry that the body names.
     pub(crate) async fn entry_called(&self, name: &str, kinds: &[EntryKind], expected: &str) -> Result<Entry, Problem> {
-        self.checked(name.parse()?, kinds, expected).await
+        self.find_entry_of_kind(name.parse()?, kinds, expected).await
     }
 
-    async fn checked(&self, entry: EntryRef, kinds: &[EntryKind], expected: &str) -> Result<Entry, Problem> {
+    async fn find_entry_of_kind(&self, entry: EntryRef, kinds: &[EntryKind], expected: &str) -> Result<Entry, Problem> {
         let entry = self.workspace.entry(entry).await?;
         if kinds.contains(&entry.kind) {
             return Ok(entry);
@@ -192,7 +192,7 @@ impl Caller {
 
     /// Returns the runner that records what this request does to runs under the request's key, so it is done once.
     pub(crate) fn keyed_runner(&self) -> Runner {
-        match &self.asked {
+        match &self.request_key {
             None => self.runner.clone(),
             Some(key) => self.runner.asked_under(key.clone()),
         }
@@ -215,7 +215,7 @@ impl Caller {
 
     /// Returns the run that the path names.
     pub(crate) async fn run_row(&self) -> Result<RunRow, Problem> {
-        let run: RunRef = self.named("run")?;
+        let run: RunRef = self.path_param("run")?;
         Ok(self.workspace.run(run).await?)
     }
 
@@ -267,7 +267,7 @@ fn text_of(headers: &HeaderMap, name: &str) -> Result<Option<String>, Problem> {
     })
 }
 
-fn asking<'a>(method: &'a Method, path: &'a str, actor: &'a Actor, token: Option<&'a str>) -> Asking<'a> {
+fn request_scope<'a>(method: &'a Method, path: &'a str, actor: &'a Actor, token: Option<&'a str>) -> Asking<'a> {
     Asking {
         surface: "http",
         verb: method.as_str(),
@@ -344,7 +344,7 @@ mod tests {
     fn idempotency_key_is_scoped_to_method_path_actor_and_token() {
         let human = Actor::new(Role::Human, "");
         let key = |method: &Method, path, actor: &Actor, token| {
-            let asked = asking(method, path, actor, token).under("k", &[]);
+            let asked = request_scope(method, path, actor, token).under("k", &[]);
             asked.key().to_owned()
         };
         let first = key(&Method::POST, "/a", &human, Some("one"));

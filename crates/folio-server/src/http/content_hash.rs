@@ -9,7 +9,7 @@ use folio::memory::canonical::{canonical, digest_of};
 use folio::memory::readable::readable;
 use serde_json::Value;
 
-use super::caller::KEY;
+use super::caller::KEY_HEADER;
 use super::input::{self, BodyLimit};
 
 /// The hash of the content of a request: everything except its method, path and key.
@@ -19,7 +19,7 @@ pub(crate) struct ContentHash(pub(crate) [u8; 32]);
 /// Reads the body of a request that has a key before the handler does, and stores the hash of its content.
 pub(crate) async fn record_content_hash(request: Request, next: Next) -> Response {
     // An import writes item by item, and none of its writes uses the key.
-    if !request.headers().contains_key(KEY) || request.uri().path().ends_with("/import") {
+    if !request.headers().contains_key(KEY_HEADER) || request.uri().path().ends_with("/import") {
         return next.run(request).await;
     }
     let (mut parts, body) = request.into_parts();
@@ -27,7 +27,7 @@ pub(crate) async fn record_content_hash(request: Request, next: Next) -> Respons
     let request = Request::from_parts(parts.clone(), body);
     let body = match Bytes::from_request(request, &()).await {
         Ok(body) => body,
-        Err(error) => return input::refused(&error, limit).into_response(),
+        Err(error) => return input::unreadable_body(&error, limit).into_response(),
     };
     let hash = hash_content(&parts.headers, parts.uri.query().unwrap_or_default(), &body);
     parts.extensions.insert(hash);

@@ -14,17 +14,17 @@ use super::caller::Caller;
 use super::input::{Body, Kinds, MayBody, Raw, Text};
 use super::problem::Problem;
 use super::query::{Fields, QueryParams};
-use super::transfers::Arrived;
+use super::transfers::Upload;
 
 /// The media type of JSON lines.
-pub(crate) const LINES: &str = "application/x-ndjson";
+pub(crate) const JSON_LINES: &str = "application/x-ndjson";
 /// The media type of a page as markdown.
 pub(crate) const MARKDOWN: &str = "text/markdown";
 /// The media type of a live stream of events.
 const EVENTS: &str = "text/event-stream";
 
 /// Describes an operation: its id, its group (tag), and its summary.
-pub(crate) fn about(
+pub(crate) fn describe_operation(
     name: &'static str,
     group: &'static str,
     says: &'static str,
@@ -33,7 +33,7 @@ pub(crate) fn about(
 }
 
 /// The same for an operation that answers with the media type `kind` instead of JSON, or in addition to it.
-pub(crate) fn about_media_type(
+pub(crate) fn describe_media_type(
     describe: impl Fn(TransformOperation<'_>) -> TransformOperation<'_>,
     kind: &'static str,
 ) -> impl Fn(TransformOperation<'_>) -> TransformOperation<'_> {
@@ -57,10 +57,10 @@ pub(crate) fn about_media_type(
 
 /// The same for an operation that answers with a stream of events, each of which carries a `T`. OpenAPI 3.1 cannot
 /// describe the items of a stream; they stand under `x-itemSchema`, as OpenAPI 3.2 has them under `itemSchema`.
-pub(crate) fn about_event_stream<T: JsonSchema>(
+pub(crate) fn describe_event_stream<T: JsonSchema>(
     describe: impl Fn(TransformOperation<'_>) -> TransformOperation<'_>,
 ) -> impl Fn(TransformOperation<'_>) -> TransformOperation<'_> {
-    let describe = about_media_type(describe, EVENTS);
+    let describe = describe_media_type(describe, EVENTS);
     move |operation| {
         let mut operation = describe(operation);
         let data = aide::generate::in_context(|context| context.schema.subschema_for::<T>());
@@ -95,7 +95,7 @@ fn media(json_schema: Schema) -> MediaType {
     }
 }
 
-fn body(context: &mut GenContext, operation: &mut Operation, kinds: &[&str], schema: &Schema, required: bool) {
+fn describe_body(context: &mut GenContext, operation: &mut Operation, kinds: &[&str], schema: &Schema, required: bool) {
     let content = kinds.iter().map(|kind| ((*kind).to_owned(), media(schema.clone())));
     let body = RequestBody {
         description: None,
@@ -126,31 +126,31 @@ impl<T: Fields> OperationInput for QueryParams<T> {
 impl<T: JsonSchema> OperationInput for Body<T> {
     fn operation_input(context: &mut GenContext, operation: &mut Operation) {
         let schema = context.schema.subschema_for::<T>();
-        body(context, operation, &["application/json"], &schema, true);
+        describe_body(context, operation, &["application/json"], &schema, true);
     }
 }
 
 impl<T: JsonSchema> OperationInput for MayBody<T> {
     fn operation_input(context: &mut GenContext, operation: &mut Operation) {
         let schema = context.schema.subschema_for::<T>();
-        body(context, operation, &["application/json"], &schema, false);
+        describe_body(context, operation, &["application/json"], &schema, false);
     }
 }
 
 impl<T: JsonSchema> OperationInput for Raw<T> {
     fn operation_input(context: &mut GenContext, operation: &mut Operation) {
         let schema = context.schema.subschema_for::<T>();
-        body(context, operation, &["application/json"], &schema, true);
+        describe_body(context, operation, &["application/json"], &schema, true);
     }
 }
 
 impl<K: Kinds> OperationInput for Text<K> {
     fn operation_input(context: &mut GenContext, operation: &mut Operation) {
-        body(context, operation, K::KINDS, &json_schema!({"type": "string"}), true);
+        describe_body(context, operation, K::KINDS, &json_schema!({"type": "string"}), true);
     }
 }
 
-impl<K: Kinds> OperationInput for Arrived<K> {
+impl<K: Kinds> OperationInput for Upload<K> {
     fn operation_input(context: &mut GenContext, operation: &mut Operation) {
         Text::<K>::operation_input(context, operation);
     }

@@ -24,7 +24,7 @@ pub(crate) struct Feeds {
 /// The feed of one run.
 #[derive(Debug)]
 pub(crate) struct Feed {
-    told: RwLock<FeedState>,
+    state: RwLock<FeedState>,
     /// Signals that there is more.
     news: watch::Sender<()>,
     reading: Mutex<Option<JoinHandle<()>>>,
@@ -58,17 +58,17 @@ impl FeedMessage {
 
 impl FeedState {
     /// Returns whether everything committed up to `head` has been read.
-    pub(crate) fn reaches(&self, head: Seq) -> bool {
+    pub(crate) fn has_read_to(&self, head: Seq) -> bool {
         self.head >= head || self.last.is_some()
     }
 
     /// Returns whether the event `after` is known not to exist. If reading broke off, this is unknown.
-    pub(crate) fn lacks(&self, after: u64) -> bool {
-        after > self.events.len() as u64 && !self.broke_off()
+    pub(crate) fn is_known_missing(&self, after: u64) -> bool {
+        after > self.events.len() as u64 && !self.has_failed()
     }
 
     /// Returns whether the feed ended with an error, not with the end of the run.
-    fn broke_off(&self) -> bool {
+    fn has_failed(&self) -> bool {
         self.last.as_ref().is_some_and(|last| last.name != "end")
     }
 }
@@ -81,16 +81,16 @@ impl Feeds {
         let run = (space.clone(), watch.run().id());
         let existing = feeds.get(&run).and_then(Weak::upgrade);
         // A feed that broke off would not help a client that tries again.
-        if let Some(feed) = existing.filter(|feed| !feed.state().broke_off()) {
+        if let Some(feed) = existing.filter(|feed| !feed.state().has_failed()) {
             return feed;
         }
         feeds.retain(|_, feed| feed.strong_count() > 0);
         let feed = Arc::new(Feed {
-            told: RwLock::default(),
+            state: RwLock::default(),
             news: watch::Sender::new(()),
             reading: Mutex::default(),
         });
-        let reading = tokio::spawn(read(watch, Arc::downgrade(&feed)));
+        let reading = tokio::spawn(read_journal(watch, Arc::downgrade(&feed)));
         *feed.reading.lock() = Some(reading);
         feeds.insert(run, Arc::downgrade(&feed));
         feed
@@ -100,7 +100,7 @@ impl Feeds {
 impl Feed {
     /// Returns what has been read so far.
     pub(crate) fn state(&self) -> RwLockReadGuard<'_, FeedState> {
-        self.told.read()
+        self.state.read()
     }
 
     /// Returns a receiver that changes whenever there is more.
@@ -108,8 +108,8 @@ impl Feed {
         self.news.subscribe()
     }
 
-    fn tell(&self, change: impl FnOnce(&mut FeedState)) {
-        change(&mut self.told.write());
+    fn update_state(&self, change: impl FnOnce(&mut FeedState)) {
+        change(&mut self.state.write());
         self.news.send_replace(());
     }
 }
@@ -123,7 +123,7 @@ impl Drop for Feed {
 }
 
 /// Reads the journal to its end, or until the feed is no longer held.
-async fn read(mut watch: Watch, feed: Weak<Feed>) {
+async fn read_journal(mut watch: Watch, feed: Weak<Feed>) {
     loop {
         let next_part = watch.next().await;
         let Some(feed) = feed.upgrade() else {
@@ -136,17 +136,17 @@ async fn read(mut watch: Watch, feed: Weak<Feed>) {
                     .iter()
                     .map(|(at, event)| FeedMessage::of(event.name(), &EventShape::of(run, *at, event)))
                     .collect();
-                feed.tell(|state| {
+                feed.update_state(|state| {
                     state.events.extend(messages);
                     state.head = watch.head();
                 });
             }
             Ok(None) => {
                 let status = watch.run().result().map(|result| result.status.as_str());
-                return feed.tell(|state| state.last = Some(FeedMessage::of("end", &EndShape { status })));
+                return feed.update_state(|state| state.last = Some(FeedMessage::of("end", &EndShape { status })));
             }
             Err(error) => {
-                return feed.tell(|state| state.last = Some(FeedMessage::of("problem", &Problem::from(error))));
+                return feed.update_state(|state| state.last = Some(FeedMessage::of("problem", &Problem::from(error))));
             }
         }
     }

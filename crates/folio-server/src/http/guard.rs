@@ -24,18 +24,18 @@ use tokio::time::Instant;
 use super::problem::Problem;
 
 /// How long an answer may take to begin after its request has arrived. Streams continue after that.
-const TIME_MAX: Duration = Duration::from_secs(30);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The same for imports, and for operations that read the whole space.
-const LONG_TIME_MAX: Duration = Duration::from_secs(600);
+const LONG_RESPONSE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Returns how long the answer to a request for `path` may take to begin. A model that the operation asks has its own
 /// time in addition; if the model does not answer within it, the operation continues without its answer.
-fn time_for(method: &Method, path: &str) -> Duration {
+fn timeout_for(method: &Method, path: &str) -> Duration {
     match (path.strip_prefix("/v1/spaces/"), path.rsplit('/').next()) {
-        (Some(_), Some("import" | "forget")) => LONG_TIME_MAX,
-        (Some(_), Some("history")) if *method == Method::POST => COMPACTOR_TIME + TIME_MAX,
-        (Some(_), Some("turns" | "end")) if *method == Method::POST => ADVISOR_TIME + TIME_MAX,
-        _ => TIME_MAX,
+        (Some(_), Some("import" | "forget")) => LONG_RESPONSE_TIMEOUT,
+        (Some(_), Some("history")) if *method == Method::POST => COMPACTOR_TIME + RESPONSE_TIMEOUT,
+        (Some(_), Some("turns" | "end")) if *method == Method::POST => ADVISOR_TIME + RESPONSE_TIMEOUT,
+        _ => RESPONSE_TIMEOUT,
     }
 }
 
@@ -61,8 +61,8 @@ pub(crate) async fn guard(State(any_host): State<bool>, request: Request, next: 
     let mut response = match refusal(request.method(), request.uri(), request.headers(), any_host) {
         Some(problem) => problem.into_response(),
         None => {
-            let time = time_for(request.method(), request.uri().path());
-            in_time(time, request, |request| next.run(request)).await
+            let time = timeout_for(request.method(), request.uri().path());
+            answer_within(time, request, |request| next.run(request)).await
         }
     };
     let headers = response.headers_mut();
@@ -78,7 +78,7 @@ pub(crate) async fn guard(State(any_host): State<bool>, request: Request, next: 
 
 /// Returns the answer to `request`, or an error if there is none `time` after the last part of the body arrived: a body
 /// may take long to arrive, but only as long as the longest answer may take.
-async fn in_time<A: Future<Output = Response>>(
+async fn answer_within<A: Future<Output = Response>>(
     time: Duration,
     request: Request,
     answer: impl FnOnce(Request) -> A,
@@ -101,15 +101,15 @@ async fn in_time<A: Future<Output = Response>>(
             return response;
         }
         let last = *last.lock();
-        let extended = last.min(began + LONG_TIME_MAX) + time;
+        let extended = last.min(began + LONG_RESPONSE_TIMEOUT) + time;
         if extended <= until {
-            return too_slow(time).into_response();
+            return timeout_problem(time).into_response();
         }
         until = extended;
     }
 }
 
-fn too_slow(time: Duration) -> Problem {
+fn timeout_problem(time: Duration) -> Problem {
     let detail = format!("there was no answer after {} seconds", time.as_secs());
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_slow", detail).hint("ask for less at a time, or try again")
 }
@@ -125,7 +125,7 @@ fn refusal(method: &Method, uri: &Uri, headers: &HeaderMap, any_host: bool) -> O
     let host = uri
         .authority()
         .map(|authority| authority.as_str())
-        .or_else(|| text(headers, &header::HOST));
+        .or_else(|| header_text(headers, &header::HOST));
     let Some(host) = host.filter(|host| any_host || is_loopback(host)) else {
         let detail = match host {
             Some(host) => format!("{host:?} is not a name of this machine's loopback address"),
@@ -148,7 +148,7 @@ fn refusal(method: &Method, uri: &Uri, headers: &HeaderMap, any_host: bool) -> O
     let is_strange = headers
         .get(header::ORIGIN)
         .is_some_and(|origin| !is_own(origin.as_bytes()));
-    let is_cross_site = text(headers, &HeaderName::from_static("sec-fetch-site"))
+    let is_cross_site = header_text(headers, &HeaderName::from_static("sec-fetch-site"))
         .is_some_and(|site| !matches!(site, "same-origin" | "none"));
     (is_strange || is_cross_site).then(|| {
         Problem::new(
@@ -159,7 +159,7 @@ fn refusal(method: &Method, uri: &Uri, headers: &HeaderMap, any_host: bool) -> O
     })
 }
 
-fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
+fn header_text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
@@ -197,7 +197,7 @@ mod tests {
             tokio::time::sleep(SECOND * after).await;
             body.map_or(StatusCode::BAD_REQUEST, |_| StatusCode::OK).into_response()
         };
-        in_time(TIME_MAX, request, answer).await.status()
+        answer_within(RESPONSE_TIMEOUT, request, answer).await.status()
     }
 
     #[tokio::test(start_paused = true)]
@@ -230,10 +230,10 @@ mod tests {
             (Method::POST, "/forget", 600),
             (Method::POST, "/observations", 30),
         ] {
-            let found = time_for(&method, &format!("{space}{path}"));
+            let found = timeout_for(&method, &format!("{space}{path}"));
             assert_eq!(found, SECOND * time, "{method} {path}");
         }
-        assert_eq!(time_for(&Method::POST, "/mcp"), SECOND * 30);
+        assert_eq!(timeout_for(&Method::POST, "/mcp"), SECOND * 30);
     }
 
     #[test]

@@ -84,7 +84,7 @@ impl<S: Send + Sync, K: Kinds> FromRequest<S> for Text<K> {
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let kind = kind_of(request.headers());
         if !K::KINDS.iter().any(|known| known.eq_ignore_ascii_case(kind)) {
-            return Err(other_kind(kind, &K::KINDS.join(", ")));
+            return Err(unsupported_media_type(kind, &K::KINDS.join(", ")));
         }
         let (_, bytes) = read_body(request, state).await;
         Ok(Self(bytes?, PhantomData))
@@ -93,16 +93,16 @@ impl<S: Send + Sync, K: Kinds> FromRequest<S> for Text<K> {
 
 async fn read_body<S: Send + Sync>(request: Request, state: &S) -> (HeaderMap, Result<Bytes, Problem>) {
     let headers = request.headers().clone();
-    if let Some(problem) = encoded(&headers) {
+    if let Some(problem) = refuse_compressed(&headers) {
         return (headers, Err(problem));
     }
     let limit = request.extensions().get::<BodyLimit>().copied();
     let body = Bytes::from_request(request, state).await;
-    (headers, body.map_err(|error| refused(&error, limit)))
+    (headers, body.map_err(|error| unreadable_body(&error, limit)))
 }
 
 /// Returns the refusal of a compressed body: decompressed, it could be far larger than the body limit.
-pub(crate) fn encoded(headers: &HeaderMap) -> Option<Problem> {
+pub(crate) fn refuse_compressed(headers: &HeaderMap) -> Option<Problem> {
     let encoding = headers.get(header::CONTENT_ENCODING)?;
     if encoding.as_bytes().eq_ignore_ascii_case(b"identity") {
         return None;
@@ -113,7 +113,7 @@ pub(crate) fn encoded(headers: &HeaderMap) -> Option<Problem> {
 }
 
 /// Returns the problem for a body that could not be read.
-pub(crate) fn refused(error: &BytesRejection, limit: Option<BodyLimit>) -> Problem {
+pub(crate) fn unreadable_body(error: &BytesRejection, limit: Option<BodyLimit>) -> Problem {
     match (error.status(), limit) {
         (status @ StatusCode::PAYLOAD_TOO_LARGE, Some(BodyLimit(bytes))) => {
             let detail = format!("the body has more than the {bytes} bytes that are allowed here");
@@ -131,7 +131,7 @@ fn kind_of(headers: &HeaderMap) -> &str {
 }
 
 /// Returns the problem for a body of an unsupported media type.
-pub(crate) fn other_kind(kind: &str, expected: &str) -> Problem {
+pub(crate) fn unsupported_media_type(kind: &str, expected: &str) -> Problem {
     let detail = format!("the media type of the body is {kind:?}, which is not accepted here");
     Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "body_not_json", detail).hint(format!("send {expected}"))
 }
@@ -146,7 +146,7 @@ fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
     if kind.eq_ignore_ascii_case("application/json") {
         Ok(())
     } else {
-        Err(other_kind(kind, "application/json"))
+        Err(unsupported_media_type(kind, "application/json"))
     }
 }
 
@@ -155,13 +155,13 @@ struct Object(Map<String, Value>);
 
 impl<'de> Deserialize<'de> for Object {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_map(Once)
+        from.deserialize_map(UniqueKeysVisitor)
     }
 }
 
-struct Once;
+struct UniqueKeysVisitor;
 
-impl<'de> Visitor<'de> for Once {
+impl<'de> Visitor<'de> for UniqueKeysVisitor {
     type Value = Object;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

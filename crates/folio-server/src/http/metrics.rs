@@ -22,11 +22,11 @@ use tokio::time::Instant;
 use super::problem::Problem;
 
 /// The upper bounds of the histogram buckets, in seconds.
-const SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
+const BUCKET_SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
 /// The number of runs that are counted, the newest.
-const RUNS: u32 = 1_000;
+const MAX_COUNTED_RUNS: u32 = 1_000;
 /// The label of a run that has not ended and is not driven: it waits to be resumed.
-const WAITING: &str = "waiting";
+const WAITING_LABEL: &str = "waiting";
 /// The label of a path without a route: made-up paths must not become label values.
 const NO_ROUTE: &str = "none";
 /// The label of a method that is not one of the nine of HTTP.
@@ -76,7 +76,7 @@ impl Metrics {
     /// left out if there is no collector.
     pub(crate) fn new(has_files: bool, has_collector: bool) -> Self {
         let mut registry = Registry::with_prefix("folio");
-        let seconds = || Histogram::new(SECONDS);
+        let seconds = || Histogram::new(BUCKET_SECONDS);
         let metrics = Self {
             registry: Arc::default(),
             requests: Family::default(),
@@ -123,26 +123,26 @@ impl Metrics {
     /// Returns the current metrics of the space of `runner` in the text format of OpenMetrics, and, if `of_server`,
     /// those of the server as well: its request counts would tell clients of one space what those of others do.
     pub(crate) async fn text(&self, runner: &Runner, of_server: bool) -> Result<String, Problem> {
-        let of_space = of_space(runner).await?;
+        let of_space = build_space_metrics(runner).await?;
         let mut text = String::new();
         let written = async {
             if of_server {
-                self.look(runner).await?;
-                encode_registry(&mut text, &self.registry).map_err(unwritten)?;
+                self.refresh_gauges(runner).await?;
+                encode_registry(&mut text, &self.registry).map_err(encode_problem)?;
             }
-            encode_registry(&mut text, &of_space).map_err(unwritten)?;
-            encode_eof(&mut text).map_err(unwritten)
+            encode_registry(&mut text, &of_space).map_err(encode_problem)?;
+            encode_eof(&mut text).map_err(encode_problem)
         };
         written.await.map(|()| text)
     }
 
     /// Updates the metrics of the server that are not counted as events happen.
-    async fn look(&self, runner: &Runner) -> Result<(), StoreError> {
+    async fn refresh_gauges(&self, runner: &Runner) -> Result<(), StoreError> {
         if let Some(lost) = runner.untold() {
             self.spans_lost.inner().fetch_max(lost, Ordering::Relaxed);
         }
         if let Some(bytes) = runner.workspace().store().bytes().await? {
-            self.store_bytes.set(whole(bytes));
+            self.store_bytes.set(saturating_i64(bytes));
         }
         Ok(())
     }
@@ -150,7 +150,7 @@ impl Metrics {
 
 /// Returns the metrics of the space of `runner`. They are built for each request: two may ask for different spaces at
 /// the same time.
-async fn of_space(runner: &Runner) -> Result<Registry, StoreError> {
+async fn build_space_metrics(runner: &Runner) -> Result<Registry, StoreError> {
     let workspace = runner.workspace();
     let (store, space) = (workspace.store(), workspace.space());
     let mut registry = Registry::with_prefix("folio");
@@ -171,34 +171,34 @@ async fn of_space(runner: &Runner) -> Result<Registry, StoreError> {
         dropped.clone(),
     );
     let notes = workspace.notes_state();
-    waiting.set(whole(notes.waiting as u64));
+    waiting.set(saturating_i64(notes.waiting as u64));
     dropped.inner().store(notes.dropped, Ordering::Relaxed);
-    commits.set(whole(store.head(space).await?.0));
+    commits.set(saturating_i64(store.head(space).await?.0));
     let query = RunQuery {
-        limit: RUNS,
+        limit: MAX_COUNTED_RUNS,
         ..RunQuery::default()
     };
     let runs = store.runs(space, &query).await?;
-    for status in Run::STATUSES.into_iter().chain([WAITING]) {
+    for status in Run::STATUSES.into_iter().chain([WAITING_LABEL]) {
         let has_status = |row: &&folio::store::RunRow| match status {
             Run::RUNNING => row.status == Run::RUNNING && row.driven,
-            WAITING => row.status == Run::RUNNING && !row.driven,
+            WAITING_LABEL => row.status == Run::RUNNING && !row.driven,
             status => row.status == status,
         };
         let label = InState {
             status: status.to_owned(),
         };
         let count = runs.iter().filter(has_status).count() as u64;
-        states.get_or_create(&label).set(whole(count));
+        states.get_or_create(&label).set(saturating_i64(count));
     }
     Ok(registry)
 }
 
-fn whole(number: u64) -> i64 {
+fn saturating_i64(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn unwritten(error: std::fmt::Error) -> Problem {
+fn encode_problem(error: std::fmt::Error) -> Problem {
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error.to_string())
 }
 
@@ -223,7 +223,7 @@ fn method_of(method: &Method) -> &str {
 }
 
 /// Counts a request, and measures the time until its answer begins.
-pub(crate) async fn counted(State(metrics): State<Metrics>, request: Request, next: Next) -> Response {
+pub(crate) async fn count_request(State(metrics): State<Metrics>, request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>();
     let route = route.map_or(NO_ROUTE, MatchedPath::as_str).to_owned();
     let method = method_of(request.method()).to_owned();
@@ -251,7 +251,7 @@ pub(crate) fn answer(text: String, accept: &str) -> Response {
     let accepts = |kind: &str| accept.split(',').any(|range| range.trim().starts_with(kind));
     if accepts("text/plain") && !accepts("application/openmetrics-text") {
         let kind = "text/plain; version=0.0.4; charset=utf-8";
-        return ([(header::CONTENT_TYPE, kind)], older(&text)).into_response();
+        return ([(header::CONTENT_TYPE, kind)], to_prometheus_text(&text)).into_response();
     }
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], text).into_response()
@@ -259,7 +259,7 @@ pub(crate) fn answer(text: String, accept: &str) -> Response {
 
 /// Converts OpenMetrics to the older text format: there, a counter's type line has the `_total` suffix of its sample,
 /// and there is no end marker.
-fn older(text: &str) -> String {
+fn to_prometheus_text(text: &str) -> String {
     let lines = text.lines().filter(|line| *line != "# EOF");
     let renamed = lines.map(|line| match line.strip_suffix(" counter") {
         Some(name) if name.starts_with("# TYPE ") => format!("{name}_total counter\n"),
@@ -276,9 +276,9 @@ mod tests {
     use super::*;
 
     #[derive(Debug)]
-    struct Loses(u64);
+    struct LosingObserver(u64);
 
-    impl Observer for Loses {
+    impl Observer for LosingObserver {
         fn drive_started(&self, _: DriveFollower) {}
 
         fn unreported_count(&self) -> Option<u64> {
@@ -291,7 +291,7 @@ mod tests {
         for (observer, told) in [
             (None, None),
             (
-                Some(Arc::new(Loses(7)) as Arc<dyn Observer>),
+                Some(Arc::new(LosingObserver(7)) as Arc<dyn Observer>),
                 Some("folio_spans_lost_total 7"),
             ),
         ] {

@@ -37,10 +37,10 @@ use axum::{Extension, Router, middleware};
 
 pub(crate) use self::access::{Access, Permit};
 pub(crate) use self::app::App;
-pub(crate) use self::input::{BodyLimit, encoded, refused};
+pub(crate) use self::input::{BodyLimit, refuse_compressed, unreadable_body};
 pub(crate) use self::metrics::Metrics;
-pub(crate) use self::openapi::described;
-pub(crate) use self::routes::runs::in_full as run_in_full;
+pub(crate) use self::openapi::routes_with_document;
+pub(crate) use self::routes::runs::render_run_in_full as run_in_full;
 pub(crate) use self::transfers::Transfers;
 
 /// The body limit in bytes: enough for the longest text of an entry, as JSON.
@@ -49,7 +49,7 @@ const MAX_BODY_BYTES: usize = 20 * 1024 * 1024;
 /// Returns the routes that need a permit, for the space of `app`, and the public routes: the web pages for people,
 /// which are the same for everybody and show no stored data.
 pub(crate) fn routers(app: App) -> (Router, Router) {
-    let (routes, document) = described();
+    let (routes, document) = routes_with_document();
     let routes = routes
         .fallback(problem::no_such_path)
         .method_not_allowed_fallback(problem::method_not_allowed)
@@ -67,7 +67,7 @@ pub(crate) fn routers(app: App) -> (Router, Router) {
 /// Puts `routes` behind authentication, and these and the public `pages` behind the guard.
 pub(crate) fn guarded(routes: Router, pages: Router, access: Access, metrics: Metrics) -> Router {
     let any_host = access.local.is_none();
-    let metrics_layer = middleware::from_fn_with_state(metrics, metrics::counted);
+    let metrics_layer = middleware::from_fn_with_state(metrics, metrics::count_request);
     routes
         .layer(metrics_layer.clone())
         .layer(middleware::from_fn_with_state(access, access::authorize))

@@ -13,7 +13,7 @@ use super::problem::Problem;
 use super::routes;
 
 /// The descriptions of the path parameters.
-const NAMES: [(&str, &str); 11] = [
+const PATH_PARAM_DESCRIPTIONS: [(&str, &str); 11] = [
     ("space", "The space that the server serves, or that the token opens"),
     ("thread", "The thread, an opaque key"),
     ("observation", "A handle or an id: `e42` or `obs_…`"),
@@ -35,7 +35,7 @@ const REFUSALS: [&str; 8] = ["400", "401", "403", "404", "409", "421", "429", "5
 const REFUSALS_OF_BODIES: [&str; 3] = ["413", "415", "422"];
 
 /// Returns all routes except those of the web page for people, and their description.
-pub(crate) fn described() -> (Router<App>, Value) {
+pub(crate) fn routes_with_document() -> (Router<App>, Value) {
     aide::generate::in_context(|context| {
         let settings = SchemaSettings::draft2020_12().with(|settings| {
             settings.definitions_path = "#/components/schemas/".into();
@@ -60,11 +60,11 @@ pub(crate) fn described() -> (Router<App>, Value) {
     };
     let router = routes::all().finish_api(&mut api);
     let document = serde_json::to_value(&api).unwrap_or_default();
-    (router, completed(document))
+    (router, complete_document(document))
 }
 
 /// Adds to `document` what all operations have in common.
-fn completed(mut document: Value) -> Value {
+fn complete_document(mut document: Value) -> Value {
     let refusal = json!({
         "description": "A problem in the format of RFC 9457; docs/errors has a page for each code",
         "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
@@ -99,7 +99,7 @@ fn complete(path: &str, method: &str, operation: &mut Value) {
         .split('/')
         .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
     {
-        let description = NAMES
+        let description = PATH_PARAM_DESCRIPTIONS
             .iter()
             .find(|(known, _)| *known == name)
             .map_or("", |(_, description)| description);
@@ -183,7 +183,7 @@ fn takes_key(method: &str, path: &str) -> bool {
 
 /// Returns whether a request changes something that has a version, so `If-Match` can require a version.
 fn takes_version(method: &str, path: &str) -> bool {
-    const ACTS: [&str; 8] = [
+    const VERSIONED_ACTIONS: [&str; 8] = [
         "archive",
         "restore",
         "confirm",
@@ -195,7 +195,10 @@ fn takes_version(method: &str, path: &str) -> bool {
     ];
     match method {
         "patch" | "put" => !path.ends_with("/limits"),
-        "post" => path.rsplit('/').next().is_some_and(|act| ACTS.contains(&act)),
+        "post" => path
+            .rsplit('/')
+            .next()
+            .is_some_and(|act| VERSIONED_ACTIONS.contains(&act)),
         _ => false,
     }
 }

@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::unread::Unread;
+use super::unread::UnreadableInput;
 use crate::ui;
 use crate::wire::{Observation, plan_mistake};
 
@@ -110,7 +110,7 @@ impl Problem {
     }
 
     /// Replaces the detail.
-    pub(crate) fn saying(self, detail: impl Into<String>) -> Self {
+    pub(crate) fn with_detail(self, detail: impl Into<String>) -> Self {
         Self {
             detail: detail.into(),
             ..self
@@ -165,7 +165,7 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let unread = Unread::is_code(&self.code).then(|| Unread {
+        let unread = UnreadableInput::is_code(&self.code).then(|| UnreadableInput {
             code: self.code.to_string(),
             detail: self.detail.clone(),
         });
@@ -319,8 +319,8 @@ impl From<IdError> for Problem {
 
 /// Answers requests that match no route: people get a page, programs a problem.
 pub(crate) async fn no_such_path(method: Method, uri: Uri, headers: HeaderMap) -> Response {
-    if ui::is_for_people(&method, &headers) {
-        return ui::lost();
+    if ui::accepts_html(&method, &headers) {
+        return ui::not_found_page();
     }
     Problem::not_found("path_unknown", format!("there is nothing at {}", uri.path()))
         .hint("runs are at /v1/spaces/SPACE/runs, the web page is at /")
@@ -344,7 +344,7 @@ mod tests {
 
     use super::*;
 
-    fn told(error: impl Into<Problem>) -> (u16, String) {
+    fn status_and_code(error: impl Into<Problem>) -> (u16, String) {
         let problem: Problem = error.into();
         (problem.status(), problem.code().to_owned())
     }
@@ -354,20 +354,26 @@ mod tests {
         let run = RunId::from_bytes([7; 16]);
         let source = JournalError::Start;
         let cases = [
-            (told(RunnerError::Journal { run, source }), (500, "run_unreadable")),
             (
-                told(WorkspaceError::Input(std::io::Error::other("gone"))),
+                status_and_code(RunnerError::Journal { run, source }),
+                (500, "run_unreadable"),
+            ),
+            (
+                status_and_code(WorkspaceError::Input(std::io::Error::other("gone"))),
                 (422, "file_unusable"),
             ),
-            (told(WorkspaceError::Output(std::io::Error::other("gone"))), (503, "io")),
-            (told(StoreError::Invalid("no".to_owned())), (400, "invalid")),
-            (told(StoreError::KeyReused), (422, "key_reused")),
+            (
+                status_and_code(WorkspaceError::Output(std::io::Error::other("gone"))),
+                (503, "io"),
+            ),
+            (status_and_code(StoreError::Invalid("no".to_owned())), (400, "invalid")),
+            (status_and_code(StoreError::KeyReused), (422, "key_reused")),
         ];
         for ((status, code), wanted) in cases {
             assert_eq!((status, code.as_str()), wanted);
         }
         let invalid = Invalid::new("title_too_long", "title", "has too many characters");
-        let problem = told(RunnerError::from(WorkspaceError::from(invalid)));
+        let problem = status_and_code(RunnerError::from(WorkspaceError::from(invalid)));
         assert_eq!(problem, (422, "title_too_long".to_owned()));
     }
 }

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use super::problem::Problem;
 
 /// The field for the minimum confidence.
-const SURENESS: &str = "min_confidence";
+const MIN_CONFIDENCE: &str = "min_confidence";
 
 /// A query. Only the fields of its schema are accepted: a filter with a misspelled field must not return everything
 /// (M7.2.13).
@@ -50,8 +50,8 @@ impl<S: Send + Sync, T: Fields> FromRequestParts<S> for QueryParams<T> {
 struct Field {
     name: String,
     kind: Kind,
-    least: Option<f64>,
-    most: Option<f64>,
+    min: Option<f64>,
+    max: Option<f64>,
     choices: Vec<String>,
 }
 
@@ -67,10 +67,10 @@ enum Kind {
 }
 
 /// The fields of each type of query.
-static KNOWN: LazyLock<Mutex<HashMap<TypeId, Arc<[Field]>>>> = LazyLock::new(Mutex::default);
+static FIELD_CACHE: LazyLock<Mutex<HashMap<TypeId, Arc<[Field]>>>> = LazyLock::new(Mutex::default);
 
 fn fields_of<T: Fields>() -> Arc<[Field]> {
-    let mut known = KNOWN.lock();
+    let mut known = FIELD_CACHE.lock();
     let fields = known.entry(TypeId::of::<T>()).or_insert_with(|| {
         let inline = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
         let schema = SchemaGenerator::new(inline).into_root_schema_for::<T>();
@@ -102,8 +102,8 @@ fn field_of(name: &str, schema: &Value) -> Field {
             Some("array") => Kind::Several,
             _ => Kind::Text,
         },
-        least: inner["minimum"].as_f64(),
-        most: inner["maximum"].as_f64(),
+        min: inner["minimum"].as_f64(),
+        max: inner["maximum"].as_f64(),
         choices: choices.filter_map(Value::as_str).map(str::to_owned).collect(),
     }
 }
@@ -140,12 +140,12 @@ fn read<T: Fields>(pairs: Vec<(String, String)>) -> Result<T, Problem> {
             continue;
         }
         let field = known.iter().find(|field| field.name == name);
-        let field = field.ok_or_else(|| unknown::<T>(&name, &known))?;
+        let field = field.ok_or_else(|| unknown_field::<T>(&name, &known))?;
         if field.kind == Kind::Several {
             let values = values_in(&text);
             // An empty list is often an empty variable of the client, which did not mean everything.
             if values.is_empty() {
-                return Err(nothing_in(&name, &text));
+                return Err(empty_list_problem(&name, &text));
             }
             let place = fields.entry(name).or_insert_with(|| Value::Array(Vec::new()));
             if let Value::Array(list) = place {
@@ -188,7 +188,7 @@ pub(crate) fn check_exclusive(fields: &[(&str, bool)]) -> Result<(), Problem> {
     }
 }
 
-fn unknown<T: Fields>(name: &str, known: &[Field]) -> Problem {
+fn unknown_field<T: Fields>(name: &str, known: &[Field]) -> Problem {
     let mut names: Vec<_> = known.iter().map(|field| field.name.as_str()).collect();
     if T::TAKES_CONTEXT {
         names.push("context.<path>");
@@ -218,31 +218,31 @@ impl Field {
         let is_in_range = |value: &Value| {
             let number = value.as_f64();
             number.is_none_or(|number| {
-                self.least.is_none_or(|least| number >= least) && self.most.is_none_or(|most| number <= most)
+                self.min.is_none_or(|least| number >= least) && self.max.is_none_or(|most| number <= most)
             })
         };
         value
             .filter(is_in_range)
-            .ok_or_else(|| wrong(&self.name, text, &self.wanted()))
+            .ok_or_else(|| invalid_value_problem(&self.name, text, &self.describe_values()))
     }
 
     /// Returns `text` as a number. A confidence may be given as a word, as when it is added (M7.3.21).
     fn number(&self, text: &str) -> Option<f64> {
         match text.parse() {
-            Err(_) if self.name == SURENESS => least_of(&Value::from(text)),
+            Err(_) if self.name == MIN_CONFIDENCE => least_of(&Value::from(text)),
             number => number.ok(),
         }
     }
 
     /// Describes the values that the field accepts.
-    fn wanted(&self) -> String {
+    fn describe_values(&self) -> String {
         let number = match self.kind {
             Kind::Text | Kind::Several => return format!("one of {}", self.choices.join(", ")),
             Kind::YesOrNo => return "true or false".to_owned(),
             Kind::Whole => "a whole number",
             Kind::Number => "a number",
         };
-        match (self.least, self.most) {
+        match (self.min, self.max) {
             (Some(least), Some(most)) => format!("{number} from {least} to {most}"),
             (Some(least), None) => format!("{number} from {least}"),
             _ => number.to_owned(),
@@ -251,13 +251,13 @@ impl Field {
 }
 
 /// Returns the problem for a field `name` whose `value` contains no values.
-fn nothing_in(name: &str, value: &str) -> Problem {
+fn empty_list_problem(name: &str, value: &str) -> Problem {
     let detail = format!("the query field {name:?} is {value:?}, which contains no value");
     Problem::invalid("query_invalid", detail).hint("leave the field out to restrict nothing")
 }
 
 /// Returns the problem for a field `name` with an invalid `value`.
-pub(crate) fn wrong(name: &str, value: &str, expected: &str) -> Problem {
+pub(crate) fn invalid_value_problem(name: &str, value: &str, expected: &str) -> Problem {
     Problem::invalid(
         "query_invalid",
         format!("the query field {name:?} is {value:?}, which is not {expected}"),

@@ -50,7 +50,7 @@ pub(crate) fn stream(
         stopping,
         _watcher: watcher,
         seen: Seq(after.unwrap_or(head.0).min(head.0)),
-        unknown,
+        missing_commit: unknown,
         pending: VecDeque::new(),
         is_over: false,
     };
@@ -68,7 +68,7 @@ struct Follow {
     /// The last commit that was read.
     seen: Seq,
     /// A commit that the client named and that does not exist.
-    unknown: Option<u64>,
+    missing_commit: Option<u64>,
     /// Commits in their wire form that wait here for the client to read them; no others are kept in memory.
     pending: VecDeque<CommitShape>,
     is_over: bool,
@@ -77,7 +77,7 @@ struct Follow {
 impl Follow {
     /// Returns the next message; `None` after the last.
     async fn next(&mut self) -> Option<Result<Message, axum::Error>> {
-        if let Some(unknown) = self.unknown.take() {
+        if let Some(unknown) = self.missing_commit.take() {
             let reason = format!("the space has no commit {unknown}; the stream continues with the next commit");
             let data = GapShape {
                 reason,

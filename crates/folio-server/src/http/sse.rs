@@ -66,7 +66,7 @@ pub(crate) fn stream(
         stopping,
         _watcher: watcher,
         after,
-        looked: 0,
+        checked_event_count: 0,
         head,
         stage: Stage::Begins,
     };
@@ -86,7 +86,7 @@ struct Follow {
     after: u64,
     /// The number of events when the token was last checked. Later events are sent only after another check, because
     /// the token may have been revoked before they happened.
-    looked: u64,
+    checked_event_count: u64,
     head: Seq,
     stage: Stage,
 }
@@ -111,14 +111,14 @@ impl Follow {
             // From here on, anything new signals again.
             self.news.borrow_and_update();
             let event_count = self.feed.state().events.len() as u64;
-            if event_count > self.looked {
+            if event_count > self.checked_event_count {
                 if let Err(problem) = self.permit.check_still_valid().await {
                     self.stage = Stage::Over;
                     return Message::default().event("problem").json_data(problem).ok();
                 }
-                self.looked = event_count;
+                self.checked_event_count = event_count;
             }
-            if let Some(message) = self.told() {
+            if let Some(message) = self.next_read_message() {
                 return Some(message);
             }
             tokio::select! {
@@ -130,14 +130,14 @@ impl Follow {
     }
 
     /// Returns the next message from what has been read, if there is one.
-    fn told(&mut self) -> Option<Message> {
+    fn next_read_message(&mut self) -> Option<Message> {
         let state = self.feed.state();
         if self.stage == Stage::Begins {
-            if !state.reaches(self.head) {
+            if !state.has_read_to(self.head) {
                 return None;
             }
             self.stage = Stage::GoesOn;
-            if state.lacks(self.after) {
+            if state.is_known_missing(self.after) {
                 let reason = format!("the run has no event {}; all its events follow", self.after);
                 self.after = 0;
                 let gap = GapShape { reason, head: None };
@@ -146,7 +146,7 @@ impl Follow {
         }
         let index = usize::try_from(self.after).unwrap_or(usize::MAX);
         if let Some(feed_message) = state.events.get(index) {
-            if self.after >= self.looked {
+            if self.after >= self.checked_event_count {
                 return None;
             }
             self.after += 1;

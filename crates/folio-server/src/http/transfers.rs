@@ -30,7 +30,7 @@ pub(crate) struct Transfers {
 
 impl Transfers {
     /// Creates as many places as `limits` allow, all of them free.
-    pub(crate) fn within(limits: TransferLimits) -> Self {
+    pub(crate) fn with_limits(limits: TransferLimits) -> Self {
         Self {
             limits,
             places: Arc::new(Semaphore::new(limits.most)),
@@ -42,7 +42,7 @@ impl Transfers {
     /// # Errors
     ///
     /// A 429 if none becomes free within the time limit.
-    pub(crate) async fn place(&self) -> Result<OwnedSemaphorePermit, Problem> {
+    pub(crate) async fn acquire_place(&self) -> Result<OwnedSemaphorePermit, Problem> {
         let place = Arc::clone(&self.places).acquire_owned();
         if let Ok(Ok(place)) = tokio::time::timeout(self.limits.wait, place).await {
             return Ok(place);
@@ -59,16 +59,16 @@ impl Transfers {
 /// The body of an import, with the place for it. The place is taken first, because the body is kept in memory until the
 /// import is done.
 #[derive(Debug)]
-pub(crate) struct Arrived<K> {
+pub(crate) struct Upload<K> {
     pub(crate) place: OwnedSemaphorePermit,
     pub(crate) text: Text<K>,
 }
 
-impl<K: Kinds> FromRequest<App> for Arrived<K> {
+impl<K: Kinds> FromRequest<App> for Upload<K> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        let place = app.transfers.place().await?;
+        let place = app.transfers.acquire_place().await?;
         let standstill = app.transfers.limits.standstill;
         let request = request.map(|body| with_stall_timeout(body, standstill));
         let text = Text::from_request(request, app).await?;

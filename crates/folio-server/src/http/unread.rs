@@ -12,12 +12,12 @@ use super::caller::Caller;
 
 /// Attached to the response that refuses an unreadable request: why it was refused.
 #[derive(Debug, Clone)]
-pub(crate) struct Unread {
+pub(crate) struct UnreadableInput {
     pub(crate) code: String,
     pub(crate) detail: String,
 }
 
-impl Unread {
+impl UnreadableInput {
     /// Returns whether a problem with this code means that the request could not be read, so nothing below the routes
     /// knows of it.
     pub(crate) fn is_code(code: &str) -> bool {
@@ -32,13 +32,13 @@ impl Unread {
 /// it.
 pub(crate) async fn record_unreadable_change(State(app): State<App>, request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>();
-    let Some((component, operation)) = path.and_then(|path| wanted(request.method(), path.as_str())) else {
+    let Some((component, operation)) = path.and_then(|path| memory_operation(request.method(), path.as_str())) else {
         return next.run(request).await;
     };
     let (parts, body) = request.into_parts();
     let mut head = parts.clone();
     let answer = next.run(Request::from_parts(parts, body)).await;
-    if let Some(unread) = answer.extensions().get::<Unread>()
+    if let Some(unread) = answer.extensions().get::<UnreadableInput>()
         && let Ok(caller) = Caller::from_request_parts(&mut head, &app).await
     {
         let workspace = &caller.workspace;
@@ -49,7 +49,7 @@ pub(crate) async fn record_unreadable_change(State(app): State<App>, request: Re
 }
 
 /// Returns the component and the operation of a request that would change memory.
-fn wanted(method: &Method, path: &str) -> Option<(&'static str, String)> {
+fn memory_operation(method: &Method, path: &str) -> Option<(&'static str, String)> {
     let path = path.strip_prefix("/v1/spaces/{space}/")?;
     let pair = |component, operation: &str| Some((component, operation.to_owned()));
     match (method.as_str(), path) {

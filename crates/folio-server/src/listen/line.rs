@@ -13,7 +13,7 @@ use tokio::time::{Sleep, sleep};
 
 /// How long to wait for a client that reads nothing of what is written for it, the same as for an export. What is kept
 /// for it, and whoever produces it, is held no longer.
-pub(super) const STANDSTILL_MAX: Duration = Duration::from_secs(30);
+pub(super) const MAX_WRITE_STALL: Duration = Duration::from_secs(30);
 
 /// A fact that the connection and the code that answers on it share.
 #[derive(Debug, Clone, Default)]
@@ -31,34 +31,34 @@ impl Flag {
 
 /// A connection to a client.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct ClientStream {
     stream: TcpStream,
     /// Whether the current answer is a stream of events.
-    live: Flag,
+    is_event_stream: Flag,
     /// Whether part of an answer waits for the client to read.
-    owed: Flag,
+    has_unread_output: Flag,
     /// The timer that runs while something waits to be read.
     standstill: Option<Pin<Box<Sleep>>>,
 }
 
-impl Line {
+impl ClientStream {
     pub(super) fn new(stream: TcpStream, live: Flag, owed: Flag) -> Self {
         Self {
             stream,
-            live,
-            owed,
+            is_event_stream: live,
+            has_unread_output: owed,
             standstill: None,
         }
     }
 
     /// Passes `written` on, or fails if the client has read nothing for too long.
-    fn within_time(&mut self, written: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        self.owed.set(written.is_pending());
+    fn check_write_stall(&mut self, written: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.has_unread_output.set(written.is_pending());
         if written.is_ready() {
             self.standstill = None;
             return written;
         }
-        let timer = self.standstill.get_or_insert_with(|| Box::pin(sleep(STANDSTILL_MAX)));
+        let timer = self.standstill.get_or_insert_with(|| Box::pin(sleep(MAX_WRITE_STALL)));
         ready!(timer.as_mut().poll(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
@@ -66,8 +66,8 @@ impl Line {
     /// Returns whether the client has closed its side during a stream of events, as far as is known; registers to be
     /// woken when that changes. After a request for one answer, a client may close its side and wait; nobody would do
     /// that for a stream without an end.
-    fn is_left(&self, cx: &mut Context<'_>) -> bool {
-        if !self.live.is_set() {
+    fn is_closed_by_client(&self, cx: &mut Context<'_>) -> bool {
+        if !self.is_event_stream.is_set() {
             return false;
         }
         let mut byte = [0];
@@ -76,16 +76,16 @@ impl Line {
     }
 }
 
-impl AsyncRead for Line {
+impl AsyncRead for ClientStream {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buf)
     }
 }
 
-impl AsyncWrite for Line {
+impl AsyncWrite for ClientStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.within_time(written, cx)
+        self.check_write_stall(written, cx)
     }
 
     fn poll_write_vectored(
@@ -94,7 +94,7 @@ impl AsyncWrite for Line {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        self.within_time(written, cx)
+        self.check_write_stall(written, cx)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -102,7 +102,7 @@ impl AsyncWrite for Line {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.is_left(cx) {
+        if self.is_closed_by_client(cx) {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
         Pin::new(&mut self.stream).poll_flush(cx)

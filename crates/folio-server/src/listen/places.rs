@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 /// The places for connections.
 #[derive(Debug, Clone)]
 pub(super) struct Places {
-    most: usize,
+    max_connections: usize,
     taken: Arc<Mutex<Taken>>,
     /// Notified when a place is given back, or a connection becomes idle.
     freed: Arc<Notify>,
@@ -39,7 +39,7 @@ impl Taken {
     }
 
     /// Marks the connection `id` as idle.
-    fn rests(&mut self, id: u64) {
+    fn mark_idle(&mut self, id: u64) {
         let now = self.next();
         if let Some((_, since)) = self.open.get_mut(&id) {
             *since = Some(now);
@@ -48,7 +48,7 @@ impl Taken {
     }
 
     /// Marks the connection `id` as busy.
-    fn works(&mut self, id: u64) {
+    fn mark_busy(&mut self, id: u64) {
         let since = self.open.get_mut(&id).and_then(|(_, since)| since.take());
         since.map(|since| self.idle.remove(&since));
     }
@@ -57,7 +57,7 @@ impl Taken {
 impl Places {
     pub(super) fn of(limit: usize) -> Self {
         Self {
-            most: limit.max(1),
+            max_connections: limit.max(1),
             taken: Arc::default(),
             freed: Arc::default(),
         }
@@ -72,16 +72,16 @@ impl Places {
     pub(super) async fn take(&self) -> Place {
         loop {
             let freed = self.freed.notified();
-            if let Some(place) = self.take_now() {
+            if let Some(place) = self.try_take() {
                 return place;
             }
             freed.await;
         }
     }
 
-    fn take_now(&self) -> Option<Place> {
+    fn try_take(&self) -> Option<Place> {
         let mut state = self.taken();
-        if state.open.len() >= self.most {
+        if state.open.len() >= self.max_connections {
             let (_, longest) = state.idle.pop_first()?;
             if let Some((end, _)) = state.open.get(&longest) {
                 end.notify_one();
@@ -89,7 +89,7 @@ impl Places {
         }
         let (id, end) = (state.next(), Arc::new(Notify::new()));
         state.open.insert(id, (Arc::clone(&end), None));
-        state.rests(id);
+        state.mark_idle(id);
         Some(Place {
             id,
             end,
@@ -120,8 +120,8 @@ impl Place {
     }
 
     /// Marks the connection as busy until the result is dropped.
-    pub(super) fn working(&self) -> Working {
-        self.places.taken().works(self.id);
+    pub(super) fn mark_working(&self) -> Working {
+        self.places.taken().mark_busy(self.id);
         Working {
             id: self.id,
             places: self.places.clone(),
@@ -132,7 +132,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut state = self.places.taken();
-        state.works(self.id);
+        state.mark_busy(self.id);
         state.open.remove(&self.id);
         drop(state);
         self.places.freed.notify_one();
@@ -148,7 +148,7 @@ pub(super) struct Working {
 
 impl Drop for Working {
     fn drop(&mut self) {
-        self.places.taken().rests(self.id);
+        self.places.taken().mark_idle(self.id);
         self.places.freed.notify_one();
     }
 }

@@ -9,7 +9,7 @@ use crate::http::problem::Problem;
 
 /// Fields of the structured part that may be left out, in this order: first those that the text shows as well, then
 /// those that a writer may have made long.
-const REPEATED: [&str; 13] = [
+const OMITTABLE_FIELDS: [&str; 13] = [
     "view",
     "body",
     "content",
@@ -25,11 +25,11 @@ const REPEATED: [&str; 13] = [
     "tags",
 ];
 /// The field that holds a claimed item, whose fields may be left out in the same way.
-const WITHIN: &str = "claimed";
+const CLAIMED_FIELD: &str = "claimed";
 /// A field with no more tokens than this is not worth leaving out.
-const MUCH: u32 = 20;
+const MIN_OMITTED_TOKENS: u32 = 20;
 /// An upper bound for the tokens that any present model counts.
-const AS_MANY: Counter = Counter::Scaled(Vocabulary::O200k, 120);
+const UPPER_BOUND_COUNTER: Counter = Counter::Scaled(Vocabulary::O200k, 120);
 /// The field that tells programs which fields were left out.
 const LEFT_OUT: &str = "left_out";
 
@@ -52,9 +52,9 @@ impl From<Answer> for Reply {
 
 impl Reply {
     /// Converts the reply into the form in which it is sent.
-    pub(super) fn sent(self, tokens: &Counter) -> CallToolResponse {
+    pub(super) fn into_response(self, tokens: &Counter) -> CallToolResponse {
         match self {
-            Self::Answer(answer) => answer.sent(tokens).into(),
+            Self::Answer(answer) => answer.into_result(tokens).into(),
             Self::Begun(task) => CallToolResponse::Task(*task),
             Self::Asks(request) => CallToolResponse::InputRequired(*request),
         }
@@ -102,25 +102,25 @@ impl Answer {
             total.saturating_sub(self.limit)
         };
         match (overrun(tokens), tokens) {
-            (1.., Counter::Estimated(_)) => overrun(&AS_MANY),
+            (1.., Counter::Estimated(_)) => overrun(&UPPER_BOUND_COUNTER),
             (excess, _) => excess,
         }
     }
 
     /// Converts the answer into the form in which it is sent. If it is too long, the structured part leaves out what
     /// the text says as well, and names those fields.
-    pub(super) fn sent(mut self, tokens: &Counter) -> CallToolResult {
+    pub(super) fn into_result(mut self, tokens: &Counter) -> CallToolResult {
         let mut left_out = Vec::new();
-        for field in REPEATED {
+        for field in OMITTABLE_FIELDS {
             if self.excess(tokens) == 0 {
                 break;
             }
             let Value::Object(fields) = &mut self.structured else {
                 break;
             };
-            let has_gone = take_much(fields, field, tokens);
-            let inner = fields.get_mut(WITHIN).and_then(Value::as_object_mut);
-            if has_gone || inner.is_some_and(|fields| take_much(fields, field, tokens)) {
+            let has_gone = remove_if_long(fields, field, tokens);
+            let inner = fields.get_mut(CLAIMED_FIELD).and_then(Value::as_object_mut);
+            if has_gone || inner.is_some_and(|fields| remove_if_long(fields, field, tokens)) {
                 left_out.push(field);
                 fields.insert(LEFT_OUT.to_owned(), json!(left_out));
             }
@@ -132,14 +132,14 @@ impl Answer {
 }
 
 /// Removes `field` if it is long, and returns whether it did.
-fn take_much(fields: &mut Map<String, Value>, field: &str, tokens: &Counter) -> bool {
-    let is_large = |value: &Value| tokens.count(&value.to_string()) > MUCH;
+fn remove_if_long(fields: &mut Map<String, Value>, field: &str, tokens: &Counter) -> bool {
+    let is_large = |value: &Value| tokens.count(&value.to_string()) > MIN_OMITTED_TOKENS;
     fields.get(field).is_some_and(is_large) && fields.remove(field).is_some()
 }
 
 /// Returns the beginning of `text` that costs at most `room` tokens: whole characters, and whole lines where that is
 /// not much less. It has at least one character, so that reading on part by part comes to an end.
-pub(super) fn beginning<'t>(text: &'t str, room: u32, tokens: &dyn Tokens) -> &'t str {
+pub(super) fn truncate_to_tokens<'t>(text: &'t str, room: u32, tokens: &dyn Tokens) -> &'t str {
     // Few texts have more than eight bytes a token.
     let max_bytes = usize::try_from(room).unwrap_or(usize::MAX).saturating_mul(8);
     let (mut fits, mut end) = (0, text.floor_char_boundary(max_bytes));

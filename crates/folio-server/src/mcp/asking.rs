@@ -25,7 +25,7 @@ use super::{Caller, Mcp};
 use crate::http::problem::Problem;
 
 /// The most forms that are open at once, and that one call shows.
-pub(super) const FORMS: usize = 8;
+pub(super) const MAX_OPEN_FORMS: usize = 8;
 /// The name of a form's only field.
 const ANSWER: &str = "answer";
 
@@ -46,16 +46,19 @@ pub(super) fn has_session(context: &RequestContext<RoleServer>) -> bool {
 
 /// Returns the open questions of `run`, each under a name of its own, without those that were `put_off`.
 pub(super) fn forms(run: &Run, put_off: &[String]) -> BTreeMap<String, ElicitRequestParams> {
-    let to_form =
-        |(node, question): (NodeId, &Question)| (asked(node, question).to_string(), form_of(run, node, question));
+    let to_form = |(node, question): (NodeId, &Question)| {
+        (question_ref(node, question).to_string(), form_of(run, node, question))
+    };
     let open = run.questions().into_iter().map(to_form);
-    open.filter(|(name, _)| !put_off.contains(name)).take(FORMS).collect()
+    open.filter(|(name, _)| !put_off.contains(name))
+        .take(MAX_OPEN_FORMS)
+        .collect()
 }
 
 /// Returns whether the question `name` of `run` is still open.
 fn is_open(run: &Run, name: &str) -> bool {
     let mut open = run.questions().into_iter();
-    open.any(|(node, question)| asked(node, question).to_string() == name)
+    open.any(|(node, question)| question_ref(node, question).to_string() == name)
 }
 
 /// Converts forms into the requests for input that an answer carries.
@@ -65,7 +68,7 @@ pub(super) fn requests(forms: BTreeMap<String, ElicitRequestParams>) -> InputReq
 }
 
 /// Returns the name of a question, which stays the same as long as the same node asks the same question.
-fn asked(node: NodeId, question: &Question) -> RequestRef {
+fn question_ref(node: NodeId, question: &Question) -> RequestRef {
     RequestRef {
         node,
         mark: Some(question.mark()),
@@ -93,7 +96,7 @@ fn form_of(run: &Run, node: NodeId, question: &Question) -> ElicitRequestParams 
 }
 
 /// Returns what was filled in, if the person accepted the form and did not leave it empty.
-pub(super) fn filled_in(result: &Value) -> Option<&str> {
+pub(super) fn answer_in(result: &Value) -> Option<&str> {
     if result.get("action").and_then(Value::as_str) != Some("accept") {
         return None;
     }
@@ -108,7 +111,7 @@ pub(super) struct OpenForms(Arc<Mutex<HashSet<String>>>);
 /// One open form, until this is dropped.
 #[derive(Debug)]
 struct OpenForm {
-    all: OpenForms,
+    open_forms: OpenForms,
     name: String,
 }
 
@@ -117,7 +120,7 @@ impl OpenForms {
     fn open(&self, name: &str) -> Option<OpenForm> {
         let is_new = self.0.lock().insert(name.to_owned());
         is_new.then(|| OpenForm {
-            all: self.clone(),
+            open_forms: self.clone(),
             name: name.to_owned(),
         })
     }
@@ -125,7 +128,7 @@ impl OpenForms {
 
 impl Drop for OpenForm {
     fn drop(&mut self) {
-        self.all.0.lock().remove(&self.name);
+        self.open_forms.0.lock().remove(&self.name);
     }
 }
 
@@ -144,12 +147,12 @@ impl Round {
         let run = words.next()?.parse().ok()?;
         Some(Self {
             run,
-            put_off: words.map(str::to_owned).take(FORMS * FORMS).collect(),
+            put_off: words.map(str::to_owned).take(MAX_OPEN_FORMS * MAX_OPEN_FORMS).collect(),
         })
     }
 
     /// Returns the answer that shows `forms`.
-    pub(super) fn asks(&self, forms: BTreeMap<String, ElicitRequestParams>) -> InputRequiredResult {
+    pub(super) fn input_required(&self, forms: BTreeMap<String, ElicitRequestParams>) -> InputRequiredResult {
         let state = [vec![self.run.to_string()], self.put_off.clone()].concat().join(" ");
         InputRequiredResult::new(Some(requests(forms)), Some(state))
     }
@@ -173,7 +176,7 @@ impl Mcp {
         let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options());
         let mut request_handle = sent.await.ok()?;
         // A server without the resources that the conversation follows: those must be dropped with the conversation.
-        let (server, caller) = (self.another(), caller.clone());
+        let (server, caller) = (self.for_new_conversation(), caller.clone());
         Some(tokio::spawn(async move {
             let workspace = &caller.workspace;
             let mut watch = Watch::new(Arc::clone(workspace.store()), workspace.space().clone(), run);
@@ -219,10 +222,10 @@ impl Mcp {
         let loaded = runner.load(run).await?;
         let mut postponed = Vec::new();
         for (node, question) in loaded.questions() {
-            let reference = asked(node, question);
+            let reference = question_ref(node, question);
             let name = reference.to_string();
             let Some(response) = responses.get(&name) else { continue };
-            let Some(answer) = filled_in(response) else {
+            let Some(answer) = answer_in(response) else {
                 postponed.push(name);
                 continue;
             };

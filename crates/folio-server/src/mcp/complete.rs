@@ -8,7 +8,7 @@ use super::{Caller, prompts, resources};
 use crate::http::problem::Problem;
 
 /// How many pages and runs are searched, the newest.
-const LOOKED_AT: u32 = 1_000;
+const MAX_SEARCHED: u32 = 1_000;
 
 /// Returns values of an argument that begin with what was typed so far, the newest first; none for an argument that
 /// cannot be completed. If the connection `is_bound` to a thread, a prompt's `thread` completes to that one only.
@@ -18,8 +18,10 @@ pub(super) async fn values(
     is_bound: bool,
 ) -> Result<CompletionInfo, Problem> {
     let subject = match (&request.r#ref, request.argument.name.as_str()) {
-        (Reference::Prompt(prompt), "thread") if prompts::is_there(&prompt.name) => "thread",
-        (Reference::Resource(template), argument) => resources::completes(&template.uri, argument).unwrap_or_default(),
+        (Reference::Prompt(prompt), "thread") if prompts::has_prompt(&prompt.name) => "thread",
+        (Reference::Resource(template), argument) => {
+            resources::completed_kind(&template.uri, argument).unwrap_or_default()
+        }
         _ => "",
     };
     let workspace = &caller.workspace;
@@ -30,7 +32,7 @@ pub(super) async fn values(
             let books = PageQuery {
                 roles: vec![PageRole::Scratchbook],
                 newest_first: true,
-                limit: LOOKED_AT,
+                limit: MAX_SEARCHED,
                 ..PageQuery::default()
             };
             let books = workspace.pages(&books).await?;
@@ -42,7 +44,7 @@ pub(super) async fn values(
         "page" => {
             let newest = PageQuery {
                 newest_first: true,
-                limit: LOOKED_AT,
+                limit: MAX_SEARCHED,
                 ..PageQuery::default()
             };
             let pages = workspace.pages(&newest).await?;
@@ -50,7 +52,7 @@ pub(super) async fn values(
         }
         "run" => {
             let newest = RunQuery {
-                limit: LOOKED_AT,
+                limit: MAX_SEARCHED,
                 ..RunQuery::default()
             };
             let runs = workspace.runs(&newest).await?;

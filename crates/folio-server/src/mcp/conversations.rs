@@ -22,7 +22,7 @@ use crate::shares::may_take;
 use crate::spaces::Spaces;
 
 /// The most sessions that may be open at the same time.
-const MOST: usize = 256;
+const MAX_SESSIONS: usize = 256;
 /// The header that names a session.
 const SESSION: &str = "mcp-session-id";
 
@@ -33,7 +33,7 @@ pub(super) struct Conversations {
     spaces: Spaces,
     owners: Arc<Mutex<HashMap<String, Owner>>>,
     /// The requests that are being answered in each session.
-    under_way: Arc<Mutex<HashMap<String, PendingRequests>>>,
+    pending_requests: Arc<Mutex<HashMap<String, PendingRequests>>>,
 }
 
 /// Who opened a session.
@@ -46,16 +46,16 @@ struct Owner {
 /// A request of a session, until it is answered or nobody listens any more.
 #[derive(Debug)]
 pub(super) struct RequestGuard {
-    of: Conversations,
+    conversations: Conversations,
     session: String,
     id: RequestId,
 }
 
 impl Drop for RequestGuard {
     fn drop(&mut self) {
-        let mut under_way = self.of.under_way.lock();
+        let mut under_way = self.conversations.pending_requests.lock();
         if let Some(ids) = under_way.get_mut(&self.session) {
-            ids.answered(&self.id);
+            ids.remove_answered(&self.id);
             if ids.is_empty() {
                 under_way.remove(&self.session);
             }
@@ -70,12 +70,12 @@ impl Conversations {
             sessions: Arc::default(),
             spaces,
             owners: Arc::default(),
-            under_way: Arc::default(),
+            pending_requests: Arc::default(),
         }
     }
 
     /// Returns whether `token_id` opened the session `id`, or nobody did.
-    fn is_of(&self, id: &str, token_id: Option<&str>) -> bool {
+    fn may_use_session(&self, id: &str, token_id: Option<&str>) -> bool {
         let owners = self.owners.lock();
         owners.get(id).is_none_or(|owner| owner.token.as_deref() == token_id)
     }
@@ -93,17 +93,17 @@ impl Conversations {
         let (Some(session), Some(id)) = (session_in(headers), id_of_request(message)) else {
             return Ok(None);
         };
-        let mut under_way = self.under_way.lock();
+        let mut under_way = self.pending_requests.lock();
         under_way.entry(session.to_owned()).or_default().begin(id)?;
         Ok(Some(RequestGuard {
-            of: self.clone(),
+            conversations: self.clone(),
             session: session.to_owned(),
             id: id.clone(),
         }))
     }
 
     /// Records that `owner` opened the session `id`, and forgets the sessions that have ended.
-    async fn opened(&self, id: &str, owner: Owner) {
+    async fn record_session(&self, id: &str, owner: Owner) {
         let open = self.sessions.sessions.read().await;
         let mut owners = self.owners.lock();
         owners.retain(|id, _| open.contains_key(id.as_str()));
@@ -115,12 +115,12 @@ impl Conversations {
     /// # Errors
     ///
     /// A 503 if as many are open as this server allows, or as many of `space` as its share is.
-    async fn check_room(&self, space: &SpaceName) -> Result<(), Problem> {
+    async fn check_session_limit(&self, space: &SpaceName) -> Result<(), Problem> {
         let open = self.sessions.sessions.read().await;
         let owners = self.owners.lock();
         let is_here = |(id, owner): &(&String, &Owner)| owner.space == *space && open.contains_key(id.as_str());
         let (all, here) = (open.len(), owners.iter().filter(is_here).count());
-        let free = MOST.saturating_sub(all);
+        let free = MAX_SESSIONS.saturating_sub(all);
         if may_take(here, free, self.spaces.is_only_one()) {
             return Ok(());
         }
@@ -145,7 +145,7 @@ pub(super) async fn limit_sessions(State(open): State<Conversations>, request: R
     if has_no_session
         && needs_session
         && let Some(permit) = permit
-        && let Err(full) = open.check_room(&permit.space).await
+        && let Err(full) = open.check_session_limit(&permit.space).await
     {
         return full.into_response();
     }
@@ -159,17 +159,17 @@ pub(super) async fn restrict_to_owner(State(open): State<Conversations>, request
     let permit = request.extensions().get::<Permit>().cloned();
     let token_id = permit.as_ref().and_then(Permit::token_id).map(str::to_owned);
     if let Some(id) = session_in(request.headers())
-        && !open.is_of(id, token_id.as_deref())
+        && !open.may_use_session(id, token_id.as_deref())
     {
         return Problem::not_found("not_found", format!("there is no session {id}")).into_response();
     }
     let response = next.run(request).await;
     if let Some((id, permit)) = session_in(response.headers()).zip(permit.as_ref()) {
         let space = permit.space.clone();
-        open.opened(id, Owner { token: token_id, space }).await;
+        open.record_session(id, Owner { token: token_id, space }).await;
     }
     match permit.filter(Permit::has_token) {
-        Some(permit) if is_stream(&response) => response.map(|body| while_it_holds(body, permit)),
+        Some(permit) if is_stream(&response) => response.map(|body| cut_off_when_invalid(body, permit)),
         _ => response,
     }
 }
@@ -199,7 +199,7 @@ fn is_stream(response: &Response) -> bool {
 
 /// Returns `body`, cut off when `permit` no longer holds. The permit is checked before each part is sent, keep-alives
 /// included.
-fn while_it_holds(body: Body, permit: Permit) -> Body {
+fn cut_off_when_invalid(body: Body, permit: Permit) -> Body {
     let parts = body.into_data_stream().then(move |part| {
         let permit = permit.clone();
         async move { permit.check_still_valid().await.ok().map(|()| part) }
@@ -252,6 +252,9 @@ mod tests {
         while parts.next().await.is_some() {}
         drop(parts);
         assert!(open.begin_request(&of("one"), &asked).is_ok());
-        assert!(open.under_way.lock().is_empty(), "nothing is left of what was answered");
+        assert!(
+            open.pending_requests.lock().is_empty(),
+            "nothing is left of what was answered"
+        );
     }
 }

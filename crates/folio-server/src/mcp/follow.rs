@@ -15,16 +15,16 @@ use super::resources::{Address, failed, unknown};
 use super::{Caller, Mcp};
 
 /// The most addresses that one conversation follows.
-pub(super) const MOST: usize = 64;
+pub(super) const MAX_SUBSCRIPTIONS: usize = 64;
 /// How long changes are gathered before the client is notified: a series of changes is one notification.
-const GATHER: Duration = Duration::from_millis(50);
+const DEBOUNCE_DELAY: Duration = Duration::from_millis(50);
 /// The pause after a failure of the store.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// The resources that a conversation follows, by `resources/subscribe`.
 #[derive(Debug)]
 pub(super) struct Followed {
-    seen: Mutex<Seen>,
+    subscriptions: Mutex<Subscriptions>,
     /// Cancelled with the conversation.
     ended: CancellationToken,
     _ends: DropGuard,
@@ -32,8 +32,8 @@ pub(super) struct Followed {
 
 /// The followed addresses.
 #[derive(Debug, Default)]
-struct Seen {
-    at: HashMap<String, (Address, u64)>,
+struct Subscriptions {
+    by_uri: HashMap<String, (Address, u64)>,
     /// Whether a task watches the space.
     is_watched: bool,
 }
@@ -42,7 +42,7 @@ impl Default for Followed {
     fn default() -> Self {
         let ended = CancellationToken::new();
         Self {
-            seen: Mutex::default(),
+            subscriptions: Mutex::default(),
             _ends: ended.clone().drop_guard(),
             ended,
         }
@@ -50,19 +50,19 @@ impl Default for Followed {
 }
 
 impl Followed {
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock()
+    fn subscriptions(&self) -> MutexGuard<'_, Subscriptions> {
+        self.subscriptions.lock()
     }
 
     /// Stops following `uri`.
-    pub(super) fn leave(&self, uri: &str) {
-        self.seen().at.remove(uri);
+    pub(super) fn unfollow(&self, uri: &str) {
+        self.subscriptions().by_uri.remove(uri);
     }
 
     fn all(&self) -> Vec<(String, Address, u64)> {
-        let seen = self.seen();
+        let seen = self.subscriptions();
         let mut all: Vec<_> = seen
-            .at
+            .by_uri
             .iter()
             .map(|(uri, (address, mark))| (uri.clone(), address.clone(), *mark))
             .collect();
@@ -90,19 +90,20 @@ impl Mcp {
         let mark = mark_of(&text.map_err(|problem| failed(&problem, &uri))?);
         let followed = &self.followed;
         let is_watched = {
-            let mut seen = followed.seen();
-            if seen.at.len() >= MOST && !seen.at.contains_key(&uri) {
-                let message = format!("a client can subscribe to at most {MOST} resources; unsubscribe from some");
+            let mut seen = followed.subscriptions();
+            if seen.by_uri.len() >= MAX_SUBSCRIPTIONS && !seen.by_uri.contains_key(&uri) {
+                let message =
+                    format!("a client can subscribe to at most {MAX_SUBSCRIPTIONS} resources; unsubscribe from some");
                 return Err(rmcp::ErrorData::invalid_params(message, None));
             }
-            seen.at.insert(uri, (address, mark));
+            seen.by_uri.insert(uri, (address, mark));
             std::mem::replace(&mut seen.is_watched, true)
         };
         if !is_watched {
             let (followed, ended) = (Arc::downgrade(followed), followed.ended.clone());
             // A server without the resources that the conversation follows: those must be dropped with the
             // conversation.
-            let server = self.another();
+            let server = self.for_new_conversation();
             tokio::spawn(async move {
                 let watching = server.watch(caller, head, followed, peer);
                 ended.run_until_cancelled(watching).await;
@@ -114,7 +115,7 @@ impl Mcp {
     async fn watch(&self, caller: Caller, head: folio::memory::Seq, followed: Weak<Followed>, peer: Peer<RoleServer>) {
         let mut head = head;
         loop {
-            head = self.grown(&caller, head).await;
+            head = self.wait_for_commits(&caller, head).await;
             let Some(all) = followed.upgrade().map(|followed| followed.all()) else {
                 return;
             };
@@ -123,7 +124,7 @@ impl Mcp {
                     continue;
                 };
                 let Some(followed) = followed.upgrade() else { return };
-                match followed.seen().at.get_mut(&uri) {
+                match followed.subscriptions().by_uri.get_mut(&uri) {
                     Some((_, last_mark)) => *last_mark = mark,
                     // It was unsubscribed meanwhile.
                     None => continue,
@@ -153,7 +154,7 @@ impl Mcp {
         let mut is_unsure = caller.workspace.head().await.ok() != Some(head);
         loop {
             if !is_unsure {
-                head = self.grown(&caller, head).await;
+                head = self.wait_for_commits(&caller, head).await;
             }
             let tells_all = std::mem::take(&mut is_unsure);
             for (uri, address, before) in &mut marks {
@@ -170,14 +171,14 @@ impl Mcp {
     }
 
     /// Waits until the space has grown beyond `head`, and a little longer. Returns the head then.
-    async fn grown(&self, caller: &Caller, head: folio::memory::Seq) -> folio::memory::Seq {
+    async fn wait_for_commits(&self, caller: &Caller, head: folio::memory::Seq) -> folio::memory::Seq {
         loop {
             match caller.workspace.wait(head).await {
                 Ok(_) => break,
-                Err(_) => tokio::time::sleep(AGAIN).await,
+                Err(_) => tokio::time::sleep(RETRY_DELAY).await,
             }
         }
-        tokio::time::sleep(GATHER).await;
+        tokio::time::sleep(DEBOUNCE_DELAY).await;
         caller.workspace.head().await.unwrap_or(head)
     }
 

@@ -57,7 +57,7 @@ impl ServerHandler for Mcp {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let mut offered = tools::offered(&self.shared.options);
+        let mut offered = tools::offered_tools(&self.shared.options);
         // If the policy cannot be read, all tools are listed: calling them reports what is wrong.
         let policy = self.shared.runner.workspace().policy().await;
         if policy.is_ok_and(|policy| !policy.scratchbook.enabled) {
@@ -67,7 +67,7 @@ impl ServerHandler for Mcp {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        tools::offered(&self.shared.options)
+        tools::offered_tools(&self.shared.options)
             .into_iter()
             .find(|tool| tool.name == name)
     }
@@ -83,19 +83,21 @@ impl ServerHandler for Mcp {
         let mut arguments = request.arguments.unwrap_or_default();
         let unknown = arguments
             .keys()
-            .find(|name| !takes(&tool).contains(&name.as_str()))
+            .find(|name| !argument_names(&tool).contains(&name.as_str()))
             .cloned();
         let key = key_of(&context)?;
         let arguments_json = key
             .is_some()
             .then(|| canonical(Value::Object(arguments.clone())).to_string());
         let thread = arguments.remove("thread");
-        let turn = RequestSlot::of(&self.shared.turns, self.shared.runner.workspace().space());
+        let turn = RequestSlot::of(&self.shared.request_slots, self.shared.runner.workspace().space());
         let work = async {
             let thread = match &thread {
                 None | Some(Value::Null) => None,
                 Some(Value::String(name)) => Some(name.as_str()),
-                Some(other) => return Err(tools::wrong("thread", format!("must be a text, not {other}")).into()),
+                Some(other) => {
+                    return Err(tools::invalid_argument("thread", format!("must be a text, not {other}")).into());
+                }
             };
             let mut caller = self.caller_of(&context, thread)?;
             let request_key = key.as_ref().zip(arguments_json).map(|(key, arguments_json)| {
@@ -125,10 +127,10 @@ impl ServerHandler for Mcp {
             };
             tools::call(call).await
         };
-        let result = in_turn(&turn, &context, Box::pin(work)).await?;
+        let result = run_with_slot(&turn, &context, Box::pin(work)).await?;
         Ok(match result {
-            Ok(reply) => reply.sent(&self.shared.options.tokens),
-            Err(problem) => answer::failed(&told_as_offered(&tool, unknown.as_deref(), problem)).into(),
+            Ok(reply) => reply.into_response(&self.shared.options.tokens),
+            Err(problem) => answer::failed(&reword_unknown_argument(&tool, unknown.as_deref(), problem)).into(),
         })
     }
 
@@ -188,7 +190,7 @@ impl ServerHandler for Mcp {
         request: UnsubscribeRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.followed.leave(&request.uri);
+        self.followed.unfollow(&request.uri);
         Ok(())
     }
 
@@ -196,7 +198,7 @@ impl ServerHandler for Mcp {
         let mut accepted = requested.supported_by(&self.get_info().capabilities);
         if let Some(uris) = &mut accepted.resource_subscriptions {
             uris.retain(|uri| Address::parse(uri).is_some());
-            uris.truncate(follow::MOST);
+            uris.truncate(follow::MAX_SUBSCRIPTIONS);
         }
         Some(accepted)
     }
@@ -238,7 +240,7 @@ impl ServerHandler for Mcp {
         let work = async {
             // A host sends an empty text for a field of its form that was left empty.
             let caller = self.caller_of(&context, thread.filter(|thread| !thread.is_empty()))?;
-            prompts::made(&caller, &request.name).await
+            prompts::render_prompt(&caller, &request.name).await
         };
         let result = self.unless_cancelled(&context, Box::pin(work)).await?;
         match result.map_err(|problem| ErrorData::invalid_params(problem.text(), None))? {
@@ -326,13 +328,13 @@ impl Mcp {
         context: &RequestContext<RoleServer>,
         work: impl Future<Output = T>,
     ) -> Result<T, ErrorData> {
-        let turn = RequestSlot::of(&self.shared.turns, self.shared.runner.workspace().space());
-        in_turn(&turn, context, work).await
+        let turn = RequestSlot::of(&self.shared.request_slots, self.shared.runner.workspace().space());
+        run_with_slot(&turn, context, work).await
     }
 }
 
 /// Does `work` when its `turn` comes, unless the client cancels the request or is gone.
-async fn in_turn<T>(
+async fn run_with_slot<T>(
     turn: &RequestSlot,
     context: &RequestContext<RoleServer>,
     work: impl Future<Output = T>,
@@ -368,26 +370,26 @@ fn key_of(context: &RequestContext<RoleServer>) -> Result<Option<String>, ErrorD
 }
 
 /// Returns the names of the arguments that `tool` is offered with.
-fn takes(tool: &Tool) -> Vec<&str> {
+fn argument_names(tool: &Tool) -> Vec<&str> {
     let offered = tool.input_schema.get("properties").and_then(Value::as_object);
     offered.into_iter().flatten().map(|(name, _)| name.as_str()).collect()
 }
 
 /// Returns `problem`. If it is that the tool does not take the argument `unknown`, it is reworded to list the arguments
 /// that the tool is offered with: the code that reads the arguments does not know of `thread`.
-fn told_as_offered(tool: &Tool, unknown: Option<&str>, problem: Problem) -> Problem {
+fn reword_unknown_argument(tool: &Tool, unknown: Option<&str>, problem: Problem) -> Problem {
     let Some(name) = unknown else { return problem };
     if problem.code() != "arguments_invalid" || !problem.detail().starts_with(&format!("{name}: ")) {
         return problem;
     }
-    let mut known = takes(tool);
+    let mut known = argument_names(tool);
     known.sort_unstable();
     let known = known.join(", ");
-    problem.saying(format!("{name}: is not an argument of {}; it takes {known}", tool.name))
+    problem.with_detail(format!("{name}: is not an argument of {}; it takes {known}", tool.name))
 }
 
 fn no_such_tool(mcp: &Mcp, name: &str) -> ErrorData {
-    let tools = tools::offered(&mcp.shared.options);
+    let tools = tools::offered_tools(&mcp.shared.options);
     let names: Vec<_> = tools.iter().map(|tool| &*tool.name).collect();
     let message = format!("there is no tool {name:?}; there are {}", names.join(", "));
     ErrorData::invalid_params(message, None)

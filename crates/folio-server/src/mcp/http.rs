@@ -20,7 +20,7 @@ use super::conversations::{self, Conversations};
 use super::input::Line;
 use super::{Mcp, input};
 use crate::http::problem::Problem;
-use crate::http::{BodyLimit, Permit, encoded, refused};
+use crate::http::{BodyLimit, Permit, refuse_compressed, unreadable_body};
 use crate::spaces::Spaces;
 
 /// The path of the endpoint.
@@ -28,7 +28,7 @@ const PATH: &str = "/mcp";
 /// The most bytes of a message.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
 /// The most bytes that are kept of the text with which a request is refused.
-const MAX_WORDS_BYTES: usize = 4 * 1024;
+const MAX_REFUSAL_BYTES: usize = 4 * 1024;
 /// The origins of web pages that may make requests: those of this machine.
 const ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
 
@@ -53,14 +53,14 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(
         mcp,
         spaces,
         config,
-        open: open.clone(),
-        made: Arc::default(),
+        conversations: open.clone(),
+        services: Arc::default(),
     };
     Router::new()
-        .route(PATH, any(answered))
+        .route(PATH, any(answer_in_space))
         .with_state(services)
         .layer(middleware::from_fn(refusals_to_problems))
-        .layer(middleware::from_fn_with_state(open.clone(), kept_whole))
+        .layer(middleware::from_fn_with_state(open.clone(), normalize_request))
         .layer(Extension(BodyLimit(MAX_BODY_BYTES)))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(middleware::from_fn_with_state(
@@ -77,9 +77,9 @@ struct Services {
     spaces: Spaces,
     config: StreamableHttpServerConfig,
     /// The sessions of all spaces. Each belongs to the token that opened it, and so to one space.
-    open: Conversations,
+    conversations: Conversations,
     /// The services that were used already, at most one for each served space.
-    made: Arc<Mutex<HashMap<SpaceName, Service>>>,
+    services: Arc<Mutex<HashMap<SpaceName, Service>>>,
 }
 
 type Service = StreamableHttpService<Mcp, LocalSessionManager>;
@@ -88,15 +88,15 @@ impl Services {
     /// Returns the service of the space that `permit` opens.
     fn for_space_of(&self, permit: &Permit) -> Result<Service, Problem> {
         let runner = self.spaces.runner_in(&permit.space)?;
-        let mut services = self.made.lock();
+        let mut services = self.services.lock();
         let service = services.entry(permit.space.clone()).or_insert_with(|| {
             let mcp = match self.spaces.is_first(&permit.space) {
-                true => self.mcp.another(),
-                false => self.mcp.in_space(runner),
+                true => self.mcp.for_new_conversation(),
+                false => self.mcp.for_space(runner),
             };
             StreamableHttpService::new(
-                move || Ok(mcp.another()),
-                Arc::clone(&self.open.sessions),
+                move || Ok(mcp.for_new_conversation()),
+                Arc::clone(&self.conversations.sessions),
                 self.config.clone(),
             )
         });
@@ -105,7 +105,7 @@ impl Services {
 }
 
 /// Answers a request in the space that the caller may use.
-async fn answered(
+async fn answer_in_space(
     State(services): State<Services>,
     Extension(permit): Extension<Permit>,
     request: Request,
@@ -119,21 +119,21 @@ async fn answered(
 /// Passes a message on after preparing it in the same way as a line of input, since the transport would silently round
 /// large numbers. A message whose id is still being answered in its session is refused: the answers to the two could
 /// not be told apart.
-async fn kept_whole(State(open): State<Conversations>, request: Request, next: Next) -> Response {
+async fn normalize_request(State(open): State<Conversations>, request: Request, next: Next) -> Response {
     if request.method() != Method::POST {
         return next.run(request).await;
     }
     let (mut parts, body) = request.into_parts();
-    if let Some(problem) = encoded(&parts.headers) {
+    if let Some(problem) = refuse_compressed(&parts.headers) {
         return problem.into_response();
     }
     let limit = parts.extensions.get::<BodyLimit>().copied();
     let request = Request::from_parts(parts.clone(), body);
     let body = match Bytes::from_request(request, &()).await {
-        Ok(body) => input::whole(body),
-        Err(error) => return refused(&error, limit).into_response(),
+        Ok(body) => input::normalize_body(body),
+        Err(error) => return unreadable_body(&error, limit).into_response(),
     };
-    let line = is_json(&parts.headers).then(|| input::read_whole(&body));
+    let line = is_json(&parts.headers).then(|| input::parse_body(&body));
     let guard = match line {
         Some(Line::Refused(error)) => return (StatusCode::BAD_REQUEST, Json(error)).into_response(),
         Some(Line::Message(message)) => match open.begin_request(&parts.headers, &message) {
@@ -171,7 +171,7 @@ async fn refusals_to_problems(request: Request, next: Next) -> Response {
         _ => "internal",
     };
     let (parts, body) = response.into_parts();
-    let words = to_bytes(body, MAX_WORDS_BYTES).await.unwrap_or_default();
+    let words = to_bytes(body, MAX_REFUSAL_BYTES).await.unwrap_or_default();
     let words = String::from_utf8_lossy(&words).into_owned();
     let mut refusal = Problem::new(status, code, words).into_response();
     if let Some(allowed) = parts.headers.get(header::ALLOW) {

@@ -4,7 +4,7 @@ use rmcp::model::RequestId;
 use serde::Deserialize;
 
 /// The most bytes of one member that are kept. Names of methods and ids are short.
-const MEMBER_MAX: usize = 512;
+const MAX_MEMBER_BYTES: usize = 512;
 
 /// Looks for the id of a request in bytes that need not be JSON and that arrive in parts. Keeps at most one member of
 /// the object in memory.
@@ -37,21 +37,21 @@ impl IdSearch {
     /// Reads the next bytes.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         for byte in bytes {
-            self.take(*byte);
+            self.feed_byte(*byte);
         }
     }
 
     /// Returns the id if the text was one request.
-    pub(super) fn found(self) -> Option<RequestId> {
+    pub(super) fn into_id(self) -> Option<RequestId> {
         match <[RequestId; 1]>::try_from(self.ids) {
             Ok([id]) if self.has_method && !self.is_other => Some(id),
             _ => None,
         }
     }
 
-    fn take(&mut self, byte: u8) {
+    fn feed_byte(&mut self, byte: u8) {
         if self.is_in_string {
-            self.keep(byte);
+            self.push_member_byte(byte);
             match byte {
                 _ if self.is_escaped => self.is_escaped = false,
                 b'\\' => self.is_escaped = true,
@@ -79,17 +79,17 @@ impl IdSearch {
             b',' if self.depth == 1 => self.end_member(),
             b'"' => {
                 self.is_in_string = true;
-                self.keep(byte);
+                self.push_member_byte(byte);
             }
-            _ => self.keep(byte),
+            _ => self.push_member_byte(byte),
         }
     }
 
-    fn keep(&mut self, byte: u8) {
+    fn push_member_byte(&mut self, byte: u8) {
         if self.depth != 1 {
             return;
         }
-        if self.member.len() < MEMBER_MAX {
+        if self.member.len() < MAX_MEMBER_BYTES {
             self.member.push(byte);
         } else {
             self.is_cut = true;
@@ -122,7 +122,7 @@ mod tests {
         for part in text.as_bytes().chunks(3) {
             search.feed(part);
         }
-        search.found().map(|id| id.to_string())
+        search.into_id().map(|id| id.to_string())
     }
 
     #[test]
@@ -136,7 +136,7 @@ mod tests {
         }
         let long = format!(
             r#"{{"method":"ping","params":{{}},"x":"{}","id":7}}"#,
-            "x".repeat(MEMBER_MAX)
+            "x".repeat(MAX_MEMBER_BYTES)
         );
         assert_eq!(found(&long).as_deref(), Some("7"));
     }

@@ -30,7 +30,7 @@ pub(super) enum Line {
 
 /// Prepares `body` for the transport's own JSON parser in the same way as a line: without the byte order mark, with
 /// numbers that do not fit as texts, and with U+FFFD for half a character.
-pub(super) fn whole(body: Bytes) -> Bytes {
+pub(super) fn normalize_body(body: Bytes) -> Bytes {
     let start = body.strip_prefix(BYTE_ORDER_MARK).map_or(0, |_| BYTE_ORDER_MARK.len());
     let body = body.slice(start..);
     match readable(&body) {
@@ -40,7 +40,7 @@ pub(super) fn whole(body: Bytes) -> Bytes {
 }
 
 /// Parses `line`, which comes without its line ending.
-pub(super) fn read(line: &[u8]) -> Line {
+pub(super) fn parse_line(line: &[u8]) -> Line {
     let sent = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
     let line = readable(sent);
     if line.trim_ascii().is_empty() {
@@ -48,14 +48,14 @@ pub(super) fn read(line: &[u8]) -> Line {
     }
     // An id that was turned into a text would be answered under that text, for which nobody waits.
     let may_be_another = matches!(line, Cow::Owned(_));
-    if may_be_another && let Some(id) = id_without_room(sent) {
+    if may_be_another && let Some(id) = oversized_id(sent) {
         return refused(None, id_refused(&id));
     }
     let line = &*line;
     if let Ok(message) = serde_json::from_slice(line) {
         return Line::Message(Box::new(message));
     }
-    if let Some(id) = id_without_room(sent) {
+    if let Some(id) = oversized_id(sent) {
         return refused(None, id_refused(&id));
     }
     let value: Value = match serde_json::from_slice(line) {
@@ -64,22 +64,22 @@ pub(super) fn read(line: &[u8]) -> Line {
             let mut search = IdSearch::default();
             search.feed(line);
             let message = format!("the message is not valid JSON: {error}");
-            return refused(search.found(), ErrorData::parse_error(message, None));
+            return refused(search.into_id(), ErrorData::parse_error(message, None));
         }
     };
     let id = value.get("id");
     if value.get("method").is_none() {
         // An error with the id of a response would be taken for the answer to another request.
-        return refused(None, no_message());
+        return refused(None, not_a_message_error());
     }
     match id {
         None => Line::Nothing,
-        Some(id) => refused(RequestId::deserialize(id).ok(), no_message()),
+        Some(id) => refused(RequestId::deserialize(id).ok(), not_a_message_error()),
     }
 }
 
 /// Returns the id in `line` if it is a number that does not fit: an answer under another id would not be found.
-fn id_without_room(line: &[u8]) -> Option<Number> {
+fn oversized_id(line: &[u8]) -> Option<Number> {
     #[derive(serde::Deserialize)]
     struct Head {
         id: Option<Number>,
@@ -96,8 +96,8 @@ fn id_refused(id: &Number) -> ErrorData {
 }
 
 /// Parses a whole body in the same way. An empty body is an error, since there is no message to answer.
-pub(super) fn read_whole(body: &[u8]) -> Line {
-    match read(body) {
+pub(super) fn parse_body(body: &[u8]) -> Line {
+    match parse_line(body) {
         Line::Nothing if body.trim_ascii().is_empty() => {
             refused(None, ErrorData::parse_error("the body is empty", None))
         }
@@ -106,12 +106,12 @@ pub(super) fn read_whole(body: &[u8]) -> Line {
 }
 
 /// Returns the error for a line that was too long to be kept.
-pub(super) fn too_long(id: Option<RequestId>) -> Line {
+pub(super) fn line_too_long(id: Option<RequestId>) -> Line {
     let message = format!("the message is longer than the limit of {MAX_MESSAGE_BYTES} bytes");
     refused(id, ErrorData::invalid_request(message, None))
 }
 
-fn no_message() -> ErrorData {
+fn not_a_message_error() -> ErrorData {
     ErrorData::invalid_request("the message is JSON, but not a JSON-RPC 2.0 message", None)
 }
 
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     fn answered(line: &str) -> Value {
-        match read(line.as_bytes()) {
+        match parse_line(line.as_bytes()) {
             Line::Refused(error) => json!(error),
             other => json!(format!("{other:?}")),
         }
@@ -142,7 +142,11 @@ mod tests {
             ("no JSON \\ud83d", "no JSON \\ufffd"),
             ("", ""),
         ] {
-            assert_eq!(whole(Bytes::from_static(sent.as_bytes())), kept.as_bytes(), "{sent}");
+            assert_eq!(
+                normalize_body(Bytes::from_static(sent.as_bytes())),
+                kept.as_bytes(),
+                "{sent}"
+            );
         }
     }
 
@@ -160,7 +164,7 @@ mod tests {
     #[test]
     fn blank_lines_and_unknown_notifications_get_no_response() {
         for line in ["", " \t\r", "\u{feff}", r#"{"method": "$/setTrace", "params": {}}"#] {
-            assert!(matches!(read(line.as_bytes()), Line::Nothing), "{line:?}");
+            assert!(matches!(parse_line(line.as_bytes()), Line::Nothing), "{line:?}");
         }
     }
 }

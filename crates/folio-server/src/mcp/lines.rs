@@ -22,16 +22,16 @@ pub(super) struct Lines<R, W: AsyncWrite> {
     /// The part of the current line that was read.
     line: Vec<u8>,
     /// Set while a line that is too long is being skipped.
-    passed_over: Option<IdSearch>,
+    skipped_line: Option<IdSearch>,
     /// The writer. It has nothing to read.
     out: AsyncRwTransport<RoleServer, Empty, W>,
     /// An answer that is being sent. Nothing is read until it is sent: otherwise answers would pile up for a client
     /// that does not read them.
     answering: Option<BoxFuture<'static, io::Result<()>>>,
     /// The requests that are being answered.
-    under_way: PendingRequests,
+    pending_requests: PendingRequests,
     /// Cancelled when the input has ended, so that requests that only wait stop waiting.
-    over: CancellationToken,
+    input_ended: CancellationToken,
 }
 
 impl<R, W> Lines<R, W>
@@ -44,11 +44,11 @@ where
         Self {
             read: BufReader::new(read),
             line: Vec::new(),
-            passed_over: None,
+            skipped_line: None,
             out: AsyncRwTransport::new_server(tokio::io::empty(), write),
             answering: None,
-            under_way: PendingRequests::default(),
-            over,
+            pending_requests: PendingRequests::default(),
+            input_ended: over,
         }
     }
 
@@ -61,13 +61,13 @@ where
             }
             let end = available.iter().position(|byte| *byte == b'\n');
             let part = &available[..end.unwrap_or(available.len())];
-            match &mut self.passed_over {
+            match &mut self.skipped_line {
                 Some(search) => search.feed(part),
                 None if self.line.len() + part.len() > MAX_MESSAGE_BYTES => {
                     let mut search = IdSearch::default();
                     search.feed(&std::mem::take(&mut self.line));
                     search.feed(part);
-                    self.passed_over = Some(search);
+                    self.skipped_line = Some(search);
                 }
                 None => self.line.extend_from_slice(part),
             }
@@ -76,10 +76,10 @@ where
             if end.is_none() {
                 continue;
             }
-            if let Some(search) = self.passed_over.take() {
-                return Ok(Some(input::too_long(search.found())));
+            if let Some(search) = self.skipped_line.take() {
+                return Ok(Some(input::line_too_long(search.into_id())));
             }
-            let line = input::read(&self.line);
+            let line = input::parse_line(&self.line);
             self.line.clear();
             return Ok(Some(line));
         }
@@ -95,7 +95,7 @@ where
 
     fn send(&mut self, item: TxJsonRpcMessage<RoleServer>) -> impl Future<Output = io::Result<()>> + Send + 'static {
         if let Some(id) = id_of_answered(&item) {
-            self.under_way.answered(id);
+            self.pending_requests.remove_answered(id);
         }
         self.out.send(item)
     }
@@ -113,9 +113,9 @@ where
             match self.next_line().await {
                 Ok(Some(Line::Message(message))) => {
                     if let Some(id) = id_of_cancelled(&message) {
-                        self.under_way.answered(id);
+                        self.pending_requests.remove_answered(id);
                     }
-                    match id_of_request(&message).map(|id| self.under_way.begin(id)) {
+                    match id_of_request(&message).map(|id| self.pending_requests.begin(id)) {
                         None | Some(Ok(())) => return Some(*message),
                         Some(Err(error)) => {
                             self.answering = Some(Box::pin(self.out.send(JsonRpcMessage::Error(*error))));
@@ -129,7 +129,7 @@ where
                 Ok(None) | Err(_) => break,
             }
         }
-        self.over.cancel();
+        self.input_ended.cancel();
         None
     }
 

@@ -15,18 +15,18 @@ pub(super) fn refusal(request: CustomRequest, has_tasks: bool) -> ErrorData {
     // `initialize` and `resources/subscribe` are missing here: not every generation of the protocol has them. Wrong
     // params for them are reported as an unknown method.
     let reason = match method.as_str() {
-        "server/discover" => wrong_in::<DiscoverRequestParams>,
-        "tools/call" => wrong_in::<CallToolRequestParams>,
+        "server/discover" => describe_invalid_params::<DiscoverRequestParams>,
+        "tools/call" => describe_invalid_params::<CallToolRequestParams>,
         "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
-            wrong_in::<PaginatedRequestParams>
+            describe_invalid_params::<PaginatedRequestParams>
         }
-        "prompts/get" => wrong_in::<GetPromptRequestParams>,
-        "resources/read" => wrong_in::<ReadResourceRequestParams>,
-        "subscriptions/listen" => wrong_in::<SubscriptionsListenRequestParams>,
-        "completion/complete" => wrong_in::<CompleteRequestParams>,
-        "tasks/get" if has_tasks => wrong_in::<GetTaskParams>,
-        "tasks/update" if has_tasks => wrong_in::<UpdateTaskParams>,
-        "tasks/cancel" if has_tasks => wrong_in::<CancelTaskParams>,
+        "prompts/get" => describe_invalid_params::<GetPromptRequestParams>,
+        "resources/read" => describe_invalid_params::<ReadResourceRequestParams>,
+        "subscriptions/listen" => describe_invalid_params::<SubscriptionsListenRequestParams>,
+        "completion/complete" => describe_invalid_params::<CompleteRequestParams>,
+        "tasks/get" if has_tasks => describe_invalid_params::<GetTaskParams>,
+        "tasks/update" if has_tasks => describe_invalid_params::<UpdateTaskParams>,
+        "tasks/cancel" if has_tasks => describe_invalid_params::<CancelTaskParams>,
         _ => {
             let message = format!("there is no method {method} here");
             return ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None);
@@ -37,7 +37,7 @@ pub(super) fn refusal(request: CustomRequest, has_tasks: bool) -> ErrorData {
 }
 
 /// Returns why `params` are not a `T`, with the field that is wrong.
-fn wrong_in<T: DeserializeOwned>(params: Value) -> String {
+fn describe_invalid_params<T: DeserializeOwned>(params: Value) -> String {
     let error_text = match T::deserialize(&params) {
         Ok(_) => "_meta does not have the form that the protocol requires".to_owned(),
         Err(error) => error.to_string(),
@@ -45,12 +45,12 @@ fn wrong_in<T: DeserializeOwned>(params: Value) -> String {
     let Value::Object(fields) = params else {
         return error_text;
     };
-    field_in::<T>(&fields).map_or(error_text, |(name, error)| format!("{name}: {error}"))
+    find_invalid_field::<T>(&fields).map_or(error_text, |(name, error)| format!("{name}: {error}"))
 }
 
 /// Returns the field because of which `fields` are not a `T`, and what is wrong with it. The error of reading them all
 /// does not say which field it is about.
-pub(super) fn field_in<T: DeserializeOwned>(fields: &Map<String, Value>) -> Option<(String, String)> {
+pub(super) fn find_invalid_field<T: DeserializeOwned>(fields: &Map<String, Value>) -> Option<(String, String)> {
     // Each field is read alone; an error that others are missing then says nothing.
     fields.iter().find_map(|(name, value)| {
         let single_field = Value::Object(Map::from_iter([(name.clone(), value.clone())]));

@@ -81,14 +81,14 @@ pub struct Mcp {
     /// The forms that are open before the person in it.
     open_forms: OpenForms,
     /// Cancelled when its client is gone.
-    is_over: CancellationToken,
+    disconnected: CancellationToken,
 }
 
 #[derive(Debug)]
 struct Shared {
     runner: Runner,
     options: McpOptions,
-    turns: RequestSlots,
+    request_slots: RequestSlots,
     driving: Arc<Driving>,
 }
 
@@ -107,21 +107,21 @@ impl Mcp {
     #[must_use]
     pub fn new(runner: Runner, options: McpOptions) -> Self {
         let driving = Driving::of(Spaces::of(runner.clone()));
-        Self::sharing(runner, options, driving)
+        Self::with_driving(runner, options, driving)
     }
 
     /// Creates a server that shares `driving`, and so the limit on runs, with others that drive runs.
-    pub(crate) fn sharing(runner: Runner, options: McpOptions, driving: Arc<Driving>) -> Self {
+    pub(crate) fn with_driving(runner: Runner, options: McpOptions, driving: Arc<Driving>) -> Self {
         Self {
             shared: Arc::new(Shared {
                 runner,
                 options,
-                turns: RequestSlots::of(driving.spaces().clone()),
+                request_slots: RequestSlots::of(driving.spaces().clone()),
                 driving,
             }),
             followed: Arc::default(),
             open_forms: OpenForms::default(),
-            is_over: CancellationToken::new(),
+            disconnected: CancellationToken::new(),
         }
     }
 
@@ -129,7 +129,7 @@ impl Mcp {
     ///
     /// Its runs call no tool without approval: whoever allowed that (E9.14) did so for the space that the server was
     /// started for, and not for the holders of every token.
-    fn in_space(&self, runner: Runner) -> Self {
+    fn for_space(&self, runner: Runner) -> Self {
         let shared = &self.shared;
         let mut options = shared.options.clone();
         options.allow_tools = Vec::new();
@@ -137,22 +137,22 @@ impl Mcp {
             shared: Arc::new(Shared {
                 runner,
                 options,
-                turns: shared.turns.clone(),
+                request_slots: shared.request_slots.clone(),
                 driving: Arc::clone(&shared.driving),
             }),
             followed: Arc::default(),
             open_forms: OpenForms::default(),
-            is_over: CancellationToken::new(),
+            disconnected: CancellationToken::new(),
         }
     }
 
     /// Returns the same server for another conversation.
-    fn another(&self) -> Self {
+    fn for_new_conversation(&self) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
             followed: Arc::default(),
             open_forms: OpenForms::default(),
-            is_over: CancellationToken::new(),
+            disconnected: CancellationToken::new(),
         }
     }
 
@@ -173,12 +173,12 @@ impl Mcp {
     {
         let token = CancellationToken::new();
         let shared = Arc::clone(&self.shared);
-        let transport = Lines::new(read, write, self.is_over.clone());
+        let transport = Lines::new(read, write, self.disconnected.clone());
         let conversation = async {
             let running = match self.serve_with_ct(transport, token.clone()).await {
                 Ok(running) => running,
                 // A client that leaves without asking for anything has made no mistake.
-                Err(error) if has_left(&error) => return Ok(()),
+                Err(error) if is_disconnect(&error) => return Ok(()),
                 Err(error) => return Err(McpError::Begin(Box::new(error))),
             };
             match running.waiting().await {
@@ -230,7 +230,7 @@ impl Mcp {
     }
 }
 
-fn has_left(error: &rmcp::service::ServerInitializeError) -> bool {
+fn is_disconnect(error: &rmcp::service::ServerInitializeError) -> bool {
     matches!(
         error,
         rmcp::service::ServerInitializeError::ConnectionClosed(_) | rmcp::service::ServerInitializeError::Cancelled

@@ -27,7 +27,7 @@ impl PendingRequests {
     }
 
     /// Records that `id` was answered.
-    pub(super) fn answered(&mut self, id: &RequestId) {
+    pub(super) fn remove_answered(&mut self, id: &RequestId) {
         self.0.remove(id);
     }
 

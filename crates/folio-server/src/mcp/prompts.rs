@@ -11,7 +11,7 @@ use super::Caller;
 use crate::http::problem::Problem;
 
 /// The most lines that a section has.
-const LINES: usize = 40;
+const MAX_SECTION_LINES: usize = 40;
 
 pub(super) fn all(is_bound: bool) -> Vec<Prompt> {
     let arguments = || {
@@ -36,12 +36,12 @@ pub(super) fn all(is_bound: bool) -> Vec<Prompt> {
 }
 
 /// Whether there is a prompt called `name`.
-pub(super) fn is_there(name: &str) -> bool {
+pub(super) fn has_prompt(name: &str) -> bool {
     all(true).iter().any(|prompt| prompt.name == name)
 }
 
 /// Returns the prompt called `name`, or `None` if there is none.
-pub(super) async fn made(caller: &Caller, name: &str) -> Result<Option<GetPromptResult>, Problem> {
+pub(super) async fn render_prompt(caller: &Caller, name: &str) -> Result<Option<GetPromptResult>, Problem> {
     let (description, before, after) = match name {
         "resume" => (
             "Continue the work",
@@ -89,7 +89,7 @@ pub(super) async fn made(caller: &Caller, name: &str) -> Result<Option<GetPrompt
         let filter = BookFilter {
             kinds: vec![EntryKind::Task, EntryKind::Todo],
             status,
-            limit: LINES,
+            limit: MAX_SECTION_LINES,
             ..BookFilter::default()
         };
         let items = caller.workspace.book_items(&caller.thread, filter).await?;
@@ -116,10 +116,10 @@ fn section(text: &mut String, heading: &str, lines: &[String], total: usize) {
         return;
     }
     text.push_str(&format!("\n{heading}:\n"));
-    for line in lines.iter().take(LINES) {
+    for line in lines.iter().take(MAX_SECTION_LINES) {
         text.push_str(&format!("{line}\n"));
     }
-    let left = total.saturating_sub(lines.len().min(LINES));
+    let left = total.saturating_sub(lines.len().min(MAX_SECTION_LINES));
     if left > 0 {
         text.push_str(&format!("+{left} more\n"));
     }

@@ -11,10 +11,10 @@ use crate::shares::Places;
 use crate::spaces::Spaces;
 
 /// The most requests of one server that are processed at the same time; others wait.
-const AT_ONCE: usize = 64;
+const MAX_ACTIVE_REQUESTS: usize = 64;
 /// The most requests that only wait for a run, each of which keeps the run in memory. Requests beyond are answered at
 /// once.
-const AT_ONCE_WAITING: usize = 256;
+const MAX_WAITING_REQUESTS: usize = 256;
 
 /// The places for all requests of a server.
 #[derive(Debug, Clone)]
@@ -27,8 +27,8 @@ impl RequestSlots {
     /// Creates the places for the requests of `spaces`, all free.
     pub(super) fn of(spaces: Spaces) -> Self {
         Self {
-            working: Arc::new(Semaphore::new(AT_ONCE)),
-            waiting: Places::new(AT_ONCE_WAITING, spaces),
+            working: Arc::new(Semaphore::new(MAX_ACTIVE_REQUESTS)),
+            waiting: Places::new(MAX_WAITING_REQUESTS, spaces),
         }
     }
 }
@@ -36,7 +36,7 @@ impl RequestSlots {
 /// The turn of one request: it holds a place from when its turn comes until it is dropped.
 #[derive(Debug)]
 pub(super) struct RequestSlot {
-    turns: RequestSlots,
+    slots: RequestSlots,
     space: SpaceName,
     place: Mutex<Option<OwnedSemaphorePermit>>,
 }
@@ -45,7 +45,7 @@ impl RequestSlot {
     /// Creates a turn of a request in `space` that has not come yet.
     pub(super) fn of(turns: &RequestSlots, space: &SpaceName) -> Self {
         Self {
-            turns: turns.clone(),
+            slots: turns.clone(),
             space: space.clone(),
             place: Mutex::default(),
         }
@@ -54,14 +54,14 @@ impl RequestSlot {
     /// Waits until the turn comes.
     pub(super) async fn acquire(&self) {
         // The semaphores are never closed.
-        let place = Arc::clone(&self.turns.working).acquire_owned().await.ok();
+        let place = Arc::clone(&self.slots.working).acquire_owned().await.ok();
         *self.place.lock() = place;
     }
 
     /// Waits for `work` that others do and leaves the place to other requests meanwhile, since they may be those who do
     /// it. Returns `None` at once if too many requests wait already, of all or of this space.
     pub(super) async fn release_while<T>(&self, work: Pin<&mut impl Future<Output = T>>) -> Option<T> {
-        let waiting = self.turns.waiting.take(&self.space).ok()?;
+        let waiting = self.slots.waiting.take(&self.space).ok()?;
         drop(self.place.lock().take());
         let output = work.await;
         drop(waiting);
@@ -85,24 +85,24 @@ mod tests {
         let free = || turns.working.available_permits();
         let turn = RequestSlot::of(&turns, &SpaceName::main());
         assert_eq!(turn.acquire().now_or_never(), Some(()));
-        assert_eq!(free(), AT_ONCE - 1);
+        assert_eq!(free(), MAX_ACTIVE_REQUESTS - 1);
         {
             let what = pin!(pending::<()>());
             let mut waits = Box::pin(turn.release_while(what));
             assert_eq!(waits.as_mut().now_or_never(), None);
-            assert_eq!(free(), AT_ONCE);
+            assert_eq!(free(), MAX_ACTIVE_REQUESTS);
         }
         assert_eq!(turn.release_while(pin!(async { 7 })).now_or_never(), Some(Some(7)));
-        assert_eq!(free(), AT_ONCE - 1);
+        assert_eq!(free(), MAX_ACTIVE_REQUESTS - 1);
         drop(turn);
-        assert_eq!(free(), AT_ONCE);
+        assert_eq!(free(), MAX_ACTIVE_REQUESTS);
     }
 
     #[tokio::test]
     async fn request_does_not_wait_when_too_many_already_wait() {
         let turns = RequestSlots::of(Spaces::for_tests().await);
         let turn = RequestSlot::of(&turns, &SpaceName::main());
-        let taken = (0..AT_ONCE_WAITING).map(|_| turns.waiting.take(&SpaceName::main()).unwrap());
+        let taken = (0..MAX_WAITING_REQUESTS).map(|_| turns.waiting.take(&SpaceName::main()).unwrap());
         let all: Vec<_> = taken.collect();
         assert_eq!(turn.release_while(pin!(pending::<()>())).now_or_never(), Some(None));
         drop(all);

@@ -21,9 +21,9 @@ use crate::http::problem::Problem;
 /// The media type of every resource.
 pub(super) const MARKDOWN: &str = "text/markdown";
 /// Pages in one list.
-const PAGES: u32 = 50;
+const PAGES_PER_LIST: u32 = 50;
 /// The newest runs, in the first list.
-const RUNS: u32 = 20;
+const MAX_LISTED_RUNS: u32 = 20;
 /// The most bytes of a text that are sent; the rest is read in parts, with tools.
 const MAX_BYTES: usize = 256 * 1024;
 
@@ -83,7 +83,7 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
 }
 
 /// Returns what the argument of an address template names: `thread`, `page` or `run`.
-pub(super) fn completes(form: &str, argument: &str) -> Option<&'static str> {
+pub(super) fn completed_kind(form: &str, argument: &str) -> Option<&'static str> {
     match (form, argument) {
         ("folio://view/{thread}", "thread") => Some("thread"),
         ("folio://page/{handle}", "handle") => Some("page"),
@@ -134,7 +134,7 @@ impl Mcp {
                 run_markdown(&row, &run)
             }
         };
-        Ok(bounded(text))
+        Ok(truncate_text(text))
     }
 
     /// Lists the resources: the view, the newest runs, then the pages in their order. `cursor` is the page to continue
@@ -168,7 +168,7 @@ impl Mcp {
             let ThreadKey(thread) = caller.thread.clone();
             resources.push(listed(Address::View(thread), "view".to_owned(), "Scratchbook"));
             let newest = RunQuery {
-                limit: RUNS,
+                limit: MAX_LISTED_RUNS,
                 ..RunQuery::default()
             };
             for run in workspace.runs_in_sight(&newest).await? {
@@ -178,12 +178,12 @@ impl Mcp {
         }
         let query = PageQuery {
             after,
-            limit: PAGES + 1,
+            limit: PAGES_PER_LIST + 1,
             ..PageQuery::default()
         };
         let mut pages = workspace.pages(&query).await?;
-        let has_more = pages.len() > PAGES as usize;
-        pages.truncate(PAGES as usize);
+        let has_more = pages.len() > PAGES_PER_LIST as usize;
+        pages.truncate(PAGES_PER_LIST as usize);
         for page in &pages {
             let address = Address::Page(PageRef::Handle(page.handle));
             resources.push(listed(address, page.handle.to_string(), &page.fields.title));
@@ -195,7 +195,7 @@ impl Mcp {
 }
 
 /// Returns `text`, or its beginning with a line that says how much is left.
-fn bounded(mut text: String) -> String {
+fn truncate_text(mut text: String) -> String {
     if text.len() > MAX_BYTES {
         let end = text.floor_char_boundary(MAX_BYTES);
         let end = text[..end].rfind('\n').map_or(end, |at| at + 1);
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn oversized_resource_text_is_cut_and_states_the_omitted_bytes() {
-        let text = bounded("a line of it\n".repeat(40_000));
+        let text = truncate_text("a line of it\n".repeat(40_000));
         let (shown, last) = text.rsplit_once("(+").expect("it goes on");
         assert!(shown.len() <= MAX_BYTES && shown.ends_with("of it\n"));
         let left = "a line of it\n".len() * 40_000 - shown.len();

@@ -6,22 +6,22 @@ use folio::memory::counted::counted;
 use folio::memory::tokens::Tokens;
 use folio::store::RunRow;
 
-use super::answer::beginning;
+use super::answer::truncate_to_tokens;
 use crate::wire::run::title_of;
 
 /// The most steps that a text lists.
-const STEPS: usize = 300;
+const MAX_LISTED_STEPS: usize = 300;
 /// The most tokens of an output that a short text shows.
 const OUTPUT_TOKENS: u32 = 700;
 /// The most tokens of a result's notes that a short text shows.
 const NOTES_TOKENS: u32 = 500;
 /// The most approvals that a short text lists.
-const APPROVALS: usize = 8;
+const MAX_LISTED_APPROVALS: usize = 8;
 /// The most tokens that a short text shows of something that waits for approval.
 const APPROVAL_TOKENS: u32 = 100;
 
 /// Returns how many nodes have ended, and of how many. The run as a whole does not count.
-pub(super) fn ended(run: &Run) -> (u32, u32) {
+pub(super) fn ended_and_total(run: &Run) -> (u32, u32) {
     let ended: u32 = run.counts().values().sum();
     let all = u32::try_from(run.len()).unwrap_or(u32::MAX);
     (
@@ -31,14 +31,14 @@ pub(super) fn ended(run: &Run) -> (u32, u32) {
 }
 
 /// Returns the progress of `run`: `4 of 9 done`, or with what ended otherwise: `4 of 9 done, 1 failed, 2 skipped`.
-fn standing(run: &Run) -> String {
+fn progress_text(run: &Run) -> String {
     let run_outcome = run.result().map(|result| result.status);
     let count = |outcome: Outcome| {
         let counted = run.counts().get(&outcome).copied().unwrap_or(0);
         counted.saturating_sub(u32::from(run_outcome == Some(outcome)))
     };
     let done_count = count(Outcome::Ok) + count(Outcome::Partial);
-    let mut text = format!("{done_count} of {} done", ended(run).1);
+    let mut text = format!("{done_count} of {} done", ended_and_total(run).1);
     for outcome in [Outcome::Failed, Outcome::Skipped, Outcome::Cancelled] {
         match count(outcome) {
             0 => {}
@@ -51,7 +51,7 @@ fn standing(run: &Run) -> String {
 /// Returns the state of `run` in one line: `r3 [running] Title: 4 of 9 done`.
 pub(super) fn run_line(row: &RunRow, run: &Run) -> String {
     let status = run.status();
-    format!("{} [{status}] {}: {}", row.handle, row.title, standing(run))
+    format!("{} [{status}] {}: {}", row.handle, row.title, progress_text(run))
 }
 
 /// Returns the same line. If the run waits for approval, the line includes the command that approves.
@@ -60,7 +60,7 @@ pub(super) fn status_line(row: &RunRow, run: &Run) -> String {
     if let Some((node, waiting)) = run.pending_approvals().first() {
         line.push_str(&format!(
             "; waits for a person's approval: {}",
-            approving(row, *node, waiting)
+            approve_command(row, *node, waiting)
         ));
     }
     line
@@ -82,17 +82,21 @@ pub(super) fn approvals(row: &RunRow, run: &Run, tokens: &dyn Tokens) -> Vec<Str
                 )
             }
         };
-        let excerpt = beginning(&subject, APPROVAL_TOKENS, tokens);
+        let excerpt = truncate_to_tokens(&subject, APPROVAL_TOKENS, tokens);
         let more = if excerpt.len() < subject.len() { "…" } else { "" };
         let path = run.node(node).map_or("", |view| view.path);
         let colon = if path.is_empty() { "" } else { ": " };
-        format!("{path}{colon}{excerpt}{more}; {}", approving(row, node, &waiting))
+        format!("{path}{colon}{excerpt}{more}; {}", approve_command(row, node, &waiting))
     };
-    run.pending_approvals().into_iter().take(APPROVALS).map(line).collect()
+    run.pending_approvals()
+        .into_iter()
+        .take(MAX_LISTED_APPROVALS)
+        .map(line)
+        .collect()
 }
 
 /// Returns the command that approves what waits at `node`, and nothing that waits there later.
-fn approving(row: &RunRow, node: NodeId, waiting: &PendingApproval<'_>) -> String {
+fn approve_command(row: &RunRow, node: NodeId, waiting: &PendingApproval<'_>) -> String {
     format!("`folio approve {}.{node}.{}`", row.handle, waiting.mark())
 }
 
@@ -136,7 +140,7 @@ pub(super) fn run_brief(row: &RunRow, run: &Run, is_driven: bool, report: Option
     }
     if !result.notes.is_empty() {
         text.push('\n');
-        text.push_str(beginning(&result.notes, NOTES_TOKENS, tokens).trim_end());
+        text.push_str(truncate_to_tokens(&result.notes, NOTES_TOKENS, tokens).trim_end());
     }
     if let Some(output) = result.output.value()
         && !output.is_null()
@@ -145,7 +149,7 @@ pub(super) fn run_brief(row: &RunRow, run: &Run, is_driven: bool, report: Option
             Some(text) => text.to_owned(),
             None => output.to_string(),
         };
-        let excerpt = beginning(&output, OUTPUT_TOKENS, tokens);
+        let excerpt = truncate_to_tokens(&output, OUTPUT_TOKENS, tokens);
         let more = if excerpt.len() < output.len() { "…" } else { "" };
         text.push_str(&format!("\noutput: {excerpt}{more}"));
     }
@@ -159,14 +163,14 @@ pub(super) fn run_brief(row: &RunRow, run: &Run, is_driven: bool, report: Option
 pub(super) fn run_markdown(row: &RunRow, run: &Run) -> String {
     let status = run.status();
     let mut text = format!("# {} {}\n\n", row.handle, row.title);
-    text.push_str(&format!("- status: {status}, {}\n", standing(run)));
+    text.push_str(&format!("- status: {status}, {}\n", progress_text(run)));
     if !run.goal().is_empty() && run.goal() != row.title {
         text.push_str(&format!("- goal: {}\n", run.goal()));
     }
     text.push_str("\n## Steps\n\n");
     let tree = run.tree_as_planned();
     let steps = tree.iter().filter(|view| view.parent.is_some());
-    for view in steps.clone().take(STEPS) {
+    for view in steps.clone().take(MAX_LISTED_STEPS) {
         let step_status = view.result.map_or(view.state.as_str(), |result| result.status.as_str());
         let replaced = if view.superseded { ", replaced" } else { "" };
         let indent = "  ".repeat(view.depth.saturating_sub(1).min(8) as usize);
@@ -179,7 +183,7 @@ pub(super) fn run_markdown(row: &RunRow, run: &Run) -> String {
         }
         text.push('\n');
     }
-    let left = steps.count().saturating_sub(STEPS);
+    let left = steps.count().saturating_sub(MAX_LISTED_STEPS);
     if left > 0 {
         text.push_str(&format!("- (+{left} more)\n"));
     }

@@ -28,7 +28,7 @@ pub(super) fn task_of(row: &RunRow, line: &str) -> Task {
 }
 
 /// Returns the answer of a call that began a run.
-pub(super) fn begun(row: &RunRow, line: &str) -> CreateTaskResult {
+pub(super) fn task_created(row: &RunRow, line: &str) -> CreateTaskResult {
     CreateTaskResult::new(task_of(row, line))
 }
 
@@ -72,7 +72,7 @@ impl Mcp {
             "cancelled" => TaskPayload::Cancelled,
             _ => {
                 let answer = tools::run::answer(self, caller, id).await?;
-                match json!(answer.sent(&self.shared.options.tokens)) {
+                match json!(answer.into_result(&self.shared.options.tokens)) {
                     Value::Object(result) => TaskPayload::Completed { result },
                     _ => TaskPayload::Working,
                 }

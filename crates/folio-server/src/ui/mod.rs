@@ -65,7 +65,7 @@ const FILES: [(&str, &str); 28] = files![
 
 const INDEX: &str = include_str!("index.html");
 const DOCS: &str = include_str!("docs.html");
-const LOST: &str = include_str!("lost.html");
+const NOT_FOUND_PAGE: &str = include_str!("lost.html");
 
 /// The pages, what they load, and the description of the interface, `document`.
 pub(crate) fn routes(document: &Value) -> Router {
@@ -90,13 +90,13 @@ pub(crate) fn routes(document: &Value) -> Router {
 }
 
 /// Whether somebody with a browser asks for an address that nothing has.
-pub(crate) fn is_lost(request: &Request) -> bool {
+pub(crate) fn is_unknown_page_request(request: &Request) -> bool {
     let has_route = request.extensions().get::<MatchedPath>().is_some();
-    !has_route && is_for_people(request.method(), request.headers())
+    !has_route && accepts_html(request.method(), request.headers())
 }
 
 /// Whether a page is wanted and not JSON, as browsers say it.
-pub(crate) fn is_for_people(method: &Method, headers: &HeaderMap) -> bool {
+pub(crate) fn accepts_html(method: &Method, headers: &HeaderMap) -> bool {
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     let kinds = accept.unwrap_or_default().split(',').map(|kind| {
         let kind = kind.split(';').next().unwrap_or_default();
@@ -111,9 +111,9 @@ pub(crate) fn is_for_people(method: &Method, headers: &HeaderMap) -> bool {
 }
 
 /// Says to people that there is nothing at an address, and leads them back.
-pub(crate) fn lost() -> Response {
+pub(crate) fn not_found_page() -> Response {
     let kind = [(header::CONTENT_TYPE, "text/html; charset=utf-8")];
-    (StatusCode::NOT_FOUND, kind, LOST).into_response()
+    (StatusCode::NOT_FOUND, kind, NOT_FOUND_PAGE).into_response()
 }
 
 /// A file as it is sent.
@@ -188,7 +188,7 @@ mod tests {
         let asks = |method: Method, accepted: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT, HeaderValue::from_static(accepted));
-            is_for_people(&method, &headers)
+            accepts_html(&method, &headers)
         };
         let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
         assert!(asks(Method::GET, browser) && asks(Method::HEAD, "TEXT/HTML ; q=0.5"));
@@ -202,7 +202,7 @@ mod tests {
         ] {
             assert!(!asks(Method::GET, program), "{program}");
         }
-        assert!(!is_for_people(&Method::GET, &HeaderMap::new()));
+        assert!(!accepts_html(&Method::GET, &HeaderMap::new()));
     }
 
     #[test]

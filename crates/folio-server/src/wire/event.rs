@@ -150,7 +150,7 @@ impl EventShape {
                 let mut nodes = Vec::new();
                 // The members of a group were created, and sent, with the plan that contains the group.
                 if run.node(*node).is_some_and(|view| !makes_no_nodes(view.kind)) {
-                    add_made(run, *node, &mut nodes);
+                    add_expanded_nodes(run, *node, &mut nodes);
                 }
                 Self::Expanded {
                     at,
@@ -211,7 +211,7 @@ impl EventShape {
                 | Event::Wants { node, .. } = of_a_model
                 {
                     // Some of them may have been sent before; sending a node again does no harm.
-                    add_made(run, *node, &mut nodes);
+                    add_expanded_nodes(run, *node, &mut nodes);
                 }
                 let mut superseded = Vec::new();
                 if let Event::Planned { node, .. } | Event::PlanEdited { node, .. } | Event::PlanRejected { node, .. } =
@@ -262,12 +262,12 @@ fn makes_no_nodes(kind: NodeKind) -> bool {
 
 /// Adds the nodes that the expansion of `node` created: its children in plan order, and the members of the groups among
 /// them.
-fn add_made(run: &Run, node: NodeId, nodes: &mut Vec<NewNode>) {
+fn add_expanded_nodes(run: &Run, node: NodeId, nodes: &mut Vec<NewNode>) {
     let children = run.node(node).map(|view| run.children_as_planned(&view));
     for child in children.unwrap_or_default() {
         nodes.push(NewNode::of(run, &child));
         if makes_no_nodes(child.kind) {
-            add_made(run, child.id, nodes);
+            add_expanded_nodes(run, child.id, nodes);
         }
     }
 }

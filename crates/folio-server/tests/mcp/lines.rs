@@ -32,26 +32,26 @@ impl Raw {
         let mut raw = Self { out, lines, served };
         let begins = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}});
-        raw.asked(&begins.to_string()).await;
+        raw.request(&begins.to_string()).await;
         let begun = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-        raw.say(&begun.to_string()).await;
+        raw.send_line(&begun.to_string()).await;
         raw
     }
 
-    async fn say(&mut self, line: &str) {
+    async fn send_line(&mut self, line: &str) {
         self.out.write_all(format!("{line}\n").as_bytes()).await.unwrap();
     }
 
     /// The answer to `line`.
-    async fn asked(&mut self, line: &str) -> Value {
-        self.say(line).await;
+    async fn request(&mut self, line: &str) -> Value {
+        self.send_line(line).await;
         let line = self.lines.next_line().await.unwrap().unwrap();
         serde_json::from_str(&line).unwrap()
     }
 
     /// The code, the id and the message of the error that answers `line`.
     async fn refused(&mut self, line: &str) -> (i64, Value, String) {
-        let answer = self.asked(line).await;
+        let answer = self.request(line).await;
         let error = &answer["error"];
         let code = error["code"].as_i64().unwrap_or_else(|| panic!("{answer}"));
         (code, answer["id"].clone(), error["message"].to_string())
@@ -74,7 +74,7 @@ fn added(id: u32, arguments: &str) -> String {
 async fn lone_surrogate_is_replaced_instead_of_failing_the_call() {
     let mut raw = Raw::new().await;
     let line = added(1, r#"{"kind":"todo","title":"cut","body":"cut emoji \ud83d"}"#);
-    let answer = raw.asked(&line).await;
+    let answer = raw.request(&line).await;
     assert_eq!(
         (&answer["id"], &answer["result"]["isError"]),
         (&json!(1), &json!(false)),
@@ -82,7 +82,7 @@ async fn lone_surrogate_is_replaced_instead_of_failing_the_call() {
     );
     let read =
         r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"scratch_read","arguments":{"id":"e1"}}}"#;
-    let answer = raw.asked(read).await;
+    let answer = raw.request(read).await;
     assert!(answer.to_string().contains("cut emoji \u{fffd}"), "{answer}");
     raw.end().await;
 }
@@ -95,7 +95,7 @@ async fn unparsable_request_is_refused_under_its_id() {
     assert!(message.contains("invalid number"), "{message}");
     // A number that has no room is none of the message's faults.
     let line = added(4, r#"{"kind":"task","title":"t","progress":1e999}"#);
-    let answer = raw.asked(&line).await;
+    let answer = raw.request(&line).await;
     assert_eq!((&answer["id"], &answer["error"]), (&json!(4), &Value::Null), "{answer}");
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     let (code, id, message) = raw.refused(&added(2, &format!(r#"{{"x":{deep}}}"#))).await;
@@ -104,7 +104,7 @@ async fn unparsable_request_is_refused_under_its_id() {
     let (code, id, _) = raw.refused("this is no message").await;
     assert_eq!((code, id), (-32700, Value::Null));
     // And it goes on.
-    let answer = raw.asked(r#"{"jsonrpc":"2.0","id":3,"method":"ping"}"#).await;
+    let answer = raw.request(r#"{"jsonrpc":"2.0","id":3,"method":"ping"}"#).await;
     assert_eq!(answer["id"], 3);
     raw.end().await;
 }
@@ -117,14 +117,14 @@ async fn message_over_the_size_limit_is_refused_under_its_id() {
         let filled = format!(r#""x":"{}""#, "x".repeat(length - frame.len()));
         frame.replace(r#""x":"""#, &filled)
     };
-    let answer = raw.asked(&ping(1, MESSAGE_MAX)).await;
+    let answer = raw.request(&ping(1, MESSAGE_MAX)).await;
     assert_eq!((&answer["id"], &answer["error"]), (&json!(1), &Value::Null), "{answer}");
     for (n, length) in [(2, MESSAGE_MAX + 1), (3, 3 * MESSAGE_MAX)] {
         let (code, id, message) = raw.refused(&ping(n, length)).await;
         assert_eq!((code, id), (-32600, json!(n)));
         assert!(message.contains("4194304 bytes"), "{message}");
     }
-    let answer = raw.asked(&ping(4, 100)).await;
+    let answer = raw.request(&ping(4, 100)).await;
     assert_eq!((&answer["id"], &answer["error"]), (&json!(4), &Value::Null), "{answer}");
     raw.end().await;
 }
@@ -163,7 +163,7 @@ async fn request_id_in_use_is_refused_and_reusable_afterwards() {
     options.sets = vec![ToolSet::Run];
     let mut raw = Raw::with(options).await;
     let wait = r#"{"title":"t","steps":[{"id":"a","do":{"tool":"wait","args":{"ms":60000}}}]}"#;
-    raw.say(&format!(
+    raw.send_line(&format!(
         r#"{{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{{"name":"run_start","arguments":{{"plan":{wait}}}}}}}"#
     ))
     .await;
@@ -171,9 +171,9 @@ async fn request_id_in_use_is_refused_and_reusable_afterwards() {
     let (code, id, message) = raw.refused(&ping("5")).await;
     assert_eq!((code, id), (-32600, json!(5)), "{message}");
     // A text is another id.
-    assert_eq!(raw.asked(&ping(r#""5""#)).await["id"], "5");
-    assert_eq!(raw.asked(&ping("6")).await["result"], json!({}));
-    assert_eq!(raw.asked(&ping("6")).await["result"], json!({}));
+    assert_eq!(raw.request(&ping(r#""5""#)).await["id"], "5");
+    assert_eq!(raw.request(&ping("6")).await["result"], json!({}));
+    assert_eq!(raw.request(&ping("6")).await["result"], json!({}));
     raw.end().await;
 }
 

@@ -405,7 +405,7 @@ struct Person {
 }
 
 impl Person {
-    fn who_says(answers: &[Option<&'static str>]) -> Self {
+    fn answering_with(answers: &[Option<&'static str>]) -> Self {
         Self {
             answers: Arc::new(Mutex::new(answers.iter().rev().copied().collect())),
             asked: Arc::default(),
@@ -445,15 +445,15 @@ impl ClientHandler for Person {
 
 /// A runner whose model asks which of two colours to use before it paints.
 async fn painter() -> Runner {
-    who_asks(json!({"question": "Which colour?", "options": ["red", "blue"]})).await
+    runner_asking(json!({"question": "Which colour?", "options": ["red", "blue"]})).await
 }
 
 /// The same for any colour.
 async fn asker() -> Runner {
-    who_asks(json!({"question": "Which colour?"})).await
+    runner_asking(json!({"question": "Which colour?"})).await
 }
 
-async fn who_asks(question: Value) -> Runner {
+async fn runner_asking(question: Value) -> Runner {
     let cues = [
         When::any()
             .contains("Decide how")
@@ -475,7 +475,7 @@ async fn who_asks(question: Value) -> Runner {
 #[tokio::test]
 async fn run_question_is_elicited_from_the_clients_person_e9_14() {
     for era in Era::BOTH {
-        let person = Person::who_says(&[Some("blue")]);
+        let person = Person::answering_with(&[Some("blue")]);
         let pair = Pair::of(era, with_runs(), &painter().await, person.clone()).await;
         let (text, run) = pair.call("run_start", json!({"goal": "Paint the door"})).await;
         assert_eq!(run["status"], "ok", "{era:?}: {text}");
@@ -496,7 +496,7 @@ async fn run_question_is_elicited_from_the_clients_person_e9_14() {
 #[tokio::test]
 async fn declined_question_stays_open_and_is_asked_once_per_call() {
     for era in Era::BOTH {
-        let person = Person::who_says(&[None, Some("blue")]);
+        let person = Person::answering_with(&[None, Some("blue")]);
         let pair = Pair::of(era, with_runs(), &painter().await, person.clone()).await;
         let (text, _) = pair
             .call("run_start", json!({"goal": "Paint the door", "wait_seconds": 1}))
@@ -526,7 +526,7 @@ struct Slow {
 
 impl ClientHandler for Slow {
     fn get_info(&self) -> ClientConfig {
-        Person::who_says(&[]).get_info()
+        Person::answering_with(&[]).get_info()
     }
 
     async fn create_elicitation(
@@ -586,7 +586,7 @@ async fn form_is_withdrawn_when_another_person_answers_the_question() {
 #[tokio::test]
 async fn blank_answer_leaves_the_question_open() {
     for era in Era::BOTH {
-        let person = Person::who_says(&[Some(" ")]);
+        let person = Person::answering_with(&[Some(" ")]);
         let pair = Pair::of(era, with_runs(), &asker().await, person.clone()).await;
         let (text, _) = pair
             .call("run_start", json!({"goal": "Paint the door", "wait_seconds": 1}))
@@ -616,7 +616,7 @@ async fn task<H: ClientHandler>(pair: &Pair<H>, id: &str) -> Value {
 
 #[tokio::test]
 async fn long_run_is_a_protocol_task_that_requests_input() {
-    let mut person = Person::who_says(&[]);
+    let mut person = Person::answering_with(&[]);
     person.has_tasks = true;
     let pair = Pair::of(Era::Requests, with_runs(), &painter().await, person.clone()).await;
     let arguments = json!({"goal": "Paint the door"}).as_object().unwrap().clone();
@@ -656,7 +656,7 @@ async fn long_run_is_a_protocol_task_that_requests_input() {
 
 #[tokio::test]
 async fn protocol_task_can_be_cancelled_and_unknown_ids_are_refused() {
-    let mut person = Person::who_says(&[]);
+    let mut person = Person::answering_with(&[]);
     person.has_tasks = true;
     let slow = runner().await;
     let pair = Pair::of(Era::Requests, with_runs(), &slow, person).await;

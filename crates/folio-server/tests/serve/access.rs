@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::client::{self, Answer};
-use crate::house::{House, is_problem};
+use crate::house::{House, assert_problem};
 
 /// Requests any path, with a token if there is one, under a host name other than this machine's.
 async fn ask(house: &House, method: &str, path: &str, token: Option<&str>, body: Option<Value>) -> Answer {
@@ -25,7 +25,7 @@ async fn ask(house: &House, method: &str, path: &str, token: Option<&str>, body:
     ]);
     lines.extend(shown.as_deref());
     // Whoever listens everywhere is reached at the loopback address, too.
-    client::send(SocketAddr::from(([127, 0, 0, 1], house.at.port())), &lines, &body).await
+    client::send(SocketAddr::from(([127, 0, 0, 1], house.address.port())), &lines, &body).await
 }
 
 const LIST: &str = "/v1/spaces/main/observations";
@@ -51,11 +51,11 @@ async fn public_address_requires_a_valid_token() {
         "/nothing",
     ] {
         let refused = ask(&house, "GET", path, None, None).await;
-        is_problem(&refused, 401, "token_missing");
+        assert_problem(&refused, 401, "token_missing");
         assert!(refused.header("www-authenticate").starts_with("Bearer"), "{refused:?}");
         let unknown = AccessToken::draw();
         let refused = ask(&house, "GET", path, Some(unknown.reveal()), None).await;
-        is_problem(&refused, 401, "token_invalid");
+        assert_problem(&refused, 401, "token_invalid");
         assert!(!refused.body.contains(unknown.reveal()));
     }
     assert_eq!(ask(&house, "GET", "/healthz", None, None).await.status, 200);
@@ -85,7 +85,7 @@ async fn ui_and_docs_need_no_token_and_reveal_no_memory() {
         spaces["items"],
         json!([{"space": "main", "role": "client", "name": "ci"}])
     );
-    let to = SocketAddr::from(([127, 0, 0, 1], house.at.port()));
+    let to = SocketAddr::from(([127, 0, 0, 1], house.address.port()));
     let lost = [
         "GET /nothing HTTP/1.1",
         "Host: memory.example",
@@ -105,7 +105,7 @@ async fn ui_and_docs_need_no_token_and_reveal_no_memory() {
         "Connection: close",
         "Accept: text/html",
     ];
-    is_problem(&client::send(to, &known, "").await, 401, "token_missing");
+    assert_problem(&client::send(to, &known, "").await, 401, "token_missing");
 }
 
 #[tokio::test]
@@ -114,14 +114,14 @@ async fn token_is_refused_in_another_space() {
     // One of any space is enough to listen everywhere.
     let (other, _) = House::token(&runner, "other", Role::Human).await;
     let house = House::serving(runner, None, ServeOptions::at("0.0.0.0:0".parse().unwrap())).await;
-    is_problem(
+    assert_problem(
         &ask(&house, "GET", LIST, Some(other.reveal()), None).await,
         403,
         "token_of_another_space",
     );
     let (house, token) = open_to_all(Role::Human).await;
     let path = "/v1/spaces/other/observations";
-    is_problem(
+    assert_problem(
         &ask(&house, "GET", path, Some(&token), None).await,
         403,
         "token_of_another_space",
@@ -136,7 +136,7 @@ async fn revoked_token_is_refused_immediately() {
     assert_eq!(ask(&house, "GET", LIST, Some(token.reveal()), None).await.status, 200);
     kept.revoked_at = Some(house.workspace().now());
     house.workspace().store().keep_token(kept).await.unwrap();
-    is_problem(
+    assert_problem(
         &ask(&house, "GET", LIST, Some(token.reveal()), None).await,
         401,
         "token_invalid",
@@ -144,8 +144,8 @@ async fn revoked_token_is_refused_immediately() {
 }
 
 /// Begins to read an event stream; returns what was received until the server closed it, once `then` is done.
-async fn told(house: &House, path: &str, token: &AccessToken, then: impl AsyncFnOnce()) -> String {
-    let mut socket = TcpStream::connect(("127.0.0.1", house.at.port())).await.unwrap();
+async fn read_stream_until_closed(house: &House, path: &str, token: &AccessToken, then: impl AsyncFnOnce()) -> String {
+    let mut socket = TcpStream::connect(("127.0.0.1", house.address.port())).await.unwrap();
     let reveal = token.reveal();
     let head = format!("GET {path} HTTP/1.1\r\nHost: memory.example\r\nAuthorization: Bearer {reveal}\r\n\r\n");
     socket.write_all(head.as_bytes()).await.unwrap();
@@ -184,7 +184,7 @@ async fn space_event_stream_ends_when_its_token_is_revoked() {
         workspace.store().keep_token(kept).await.unwrap();
         add("between us").await;
     };
-    let text = told(&house, "/v1/spaces/main/events", &token, take_back).await;
+    let text = read_stream_until_closed(&house, "/v1/spaces/main/events", &token, take_back).await;
     assert!(!text.contains("between us"), "{text}");
 }
 
@@ -207,7 +207,7 @@ async fn revoking_a_token_ends_its_run_stream_with_one_problem() {
             .await
             .unwrap();
     };
-    let text = told(&house, &format!("/v1/spaces/main/runs/{run}/events"), &token, take_back).await;
+    let text = read_stream_until_closed(&house, &format!("/v1/spaces/main/runs/{run}/events"), &token, take_back).await;
     assert!(!text.contains("cancel_requested"), "{text}");
 }
 
@@ -224,7 +224,7 @@ async fn only_people_may_replace_the_plan_of_a_run_e9_14() {
     };
     // A planner works in a run, and sees none that it starts: so it starts none.
     let refused = ask_as(&planner, "POST", "/runs", json!({"plan": plan})).await;
-    is_problem(&refused, 403, "role_denied");
+    assert_problem(&refused, 403, "role_denied");
     assert_eq!(house.workspace().head().await.unwrap().0, 0);
 
     let run = house
@@ -232,7 +232,7 @@ async fn only_people_may_replace_the_plan_of_a_run_e9_14() {
         .await;
     let steps = json!({"steps": [{"id": "b", "do": {"tool": "text", "args": {"op": "echo", "value": 2}}}]});
     let refused = ask_as(&client, "PUT", &format!("/runs/{run}/plan"), steps).await;
-    is_problem(&refused, 403, "role_denied");
+    assert_problem(&refused, 403, "role_denied");
     // What it may do stands under its name.
     let paused = ask_as(&client, "POST", &format!("/runs/{run}/pause"), json!({})).await;
     assert_eq!(paused.status, 202, "{paused:?}");
@@ -270,7 +270,7 @@ async fn routes_and_run_permissions_are_limited_by_role_m7_7() {
         ("POST", "/v1/spaces/main/pages", Some(json!({"title": "x"}))),
         ("POST", "/v1/spaces/main/runs", Some(json!({"goal": "x"}))),
     ] {
-        is_problem(&ask(&house, method, path, token, body).await, 403, "role_denied");
+        assert_problem(&ask(&house, method, path, token, body).await, 403, "role_denied");
     }
     let (house, token) = open_to_all(Role::Client).await;
     for more in [
@@ -279,7 +279,7 @@ async fn routes_and_run_permissions_are_limited_by_role_m7_7() {
         json!({"goal": "x", "allow_tools": ["maps.*"]}),
     ] {
         let refused = ask(&house, "POST", "/v1/spaces/main/runs", Some(&token), Some(more)).await;
-        is_problem(&refused, 403, "role_denied");
+        assert_problem(&refused, 403, "role_denied");
     }
 }
 
@@ -313,7 +313,7 @@ async fn client_may_not_fork_a_run_permitted_by_a_person_e9_14() {
         let body = json!({"at": "a", "paused": true});
         ask(&house, "POST", &path, Some(token.reveal()), Some(body)).await
     };
-    is_problem(&forked_by(&client, true).await, 403, "role_denied");
+    assert_problem(&forked_by(&client, true).await, 403, "role_denied");
     assert_eq!(forked_by(&client, false).await.status, 201);
     assert_eq!(forked_by(&person, true).await.status, 201);
 }
@@ -346,17 +346,17 @@ async fn criterion_command_runs_only_with_a_persons_approval_e9_14() {
     let id = item["id"].as_str().unwrap();
     for by in [&client, &person] {
         let answered = post(by, &format!("/questions/{id}/answer"), json!({"answer": "yes"})).await;
-        is_problem(&answered, 404, "no_question");
+        assert_problem(&answered, 404, "no_question");
     }
     let approval = format!("/approvals/{id}");
-    is_problem(
+    assert_problem(
         &post(&client, &approval, json!({"approve": true})).await,
         403,
         "role_denied",
     );
     // No call waits there, of which all others could be allowed.
     let always = json!({"approve": true, "always": "tool"});
-    is_problem(&post(&person, &approval, always).await, 422, "body_invalid");
+    assert_problem(&post(&person, &approval, always).await, 422, "body_invalid");
     assert!(!proof.exists());
     assert_eq!(post(&person, &approval, json!({"approve": false})).await.status, 202);
     house.stop().await.unwrap();
@@ -388,7 +388,7 @@ async fn mcp_request_acts_in_the_role_of_its_token() {
             "Mcp-Method: tools/call",
             &name,
         ];
-        let answer = client::send(SocketAddr::from(([127, 0, 0, 1], house.at.port())), &lines, &body).await;
+        let answer = client::send(SocketAddr::from(([127, 0, 0, 1], house.address.port())), &lines, &body).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         answer.body
     };
@@ -412,7 +412,7 @@ async fn rate_limit_applies_to_each_token_separately() {
         assert_eq!(ask(&house, "GET", LIST, Some(busy.reveal()), None).await.status, 200);
     }
     let refused = ask(&house, "GET", LIST, Some(busy.reveal()), None).await;
-    is_problem(&refused, 429, "too_many_requests");
+    assert_problem(&refused, 429, "too_many_requests");
     assert_eq!(refused.header("retry-after"), "1");
     assert_eq!(ask(&house, "GET", LIST, Some(calm.reveal()), None).await.status, 200);
 }
@@ -438,11 +438,11 @@ async fn ask_mcp(house: &House, method: &str, token: &AccessToken, session: Opti
         "Accept: application/json, text/event-stream",
     ]);
     lines.extend(session.as_deref());
-    client::send(SocketAddr::from(([127, 0, 0, 1], house.at.port())), &lines, body).await
+    client::send(SocketAddr::from(([127, 0, 0, 1], house.address.port())), &lines, body).await
 }
 
 /// A server that requires tokens, with one of a person and one of a client.
-async fn spoken_to_by_two() -> (House, (AccessToken, KeptToken), AccessToken) {
+async fn house_with_two_tokens() -> (House, (AccessToken, KeptToken), AccessToken) {
     let runner = House::runner().await;
     let person = House::token(&runner, "main", Role::Human).await;
     let (client, _) = House::token(&runner, "main", Role::Client).await;
@@ -453,12 +453,12 @@ async fn spoken_to_by_two() -> (House, (AccessToken, KeptToken), AccessToken) {
 
 #[tokio::test]
 async fn mcp_session_is_refused_to_other_tokens_of_its_space() {
-    let (house, (person, _), client) = spoken_to_by_two().await;
+    let (house, (person, _), client) = house_with_two_tokens().await;
     let begun = ask_mcp(&house, "POST", &person, None, BEGIN).await;
     let session = Some(begun.header("mcp-session-id"));
     let list = r#"{"jsonrpc": "2.0", "id": 2, "method": "tools/list"}"#;
     for (method, body) in [("POST", list), ("GET", ""), ("DELETE", "")] {
-        is_problem(&ask_mcp(&house, method, &client, session, body).await, 404, "not_found");
+        assert_problem(&ask_mcp(&house, method, &client, session, body).await, 404, "not_found");
     }
     assert_eq!(ask_mcp(&house, "POST", &person, session, list).await.status, 200);
     assert_eq!(ask_mcp(&house, "DELETE", &person, session, "").await.status, 202);
@@ -466,7 +466,7 @@ async fn mcp_session_is_refused_to_other_tokens_of_its_space() {
 
 #[tokio::test]
 async fn mcp_notification_stream_ends_when_its_token_is_revoked() {
-    let (house, (person, kept), _) = spoken_to_by_two().await;
+    let (house, (person, kept), _) = house_with_two_tokens().await;
     let begun = ask_mcp(&house, "POST", &person, None, BEGIN).await;
     let session = begun.header("mcp-session-id");
     for message in [
@@ -476,7 +476,7 @@ async fn mcp_notification_stream_ends_when_its_token_is_revoked() {
         let told = ask_mcp(&house, "POST", &person, Some(session), &message.to_string()).await;
         assert!(told.status < 300, "{told:?}");
     }
-    let mut socket = TcpStream::connect(("127.0.0.1", house.at.port())).await.unwrap();
+    let mut socket = TcpStream::connect(("127.0.0.1", house.address.port())).await.unwrap();
     let head = format!(
         "GET /mcp HTTP/1.1\r\nHost: memory.example\r\nAuthorization: Bearer {}\r\nAccept: text/event-stream\r\n\
          Mcp-Session-Id: {session}\r\n\r\n",

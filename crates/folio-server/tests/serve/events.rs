@@ -9,10 +9,10 @@ use folio_testkit::FaultyStore;
 use serde_json::{Value, json};
 
 use crate::client::{Events, Message};
-use crate::house::{ECHO, House, is_problem};
+use crate::house::{ECHO, House, assert_problem};
 
 async fn listen(house: &House, last: Option<&str>) -> Events {
-    Events::open(house.at, "/v1/spaces/main/runs/r1/events", last).await
+    Events::open(house.address, "/v1/spaces/main/runs/r1/events", last).await
 }
 
 /// Applies the events of a stream to a tree, as a reader would: id → state.
@@ -125,9 +125,12 @@ async fn last_event_id_header_overrides_the_after_parameter() {
     house.run(ECHO).await;
     let all = listen(&house, None).await.rest().await;
     let path = "/v1/spaces/main/runs/r1/events?after=4";
-    assert_eq!(Events::open(house.at, path, None).await.rest().await, all[4..]);
+    assert_eq!(Events::open(house.address, path, None).await.rest().await, all[4..]);
     // A browser that connects again sets the header; it knows more than the address.
-    assert_eq!(Events::open(house.at, path, Some("7")).await.rest().await, all[7..]);
+    assert_eq!(
+        Events::open(house.address, path, Some("7")).await.rest().await,
+        all[7..]
+    );
 }
 
 #[tokio::test]
@@ -172,13 +175,15 @@ async fn non_numeric_last_event_id_is_refused() {
         "Connection: close",
         "Last-Event-ID: x",
     ];
-    is_problem(
-        &crate::client::send(house.at, &lines, "").await,
+    assert_problem(
+        &crate::client::send(house.address, &lines, "").await,
         400,
         "last_event_id_invalid",
     );
-    house.refuses("/runs/r1/events?after=x", 400, "query_invalid").await;
-    house.refuses("/runs/r2/events", 404, "not_found").await;
+    house
+        .assert_refused("/runs/r1/events?after=x", 400, "query_invalid")
+        .await;
+    house.assert_refused("/runs/r2/events", 404, "not_found").await;
 }
 
 #[tokio::test]
@@ -186,7 +191,7 @@ async fn every_watcher_gets_each_run_event_exactly_once_e9_18() {
     const WATCHERS: usize = 200;
     let house = House::new().await;
     let run = house.submit(ECHO).await;
-    let (at, path) = (house.at, "/v1/spaces/main/runs/r1/events");
+    let (at, path) = (house.address, "/v1/spaces/main/runs/r1/events");
     let watch = || async move { Events::open(at, path, None).await.rest().await };
     // Half of them are there before anything happens, the others come while it does.
     let mut early = Vec::new();

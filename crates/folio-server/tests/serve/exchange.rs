@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::house::{House, is_problem};
+use crate::house::{House, assert_problem};
 
 #[tokio::test]
 async fn tool_response_is_ingested_item_by_item_and_only_once() {
@@ -36,10 +36,10 @@ async fn tool_response_is_ingested_item_by_item_and_only_once() {
     assert_eq!(first["warnings"][0]["code"], "confidence_clamped");
     assert_eq!(take_in().await.json()["replayed"], 1);
     let request = json!({"tool_id": "wine", "inputs": {}, "scratch_page_query": {"limit": 5}});
-    let seen = house.makes("/tool-requests/context", 200, request).await;
+    let seen = house.post_and_expect("/tool-requests/context", 200, request).await;
     assert_eq!(seen["scratch_page_context"][0]["content"], "Likes Burgundy");
     let wrong = json!({"tool_id": "wine", "scratch_page_query": {"typ": "x"}});
-    is_problem(
+    assert_problem(
         &house.ask("POST", "/tool-requests/context", &[], Some(wrong)).await,
         422,
         "filter_unknown",
@@ -67,7 +67,7 @@ async fn tool_response_is_deduplicated_by_request_id_before_key_m7_3_26() {
     assert_eq!(replayed(take_in("k4", json!(""), "z").await), 0);
     assert_eq!(replayed(take_in("k4", json!(""), "z").await), 1);
     assert_eq!(replayed(take_in("k5", json!(""), "z").await), 0);
-    let kept = house.gives("/observations?limit=10").await;
+    let kept = house.get_json("/observations?limit=10").await;
     assert_eq!(kept["items"].as_array().map(Vec::len), Some(3), "{kept}");
 }
 
@@ -94,7 +94,7 @@ async fn oversized_number_is_kept_as_text_and_spares_other_items() {
 async fn zero_ttl_tool_observation_expires_at_its_creation_m7_1_3() {
     let house = House::new().await;
     let said = json!({"request_id": "r", "status": "ok", "observations": [{"content": "a", "ttl_minutes": 0}]});
-    let taken = house.makes("/tool-responses?tool=scan", 200, said).await;
+    let taken = house.post_and_expect("/tool-responses?tool=scan", 200, said).await;
     let stored = &taken["stored"][0];
     assert_eq!(stored["expires_at"], stored["created_at"], "{taken}");
     assert!(stored["created_at"].is_string(), "{taken}");

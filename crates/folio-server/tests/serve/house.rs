@@ -35,7 +35,7 @@ steps: [{id: wait, do: {tool: wait, args: {ms: 60000}}}, {id: after, do: {tool: 
 ";
 
 pub(crate) struct House {
-    pub(crate) at: SocketAddr,
+    pub(crate) address: SocketAddr,
     pub(crate) runner: Runner,
     stop: oneshot::Sender<()>,
     served: JoinHandle<Result<(), ServeError>>,
@@ -98,7 +98,7 @@ impl House {
         let (stop, stopped) = oneshot::channel::<()>();
         let served = tokio::spawn(server.run(async move { drop(stopped.await) }));
         Self {
-            at,
+            address: at,
             runner,
             stop,
             served,
@@ -123,12 +123,18 @@ impl House {
 
     /// Gets `path` below the space.
     pub(crate) async fn get(&self, path: &str) -> Answer {
-        client::get(self.at, &format!("/v1/spaces/main{path}")).await
+        client::get(self.address, &format!("/v1/spaces/main{path}")).await
     }
 
     /// Posts `body` as JSON to `path` below the space.
     pub(crate) async fn post(&self, path: &str, body: &str) -> Answer {
-        client::post(self.at, &format!("/v1/spaces/main{path}"), "application/json", body).await
+        client::post(
+            self.address,
+            &format!("/v1/spaces/main{path}"),
+            "application/json",
+            body,
+        )
+        .await
     }
 
     /// Puts `body` to `path` below the space, if it still has `version`.
@@ -143,7 +149,7 @@ impl House {
         let version = version.map(|version| format!("If-Match: {version}"));
         let said: Vec<&str> = version.iter().chain([&length]).map(String::as_str).collect();
         let head = ["Host: localhost", "Connection: close", "Content-Type: application/json"];
-        client::send(self.at, &[&[first.as_str()], &head[..], &said].concat(), body).await
+        client::send(self.address, &[&[first.as_str()], &head[..], &said].concat(), body).await
     }
 
     /// Sends a request to `path` below the space with `method` and more `headers`; a body is sent as JSON.
@@ -156,7 +162,7 @@ impl House {
             lines.push("Content-Type: application/json");
         }
         lines.extend(headers);
-        client::send(self.at, &lines, &body).await
+        client::send(self.address, &lines, &body).await
     }
 
     /// The same with `token`.
@@ -166,22 +172,22 @@ impl House {
     }
 
     /// Asserts that posting `body` to `path` succeeds, and returns the answer.
-    pub(crate) async fn makes(&self, path: &str, status: u16, body: Value) -> Value {
+    pub(crate) async fn post_and_expect(&self, path: &str, status: u16, body: Value) -> Value {
         let answer = self.ask("POST", path, &[], Some(body)).await;
         assert_eq!(answer.status, status, "{answer:?}");
         answer.json()
     }
 
     /// Asserts that `path` exists, and returns the answer.
-    pub(crate) async fn gives(&self, path: &str) -> Value {
+    pub(crate) async fn get_json(&self, path: &str) -> Value {
         let answer = self.get(path).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         answer.json()
     }
 
     /// Asserts that the answer for `path` is a problem document.
-    pub(crate) async fn refuses(&self, path: &str, status: u16, code: &str) {
-        is_problem(&self.get(path).await, status, code);
+    pub(crate) async fn assert_refused(&self, path: &str, status: u16, code: &str) {
+        assert_problem(&self.get(path).await, status, code);
     }
 
     pub(crate) async fn stop(self) -> Result<(), ServeError> {
@@ -195,7 +201,7 @@ pub(crate) fn person() -> Actor {
 }
 
 /// Asserts that `answer` is a problem document of RFC 9457 with `status` and `code`.
-pub(crate) fn is_problem(answer: &Answer, status: u16, code: &str) {
+pub(crate) fn assert_problem(answer: &Answer, status: u16, code: &str) {
     assert_eq!(
         (answer.status, answer.header("content-type")),
         (status, "application/problem+json"),

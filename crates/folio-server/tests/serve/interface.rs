@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::house::{ECHO, House, SLOW, is_problem};
+use crate::house::{ECHO, House, SLOW, assert_problem};
 
 #[tokio::test]
 async fn run_resource_shows_its_counts_result_and_pages() {
@@ -26,7 +26,7 @@ async fn run_resource_shows_its_counts_result_and_pages() {
         (&json!({"tool_calls": 4}), &json!(0))
     );
     let turn = house
-        .gives(&format!("/turns/{}", shown["turn_id"].as_str().unwrap()))
+        .get_json(&format!("/turns/{}", shown["turn_id"].as_str().unwrap()))
         .await;
     assert_eq!(turn["run_id"], shown["run_id"]);
     assert!(
@@ -167,7 +167,7 @@ async fn cancel_request_can_name_a_node() {
     let run = house.submit(ECHO).await;
     let root = house.get("/runs/r1/tree").await.json()["nodes"][0]["id"].clone();
     let unknown = house.post("/runs/r1/cancel", r#"{"node": "0123456789abcdef"}"#).await;
-    is_problem(&unknown, 404, "not_found");
+    assert_problem(&unknown, 404, "not_found");
     let cancel = json!({ "node": root }).to_string();
     assert_eq!(house.post("/runs/r1/cancel", &cancel).await.status, 202);
     assert_eq!(house.runner.drive(run).await.unwrap().status.as_str(), "cancelled");

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use crate::client::Answer;
-use crate::house::{House, SLOW, is_problem};
+use crate::house::{House, SLOW, assert_problem};
 
 #[tokio::test]
 async fn idempotency_key_reused_with_another_body_is_refused() {
     let house = House::new().await;
     house
-        .makes(
+        .post_and_expect(
             "/threads/main/scratchbook/items",
             201,
             json!({"kind": "task", "title": "t"}),
@@ -31,10 +31,10 @@ async fn idempotency_key_reused_with_another_body_is_refused() {
         let ask = async |body: &Value| house.ask("POST", path, &[&key], Some(body.clone())).await;
         let made = ask(&first).await;
         assert_eq!(made.status, 201, "{path}: {made:?}");
-        is_problem(&ask(&other).await, 422, "key_reused");
+        assert_problem(&ask(&other).await, 422, "key_reused");
         if path == "/runs" {
             // Nobody here could ask the model that it needs, and that is not what is wrong with it.
-            is_problem(&ask(&json!({"goal": "something else"})).await, 422, "key_reused");
+            assert_problem(&ask(&json!({"goal": "something else"})).await, 422, "key_reused");
         }
         let again = ask(&first).await;
         assert_eq!(
@@ -51,7 +51,9 @@ async fn idempotency_key_reused_with_another_body_is_refused() {
 #[tokio::test]
 async fn idempotency_key_reused_with_another_if_match_is_refused() {
     let house = House::new().await;
-    house.makes("/observations", 201, json!({"content": "once"})).await;
+    house
+        .post_and_expect("/observations", 201, json!({"content": "once"}))
+        .await;
     let patch = async |version: &str, content: &str| {
         let head = ["Idempotency-Key: k", &format!("If-Match: {version}")];
         let body = Some(json!({"content": content}));
@@ -60,8 +62,8 @@ async fn idempotency_key_reused_with_another_if_match_is_refused() {
     assert_eq!(patch("1", "twice").await.json()["version"], 2);
     let again = patch("1", "twice").await.json();
     assert_eq!((&again["version"], &again["replayed"]), (&json!(2), &json!(true)));
-    is_problem(&patch("1", "thrice").await, 422, "key_reused");
-    is_problem(&patch("2", "twice").await, 422, "key_reused");
+    assert_problem(&patch("1", "thrice").await, 422, "key_reused");
+    assert_problem(&patch("2", "twice").await, 422, "key_reused");
     house.stop().await.unwrap();
 }
 
@@ -69,7 +71,9 @@ async fn idempotency_key_reused_with_another_if_match_is_refused() {
 async fn key_of_forget_or_archive_is_refused_for_another_request() {
     let house = House::new().await;
     for content in ["one", "two", "three"] {
-        house.makes("/observations", 201, json!({ "content": content })).await;
+        house
+            .post_and_expect("/observations", 201, json!({ "content": content }))
+            .await;
     }
     let ask = async |path: &str, body: Value| house.ask("POST", path, &["Idempotency-Key: k"], Some(body)).await;
     for replayed in [Value::Null, json!(true)] {
@@ -80,11 +84,11 @@ async fn key_of_forget_or_archive_is_refused_for_another_request() {
             "{forgot}"
         );
     }
-    is_problem(&ask("/forget", json!({"entries": ["e2"]})).await, 422, "key_reused");
-    assert_eq!(house.gives("/observations/e2").await["content"], "two");
+    assert_problem(&ask("/forget", json!({"entries": ["e2"]})).await, 422, "key_reused");
+    assert_eq!(house.get_json("/observations/e2").await["content"], "two");
     let archive = async |reason: &str| ask("/observations/e3/archive", json!({ "reason": reason })).await;
     assert_eq!(archive("old").await.json()["status"], "archived");
     assert_eq!(archive("old").await.json()["replayed"], true);
-    is_problem(&archive("wrong").await, 422, "key_reused");
+    assert_problem(&archive("wrong").await, 422, "key_reused");
     house.stop().await.unwrap();
 }

@@ -7,7 +7,7 @@ use folio::store::RunAppend;
 use folio::store::workspace::Write;
 use serde_json::{Value, json};
 
-use crate::house::{ECHO, House, SLOW, is_problem, person};
+use crate::house::{ECHO, House, SLOW, assert_problem, person};
 
 fn handles(list: &Value) -> Vec<&str> {
     list["items"]
@@ -41,7 +41,7 @@ async fn runs_are_listed_newest_first_with_a_cursor() {
 async fn empty_filter_is_refused_by_name_m7_2_13() {
     let house = House::new().await;
     house
-        .makes("/observations", 201, json!({"content": "x", "tags": ["a"]}))
+        .post_and_expect("/observations", 201, json!({"content": "x", "tags": ["a"]}))
         .await;
     for (list, name) in [
         ("/observations?", "tags"),
@@ -59,7 +59,7 @@ async fn empty_filter_is_refused_by_name_m7_2_13() {
     ] {
         for empty in ["", "%20"] {
             let refused = house.get(&format!("{list}{name}={empty}")).await;
-            is_problem(&refused, 400, "query_invalid");
+            assert_problem(&refused, 400, "query_invalid");
             let detail = refused.json()["detail"].as_str().unwrap().to_owned();
             assert!(detail.contains(&format!("{name:?}")), "{detail}");
         }
@@ -70,11 +70,13 @@ async fn empty_filter_is_refused_by_name_m7_2_13() {
 async fn since_filter_includes_archived_observations_m7_2_16() {
     let house = House::new().await;
     for content in ["one", "two"] {
-        house.makes("/observations", 201, json!({"content": content})).await;
+        house
+            .post_and_expect("/observations", 201, json!({"content": content}))
+            .await;
     }
-    let as_of = house.gives("/observations").await["as_of"].clone();
-    house.makes("/observations/e1/archive", 200, json!({})).await;
-    let since = house.gives(&format!("/observations?since={as_of}")).await;
+    let as_of = house.get_json("/observations").await["as_of"].clone();
+    house.post_and_expect("/observations/e1/archive", 200, json!({})).await;
+    let since = house.get_json(&format!("/observations?since={as_of}")).await;
     assert_eq!(
         (handles(&since), &since["items"][0]["state"]),
         (vec!["e1"], &json!("archived")),
@@ -87,7 +89,7 @@ async fn run_list_shows_usage_pauses_and_open_questions() {
     let house = House::new().await;
     let slow = house.submit(SLOW).await;
     house.run(ECHO).await;
-    house.makes("/runs/r1/pause", 202, json!({})).await;
+    house.post_and_expect("/runs/r1/pause", 202, json!({})).await;
     let told = async || {
         let list = house.get("/runs").await.json();
         let of = |run: &Value| json!([run["handle"], run["spent"], run["paused"], run["asks"]]);
@@ -112,7 +114,7 @@ async fn run_list_shows_usage_pauses_and_open_questions() {
     };
     house.workspace().record(&person(), write).await.unwrap();
     assert_eq!(told().await, [echo, json!(["r1", null, null, null])]);
-    assert_eq!(house.gives("/runs/r1").await["paused"], false);
+    assert_eq!(house.get_json("/runs/r1").await["paused"], false);
 }
 
 #[tokio::test]
@@ -150,7 +152,7 @@ async fn pages_are_listed_with_a_cursor() {
         ("/runs?limit=1", Value::Null),
         ("/runs?cursor=r2", Value::Null),
     ] {
-        assert_eq!(house.gives(path).await["total"], total, "{path}");
+        assert_eq!(house.get_json(path).await["total"], total, "{path}");
     }
 }
 
@@ -162,17 +164,17 @@ async fn priority_order_cursor_survives_new_type_registrations_m7_2_15() {
         .enumerate()
     {
         let body = json!({"content": format!("n{n}"), "type": type_name});
-        house.makes("/observations", 201, body).await;
+        house.post_and_expect("/observations", 201, body).await;
     }
     let mut path = "/observations?order=priority&limit=1".to_owned();
     let mut seen = Vec::new();
     loop {
-        let part = house.gives(&path).await;
+        let part = house.get_json(&path).await;
         seen.extend(handles(&part).into_iter().map(str::to_owned));
         let Some(next) = part["next"].as_str() else { break };
         path = format!("/observations?order=priority&limit=1&cursor={next}");
         let new = json!({"content": "new", "type": format!("sort_{}", seen.len())});
-        house.makes("/observations", 201, new).await;
+        house.post_and_expect("/observations", 201, new).await;
     }
     assert_eq!(seen, ["e2", "e4", "e1", "e3"]);
 }
@@ -209,7 +211,7 @@ async fn observations_are_filtered_by_type_status_and_tags() {
         ["e1"]
     );
     house
-        .refuses(
+        .assert_refused(
             &format!("/observations?tags=x&cursor={}", first["next"].as_str().unwrap()),
             400,
             "invalid",
@@ -246,7 +248,7 @@ async fn observation_is_returned_in_the_shape_of_seed_002() {
 async fn run_page_entry_is_not_found_as_an_observation() {
     let house = House::new().await;
     house.submit(SLOW).await;
-    house.refuses("/observations/e1", 404, "not_found").await;
+    house.assert_refused("/observations/e1", 404, "not_found").await;
 }
 
 #[tokio::test]
@@ -272,7 +274,7 @@ async fn scratchbook_route_returns_the_view_that_a_model_reads_m7_8() {
     let less = house.get(path).await.json();
     assert!(less["view"].as_str().unwrap().ends_with("+1 more\n"), "{less}");
     house
-        .refuses("/threads/a%2Fb/scratchbook?view_token_limit=x", 400, "query_invalid")
+        .assert_refused("/threads/a%2Fb/scratchbook?view_token_limit=x", 400, "query_invalid")
         .await;
     assert_eq!(house.get("/threads/a_b/scratchbook").await.json()["view"], "");
 }
@@ -281,19 +283,21 @@ async fn scratchbook_route_returns_the_view_that_a_model_reads_m7_8() {
 async fn as_of_lists_observations_as_they_were_at_a_commit_m7_11_7() {
     let house = House::new().await;
     house
-        .makes("/observations", 201, json!({"content": "then", "context": {"n": 1.0}}))
+        .post_and_expect("/observations", 201, json!({"content": "then", "context": {"n": 1.0}}))
         .await;
-    let then = house.gives("/observations").await["as_of"].as_u64().unwrap();
-    house.makes("/observations", 201, json!({"content": "now"})).await;
-    house.makes("/observations/e1/archive", 200, json!({})).await;
-    let list = house.gives(&format!("/observations?as_of={then}&context.n=1")).await;
+    let then = house.get_json("/observations").await["as_of"].as_u64().unwrap();
+    house
+        .post_and_expect("/observations", 201, json!({"content": "now"}))
+        .await;
+    house.post_and_expect("/observations/e1/archive", 200, json!({})).await;
+    let list = house.get_json(&format!("/observations?as_of={then}&context.n=1")).await;
     assert_eq!(
         (&list["total"], &list["items"][0]["content"], &list["as_of"]),
         (&json!(1), &json!("then"), &json!(then)),
         "{list}"
     );
     // Nothing is later than what there is.
-    let list = house.gives(&format!("/observations?as_of={}", then + 1000)).await;
+    let list = house.get_json(&format!("/observations?as_of={}", then + 1000)).await;
     assert_eq!(
         (&list["total"], &list["items"][0]["content"]),
         (&json!(1), &json!("now")),
@@ -304,19 +308,19 @@ async fn as_of_lists_observations_as_they_were_at_a_commit_m7_11_7() {
 #[tokio::test]
 async fn unmatched_filter_value_yields_an_empty_list_m7_2_13() {
     let house = House::new().await;
-    house.makes("/pages", 201, json!({"title": "one"})).await;
+    house.post_and_expect("/pages", 201, json!({"title": "one"})).await;
     house.run(ECHO).await;
     for path in ["/runs?status=bogus", "/pages?role=bogus", "/observations?status=bogus"] {
-        assert_eq!(house.gives(path).await["items"], json!([]), "{path}");
+        assert_eq!(house.get_json(path).await["items"], json!([]), "{path}");
     }
-    assert_eq!(house.gives("/runs?status=bogus,ok").await["returned"], 1);
+    assert_eq!(house.get_json("/runs?status=bogus,ok").await["returned"], 1);
 }
 
 #[tokio::test]
 async fn conflicting_query_parameters_are_refused_m7_2_13() {
     let house = House::new().await;
     house
-        .makes("/observations", 201, json!({"content": "x", "context": {"a": 1}}))
+        .post_and_expect("/observations", 201, json!({"content": "x", "context": {"a": 1}}))
         .await;
     for path in [
         "/observations?context.a=1&context.a=2",
@@ -328,6 +332,6 @@ async fn conflicting_query_parameters_are_refused_m7_2_13() {
         "/blobs/e1?search=x&to=5",
         "/blobs/e1?lines=1:2&search=x",
     ] {
-        house.refuses(path, 400, "query_invalid").await;
+        house.assert_refused(path, 400, "query_invalid").await;
     }
 }

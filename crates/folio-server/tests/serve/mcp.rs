@@ -7,9 +7,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::client::{Answer, send};
-use crate::house::{House, is_problem};
+use crate::house::{House, assert_problem};
 
-const BOTH: &str = "Accept: application/json, text/event-stream";
+const ACCEPT_JSON_AND_EVENTS: &str = "Accept: application/json, text/event-stream";
 
 fn initialize() -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
@@ -32,14 +32,14 @@ async fn post(house: &House, headers: &[&str], message: &str) -> Answer {
         "POST /mcp HTTP/1.0",
         "Connection: close",
         "Content-Type: application/json",
-        BOTH,
+        ACCEPT_JSON_AND_EVENTS,
         &length,
     ];
     lines.extend(headers);
     if !headers.iter().any(|header| header.starts_with("Host")) {
         lines.push("Host: localhost");
     }
-    send(house.at, &lines, message).await
+    send(house.address, &lines, message).await
 }
 
 /// The message in an answer, which is a stream of one message.
@@ -160,7 +160,7 @@ async fn mcp_session_can_be_opened_used_and_deleted() {
     let listed = message(&post(&house, &headers, &list).await);
     assert_eq!(listed["result"]["tools"].as_array().unwrap().len(), 6);
     let delete = ["DELETE /mcp HTTP/1.0", "Host: localhost", &session];
-    assert!(send(house.at, &delete, "").await.status < 300);
+    assert!(send(house.address, &delete, "").await.status < 300);
     assert_eq!(post(&house, &headers, &list).await.status, 404);
     house.stop().await.unwrap();
 }
@@ -170,18 +170,18 @@ async fn mcp_refuses_foreign_hosts_and_origins_and_large_bodies() {
     let house = House::with_mcp(McpOptions::of(ThreadKey::main())).await;
     let begin = initialize().to_string();
     let strange = post(&house, &["Host: evil.example"], &begin).await;
-    is_problem(&strange, 421, "host_refused");
+    assert_problem(&strange, 421, "host_refused");
     let page = post(&house, &["Origin: http://evil.example"], &begin).await;
-    is_problem(&page, 403, "origin_refused");
+    assert_problem(&page, 403, "origin_refused");
     let stream = [
         "GET /mcp HTTP/1.0",
         "Host: localhost",
-        BOTH,
+        ACCEPT_JSON_AND_EVENTS,
         "Origin: http://evil.example",
     ];
-    assert_eq!(send(house.at, &stream, "").await.status, 403);
+    assert_eq!(send(house.address, &stream, "").await.status, 403);
     let large = format!("{begin}{}", " ".repeat(1024 * 1024));
-    is_problem(&post(&house, &[], &large).await, 413, "body_too_large");
+    assert_problem(&post(&house, &[], &large).await, 413, "body_too_large");
     house.stop().await.unwrap();
 }
 
@@ -209,18 +209,18 @@ async fn mcp_distinguishes_invalid_messages_from_invalid_http_requests() {
         );
     }
     let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}).to_string();
-    is_problem(&post(&house, &[], &list).await, 400, "header_invalid");
-    is_problem(&post(&house, &["Mcp-Session-Id: none"], &list).await, 404, "not_found");
+    assert_problem(&post(&house, &[], &list).await, 400, "header_invalid");
+    assert_problem(&post(&house, &["Mcp-Session-Id: none"], &list).await, 404, "not_found");
     let bad = ["Mcp-Session-Id: none", "MCP-Protocol-Version: 1999-01-01"];
     assert_eq!(
         post(&house, &bad, &list).await.header("content-type"),
         "application/problem+json"
     );
     let get = ["GET /mcp HTTP/1.0", "Host: localhost", "Accept: application/json"];
-    is_problem(&send(house.at, &get, "").await, 406, "header_invalid");
-    let put = ["PUT /mcp HTTP/1.0", "Host: localhost", BOTH];
-    let put = send(house.at, &put, "").await;
-    is_problem(&put, 405, "method_not_allowed");
+    assert_problem(&send(house.address, &get, "").await, 406, "header_invalid");
+    let put = ["PUT /mcp HTTP/1.0", "Host: localhost", ACCEPT_JSON_AND_EVENTS];
+    let put = send(house.address, &put, "").await;
+    assert_problem(&put, 405, "method_not_allowed");
     assert!(put.header("allow").contains("POST"), "{put:?}");
     house.stop().await.unwrap();
 }
@@ -238,8 +238,8 @@ async fn open_mcp_stream_ends_when_the_server_stops() {
     let house = House::with_mcp(McpOptions::of(ThreadKey::main())).await;
     let began = post(&house, &[], &initialize().to_string()).await;
     let session = format!("Mcp-Session-Id: {}", began.header("mcp-session-id"));
-    let mut stream = TcpStream::connect(house.at).await.unwrap();
-    let asked = format!("GET /mcp HTTP/1.0\r\nHost: localhost\r\n{BOTH}\r\n{session}\r\n\r\n");
+    let mut stream = TcpStream::connect(house.address).await.unwrap();
+    let asked = format!("GET /mcp HTTP/1.0\r\nHost: localhost\r\n{ACCEPT_JSON_AND_EVENTS}\r\n{session}\r\n\r\n");
     stream.write_all(asked.as_bytes()).await.unwrap();
     let mut first = [0; 12];
     stream.read_exact(&mut first).await.unwrap();
@@ -257,6 +257,6 @@ async fn open_mcp_stream_ends_when_the_server_stops() {
 async fn compressed_mcp_request_body_is_refused() {
     let house = House::with_mcp(McpOptions::of(ThreadKey::main())).await;
     let answer = post(&house, &["Content-Encoding: gzip"], &initialize().to_string()).await;
-    is_problem(&answer, 415, "body_encoded");
+    assert_problem(&answer, 415, "body_encoded");
     house.stop().await.unwrap();
 }

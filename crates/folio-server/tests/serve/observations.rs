@@ -4,7 +4,7 @@ use folio::store::workspace::Guard;
 use serde_json::{Value, json};
 
 use crate::client::Events;
-use crate::house::{House, is_problem, person};
+use crate::house::{House, assert_problem, person};
 
 /// The texts of a list.
 fn contents(list: &Value) -> Vec<&str> {
@@ -29,10 +29,10 @@ async fn added_observation_is_readable_at_its_location() {
     let id = added["observation_id"].as_str().unwrap();
     assert_eq!(answer.header("location"), format!("/v1/spaces/main/observations/{id}"));
     for name in ["e1", id] {
-        assert_eq!(house.gives(&format!("/observations/{name}")).await, added);
+        assert_eq!(house.get_json(&format!("/observations/{name}")).await, added);
     }
     let unsure = house
-        .makes("/observations", 201, json!({"content": "x", "confidence": 7}))
+        .post_and_expect("/observations", 201, json!({"content": "x", "confidence": 7}))
         .await;
     assert_eq!(
         (&unsure["confidence"], &unsure["warnings"][0]["code"]),
@@ -52,13 +52,13 @@ async fn invalid_observation_is_refused_without_a_commit() {
         (json!({"content": "x", "type": "Not A Type"}), "type_invalid"),
         (json!({"content": "x", "status": "nowhere"}), "status_invalid"),
     ] {
-        is_problem(&house.ask("POST", "/observations", &[], Some(body)).await, 422, code);
+        assert_problem(&house.ask("POST", "/observations", &[], Some(body)).await, 422, code);
     }
-    is_problem(&house.post("/observations", "{").await, 422, "body_invalid");
+    assert_problem(&house.post("/observations", "{").await, 422, "body_invalid");
     let cut = house.post("/turns", "[1").await;
-    is_problem(&cut, 422, "body_invalid");
+    assert_problem(&cut, 422, "body_invalid");
     assert!(cut.body.contains("cannot be read"), "it is no list: {cut:?}");
-    is_problem(
+    assert_problem(
         &house.ask("POST", "/observations", &[], None).await,
         415,
         "body_not_json",
@@ -75,7 +75,7 @@ async fn every_observation_filter_restricts_the_list_m7_2_12() {
         json!({"content": "asks", "type": "pending_confirmation", "status": "pending_review"}),
         json!({"content": "gone", "ttl_minutes": 0}),
     ] {
-        house.makes("/observations", 201, body).await;
+        house.post_and_expect("/observations", 201, body).await;
     }
     for (query, wanted) in [
         ("", vec!["asks", "alarm", "old"]),
@@ -101,19 +101,21 @@ async fn every_observation_filter_restricts_the_list_m7_2_12() {
         ("?include_expired=true&limit=1", vec!["gone"]),
     ] {
         assert_eq!(
-            contents(&house.gives(&format!("/observations{query}")).await),
+            contents(&house.get_json(&format!("/observations{query}")).await),
             wanted,
             "{query}"
         );
     }
-    let active = house.gives("/observations/active").await;
+    let active = house.get_json("/observations/active").await;
     assert_eq!(contents(&active)[..2], ["alarm", "asks"]);
 }
 
 #[tokio::test]
 async fn minimal_observation_has_every_field_of_its_shape() {
     let house = House::new().await;
-    let made = house.makes("/observations", 201, json!({"content": "x"})).await;
+    let made = house
+        .post_and_expect("/observations", 201, json!({"content": "x"}))
+        .await;
     let names = "observation_id handle type content confidence tags source context metadata ttl_minutes expires_at status state owner \
                  trust version created_at updated_at";
     for name in names.split(' ').filter(|name| !name.is_empty()) {
@@ -126,13 +128,13 @@ async fn minimal_observation_has_every_field_of_its_shape() {
 async fn confirming_extends_expiry_and_keeps_the_ttl_m7_1_6() {
     let house = House::new().await;
     let body = json!({"content": "x", "ttl_minutes": 5});
-    let made = house.makes("/observations", 201, body).await;
+    let made = house.post_and_expect("/observations", 201, body).await;
     assert_eq!(made["ttl_minutes"], json!(5.0));
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     let (person, entry) = (person(), "e1".parse().unwrap());
     let workspace = house.workspace();
     workspace.confirm(&person, entry, Guard::default()).await.unwrap();
-    let confirmed = house.gives("/observations/e1").await;
+    let confirmed = house.get_json("/observations/e1").await;
     assert_ne!(confirmed["expires_at"], made["expires_at"]);
     assert_eq!(confirmed["ttl_minutes"], json!(5.0));
 }
@@ -142,18 +144,20 @@ async fn observation_cursor_continues_and_list_states_its_tokens_m7_2_15() {
     let house = House::new().await;
     for n in 1..=5 {
         house
-            .makes("/observations", 201, json!({"content": format!("n{n}")}))
+            .post_and_expect("/observations", 201, json!({"content": format!("n{n}")}))
             .await;
     }
-    let first = house.gives("/observations?limit=2").await;
+    let first = house.get_json("/observations?limit=2").await;
     assert_eq!(
         (&first["returned"], &first["total"], &first["as_of"]),
         (&json!(2), &json!(5), &json!(5))
     );
     assert!(first["tokens"].as_u64().unwrap() > 20, "{first}");
-    house.makes("/observations", 201, json!({"content": "later"})).await;
+    house
+        .post_and_expect("/observations", 201, json!({"content": "later"}))
+        .await;
     let next = first["next"].as_str().unwrap();
-    let second = house.gives(&format!("/observations?limit=2&cursor={next}")).await;
+    let second = house.get_json(&format!("/observations?limit=2&cursor={next}")).await;
     assert_eq!(contents(&second), ["n3", "n2"]);
 }
 
@@ -173,18 +177,20 @@ async fn repeated_add_with_an_idempotency_key_is_replayed() {
     let (first, second) = (first.json(), second.json());
     assert_eq!(first["observation_id"], second["observation_id"]);
     assert_eq!((first.get("replayed"), &second["replayed"]), (None, &json!(true)));
-    assert_eq!(house.gives("/observations").await["total"], 1);
+    assert_eq!(house.get_json("/observations").await["total"], 1);
     let long = format!("Idempotency-Key: {}", "x".repeat(256));
     let refused = house
         .ask("POST", "/observations", &[&long], Some(json!({"content": "x"})))
         .await;
-    is_problem(&refused, 400, "key_invalid");
+    assert_problem(&refused, 400, "key_invalid");
 }
 
 #[tokio::test]
 async fn stale_patch_is_refused_with_the_current_observation_m7_4_34() {
     let house = House::new().await;
-    house.makes("/observations", 201, json!({"content": "one"})).await;
+    house
+        .post_and_expect("/observations", 201, json!({"content": "one"}))
+        .await;
     let house = &house;
     let patch = |version: &'static str, body: Value| async move {
         let header = format!("If-Match: {version}");
@@ -193,14 +199,14 @@ async fn stale_patch_is_refused_with_the_current_observation_m7_4_34() {
     let changed = patch("\"1\"", json!({"content": "two"})).await;
     assert_eq!((changed.status, changed.header("etag")), (200, "\"2\""));
     let stale = patch("\"1\"", json!({"content": "three"})).await;
-    is_problem(&stale, 409, "stale_version");
+    assert_problem(&stale, 409, "stale_version");
     assert_eq!(stale.json()["current"]["content"], "two");
     assert_eq!(
         patch("\"1\"", json!({"content": "two"})).await.status,
         200,
         "as it is wished already"
     );
-    is_problem(&patch("\"x\"", json!({"content": "y"})).await, 400, "if_match_invalid");
+    assert_problem(&patch("\"x\"", json!({"content": "y"})).await, 400, "if_match_invalid");
     let unconditional = house
         .ask("PATCH", "/observations/e1", &[], Some(json!({"status": "resolved"})))
         .await;
@@ -224,12 +230,12 @@ async fn stale_patch_is_refused_with_the_current_observation_m7_4_34() {
     let nothing = house
         .ask("PATCH", "/observations/e1", &[], Some(json!({"content": null})))
         .await;
-    is_problem(&nothing, 422, "field_not_cleared");
+    assert_problem(&nothing, 422, "field_not_cleared");
     let immutable = house
         .ask("PATCH", "/observations/e1", &[], Some(json!({"type": "alert"})))
         .await;
-    is_problem(&immutable, 422, "field_immutable");
-    is_problem(
+    assert_problem(&immutable, 422, "field_immutable");
+    assert_problem(
         &house
             .ask("PATCH", "/observations/e9", &[], Some(json!({"content": "y"})))
             .await,
@@ -241,59 +247,68 @@ async fn stale_patch_is_refused_with_the_current_observation_m7_4_34() {
 #[tokio::test]
 async fn archived_observation_is_immutable_and_keeps_its_history() {
     let house = House::new().await;
-    house.makes("/observations", 201, json!({"content": "one"})).await;
+    house
+        .post_and_expect("/observations", 201, json!({"content": "one"}))
+        .await;
     let archived = house
-        .makes("/observations/e1/archive", 200, json!({"reason": "done with it"}))
+        .post_and_expect("/observations/e1/archive", 200, json!({"reason": "done with it"}))
         .await;
     assert_eq!(archived["status"], "archived");
     assert_eq!(house.post("/observations/e1/archive", "").await.status, 200);
     let refused = house
         .ask("PATCH", "/observations/e1", &[], Some(json!({"content": "two"})))
         .await;
-    is_problem(&refused, 409, "archived");
-    let history = house.gives("/observations/e1/history").await;
+    assert_problem(&refused, 409, "archived");
+    let history = house.get_json("/observations/e1/history").await;
     assert_eq!(
         (&history["returned"], &history["items"][1]["reason"]),
         (&json!(2), &json!("done with it"))
     );
-    assert_eq!(house.gives("/observations").await["returned"], 0);
-    assert_eq!(contents(&house.gives("/observations?status=archived").await), ["one"]);
+    assert_eq!(house.get_json("/observations").await["returned"], 0);
+    assert_eq!(
+        contents(&house.get_json("/observations?status=archived").await),
+        ["one"]
+    );
 }
 
 #[tokio::test]
 async fn scratchbook_item_is_not_found_as_an_observation() {
     let house = House::new().await;
     house
-        .makes(
+        .post_and_expect(
             "/threads/t/scratchbook/items",
             201,
             json!({"kind": "note", "title": "n"}),
         )
         .await;
     for path in ["/observations/e1", "/observations/e1/history"] {
-        house.refuses(path, 404, "not_found").await;
+        house.assert_refused(path, 404, "not_found").await;
     }
-    is_problem(&house.post("/observations/e1/archive", "").await, 404, "not_found");
+    assert_problem(&house.post("/observations/e1/archive", "").await, 404, "not_found");
 }
 
 #[tokio::test]
 async fn space_event_stream_resumes_after_the_last_seen_commit() {
     let house = House::new().await;
-    house.makes("/observations", 201, json!({"content": "one"})).await;
+    house
+        .post_and_expect("/observations", 201, json!({"content": "one"}))
+        .await;
     let path = "/v1/spaces/main/events";
-    let mut live = Events::open(house.at, path, None).await;
-    let mut again = Events::open(house.at, path, Some("0")).await;
-    house.makes("/observations", 201, json!({"content": "two"})).await;
+    let mut live = Events::open(house.address, path, None).await;
+    let mut again = Events::open(house.address, path, Some("0")).await;
+    house
+        .post_and_expect("/observations", 201, json!({"content": "two"}))
+        .await;
     let second = live.next().await.unwrap();
     assert_eq!((second.id.as_str(), second.event.as_str()), ("2", "commit"));
     assert_eq!(second.json()["changes"][0]["change"], "add_entry");
     assert_eq!(again.next().await.unwrap().id, "1");
     assert_eq!(again.next().await.unwrap(), second);
-    let mut ahead = Events::open(house.at, path, Some("99")).await;
+    let mut ahead = Events::open(house.address, path, Some("99")).await;
     let gap = ahead.next().await.unwrap();
     let head = gap.json()["head"].to_string();
     assert_eq!((gap.event.as_str(), gap.id), ("gap", head));
-    house.refuses("/events?after=x", 400, "query_invalid").await;
+    house.assert_refused("/events?after=x", 400, "query_invalid").await;
     house.stop().await.unwrap();
     assert_eq!(live.rest().await, []);
 }

@@ -79,7 +79,7 @@ fn checked_in_openapi_document_matches_the_types() {
 #[tokio::test]
 async fn described_routes_exist_and_required_routes_are_described() {
     let house = House::new().await;
-    let answer = get(house.at, "/openapi.json").await;
+    let answer = get(house.address, "/openapi.json").await;
     assert_eq!((answer.status, answer.json()), (200, openapi()));
     let document = openapi();
     assert!(
@@ -106,7 +106,7 @@ async fn described_routes_exist_and_required_routes_are_described() {
             }
             let first = format!("{} {at} HTTP/1.1", method.to_uppercase());
             let answer = send(
-                house.at,
+                house.address,
                 &[&first, "Host: localhost", "Connection: close", "Content-Length: 0"],
                 "",
             )
@@ -127,7 +127,7 @@ async fn api_docs_page_loads_nothing_from_other_hosts() {
         ("/docs", "text/html; charset=utf-8"),
         ("/ui/docs.js", "text/javascript; charset=utf-8"),
     ] {
-        let answer = get(house.at, path).await;
+        let answer = get(house.address, path).await;
         assert_eq!((answer.status, answer.header("content-type")), (200, kind), "{path}");
         assert!(
             !answer.body.contains("http://") && !answer.body.contains("https://"),

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::house::{House, is_problem};
+use crate::house::{House, assert_problem};
 
 #[tokio::test]
 async fn page_is_added_appended_to_and_rolled_up() {
@@ -25,7 +25,7 @@ async fn page_is_added_appended_to_and_rolled_up() {
     let id = first.json()["page_id"].as_str().unwrap().to_owned();
     assert_eq!(first.header("location"), format!("/v1/spaces/main/pages/{id}"));
     let child = house
-        .makes("/pages", 201, json!({"title": "Child", "parent": "p1"}))
+        .post_and_expect("/pages", 201, json!({"title": "Child", "parent": "p1"}))
         .await;
     assert_eq!((&child["handle"], &child["parent"]), (&json!("p2"), &json!(id)));
     let block = json!({"title": "Found", "body": "It *works*"});
@@ -40,14 +40,14 @@ async fn page_is_added_appended_to_and_rolled_up() {
     let (written, again) = (append().await, append().await);
     assert_eq!((written.status, &again.json()["replayed"]), (201, &json!(true)));
     assert_eq!(
-        house.gives("/pages/p2/entries?tail=1").await["items"][0]["body"],
+        house.get_json("/pages/p2/entries?tail=1").await["items"][0]["body"],
         "It *works*"
     );
     assert!(house.get("/pages/p2.md").await.body.contains("It *works*"));
-    let rollup = house.gives("/pages/p1/rollup?budget=100").await;
+    let rollup = house.get_json("/pages/p1/rollup?budget=100").await;
     assert!(rollup["rollup"].as_str().unwrap().contains("Child"), "{rollup}");
     assert!(rollup["tokens"].as_u64().unwrap() <= 100, "{rollup}");
-    assert_eq!(house.gives("/pages/p1/children").await["items"][0]["handle"], "p2");
+    assert_eq!(house.get_json("/pages/p1/children").await["items"][0]["handle"], "p2");
 }
 
 #[tokio::test]
@@ -66,10 +66,10 @@ async fn invalid_page_or_page_entry_is_refused() {
     let orphan = house
         .ask("POST", "/pages", &[], Some(json!({"title": "x", "parent": "p9"})))
         .await;
-    is_problem(&orphan, 404, "not_found");
-    house.makes("/pages", 201, json!({"title": "x"})).await;
+    assert_problem(&orphan, 404, "not_found");
+    house.post_and_expect("/pages", 201, json!({"title": "x"})).await;
     let empty = house.ask("POST", "/pages/p1/entries", &[], Some(json!({}))).await;
-    is_problem(&empty, 422, "body_empty");
+    assert_problem(&empty, 422, "body_empty");
 }
 
 #[tokio::test]
@@ -77,11 +77,11 @@ async fn expired_entry_is_not_listed_on_its_page_m7_1_1() {
     let house = House::new().await;
     for (content, ttl) in [("gone", 0), ("there", 60)] {
         let observed = json!({"content": content, "ttl_minutes": ttl});
-        house.makes("/observations", 201, observed).await;
+        house.post_and_expect("/observations", 201, observed).await;
     }
-    let pages = house.gives("/pages").await;
+    let pages = house.get_json("/pages").await;
     let page = pages["items"][0]["handle"].as_str().unwrap().to_owned();
-    let listed = house.gives(&format!("/pages/{page}/entries")).await;
+    let listed = house.get_json(&format!("/pages/{page}/entries")).await;
     let bodies: Vec<_> = listed["items"]
         .as_array()
         .unwrap()

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::client::{get, post, send};
-use crate::house::{House, SLOW, is_problem};
+use crate::house::{House, SLOW, assert_problem};
 
 #[tokio::test]
 async fn missing_resource_or_unknown_path_is_a_404_problem() {
@@ -18,17 +18,21 @@ async fn missing_resource_or_unknown_path_is_a_404_problem() {
         "/observations/e9",
         "/pages?run=r9",
     ] {
-        house.refuses(path, 404, "not_found").await;
+        house.assert_refused(path, 404, "not_found").await;
     }
-    is_problem(&get(house.at, "/v1/spaces/other/runs").await, 404, "space_not_served");
-    let nothing = get(house.at, "/v1/nothing").await;
-    is_problem(&nothing, 404, "path_unknown");
+    assert_problem(
+        &get(house.address, "/v1/spaces/other/runs").await,
+        404,
+        "space_not_served",
+    );
+    let nothing = get(house.address, "/v1/nothing").await;
+    assert_problem(&nothing, 404, "path_unknown");
     assert!(
         nothing.json()["hints"][0].as_str().unwrap().contains("/v1/spaces/"),
         "{nothing:?}"
     );
-    is_problem(&house.get("/nothing").await, 404, "path_unknown");
-    is_problem(&house.post("/runs/r9/cancel", "").await, 404, "not_found");
+    assert_problem(&house.get("/nothing").await, 404, "path_unknown");
+    assert_problem(&house.post("/runs/r9/cancel", "").await, 404, "not_found");
 }
 
 #[tokio::test]
@@ -38,7 +42,12 @@ async fn browser_gets_an_html_404_page_on_an_unknown_path() {
     let browser = accepts("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
     let at = async |path: &str, accepts: &str| {
         let first = format!("GET {path} HTTP/1.1");
-        send(house.at, &[&first, "Host: localhost", "Connection: close", accepts], "").await
+        send(
+            house.address,
+            &[&first, "Host: localhost", "Connection: close", accepts],
+            "",
+        )
+        .await
     };
     for path in ["/nothing", "/runs/r1/more", "/v1/nothing", "/ui/none.js"] {
         let page = at(path, &browser).await;
@@ -52,11 +61,11 @@ async fn browser_gets_an_html_404_page_on_an_unknown_path() {
             "{page:?}"
         );
         for program in ["*/*", "application/json", "application/json, text/html"] {
-            is_problem(&at(path, &accepts(program)).await, 404, "path_unknown");
+            assert_problem(&at(path, &accepts(program)).await, 404, "path_unknown");
         }
     }
     // What is for programs stays so, whoever asks.
-    is_problem(&at("/v1/spaces/main/runs/r9", &browser).await, 404, "not_found");
+    assert_problem(&at("/v1/spaces/main/runs/r9", &browser).await, 404, "not_found");
 }
 
 #[tokio::test]
@@ -69,10 +78,10 @@ async fn malformed_id_is_distinguished_from_a_missing_resource() {
         "/pages/x.md",
         "/observations/r1",
     ] {
-        house.refuses(path, 404, "id_invalid").await;
+        house.assert_refused(path, 404, "id_invalid").await;
     }
-    house.refuses("/pages?run=p1", 400, "id_invalid").await;
-    house.refuses("/runs/%ff", 400, "path_invalid").await;
+    house.assert_refused("/pages?run=p1", 400, "id_invalid").await;
+    house.assert_refused("/runs/%ff", 400, "path_invalid").await;
 }
 
 #[tokio::test]
@@ -91,7 +100,7 @@ async fn unknown_query_parameter_is_refused() {
         "/observations?typ=x",
         "/observations/e1?x=1",
     ] {
-        house.refuses(path, 400, "query_unknown").await;
+        house.assert_refused(path, 400, "query_unknown").await;
     }
     let answer = house.get("/observations?typ=x").await.json();
     let hint = answer["hints"][0].as_str().unwrap();
@@ -118,18 +127,18 @@ async fn invalid_query_parameter_value_is_refused() {
         "/observations?order=up",
         "/observations?min_confidence=2",
     ] {
-        house.refuses(path, 400, "query_invalid").await;
+        house.assert_refused(path, 400, "query_invalid").await;
     }
-    house.refuses("/observations?cursor=x", 400, "invalid").await;
+    house.assert_refused("/observations?cursor=x", 400, "invalid").await;
 }
 
 #[tokio::test]
 async fn unsupported_method_is_refused_with_an_allow_header() {
     let house = House::new().await;
     let answer = house.post("/goals", "").await;
-    is_problem(&answer, 405, "method_not_allowed");
+    assert_problem(&answer, 405, "method_not_allowed");
     assert_eq!(answer.header("allow"), "GET,HEAD");
-    is_problem(&house.get("/runs/r1/cancel").await, 405, "method_not_allowed");
+    assert_problem(&house.get("/runs/r1/cancel").await, 405, "method_not_allowed");
 }
 
 #[tokio::test]
@@ -138,44 +147,48 @@ async fn unreadable_body_is_refused_without_a_commit() {
     house.submit(SLOW).await;
     let before = house.workspace().head().await.unwrap();
     let path = "/v1/spaces/main/runs/r1/cancel";
-    is_problem(&post(house.at, path, "text/plain", "{}").await, 415, "body_not_json");
+    assert_problem(
+        &post(house.address, path, "text/plain", "{}").await,
+        415,
+        "body_not_json",
+    );
     for body in ["{", "[1]", r#"{"nod": 1}"#, r#"{"node": 7}"#] {
-        is_problem(&house.post("/runs/r1/cancel", body).await, 422, "body_invalid");
+        assert_problem(&house.post("/runs/r1/cancel", body).await, 422, "body_invalid");
     }
-    is_problem(
+    assert_problem(
         &house.post("/runs/r1/cancel", r#"{"node": "x"}"#).await,
         404,
         "not_found",
     );
     let large = " ".repeat(20 * 1024 * 1024 + 1);
     let refused = house.post("/runs/r1/cancel", &large).await;
-    is_problem(&refused, 413, "body_too_large");
+    assert_problem(&refused, 413, "body_too_large");
     assert!(refused.body.contains("20971520 bytes"), "{refused:?}");
     // Elsewhere more is taken, whether the request has a key or not.
-    is_problem(&house.post("/threads/a/evict", &large).await, 422, "body_invalid");
+    assert_problem(&house.post("/threads/a/evict", &large).await, 422, "body_invalid");
     let keyed = async |path: &str| {
         let first = format!("POST /v1/spaces/main{path} HTTP/1.1");
         let length = format!("Content-Length: {}", large.len());
         let head = ["Host: localhost", "Connection: close", "Content-Type: application/json"];
         let said = [&[first.as_str(), length.as_str(), "Idempotency-Key: k"], &head[..]].concat();
-        send(house.at, &said, &large).await
+        send(house.address, &said, &large).await
     };
-    is_problem(&keyed("/threads/a/evict").await, 422, "body_invalid");
-    is_problem(&keyed("/runs/r1/cancel").await, 413, "body_too_large");
+    assert_problem(&keyed("/threads/a/evict").await, 422, "body_invalid");
+    assert_problem(&keyed("/runs/r1/cancel").await, 413, "body_too_large");
     for (path, body) in [
         ("/observations", r#"{"content": "a", "content": "b"}"#),
         ("/runs/r1/cancel", r#"{"node": "a", "node": "b"}"#),
     ] {
         let refused = house.post(path, body).await;
-        is_problem(&refused, 422, "body_invalid");
+        assert_problem(&refused, 422, "body_invalid");
         assert!(refused.body.contains("duplicate field"), "{refused:?}");
     }
     let packed = ["Content-Encoding: gzip"];
     for body in [None, Some(json!({}))] {
         let refused = house.ask("POST", "/runs/r1/cancel", &packed, body).await;
-        is_problem(&refused, 415, "body_encoded");
+        assert_problem(&refused, 415, "body_encoded");
     }
-    is_problem(&house.post("/runs/r1/cancel?node=x", "").await, 400, "query_unknown");
+    assert_problem(&house.post("/runs/r1/cancel?node=x", "").await, 400, "query_unknown");
     assert_eq!(house.workspace().head().await.unwrap(), before);
 }
 
@@ -185,12 +198,12 @@ async fn foreign_host_header_is_refused() {
     for host in ["Host: evil.example", "Host: localhost.evil.example:80", "X-Host: none"] {
         for path in ["/", "/healthz", "/v1/spaces/main/runs"] {
             let answer = send(
-                house.at,
+                house.address,
                 &[&format!("GET {path} HTTP/1.1"), host, "Connection: close"],
                 "",
             )
             .await;
-            is_problem(&answer, 421, "host_refused");
+            assert_problem(&answer, 421, "host_refused");
         }
     }
     let named_twice = [
@@ -198,12 +211,16 @@ async fn foreign_host_header_is_refused() {
         "Host: localhost",
         "Connection: close",
     ];
-    is_problem(&send(house.at, &named_twice, "").await, 421, "host_refused");
-    let host = format!("Host: {}", house.at);
+    assert_problem(&send(house.address, &named_twice, "").await, 421, "host_refused");
+    let host = format!("Host: {}", house.address);
     assert_eq!(
-        send(house.at, &["GET /healthz HTTP/1.1", &host, "Connection: close"], "")
-            .await
-            .status,
+        send(
+            house.address,
+            &["GET /healthz HTTP/1.1", &host, "Connection: close"],
+            ""
+        )
+        .await
+        .status,
         200
     );
 }
@@ -226,7 +243,7 @@ async fn cross_site_request_cannot_cancel_a_run() {
         "Sec-Fetch-Site: cross-site",
     ] {
         let lines = [&head[..], &[strange]].concat();
-        is_problem(&send(house.at, &lines, "").await, 403, "origin_refused");
+        assert_problem(&send(house.address, &lines, "").await, 403, "origin_refused");
     }
     assert_eq!(house.workspace().head().await.unwrap(), before);
     let own = [
@@ -234,14 +251,14 @@ async fn cross_site_request_cannot_cancel_a_run() {
         &["Origin: http://localhost:7717", "Sec-Fetch-Site: same-origin"],
     ]
     .concat();
-    assert_eq!(send(house.at, &own, "").await.status, 202);
+    assert_eq!(send(house.address, &own, "").await.status, 202);
 }
 
 #[tokio::test]
 async fn every_response_has_browser_security_headers() {
     let house = House::new().await;
     for path in ["/", "/ui/app.js", "/healthz", "/v1/spaces/main/runs", "/nothing"] {
-        let answer = get(house.at, path).await;
+        let answer = get(house.address, path).await;
         let policy = answer.header("content-security-policy");
         assert!(
             policy.starts_with("default-src 'none';") && !policy.contains("unsafe"),
@@ -264,15 +281,17 @@ async fn query_with_too_many_tags_or_filters_is_refused() {
     for path in ["/observations", "/threads/a/scratchbook/items", "/search"] {
         let text = if path == "/search" { "text=x&" } else { "" };
         assert_eq!(
-            house.gives(&format!("{path}?{text}{}", named("tags", 32))).await["total"],
+            house.get_json(&format!("{path}?{text}{}", named("tags", 32))).await["total"],
             0
         );
         let refused = house.get(&format!("{path}?{text}{}", named("tags", 33))).await;
-        is_problem(&refused, 422, "tags_too_many");
+        assert_problem(&refused, 422, "tags_too_many");
         assert!(refused.body.contains("more than 32"), "{refused:?}");
     }
     assert_eq!(
-        house.gives(&format!("/observations?{}", named("context.kN", 64))).await["total"],
+        house
+            .get_json(&format!("/observations?{}", named("context.kN", 64)))
+            .await["total"],
         0
     );
     let filters: serde_json::Map<_, _> = (0..65).map(|n| (format!("context.k{n}"), json!(n))).collect();
@@ -290,11 +309,11 @@ async fn query_with_too_many_tags_or_filters_is_refused() {
             )
             .await,
     ] {
-        is_problem(&refused, 422, "filter_too_large");
+        assert_problem(&refused, 422, "filter_too_large");
         assert!(refused.body.contains("more than the 64"), "{refused:?}");
     }
     let refused = house.get(&format!("/observations?{}", named("tags_any", 1_001))).await;
-    is_problem(&refused, 422, "filter_too_large");
+    assert_problem(&refused, 422, "filter_too_large");
 }
 
 #[tokio::test]
@@ -304,7 +323,7 @@ async fn invalid_turn_header_if_match_or_thread_key_is_refused() {
     let refused = house
         .ask("GET", "/observations", &["Folio-Turn: yesterday"], None)
         .await;
-    is_problem(&refused, 400, "id_invalid");
+    assert_problem(&refused, 400, "id_invalid");
     assert!(
         refused.body.contains("Folio-Turn") && refused.body.contains("yesterday") && refused.body.contains("t1"),
         "{refused:?}"
@@ -313,16 +332,16 @@ async fn invalid_turn_header_if_match_or_thread_key_is_refused() {
     let refused = house
         .ask("PATCH", "/runs/r1/limits", &["If-Match: \"1\""], Some(limits))
         .await;
-    is_problem(&refused, 400, "if_match_invalid");
+    assert_problem(&refused, 400, "if_match_invalid");
     for path in ["/turns?thread=", "/goals?thread=", "/search?text=x&thread="] {
-        house.refuses(path, 422, "thread_invalid").await;
+        house.assert_refused(path, 422, "thread_invalid").await;
     }
     let said = json!({"request_id": "q", "tool_id": "wine", "status": "ok"});
     let taken = house.ask("POST", "/tool-responses?thread=", &[], Some(said)).await;
-    is_problem(&taken, 422, "thread_invalid");
+    assert_problem(&taken, 422, "thread_invalid");
     let secret = "/threads/sk-ant-api03-Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4/scratchbook/items";
     let item = json!({"kind": "note", "title": "x"});
     let kept = house.ask("POST", secret, &[], Some(item)).await;
-    is_problem(&kept, 422, "thread_is_secret");
+    assert_problem(&kept, 422, "thread_is_secret");
     assert!(!kept.body.contains("Zm9v"), "{kept:?}");
 }

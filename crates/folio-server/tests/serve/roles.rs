@@ -6,7 +6,7 @@ use folio::store::AccessToken;
 use folio_server::ServeOptions;
 use serde_json::json;
 
-use crate::house::{House, is_problem, person};
+use crate::house::{House, assert_problem, person};
 
 /// The roles that work within a turn or a run.
 const STAGES: [Role; 7] = [
@@ -37,12 +37,12 @@ impl House {
 async fn forget_dry_run_is_allowed_to_people_only_m7_7() {
     let house = house().await;
     let secret = json!({"content": "The code word is heliotrope"});
-    house.makes("/observations", 201, secret).await;
+    house.post_and_expect("/observations", 201, secret).await;
     let dry = json!({"text": "heliotrope", "dry_run": true});
     for role in [Role::Client, Role::Tool, Role::Executor].into_iter().chain(STAGES) {
         let token = house.token_of(role).await;
         let told = house.ask_as(&token, "POST", "/forget", Some(dry.clone())).await;
-        is_problem(&told, 403, "role_denied");
+        assert_problem(&told, 403, "role_denied");
     }
     let token = house.token_of(Role::Human).await;
     let told = house.ask_as(&token, "POST", "/forget", Some(dry)).await;
@@ -59,7 +59,7 @@ async fn only_roles_that_call_tools_may_submit_tool_responses_m7_7() {
         for (path, body) in [("/tool-responses", &said), ("/tool-requests/context", &asked)] {
             for path in [path.to_owned(), format!("{path}?tool=wine")] {
                 let refused = house.ask_as(&token, "POST", &path, Some(body.clone())).await;
-                is_problem(&refused, 403, "role_denied");
+                assert_problem(&refused, 403, "role_denied");
             }
         }
     }
@@ -83,7 +83,7 @@ async fn tool_token_overrides_the_claimed_tool_id_m7_7() {
         json!({"content": "for wine"}),
         json!({"content": "for ci", "type": "risk_alert"}),
     ] {
-        house.makes("/observations", 201, body).await;
+        house.post_and_expect("/observations", 201, body).await;
     }
     let token = house.token_of(Role::Tool).await;
     let said = json!({"request_id": "q", "tool_id": "wine", "status": "ok", "observations": [{"content": "red"}]});
@@ -103,9 +103,9 @@ async fn tool_token_overrides_the_claimed_tool_id_m7_7() {
 async fn narrow_roles_may_name_a_turn_but_not_read_it_m7_7() {
     let house = house().await;
     house
-        .makes("/turns", 201, json!({"input": "The code word is heliotrope"}))
+        .post_and_expect("/turns", 201, json!({"input": "The code word is heliotrope"}))
         .await;
-    let id = house.gives("/turns/t1").await["turn_id"].clone();
+    let id = house.get_json("/turns/t1").await["turn_id"].clone();
     let said = json!({"request_id": "q", "tool_id": "ci", "status": "ok", "observations": [{"content": "red"}]});
     let asked = json!({"tool_id": "ci", "scratch_page_query": {}});
     for role in [Role::Tool, Role::Executor, Role::Planner] {
@@ -131,20 +131,22 @@ async fn narrow_roles_may_name_a_turn_but_not_read_it_m7_7() {
                 "{role}"
             );
         }
-        is_problem(
+        assert_problem(
             &in_turn("t9", "/observations", json!({"content": "x"})).await,
             404,
             "not_found",
         );
         let turn = ["Folio-Turn: t1", &shown];
-        is_problem(&house.ask("GET", "/turns/t1", &turn, None).await, 403, "role_denied");
+        assert_problem(&house.ask("GET", "/turns/t1", &turn, None).await, 403, "role_denied");
     }
 }
 
 #[tokio::test]
 async fn invalid_tool_query_returns_empty_context_and_is_traced_m7_2_19() {
     let house = house().await;
-    house.makes("/observations", 201, json!({"content": "x"})).await;
+    house
+        .post_and_expect("/observations", 201, json!({"content": "x"}))
+        .await;
     let wrong = json!({"tool_id": "ci", "scratch_page_query": {"filters": {"tgas": "x"}}});
     for (role, status) in [(Role::Tool, 200), (Role::Executor, 422), (Role::Human, 422)] {
         let token = house.token_of(role).await;
@@ -156,7 +158,7 @@ async fn invalid_tool_query_returns_empty_context_and_is_traced_m7_2_19() {
             assert_eq!(answer.json(), json!({"scratch_page_context": []}));
         }
     }
-    let lines = house.gives("/trace?component=scratch_page").await;
+    let lines = house.get_json("/trace?component=scratch_page").await;
     let failed = lines["items"]
         .as_array()
         .unwrap()
@@ -172,32 +174,32 @@ async fn turn_denied_to_a_role_is_not_begun_m7_7() {
     for role in WITHIN {
         let token = house.token_of(role).await;
         let input = json!({"input": "What do we know?"});
-        is_problem(
+        assert_problem(
             &house.ask_as(&token, "POST", "/turns", Some(input)).await,
             403,
             "role_denied",
         );
     }
-    assert_eq!(house.gives("/turns").await["returned"], 0);
+    assert_eq!(house.get_json("/turns").await["returned"], 0);
     assert_eq!(house.workspace().head().await.unwrap().0, 0);
 }
 
 #[tokio::test]
 async fn only_final_stages_clients_and_people_may_end_a_turn_m7_7() {
     let house = house().await;
-    house.makes("/turns", 201, json!({"input": "x"})).await;
+    house.post_and_expect("/turns", 201, json!({"input": "x"})).await;
     for role in WITHIN.into_iter().chain([Role::Router, Role::Clarifier, Role::Cleaner]) {
         let token = house.token_of(role).await;
         let refused = house.ask_as(&token, "POST", "/turns/t1/end", None).await;
-        is_problem(&refused, 403, "role_denied");
+        assert_problem(&refused, 403, "role_denied");
     }
-    assert_eq!(house.gives("/turns?open=true").await["returned"], 1);
+    assert_eq!(house.get_json("/turns?open=true").await["returned"], 1);
     for (nth, role) in [Role::Reflector, Role::Evaluator, Role::Client, Role::Human]
         .into_iter()
         .enumerate()
     {
         let token = house.token_of(role).await;
-        house.makes("/turns", 201, json!({"input": "x"})).await;
+        house.post_and_expect("/turns", 201, json!({"input": "x"})).await;
         let ended = house
             .ask_as(&token, "POST", &format!("/turns/t{}/end", nth + 2), None)
             .await;

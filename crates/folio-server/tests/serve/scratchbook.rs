@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::house::{House, is_problem};
+use crate::house::{House, assert_problem};
 
 const ITEMS: &str = "/threads/t%2F1/scratchbook/items";
 
@@ -33,7 +33,7 @@ async fn item_is_added_patched_pinned_and_completed() {
         (&added["item_id"], &json!(true))
     );
     let one = format!("{ITEMS}/e1");
-    assert_eq!(house.gives(&one).await, added);
+    assert_eq!(house.get_json(&one).await, added);
     let patched = house
         .ask(
             "PATCH",
@@ -49,13 +49,13 @@ async fn item_is_added_patched_pinned_and_completed() {
         .json();
     assert_eq!((&cleared["progress"], &cleared["tags"]), (&Value::Null, &json!([])));
     let kept = house.ask("PATCH", &one, &[], Some(json!({"title": null}))).await;
-    is_problem(&kept, 422, "field_not_cleared");
+    assert_problem(&kept, 422, "field_not_cleared");
     let misspelt = house.ask("PATCH", &one, &[], Some(json!({"titel": null}))).await;
-    is_problem(&misspelt, 422, "body_invalid");
+    assert_problem(&misspelt, 422, "body_invalid");
     let stale = house
         .ask("PATCH", &one, &["If-Match: \"1\""], Some(json!({"title": "No"})))
         .await;
-    is_problem(&stale, 409, "stale_version");
+    assert_problem(&stale, 409, "stale_version");
     for (act, field, value) in [
         ("pin", "pinned", json!(true)),
         ("unpin", "pinned", json!(false)),
@@ -78,7 +78,7 @@ async fn items_are_listed_and_filtered_within_their_thread() {
     for (thread, kind, title) in [("a", "note", "n"), ("a", "todo", "d"), ("b", "task", "k")] {
         let path = format!("/threads/{thread}/scratchbook/items");
         house
-            .makes(&path, 201, json!({"kind": kind, "title": title, "tags": [kind]}))
+            .post_and_expect(&path, 201, json!({"kind": kind, "title": title, "tags": [kind]}))
             .await;
     }
     let titles = |list: Value| -> Vec<String> {
@@ -97,14 +97,18 @@ async fn items_are_listed_and_filtered_within_their_thread() {
         ("?limit=1", vec!["d"]),
     ] {
         assert_eq!(
-            titles(house.gives(&format!("/threads/a/scratchbook/items{query}")).await),
+            titles(house.get_json(&format!("/threads/a/scratchbook/items{query}")).await),
             wanted,
             "{query}"
         );
     }
-    house.refuses("/threads/a/scratchbook/items/e3", 404, "not_found").await;
-    house.refuses("/threads/a/scratchbook/items/x", 404, "id_invalid").await;
-    is_problem(
+    house
+        .assert_refused("/threads/a/scratchbook/items/e3", 404, "not_found")
+        .await;
+    house
+        .assert_refused("/threads/a/scratchbook/items/x", 404, "id_invalid")
+        .await;
+    assert_problem(
         &house.post("/threads/a/scratchbook/items/e3/complete", "").await,
         404,
         "not_found",
@@ -116,7 +120,7 @@ async fn scratchbook_view_fits_its_token_limit_and_has_a_receipt() {
     let house = House::new().await;
     for n in 0..20 {
         house
-            .makes(
+            .post_and_expect(
                 ITEMS,
                 201,
                 json!({"kind": "todo", "title": format!("Item number {n} with some words")}),
@@ -124,7 +128,7 @@ async fn scratchbook_view_fits_its_token_limit_and_has_a_receipt() {
             .await;
     }
     let view = house
-        .gives("/threads/t%2F1/scratchbook?view_token_limit=80&max_rendered_items=5")
+        .get_json("/threads/t%2F1/scratchbook?view_token_limit=80&max_rendered_items=5")
         .await;
     assert!(view["tokens"].as_u64().unwrap() <= 80, "{view}");
     assert_eq!(
@@ -139,9 +143,9 @@ async fn scratchbook_view_fits_its_token_limit_and_has_a_receipt() {
         "view_token_limit=100001",
     ] {
         let refused = house.get(&format!("/threads/t%2F1/scratchbook?{wrong}")).await;
-        is_problem(&refused, 400, "query_invalid");
+        assert_problem(&refused, 400, "query_invalid");
     }
-    let nothing = house.gives("/threads/t%2F1/scratchbook?view_token_limit=0").await;
+    let nothing = house.get_json("/threads/t%2F1/scratchbook?view_token_limit=0").await;
     assert_eq!(nothing["view"], "");
 }
 
@@ -152,7 +156,7 @@ async fn offloaded_history_is_read_by_message_range() {
         .map(|n| json!({"role": if n % 2 == 1 { "user" } else { "assistant" }, "content": format!("message {n}")}))
         .collect();
     let talk = json!({"messages": messages, "force": true, "keep": 4});
-    let gone = house.makes("/threads/t/history", 200, talk.clone()).await;
+    let gone = house.post_and_expect("/threads/t/history", 200, talk.clone()).await;
     let offloaded = gone["receipt"]["offloaded"].as_u64().unwrap();
     assert!(offloaded >= 10, "{gone}");
     assert!(
@@ -161,17 +165,19 @@ async fn offloaded_history_is_read_by_message_range() {
     );
     assert_eq!(gone["receipt"]["history"]["from"], 1);
     assert_eq!(
-        house.makes("/threads/t/history", 200, talk).await["receipt"]["replayed"],
+        house.post_and_expect("/threads/t/history", 200, talk).await["receipt"]["replayed"],
         true
     );
-    let said = house.gives("/threads/t/history?from=2&to=3").await;
+    let said = house.get_json("/threads/t/history?from=2&to=3").await;
     assert_eq!(said["messages"][0]["message"]["content"], "message 2");
     assert_eq!(
         (said["messages"].as_array().unwrap().len(), &said["total"]),
         (2, &json!(offloaded))
     );
-    assert_eq!(house.gives("/threads/t/history?range=2:3").await, said);
-    house.refuses("/threads/t/history?range=x", 400, "query_invalid").await;
+    assert_eq!(house.get_json("/threads/t/history?range=2:3").await, said);
+    house
+        .assert_refused("/threads/t/history?range=x", 400, "query_invalid")
+        .await;
     let refused = house
         .ask("POST", "/threads/t/history", &[], Some(json!({"messages": 7})))
         .await;
@@ -184,7 +190,7 @@ async fn evicted_result_is_read_by_lines_bytes_and_search() {
     let lines: Vec<String> = (1..=5_000).map(|n| format!("line {n}")).collect();
     let text = lines.join("\n");
     let kept = house
-        .makes(
+        .post_and_expect(
             "/threads/t/evict",
             200,
             json!({"result": text, "limit": 200, "tool": "big"}),
@@ -192,31 +198,31 @@ async fn evicted_result_is_read_by_lines_bytes_and_search() {
         .await;
     assert!(kept["tokens"].as_u64().unwrap() <= 200, "{kept}");
     let name = kept["ref"].as_str().unwrap();
-    let read = house.gives(&format!("/blobs/{name}?lines=10:12")).await;
+    let read = house.get_json(&format!("/blobs/{name}?lines=10:12")).await;
     assert_eq!(read["text"], "line 10\nline 11\nline 12\n");
-    let bytes = house.gives(&format!("/blobs/{name}?from=0&to=6")).await;
+    let bytes = house.get_json(&format!("/blobs/{name}?from=0&to=6")).await;
     assert_eq!(
         (&bytes["text"], &bytes["total_lines"]),
         (&json!("line 1"), &json!(5_000))
     );
-    let found = house.gives(&format!("/blobs/{name}?search=line%204999")).await;
+    let found = house.get_json(&format!("/blobs/{name}?search=line%204999")).await;
     assert_eq!(
         (&found["count"], &found["matches"][0]["line"]),
         (&json!(1), &json!(4_999))
     );
-    let part = house.gives(&format!("/blobs/{name}?max_bytes=100")).await;
+    let part = house.get_json(&format!("/blobs/{name}?max_bytes=100")).await;
     let next = part["next"].as_str().unwrap();
-    let on = house.gives(&format!("/blobs/{name}?{next}&max_bytes=100")).await;
+    let on = house.get_json(&format!("/blobs/{name}?{next}&max_bytes=100")).await;
     assert_eq!(on["from"], part["to"]);
     house
-        .refuses(&format!("/blobs/{name}?from=6&to=5"), 400, "query_invalid")
+        .assert_refused(&format!("/blobs/{name}?from=6&to=5"), 400, "query_invalid")
         .await;
-    house.refuses("/blobs/e999", 404, "not_found").await;
+    house.assert_refused("/blobs/e999", 404, "not_found").await;
     house
-        .refuses(&format!("/blobs/{name}?lines=x"), 400, "query_invalid")
+        .assert_refused(&format!("/blobs/{name}?lines=x"), 400, "query_invalid")
         .await;
     let small = house
-        .makes("/threads/t/evict", 200, json!({"result": {"a": 1}, "limit": 200}))
+        .post_and_expect("/threads/t/evict", 200, json!({"result": {"a": 1}, "limit": 200}))
         .await;
     assert_eq!((&small["preview"], small.get("ref")), (&json!("{\"a\":1}"), None));
 }
@@ -232,7 +238,9 @@ async fn item_list_cursor_preserves_the_order_of_items_m7_2_15() {
         ("task", "e"),
         ("todo", "f"),
     ] {
-        house.makes(ITEMS, 201, json!({"kind": kind, "title": title})).await;
+        house
+            .post_and_expect(ITEMS, 201, json!({"kind": kind, "title": title}))
+            .await;
     }
     house.ask("POST", &format!("{ITEMS}/e4/pin"), &[], None).await;
     house.ask("POST", &format!("{ITEMS}/e3/complete"), &[], None).await;
@@ -240,26 +248,26 @@ async fn item_list_cursor_preserves_the_order_of_items_m7_2_15() {
         let items = list["items"].as_array().unwrap().iter();
         items.map(|item| item["title"].as_str().unwrap().to_owned()).collect()
     };
-    let whole = house.gives(ITEMS).await;
+    let whole = house.get_json(ITEMS).await;
     assert_eq!(
         (titles(&whole).join(""), &whole["next"]),
         ("dbefac".to_owned(), &Value::Null)
     );
     let (mut read, mut asked) = (Vec::new(), format!("{ITEMS}?limit=2"));
     loop {
-        let part = house.gives(&asked).await;
+        let part = house.get_json(&asked).await;
         assert_eq!(part["total"], 6);
         read.extend(titles(&part));
         let Some(next) = part["next"].as_str() else { break };
         asked = format!("{ITEMS}?limit=2&cursor={next}");
     }
     assert_eq!(read, titles(&whole));
-    let first = house.gives(&format!("{ITEMS}?limit=1")).await;
+    let first = house.get_json(&format!("{ITEMS}?limit=1")).await;
     let next = first["next"].as_str().unwrap();
     house
-        .refuses(&format!("{ITEMS}?kind=note&cursor={next}"), 400, "invalid")
+        .assert_refused(&format!("{ITEMS}?kind=note&cursor={next}"), 400, "invalid")
         .await;
-    house.refuses(&format!("{ITEMS}?cursor=x"), 400, "invalid").await;
+    house.assert_refused(&format!("{ITEMS}?cursor=x"), 400, "invalid").await;
     house.stop().await.unwrap();
 }
 
@@ -268,7 +276,7 @@ async fn stale_item_patch_is_refused_with_the_current_item() {
     let house = House::new().await;
     let items = "/threads/main/scratchbook/items";
     house
-        .makes(items, 201, json!({"kind": "todo", "title": "one", "body": "more"}))
+        .post_and_expect(items, 201, json!({"kind": "todo", "title": "one", "body": "more"}))
         .await;
     let path = format!("{items}/e1");
     let patch = async |title: &str| {
@@ -277,15 +285,15 @@ async fn stale_item_patch_is_refused_with_the_current_item() {
     };
     assert_eq!(patch("two").await.status, 200);
     // As a change of an observation that says nothing.
-    is_problem(
+    assert_problem(
         &house.ask("PATCH", &path, &[], Some(json!({}))).await,
         422,
         "body_invalid",
     );
     let stale = patch("three").await;
-    is_problem(&stale, 409, "stale_version");
+    assert_problem(&stale, 409, "stale_version");
     let current = stale.json()["current"].clone();
-    assert_eq!(current, house.gives(&path).await);
+    assert_eq!(current, house.get_json(&path).await);
     assert_eq!((&current["kind"], &current["body"]), (&json!("todo"), &json!("more")));
 }
 
@@ -302,5 +310,5 @@ async fn unknown_item_kind_error_lists_only_accepted_kinds() {
     let log = house
         .post(path, &json!({"kind": "log", "title": "x"}).to_string())
         .await;
-    is_problem(&log, 422, "kind_invalid");
+    assert_problem(&log, 422, "kind_invalid");
 }

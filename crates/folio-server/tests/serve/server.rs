@@ -25,10 +25,10 @@ async fn binding_a_public_address_needs_an_access_token() {
 #[tokio::test]
 async fn bind_error_names_the_occupied_address() {
     let house = House::new().await;
-    let error = Server::bind(&ServeOptions::at(house.at), house.runner.clone())
+    let error = Server::bind(&ServeOptions::at(house.address), house.runner.clone())
         .await
         .unwrap_err();
-    assert_eq!(error.to_string(), format!("cannot listen at {}", house.at));
+    assert_eq!(error.to_string(), format!("cannot listen at {}", house.address));
 }
 
 #[tokio::test]
@@ -46,9 +46,9 @@ async fn server_url_has_the_bound_port() {
 async fn server_stop_ends_live_streams_promptly() {
     let house = House::new().await;
     let run = house.submit(SLOW).await;
-    let mut events = Events::open(house.at, &format!("/v1/spaces/main/runs/{run}/events"), None).await;
+    let mut events = Events::open(house.address, &format!("/v1/spaces/main/runs/{run}/events"), None).await;
     assert_eq!(events.next().await.unwrap().event, "run_started");
-    let at = house.at;
+    let at = house.address;
     tokio::time::timeout(Duration::from_secs(3), house.stop())
         .await
         .expect("nothing holds it")
@@ -60,8 +60,8 @@ async fn server_stop_ends_live_streams_promptly() {
 #[tokio::test]
 async fn health_and_readiness_probes_succeed() {
     let house = House::new().await;
-    assert_eq!(get(house.at, "/healthz").await.json()["status"], "ok");
-    let ready = get(house.at, "/readyz").await;
+    assert_eq!(get(house.address, "/healthz").await.json()["status"], "ok");
+    let ready = get(house.address, "/readyz").await;
     assert_eq!((ready.status, &ready.json()["space"]), (200, &"main".into()));
 }
 
@@ -79,7 +79,7 @@ async fn ui_is_embedded_and_loads_nothing_from_other_hosts() {
         ("/ui/style.css", "text/css; charset=utf-8"),
         ("/ui/icon.svg", "image/svg+xml"),
     ] {
-        let answer = get(house.at, path).await;
+        let answer = get(house.address, path).await;
         assert_eq!((answer.status, answer.header("content-type")), (200, kind), "{path}");
         let outside = answer.body.replace("http://www.w3.org/2000/svg", "");
         assert!(
@@ -94,22 +94,22 @@ async fn ui_is_embedded_and_loads_nothing_from_other_hosts() {
 async fn metrics_are_typed_and_have_no_client_supplied_labels() {
     let house = House::new().await;
     house
-        .makes("/observations", 201, serde_json::json!({"content": "x"}))
+        .post_and_expect("/observations", 201, serde_json::json!({"content": "x"}))
         .await;
     house.get("/observations/e1").await;
-    get(house.at, "/made/up").await;
+    get(house.address, "/made/up").await;
     for method in ["BREW", "POUR"] {
         let head = [
             &format!("{method} /made/up HTTP/1.1"),
             "Host: localhost",
             "Connection: close",
         ];
-        send(house.at, &head, "").await;
+        send(house.address, &head, "").await;
     }
     let run = house.submit(SLOW).await;
     let path = format!("/v1/spaces/main/runs/{run}/events");
-    let events = Events::open(house.at, &path, None).await;
-    let counted = get(house.at, "/metrics").await;
+    let events = Events::open(house.address, &path, None).await;
+    let counted = get(house.address, "/metrics").await;
     assert!(
         counted
             .header("content-type")
@@ -140,7 +140,7 @@ async fn metrics_are_typed_and_have_no_client_supplied_labels() {
         "what is in memory has no files"
     );
     let older = send(
-        house.at,
+        house.address,
         &[
             "GET /metrics HTTP/1.1",
             "Host: localhost",

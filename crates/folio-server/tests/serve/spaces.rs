@@ -6,7 +6,7 @@ use folio_server::{McpOptions, ServeOptions, ToolSet};
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Events, get, send};
-use crate::house::{ECHO, House, SLOW, is_problem};
+use crate::house::{ECHO, House, SLOW, assert_problem};
 
 /// A server that was started for the space `main`, and a token of that and one of another.
 struct Shared {
@@ -55,7 +55,7 @@ impl Shared {
             lines.push("Content-Type: application/json");
         }
         lines.extend(more);
-        send(self.house.at, &lines, &body).await
+        send(self.house.address, &lines, &body).await
     }
 
     async fn gets(&self, token: &AccessToken, path: &str) -> Answer {
@@ -91,14 +91,14 @@ impl Shared {
     }
 
     /// Begins a run of `plan` in `space`, and returns its id.
-    async fn begins(&self, space: &str, token: &AccessToken, plan: &str) -> String {
+    async fn begin_run(&self, space: &str, token: &AccessToken, plan: &str) -> String {
         let path = format!("/v1/spaces/{space}/runs");
         let begun = self.ask(token, "POST", &path, &[], Some(json!({"plan": plan}))).await;
         assert_eq!(begun.status, 201, "{begun:?}");
         begun.json()["run_id"].as_str().unwrap().to_owned()
     }
 
-    async fn ended(&self, space: &str, token: &AccessToken, run: &str) -> Value {
+    async fn wait_for_end(&self, space: &str, token: &AccessToken, run: &str) -> Value {
         loop {
             let seen = self.gets(token, &format!("/v1/spaces/{space}/runs/{run}")).await;
             assert_eq!(seen.status, 200, "{seen:?}");
@@ -146,7 +146,7 @@ async fn token_gives_access_to_its_own_space_only() {
             let refused = shared
                 .ask(token, method, &format!("/v1/spaces/{another}{path}"), &[], body)
                 .await;
-            is_problem(&refused, 403, "token_of_another_space");
+            assert_problem(&refused, 403, "token_of_another_space");
             assert!(
                 refused.body.contains(&format!("opens only the space {space}")),
                 "{refused:?}"
@@ -169,19 +169,19 @@ async fn request_without_a_token_reaches_only_the_server_space() {
     let shared = Shared::new().await;
     let path = "/v1/spaces/other/observations";
     assert_eq!(shared.gets(&shared.other, path).await.status, 200);
-    let refused = get(shared.house.at, path).await;
-    is_problem(&refused, 404, "space_not_served");
+    let refused = get(shared.house.address, path).await;
+    assert_problem(&refused, 404, "space_not_served");
     assert!(refused.body.contains("/v1/spaces/main") && refused.body.contains("token new"));
-    let spaces = get(shared.house.at, "/v1/spaces").await.json();
+    let spaces = get(shared.house.address, "/v1/spaces").await.json();
     assert_eq!(spaces["items"][0]["space"], "main");
     assert_eq!(spaces["items"].as_array().unwrap().len(), 1);
-    assert_eq!(get(shared.house.at, "/readyz").await.json()["space"], "main");
+    assert_eq!(get(shared.house.address, "/readyz").await.json()["space"], "main");
 }
 
 #[tokio::test]
 async fn space_event_stream_has_no_commits_of_other_spaces() {
     let shared = Shared::new().await;
-    let mut events = Events::open(shared.house.at, "/v1/spaces/main/events", None).await;
+    let mut events = Events::open(shared.house.address, "/v1/spaces/main/events", None).await;
     for (space, token) in [
         ("other", &shared.other),
         ("other", &shared.other),
@@ -206,8 +206,8 @@ async fn metrics_of_a_token_cover_only_its_own_space() {
             .ask(&shared.main, "POST", "/v1/spaces/main/observations", &[], Some(body))
             .await;
     }
-    let run = shared.begins("other", &shared.other, ECHO).await;
-    shared.ended("other", &shared.other, &run).await;
+    let run = shared.begin_run("other", &shared.other, ECHO).await;
+    shared.wait_for_end("other", &shared.other, &run).await;
     let has = |counted: &Answer, line: &str| counted.body.lines().any(|found| found == line);
     let main = shared.gets(&shared.main, "/metrics").await;
     assert!(
@@ -228,10 +228,10 @@ async fn runs_are_driven_and_visible_only_in_their_own_space() {
     let shared = Shared::new().await;
     let mut runs = Vec::new();
     for (space, token, _) in shared.both() {
-        runs.push(shared.begins(space, token, ECHO).await);
+        runs.push(shared.begin_run(space, token, ECHO).await);
     }
     for ((space, token, another), run) in shared.both().into_iter().zip(&runs) {
-        let ended = shared.ended(space, token, run).await;
+        let ended = shared.wait_for_end(space, token, run).await;
         assert_eq!(
             (&ended["status"], &ended["handle"]),
             (&json!("ok"), &json!("r1")),
@@ -249,7 +249,7 @@ async fn runs_are_driven_and_visible_only_in_their_own_space() {
             let refused = shared
                 .gets(token, &format!("/v1/spaces/{space}/runs/{strange}{path}"))
                 .await;
-            is_problem(&refused, 404, "not_found");
+            assert_problem(&refused, 404, "not_found");
         }
         for verb in ["cancel", "pause", "fork"] {
             let path = format!("/v1/spaces/{space}/runs/{strange}/{verb}");
@@ -333,7 +333,7 @@ async fn mcp_session_stays_in_the_space_of_its_token() {
         assert!(!seen.body.contains(&format!("said in {another}")), "{seen:?}");
         let stranger = if space == "main" { &shared.other } else { &shared.main };
         let refused = shared.ask(stranger, "POST", "/mcp", &headers, Some(read)).await;
-        is_problem(&refused, 404, "not_found");
+        assert_problem(&refused, 404, "not_found");
     }
 }
 
@@ -348,7 +348,7 @@ async fn space_gets_half_of_the_runs_and_sessions_and_leaves_the_rest_to_others(
         assert_eq!(begins(&shared.other).await.status, 200, "session {n}");
     }
     let refused = begins(&shared.other).await;
-    is_problem(&refused, 503, "sessions_busy");
+    assert_problem(&refused, 503, "sessions_busy");
     assert!(refused.body.contains("128 sessions of this space"), "{refused:?}");
     assert_eq!(begins(&shared.main).await.status, 200);
 
@@ -359,7 +359,7 @@ async fn space_gets_half_of_the_runs_and_sessions_and_leaves_the_rest_to_others(
     for _ in 0..4 {
         assert_eq!(starts(&shared.other, "other").await.status, 201);
     }
-    is_problem(&starts(&shared.other, "other").await, 429, "runs_busy");
+    assert_problem(&starts(&shared.other, "other").await, 429, "runs_busy");
     assert_eq!(starts(&shared.main, "main").await.status, 201);
 }
 
@@ -379,7 +379,7 @@ async fn server_stop_releases_the_runs_of_every_space() {
     };
     let mut runs = Vec::new();
     for (space, token, _) in shared.both() {
-        let run = shared.begins(space, token, SLOW).await;
+        let run = shared.begin_run(space, token, SLOW).await;
         let path = format!("/v1/spaces/{space}/runs/{run}");
         while shared.gets(token, &path).await.json()["driven"] != json!(true) {
             tokio::task::yield_now().await;

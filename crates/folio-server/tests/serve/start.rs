@@ -6,12 +6,12 @@ use std::time::Duration;
 use folio_server::ServeOptions;
 use serde_json::{Value, json};
 
-use crate::house::{ECHO, House, SLOW, is_problem};
+use crate::house::{ECHO, House, SLOW, assert_problem};
 
 /// The run as it is when it has ended.
-async fn ended(house: &House, path: &str) -> Value {
+async fn wait_for_end(house: &House, path: &str) -> Value {
     for _ in 0..1_000 {
-        let run = house.gives(path).await;
+        let run = house.get_json(path).await;
         if run["finished_at"].is_string() {
             return run;
         }
@@ -35,14 +35,14 @@ async fn run_started_with_a_plan_is_driven_by_the_server() {
     );
     let id = first.json()["run_id"].as_str().unwrap().to_owned();
     assert_eq!(first.header("location"), format!("/v1/spaces/main/runs/{id}"));
-    assert_eq!(ended(&house, "/runs/r1").await["status"], "ok");
+    assert_eq!(wait_for_end(&house, "/runs/r1").await["status"], "ok");
     let again = start().await.json();
     assert_eq!((&again["run_id"], &again["replayed"]), (&json!(id), &json!(true)));
     assert_eq!(first.json().get("replayed"), None);
-    assert_eq!(house.gives("/runs?status=ok").await["returned"], 1);
-    let yaml = house.makes("/runs", 201, json!({"plan": ECHO})).await;
+    assert_eq!(house.get_json("/runs?status=ok").await["returned"], 1);
+    let yaml = house.post_and_expect("/runs", 201, json!({"plan": ECHO})).await;
     assert_eq!(yaml["title"], "Echo");
-    assert_eq!(ended(&house, "/runs/r2").await["status"], "ok");
+    assert_eq!(wait_for_end(&house, "/runs/r2").await["status"], "ok");
 }
 
 #[tokio::test]
@@ -50,14 +50,14 @@ async fn invalid_run_request_is_refused_with_every_plan_error() {
     let house = House::new().await;
     let ask = |body| house.ask("POST", "/runs", &[], Some(body));
     let wrong = ask(json!({"plan": {"steps": [{"id": "A b", "do": {"tool": "none"}}]}})).await;
-    is_problem(&wrong, 422, "plan_invalid");
+    assert_problem(&wrong, 422, "plan_invalid");
     assert!(wrong.json()["errors"].as_array().unwrap().len() >= 2, "{wrong:?}");
-    is_problem(&ask(json!({})).await, 422, "body_invalid");
-    is_problem(&ask(json!({"goal": " "})).await, 422, "body_invalid");
-    is_problem(&ask(json!({"goal": "Make tea"})).await, 422, "needs_model");
+    assert_problem(&ask(json!({})).await, 422, "body_invalid");
+    assert_problem(&ask(json!({"goal": " "})).await, 422, "body_invalid");
+    assert_problem(&ask(json!({"goal": "Make tea"})).await, 422, "needs_model");
     let plan = json!({"inputs": {"n": {"type": "integer"}}, "steps": [{"id": "a", "do": {"tool": "text", "args": {"op": "echo", "value": 1}}}]});
-    is_problem(&ask(json!({ "plan": plan })).await, 422, "inputs_invalid");
-    assert_eq!(house.gives("/runs").await["returned"], 0);
+    assert_problem(&ask(json!({ "plan": plan })).await, 422, "inputs_invalid");
+    assert_eq!(house.get_json("/runs").await["returned"], 0);
 }
 
 #[tokio::test]
@@ -72,7 +72,7 @@ async fn path_input_outside_the_server_folder_is_refused() {
     let fine = start("in").await;
     assert_eq!(fine.status, 201, "{fine:?}");
     for at in ["..", "/etc", "nowhere"] {
-        is_problem(&start(at).await, 422, "inputs_invalid");
+        assert_problem(&start(at).await, 422, "inputs_invalid");
     }
 }
 
@@ -85,8 +85,8 @@ async fn run_request_can_allow_tools_and_set_the_plan_gate_e9_14() {
         json!({"plan": plan, "allow_tools": ["door.*"], "plan_gate": "depth<=2"}),
     ];
     for (nth, (body, status)) in asked.into_iter().zip(["failed", "ok"]).enumerate() {
-        house.makes("/runs", 201, body).await;
-        let run = ended(&house, &format!("/runs/r{}", nth + 1)).await;
+        house.post_and_expect("/runs", 201, body).await;
+        let run = wait_for_end(&house, &format!("/runs/r{}", nth + 1)).await;
         assert_eq!(run["status"], status, "{run}");
     }
     for wrong in [
@@ -96,7 +96,7 @@ async fn run_request_can_allow_tools_and_set_the_plan_gate_e9_14() {
         json!({"plan": plan, "allow_hosts": vec!["x"; 65]}),
         json!({"plan": plan, "allow_hosts": ["https://example.org/"]}),
     ] {
-        is_problem(&house.ask("POST", "/runs", &[], Some(wrong)).await, 422, "body_invalid");
+        assert_problem(&house.ask("POST", "/runs", &[], Some(wrong)).await, 422, "body_invalid");
     }
 }
 
@@ -124,7 +124,7 @@ async fn keyed_start_and_fork_are_replayed_at_the_run_limit() {
         assert_eq!(start(&[]).await.status, 201);
     }
     for head in [&[][..], &["Idempotency-Key: other"]] {
-        is_problem(&start(head).await, 429, "runs_busy");
+        assert_problem(&start(head).await, 429, "runs_busy");
     }
     let again = (start(&["Idempotency-Key: s"]).await, fork().await);
     for (again, first) in [(again.0, started), (again.1, forked)] {
@@ -134,7 +134,7 @@ async fn keyed_start_and_fork_are_replayed_at_the_run_limit() {
             "{again:?}"
         );
     }
-    assert_eq!(house.gives("/runs").await["returned"], 8);
+    assert_eq!(house.get_json("/runs").await["returned"], 8);
 }
 
 #[tokio::test]
@@ -148,12 +148,12 @@ async fn runs_waiting_for_a_person_do_not_occupy_driver_slots() {
         let answer = start().await;
         match answer.status {
             201 => started += 1,
-            _ => is_problem(&answer, 429, "runs_busy"),
+            _ => assert_problem(&answer, 429, "runs_busy"),
         }
     }
     // They are driven all the same.
-    let asked = house.gives("/runs/r1/questions").await;
+    let asked = house.get_json("/runs/r1/questions").await;
     let at = format!("/approvals/{}", asked["items"][0]["id"].as_str().unwrap());
     assert_eq!(house.post(&at, "{\"approve\": true}").await.status, 202);
-    assert_eq!(ended(&house, "/runs/r1").await["status"], "ok");
+    assert_eq!(wait_for_end(&house, "/runs/r1").await["status"], "ok");
 }

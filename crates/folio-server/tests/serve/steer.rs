@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::house::{ECHO, House, is_problem, person};
+use crate::house::{ECHO, House, assert_problem, person};
 
 #[tokio::test]
 async fn plan_edit_requires_the_current_plan_version_e9_14() {
@@ -22,17 +22,17 @@ async fn plan_edit_requires_the_current_plan_version_e9_14() {
     let put = house.put(&path, "\"1\"", &body).await;
     assert_eq!((put.status, put.header("etag")), (200, "\"2\""), "{put:?}");
     assert_eq!(put.json()["difference"]["added"], json!(["e"]));
-    is_problem(&house.put(&path, "\"1\"", &body).await, 409, "plan_stale");
+    assert_problem(&house.put(&path, "\"1\"", &body).await, 409, "plan_stale");
     let unsaid = house.put_if(&path, None, &body.replace("more", "again")).await;
-    is_problem(&unsaid, 409, "plan_stale");
+    assert_problem(&unsaid, 409, "plan_stale");
     assert!(unsaid.body.contains("does not say which version"), "{unsaid:?}");
     for kind in ["image/png", "application/x-www-form-urlencoded"] {
         let head = [&format!("Content-Type: {kind}"), "If-Match: *"];
         let refused = house.ask("PUT", &path, &head, None).await;
-        is_problem(&refused, 415, "body_not_json");
+        assert_problem(&refused, 415, "body_not_json");
         assert!(refused.body.contains("text/markdown"), "{refused:?}");
     }
-    is_problem(&house.put(&path, "new", &body).await, 400, "if_match_invalid");
+    assert_problem(&house.put(&path, "new", &body).await, 400, "if_match_invalid");
     let wrong = house
         .put(
             &path,
@@ -40,7 +40,7 @@ async fn plan_edit_requires_the_current_plan_version_e9_14() {
             "{\"steps\": [{\"id\": \"a\", \"do\": {\"tool\": \"nothing\"}}]}",
         )
         .await;
-    is_problem(&wrong, 422, "plan_invalid");
+    assert_problem(&wrong, 422, "plan_invalid");
     let mistakes = &wrong.json()["errors"];
     // As those of a new run.
     assert_eq!(
@@ -71,10 +71,12 @@ async fn plan_edit_requires_the_current_plan_version_e9_14() {
         nodes.iter().any(|node| node["path"] == "e" && node["outcome"] == "ok"),
         "{tree}"
     );
-    is_problem(&house.put(&path, "2", &body).await, 409, "run_ended");
+    assert_problem(&house.put(&path, "2", &body).await, 409, "run_ended");
     let events = house.get(&format!("/runs/{run}/events")).await;
     assert!(events.body.contains("plan_edited"), "{events:?}");
-    house.refuses(&format!("/runs/{run}/plan?node=a"), 404, "no_plan").await;
+    house
+        .assert_refused(&format!("/runs/{run}/plan?node=a"), 404, "no_plan")
+        .await;
     house.stop().await.unwrap();
 }
 
@@ -98,13 +100,13 @@ async fn waiting_call_is_listed_and_decided_by_its_approval_id_e9_14() {
         (&json!("call"), &json!("shell")),
         "{asked}"
     );
-    assert_eq!(house.gives(&format!("/runs/{run}")).await["asks"], 1);
+    assert_eq!(house.get_json(&format!("/runs/{run}")).await["asks"], 1);
     let at = format!("/approvals/{}", item["id"].as_str().unwrap());
-    is_problem(&house.post(&at, "{}").await, 422, "body_invalid");
+    assert_problem(&house.post(&at, "{}").await, 422, "body_invalid");
     let (node, hash) = at.rsplit_once('.').unwrap();
     assert_eq!(item["call"]["hash"], hash);
     for said in ["{\"approve\": true}", "{\"approve\": false}"] {
-        is_problem(
+        assert_problem(
             &house.post(&format!("{node}.0123456789abcdef"), said).await,
             409,
             "asked_else",
@@ -113,8 +115,8 @@ async fn waiting_call_is_listed_and_decided_by_its_approval_id_e9_14() {
     let said = house.post(&at, "{\"approve\": false, \"reason\": \"no\"}").await;
     assert_eq!(said.status, 202, "{said:?}");
     driving.await.unwrap().unwrap();
-    is_problem(&house.post(&at, "{\"approve\": true}").await, 409, "run_ended");
-    is_problem(
+    assert_problem(&house.post(&at, "{\"approve\": true}").await, 409, "run_ended");
+    assert_problem(
         &house.post("/approvals/nothing", "{\"approve\": true}").await,
         404,
         "no_approval",
@@ -203,12 +205,12 @@ async fn run_can_be_forked_at_a_step_over_http() {
     assert_eq!(made.status, 202, "{made:?}");
     house.get(&format!("/runs/{fork}/events")).await;
     assert_eq!(house.get(&format!("/runs/{fork}")).await.json()["status"], "ok");
-    is_problem(
+    assert_problem(
         &house.post(&format!("/runs/{run}/fork"), "{}").await,
         422,
         "body_invalid",
     );
-    is_problem(
+    assert_problem(
         &house.post(&format!("/runs/{run}/fork"), "{\"at\": \"x\"}").await,
         404,
         "not_found",
@@ -241,7 +243,7 @@ async fn keyed_answers_and_forks_of_a_run_apply_once() {
     let at = waits(false).await;
     says(&at, "k1", "damp").await;
     let other = Some(json!({"answer": "wet"}));
-    is_problem(
+    assert_problem(
         &house.ask("POST", &at, &["Idempotency-Key: k1"], other).await,
         422,
         "key_reused",
@@ -250,13 +252,13 @@ async fn keyed_answers_and_forks_of_a_run_apply_once() {
     let anew = waits(true).await;
     assert_ne!(anew, at);
     says(&at, "k1", "damp").await;
-    is_problem(&house.post(&at, "{\"answer\": \"wet\"}").await, 409, "asked_else");
+    assert_problem(&house.post(&at, "{\"answer\": \"wet\"}").await, 409, "asked_else");
     says(&anew, "k2", "wet").await;
     let result = driving.await.unwrap().unwrap();
     assert_eq!(result.status, folio::engine::Outcome::Ok, "{}", result.notes);
     says(&anew, "k2", "wet").await;
     // Whoever answers anew is told that nobody asks any more.
-    is_problem(&house.post(&at, "{\"answer\": \"damp\"}").await, 404, "no_question");
+    assert_problem(&house.post(&at, "{\"answer\": \"damp\"}").await, 404, "no_question");
     let fork = async || {
         let body = Some(json!({"at": "visit", "paused": true}));
         let path = format!("/runs/{run}/fork");
@@ -302,7 +304,7 @@ async fn node_shows_its_result_and_the_usage_of_its_subtree() {
     let inner = house.get(&format!("/runs/{run}/nodes/{name}")).await.json();
     assert_eq!((&inner["path"], &inner["outcome"]), (&json!(path), &json!("ok")));
     house
-        .refuses(&format!("/runs/{run}/nodes/nowhere"), 404, "not_found")
+        .assert_refused(&format!("/runs/{run}/nodes/nowhere"), 404, "not_found")
         .await;
     let events = house.get(&format!("/runs/{run}/events")).await;
     assert!(events.body.contains("\"spent\":{\"tool_calls\":4}"), "{events:?}");
@@ -324,7 +326,7 @@ async fn run_limits_can_be_changed_but_not_below_usage_e9_10() {
             .cloned()
     };
     let nothing = house.ask("PATCH", &path, &[], Some(json!({}))).await;
-    is_problem(&nothing, 422, "body_invalid");
+    assert_problem(&nothing, 422, "body_invalid");
     let limits = house.get(&path).await.json();
     assert_eq!(
         of(&limits, "tool_calls"),
@@ -344,14 +346,14 @@ async fn run_limits_can_be_changed_but_not_below_usage_e9_10() {
         assert_eq!(of(&changed, what).unwrap()["limit"], limit, "{changed}");
     }
     assert_eq!(of(&changed, "tokens"), of(&limits, "tokens"), "what is left out stays");
-    is_problem(&change(&path, json!({"nodes": 0})).await, 409, "limit_unusable");
+    assert_problem(&change(&path, json!({"nodes": 0})).await, 409, "limit_unusable");
     assert_eq!(
         house.get(&path).await.json(),
         changed,
         "what is refused changes nothing"
     );
     house.runner.drive(run).await.unwrap();
-    is_problem(&change(&path, json!({"tool_calls": 50})).await, 409, "run_ended");
+    assert_problem(&change(&path, json!({"tool_calls": 50})).await, 409, "run_ended");
     // One call has been made, and the run waits for a person.
     let house = House::attended().await;
     let run = house
@@ -381,7 +383,7 @@ async fn ended_run_can_be_neither_paused_nor_continued() {
     let run = house.run(ECHO).await;
     let before = house.get(&format!("/runs/{run}")).await.json();
     for what in ["pause", "continue"] {
-        is_problem(
+        assert_problem(
             &house.post(&format!("/runs/{run}/{what}"), "{}").await,
             409,
             "run_ended",
@@ -406,5 +408,5 @@ async fn keyed_pause_is_replayed_after_the_run_has_ended() {
     assert_eq!(pause().await.status, 202);
     assert_eq!(house.get(&format!("/runs/{run}")).await.json(), ended);
     // Without its key it is a new request.
-    is_problem(&house.post(&format!("/runs/{run}/pause"), "{}").await, 409, "run_ended");
+    assert_problem(&house.post(&format!("/runs/{run}/pause"), "{}").await, 409, "run_ended");
 }

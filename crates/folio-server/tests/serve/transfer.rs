@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use tokio::runtime;
 
 use crate::client::{Idler, get, post, send};
-use crate::house::{House, is_problem, person};
+use crate::house::{House, assert_problem, person};
 
 #[tokio::test]
 async fn space_exported_as_json_lines_can_be_imported() {
     let (house, other) = (House::new().await, House::new().await);
     for n in 0..300 {
         let body = json!({"content": format!("{n} {}", "long ".repeat(200))});
-        house.makes("/observations", 201, body).await;
+        house.post_and_expect("/observations", 201, body).await;
     }
     let lines = house.get("/export").await;
     assert_eq!(
@@ -33,37 +33,39 @@ async fn space_exported_as_json_lines_can_be_imported() {
     let import = |query: &'static str| {
         let path = format!("/v1/spaces/main/import{query}");
         let body = &lines.body;
-        async move { post(other.at, &path, "application/x-ndjson", body).await }
+        async move { post(other.address, &path, "application/x-ndjson", body).await }
     };
     let dry = import("?dry_run=true").await.json();
     assert_eq!((&dry["dry_run"], &dry["entries"]), (&json!(true), &json!(300)));
     assert_eq!(import("").await.json()["entries"], 300);
     assert!(import("").await.json()["present"].as_u64().unwrap() >= 300);
     let path = "/v1/spaces/main/import";
-    is_problem(
-        &post(house.at, path, "application/x-ndjson", "{}").await,
+    assert_problem(
+        &post(house.address, path, "application/x-ndjson", "{}").await,
         422,
         "transfer_malformed",
     );
-    is_problem(&post(house.at, path, "image/png", "x").await, 415, "body_not_json");
+    assert_problem(&post(house.address, path, "image/png", "x").await, 415, "body_not_json");
 }
 
 #[tokio::test]
 async fn forgotten_entry_leaves_no_residue() {
     let house = House::new().await;
     house
-        .makes("/observations", 201, json!({"content": "The code word is heliotrope"}))
+        .post_and_expect("/observations", 201, json!({"content": "The code word is heliotrope"}))
         .await;
-    house.makes("/observations", 201, json!({"content": "stays"})).await;
+    house
+        .post_and_expect("/observations", 201, json!({"content": "stays"}))
+        .await;
     let dry = house
-        .makes("/forget", 200, json!({"text": "heliotrope", "dry_run": true}))
+        .post_and_expect("/forget", 200, json!({"text": "heliotrope", "dry_run": true}))
         .await;
     assert_eq!(
         (&dry["forgotten"][0]["handle"], dry.get("residue")),
         (&json!("e1"), None)
     );
     let done = house
-        .makes("/forget", 200, json!({"entries": ["e1"], "reason": "asked to"}))
+        .post_and_expect("/forget", 200, json!({"entries": ["e1"], "reason": "asked to"}))
         .await;
     assert_eq!(
         (&done["dry_run"], &done["residue"]["found"]),
@@ -72,7 +74,7 @@ async fn forgotten_entry_leaves_no_residue() {
     let list = house.get("/observations?status=active,archived").await.body;
     assert!(!list.contains("heliotrope") && list.contains("stays"), "{list}");
     for body in [json!({}), json!({"kind": ["none"]}), json!({"entries": ["x"]})] {
-        is_problem(
+        assert_problem(
             &house.ask("POST", "/forget", &[], Some(body)).await,
             422,
             "body_invalid",
@@ -84,8 +86,10 @@ async fn forgotten_entry_leaves_no_residue() {
 async fn forget_filter_accepts_one_value_or_a_list_m7_2_12() {
     let house = House::new().await;
     let said = json!({"content": "x", "tags": ["wine"], "type": "reminder", "owner": "user"});
-    house.makes("/observations", 201, said).await;
-    house.makes("/observations", 201, json!({"content": "stays"})).await;
+    house.post_and_expect("/observations", 201, said).await;
+    house
+        .post_and_expect("/observations", 201, json!({"content": "stays"}))
+        .await;
     for (name, one) in [
         ("entries", "e1"),
         ("type", "reminder"),
@@ -93,17 +97,19 @@ async fn forget_filter_accepts_one_value_or_a_list_m7_2_12() {
         ("owner", "user"),
     ] {
         for value in [json!(one), json!([one])] {
-            let dry = house.makes("/forget", 200, json!({name: value, "dry_run": true})).await;
+            let dry = house
+                .post_and_expect("/forget", 200, json!({name: value, "dry_run": true}))
+                .await;
             let found = dry["forgotten"].as_array().unwrap();
             assert_eq!((found.len(), &found[0]["handle"]), (1, &json!("e1")), "{name} {value}");
         }
     }
     let both = json!({"kind": "observation", "dry_run": true});
-    let dry = house.makes("/forget", 200, both).await;
+    let dry = house.post_and_expect("/forget", 200, both).await;
     assert_eq!(dry["forgotten"].as_array().unwrap().len(), 2);
     for wrong in [json!(1), json!([1]), json!({"a": "b"})] {
         let refused = house.ask("POST", "/forget", &[], Some(json!({"tags": wrong}))).await;
-        is_problem(&refused, 422, "body_invalid");
+        assert_problem(&refused, 422, "body_invalid");
         assert!(refused.body.contains("a text or a list of texts"), "{refused:?}");
     }
 }
@@ -141,9 +147,9 @@ async fn stalled_import_is_refused() {
     ];
     // More often than there are places: each is free again.
     for _ in 0..6 {
-        is_problem(&send(house.at, &head, "{}").await, 400, "body_invalid");
+        assert_problem(&send(house.address, &head, "{}").await, 400, "body_invalid");
     }
-    assert_eq!(get(house.at, EXPORT).await.status, 200);
+    assert_eq!(get(house.address, EXPORT).await.status, 200);
 }
 
 #[test]
@@ -157,13 +163,13 @@ fn idle_export_readers_block_only_further_transfers() {
         let house = with_much(|transfers| transfers.wait = Duration::ZERO).await;
         let mut idlers = Vec::new();
         for _ in 0..4 {
-            let idler = Idler::open(house.at, EXPORT).await;
+            let idler = Idler::open(house.address, EXPORT).await;
             assert_eq!(idler.status, 200);
             idlers.push(idler);
         }
-        is_problem(&get(house.at, EXPORT).await, 429, "transfers_busy");
-        let import = post(house.at, IMPORT, LINES, "{}").await;
-        is_problem(&import, 429, "transfers_busy");
+        assert_problem(&get(house.address, EXPORT).await, 429, "transfers_busy");
+        let import = post(house.address, IMPORT, LINES, "{}").await;
+        assert_problem(&import, 429, "transfers_busy");
         assert_eq!(import.header("retry-after"), "1");
         // What it brings is not waited for.
         let head = [
@@ -173,20 +179,24 @@ fn idle_export_readers_block_only_further_transfers() {
             &format!("Content-Type: {LINES}"),
             "Content-Length: 1000000",
         ];
-        is_problem(&send(house.at, &head, "{}").await, 429, "transfers_busy");
-        assert_eq!(get(house.at, "/readyz").await.status, 200);
-        assert_eq!(house.gives("/observations").await["total"], 160);
+        assert_problem(&send(house.address, &head, "{}").await, 429, "transfers_busy");
+        assert_eq!(get(house.address, "/readyz").await.status, 200);
+        assert_eq!(house.get_json("/observations").await["total"], 160);
         drop(idlers);
         // Their places are free as soon as it is seen that they are gone.
         let whole = loop {
-            let export = get(house.at, EXPORT).await;
+            let export = get(house.address, EXPORT).await;
             if export.status == 200 {
                 break export.body;
             }
-            is_problem(&export, 429, "transfers_busy");
+            assert_problem(&export, 429, "transfers_busy");
         };
         assert!(whole.trim_end().lines().last().unwrap().contains("\"record\":\"end\""));
-        is_problem(&post(house.at, IMPORT, LINES, "{}").await, 422, "transfer_malformed");
+        assert_problem(
+            &post(house.address, IMPORT, LINES, "{}").await,
+            422,
+            "transfer_malformed",
+        );
     });
 }
 
@@ -197,9 +207,9 @@ async fn unread_export_is_aborted_and_frees_its_slot() {
         transfers.standstill = Duration::from_millis(20);
     };
     let house = with_much(limits).await;
-    let idler = Idler::open(house.at, EXPORT).await;
+    let idler = Idler::open(house.address, EXPORT).await;
     // It waits until the other one has been broken off.
-    assert_eq!(Idler::open(house.at, EXPORT).await.status, 200);
+    assert_eq!(Idler::open(house.address, EXPORT).await.status, 200);
     let text = idler.rest().await;
     // Neither what says that a space is whole, nor the last chunk of a body.
     assert!(text.len() > 64 * 1024 && !text.contains("\"record\":\"end\"") && !text.ends_with("0\r\n\r\n"));

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::house::{House, is_problem};
+use crate::house::{House, assert_problem};
 
 #[tokio::test]
 async fn turn_begins_ends_and_leaves_an_export_trace_and_receipts() {
@@ -36,7 +36,7 @@ async fn turn_begins_ends_and_leaves_an_export_trace_and_receipts() {
     assert_eq!(noted.json()["source"]["turn_id"], turn["turn_id"]);
     let view = house.ask("GET", "/threads/a/scratchbook", &in_turn, None).await;
     assert_eq!(view.status, 200, "{view:?}");
-    house.refuses("/turns/t1/export", 400, "invalid").await;
+    house.assert_refused("/turns/t1/export", 400, "invalid").await;
     let end = || house.ask("POST", "/turns/t1/end", &["Idempotency-Key: e"], None);
     let ended = end().await;
     assert_eq!(ended.status, 200, "{ended:?}");
@@ -50,8 +50,8 @@ async fn turn_begins_ends_and_leaves_an_export_trace_and_receipts() {
         (&ended.json()["replayed"], &again["replayed"]),
         (&Value::Null, &json!(true))
     );
-    is_problem(&house.post("/turns/t1/end", "").await, 409, "turn_ended");
-    let export = house.gives("/turns/t1/export").await;
+    assert_problem(&house.post("/turns/t1/end", "").await, 409, "turn_ended");
+    let export = house.get_json("/turns/t1/export").await;
     assert_eq!(
         (
             &export["touched"][0]["handle"],
@@ -71,7 +71,7 @@ async fn turn_begins_ends_and_leaves_an_export_trace_and_receipts() {
         "{}",
         lines.body
     );
-    let trace = house.gives("/turns/t1/trace").await;
+    let trace = house.get_json("/turns/t1/trace").await;
     let operations: Vec<&str> = trace["items"]
         .as_array()
         .unwrap()
@@ -82,7 +82,7 @@ async fn turn_begins_ends_and_leaves_an_export_trace_and_receipts() {
         operations.contains(&"begin_turn") && operations.contains(&"add_observation"),
         "{operations:?}"
     );
-    let receipts = house.gives("/turns/t1/receipts").await;
+    let receipts = house.get_json("/turns/t1/receipts").await;
     let of: Vec<&str> = receipts["items"]
         .as_array()
         .unwrap()
@@ -90,10 +90,10 @@ async fn turn_begins_ends_and_leaves_an_export_trace_and_receipts() {
         .map(|kept| kept["of"].as_str().unwrap())
         .collect();
     assert!(of.starts_with(&["context"]) && of.ends_with(&["view"]), "{of:?}");
-    assert_eq!(house.gives("/turns?thread=a").await["items"][0]["handle"], "t1");
-    assert_eq!(house.gives("/turns?open=true").await["returned"], 0);
-    assert_eq!(house.gives("/turns/t1").await["turn_id"], turn["turn_id"]);
-    house.refuses("/turns/t9", 404, "not_found").await;
+    assert_eq!(house.get_json("/turns?thread=a").await["items"][0]["handle"], "t1");
+    assert_eq!(house.get_json("/turns?open=true").await["returned"], 0);
+    assert_eq!(house.get_json("/turns/t1").await["turn_id"], turn["turn_id"]);
+    house.assert_refused("/turns/t9", 404, "not_found").await;
     let unknown = house
         .ask(
             "POST",
@@ -102,24 +102,24 @@ async fn turn_begins_ends_and_leaves_an_export_trace_and_receipts() {
             Some(json!({"content": "x"})),
         )
         .await;
-    is_problem(&unknown, 404, "not_found");
+    assert_problem(&unknown, 404, "not_found");
 }
 
 #[tokio::test]
 async fn context_contains_only_the_requested_sections() {
     let house = House::new().await;
     house
-        .makes("/observations", 201, json!({"content": "Likes Burgundy"}))
+        .post_and_expect("/observations", 201, json!({"content": "Likes Burgundy"}))
         .await;
     house
-        .makes(
+        .post_and_expect(
             "/threads/a/scratchbook/items",
             201,
             json!({"kind": "todo", "title": "Order wine"}),
         )
         .await;
     let all = house
-        .makes("/context", 200, json!({"thread": "a", "budget": 400, "prompt": "wine"}))
+        .post_and_expect("/context", 200, json!({"thread": "a", "budget": 400, "prompt": "wine"}))
         .await;
     let text = all["context"].as_str().unwrap();
     assert!(text.contains("Likes Burgundy") && text.contains("Order wine"), "{text}");
@@ -137,7 +137,7 @@ async fn context_contains_only_the_requested_sections() {
     assert_eq!((texts[2].as_str(), &sections[2]["tokens"]), ("", &json!(0)));
     for sections in [json!(["scratch_page"]), json!({"scratch_page": 100})] {
         let part = house
-            .makes("/context", 200, json!({"thread": "a", "sections": sections}))
+            .post_and_expect("/context", 200, json!({"thread": "a", "sections": sections}))
             .await;
         assert!(!part["context"].as_str().unwrap().contains("Order wine"), "{part}");
         assert_eq!(part["receipt"]["sections"].as_array().unwrap().len(), 1);
@@ -146,7 +146,7 @@ async fn context_contains_only_the_requested_sections() {
         let refused = house
             .ask("POST", "/context", &[], Some(json!({ "sections": sections })))
             .await;
-        is_problem(&refused, 422, "body_invalid");
+        assert_problem(&refused, 422, "body_invalid");
     }
 }
 
@@ -154,14 +154,14 @@ async fn context_contains_only_the_requested_sections() {
 async fn search_finds_observations_and_items_by_their_words() {
     let house = House::new().await;
     house
-        .makes(
+        .post_and_expect(
             "/observations",
             201,
             json!({"content": "The deployment failed twice", "tags": ["ops"]}),
         )
         .await;
     house
-        .makes(
+        .post_and_expect(
             "/threads/a/scratchbook/items",
             201,
             json!({"kind": "note", "title": "Deployments", "body": "every Monday"}),
@@ -169,7 +169,7 @@ async fn search_finds_observations_and_items_by_their_words() {
         .await;
     for name in ["text", "q", "query"] {
         assert_eq!(
-            house.gives(&format!("/search?{name}=deployment")).await["total"],
+            house.get_json(&format!("/search?{name}=deployment")).await["total"],
             2,
             "{name}"
         );
@@ -182,23 +182,25 @@ async fn search_finds_observations_and_items_by_their_words() {
         ("&match=any&limit=1", 2),
     ] {
         assert_eq!(
-            house.gives(&format!("/search?text=deployments{query}")).await["total"],
+            house.get_json(&format!("/search?text=deployments{query}")).await["total"],
             total,
             "{query}"
         );
     }
-    let found = house.gives("/search?text=monday").await;
+    let found = house.get_json("/search?text=monday").await;
     assert!(
         found["items"][0]["score"].as_f64().is_some() && found["items"][0]["snippet"].is_array(),
         "{found}"
     );
-    house.refuses("/search", 400, "query_invalid").await;
+    house.assert_refused("/search", 400, "query_invalid").await;
 }
 
 #[tokio::test]
 async fn goals_patterns_calibration_and_trace_routes_return_lists() {
     let house = House::new().await;
-    house.makes("/observations", 201, json!({"content": "x"})).await;
+    house
+        .post_and_expect("/observations", 201, json!({"content": "x"}))
+        .await;
     for path in [
         "/goals",
         "/goals?thread=a&all=true",
@@ -208,19 +210,19 @@ async fn goals_patterns_calibration_and_trace_routes_return_lists() {
         "/trace",
         "/trace?component=scratch_page&limit=3",
     ] {
-        let list = house.gives(path).await;
+        let list = house.get_json(path).await;
         assert!(
             list["items"].is_array() && list["returned"].is_u64() && list["tokens"].is_u64(),
             "{path}: {list}"
         );
     }
-    let trace = house.gives("/trace?entry=e1").await;
+    let trace = house.get_json("/trace?entry=e1").await;
     assert_eq!(
         (&trace["items"][0]["operation"], &trace["items"][0]["seq"]),
         (&json!("add_observation"), &json!(1))
     );
-    house.refuses("/trace?run=r9", 404, "not_found").await;
-    house.refuses("/trace?entry=x", 400, "id_invalid").await;
+    house.assert_refused("/trace?run=r9", 404, "not_found").await;
+    house.assert_refused("/trace?entry=x", 400, "id_invalid").await;
 }
 
 #[tokio::test]
@@ -228,36 +230,38 @@ async fn turn_list_and_cut_trace_continue_after_a_cursor_m7_2_15() {
     let house = House::new().await;
     for nth in 0..3 {
         house
-            .makes("/turns", 201, json!({"input": format!("number {nth}")}))
+            .post_and_expect("/turns", 201, json!({"input": format!("number {nth}")}))
             .await;
     }
-    let first = house.gives("/turns?limit=2").await;
+    let first = house.get_json("/turns?limit=2").await;
     assert_eq!(
         (&first["total"], &first["next"], &first["items"][1]["handle"]),
         (&Value::Null, &json!("t2"), &json!("t2")),
         "{first}"
     );
-    let rest = house.gives("/turns?limit=2&cursor=t2").await;
+    let rest = house.get_json("/turns?limit=2&cursor=t2").await;
     assert_eq!((&rest["returned"], &rest["next"]), (&json!(1), &Value::Null), "{rest}");
-    house.refuses("/turns?cursor=nowhere", 400, "query_invalid").await;
+    house
+        .assert_refused("/turns?cursor=nowhere", 400, "query_invalid")
+        .await;
     for trace in ["/turns/t1/trace", "/trace"] {
-        let cut = house.gives(&format!("{trace}?limit=2")).await;
+        let cut = house.get_json(&format!("{trace}?limit=2")).await;
         assert_eq!((&cut["total"], &cut["at_least"]), (&json!(2), &json!(true)), "{cut}");
-        let whole = house.gives(&format!("{trace}?limit=1000")).await;
+        let whole = house.get_json(&format!("{trace}?limit=1000")).await;
         assert!(
             whole.get("at_least").is_none() && whole["total"].as_u64() > Some(2),
             "{whole}"
         );
         let next = cut["next"].as_str().unwrap();
         let all = whole["items"].as_array().unwrap();
-        let rest = house.gives(&format!("{trace}?limit=2&cursor={next}")).await;
+        let rest = house.get_json(&format!("{trace}?limit=2&cursor={next}")).await;
         let rest = rest["items"].as_array().unwrap();
         assert_eq!(rest[..], all[all.len() - 2 - rest.len()..all.len() - 2]);
         let other = format!("{trace}?component=turn&cursor={next}");
-        house.refuses(&other, 400, "invalid").await;
-        let on = house.gives(&format!("{trace}?since=0&limit=1")).await;
+        house.assert_refused(&other, 400, "invalid").await;
+        let on = house.get_json(&format!("{trace}?since=0&limit=1")).await;
         let next = on["next"].as_str().unwrap();
-        let after = house.gives(&format!("{trace}?since=0&limit=1&cursor={next}")).await;
+        let after = house.get_json(&format!("{trace}?since=0&limit=1&cursor={next}")).await;
         assert_eq!((&on["items"][0], &after["items"][0]), (&all[0], &all[1]));
     }
 }

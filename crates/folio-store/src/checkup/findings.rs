@@ -14,7 +14,7 @@ pub(crate) struct Findings {
 
 impl Findings {
     /// Adds what was checked.
-    pub(crate) fn looked_at(&mut self, subject: impl Into<String>) {
+    pub(crate) fn add_checked(&mut self, subject: impl Into<String>) {
         self.checked.push(subject.into());
     }
 
@@ -91,7 +91,7 @@ pub(crate) struct Counted {
 
 impl Counts {
     /// Each kind of rows. Watches that end with the first look (5 and 6) are not counted.
-    pub(crate) fn each(&self) -> [Counted; 7] {
+    pub(crate) fn row_counts(&self) -> [Counted; 7] {
         let rows = |what, table, wanted| Counted {
             what,
             table,
@@ -115,7 +115,7 @@ impl Counts {
 
 impl Counted {
     /// Reports that `found` rows were rebuilt.
-    pub(crate) fn again(&self, found: u64) -> String {
+    pub(crate) fn rebuilt_message(&self, found: u64) -> String {
         format!("{}, rebuilt from the log", counted(found, self.what))
     }
 

@@ -16,7 +16,7 @@ pub(crate) fn brings_only(commit: &Prepared) -> bool {
 }
 
 /// The hashes of the bodies that `commit` uses as texts of entries.
-pub(crate) fn named(commit: &Prepared) -> impl Iterator<Item = &String> {
+pub(crate) fn body_hashes(commit: &Prepared) -> impl Iterator<Item = &String> {
     let texts = commit.record.changes.iter().flat_map(|change| -> Vec<&BodyRef> {
         match change {
             Change::AddEntry(new) => new.fields.body_ref.iter().collect(),
@@ -40,7 +40,7 @@ pub(crate) struct Bodies {
 }
 
 /// The length of a hash.
-const NAME: usize = 64;
+const HASH_LENGTH: usize = 64;
 
 impl Bodies {
     /// Searches for all of `names`; `None` if there are none.
@@ -52,12 +52,12 @@ impl Bodies {
     pub(crate) fn all_are_in(&mut self, text: &str) -> bool {
         let is_hex = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         let mut start = 0;
-        while let Some(window) = text.as_bytes().get(start..start + NAME) {
+        while let Some(window) = text.as_bytes().get(start..start + HASH_LENGTH) {
             start += match window.iter().rposition(|byte| !is_hex(byte)) {
                 // A hash cannot begin before a character that is not part of one.
                 Some(other) => other + 1,
                 None => {
-                    self.missed.remove(&text[start..start + NAME]);
+                    self.missed.remove(&text[start..start + HASH_LENGTH]);
                     1
                 }
             };
@@ -75,7 +75,7 @@ impl<F: Facts> Plan<'_, '_, F> {
     /// Refuses a commit that refers to a text which is neither stored nor brought by it.
     pub(super) fn expect_bodies(&mut self, commit: &Prepared) -> Result<(), F::Failure> {
         let come: HashSet<[u8; 32]> = commit.blobs.iter().map(|body| body.hash).collect();
-        for hash in named(commit) {
+        for hash in body_hashes(commit) {
             let comes = parse_hash(hash).is_some_and(|hash| come.contains(&hash));
             if !comes && !self.facts.is_kept(hash)? {
                 let message = format!("the text {hash} is not stored, or no longer: put it away again");

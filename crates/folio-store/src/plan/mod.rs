@@ -20,9 +20,9 @@ use folio_memory::{
     RunId, Seq, Timestamp, Turn, TurnId, history,
 };
 
-pub(crate) use self::bodies::{Bodies, brings_only, named};
+pub(crate) use self::bodies::{Bodies, body_hashes, brings_only};
 pub(crate) use self::planned::{Gone, Planned, PlannedEntry, PlannedPage, PlannedRun, PlannedTurn};
-pub(crate) use self::written::{OverlappingName, PlannedWrites, around, names_overlap};
+pub(crate) use self::written::{OverlappingName, PlannedWrites, enclosing_paths, names_overlap};
 use crate::commit::{Committed, CommittedEntry, Expected, RunAppend};
 use crate::error::{StoreError, not_found};
 use crate::place::{Place, SpaceId};
@@ -51,7 +51,7 @@ pub(crate) trait Facts {
     /// The driver of the run at `place`, and the fence of its last claim.
     fn driver(&mut self, place: Place) -> Result<(Option<OwnerId>, u64), Self::Failure>;
     /// The names held by runs other than the one at `own` that overlap with any of `names`.
-    fn met(&mut self, own: Place, names: &[String]) -> Result<Vec<OverlappingName>, Self::Failure>;
+    fn overlapping_names(&mut self, own: Place, names: &[String]) -> Result<Vec<OverlappingName>, Self::Failure>;
     /// The version of the policy.
     fn policy_version(&mut self) -> Result<u32, Self::Failure>;
     /// The policy.
@@ -320,7 +320,7 @@ impl<'c, F: Facts> Plan<'_, 'c, F> {
         let met = if names.is_empty() {
             Vec::new()
         } else {
-            self.facts.met(place, names)?
+            self.facts.overlapping_names(place, names)?
         };
         for OverlappingName {
             name,

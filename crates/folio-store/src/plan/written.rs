@@ -26,7 +26,7 @@ pub(crate) struct PlannedWrites<'c> {
 }
 
 /// `name` and all paths around it, from the inside out.
-pub(crate) fn around(name: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn enclosing_paths(name: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(name), |at| Some(at.rsplit_once('/')?.0))
 }
 
@@ -55,6 +55,6 @@ mod tests {
                 "{one} {other}"
             );
         }
-        assert_eq!(around("/a/b").collect::<Vec<_>>(), ["/a/b", "/a", ""]);
+        assert_eq!(enclosing_paths("/a/b").collect::<Vec<_>>(), ["/a/b", "/a", ""]);
     }
 }

@@ -17,7 +17,7 @@ use crate::place::to_column;
 pub(super) const WHICH_KEPT: &str = looked_up!("hash", "blob", "hash", "bytea");
 
 /// Those of `hashes` under which a body is stored.
-pub(super) async fn which_kept(session: &Session, hashes: &[[u8; 32]]) -> Result<HashSet<[u8; 32]>, Failure> {
+pub(super) async fn stored_hashes(session: &Session, hashes: &[[u8; 32]]) -> Result<HashSet<[u8; 32]>, Failure> {
     if hashes.is_empty() {
         return Ok(HashSet::new());
     }
@@ -67,7 +67,7 @@ pub(super) async fn read(session: Option<&Session>, hash: &BlobHash) -> Result<V
 }
 
 /// Records that the body `hash` arrived at `at`, before anything refers to it.
-pub(super) async fn came(session: &Session, hash: &[u8], at: Timestamp, is_new: bool) -> Result<(), Failure> {
+pub(super) async fn record_arrival(session: &Session, hash: &[u8], at: Timestamp, is_new: bool) -> Result<(), Failure> {
     let sql = if is_new {
         "INSERT INTO unclaimed (space, hash, at) VALUES ($1, $2, $3) ON CONFLICT (space, hash) DO UPDATE SET at = $3"
     } else {

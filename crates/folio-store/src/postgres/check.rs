@@ -10,7 +10,7 @@ use folio_memory::terms::terms_of;
 use folio_memory::text::{self, EntryTerms};
 use folio_memory::{Entry, EntryId, Link, Page, PageId, RunId, Seq, Timestamp, TraceNote, Turn, TurnId};
 
-use super::column::{count, get, kept};
+use super::column::{count, encode_text, get};
 use super::error::Failure;
 use super::session::{Purpose, Session};
 use super::{Inner, blob, entry, journal, page, policy, run, text as index, turn, watch};
@@ -27,7 +27,7 @@ pub(super) async fn check(inner: &Inner) -> Result<Checkup, Failure> {
     let client = inner.readers.get().await?;
     let rows = client.query("SELECT id, name FROM all_spaces()", &[]).await?;
     drop(client);
-    findings.looked_at(counted(rows.len() as u64, "space"));
+    findings.add_checked(counted(rows.len() as u64, "space"));
     let (mut counts, mut bodies) = (Counts::default(), 0);
     for row in &rows {
         let space = SpaceId(get(row, 0)?);
@@ -45,10 +45,10 @@ pub(super) async fn check(inner: &Inner) -> Result<Checkup, Failure> {
         bodies += replay.bodies;
         findings.add_space(&name, replay.findings);
     }
-    for rows in counts.each() {
-        findings.looked_at(rows.again(rows.wanted));
+    for rows in counts.row_counts() {
+        findings.add_checked(rows.rebuilt_message(rows.wanted));
     }
-    findings.looked_at(format!("{}, each against its hash", counted(bodies, "body")));
+    findings.add_checked(format!("{}, each against its hash", counted(bodies, "body")));
     Ok(findings.into())
 }
 
@@ -85,8 +85,8 @@ impl Replay<'_> {
             }
             let named = Named::by(&rows);
             let stored = StoredRows {
-                entries: there(self.session, &named.entries).await?,
-                pages: there(self.session, &named.pages).await?,
+                entries: stored_rows(self.session, &named.entries).await?,
+                pages: stored_rows(self.session, &named.pages).await?,
             };
             for row in &rows {
                 self.rebuilt.commit(row, &stored, &mut self.findings);
@@ -118,12 +118,12 @@ impl Replay<'_> {
         } = self.rebuilt.take_rest();
         for chunk in entries.chunks(CHUNK as usize) {
             let ids: Vec<EntryId> = chunk.iter().map(|entry| entry.id).collect();
-            let stored = there(self.session, &ids).await?;
+            let stored = stored_rows(self.session, &ids).await?;
             self.compare_entries(chunk, &stored).await?;
         }
         for chunk in pages.chunks(CHUNK as usize) {
             let ids: Vec<PageId> = chunk.iter().map(|page| page.id).collect();
-            let stored = there(self.session, &ids).await?;
+            let stored = stored_rows(self.session, &ids).await?;
             self.compare_pages(chunk, &stored).await?;
         }
         for chunk in turns.chunks(CHUNK as usize) {
@@ -219,9 +219,9 @@ impl Replay<'_> {
             let fields = &entry.fields;
             let columns = (
                 entry.kind.as_str().to_owned(),
-                fields.type_name.as_deref().map(|name| kept(name).into_owned()),
+                fields.type_name.as_deref().map(|name| encode_text(name).into_owned()),
                 fields.status.as_str().to_owned(),
-                kept(fields.owner.as_str()).into_owned(),
+                encode_text(fields.owner.as_str()).into_owned(),
             );
             let states = (
                 fields.pin_rank.is_some(),
@@ -245,7 +245,7 @@ impl Replay<'_> {
         let (mut terms, mut numbers) = (Vec::new(), Vec::new());
         for entry in expected {
             for term in terms_of(&entry.fields) {
-                terms.push(kept(&term).into_owned());
+                terms.push(encode_text(&term).into_owned());
                 numbers.push(to_column(entry.handle.0));
             }
         }
@@ -322,7 +322,7 @@ impl Replay<'_> {
         for entry in expected {
             let Some(body) = &entry.fields.body_ref else { continue };
             let hashes: Vec<_> = body.hashes().filter_map(|hash| parse_hash(hash)).collect();
-            let stored_hashes = blob::which_kept(self.session, &hashes).await?;
+            let stored_hashes = blob::stored_hashes(self.session, &hashes).await?;
             if hashes.iter().any(|hash| !stored_hashes.contains(hash)) {
                 self.findings
                     .add(|| format!("the whole text of entry {} is missing", entry.handle));
@@ -349,7 +349,7 @@ impl Replay<'_> {
                 let fields = &page.fields;
                 let words = (
                     fields.role.as_str().to_owned(),
-                    fields.thread.as_ref().map(|thread| kept(&thread.0).into_owned()),
+                    fields.thread.as_ref().map(|thread| encode_text(&thread.0).into_owned()),
                 );
                 let ids = (
                     fields.run.map(|run| run.to_bytes().to_vec()),
@@ -363,7 +363,7 @@ impl Replay<'_> {
 
     async fn compare_runs(&mut self, expected: &[(RunId, RunColumns)]) -> Result<(), Failure> {
         let ids: Vec<RunId> = expected.iter().map(|(id, _)| *id).collect();
-        let stored = there(self.session, &ids).await?;
+        let stored = stored_rows(self.session, &ids).await?;
         for (id, columns) in expected {
             let name = format_args!("run {}", columns.handle);
             stored.compare(id, columns, name, &mut self.findings);
@@ -373,7 +373,7 @@ impl Replay<'_> {
 
     async fn compare_turns(&mut self, expected: &[Turn]) -> Result<(), Failure> {
         let ids: Vec<TurnId> = expected.iter().map(|turn| turn.begun.id).collect();
-        let stored = there(self.session, &ids).await?;
+        let stored = stored_rows(self.session, &ids).await?;
         let numbers: Vec<i64> = expected.iter().map(|turn| to_column(turn.handle.0)).collect();
         let sql = "SELECT number, thread, run FROM turn WHERE space = $1 AND number = ANY($2)";
         let mut filed = HashMap::new();
@@ -382,13 +382,13 @@ impl Replay<'_> {
             filed.insert(count(&row, 0)?, columns);
         }
         let hashes: Vec<_> = expected.iter().filter_map(export_of).flatten().collect();
-        let exports = blob::which_kept(self.session, &hashes).await?;
+        let exports = blob::stored_hashes(self.session, &hashes).await?;
         for turn in expected {
             let new_turn = &turn.begun;
             let name = format_args!("turn {}", turn.handle);
             stored.compare(&new_turn.id, turn, name, &mut self.findings);
             let columns = (
-                kept(&new_turn.thread.0).into_owned(),
+                encode_text(&new_turn.thread.0).into_owned(),
                 new_turn.run.map(|run| run.to_bytes().to_vec()),
             );
             self.compare_columns(&turn.handle, filed.get(&turn.handle.0), &columns, "turn");
@@ -436,7 +436,7 @@ impl Replay<'_> {
 
     /// Whether there are rows that do not come from the log.
     async fn check_totals(&mut self) -> Result<(), Failure> {
-        for counted in self.rebuilt.counts.each() {
+        for counted in self.rebuilt.counts.row_counts() {
             let sql = format!(
                 "SELECT count(*) FROM {} WHERE space = $1 AND {}",
                 counted.table, counted.which
@@ -459,7 +459,7 @@ impl Replay<'_> {
 }
 
 /// The stored rows of `ids`. If a row cannot be read, each is read by itself, so that damage does not hide other rows.
-async fn there<T: ById>(session: &Session, ids: &[T::Id]) -> Result<Rows<T::Id, T>, Failure> {
+async fn stored_rows<T: ById>(session: &Session, ids: &[T::Id]) -> Result<Rows<T::Id, T>, Failure> {
     let mut rows = Rows::default();
     if let Ok(found) = read(T::by_ids(session, ids).await)? {
         found.into_iter().for_each(|(id, row)| rows.insert(id, Ok(row)));

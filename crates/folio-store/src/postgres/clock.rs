@@ -17,31 +17,31 @@ use super::error::Failure;
 const TIME: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 
 /// The server's time, as far as this process can tell.
-pub(super) struct ServerClock(Mutex<Reckoned>);
+pub(super) struct ServerClock(Mutex<TimeEstimate>);
 
 impl ServerClock {
     /// Asks the server at the other end of `client`.
     pub(super) async fn of(client: &Client) -> Result<Self, Failure> {
-        Ok(Self(Mutex::new(Reckoned::from(&ask(client).await?))))
+        Ok(Self(Mutex::new(TimeEstimate::from(&ask(client).await?))))
     }
 
     /// Asks again: clocks are set, drift, and sleep with their machine, and another server may have taken the place of
     /// the first.
     pub(super) async fn set_by(&self, client: &Client) -> Result<(), Failure> {
         let reading = ask(client).await?;
-        let mut reckoned = self.reckoned();
+        let mut reckoned = self.lock_estimate();
         *reckoned = reckoned.after(&reading);
         Ok(())
     }
 
-    fn reckoned(&self) -> MutexGuard<'_, Reckoned> {
+    fn lock_estimate(&self) -> MutexGuard<'_, TimeEstimate> {
         self.0.lock()
     }
 }
 
 impl Clock for ServerClock {
     fn now(&self) -> Timestamp {
-        self.reckoned().at(Instant::now())
+        self.lock_estimate().at(Instant::now())
     }
 }
 
@@ -51,12 +51,12 @@ impl fmt::Debug for ServerClock {
     }
 }
 
-async fn ask(client: &Client) -> Result<Told, Failure> {
+async fn ask(client: &Client) -> Result<ServerReading, Failure> {
     let asked = Instant::now();
     let row = client.query_one(TIME, &[]).await?;
     let answered = Instant::now();
     let micros: i64 = row.try_get(0)?;
-    Ok(Told {
+    Ok(ServerReading {
         asked,
         time: Timestamp::from_nanos(micros.saturating_mul(1_000)),
         answered,
@@ -64,7 +64,7 @@ async fn ask(client: &Client) -> Result<Told, Failure> {
 }
 
 /// The server's answer: its time was `time` at some moment between `asked` and `answered`.
-struct Told {
+struct ServerReading {
     asked: Instant,
     time: Timestamp,
     answered: Instant,
@@ -72,14 +72,14 @@ struct Told {
 
 /// The server's time is taken to have been `time` at the moment `at`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Reckoned {
+struct TimeEstimate {
     at: Instant,
     time: Timestamp,
 }
 
-impl From<&Told> for Reckoned {
+impl From<&ServerReading> for TimeEstimate {
     /// The error is at most half of the time that the answer took.
-    fn from(reading: &Told) -> Self {
+    fn from(reading: &ServerReading) -> Self {
         let round_trip = reading.answered.saturating_duration_since(reading.asked);
         Self {
             at: reading.asked + round_trip / 2,
@@ -88,7 +88,7 @@ impl From<&Told> for Reckoned {
     }
 }
 
-impl Reckoned {
+impl TimeEstimate {
     fn at(&self, moment: Instant) -> Timestamp {
         match moment.checked_duration_since(self.at) {
             Some(later) => self.time.plus(later),
@@ -98,7 +98,7 @@ impl Reckoned {
 
     /// Keeps the reckoning if `reading` agrees with it, so that varying latency does not make the time jump; otherwise
     /// starts over.
-    fn after(self, reading: &Told) -> Self {
+    fn after(self, reading: &ServerReading) -> Self {
         // The server truncates to microseconds.
         let earliest = self.at(reading.asked).minus(Duration::from_micros(1));
         if (earliest..=self.at(reading.answered)).contains(&reading.time) {
@@ -116,8 +116,8 @@ mod tests {
     const MILLI: Duration = Duration::from_millis(1);
     const HOUR: Duration = Duration::from_secs(3_600);
 
-    fn told(asked: Instant, took: Duration, time: Timestamp) -> Told {
-        Told {
+    fn told(asked: Instant, took: Duration, time: Timestamp) -> ServerReading {
+        ServerReading {
             asked,
             time,
             answered: asked + took,
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn server_clock_ignores_the_time_of_the_local_machine_m7_1() {
-        let clock = ServerClock(Mutex::new(Reckoned::from(&told(Instant::now(), 4 * MILLI, noon()))));
+        let clock = ServerClock(Mutex::new(TimeEstimate::from(&told(Instant::now(), 4 * MILLI, noon()))));
         // The machine's clock is in another year.
         let now = clock.now();
         assert!(now.since(noon()) < HOUR && noon().since(now) < HOUR, "{now}");
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn server_time_advances_from_the_midpoint_of_the_last_answer() {
         let start = Instant::now();
-        let reckoned = Reckoned::from(&told(start, 4 * MILLI, noon()));
+        let reckoned = TimeEstimate::from(&told(start, 4 * MILLI, noon()));
         assert_eq!(reckoned.at(start + 2 * MILLI), noon());
         assert_eq!(reckoned.at(start + 2 * MILLI + HOUR), noon().plus(HOUR));
         assert_eq!(reckoned.at(start), noon().minus(2 * MILLI));
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn server_time_is_reset_only_by_a_contradicting_answer() {
         let start = Instant::now();
-        let reckoned = Reckoned::from(&told(start, 4 * MILLI, noon()));
+        let reckoned = TimeEstimate::from(&told(start, 4 * MILLI, noon()));
         let later = start + HOUR;
         let expected = noon().plus(HOUR);
         // The answer took longer, so its middle is elsewhere, but it does not contradict the reckoning.

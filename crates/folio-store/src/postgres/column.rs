@@ -14,7 +14,7 @@ use crate::place::{from_column, to_column};
 const ESCAPE: char = '\u{10FFFF}';
 
 /// Encodes a text chosen by people or programs for a column: PostgreSQL's texts cannot contain NUL.
-pub(super) fn kept(text: &str) -> Cow<'_, str> {
+pub(super) fn encode_text(text: &str) -> Cow<'_, str> {
     if !text.contains(['\0', ESCAPE]) {
         return Cow::Borrowed(text);
     }
@@ -30,7 +30,7 @@ pub(super) fn kept(text: &str) -> Cow<'_, str> {
 }
 
 /// Reverses [`kept`].
-pub(super) fn given(kept: String) -> String {
+pub(super) fn decode_text(kept: String) -> String {
     if !kept.contains(ESCAPE) {
         return kept;
     }
@@ -148,9 +148,9 @@ mod tests {
     #[test]
     fn text_column_round_trips_nul_and_escape_characters() {
         for text in ["", "plain", "a\0b", "\u{10FFFF}", "\u{10FFFF}0", "\0\0\u{10FFFF}\0"] {
-            let column = kept(text).into_owned();
+            let column = encode_text(text).into_owned();
             assert!(!column.contains('\0'), "{text:?}");
-            assert_eq!(given(column), text);
+            assert_eq!(decode_text(column), text);
         }
     }
 

@@ -84,7 +84,7 @@ pub(super) async fn apply(session: &Session, commits: &[Prepared], owners: &Owne
         session.write_and_commit(&writes).await?;
     } else {
         session.write(&writes).await?;
-        erase::take_out(session, &erased).await?;
+        erase::remove_content(session, &erased).await?;
         session.write_and_commit(&[]).await?;
     }
     Ok((done, Some(head)))
@@ -104,7 +104,7 @@ pub(super) async fn add(session: &Session, part: &Prepared, owners: &Owners) -> 
         session.write(&writes).await?;
     }
     if !erased.is_empty() {
-        erase::take_out(session, &erased).await?;
+        erase::remove_content(session, &erased).await?;
     }
     Ok(committed)
 }
@@ -123,7 +123,7 @@ async fn plan(session: &Session, commits: &[Prepared], owners: &Owners) -> Resul
     let loading = Box::pin(Loaded::of(session, commits));
     let (ends, known, loaded) = futures_util::future::join3(locking, finding, loading).await;
     let (mut ends, known, mut loaded) = (ends?, known?, loaded?);
-    loaded.look_back(session, commits).await?;
+    loaded.load_concurrent_changes(session, commits).await?;
     loaded.written = Written::of(session, commits, owners).await?;
     let mut rows = Rows::new(session.space);
     let mut done = Vec::with_capacity(commits.len());

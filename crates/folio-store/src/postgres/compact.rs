@@ -43,7 +43,7 @@ pub(super) async fn compact(session: &Session, compaction: &Compaction) -> Resul
         }
     }
     if let Some(until) = compaction.give_up_until {
-        let (given_up, more) = unclaimed::give_up(session, until).await?;
+        let (given_up, more) = unclaimed::drop_unclaimed(session, until).await?;
         done.given_up = given_up;
         done.more |= more;
     }
@@ -52,7 +52,7 @@ pub(super) async fn compact(session: &Session, compaction: &Compaction) -> Resul
 
 /// Packs the body of entry `number`, and the record of the commit that added it; returns whether that saved space.
 async fn pack(session: &Session, number: u64) -> Result<bool, Failure> {
-    let Some(mut found) = entry::at(session, number).await? else {
+    let Some(mut found) = entry::by_number(session, number).await? else {
         return Ok(false);
     };
     let Some(body) = packed::pack(&found.fields.body) else {
@@ -90,7 +90,7 @@ impl<'s> Tombstones<'s> {
     /// Drops as many of `tombstones` as possible.
     async fn bury(mut self, tombstones: &[(Timestamp, u64)]) -> Result<u64, Failure> {
         for (_, number) in tombstones {
-            if let Some(entry) = entry::at(self.session, *number).await?
+            if let Some(entry) = entry::by_number(self.session, *number).await?
                 && !self.burial.has(entry.id)
             {
                 self.choose(&entry).await?;
@@ -125,7 +125,7 @@ impl<'s> Tombstones<'s> {
         let mut chosen = Vec::new();
         for id in together {
             match entry::by_id(self.session, id).await? {
-                Some(found) if self.burial.may_go(&found) => chosen.push(found),
+                Some(found) if self.burial.can_drop(&found) => chosen.push(found),
                 _ => return Ok(()),
             }
         }
@@ -134,7 +134,7 @@ impl<'s> Tombstones<'s> {
             self.commits
                 .extend(rewrite::touches(self.session, entry.handle.0).await?);
         }
-        self.burial.give_up(&chosen);
+        self.burial.drop_entries(&chosen);
         Ok(())
     }
 

@@ -53,7 +53,7 @@ pub(super) async fn connect(config: &Config, tls: &MakeRustlsConnect, first: &st
     let time_limit = config.get_connect_timeout().copied().unwrap_or(CONNECT_WITHIN);
     let Some(mut hosts) = hosts(config) else {
         // This reports what the URL lacks, without contacting a server.
-        return one(config, tls, first).await;
+        return connect_to_host(config, tls, first).await;
     };
     take_turns(config, &mut hosts);
     let mut failed = None;
@@ -62,7 +62,7 @@ pub(super) async fn connect(config: &Config, tls: &MakeRustlsConnect, first: &st
         take_turns(config, &mut addresses);
         for address in addresses {
             let host_config = host.alone(config, address);
-            match timeout(time_limit, one(&host_config, tls, first)).await {
+            match timeout(time_limit, connect_to_host(&host_config, tls, first)).await {
                 Ok(Ok(connected)) => return Ok(connected),
                 Ok(Err(error)) => failed = Some(error),
                 Err(_) => failed = Some(silent(time_limit).await),
@@ -71,12 +71,12 @@ pub(super) async fn connect(config: &Config, tls: &MakeRustlsConnect, first: &st
     }
     match failed {
         Some(error) => Err(error),
-        None => one(config, tls, first).await,
+        None => connect_to_host(config, tls, first).await,
     }
 }
 
 /// Connects to where `config` leads, and sends `first`.
-async fn one(config: &Config, tls: &MakeRustlsConnect, first: &str) -> Result<Connected, Error> {
+async fn connect_to_host(config: &Config, tls: &MakeRustlsConnect, first: &str) -> Result<Connected, Error> {
     let (client, mut connection) = config.connect(tls.clone()).await?;
     {
         let mut batch = std::pin::pin!(client.batch_execute(first));

@@ -4,7 +4,7 @@ use folio_memory::id::EntryRef;
 use folio_memory::{Entry, EntryFields, EntryHandle, EntryId, EntryKind, PageId, Seq};
 use tokio_postgres::Row;
 
-use super::column::{self, count, get, id, instant, kept, seq, version};
+use super::column::{self, count, encode_text, get, id, instant, seq, version};
 use super::error::{Failure, damaged, not_found};
 use super::lookup::looked_up;
 use super::session::Session;
@@ -22,7 +22,7 @@ pub(super) const COLUMNS: &str = columns!();
 
 /// Restricts rows to memory, in the words of the partial indexes: otherwise PostgreSQL does not know that those have
 /// every row.
-pub(super) const OF_MEMORY: &str = "kind NOT IN ('log', 'step', 'summary')";
+pub(super) const IS_MEMORY_SQL: &str = "kind NOT IN ('log', 'step', 'summary')";
 
 /// Entries by their ids.
 pub(super) const BY_IDS: &str = looked_up!(concat!(columns!(), ", page"), "entry", "id", "bytea");
@@ -49,14 +49,14 @@ pub(super) async fn by_id(session: &Session, id: EntryId) -> Result<Option<Entry
 }
 
 /// The entry with the number `number`.
-pub(super) async fn at(session: &Session, number: u64) -> Result<Option<Entry>, Failure> {
+pub(super) async fn by_number(session: &Session, number: u64) -> Result<Option<Entry>, Failure> {
     let sql = format!("SELECT {COLUMNS} FROM entry WHERE space = $1 AND number = $2");
     let row = session.one(&sql, &[&session.space.0, &to_column(number)]).await?;
     row.as_ref().map(from_row).transpose()
 }
 
 /// The entries with `numbers`, in no order.
-pub(super) async fn at_all(session: &Session, numbers: &[u64]) -> Result<Vec<Entry>, Failure> {
+pub(super) async fn by_numbers(session: &Session, numbers: &[u64]) -> Result<Vec<Entry>, Failure> {
     if numbers.is_empty() {
         return Ok(Vec::new());
     }
@@ -71,7 +71,7 @@ pub(super) async fn read(session: Option<&Session>, entry: EntryRef) -> Result<E
     let session = session.ok_or_else(missing)?;
     let found = match entry {
         EntryRef::Id(id) => by_id(session, id).await?,
-        EntryRef::Handle(handle) => at(session, handle.0).await?,
+        EntryRef::Handle(handle) => by_number(session, handle.0).await?,
     };
     Ok(found.ok_or_else(missing)?)
 }
@@ -79,7 +79,9 @@ pub(super) async fn read(session: Option<&Session>, entry: EntryRef) -> Result<E
 /// Whether any entry can be found by `term`.
 pub(super) async fn is_any_found_by(session: &Session, term: &str) -> Result<bool, Failure> {
     let sql = "SELECT EXISTS (SELECT 1 FROM entry_term WHERE space = $1 AND term = $2)";
-    let row = session.one(sql, &[&session.space.0, &kept(term).as_ref()]).await?;
+    let row = session
+        .one(sql, &[&session.space.0, &encode_text(term).as_ref()])
+        .await?;
     row.map_or(Ok(false), |row| get(&row, 0))
 }
 
@@ -87,7 +89,7 @@ pub(super) async fn is_any_found_by(session: &Session, term: &str) -> Result<boo
 /// their own right, not written by runs on their pages.
 pub(super) async fn changed_after(session: &Session, seq: Seq) -> Result<Vec<u64>, Failure> {
     let sql = format!(
-        "SELECT number FROM entry WHERE space = $1 AND updated_seq > $2 AND version > 1 AND {OF_MEMORY} AND created_seq <= $2"
+        "SELECT number FROM entry WHERE space = $1 AND updated_seq > $2 AND version > 1 AND {IS_MEMORY_SQL} AND created_seq <= $2"
     );
     let rows = session.query(&sql, &[&session.space.0, &to_column(seq.0)]).await?;
     rows.iter().map(|row| count(row, 0)).collect()

@@ -13,7 +13,7 @@ use crate::fold::{self, Rewritten};
 use crate::plan::{Bodies, Gone};
 
 /// Removes the content of `erased` from the log, and the bodies to which nothing else refers.
-pub(super) async fn take_out(session: &Session, erased: &[Gone]) -> Result<(), Failure> {
+pub(super) async fn remove_content(session: &Session, erased: &[Gone]) -> Result<(), Failure> {
     let mut commits = BTreeSet::new();
     for entry in erased {
         commits.insert(entry.created);
@@ -43,7 +43,7 @@ pub(super) async fn take_out(session: &Session, erased: &[Gone]) -> Result<(), F
         trace::forget_entry(session, entry.id).await?;
         text::remove(session, entry.place.number()).await?;
     }
-    for hash in unnamed(session, bodies).await? {
+    for hash in unreferenced_bodies(session, bodies).await? {
         if let Some(bytes) = parse_hash(&hash) {
             blob::delete(session, &bytes).await?;
         }
@@ -53,7 +53,7 @@ pub(super) async fn take_out(session: &Session, erased: &[Gone]) -> Result<(), F
 
 /// Those of `bodies` that no commit names. Searches the whole log of the space, part by part and once for all of them;
 /// only needed if the erased content had bodies.
-async fn unnamed(session: &Session, bodies: BTreeSet<String>) -> Result<BTreeSet<String>, Failure> {
+async fn unreferenced_bodies(session: &Session, bodies: BTreeSet<String>) -> Result<BTreeSet<String>, Failure> {
     let Some(mut sought) = Bodies::of(bodies) else {
         return Ok(BTreeSet::new());
     };

@@ -43,7 +43,7 @@ impl From<StoreError> for Failure {
 impl Failure {
     /// Whether another connection, now or in a moment, may succeed: the server went away, is starting, or is not the
     /// one that writes.
-    pub(super) fn may_pass(&self) -> bool {
+    pub(super) fn is_transient(&self) -> bool {
         match self {
             Self::Sql(error) => match error.code() {
                 Some(code) => {

@@ -3,7 +3,7 @@
 use folio_memory::terms::context_term;
 use folio_memory::{Entry, EntryQuery, Order, Seq, Timestamp};
 
-use super::column::{Statement, Value, count, kept};
+use super::column::{Statement, Value, count, encode_text};
 use super::entry::from_row;
 use super::error::Failure;
 use super::session::Session;
@@ -11,7 +11,7 @@ use crate::cursor::After;
 use crate::place::to_column;
 
 /// How far the entries of a word are counted to see which word has fewer.
-const COUNTED: i64 = 5_000;
+const MAX_COUNTED: i64 = 5_000;
 /// How many entries are read at a time while the best of all are searched for.
 const AT_A_TIME: i64 = 4_096;
 
@@ -152,7 +152,7 @@ impl<'q> Filter<'q> {
             Some(term) => statement.push(
                 "entry_term AS led JOIN entry ON entry.space = led.space AND entry.number = led.number
                  WHERE led.space = ? AND led.term = ?",
-                [space, Value::Text(kept(term).into_owned())],
+                [space, Value::Text(encode_text(term).into_owned())],
             ),
             None => statement.push("entry WHERE entry.space = ?", [space]),
         }
@@ -181,7 +181,10 @@ impl<'q> Filter<'q> {
         let ranks = &self.query.ranks;
         statement.push("CASE entry.type", []);
         for (name, rank) in &ranks.known {
-            statement.push(&format!(" WHEN ? THEN {rank}"), [Value::Text(kept(name).into_owned())]);
+            statement.push(
+                &format!(" WHEN ? THEN {rank}"),
+                [Value::Text(encode_text(name).into_owned())],
+            );
         }
         if ranks.known.is_empty() {
             // A CASE needs at least one WHEN.
@@ -242,13 +245,16 @@ pub(super) fn push_wanted(
         "kind",
         query.kinds.iter().map(|kind| kind.as_str().to_owned()).collect(),
     );
-    any_of("type", query.types.iter().map(|name| kept(name).into_owned()).collect());
+    any_of(
+        "type",
+        query.types.iter().map(|name| encode_text(name).into_owned()).collect(),
+    );
     any_of(
         "owner",
         query
             .owner
             .iter()
-            .map(|owner| kept(owner.as_str()).into_owned())
+            .map(|owner| encode_text(owner.as_str()).into_owned())
             .collect(),
     );
     any_of(
@@ -263,11 +269,11 @@ pub(super) fn push_wanted(
         statement.push(" AND entry.status <> 'archived'", []);
     }
     for term in terms {
-        push_words(statement, "EXISTS", has, vec![kept(term).into_owned()]);
+        push_words(statement, "EXISTS", has, vec![encode_text(term).into_owned()]);
     }
     let texts = |tags: &[folio_memory::Tag]| {
         tags.iter()
-            .map(|tag| kept(tag.as_str()).into_owned())
+            .map(|tag| encode_text(tag.as_str()).into_owned())
             .collect::<Vec<_>>()
     };
     if !query.tags_any.is_empty() {
@@ -342,7 +348,7 @@ async fn rarest(session: &Session, terms: &[String]) -> Result<Option<String>, F
     let mut best: Option<(u64, &String)> = None;
     for term in terms {
         let row = session
-            .one(sql, &[&session.space.0, &kept(term).as_ref(), &COUNTED])
+            .one(sql, &[&session.space.0, &encode_text(term).as_ref(), &MAX_COUNTED])
             .await?;
         let found = row.map_or(Ok(0), |row| count(&row, 0))?;
         if best.as_ref().is_none_or(|(fewest, _)| found < *fewest) {

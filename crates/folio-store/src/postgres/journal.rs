@@ -105,7 +105,7 @@ pub(super) async fn changed_since(
 
 /// The time at which expiry is judged for memory as of commit `last`, when asked at `now`: what was live then and has
 /// expired since belongs to memory as it was. Dropped commits leave their numbers, but not their times.
-pub(super) async fn judged_at(session: &Session, last: Seq, now: Timestamp) -> Result<Timestamp, Failure> {
+pub(super) async fn expiry_time_at(session: &Session, last: Seq, now: Timestamp) -> Result<Timestamp, Failure> {
     let sql = "SELECT at FROM log WHERE space = $1 AND seq <= $2 ORDER BY seq DESC LIMIT 1";
     let row = session.one(sql, &[&session.space.0, &to_column(last.0)]).await?;
     let came_to = row.map(|row| instant(&row, 0)).transpose()?;

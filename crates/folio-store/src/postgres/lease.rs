@@ -25,22 +25,22 @@ use super::open::{ProcessLock, Target};
 use super::session::Session;
 use super::wake::CHANNEL;
 use crate::error::StoreError;
-use crate::silence::{BACK_WITHIN, Life, Silence};
+use crate::silence::{Life, RENEWAL_GRACE, Silence};
 use crate::store::OwnerId;
 
 /// How long after a lost connection the next one is tried; the pause doubles as long as none is available.
-const AGAIN_AFTER: Duration = Duration::from_millis(200);
+const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// The longest pause, if a third of a lease is not shorter: a process that waits longer may be taken for dead when the
 /// server is back.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// How long a connection is kept that hears nothing because its server is read-only: another one may lead to the server
 /// that writes.
-const DEAF_FOR: Duration = Duration::from_secs(60);
+const STANDBY_CONNECTION_MAX_AGE: Duration = Duration::from_secs(60);
 /// How long an answer may take, if a lease is not shorter. With the default lease this leaves time for another
 /// connection.
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Rows of owners that were silent for this long are deleted.
-const FORGOTTEN_AFTER: &str = "24 hours";
+const OWNER_ROW_RETENTION: &str = "24 hours";
 
 /// The owners in this process, and a way to ask about others.
 #[derive(Debug)]
@@ -72,14 +72,14 @@ impl Owners {
     /// leases of the owners meanwhile: over that connection, or over one that writes while there is none.
     pub(super) async fn keep_watch(&self, inner: &Inner) {
         let listening = async {
-            let mut pause = AGAIN_AFTER;
+            let mut pause = FIRST_RETRY_PAUSE;
             loop {
                 // Errors here show up for whoever needs the server.
                 drop(self.watch(inner).await);
                 let was_there = locked(&self.client).take().is_some();
                 *locked(&self.lost) = Some(Instant::now());
                 inner.wake.ring_all();
-                pause = if was_there { AGAIN_AFTER } else { pause };
+                pause = if was_there { FIRST_RETRY_PAUSE } else { pause };
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(PAUSE_MAX).min(self.lease / 3);
             }
@@ -115,7 +115,7 @@ impl Owners {
             drop(self.in_time(self.renew_here(&client)).await?);
             *locked(&self.client) = Some(Arc::clone(&client));
             // A connection that hears nothing is replaced after a while, in case another server would notify.
-            while hears || connected.elapsed() < DEAF_FOR {
+            while hears || connected.elapsed() < STANDBY_CONNECTION_MAX_AGE {
                 self.in_time(inner.clock.set_by(&client)).await??;
                 tokio::time::sleep(self.lease / 3).await;
                 if !hears {
@@ -179,7 +179,7 @@ impl Owners {
         client
             .execute(RENEW, &[&owners, &self.lock.0, &millis(self.lease)])
             .await?;
-        let sql = format!("DELETE FROM owner WHERE until < now() - interval '{FORGOTTEN_AFTER}'");
+        let sql = format!("DELETE FROM owner WHERE until < now() - interval '{OWNER_ROW_RETENTION}'");
         Ok(client.batch_execute(&sql).await?)
     }
 
@@ -211,7 +211,7 @@ impl Owners {
         }
         // When all processes have lost their connections, none could renew its leases: the first one that is back must
         // not take the others for dead.
-        let back_within = self.lease / 3 + BACK_WITHIN;
+        let back_within = self.lease / 3 + RENEWAL_GRACE;
         let was_lost = locked(&self.lost).is_some_and(|lost| lost.elapsed() < back_within);
         let owner_ids: Vec<&str> = others.iter().map(|owner| owner.0.as_str()).collect();
         let sql = "SELECT owner.id, (extract(epoch FROM owner.until) * 1000)::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
@@ -263,7 +263,7 @@ impl Owners {
     /// The result of `query`, unless the server has silently stopped answering: then the connection is of no use, but
     /// another one may be.
     async fn in_time<T>(&self, query: impl Future<Output = T>) -> Result<T, Failure> {
-        let answer = tokio::time::timeout(ANSWER_WITHIN.min(self.lease), query).await;
+        let answer = tokio::time::timeout(ANSWER_TIMEOUT.min(self.lease), query).await;
         answer.map_err(|_| StoreError::Invalid("the server has stopped answering".to_owned()).into())
     }
 }

@@ -38,7 +38,7 @@ pub(super) async fn entries(
     let requested_as_of = cursor.map(|cursor| cursor.as_of).or(query.as_of);
     let as_of = requested_as_of.unwrap_or(head).min(head);
     let now = match session {
-        Some(session) if cursor.is_none() && as_of < head => journal::judged_at(session, as_of, now).await?,
+        Some(session) if cursor.is_none() && as_of < head => journal::expiry_time_at(session, as_of, now).await?,
         _ => now,
     };
     let limit = usize::try_from(query.limit()).unwrap_or(usize::MAX);
@@ -129,7 +129,7 @@ impl Search<'_> {
             if part.ends_before(chunk, &items, |number| *number) {
                 break;
             }
-            let earlier_entries = self.as_they_were(chunk).await?;
+            let earlier_entries = self.matching_past_entries(chunk).await?;
             before += earlier_entries.len() as u64;
             items.extend(earlier_entries.into_iter().filter(|entry| self.comes_after(entry)));
             items.sort_by(|a, b| self.query.compare(a, b));
@@ -158,7 +158,7 @@ impl Search<'_> {
             ends: &self.ends,
             now: self.now,
         };
-        if !living::bring_to(self.inner, seen).await? {
+        if !living::catch_up_to(self.inner, seen).await? {
             return Ok(None);
         }
         let last = if self.as_of < self.ends.head {
@@ -186,7 +186,7 @@ impl Search<'_> {
         let Some(found) = self.inner.living.find(seen, &index_query) else {
             return Ok(None);
         };
-        let mut items = entry::at_all(session, &found.numbers).await?;
+        let mut items = entry::by_numbers(session, &found.numbers).await?;
         items.sort_by(|a, b| query.compare(a, b));
         Ok(Some((items, found.total)))
     }
@@ -217,11 +217,11 @@ impl Search<'_> {
     }
 
     /// The entries with `numbers` as they were, if they match the query.
-    async fn as_they_were(&self, numbers: &[u64]) -> Result<Vec<Entry>, Failure> {
+    async fn matching_past_entries(&self, numbers: &[u64]) -> Result<Vec<Entry>, Failure> {
         if numbers.is_empty() {
             return Ok(Vec::new());
         }
-        let found = entry::at_all(self.session, numbers).await?;
+        let found = entry::by_numbers(self.session, numbers).await?;
         let mut before = journal::as_of(self.session, &found, self.as_of).await?;
         before.retain(|before| self.query.matches(before, self.now));
         Ok(before)

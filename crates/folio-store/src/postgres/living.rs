@@ -13,7 +13,7 @@ use folio_memory::{Entry, EntryKind, Seq, SpaceName, Status, Timestamp};
 use parking_lot::{Mutex, RwLock};
 use tokio_postgres::Row;
 
-use super::column::{count, get, given};
+use super::column::{count, decode_text, get};
 use super::error::{Failure, damaged};
 use super::session::Session;
 use super::{Inner, commit, entry};
@@ -103,7 +103,7 @@ impl Living {
     }
 
     /// The space `name`, of which a list is requested now.
-    fn asked(&self, name: &SpaceName) -> Arc<Space> {
+    fn space_for_query(&self, name: &SpaceName) -> Arc<Space> {
         let space = self.space(name);
         let now = self.questions.fetch_add(1, Ordering::Relaxed);
         space.asked_at.store(now, Ordering::Relaxed);
@@ -154,11 +154,11 @@ impl Living {
 
 /// Brings the index of a space to the state that is `seen`. False if that is impossible: there is no index, or it is
 /// further ahead.
-pub(super) async fn bring_to(inner: &Arc<Inner>, seen: Seen<'_>) -> Result<bool, Failure> {
+pub(super) async fn catch_up_to(inner: &Arc<Inner>, seen: Seen<'_>) -> Result<bool, Failure> {
     if inner.living.options.bytes_max == 0 {
         return Ok(false);
     }
-    let space = inner.living.asked(seen.name);
+    let space = inner.living.space_for_query(seen.name);
     for _ in 0..ATTEMPTS {
         let missing = match space.missing(seen) {
             Ok(is_there) => return Ok(is_there),
@@ -183,7 +183,7 @@ pub(super) async fn bring_to(inner: &Arc<Inner>, seen: Seen<'_>) -> Result<bool,
             Missing::Time => None,
         };
         if let Some(is_there) = space.catch_up(seen, news, inner.living.options.bytes_max) {
-            if space.is_looked_at() {
+            if space.is_size_check_due() {
                 inner.living.make_room();
             }
             return Ok(is_there);
@@ -234,7 +234,7 @@ impl Space {
     }
 
     /// Whether it is time to check the size of the index.
-    fn is_looked_at(&self) -> bool {
+    fn is_size_check_due(&self) -> bool {
         let state = self.state.read();
         matches!(&*state, State::Ready(ready) if ready.index.is_looked_at())
     }
@@ -283,7 +283,7 @@ async fn begin(inner: &Arc<Inner>, seen: Seen<'_>, space: &Arc<Space>) -> Result
     }
     let (inner, name, space) = (Arc::clone(inner), seen.name.clone(), Arc::clone(space));
     tokio::spawn(async move {
-        let built = match inner.reading(&name).await {
+        let built = match inner.begin_read(&name).await {
             Ok(Some(session)) => build_index(&session, bytes_max).await,
             Ok(None) => Ok(State::None),
             Err(failure) => Err(failure),
@@ -302,7 +302,7 @@ async fn build_index(session: &Session, bytes_max: usize) -> Result<State, Failu
     let sql = format!(
         "SELECT number, page, kind, type, status, owner, pinned, expires_at, confidence FROM entry
          WHERE space = $1 AND number > $2 AND {} AND status <> 'archived' AND NOT superseded ORDER BY number LIMIT $3",
-        entry::OF_MEMORY
+        entry::IS_MEMORY_SQL
     );
     let mut last = 0;
     loop {
@@ -330,7 +330,7 @@ async fn build_index(session: &Session, bytes_max: usize) -> Result<State, Failu
         for row in &rows {
             let kept: &str = get(row, 0)?;
             if term.0 != kept {
-                term = (kept.to_owned(), given(kept.to_owned()));
+                term = (kept.to_owned(), decode_text(kept.to_owned()));
             }
             words.add(&term.1, count(row, 1)?);
         }
@@ -360,7 +360,7 @@ fn is_the_last(rows: &[Row]) -> bool {
 fn put(index: &mut LiveIndex, row: &Row) -> Result<u64, Failure> {
     let number = count(row, 0)?;
     let name = || format!("entry {number}");
-    let type_name: Option<String> = get::<Option<String>>(row, 3)?.map(given);
+    let type_name: Option<String> = get::<Option<String>>(row, 3)?.map(decode_text);
     let is_pinned: bool = get(row, 6)?;
     let expires_at: Option<i64> = get(row, 7)?;
     index.put(&Facts {
@@ -369,7 +369,7 @@ fn put(index: &mut LiveIndex, row: &Row) -> Result<u64, Failure> {
         kind: EntryKind::parse(get(row, 2)?).ok_or_else(|| damaged(&name(), "its kind is unknown"))?,
         type_name: type_name.as_deref(),
         status: Status::parse(get(row, 4)?).ok_or_else(|| damaged(&name(), "its status is unknown"))?,
-        owner: &given(get(row, 5)?),
+        owner: &decode_text(get(row, 5)?),
         confidence: get(row, 8)?,
         is_pinned,
         expires_at: expires_at.filter(|_| !is_pinned).map(Timestamp::from_nanos),
@@ -381,7 +381,7 @@ fn put(index: &mut LiveIndex, row: &Row) -> Result<u64, Failure> {
 /// What has changed after commit `since`, when the last entry had the number `last`; `None` if that is so much that the
 /// index should be built anew in the background.
 async fn news_since(session: &Session, since: Seq, last: u64) -> Result<Option<News>, Failure> {
-    let (columns, of_memory, space) = (entry::COLUMNS, entry::OF_MEMORY, &session.space.0);
+    let (columns, of_memory, space) = (entry::COLUMNS, entry::IS_MEMORY_SQL, &session.space.0);
     let changed = format!(
         "SELECT {columns}, page FROM entry WHERE space = $1 AND updated_seq > $2 AND version > 1 AND {of_memory} AND number <= $3 LIMIT $4"
     );

@@ -19,7 +19,7 @@ use crate::body::parse_hash;
 use crate::commit::Expected;
 use crate::error::StoreError;
 use crate::place::{Place, SpaceId, Touched};
-use crate::plan::{Decided, Facts, OverlappingName, named};
+use crate::plan::{Decided, Facts, OverlappingName, body_hashes};
 use crate::prepare::Prepared;
 use crate::store::OwnerId;
 
@@ -107,7 +107,9 @@ impl Names {
                 names.add(change);
             }
             names.runs.extend(commit.record.run.as_ref().map(|append| append.run));
-            names.bodies.extend(named(commit).filter_map(|hash| parse_hash(hash)));
+            names
+                .bodies
+                .extend(body_hashes(commit).filter_map(|hash| parse_hash(hash)));
         }
         names
     }
@@ -163,7 +165,7 @@ impl Loaded {
         );
         let second = futures_util::future::join3(
             turn::by_ids(session, &turns),
-            blob::which_kept(session, &bodies),
+            blob::stored_hashes(session, &bodies),
             async {
                 if asks_for_policy {
                     policy::read(session).await
@@ -217,7 +219,11 @@ impl Loaded {
     }
 
     /// Looks up what others have changed since the versions that the writers of `commits` had read.
-    pub(super) async fn look_back(&mut self, session: &Session, commits: &[Prepared]) -> Result<(), Failure> {
+    pub(super) async fn load_concurrent_changes(
+        &mut self,
+        session: &Session,
+        commits: &[Prepared],
+    ) -> Result<(), Failure> {
         let mut stale: HashMap<(EntryId, u32), &Entry> = HashMap::new();
         for change in commits.iter().flat_map(|commit| &commit.record.changes) {
             let Change::PatchEntry {
@@ -389,8 +395,8 @@ impl Facts for Loaded {
             .map_or((None, 0), |run| (run.owner.clone(), run.fence)))
     }
 
-    fn met(&mut self, own: Place, names: &[String]) -> Result<Vec<OverlappingName>, StoreError> {
-        Ok(self.written.met(own, names))
+    fn overlapping_names(&mut self, own: Place, names: &[String]) -> Result<Vec<OverlappingName>, StoreError> {
+        Ok(self.written.overlapping_names(own, names))
     }
 
     fn policy_version(&mut self) -> Result<u32, StoreError> {

@@ -92,7 +92,7 @@ use crate::place::SpaceId;
 /// Number of threads that communicate with the server.
 const THREADS: usize = 2;
 /// A connection younger than this leads where a new one would.
-const JUST_MADE: Duration = Duration::from_secs(1);
+const FRESH_CONNECTION_AGE: Duration = Duration::from_secs(1);
 /// How many spaces have their rows cached.
 const SPACES_KNOWN: usize = 100_000;
 
@@ -230,7 +230,7 @@ impl PostgresStore {
         let (inner, space) = (Arc::clone(&self.inner), space.clone());
         self.on_threads("read from", async move {
             let answer = patiently!({
-                let session = inner.reading(&space).await?;
+                let session = inner.begin_read(&space).await?;
                 question(session, Arc::clone(&inner)).await
             });
             answer.map_err(|failure| failure.into_error("read from", &inner.target.location))
@@ -249,7 +249,7 @@ impl PostgresStore {
         let (inner, space) = (Arc::clone(&self.inner), space.clone());
         self.on_threads("write to", async move {
             let done = patiently!(inner, {
-                let session = inner.writing(&space, false, Purpose::Write).await?;
+                let session = inner.begin_write(&space, false, Purpose::Write).await?;
                 if let Some(session) = &session {
                     commit::lock(session).await?;
                 }
@@ -303,7 +303,7 @@ impl Inner {
     }
 
     /// A transaction that sees one state of the space `name`; `None` if there is no such space.
-    async fn reading(&self, name: &SpaceName) -> Result<Option<Arc<Session>>, Failure> {
+    async fn begin_read(&self, name: &SpaceName) -> Result<Option<Arc<Session>>, Failure> {
         let client = self.readers.get().await?;
         let Some(space) = self.space(&client, name).await? else {
             return Ok(None);
@@ -312,7 +312,12 @@ impl Inner {
     }
 
     /// A transaction that writes to the space `name`, which is created if it does not exist and `make` says so.
-    async fn writing(&self, name: &SpaceName, make: bool, purpose: Purpose) -> Result<Option<Arc<Session>>, Failure> {
+    async fn begin_write(
+        &self,
+        name: &SpaceName,
+        make: bool,
+        purpose: Purpose,
+    ) -> Result<Option<Arc<Session>>, Failure> {
         let client = self.writers.get().await?;
         let space = match self.space(&client, name).await? {
             Some(space) => space,
@@ -341,10 +346,10 @@ impl Inner {
 
     /// After a `failure` because the server is read-only: drops idle connections, so that the next ones lead to the
     /// server that writes by then. A connection that was just made leads where the next would.
-    fn look_elsewhere(&self, failure: &Failure) {
+    fn drop_read_only_connections(&self, failure: &Failure) {
         if failure.is_read_only() {
             for pool in [&self.writers, &self.readers] {
-                drop(pool.retain(|_, metrics| metrics.age() < JUST_MADE));
+                drop(pool.retain(|_, metrics| metrics.age() < FRESH_CONNECTION_AGE));
             }
         }
     }

@@ -19,9 +19,9 @@ use crate::error::StoreError;
 use crate::live::LiveOptions;
 
 /// How long to wait for a connection, or for a lock that another process holds.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long unacknowledged TCP data may keep a connection alive.
-const SILENT_FOR: Duration = Duration::from_secs(20);
+const TCP_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a transaction of a process that hangs, or whose machine is gone, blocks other writers of its space.
 const IDLE_IN_TRANSACTION: Duration = Duration::from_secs(5);
 /// Number of connections that only write. Commits of a space share one, so these are for different spaces.
@@ -131,10 +131,10 @@ impl Target {
             config.connect_timeout(CONNECT_WITHIN);
         }
         if config.get_tcp_user_timeout().is_none() {
-            config.tcp_user_timeout(SILENT_FOR);
+            config.tcp_user_timeout(TCP_TIMEOUT);
         }
         if !own.says_idle {
-            config.keepalives_idle(SILENT_FOR);
+            config.keepalives_idle(TCP_TIMEOUT);
         }
         let location = location(&config);
         // Without TLS no certificates are loaded.
@@ -172,7 +172,7 @@ impl Target {
         format!(
             "SET search_path = folio; SET jit = off; SET lock_timeout = {}; SET idle_in_transaction_session_timeout = {}; \
              SELECT pg_try_advisory_lock_shared({})",
-            PATIENCE.as_millis(),
+            WAIT_TIMEOUT.as_millis(),
             IDLE_IN_TRANSACTION.as_millis(),
             self.lock.0
         )
@@ -197,7 +197,7 @@ impl Target {
             .max_size(size)
             .runtime(Runtime::Tokio1)
             // How long a new connection takes is limited for each address.
-            .wait_timeout(Some(PATIENCE))
+            .wait_timeout(Some(WAIT_TIMEOUT))
             .build()
             .map_err(|error| StoreError::Unavailable {
                 doing: "open",
@@ -422,7 +422,7 @@ mod tests {
         let Err(failure) = target.connect().await else {
             panic!("nobody answers");
         };
-        assert!(failure.may_pass());
+        assert!(failure.is_transient());
         let error = failure.into_error("open", "there");
         let cause = error.source().unwrap().source().unwrap().to_string();
         assert!(cause.contains("did not answer within 1 s"), "{cause}");

@@ -4,7 +4,7 @@ use folio_memory::id::PageRef;
 use folio_memory::{Page, PageHandle, PageId, PageQuery};
 use tokio_postgres::Row;
 
-use super::column::{Statement, Value, count, get, id, instant, kept, seq, version};
+use super::column::{Statement, Value, count, encode_text, get, id, instant, seq, version};
 use super::error::{Failure, damaged, not_found};
 use super::lookup::looked_up;
 use super::session::Session;
@@ -95,7 +95,7 @@ async fn wanted(select: &str, session: &Session, query: &PageQuery) -> Result<Op
         statement.push(" AND run = ?", [Value::Bytes(run.to_bytes().to_vec())]);
     }
     if let Some(thread) = &query.thread {
-        let name = || Value::Text(kept(&thread.0).into_owned());
+        let name = || Value::Text(encode_text(&thread.0).into_owned());
         statement.push(
             " AND thread_hash = hashtextextended(?, 0) AND thread = ?",
             [name(), name()],

@@ -15,13 +15,13 @@ impl Inner {
     pub(super) async fn commit_parts(&self, mut parts: Parts) -> Result<CommittedParts, StoreError> {
         let failed = |failure: Failure| failure.into_error("write to", &self.target.location);
         let first = self
-            .prepared(parts.next().await?.ok_or_else(parts::nothing_given)?)
+            .prepared(parts.next().await?.ok_or_else(parts::no_parts_error)?)
             .await?;
         let missing_space = || Failure::Damaged("a space that was made is not there".to_owned());
         let _alone = self.writer.in_parts.acquire().await;
         // As long as there is only one part, it can be retried.
         let opened = patiently!(self, {
-            let session = self.writing(&first.space, true, Purpose::Write).await?;
+            let session = self.begin_write(&first.space, true, Purpose::Write).await?;
             let Some(session) = session else { return Ok(None) };
             let committed = Box::pin(commit::add(&session, &first, &self.owners)).await?;
             Ok(Some((session, CommittedParts::begin(committed))))

@@ -5,10 +5,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::error::Failure;
-use super::open::PATIENCE;
+use super::open::WAIT_TIMEOUT;
 
 /// How long after the first failure the next attempt is made; the pause then doubles.
-const AGAIN_AFTER: Duration = Duration::from_millis(20);
+const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// The longest pause: after a longer one, a server that is back would be noticed late.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
@@ -24,15 +24,15 @@ impl Patience {
     pub(super) fn begin() -> Self {
         Self {
             start: Instant::now(),
-            pause: AGAIN_AFTER,
+            pause: FIRST_RETRY_PAUSE,
         }
     }
 
     /// Returns the result of `attempt`, or waits and returns `None` if it failed for something that may pass and there
     /// is time for another attempt. The caller then tries again.
-    pub(super) async fn after<T>(&mut self, attempt: Result<T, Failure>) -> Option<Result<T, Failure>> {
+    pub(super) async fn finish_or_wait<T>(&mut self, attempt: Result<T, Failure>) -> Option<Result<T, Failure>> {
         match attempt {
-            Err(failure) if failure.may_pass() => {
+            Err(failure) if failure.is_transient() => {
                 let Some(pause) = pause_after(self.start.elapsed(), self.pause) else {
                     return Some(Err(failure));
                 };
@@ -52,7 +52,7 @@ fn longer(pause: Duration) -> Duration {
 
 /// How long to wait before the next attempt, if there is one: the last attempt is made when the time is over.
 fn pause_after(elapsed: Duration, pause: Duration) -> Option<Duration> {
-    let left = PATIENCE.checked_sub(elapsed).filter(|left| !left.is_zero())?;
+    let left = WAIT_TIMEOUT.checked_sub(elapsed).filter(|left| !left.is_zero())?;
     Some(pause.min(left))
 }
 
@@ -65,7 +65,7 @@ macro_rules! patiently {
         $crate::postgres::patience::patiently!(@ |_| {}, $attempt)
     };
     ($inner:expr, $attempt:block) => {
-        $crate::postgres::patience::patiently!(@ |failure| $inner.look_elsewhere(failure), $attempt)
+        $crate::postgres::patience::patiently!(@ |failure| $inner.drop_read_only_connections(failure), $attempt)
     };
     (@ $failed:expr, $attempt:block) => {{
         let mut patience = $crate::postgres::patience::Patience::begin();
@@ -75,7 +75,7 @@ macro_rules! patiently {
             if let Err(failure) = &attempt {
                 failed(failure);
             }
-            if let Some(done) = patience.after(attempt).await {
+            if let Some(done) = patience.finish_or_wait(attempt).await {
                 break done;
             }
         }
@@ -89,12 +89,12 @@ mod tests {
 
     #[test]
     fn retries_use_the_whole_time_limit_with_bounded_pauses() {
-        let (mut elapsed, mut pause) = (Duration::ZERO, AGAIN_AFTER);
+        let (mut elapsed, mut pause) = (Duration::ZERO, FIRST_RETRY_PAUSE);
         while let Some(wait) = pause_after(elapsed, pause) {
             assert!(!wait.is_zero() && wait <= PAUSE_MAX, "{wait:?} at {elapsed:?}");
             elapsed += wait;
             pause = longer(pause);
         }
-        assert_eq!(elapsed, PATIENCE);
+        assert_eq!(elapsed, WAIT_TIMEOUT);
     }
 }

@@ -95,7 +95,7 @@ pub(super) async fn search(session: &Session, texts: &[String]) -> Result<Residu
             let Some(end) = rows.last() else { break };
             last = count(end, 0)?;
             for row in &rows {
-                if says(row, &texts)? {
+                if row_contains(row, &texts)? {
                     report_place(&mut residue, format!("{}{}", table.name, count(row, 0)?));
                 }
             }
@@ -136,7 +136,7 @@ async fn bodies(session: &Session, texts: &SearchTexts<'_>, residue: &mut Residu
     Ok(())
 }
 
-fn says(row: &Row, texts: &SearchTexts<'_>) -> Result<bool, Failure> {
+fn row_contains(row: &Row, texts: &SearchTexts<'_>) -> Result<bool, Failure> {
     let plain: &str = get(row, 2)?;
     let packed = get::<Option<&[u8]>>(row, 1)?.map(crate::packed::unpack);
     let packed = packed.and_then(Result::ok).unwrap_or_default();

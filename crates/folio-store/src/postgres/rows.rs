@@ -6,7 +6,7 @@ use folio_memory::keeping::{Watched, watched};
 use folio_memory::terms::terms_of;
 use folio_memory::{Link, Seq};
 
-use super::column::kept;
+use super::column::encode_text;
 use super::commit::update_space_end;
 use super::error::Failure;
 use super::loaded::{Loaded, LoadedEntry};
@@ -169,8 +169,12 @@ impl Rows {
             rows.parents.push(page.parent.map(to_column));
             rows.roles.push(now.fields.role.as_str());
             rows.runs.push(now.fields.run.map(|run| run.to_bytes().to_vec()));
-            rows.threads
-                .push(now.fields.thread.as_ref().map(|thread| kept(&thread.0).into_owned()));
+            rows.threads.push(
+                now.fields
+                    .thread
+                    .as_ref()
+                    .map(|thread| encode_text(&thread.0).into_owned()),
+            );
             rows.versions.push(i64::from(now.version));
             rows.created_at.push(now.created_at.as_nanos());
             rows.updated_at.push(now.updated_at.as_nanos());
@@ -195,9 +199,9 @@ impl Rows {
         rows.page_ids.push(now.page.to_bytes().to_vec());
         rows.kinds.push(now.kind.as_str());
         rows.types
-            .push(fields.type_name.as_deref().map(|name| kept(name).into_owned()));
+            .push(fields.type_name.as_deref().map(|name| encode_text(name).into_owned()));
         rows.statuses.push(fields.status.as_str());
-        rows.owners.push(kept(fields.owner.as_str()).into_owned());
+        rows.owners.push(encode_text(fields.owner.as_str()).into_owned());
         rows.pinned.push(fields.pin_rank.is_some());
         rows.expires_at
             .push(fields.lifetime.expires_at().map(folio_memory::Timestamp::as_nanos));
@@ -306,7 +310,7 @@ impl Touches {
 impl Terms {
     fn add<'t>(&mut self, number: i64, terms: impl Iterator<Item = &'t String>) {
         for term in terms {
-            self.terms.push(kept(term).into_owned());
+            self.terms.push(encode_text(term).into_owned());
             self.numbers.push(number);
         }
     }

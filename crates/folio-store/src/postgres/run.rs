@@ -8,7 +8,7 @@ use folio_memory::id::{RunHandle, RunRef};
 use folio_memory::{RunId, Seq};
 use tokio_postgres::Row;
 
-use super::column::{Statement, Value, count, get, given, id, instant, kept, seq};
+use super::column::{Statement, Value, count, decode_text, encode_text, get, id, instant, seq};
 use super::error::{Failure, not_found};
 use super::lease::Owners;
 use super::loaded::LoadedRun;
@@ -53,19 +53,19 @@ pub(super) fn write(space: SpaceId, id: RunId, run: &LoadedRun) -> Option<Write>
     if let Some((title, seq, at)) = &run.begun {
         let sql = "INSERT INTO run (space, number, id, title, status, created_at, created_seq, owner, fence)
                    VALUES ($1, $2, $3, $4, $5, $6, $7, NULL, 0)";
-        let status = kept(run.status.as_deref().unwrap_or(Run::RUNNING)).into_owned();
+        let status = encode_text(run.status.as_deref().unwrap_or(Run::RUNNING)).into_owned();
         let values = values![
             space.0,
             number,
             id.to_bytes().to_vec(),
-            kept(title).into_owned(),
+            encode_text(title).into_owned(),
             status,
             at.as_nanos(),
             to_column(seq.0)
         ];
         return Some(Write::new(sql, values));
     }
-    let status = kept(run.status.as_deref()?).into_owned();
+    let status = encode_text(run.status.as_deref()?).into_owned();
     let sql = "UPDATE run SET status = $3 WHERE space = $1 AND number = $2";
     Some(Write::new(sql, values![space.0, number, status]))
 }
@@ -99,8 +99,8 @@ pub(super) async fn run_columns(session: &Session, ids: &[RunId]) -> Result<Vec<
     let columns = rows.iter().map(|row| {
         let columns = RunColumns {
             handle: RunHandle(count(row, 1)?),
-            title: given(get(row, 2)?),
-            status: given(get(row, 3)?),
+            title: decode_text(get(row, 2)?),
+            status: decode_text(get(row, 3)?),
         };
         Ok((RunId::from_bytes(id(row, 0, "a run")?), columns))
     });
@@ -139,7 +139,7 @@ pub(super) async fn claim(
             &[
                 &session.space.0,
                 &to_column(found.number),
-                &kept(&owner.0).as_ref(),
+                &encode_text(&owner.0).as_ref(),
                 &to_column(fence),
             ],
         )
@@ -187,7 +187,11 @@ pub(super) async fn list(session: &Session, query: &RunQuery, owners: &Owners) -
         statement.push(" AND number < ?", [Value::count(before)]);
     }
     if !query.status.is_empty() {
-        let status = query.status.iter().map(|status| kept(status).into_owned()).collect();
+        let status = query
+            .status
+            .iter()
+            .map(|status| encode_text(status).into_owned())
+            .collect();
         statement.push(" AND status = ANY(?)", [Value::Texts(status)]);
     }
     let limit = if query.limit == 0 { LIMIT_DEFAULT } else { query.limit };
@@ -214,7 +218,7 @@ pub(super) async fn so_far(session: &Session, runs: &[RunId]) -> Result<Vec<(Run
 }
 
 fn owner(row: &Row, column: usize) -> Result<Option<OwnerId>, Failure> {
-    Ok(get::<Option<String>>(row, column)?.map(|owner| OwnerId(given(owner))))
+    Ok(get::<Option<String>>(row, column)?.map(|owner| OwnerId(decode_text(owner))))
 }
 
 /// Reads the columns of [`SELECT`].
@@ -235,12 +239,12 @@ fn driver(row: &Row) -> Result<Option<OwnerId>, Failure> {
 }
 
 fn from_row(row: &Row, lives: &HashMap<OwnerId, Life>) -> Result<RunRow, Failure> {
-    let status = given(get(row, 3)?);
+    let status = decode_text(get(row, 3)?);
     let driven = driver(row)?.is_some_and(|owner| lives.get(&owner) == Some(&Life::GoesOn));
     Ok(RunRow {
         id: RunId::from_bytes(id(row, 1, "a run")?),
         handle: RunHandle(count(row, 0)?),
-        title: given(get(row, 2)?),
+        title: decode_text(get(row, 2)?),
         status,
         created_at: instant(row, 4)?,
         updated_at: instant(row, 7)?,

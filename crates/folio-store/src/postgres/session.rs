@@ -58,7 +58,7 @@ impl Session {
         }
         let client = Arc::new(client);
         let sender = Arc::clone(&client);
-        let sending = Some(on_its_way(async move { sender.batch_execute(&sql).await }.boxed()));
+        let sending = Some(start_sending(async move { sender.batch_execute(&sql).await }.boxed()));
         Self {
             client,
             space,
@@ -146,9 +146,9 @@ impl Session {
             .collect();
         let mut sent = Vec::with_capacity(writes.len());
         for (statement, values) in statements.iter().zip(&values) {
-            sent.push(on_its_way(self.client.execute(statement, values).boxed()));
+            sent.push(start_sending(self.client.execute(statement, values).boxed()));
         }
-        let committed = on_its_way(self.client.batch_execute("COMMIT").boxed());
+        let committed = start_sending(self.client.batch_execute("COMMIT").boxed());
         let mut written = Ok(());
         for write in sent {
             written = written.and(write.await.map(drop));
@@ -186,7 +186,7 @@ impl Session {
 }
 
 /// Polls `sending` once, which puts it on its way before everything that is sent later.
-fn on_its_way<'f, T: Send + 'f>(mut sending: BoxFuture<'f, T>) -> BoxFuture<'f, T> {
+fn start_sending<'f, T: Send + 'f>(mut sending: BoxFuture<'f, T>) -> BoxFuture<'f, T> {
     match (&mut sending).now_or_never() {
         None => sending,
         Some(done) => std::future::ready(done).boxed(),

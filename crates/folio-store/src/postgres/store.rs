@@ -14,7 +14,7 @@ use folio_memory::{
 };
 use tokio::time::Instant;
 
-use super::wake::LOOK_EVERY;
+use super::wake::POLL_INTERVAL;
 use super::{
     PostgresStore, blob, check, commit, compact, entry, journal, link, list, page, patiently, policy, residue, run,
     token, trace, turn, watch,
@@ -102,7 +102,7 @@ impl Store for PostgresStore {
             if head > since {
                 return Ok(head);
             }
-            let next_look = Instant::now() + LOOK_EVERY;
+            let next_look = Instant::now() + POLL_INTERVAL;
             while wake.gaps() == gaps && tokio::time::timeout_at(next_look, signal.changed()).await.is_ok() {
                 signal.mark_unchanged();
                 let Some(known) = self.inner.known(space) else { break };

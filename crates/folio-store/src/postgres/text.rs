@@ -53,7 +53,7 @@ impl Inner {
         let mut until = Seq(0);
         while until < head {
             until = patiently!(self, {
-                let Some(session) = self.writing(space, false, Purpose::WriteCarelessly).await? else {
+                let Some(session) = self.begin_write(space, false, Purpose::WriteCarelessly).await? else {
                     return Ok(head);
                 };
                 let until = catch_up(&session).await?;

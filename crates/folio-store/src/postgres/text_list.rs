@@ -23,7 +23,7 @@ use crate::words::{COMMON, Counted, EVERYWHERE, Expression, IndexLookup, Ranking
 const REPETITION: f64 = 1.2;
 const LENGTH: f64 = 0.75;
 /// The least weight of a word.
-const LEAST: f64 = 1e-6;
+const MIN_WORD_WEIGHT: f64 = 1e-6;
 
 impl PostgresStore {
     /// The entries that match a query with a text, once the index has reached the last commit as of now.
@@ -100,7 +100,7 @@ async fn entries(
     };
     let as_of = requested_as_of.unwrap_or(index.seq).min(index.seq);
     let now = match requested_as_of {
-        Some(_) if !is_continued && as_of < head => journal::judged_at(session, as_of, now).await?,
+        Some(_) if !is_continued && as_of < head => journal::expiry_time_at(session, as_of, now).await?,
         _ => now,
     };
     let at = Some(now);
@@ -122,7 +122,7 @@ async fn entries(
     let mut answer = ListAnswer::empty(as_of);
     answer.at_least = at_least;
     let numbers: Vec<u64> = hits.iter().map(|hit| hit.place.number()).collect();
-    let mut now: HashMap<u64, Entry> = entry::at_all(session, &numbers)
+    let mut now: HashMap<u64, Entry> = entry::by_numbers(session, &numbers)
         .await?
         .into_iter()
         .map(|entry| (entry.handle.0, entry))
@@ -188,17 +188,17 @@ impl Question<'_> {
         }
         // A list by age has no end, so it is not cut off where counting ends.
         let is_by_age = matches!(self.query.order, Order::Newest | Order::Oldest);
-        let best = self.best().await?;
+        let best = self.build_lookup().await?;
         let (mut hits, counted, is_whole) = match self.wanted().await? {
             None => (Vec::new(), 0, true),
             Some(conditions) if conditions.rest.is_some() => {
                 // Only the whole entry tells what is in its context.
-                let whole = best.wholly(&self.words);
+                let whole = best.find_all_with_same_ranking(&self.words);
                 let mut found = self
-                    .found(&whole, &Which::Wanted(&conditions, &changed, None), None)
+                    .fetch_hits(&whole, &Which::Wanted(&conditions, &changed, None), None)
                     .await?;
                 let numbers: Vec<u64> = found.iter().map(|hit| hit.place.number()).collect();
-                let entries = entry::at_all(self.session, &numbers).await?;
+                let entries = entry::by_numbers(self.session, &numbers).await?;
                 let matches = |entry: &&Entry| {
                     conditions
                         .rest
@@ -217,14 +217,14 @@ impl Question<'_> {
                     let side = if self.query.order == Order::Newest { "<" } else { ">" };
                     let rest = Which::Wanted(&conditions, &changed, Some((side, *number)));
                     (
-                        self.found(&best, &rest, Some(self.query.limit() + 1)).await?,
+                        self.fetch_hits(&best, &rest, Some(self.query.limit() + 1)).await?,
                         counted,
                         true,
                     )
                 }
                 _ => {
                     let filter = Which::Wanted(&conditions, &changed, None);
-                    let mut hits = self.found(&best, &filter, Some(FOUND_MAX + 1)).await?;
+                    let mut hits = self.fetch_hits(&best, &filter, Some(FOUND_MAX + 1)).await?;
                     let counted = hits.len() as u64;
                     if !is_by_age {
                         hits.truncate(FOUND_MAX as usize);
@@ -235,7 +235,8 @@ impl Question<'_> {
         };
         let mut total = counted.min(FOUND_MAX.into());
         let before = hits.len();
-        self.add_changed(&best.wholly(&self.words), &changed, &mut hits).await?;
+        self.add_changed(&best.find_all_with_same_ranking(&self.words), &changed, &mut hits)
+            .await?;
         total += (hits.len() - before) as u64;
         Ok(Hits {
             hits,
@@ -249,9 +250,9 @@ impl Question<'_> {
         if changed.is_empty() {
             return Ok(());
         }
-        let found = self.found(lookup, &Which::Among(changed), None).await?;
+        let found = self.fetch_hits(lookup, &Which::Among(changed), None).await?;
         let scores: HashMap<_, _> = found.into_iter().map(|hit| (hit.place.number(), hit.score)).collect();
-        let now = entry::at_all(self.session, changed).await?;
+        let now = entry::by_numbers(self.session, changed).await?;
         for before in journal::as_of(self.session, &now, self.as_of).await? {
             if self.query.matches(&before, self.now) {
                 let number = before.handle.0;
@@ -290,7 +291,7 @@ impl Question<'_> {
     }
 
     /// The query that finds the best matches.
-    async fn best(&self) -> Result<IndexLookup, Failure> {
+    async fn build_lookup(&self) -> Result<IndexLookup, Failure> {
         let last = commit::ends(self.session).await?.entries;
         if IndexLookup::needs_no_counts(last, &self.words, self.query.order) {
             return Ok(IndexLookup::whole(&self.words));
@@ -337,7 +338,12 @@ impl Question<'_> {
 
     /// The entries that `lookup` asks for, newest first unless the oldest are wanted; at most `limit` of each
     /// expression.
-    async fn found(&self, lookup: &IndexLookup, filter: &Which<'_>, limit: Option<u32>) -> Result<Vec<Hit>, Failure> {
+    async fn fetch_hits(
+        &self,
+        lookup: &IndexLookup,
+        filter: &Which<'_>,
+        limit: Option<u32>,
+    ) -> Result<Vec<Hit>, Failure> {
         let mut numbers: Vec<u64> = Vec::new();
         for expression in &lookup.expressions {
             let expressions = std::iter::once(expression).chain(lookup.only.as_ref());
@@ -396,7 +402,7 @@ impl Question<'_> {
             let having = as_real(counts.get(get::<&str>(&row, 1)?).copied().unwrap_or(0));
             let rarity = ((as_real(self.index.entries) - having + 0.5) / (having + 0.5))
                 .ln()
-                .max(LEAST);
+                .max(MIN_WORD_WEIGHT);
             let length = as_real(lengths.get(&number).copied().unwrap_or(0)) / average_length.max(1.0);
             let relevance = weight * (REPETITION + 1.0) / (weight + REPETITION * (1.0 - LENGTH + LENGTH * length));
             *scores.entry(number).or_default() += rarity * relevance;
@@ -475,7 +481,7 @@ impl Question<'_> {
             Order::Oldest => hits.sort_unstable_by_key(|hit| hit.place),
             Order::Priority => {
                 let numbers: Vec<u64> = hits.iter().map(|hit| hit.place.number()).collect();
-                let entries = entry::at_all(self.session, &numbers).await?;
+                let entries = entry::by_numbers(self.session, &numbers).await?;
                 let mut now: HashMap<_, _> = entries.into_iter().map(|entry| (entry.handle.0, entry)).collect();
                 for hit in &mut *hits {
                     if hit.before.is_none() {

@@ -5,13 +5,13 @@ use deadpool_postgres::Object;
 use folio_memory::{Role, SpaceName, Timestamp};
 use tokio_postgres::Row;
 
-use super::column::{get, given, instant, kept};
+use super::column::{decode_text, encode_text, get, instant};
 use super::error::{Failure, damaged};
 use crate::access::KeptToken;
 use crate::error::StoreError;
 
 /// The most tokens in a store, including those that are no longer valid.
-const MOST: i64 = 10_000;
+const MAX_TOKENS: i64 = 10_000;
 
 /// Stores `token`. If its id is known, only sets when that token expires and whether it is revoked.
 pub(super) async fn keep(client: &Object, token: &KeptToken) -> Result<(), Failure> {
@@ -25,17 +25,17 @@ pub(super) async fn keep(client: &Object, token: &KeptToken) -> Result<(), Failu
                 &token.id,
                 &token.space.as_str(),
                 &token.role.as_str(),
-                &kept(&token.name).as_ref(),
+                &encode_text(&token.name).as_ref(),
                 &token.hash,
                 &token.created_at.as_nanos(),
                 &nanos(token.expires_at),
                 &nanos(token.revoked_at),
-                &MOST,
+                &MAX_TOKENS,
             ],
         )
         .await?;
     if !row.try_get::<_, bool>(0)? {
-        let reason = format!("there are {MOST} access tokens already, the most that a store can keep");
+        let reason = format!("there are {MAX_TOKENS} access tokens already, the most that a store can keep");
         return Err(StoreError::Invalid(reason).into());
     }
     Ok(())
@@ -55,7 +55,7 @@ fn read(row: &Row) -> Result<KeptToken, Failure> {
         id: get(row, 0)?,
         space: SpaceName::parse(get(row, 1)?).map_err(|error| damaged("the space of a token", error))?,
         role: Role::parse(role).ok_or_else(|| damaged("the role of a token", role))?,
-        name: given(get(row, 3)?),
+        name: decode_text(get(row, 3)?),
         hash: get(row, 4)?,
         created_at: instant(row, 5)?,
         expires_at: at(6)?,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use folio_memory::{EntryId, NoteQuery, NotesKept, SpaceName, Timestamp, TraceNote};
 
 use super::Inner;
-use super::column::{Statement, Value, count, get, kept};
+use super::column::{Statement, Value, count, encode_text, get};
 use super::error::{Failure, damaged};
 use super::patience::patiently;
 use super::session::{Purpose, Session};
@@ -39,7 +39,7 @@ pub(super) fn rows_of(notes: &[TraceNote]) -> Result<Rows, StoreError> {
             .map_err(|error| StoreError::Invalid(format!("a note cannot be written as JSON: {error}")))?;
         rows.at.push(note.at.as_nanos());
         rows.as_of.push(to_column(note.as_of.0));
-        rows.components.push(kept(&note.component).into_owned());
+        rows.components.push(encode_text(&note.component).into_owned());
         rows.turns.push(note.turn.map(|turn| turn.to_bytes().to_vec()));
         rows.runs.push(note.run.map(|run| run.to_bytes().to_vec()));
         rows.entries
@@ -53,7 +53,7 @@ impl Inner {
     /// Stores `rows`, and deletes the oldest notes beyond what is kept. Does not wait for the disk.
     pub(super) async fn keep_notes(&self, space: &SpaceName, rows: &Rows, kept: NotesKept) -> Result<(), Failure> {
         patiently!(self, {
-            let Some(session) = self.writing(space, true, Purpose::WriteCarelessly).await? else {
+            let Some(session) = self.begin_write(space, true, Purpose::WriteCarelessly).await? else {
                 return Ok(());
             };
             append(&session, rows, kept).await?;
@@ -194,7 +194,7 @@ pub(super) async fn list(session: &Session, query: &NoteQuery) -> Result<Vec<Tra
         }
     }
     if let Some(component) = &query.component {
-        statement.push(" AND component = ?", [Value::Text(kept(component).into_owned())]);
+        statement.push(" AND component = ?", [Value::Text(encode_text(component).into_owned())]);
     }
     if let Some(since) = query.since {
         statement.push(" AND as_of >= ?", [Value::count(since.0)]);

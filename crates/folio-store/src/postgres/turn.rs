@@ -6,7 +6,7 @@ use folio_memory::{Timestamp, TurnId};
 use serde::Serialize;
 use tokio_postgres::Row;
 
-use super::column::{Statement, Value, count, get, instant, kept, seq};
+use super::column::{Statement, Value, count, encode_text, get, instant, seq};
 use super::error::{Failure, damaged, not_found};
 use super::loaded::LoadedTurn;
 use super::lookup::looked_up;
@@ -43,7 +43,7 @@ pub(super) fn write(space: SpaceId, loaded: &LoadedTurn) -> Result<Write, StoreE
         space.0,
         to_column(turn.handle.0),
         turn.begun.id.to_bytes().to_vec(),
-        kept(&turn.begun.thread.0).into_owned(),
+        encode_text(&turn.begun.thread.0).into_owned(),
         turn.begun.run.map(|run| run.to_bytes().to_vec()),
         turn.started_at.as_nanos(),
         to_column(turn.started_seq.0),
@@ -88,7 +88,7 @@ pub(super) async fn list(session: &Session, query: &TurnQuery) -> Result<Vec<Tur
         statement.push(" AND number < ?", [Value::count(before)]);
     }
     if let Some(thread) = &query.thread {
-        let name = || Value::Text(kept(&thread.0).into_owned());
+        let name = || Value::Text(encode_text(&thread.0).into_owned());
         statement.push(
             " AND thread_hash = hashtextextended(?, 0) AND thread = ?",
             [name(), name()],

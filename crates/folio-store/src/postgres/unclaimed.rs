@@ -7,7 +7,7 @@ use super::column::get;
 use super::error::Failure;
 use super::session::Session;
 use crate::body::parse_hash;
-use crate::plan::{brings_only, named};
+use crate::plan::{body_hashes, brings_only};
 use crate::prepare::Prepared;
 
 /// How many bodies are dropped at a time: with pieces of a mebibyte each, this takes a few milliseconds.
@@ -15,7 +15,7 @@ const AT_A_TIME: u32 = 32;
 
 /// Whether `commit` brings bodies or refers to them.
 pub(super) fn is_concerned(commit: &Prepared) -> bool {
-    !commit.blobs.is_empty() || named(commit).next().is_some()
+    !commit.blobs.is_empty() || body_hashes(commit).next().is_some()
 }
 
 /// Stores the bodies of `commit`, which was made at `at`, and records which bodies are referred to now.
@@ -24,12 +24,12 @@ pub(super) async fn keep(session: &Session, commit: &Prepared, at: Timestamp) ->
     for body in &commit.blobs {
         let is_new = blob::insert(session, body).await?;
         if is_ahead {
-            blob::came(session, &body.hash, at, is_new).await?;
+            blob::record_arrival(session, &body.hash, at, is_new).await?;
         } else {
             forget(session, &body.hash).await?;
         }
     }
-    for hash in named(commit).filter_map(|hash| parse_hash(hash)) {
+    for hash in body_hashes(commit).filter_map(|hash| parse_hash(hash)) {
         forget(session, &hash).await?;
     }
     Ok(())
@@ -44,7 +44,7 @@ pub(super) async fn forget(session: &Session, hash: &[u8]) -> Result<(), Failure
 
 /// Drops bodies that came at `until` or earlier and to which nothing refers; returns how many, and whether there may be
 /// more.
-pub(super) async fn give_up(session: &Session, until: Timestamp) -> Result<(u64, bool), Failure> {
+pub(super) async fn drop_unclaimed(session: &Session, until: Timestamp) -> Result<(u64, bool), Failure> {
     let sql = "SELECT hash FROM unclaimed WHERE space = $1 AND at <= $2 ORDER BY at LIMIT $3";
     let values: (_, _, _) = (session.space.0, until.as_nanos(), i64::from(AT_A_TIME));
     let rows = session.query(sql, &[&values.0, &values.1, &values.2]).await?;

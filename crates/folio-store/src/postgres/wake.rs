@@ -13,7 +13,7 @@ use crate::place::SpaceId;
 /// The channel for notifications of commits, as `SPACE:SEQ`.
 pub(super) const CHANNEL: &str = "folio";
 /// How long waiters rely on notifications before they look for themselves.
-pub(super) const LOOK_EVERY: Duration = Duration::from_secs(5);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The commits that this process was notified of.
 #[derive(Debug)]

@@ -56,7 +56,7 @@ pub(super) async fn entries(session: &Session, query: &WatchQuery) -> Result<Wat
         entry: EntryHandle(*number),
     });
     let numbers: Vec<u64> = found.iter().map(|(_, number)| *number).collect();
-    let mut by_number: std::collections::HashMap<_, _> = entry::at_all(session, &numbers)
+    let mut by_number: std::collections::HashMap<_, _> = entry::by_numbers(session, &numbers)
         .await?
         .into_iter()
         .map(|entry| (entry.handle.0, entry))

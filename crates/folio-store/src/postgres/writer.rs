@@ -291,7 +291,7 @@ impl Inner {
     ) -> Result<Vec<Result<Committed, Failure>>, (Failure, bool)> {
         let mut is_sent = false;
         let written = patiently!(self, {
-            let session = self.writing(space, true, Purpose::Write).await?;
+            let session = self.begin_write(space, true, Purpose::Write).await?;
             let Some(session) = session else { return Ok(None) };
             match Box::pin(commit::apply(&session, commits, &self.owners)).await {
                 Ok((done, head)) => Ok(Some((done, session.space, head))),
@@ -330,7 +330,7 @@ fn may_affect_one_commit(failure: &Failure) -> bool {
         Failure::Sql(error) => {
             let is_waiting = |code: &SqlState| [SqlState::LOCK_NOT_AVAILABLE, SqlState::QUERY_CANCELED].contains(code);
             let is_of_one = |code: &SqlState| !code.code().starts_with("53") && !is_waiting(code);
-            error.code().is_some_and(is_of_one) && !failure.may_pass()
+            error.code().is_some_and(is_of_one) && !failure.is_transient()
         }
         Failure::Damaged(_) | Failure::Refused(_) => true,
         Failure::Pool(_) => false,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use folio_memory::RunId;
 
-use super::column::{count, get, given, id, kept};
+use super::column::{count, decode_text, encode_text, get, id};
 use super::error::Failure;
 use super::lease::Owners;
 use super::session::{Session, Write, values};
@@ -44,11 +44,11 @@ impl Written {
                    WHERE written.space = $1 AND written.fence = run.fence AND run.owner IS NOT NULL";
         let mut drivers: HashMap<String, bool> = HashMap::new();
         for row in session.query(sql, &[&session.space.0]).await? {
-            let name = given(get(&row, 0)?);
+            let name = decode_text(get(&row, 0)?);
             if !wanted_names.iter().any(|wanted_name| names_overlap(wanted_name, &name)) {
                 continue;
             }
-            let owner = given(get(&row, 3)?);
+            let owner = decode_text(get(&row, 3)?);
             let is_driven = match drivers.get(&owner) {
                 Some(is_driven) => *is_driven,
                 None => {
@@ -68,7 +68,7 @@ impl Written {
     }
 
     /// The names held by runs other than the one at `own` that overlap with any of `names`.
-    pub(super) fn met(&self, own: Place, names: &[String]) -> Vec<OverlappingName> {
+    pub(super) fn overlapping_names(&self, own: Place, names: &[String]) -> Vec<OverlappingName> {
         let is_met = |held_name: &&OverlappingName| {
             held_name.place != own && names.iter().any(|name| names_overlap(name, &held_name.name))
         };
@@ -117,7 +117,7 @@ impl Written {
             for name in names {
                 runs.push(to_column(*number));
                 fences.push(to_column(*fence));
-                all.push(kept(name).into_owned());
+                all.push(encode_text(name).into_owned());
             }
         }
         if !all.is_empty() {

@@ -21,7 +21,7 @@ const ASIDE_MAX: u32 = 1_000;
 const REPLACED: &str = ".replaced-";
 
 /// The suffixes of the files that SQLite puts beside a database, and takes for part of any file with the matching name.
-const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
+const COMPANION_SUFFIXES: [&str; 3] = ["-wal", "-shm", "-journal"];
 
 /// Copies all that `conn` sees into a file at `to`, which is complete and durable once it has its name. Returns whether
 /// the copy was made: an existing file is not replaced.
@@ -32,13 +32,13 @@ pub(super) fn copy(conn: &Connection, to: &Path) -> Result<bool, Failure> {
 /// The same, but fails if a file exists already.
 pub(super) fn copy_anew(conn: &Connection, to: &Path) -> Result<(), Failure> {
     // Checked first, because copying may take long.
-    nothing_at(to)?;
+    check_name_is_free(to)?;
     if copy(conn, to)? { Ok(()) } else { Err(is_there(to)) }
 }
 
 /// Refuses a name that is taken by a file, or beside which leftovers of another file would be taken for part of the
 /// copy.
-pub(super) fn nothing_at(to: &Path) -> Result<(), Failure> {
+pub(super) fn check_name_is_free(to: &Path) -> Result<(), Failure> {
     if to.exists() {
         return Err(is_there(to));
     }
@@ -51,7 +51,10 @@ pub(super) fn nothing_at(to: &Path) -> Result<(), Failure> {
         );
         return Err(StoreError::Invalid(reason).into());
     }
-    let left = BESIDE.iter().map(|suffix| with(to, suffix)).find(|path| path.exists());
+    let left = COMPANION_SUFFIXES
+        .iter()
+        .map(|suffix| with(to, suffix))
+        .find(|path| path.exists());
     left.map_or(Ok(()), |left| {
         let (left, to) = (left.display(), to.display());
         let reason = format!(
@@ -195,7 +198,7 @@ impl Aside {
         let whole = std::path::absolute(to).unwrap_or_else(|_| to.to_owned());
         for number in 1..=ASIDE_MAX {
             let candidate = with(&whole, &format!("{REPLACED}{number}"));
-            let beside = BESIDE.map(|suffix| (with(&whole, suffix), with(&candidate, suffix)));
+            let beside = COMPANION_SUFFIXES.map(|suffix| (with(&whole, suffix), with(&candidate, suffix)));
             if candidate.exists() || beside.iter().any(|(_, name)| name.exists()) {
                 continue;
             }

@@ -34,7 +34,7 @@ pub(super) fn check(conn: &Connection) -> Result<Checkup, Failure> {
             Vec::new()
         }
     };
-    findings.looked_at(counted(spaces.len() as u64, "space"));
+    findings.add_checked(counted(spaces.len() as u64, "space"));
     let mut counts = Counts::default();
     let mut is_whole = true;
     for (space, name) in spaces {
@@ -102,7 +102,7 @@ fn check_file(conn: &Connection, findings: &mut Findings) -> Result<(), Failure>
             findings.add(|| line.to_owned());
         }
     }
-    findings.looked_at("the pages and indexes of the file");
+    findings.add_checked("the pages and indexes of the file");
     Ok(())
 }
 
@@ -128,7 +128,7 @@ impl Replay<'_> {
             if rows.is_empty() {
                 break;
             }
-            let stored = self.there(&Named::by(&rows))?;
+            let stored = self.stored_rows(&Named::by(&rows))?;
             for row in &rows {
                 self.rebuilt.commit(row, &stored, &mut self.findings);
             }
@@ -146,11 +146,11 @@ impl Replay<'_> {
     }
 
     /// The stored rows of everything that is `named`.
-    fn there(&self, named: &Named) -> Result<StoredRows, Failure> {
+    fn stored_rows(&self, named: &Named) -> Result<StoredRows, Failure> {
         let (conn, space) = (self.conn, self.space);
         Ok(StoredRows {
-            entries: there(&named.entries, |id| entry::by_id(conn, space, *id))?,
-            pages: there(&named.pages, |id| page::by_id(conn, space, *id))?,
+            entries: look_up_each(&named.entries, |id| entry::by_id(conn, space, *id))?,
+            pages: look_up_each(&named.pages, |id| page::by_id(conn, space, *id))?,
         })
     }
 
@@ -165,20 +165,20 @@ impl Replay<'_> {
         } = self.rebuilt.take_rest();
         for chunk in entries.chunks(CHUNK as usize) {
             let stored = StoredRows {
-                entries: there(chunk.iter().map(|entry| &entry.id), |id| entry::by_id(conn, space, *id))?,
+                entries: look_up_each(chunk.iter().map(|entry| &entry.id), |id| entry::by_id(conn, space, *id))?,
                 ..StoredRows::default()
             };
             self.compare(chunk, &[], &stored)?;
         }
         for chunk in pages.chunks(CHUNK as usize) {
             let stored = StoredRows {
-                pages: there(chunk.iter().map(|page| &page.id), |id| page::by_id(conn, space, *id))?,
+                pages: look_up_each(chunk.iter().map(|page| &page.id), |id| page::by_id(conn, space, *id))?,
                 ..StoredRows::default()
             };
             self.compare(&[], chunk, &stored)?;
         }
         for (id, columns) in runs {
-            let found = there([&id], |id| run::run_columns(conn, space, *id))?;
+            let found = look_up_each([&id], |id| run::run_columns(conn, space, *id))?;
             found.compare(
                 &id,
                 &columns,
@@ -251,7 +251,7 @@ impl Replay<'_> {
     fn compare_turn(&mut self, turn: &Turn) -> Result<(), Failure> {
         let (conn, space) = (self.conn, self.space);
         let name = format_args!("turn {}", turn.handle);
-        let found = there([&turn.begun.id], |id| turn::by_id(conn, space, *id))?;
+        let found = look_up_each([&turn.begun.id], |id| turn::by_id(conn, space, *id))?;
         found.compare(&turn.begun.id, turn, name, &mut self.findings);
         if !turn::has_columns(conn, Place::of(space, turn.handle.0), turn)? {
             self.findings.add(|| misfiled_message(&name));
@@ -306,7 +306,7 @@ fn misfiled_message(name: &std::fmt::Arguments<'_>) -> String {
 }
 
 /// What `ask` finds for each of `ids`.
-fn there<'i, I: Copy + Eq + Hash + 'i, T>(
+fn look_up_each<'i, I: Copy + Eq + Hash + 'i, T>(
     ids: impl IntoIterator<Item = &'i I>,
     ask: impl Fn(&I) -> Result<Option<T>, Failure>,
 ) -> Result<Rows<I, T>, Failure> {
@@ -329,10 +329,10 @@ fn read<T>(row: Result<T, Failure>) -> Result<Result<T, String>, Failure> {
 
 /// Whether there are rows that do not come from the log.
 fn check_totals(conn: &Connection, counts: &Counts, findings: &mut Findings) -> Result<(), Failure> {
-    for rows in counts.each() {
+    for rows in counts.row_counts() {
         let sql = format!("SELECT count(*) FROM {} WHERE {}", rows.table, rows.which);
         let found: i64 = conn.query_row(&sql, [], |row| row.get(0))?;
-        findings.looked_at(rows.again(from_column(found)));
+        findings.add_checked(rows.rebuilt_message(from_column(found)));
         rows.compare(from_column(found), findings);
     }
     Ok(())
@@ -351,7 +351,7 @@ fn check_blobs(conn: &Connection, findings: &mut Findings) -> Result<(), Failure
             findings.add(|| format!("body {} {reason}", HEXLOWER.encode(&hash)));
         }
     }
-    findings.looked_at(format!("{}, each against its hash", counted(count, "body")));
+    findings.add_checked(format!("{}, each against its hash", counted(count, "body")));
     for (packed_kind, label) in [(Packed::Body, "entry e"), (Packed::Record, "commit ")] {
         packed::each(conn, packed_kind, |place, text| {
             if let Err(reason) = text {

@@ -68,7 +68,7 @@ pub(super) fn in_parts(scope: &mut Scope<'_>, parts: &InParts, owners: &Owners) 
         match rest.blocking_recv() {
             Some(Next::Part(part)) => committed.add(&apply(scope, &part, owners).map_err(undone)?),
             Some(Next::End) => break,
-            None => return Err(Failure::Undone(parts::given_up())),
+            None => return Err(Failure::Undone(parts::abandoned_error())),
         }
     }
     // This tells the sender that no more parts are wanted.
@@ -110,7 +110,7 @@ impl Facts for InScope<'_, '_> {
     }
 
     fn entry(&mut self, _: EntryId, place: Place) -> Result<Option<Entry>, Failure> {
-        entry::at(self.scope.conn, place)
+        entry::by_place(self.scope.conn, place)
     }
 
     fn changed_since(&mut self, entry: &Entry, base: u32) -> Result<HashMap<&'static str, u32>, Failure> {
@@ -129,8 +129,8 @@ impl Facts for InScope<'_, '_> {
         self.scope.driver(place)
     }
 
-    fn met(&mut self, own: Place, names: &[String]) -> Result<Vec<OverlappingName>, Failure> {
-        written::met(self.scope.conn, self.space, own, names, self.owners)
+    fn overlapping_names(&mut self, own: Place, names: &[String]) -> Result<Vec<OverlappingName>, Failure> {
+        written::overlapping_names(self.scope.conn, self.space, own, names, self.owners)
     }
 
     fn policy_version(&mut self) -> Result<u32, Failure> {
@@ -200,7 +200,7 @@ fn write(
         scope.wrote_policy(space, kept.version);
     }
     if !decided.gone.is_empty() {
-        erase::take_out(conn, space, &decided.gone)?;
+        erase::remove_content(conn, space, &decided.gone)?;
         erase::overwrite_deleted(conn, false)?;
     }
     scope.committed(

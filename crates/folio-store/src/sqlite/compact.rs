@@ -50,7 +50,7 @@ pub(super) fn compact(conn: &Connection, space: SpaceId, compaction: &Compaction
         }
     }
     if let Some(until) = compaction.give_up_until {
-        let (given_up, more) = unclaimed::give_up(conn, space, until)?;
+        let (given_up, more) = unclaimed::drop_unclaimed(conn, space, until)?;
         done.given_up = given_up;
         done.more |= more;
     }
@@ -60,7 +60,7 @@ pub(super) fn compact(conn: &Connection, space: SpaceId, compaction: &Compaction
 /// Packs the body of the entry at `place`, and the record of the commit that added it; returns whether that saved
 /// space.
 fn pack(conn: &Connection, place: Place) -> Result<bool, Failure> {
-    let Some(mut entry) = entry::at(conn, place)? else {
+    let Some(mut entry) = entry::by_place(conn, place)? else {
         return Ok(false);
     };
     let Some(body) = packed::pack(&entry.fields.body) else {
@@ -102,7 +102,7 @@ impl<'c> Tombstones<'c> {
     /// Drops as many of `tombstones` as possible.
     fn bury(mut self, tombstones: &[(Timestamp, Place)]) -> Result<u64, Failure> {
         for (_, place) in tombstones {
-            if let Some(entry) = entry::at(self.conn, *place)?
+            if let Some(entry) = entry::by_place(self.conn, *place)?
                 && !self.burial.has(entry.id)
             {
                 self.choose(&entry)?;
@@ -138,7 +138,7 @@ impl<'c> Tombstones<'c> {
         let mut chosen = Vec::new();
         for id in together {
             match entry::by_id(self.conn, self.space, id)? {
-                Some(found) if self.burial.may_go(&found) => chosen.push(found),
+                Some(found) if self.burial.can_drop(&found) => chosen.push(found),
                 _ => return Ok(()),
             }
         }
@@ -147,7 +147,7 @@ impl<'c> Tombstones<'c> {
             self.commits.insert(entry.created_seq);
             self.commits.extend(rewrite::touches(self.conn, place)?);
         }
-        self.burial.give_up(&chosen);
+        self.burial.drop_entries(&chosen);
         Ok(())
     }
 

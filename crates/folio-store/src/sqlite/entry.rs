@@ -26,7 +26,7 @@ pub(super) const COLUMNS: &str = columns!();
 /// have every row.
 ///
 /// Kinds are compared one by one, because for a list of them SQLite builds a table in each statement that writes a row.
-pub(super) const OF_MEMORY: &str = "kind <> 'log' AND kind <> 'step' AND kind <> 'summary'";
+pub(super) const IS_MEMORY_SQL: &str = "kind <> 'log' AND kind <> 'step' AND kind <> 'summary'";
 
 /// Restricts rows to those of runs, in the same way.
 pub(super) const OF_RUNS: &str = "(kind = 'log' OR kind = 'step' OR kind = 'summary')";
@@ -53,7 +53,7 @@ pub(super) fn by_id(conn: &Connection, space: SpaceId, id: EntryId) -> Result<Op
 }
 
 /// The entry at `place`.
-pub(super) fn at(conn: &Connection, place: Place) -> Result<Option<Entry>, Failure> {
+pub(super) fn by_place(conn: &Connection, place: Place) -> Result<Option<Entry>, Failure> {
     one(
         conn,
         concat!("SELECT ", columns!(), " FROM entry WHERE place = ?1"),
@@ -67,7 +67,7 @@ pub(super) fn read(conn: &Connection, space: Option<SpaceId>, entry: EntryRef) -
     let space = space.ok_or_else(missing)?;
     let found = match entry {
         EntryRef::Id(id) => by_id(conn, space, id)?,
-        EntryRef::Handle(handle) => at(conn, Place::of(space, handle.0))?,
+        EntryRef::Handle(handle) => by_place(conn, Place::of(space, handle.0))?,
     };
     Ok(found.ok_or_else(missing)?)
 }
@@ -254,7 +254,7 @@ pub(super) fn last_at(conn: &Connection, space: SpaceId, seq: Seq) -> Result<u64
 pub(super) fn has_less_memory_than(conn: &Connection, space: SpaceId, count: u64) -> Result<bool, Failure> {
     let sql = format!(
         "SELECT count(*) FROM (SELECT 1 FROM entry INDEXED BY entry_list WHERE kind IN ({}) AND page BETWEEN ?1 AND ?2
-         AND {OF_MEMORY} LIMIT ?3)",
+         AND {IS_MEMORY_SQL} LIMIT ?3)",
         memory_kinds()
     );
     let found: i64 = conn.prepare_cached(&sql)?.query_row(
@@ -269,7 +269,7 @@ pub(super) fn has_less_memory_than(conn: &Connection, space: SpaceId, count: u64
 pub(super) fn changed_after(conn: &Connection, space: SpaceId, seq: Seq) -> Result<Vec<Place>, Failure> {
     let sql = format!(
         "SELECT place FROM entry INDEXED BY entry_changed WHERE space = ?1 AND updated_seq > ?2
-         AND version > 1 AND {OF_MEMORY} AND created_seq <= ?2"
+         AND version > 1 AND {IS_MEMORY_SQL} AND created_seq <= ?2"
     );
     let mut statement = conn.prepare_cached(&sql)?;
     let places = statement.query_map(params![space, to_column(seq.0)], |row| row.get(0))?;
@@ -277,7 +277,7 @@ pub(super) fn changed_after(conn: &Connection, space: SpaceId, seq: Seq) -> Resu
 }
 
 /// Adds the terms for values in contexts to entries that were written before such terms existed.
-pub(super) fn find_by_context(conn: &Connection) -> Result<(), Failure> {
+pub(super) fn add_context_terms(conn: &Connection) -> Result<(), Failure> {
     let mut statement = conn.prepare("SELECT place, fields FROM entry WHERE fields LIKE '%\"context\":%'")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {

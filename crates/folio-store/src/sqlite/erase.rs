@@ -20,7 +20,7 @@ pub(super) fn overwrite_deleted(conn: &Connection, overwrite: bool) -> Result<()
 }
 
 /// Removes the content of `erased` from the log of `space`, and the bodies to which nothing else refers.
-pub(super) fn take_out(conn: &Connection, space: SpaceId, erased: &[Gone]) -> Result<(), Failure> {
+pub(super) fn remove_content(conn: &Connection, space: SpaceId, erased: &[Gone]) -> Result<(), Failure> {
     let mut commits = BTreeSet::new();
     for entry in erased {
         commits.insert(entry.created);
@@ -51,7 +51,7 @@ pub(super) fn take_out(conn: &Connection, space: SpaceId, erased: &[Gone]) -> Re
         trace::forget_entry(conn, space, entry.id)?;
         text::remove(conn, entry.place)?;
     }
-    for hash in unnamed(conn, space, bodies)? {
+    for hash in unreferenced_bodies(conn, space, bodies)? {
         if let Some(bytes) = parse_hash(&hash) {
             blob::delete(conn, space, &bytes)?;
         }
@@ -61,7 +61,11 @@ pub(super) fn take_out(conn: &Connection, space: SpaceId, erased: &[Gone]) -> Re
 
 /// Those of `bodies` that no commit of `space` names. Searches the whole log, once for all of them; only needed if the
 /// erased content had bodies.
-fn unnamed(conn: &Connection, space: SpaceId, bodies: BTreeSet<String>) -> Result<BTreeSet<String>, Failure> {
+fn unreferenced_bodies(
+    conn: &Connection,
+    space: SpaceId,
+    bodies: BTreeSet<String>,
+) -> Result<BTreeSet<String>, Failure> {
     let Some(mut sought) = Bodies::of(bodies) else {
         return Ok(BTreeSet::new());
     };

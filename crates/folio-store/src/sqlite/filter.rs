@@ -5,7 +5,7 @@ use folio_memory::{Entry, EntryQuery, Order, Seq, Timestamp};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
-use super::entry::{self, COLUMNS, OF_MEMORY, OF_RUNS, from_row, memory_kinds};
+use super::entry::{self, COLUMNS, IS_MEMORY_SQL, OF_RUNS, from_row, memory_kinds};
 use super::error::Failure;
 use super::page::place_value;
 use super::place::{Place, SpaceId, to_column};
@@ -18,7 +18,7 @@ const KEPT: usize = 4_096;
 const NEWER: u64 = 16;
 
 /// How far the entries of a word are counted to see which word has fewer.
-const COUNTED: u32 = 5_000;
+const MAX_COUNTED: u32 = 5_000;
 
 /// Conditions in SQL, with their values.
 pub(super) struct Filter {
@@ -287,14 +287,14 @@ impl Conditions {
 
     fn and_any_of<'v>(&mut self, column: &str, values: impl ExactSizeIterator<Item = &'v str>) {
         if values.len() > 0 {
-            let condition = format!("{column} IN ({})", marks(values.len()));
+            let condition = format!("{column} IN ({})", placeholders(values.len()));
             self.and(&condition, values.map(|value| value.to_owned().into()));
         }
     }
 
     /// Restricts the conditions to entries that are, or are not, found by one of `terms`.
     fn and_words(&mut self, exists: &str, terms: &[String]) {
-        let marks = marks(terms.len());
+        let marks = placeholders(terms.len());
         let condition = format!("{exists} (SELECT 1 FROM entry_term WHERE term IN ({marks}) AND entry = place)");
         self.and(&condition, terms.iter().map(|term| term.clone().into()));
     }
@@ -314,7 +314,7 @@ fn rarest(conn: &Connection, space: SpaceId, terms: &[String]) -> Result<Option<
         return Ok(terms.first().cloned());
     }
     let sql = format!(
-        "SELECT count(*) FROM (SELECT 1 FROM entry_term WHERE term = ?1 AND entry BETWEEN ?2 AND ?3 LIMIT {COUNTED})"
+        "SELECT count(*) FROM (SELECT 1 FROM entry_term WHERE term = ?1 AND entry BETWEEN ?2 AND ?3 LIMIT {MAX_COUNTED})"
     );
     let mut statement = conn.prepare_cached(&sql)?;
     let mut best: Option<(i64, &String)> = None;
@@ -361,7 +361,7 @@ fn on(page: Place) -> Conditions {
     };
     let sql = format!(
         "place IN (SELECT place FROM entry INDEXED BY entry_page WHERE page = ? AND {OF_RUNS}
-         UNION ALL SELECT place FROM {BY_KIND} WHERE kind IN ({}) AND page = ? AND {OF_MEMORY})",
+         UNION ALL SELECT place FROM {BY_KIND} WHERE kind IN ({}) AND page = ? AND {IS_MEMORY_SQL})",
         memory_kinds()
     );
     conditions.and(&sql, [place_value(page), place_value(page)]);
@@ -411,7 +411,7 @@ fn listed(space: SpaceId, page: Option<Place>) -> Conditions {
     let range = page
         .map_or([Place::start(space), Place::end(space)], |page| [page, page])
         .map(place_value);
-    conditions.and(&format!("page BETWEEN ? AND ? AND {OF_MEMORY}"), range);
+    conditions.and(&format!("page BETWEEN ? AND ? AND {IS_MEMORY_SQL}"), range);
     conditions
 }
 
@@ -429,6 +429,6 @@ fn values<'c>(conditions: &'c [&Conditions]) -> impl Iterator<Item = &'c Value> 
     conditions.iter().flat_map(|condition| &condition.values)
 }
 
-fn marks(count: usize) -> String {
+fn placeholders(count: usize) -> String {
     vec!["?"; count].join(", ")
 }

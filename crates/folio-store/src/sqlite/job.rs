@@ -25,7 +25,7 @@ use crate::upkeep::Compacted;
 const SMALL: usize = 64 * 1024;
 
 /// A size that fills a transaction, so that nothing else is added to it.
-const ENOUGH: usize = usize::MAX / 2;
+const FULL_TRANSACTION_BYTES: usize = usize::MAX / 2;
 
 /// Where the answer to a job goes.
 pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
@@ -113,7 +113,7 @@ impl Job {
             Self::Commit(commit, _) => commit.bytes(),
             Self::TakeOver(commits, _) => commits.iter().map(Prepared::bytes).sum(),
             Self::Trace(notes, _) => notes.bytes(),
-            Self::Parts(..) | Self::Index(..) | Self::ForgetNotes(..) | Self::CleanUp(..) => ENOUGH,
+            Self::Parts(..) | Self::Index(..) | Self::ForgetNotes(..) | Self::CleanUp(..) => FULL_TRANSACTION_BYTES,
             Self::Claim(..) | Self::Release(..) | Self::Compact(..) | Self::Token(..) | Self::Renew => 0,
         }
     }

@@ -29,7 +29,12 @@ pub(super) fn last(conn: &Connection, space: SpaceId) -> Result<Option<(Seq, Tim
 
 /// The time at which expiry is judged for memory as of commit `seq`, when asked at `now`: what was live then and has
 /// expired since belongs to memory as it was. Dropped commits leave their numbers, but not their times.
-pub(super) fn judged_at(conn: &Connection, space: SpaceId, seq: Seq, now: Timestamp) -> Result<Timestamp, Failure> {
+pub(super) fn expiry_time_at(
+    conn: &Connection,
+    space: SpaceId,
+    seq: Seq,
+    now: Timestamp,
+) -> Result<Timestamp, Failure> {
     let sql = "SELECT at FROM log WHERE place BETWEEN ?1 AND ?2 ORDER BY place DESC LIMIT 1";
     let mut statement = conn.prepare_cached(sql)?;
     let places = params![Place::start(space), Place::of(space, seq.0)];
@@ -38,7 +43,7 @@ pub(super) fn judged_at(conn: &Connection, space: SpaceId, seq: Seq, now: Timest
 }
 
 /// The time of the commit at `place`.
-pub(super) fn at(conn: &Connection, place: Place) -> Result<Option<Timestamp>, Failure> {
+pub(super) fn commit_time(conn: &Connection, place: Place) -> Result<Option<Timestamp>, Failure> {
     let mut statement = conn.prepare_cached("SELECT at FROM log WHERE place = ?1")?;
     Ok(statement
         .query_row(params![place], |row| row.get(0))
@@ -146,7 +151,7 @@ pub(super) fn changed_since(
     base: u32,
 ) -> Result<HashMap<&'static str, u32>, Failure> {
     let place = Place::of(space, entry.handle.0);
-    let Some(entry) = entry::at(conn, place)?.filter(|entry| entry.version > base) else {
+    let Some(entry) = entry::by_place(conn, place)?.filter(|entry| entry.version > base) else {
         return Ok(HashMap::new());
     };
     // The usual case: the entry was changed once in between.
@@ -184,7 +189,7 @@ pub(super) fn as_of(conn: &Connection, places: &[Place], last: Seq) -> Result<Ve
     let mut touched =
         conn.prepare_cached("SELECT seq FROM touch WHERE what = 'e' AND place = ?1 AND seq > ?2 AND seq <= ?3")?;
     for place in places {
-        let Some(entry) = entry::at(conn, *place)?.filter(|entry| entry.created_seq <= last) else {
+        let Some(entry) = entry::by_place(conn, *place)?.filter(|entry| entry.created_seq <= last) else {
             continue;
         };
         let of_space = |seq: i64| Place::of(place.space(), from_column(seq));

@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use super::error::Failure;
 use crate::error::StoreError;
 use crate::private;
-use crate::silence::{BACK_WITHIN, Life, Silence, millis};
+use crate::silence::{Life, RENEWAL_GRACE, Silence, millis};
 use crate::store::OwnerId;
 
 /// The database's clock in milliseconds: one clock for all processes.
@@ -145,7 +145,7 @@ impl Owners {
         let lease_row = conn
             .prepare_cached(&sql)?
             .query_row([&owner.0], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let patience = self.renewed_every() + BACK_WITHIN;
+        let patience = self.renewed_every() + RENEWAL_GRACE;
         let mut here = self.here();
         let mut silence = here.silent.remove(owner);
         let life = Silence::judged(&mut silence, lease_row, Instant::now(), patience);

@@ -42,7 +42,7 @@ pub(super) fn entries(
         .unwrap_or(head)
         .min(head);
     let now = match space {
-        Some(space) if cursor.is_none() && as_of < head => journal::judged_at(conn, space, as_of, now)?,
+        Some(space) if cursor.is_none() && as_of < head => journal::expiry_time_at(conn, space, as_of, now)?,
         _ => now,
     };
     let limit = usize::try_from(query.limit()).unwrap_or(usize::MAX);
@@ -135,7 +135,7 @@ impl Search<'_> {
             if part.ends_before(chunk, &items, |place| place.number()) {
                 break;
             }
-            let earlier_entries = self.as_they_were(chunk)?;
+            let earlier_entries = self.matching_past_entries(chunk)?;
             before += earlier_entries.len() as u64;
             items.extend(earlier_entries.into_iter().filter(|entry| self.comes_after(entry)));
             items.sort_by(|a, b| self.query.compare(a, b));
@@ -189,7 +189,7 @@ impl Search<'_> {
         let Some(found) = found.flatten() else { return Ok(None) };
         let mut items = Vec::with_capacity(found.numbers.len());
         for number in found.numbers {
-            items.extend(entry::at(conn, Place::of(space, number))?);
+            items.extend(entry::by_place(conn, Place::of(space, number))?);
         }
         Ok(Some((items, found.total)))
     }
@@ -230,7 +230,7 @@ impl Search<'_> {
     }
 
     /// The entries at `places` as they were, if they match the query.
-    fn as_they_were(&self, places: &[Place]) -> Result<Vec<Entry>, Failure> {
+    fn matching_past_entries(&self, places: &[Place]) -> Result<Vec<Entry>, Failure> {
         let mut before = journal::as_of(self.conn, places, self.as_of)?;
         before.retain(|before| self.query.matches(before, self.now));
         Ok(before)

@@ -12,7 +12,7 @@ use folio_memory::{Entry, EntryKind, Seq, SpaceName, Status, Timestamp};
 use parking_lot::{Mutex, RwLock};
 use rusqlite::{Connection, params};
 
-use super::entry::{self, OF_MEMORY, from_row, memory_kinds};
+use super::entry::{self, IS_MEMORY_SQL, from_row, memory_kinds};
 use super::error::{Failure, damaged};
 use super::journal;
 use super::open::Target;
@@ -20,7 +20,7 @@ use super::place::{Place, SpaceId, to_column};
 use crate::live::{Facts, Held, LiveIndex, LiveOptions, NEWS_MAX, indexes_to_drop};
 
 /// Up to this many entries, reading them is faster than finding the first that is needed.
-const FEW: u64 = 128;
+const FEW_ENTRIES: u64 = 128;
 
 /// The indexes of a store's spaces.
 #[derive(Debug)]
@@ -93,7 +93,7 @@ impl Living {
         if self.options.bytes_max == 0 {
             return Ok(None);
         }
-        let known = self.spaces.asked(name);
+        let known = self.spaces.space_for_query(name);
         {
             let state = known.state.read();
             match &*state {
@@ -202,7 +202,7 @@ impl Living {
 
 impl Spaces {
     /// The space `name`, of which a list is requested now.
-    fn asked(&self, name: &SpaceName) -> Arc<Space> {
+    fn space_for_query(&self, name: &SpaceName) -> Arc<Space> {
         let mut spaces = self.known.lock();
         let space = match spaces.get(name) {
             Some(known) => Arc::clone(known),
@@ -250,7 +250,7 @@ fn build_index(conn: &Connection, space: SpaceId, bytes_max: usize, is_closing: 
     let mut index = LiveIndex::default();
     let sql = format!(
         "SELECT place, page, kind, type, status, owner, pinned, expires_at, confidence FROM entry INDEXED BY entry_list
-         WHERE kind IN ({}) AND page BETWEEN ?1 AND ?2 AND {OF_MEMORY}
+         WHERE kind IN ({}) AND page BETWEEN ?1 AND ?2 AND {IS_MEMORY_SQL}
          AND status <> 'archived' AND NOT superseded ORDER BY place",
         memory_kinds()
     );
@@ -313,7 +313,7 @@ fn build_index(conn: &Connection, space: SpaceId, bytes_max: usize, is_closing: 
 fn newer() -> String {
     let columns = entry::COLUMNS;
     format!(
-        "SELECT {columns} FROM entry WHERE place > ?1 AND place <= ?2 AND {OF_MEMORY}
+        "SELECT {columns} FROM entry WHERE place > ?1 AND place <= ?2 AND {IS_MEMORY_SQL}
          AND created_seq > ?3 ORDER BY place"
     )
 }
@@ -326,13 +326,13 @@ fn catch_up(conn: &Connection, space: SpaceId, index: &mut LiveIndex, seq: Seq) 
         return Ok(false);
     }
     for place in changed.iter().copied() {
-        if let Some(entry) = entry::at(conn, place)? {
+        if let Some(entry) = entry::by_place(conn, place)? {
             take_in(conn, index, &entry, place)?;
         }
     }
     let mut last = index.last_number();
     // Runs may have written a lot behind the newest entry of memory: what is already known is not read again.
-    if entry::last_number(conn, space)?.saturating_sub(last) > FEW {
+    if entry::last_number(conn, space)?.saturating_sub(last) > FEW_ENTRIES {
         last = last.max(entry::last_at(conn, space, seq)?);
     }
     let mut statement = conn.prepare_cached(&newer())?;
@@ -423,7 +423,7 @@ mod tests {
         ask(&store, &one).await;
         ask(&store, &other).await;
         assert!(store.living.is_ready(&one) && store.living.is_ready(&other));
-        let space = store.living.spaces.asked(&one);
+        let space = store.living.spaces.space_for_query(&one);
         let bytes = match &*space.state.read() {
             State::Ready(index, _) => index.bytes(),
             state => panic!("{state:?}"),

@@ -55,7 +55,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     },
     Migration {
         sql: include_str!("migrations/0006_find.sql"),
-        then: Some(entry::find_by_context),
+        then: Some(entry::add_context_terms),
         changes_data: true,
     },
     Migration {

@@ -339,7 +339,7 @@ impl Store for SqliteStore {
             let prepared = tokio::task::spawn_blocking(move || Prepared::of(commit)).await;
             prepared.map_err(|error| self.unavailable("write to", "a part was not prepared", Some(Box::new(error))))?
         };
-        let first = prepare(parts.next().await?.ok_or_else(parts::nothing_given)?).await?;
+        let first = prepare(parts.next().await?.ok_or_else(parts::no_parts_error)?).await?;
         let space = first.space.clone();
         // In memory, readers wait for the writer: nothing is begun before all parts are there.
         let is_in_memory = self.file.is_none();

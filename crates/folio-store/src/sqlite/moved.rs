@@ -6,7 +6,7 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::open::beside;
+use super::open::with_suffix;
 use crate::error::StoreError;
 
 /// How the file system identifies a file, whatever its name: device and inode.
@@ -39,7 +39,7 @@ impl Places {
         let identity = identity_of(file).ok()?;
         // If the name is a link, these files lie beside its target.
         let real = file.canonicalize().ok()?;
-        let beside = ["-wal", "-shm"].map(|suffix| beside(&real, suffix));
+        let beside = ["-wal", "-shm"].map(|suffix| with_suffix(&real, suffix));
         let beside = beside.into_iter().filter_map(|path| {
             let identity = identity_of(&path).ok()?;
             Some((path, identity))

@@ -315,11 +315,11 @@ pub(super) fn check_length(file: &Path, location: &str) -> Result<(), Failure> {
 
 /// The path of the write-ahead log of `file`.
 fn log_of(file: &Path) -> PathBuf {
-    beside(file, "-wal")
+    with_suffix(file, "-wal")
 }
 
 /// The path beside `file` whose name has this `suffix`.
-pub(super) fn beside(file: &Path, suffix: &str) -> PathBuf {
+pub(super) fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
     let mut path = file.as_os_str().to_owned();
     path.push(suffix);
     path.into()

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::backup::{Unfinished, is_there, nothing_at, unavailable};
+use super::backup::{Unfinished, check_name_is_free, is_there, unavailable};
 use super::error::{Failure, damaged, explained, is_damaged_file};
 use super::migrate::{self, MIGRATIONS};
-use super::open::{Target, beside, check_length, make_folders, read_only_uri, set_up};
+use super::open::{Target, check_length, make_folders, read_only_uri, set_up, with_suffix};
 use super::{busy, check, token};
 use crate::error::StoreError;
 use crate::store::Checkup;
@@ -70,10 +70,10 @@ pub fn restore(from: &Path, to: &Path, replaced: bool, look: Look) -> Result<Res
         if let Some(folder) = to.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             make_folders(folder).map_err(|error| unavailable("create", folder, error))?;
         }
-        let is_new = !replaced || nothing_at(to).is_ok();
+        let is_new = !replaced || check_name_is_free(to).is_ok();
         if is_new {
             // Checked first, because copying may take long.
-            nothing_at(to)?;
+            check_name_is_free(to)?;
         }
         let lock = if is_new { None } else { lock_exclusively(to)? };
         let copy = Unfinished::of(&conn, to)?;
@@ -140,7 +140,7 @@ fn made_ready(
 fn to_read(from: &Path) -> Result<Connection, Failure> {
     let path = std::path::absolute(from).unwrap_or_else(|_| from.to_owned());
     // Reading a copy must not leave anything beside it.
-    let name = if beside(&path, "-wal").exists() || beside(&path, "-shm").exists() {
+    let name = if with_suffix(&path, "-wal").exists() || with_suffix(&path, "-shm").exists() {
         path
     } else {
         read_only_uri(&path)

@@ -226,7 +226,7 @@ fn from_row(
     let created_at = Timestamp::from_nanos(row.get(4)?);
     let owner: Option<String> = row.get(5)?;
     let head = journal::last_touch(conn, Touched::Run, place)?;
-    let updated_at = journal::at(conn, Place::of(place.space(), head.0))?.unwrap_or(created_at);
+    let updated_at = journal::commit_time(conn, Place::of(place.space(), head.0))?.unwrap_or(created_at);
     let driven = match owner {
         Some(owner) if status == Run::RUNNING => match alive.get(&owner) {
             Some(is_alive) => *is_alive,

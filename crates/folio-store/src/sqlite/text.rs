@@ -19,9 +19,9 @@ use super::{entry, journal, rewrite};
 use crate::fold;
 
 /// How many commits the index may be behind before it catches up without a search.
-pub(super) const FAR: u64 = 2_000;
+pub(super) const FAR_BEHIND_COMMITS: u64 = 2_000;
 /// How long a transaction goes on indexing; others wait for it.
-const ENOUGH: Duration = Duration::from_millis(10);
+const INDEXING_TIME_LIMIT: Duration = Duration::from_millis(10);
 /// The most commits in such a transaction.
 const COMMITS_MAX: u32 = 512;
 /// How many pages of the index one step of [`clean_up`] rewrites.
@@ -97,7 +97,7 @@ pub(super) fn catch_up(conn: &Connection, space: SpaceId) -> Result<Seq, Failure
                 write(conn, place)?;
             }
         }
-        if start.elapsed() >= ENOUGH {
+        if start.elapsed() >= INDEXING_TIME_LIMIT {
             break;
         }
     }
@@ -155,7 +155,7 @@ fn begin(conn: &Connection, space: SpaceId) -> Result<(), Failure> {
 
 /// Indexes the current terms of the entry at `place`.
 fn write(conn: &Connection, place: Place) -> Result<(), Failure> {
-    let entry = entry::at(conn, place)?;
+    let entry = entry::by_place(conn, place)?;
     let Some(Entry { fields, .. }) = entry.filter(|entry| text::is_searchable(entry.kind)) else {
         return remove(conn, place);
     };

@@ -35,7 +35,7 @@ pub(super) fn check(conn: &Connection, findings: &mut Findings) -> Result<(), Fa
             }
         }
     }
-    findings.looked_at(counted(spaces.len() as u64, "word index"));
+    findings.add_checked(counted(spaces.len() as u64, "word index"));
     Ok(())
 }
 
@@ -63,7 +63,7 @@ fn check_space(conn: &Connection, space: SpaceId, seq: Seq, problems: &mut Vec<S
         let sizes: Option<Vec<u8>> = counted.query_row([place], |row| row.get(0)).optional()?;
         known += u64::from(sizes.is_some());
         // Rebuilding the rows has reported entries that cannot be read.
-        let Ok(Some(entry)) = entry::at(conn, place) else {
+        let Ok(Some(entry)) = entry::by_place(conn, place) else {
             continue;
         };
         if entry.updated_seq > seq {

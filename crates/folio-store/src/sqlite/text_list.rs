@@ -93,7 +93,7 @@ fn entries(
     };
     let as_of = requested_as_of.unwrap_or(indexed).min(indexed);
     let now = match requested_as_of {
-        Some(_) if !is_continued && as_of < head => journal::judged_at(conn, space, as_of, now)?,
+        Some(_) if !is_continued && as_of < head => journal::expiry_time_at(conn, space, as_of, now)?,
         _ => now,
     };
     let at = Some(now);
@@ -156,7 +156,7 @@ impl Question<'_> {
         let places: HashSet<_> = changed.iter().copied().collect();
         // A list by age has no end, so it is not cut off where counting ends.
         let is_by_age = matches!(self.query.order, Order::Newest | Order::Oldest);
-        let best = text_words::asked(self.conn, self.space, &self.words, self.query.order)?;
+        let best = text_words::build_lookup(self.conn, self.space, &self.words, self.query.order)?;
         let (mut hits, counted, is_whole) = match self.filter()? {
             None => (Vec::new(), 0, true),
             Some(Wanted {
@@ -165,7 +165,7 @@ impl Question<'_> {
             }) => {
                 // Only the whole entry tells what is in its context.
                 let mut kept = Vec::new();
-                for hit in self.found(&best.wholly(&self.words), &filter, None)? {
+                for hit in self.fetch_hits(&best.find_all_with_same_ranking(&self.words), &filter, None)? {
                     if rest.matches(&entry_at(self.conn, hit.place)?, self.now) {
                         kept.push(hit);
                     }
@@ -187,10 +187,14 @@ impl Question<'_> {
                             &format!("{}.rowid {after} ?", text::table(self.space)),
                             [place.raw().into()],
                         );
-                        (self.found(&best, &filter, Some(self.query.limit() + 1))?, counted, true)
+                        (
+                            self.fetch_hits(&best, &filter, Some(self.query.limit() + 1))?,
+                            counted,
+                            true,
+                        )
                     }
                     _ => {
-                        let mut hits = self.found(&best, &filter, Some(FOUND_MAX + 1))?;
+                        let mut hits = self.fetch_hits(&best, &filter, Some(FOUND_MAX + 1))?;
                         let counted = hits.len() as u64;
                         if !is_by_age {
                             hits.truncate(FOUND_MAX as usize);
@@ -202,7 +206,7 @@ impl Question<'_> {
         };
         let mut total = counted.min(FOUND_MAX.into());
         let before = hits.len();
-        self.add_changed(&best.wholly(&self.words), &changed, &mut hits)?;
+        self.add_changed(&best.find_all_with_same_ranking(&self.words), &changed, &mut hits)?;
         total += (hits.len() - before) as u64;
         Ok(Hits {
             hits,
@@ -217,7 +221,7 @@ impl Question<'_> {
             return Ok(());
         }
         let scores: HashMap<_, _> = self
-            .found(lookup, &among(changed), None)?
+            .fetch_hits(lookup, &among(changed), None)?
             .into_iter()
             .map(|hit| (hit.place, hit.score))
             .collect();
@@ -258,7 +262,7 @@ impl Question<'_> {
 
     /// The entries that `lookup` asks for and that match `filter`, newest first unless the oldest are wanted; at most
     /// `limit` for each expression.
-    fn found(&self, lookup: &IndexLookup, filter: &Conditions, limit: Option<u32>) -> Result<Vec<Hit>, Failure> {
+    fn fetch_hits(&self, lookup: &IndexLookup, filter: &Conditions, limit: Option<u32>) -> Result<Vec<Hit>, Failure> {
         let only = lookup
             .only
             .as_ref()
@@ -409,7 +413,7 @@ struct Wanted {
 }
 
 fn entry_at(conn: &Connection, place: Place) -> Result<Entry, Failure> {
-    entry::at(conn, place)?.ok_or_else(|| damaged("an entry", "it was there a moment ago"))
+    entry::by_place(conn, place)?.ok_or_else(|| damaged("an entry", "it was there a moment ago"))
 }
 
 /// Restricts entries to those at one of `places`.

@@ -13,7 +13,7 @@ const SAMPLES: u64 = 32;
 const SAMPLE: u64 = 128;
 
 /// The query that finds the best matches of `words` in `order`.
-pub(super) fn asked(
+pub(super) fn build_lookup(
     conn: &Connection,
     space: SpaceId,
     words: &TextQuery,

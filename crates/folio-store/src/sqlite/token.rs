@@ -8,15 +8,15 @@ use crate::access::KeptToken;
 use crate::error::StoreError;
 
 /// The most tokens in a file, including those that are no longer valid.
-const MOST: i64 = 10_000;
+const MAX_TOKENS: i64 = 10_000;
 
 /// Stores `token`. If its id is known, only sets when that token expires and whether it is revoked.
 pub(super) fn keep(conn: &Connection, token: &KeptToken) -> Result<(), Failure> {
     let count: i64 = conn.query_row("SELECT count(*) FROM token WHERE id <> ?1", [&token.id], |row| {
         row.get(0)
     })?;
-    if count >= MOST {
-        let reason = format!("there are {MOST} access tokens already, the most that a store can keep");
+    if count >= MAX_TOKENS {
+        let reason = format!("there are {MAX_TOKENS} access tokens already, the most that a store can keep");
         return Err(StoreError::Invalid(reason).into());
     }
     let sql = "INSERT INTO token (id, space, role, name, hash, created_at, expires_at, revoked_at)

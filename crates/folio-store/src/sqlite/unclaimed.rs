@@ -8,7 +8,7 @@ use super::blob;
 use super::error::Failure;
 use super::place::SpaceId;
 use crate::body::parse_hash;
-use crate::plan::{brings_only, named};
+use crate::plan::{body_hashes, brings_only};
 use crate::prepare::Prepared;
 
 /// How many bodies are dropped at a time: with pieces of a mebibyte each, this takes a few milliseconds.
@@ -32,7 +32,7 @@ pub(super) fn keep(conn: &Connection, space: SpaceId, commit: &Prepared, at: Tim
             forget(conn, space, &body.hash)?;
         }
     }
-    for hash in named(commit).filter_map(|hash| parse_hash(hash)) {
+    for hash in body_hashes(commit).filter_map(|hash| parse_hash(hash)) {
         forget(conn, space, &hash)?;
     }
     Ok(())
@@ -47,7 +47,7 @@ pub(super) fn forget(conn: &Connection, space: SpaceId, hash: &[u8; 32]) -> Resu
 
 /// Drops bodies that came at `until` or earlier and to which nothing refers; returns how many, and whether there may be
 /// more.
-pub(super) fn give_up(conn: &Connection, space: SpaceId, until: Timestamp) -> Result<(u64, bool), Failure> {
+pub(super) fn drop_unclaimed(conn: &Connection, space: SpaceId, until: Timestamp) -> Result<(u64, bool), Failure> {
     let sql = "SELECT hash FROM unclaimed WHERE space = ?1 AND at <= ?2 ORDER BY at LIMIT ?3";
     let found = conn
         .prepare_cached(sql)?

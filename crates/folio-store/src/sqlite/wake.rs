@@ -16,7 +16,7 @@ use super::text;
 use super::writer::{Writer, checkpoint};
 
 /// How often the file is checked for commits of other processes while anybody waits for them.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A signal after each transaction, and the duties of the background thread.
 #[derive(Debug)]
@@ -126,7 +126,7 @@ impl Wake {
         let mut looked_at = Instant::now();
         let mut renewed_at = Instant::now();
         loop {
-            match self.next_duty(looked_at + LOOK_EVERY, renewed_at + owners.renewed_every()) {
+            match self.next_duty(looked_at + POLL_INTERVAL, renewed_at + owners.renewed_every()) {
                 Duty::Stop => return,
                 Duty::Look => {
                     looked_at = Instant::now();
@@ -295,7 +295,7 @@ impl<'t> Watcher<'t> {
     /// finds out why.
     fn far_behind(&mut self) -> Option<SpaceId> {
         self.connect();
-        let behind = text::far_behind(self.conn.as_ref()?, text::FAR / 4).ok()?;
+        let behind = text::far_behind(self.conn.as_ref()?, text::FAR_BEHIND_COMMITS / 4).ok()?;
         behind.into_iter().next()
     }
 

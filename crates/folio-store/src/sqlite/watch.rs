@@ -79,7 +79,7 @@ pub(super) fn entries(conn: &Connection, space: SpaceId, query: &WatchQuery) -> 
     let mut entries = Vec::with_capacity(places.len());
     for (_, place) in places {
         let missing = || damaged("a watch", format!("e{} is not there", place.number()));
-        entries.push(entry::at(conn, place)?.ok_or_else(missing)?);
+        entries.push(entry::by_place(conn, place)?.ok_or_else(missing)?);
     }
     Ok(WatchAnswer { entries, next })
 }

@@ -22,7 +22,7 @@ use super::lease::Owners;
 use super::marks::{Marks, Wrote};
 use super::open::{BUSY_WAIT, Target};
 use super::scope::{Known, Scope};
-use super::text::FAR;
+use super::text::FAR_BEHIND_COMMITS;
 use super::wake::Wake;
 
 /// The most jobs in one transaction.
@@ -31,12 +31,12 @@ const JOBS_MAX: usize = 512;
 const BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How long transactions may usually take for jobs to be done on the caller's thread: on a slower disk the way to the
 /// writer's thread does not matter, and callers have better things to do meanwhile.
-const QUICK: Duration = Duration::from_micros(500);
+const MAX_INLINE_TIME: Duration = Duration::from_micros(500);
 /// The length of the write-ahead log, in pages of 4 KiB, at which it is moved into the file. A page that was written
 /// often meanwhile is moved once.
 const WAL_PAGES: u32 = 6_000;
 /// How long rewriting a file may take. For that time the owners of this process count as alive, as long as it lives.
-const WRITTEN_ANEW: Duration = Duration::from_secs(60 * 60);
+const REWRITE_TIME_LIMIT: Duration = Duration::from_secs(60 * 60);
 
 /// The writer, shared by its thread and those who bring jobs.
 #[derive(Debug)]
@@ -124,9 +124,9 @@ impl Writer {
         while let Some(first) = set_aside.take().or_else(|| jobs.blocking_recv()) {
             let mut pen = self.pen.lock();
             if first.may_be_lost() {
-                let done = pen.carelessly(&first);
+                let done = pen.apply_without_sync(&first);
                 pen.answer(first, done);
-                self.look_back(&pen);
+                self.update_timing(&pen);
                 continue;
             }
             match pen.begin() {
@@ -144,7 +144,7 @@ impl Writer {
                     all.for_each(|job| pen.answer(job, Err(Failure::Sql(repeated(&error)))));
                 }
             }
-            self.look_back(&pen);
+            self.update_timing(&pen);
         }
     }
 
@@ -160,7 +160,7 @@ impl Writer {
     pub(super) fn truncate_wal(&self, anew: bool) -> Result<(), Failure> {
         let mut pen = self.pen.lock();
         // No lease can be renewed meanwhile, either.
-        pen.renew(WRITTEN_ANEW)?;
+        pen.renew(REWRITE_TIME_LIMIT)?;
         let done = pen.checkpoint_and_truncate(anew);
         let lease = pen.owners.lease();
         // If this fails, it is done next time: until then the owners count as alive.
@@ -194,13 +194,13 @@ impl Writer {
             return Some(job);
         }
         pen.run_jobs(job, &mut || None);
-        self.look_back(&pen);
+        self.update_timing(&pen);
         None
     }
 
     /// Adjusts to how long the last transaction took and what it left to do.
-    fn look_back(&self, pen: &Pen) {
-        self.is_slow.store(pen.usual > QUICK, Ordering::Relaxed);
+    fn update_timing(&self, pen: &Pen) {
+        self.is_slow.store(pen.usual > MAX_INLINE_TIME, Ordering::Relaxed);
         if self.wal.is_long() {
             pen.wake.tidy();
         }
@@ -277,7 +277,7 @@ impl Pen {
 
     /// Does `job` in a transaction of its own that does not wait for the disk. Later commits are durable all the same,
     /// and make this one durable, too: the disk keeps the order of the write-ahead log.
-    fn carelessly(&mut self, job: &Job) -> Result<Done, Failure> {
+    fn apply_without_sync(&mut self, job: &Job) -> Result<Done, Failure> {
         if !self.conn.is_autocommit() {
             self.roll_back();
         }
@@ -332,7 +332,7 @@ impl Pen {
                 self.wake.ring();
             }
         }
-        if self.not_indexed >= FAR {
+        if self.not_indexed >= FAR_BEHIND_COMMITS {
             self.not_indexed = 0;
             self.wake.index();
         }

@@ -6,11 +6,11 @@ use rusqlite::{Connection, Params, params};
 use super::error::Failure;
 use super::lease::Owners;
 use super::place::{Place, SpaceId, to_column};
-use crate::plan::{OverlappingName, PlannedWrites, around};
+use crate::plan::{OverlappingName, PlannedWrites, enclosing_paths};
 use crate::store::OwnerId;
 
 /// The names held by runs other than the one at `own` that overlap with any of `names`.
-pub(super) fn met(
+pub(super) fn overlapping_names(
     conn: &Connection,
     space: SpaceId,
     own: Place,
@@ -19,7 +19,7 @@ pub(super) fn met(
 ) -> Result<Vec<OverlappingName>, Failure> {
     let mut found = Vec::new();
     for name in names {
-        for at in around(name) {
+        for at in enclosing_paths(name) {
             look(conn, "name = ?3", params![space, own, at], owners, &mut found)?;
         }
         // `0` is the character after `/`.

@@ -20,7 +20,7 @@ use super::{PolicyInForce, Workspace, WorkspaceError, long_text};
 use crate::store::MemoryMark;
 
 /// How many answers of one sort are cached.
-const KEPT: usize = 64;
+const MAX_CACHED: usize = 64;
 /// How many entries a cached answer may have; a longer one is read each time.
 const ITEMS_MAX: usize = 256;
 
@@ -94,7 +94,7 @@ fn place_for<Q: Clone + PartialEq, T>(answers: &mut Vec<(Q, Shared<T>)>, query: 
     if let Some((_, place)) = answers.iter().find(|(kept, _)| kept == query) {
         return Some(Arc::clone(place));
     }
-    (answers.len() < KEPT).then(|| {
+    (answers.len() < MAX_CACHED).then(|| {
         let place = Shared::default();
         answers.push((query.clone(), Arc::clone(&place)));
         place
@@ -319,7 +319,7 @@ mod tests {
         let first = place(&kept, mark(2), 7).unwrap();
         assert!(place(&kept, mark(1), 7).is_none());
         assert!(Arc::ptr_eq(&first, &place(&kept, mark(2), 7).unwrap()));
-        for limit in 0..u32::try_from(KEPT).unwrap() - 1 {
+        for limit in 0..u32::try_from(MAX_CACHED).unwrap() - 1 {
             assert!(place(&kept, mark(2), 100 + limit).is_some());
         }
         assert!(place(&kept, mark(2), 1).is_none(), "there is room for so many");

@@ -33,7 +33,7 @@ pub struct BookFilter {
 }
 
 /// How many items are shown beside a view.
-const BESIDE_A_VIEW: usize = 40;
+const MAX_ITEMS_BESIDE_VIEW: usize = 40;
 
 impl BookFilter {
     /// The filter for the items beside a view: the first forty that are live.
@@ -42,7 +42,7 @@ impl BookFilter {
         let live = Status::ALL.into_iter().filter(|status| status.state() == State::Live);
         Self {
             status: live.collect(),
-            limit: BESIDE_A_VIEW,
+            limit: MAX_ITEMS_BESIDE_VIEW,
             ..Self::default()
         }
     }

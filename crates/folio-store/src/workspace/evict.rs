@@ -489,7 +489,7 @@ fn take_pieces(
     let mut batch: Vec<Blob> = Vec::new();
     let mut waiting = 0;
     let source = Cursor::new(start).chain(source);
-    let (warnings, pii) = while_cleaning(source, mode, Builder::new(), |piece| {
+    let (warnings, pii) = clean_in_pieces(source, mode, Builder::new(), |piece| {
         sampler.feed(&piece);
         if waiting + piece.len() > BATCH_BYTES {
             waiting = 0;
@@ -532,7 +532,7 @@ fn take_pieces(
 
 /// Reads `source` piece by piece, redacted by `mode`, and passes each piece to `take` while `another` thread cleans the
 /// next. Returns what was taken out, and which personal data was found.
-fn while_cleaning(
+fn clean_in_pieces(
     source: impl Read + Send,
     mode: Redaction,
     another: Builder,
@@ -593,7 +593,7 @@ mod tests {
         let text = format!("a line of an output\n{token}\n").repeat(40_000);
         let cleaned = |another| {
             let mut all = Vec::new();
-            let said = while_cleaning(text.as_bytes(), Redaction::Secrets, another, |piece| {
+            let said = clean_in_pieces(text.as_bytes(), Redaction::Secrets, another, |piece| {
                 all.extend(piece);
                 Ok(())
             });

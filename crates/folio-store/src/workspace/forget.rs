@@ -20,7 +20,7 @@ use crate::upkeep::Residue;
 /// How many entries one commit erases.
 const BATCH: usize = 500;
 /// Texts shorter than this many bytes are too common to be searched for afterwards.
-const LOOKED_FOR: usize = 12;
+const MIN_SEARCHED_BYTES: usize = 12;
 
 /// How many parts of a long text are searched for afterwards, and how many bytes each has.
 const LONG_PARTS: usize = 64;
@@ -111,7 +111,7 @@ impl Workspace {
             };
             loop {
                 let answer = self.inner.store.entries(self.space(), &query, self.now()).await?;
-                found.extend(self.saying(filter, answer.items).await?);
+                found.extend(self.entries_containing(filter, answer.items).await?);
                 match answer.next {
                     Some(next) => query.cursor = Some(next),
                     None => break,
@@ -127,7 +127,7 @@ impl Workspace {
             for entry in &filter.entries {
                 let entry = self.inner.store.entry(self.space(), *entry).await?;
                 if selection.matches(&entry, self.now()) {
-                    found.extend(self.saying(filter, vec![entry]).await?);
+                    found.extend(self.entries_containing(filter, vec![entry]).await?);
                 }
             }
         }
@@ -150,7 +150,11 @@ impl Workspace {
 
     /// Those of `entries` that contain the text of `filter`, if it has one, or were erased. The others are not kept in
     /// memory while the whole space is read.
-    async fn saying(&self, filter: &ForgetFilter, entries: Vec<Entry>) -> Result<Vec<Entry>, WorkspaceError> {
+    async fn entries_containing(
+        &self,
+        filter: &ForgetFilter,
+        entries: Vec<Entry>,
+    ) -> Result<Vec<Entry>, WorkspaceError> {
         let Some(text) = &filter.text else {
             return Ok(entries);
         };
@@ -191,7 +195,7 @@ impl Workspace {
         }
         let Said {
             texts, bodies, reasons, ..
-        } = self.ever_said(entry).await?;
+        } = self.texts_of_all_versions(entry).await?;
         if mentions(&texts) || mentions(&reasons) {
             return Ok(true);
         }
@@ -212,7 +216,7 @@ impl Workspace {
     }
 
     /// What `entry` said in any of its versions.
-    async fn ever_said(&self, entry: &Entry) -> Result<Said, WorkspaceError> {
+    async fn texts_of_all_versions(&self, entry: &Entry) -> Result<Said, WorkspaceError> {
         let mut record = Said::default();
         for revision in self.inner.store.history(self.space(), entry.id).await? {
             record.reasons.extend(revision.reason);
@@ -284,7 +288,7 @@ impl Workspace {
         };
         let (mut texts, mut written) = (BTreeSet::new(), BTreeSet::new());
         for entry in &found {
-            let ever = self.ever_said(entry).await?;
+            let ever = self.texts_of_all_versions(entry).await?;
             texts.extend(ever.texts);
             written.extend(ever.written);
             for body in &ever.bodies {
@@ -295,10 +299,10 @@ impl Workspace {
         }
         let searched: Vec<String> = filter.text.iter().flat_map(|text| spellings(text)).collect();
         texts.extend(searched.iter().cloned());
-        written.retain(|text| text.trim().len() >= LOOKED_FOR);
+        written.retain(|text| text.trim().len() >= MIN_SEARCHED_BYTES);
         texts.retain(|text| !text.trim().is_empty());
         let all = texts.len();
-        texts.retain(|text| text.trim().len() >= LOOKED_FOR || searched.contains(text));
+        texts.retain(|text| text.trim().len() >= MIN_SEARCHED_BYTES || searched.contains(text));
         let forgetting = Forgetting {
             actor: actor.clone(),
             filter: filter.clone(),

@@ -357,7 +357,7 @@ impl Workspace {
                         Err(WorkspaceError::Refused(_)) => false,
                         Err(error) => return Err(error),
                     };
-                    if !is_shown || self.says_else(item, &entry).await? {
+                    if !is_shown || self.differs_from_original(item, &entry).await? {
                         let message = format!(
                             "the same call of this turn was taken in before with something else in this place: {} stands; name the \
                              call differently if it is another",
@@ -380,7 +380,7 @@ impl Workspace {
 
     /// Whether `item` differs from what `entry` said when it was added. If the entry was changed since, that is unknown
     /// and counts as equal.
-    async fn says_else(&self, item: &Ready, entry: &Entry) -> Result<bool, WorkspaceError> {
+    async fn differs_from_original(&self, item: &Ready, entry: &Entry) -> Result<bool, WorkspaceError> {
         let mut new = (*item.new).clone();
         redact::clean_new(&mut new, None, self.redaction().await?);
         long_text::shorten(&mut new.fields);

@@ -36,7 +36,7 @@ impl Workspace {
     ///
     /// `Conflict` if it is archived or the actor may not change it; `NotFound`.
     pub async fn complete(&self, actor: &Actor, entry: EntryRef, guard: Guard) -> Result<Written, WorkspaceError> {
-        let changes = |current: &Entry| unless_there(current, lifecycle::complete(current)?);
+        let changes = |current: &Entry| drop_if_unchanged(current, lifecycle::complete(current)?);
         self.patch_under(actor, entry, guard, Trying::to("complete"), &[], changes)
             .await
     }
@@ -56,7 +56,7 @@ impl Workspace {
         let changes = |current: &Entry| {
             let mut changes = lifecycle::complete(current)?;
             changes.push(FieldChange::Outcome(Some(outcome)));
-            unless_there(current, changes)
+            drop_if_unchanged(current, changes)
         };
         self.patch_under(actor, entry, guard, Trying::to("complete"), &[], changes)
             .await
@@ -182,7 +182,7 @@ impl Workspace {
                 if is_blank(&text) {
                     return Err(Invalid::new("content_empty", "content", "would be empty").into());
                 }
-                unless_there(current, vec![FieldChange::Body(text)])
+                drop_if_unchanged(current, vec![FieldChange::Body(text)])
             };
             let written = self
                 .try_patch(actor, entry, guard.clone(), Trying::to("update"), &[], changes)
@@ -244,7 +244,7 @@ impl Workspace {
             lifecycle::check_not_archived(current)?;
             let mut changes = vec![FieldChange::SupersededBy(Some(new.id))];
             changes.extend(outcome.map(|outcome| FieldChange::Outcome(Some(outcome))));
-            unless_there(current, changes)
+            drop_if_unchanged(current, changes)
         };
         self.patch_under(actor, Ref::Id(old.id), guard, Trying::to("supersede"), &[link], changes)
             .await
@@ -325,7 +325,7 @@ impl Workspace {
 }
 
 /// Returns `changes`, or none if they would leave everything as it is.
-fn unless_there(
+fn drop_if_unchanged(
     current: &Entry,
     changes: Vec<FieldChange>,
 ) -> Result<(Vec<FieldChange>, Vec<folio_memory::Warning>), WorkspaceError> {

@@ -22,7 +22,7 @@ use crate::text_search::NOTE_TEXT_BYTES;
 /// How many notes may wait; beyond that the oldest are dropped.
 const WAITING_MAX: usize = 8_192;
 /// Notes are written at once as soon as this many wait.
-const MANY: usize = 512;
+const FLUSH_AT: usize = 512;
 /// How long the first note waits for others.
 const LINGER: Duration = Duration::from_secs(1);
 
@@ -99,7 +99,7 @@ impl Notebook {
             state.untold += 1;
         }
         state.waiting.push_back(note);
-        let is_much = state.waiting.len() >= MANY && !state.is_hurried;
+        let is_much = state.waiting.len() >= FLUSH_AT && !state.is_hurried;
         if is_much || !state.is_scheduled {
             // Outside a runtime no task can be scheduled; then the next read or flush writes the notes.
             let Ok(runtime) = Handle::try_current() else { return };
@@ -142,7 +142,7 @@ impl Notebook {
         }
         let now = self.clock.now();
         if untold > 0 {
-            notes.push_front(told(now, untold));
+            notes.push_front(dropped_notes_note(now, untold));
         }
         let written = write(&*self.store, &self.space, now, &mut notes).await;
         let mut state = self.state();
@@ -268,7 +268,7 @@ fn shorten_text(text: &mut String, bytes: usize) {
 }
 
 /// The note that reports how many notes were dropped.
-fn told(now: Timestamp, count: u64) -> TraceNote {
+fn dropped_notes_note(now: Timestamp, count: u64) -> TraceNote {
     TraceNote::new(now, &Actor::new(Role::Human, "folio"), "trace", "drop_notes")
         .with_status(WARNING)
         .with_detail(json!({"count": count}))

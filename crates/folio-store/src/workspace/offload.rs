@@ -179,7 +179,7 @@ impl Workspace {
             true => options.summary_tokens,
             false => options.summary_tokens.min(tokens_gone / 4 * 3),
         };
-        let stands_for = self.standing_for(thread, &block, room, options).await?;
+        let stands_for = self.stand_in_text(thread, &block, room, options).await?;
         let mut new_list: Vec<Value> = list_items().take(from).collect();
         if !stands_for.is_empty() {
             new_list.push(json!({"content": stands_for, "role": "user"}));
@@ -354,7 +354,7 @@ impl Workspace {
 
     /// The text of the message that stands for what was put away: which messages those are, the summary, the next
     /// actions, and the view of the scratchbook. Costs at most `room` tokens.
-    async fn standing_for(
+    async fn stand_in_text(
         &self,
         thread: &ThreadKey,
         block: &Block,

@@ -308,7 +308,7 @@ fn take(path: &Path) -> io::Result<Option<(File, Vec<u8>)>> {
 }
 
 /// The file for unreadable lines of the outbox at `path`.
-fn beside(path: &Path) -> PathBuf {
+fn damaged_lines_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".damaged");
     name.into()
@@ -317,7 +317,10 @@ fn beside(path: &Path) -> PathBuf {
 /// Empties the locked file except for the lines of `others`, after saving unreadable lines elsewhere.
 fn empty(mut file: &File, path: &Path, damaged: &[u8], others: &[u8]) -> io::Result<()> {
     if !damaged.is_empty() {
-        let mut damaged_file = private::options().append(true).create(true).open(beside(path))?;
+        let mut damaged_file = private::options()
+            .append(true)
+            .create(true)
+            .open(damaged_lines_path(path))?;
         damaged_file.write_all(damaged)?;
         damaged_file.sync_all()?;
     }

@@ -11,7 +11,7 @@ use super::view::RENDER_VIEW;
 use super::{Workspace, WorkspaceError};
 
 /// How many notes of one turn are searched for receipts.
-const LOOKED_AT: usize = 10 * MAX_LIMIT as usize;
+const MAX_SEARCHED_NOTES: usize = 10 * MAX_LIMIT as usize;
 
 /// A receipt and when it was made.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,7 +88,7 @@ impl Workspace {
             let query = NoteQuery {
                 turn: Some(turn.begun.id),
                 component: Some(component.to_owned()),
-                limit: LOOKED_AT,
+                limit: MAX_SEARCHED_NOTES,
                 ..NoteQuery::default()
             };
             let notes = self.inner.store.notes(self.space(), &query).await?;

@@ -14,7 +14,7 @@ use super::{Workspace, WorkspaceError};
 use crate::error::StoreError;
 
 /// How many entries are read at most to count those that may be seen.
-const LOOKED_AT: usize = 10_000;
+const MAX_COUNTED: usize = 10_000;
 
 impl Workspace {
     /// Returns the same space as seen from `thread`, the one that was named when the connection was made. The
@@ -195,7 +195,7 @@ impl Workspace {
         let mut answer = self.read_entries(&next).await?;
         let mut looked_at = answer.items.len();
         self.leave_out(&sight, &mut answer, &mut pages).await?;
-        while answer.items.len() < limit && answer.next.is_some() && looked_at < LOOKED_AT {
+        while answer.items.len() < limit && answer.next.is_some() && looked_at < MAX_COUNTED {
             // Reads no more than is missing, so that the list continues exactly after the last entry that was checked.
             next.limit = u32::try_from(limit - answer.items.len()).unwrap_or(MAX_LIMIT);
             next.cursor = answer.next.take();
@@ -229,7 +229,7 @@ impl Workspace {
             self.leave_out(sight, &mut answer, pages).await?;
             count += answer.items.len() as u64;
             query.cursor = answer.next;
-            if query.cursor.is_none() || looked_at >= LOOKED_AT {
+            if query.cursor.is_none() || looked_at >= MAX_COUNTED {
                 return Ok(count);
             }
         }

@@ -24,7 +24,7 @@ const BATCHES: usize = 40;
 /// How often a batch is tried if others change its entries meanwhile.
 const ATTEMPTS: u32 = 4;
 /// Maximum number of adds between two quota checks; for a small quota, a twentieth of it.
-const ADDS: u64 = 128;
+const ADDS_PER_QUOTA_CHECK: u64 = 128;
 /// How long tidying is skipped after nothing was due.
 const TIDY: Duration = Duration::from_secs(1);
 /// How long the pieces of a text are kept before the text is complete: longer than any program is likely to keep
@@ -93,7 +93,7 @@ impl Workspace {
     pub async fn tidy(&self, now: Timestamp) -> Result<Tidied, WorkspaceError> {
         let policy = self.policy().await?;
         let mut tidied = Tidied::default();
-        for (watch, until, idle_since) in looked_at(&policy, now) {
+        for (watch, until, idle_since) in due_watches(&policy, now) {
             let query = WatchQuery {
                 what: watch,
                 until,
@@ -293,20 +293,22 @@ impl Workspace {
         if left > count.cast_signed() {
             return;
         }
-        self.inner.adds_left.store(ADDS.cast_signed(), Ordering::Relaxed);
+        self.inner
+            .adds_left
+            .store(ADDS_PER_QUOTA_CHECK.cast_signed(), Ordering::Relaxed);
         let Ok(_only) = self.inner.quota_kept.try_lock() else {
             return;
         };
         let Ok(policy) = self.policy().await else { return };
         let slack = policy.quota.live_observations / 20;
-        let adds = slack.clamp(1, ADDS);
+        let adds = slack.clamp(1, ADDS_PER_QUOTA_CHECK);
         let kept = self.keep_quota(&policy, now, slack, &mut Tidied::default()).await;
         // Others may add as well, so the next check comes before the space can be full, and at the latest with the
         // first add above the quota.
         let left = kept.map_or(adds, |room| (room / 8).max(adds.min(room.saturating_add(1))));
         let left = i64::try_from(left).unwrap_or(i64::MAX);
         // Adds made meanwhile are counted.
-        let begun_with = ADDS.cast_signed();
+        let begun_with = ADDS_PER_QUOTA_CHECK.cast_signed();
         self.inner
             .adds_left
             .fetch_add(left.saturating_sub(begun_with), Ordering::Relaxed);
@@ -314,7 +316,7 @@ impl Workspace {
 }
 
 /// Where something may be due at `now`: the watch, until when it must be due, and since when the entry must be idle.
-fn looked_at(policy: &PolicyInForce, now: Timestamp) -> Vec<(Watch, Timestamp, Timestamp)> {
+fn due_watches(policy: &PolicyInForce, now: Timestamp) -> Vec<(Watch, Timestamp, Timestamp)> {
     let retention = &policy.retention;
     let (archive, purge) = (retention.archive_after(), retention.purge_after());
     let before = |after| now.minus(after);

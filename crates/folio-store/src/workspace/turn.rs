@@ -172,7 +172,9 @@ impl Workspace {
         let (clarity, clarified) = match input.run {
             Some(_) => (Clarity::Clear(Vec::new()), Vec::new()),
             None => {
-                let visible = self.heard_in(&input.thread, &input.input, &active, types).await?;
+                let visible = self
+                    .without_foreign_confirmations(&input.thread, &input.input, &active, types)
+                    .await?;
                 let situation = Situation {
                     active: &visible,
                     ..situation

@@ -23,9 +23,9 @@ use super::{Moment, Workspace, WorkspaceError};
 /// The operation under which a view is noted.
 pub(super) const RENDER_VIEW: &str = "render_view";
 /// How many views are cached.
-const KEPT: usize = 32;
+const MAX_CACHED_VIEWS: usize = 32;
 /// How many ends of lifetimes are checked to see whether a view is still true.
-const ENDS: u32 = 100;
+const MAX_CHECKED_EXPIRIES: u32 = 100;
 
 /// Which view is wanted. Fields that are not set follow the policy of the space.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -152,7 +152,7 @@ impl KeptViews {
         let mut kept = self.0.lock();
         kept.retain(|kept| kept.key != new.key);
         kept.push_back(new);
-        while kept.len() > KEPT {
+        while kept.len() > MAX_CACHED_VIEWS {
             kept.pop_front();
         }
     }
@@ -291,8 +291,8 @@ impl Workspace {
 
     /// Whether no lifetime has ended after `since`, of those that no commit has noted yet.
     async fn nothing_ended(&self, since: Timestamp, now: Timestamp) -> Result<bool, WorkspaceError> {
-        let ended = self.inner.store.ended(self.space(), now, ENDS).await?;
-        let is_all = ended.len() < usize::try_from(ENDS).unwrap_or(usize::MAX);
+        let ended = self.inner.store.ended(self.space(), now, MAX_CHECKED_EXPIRIES).await?;
+        let is_all = ended.len() < usize::try_from(MAX_CHECKED_EXPIRIES).unwrap_or(usize::MAX);
         Ok(is_all && ended.iter().all(|(_, at)| *at <= since))
     }
 

@@ -71,7 +71,7 @@ async fn forget_leaves_no_byte_of_the_text_in_the_file_m7_6_50() {
     );
     assert_eq!(house.get(&other).await.fields.body, "nobody forgets this");
     assert_eq!(house.total(found).await, 1);
-    house.is_sound().await;
+    house.assert_sound().await;
 }
 
 #[tokio::test]
@@ -143,7 +143,7 @@ async fn forget_also_erases_the_reasons_given_for_changes_m7_6_50() {
     let history = house.workspace.history(Ref::Id(entry.id)).await.unwrap();
     let reasons: Vec<_> = history.iter().map(|revision| revision.reason.as_deref()).collect();
     assert_eq!(reasons, [None, None, Some("she asked for it")]);
-    house.is_sound().await;
+    house.assert_sound().await;
 }
 
 #[tokio::test]
@@ -167,7 +167,7 @@ async fn forget_erases_archived_and_compressed_text_m7_6_50() {
     let forgotten = house.workspace.forget(&human(), &filter, "").await.unwrap();
     assert_eq!(forgotten.residue.found, Vec::<String>::new());
     assert_eq!(house.get(&entry).await.fields.body, "");
-    house.is_sound().await;
+    house.assert_sound().await;
 }
 
 #[tokio::test]
@@ -407,13 +407,13 @@ async fn forget_killed_midway_erases_whole_batches_or_nothing_m7_6_50() {
     }
     for round in 0..4 {
         let mut process = Process::start("forget::child_forgets", &path, round + 2);
-        assert!(process.says().is_some());
+        assert!(process.next_line().is_some());
         // Somewhere in the middle, or before it, or behind it.
         for _ in 0..round * 7 {
             house.workspace.head().await.unwrap();
         }
         process.kill();
-        house.is_sound().await;
+        house.assert_sound().await;
         let left = house.workspace.to_forget(&with_text("mill")).await.unwrap().len();
         assert_eq!(left % 50, 0, "a batch is there or is not");
     }
@@ -426,7 +426,7 @@ async fn forget_killed_midway_erases_whole_batches_or_nothing_m7_6_50() {
     assert_eq!(residue.found, Vec::<String>::new());
     house.folder = Some(folder);
     assert!(!house.holds(WORDS));
-    house.is_sound().await;
+    house.assert_sound().await;
 }
 
 #[tokio::test]
@@ -484,7 +484,7 @@ async fn forget_interrupted_after_erasing_entries_completes_on_retry_m7_6_50() {
             let (workspace, filter) = (workspace.clone(), filter.clone());
             async move { workspace.forget_under(&human(), &filter, "asked", key).await }
         });
-        gate.is_reached().await;
+        gate.wait_until_reached().await;
         store.fail_next(Fault::Gone);
         let saying = serde_json::from_value(json!({"content": "something else"})).unwrap();
         workspace.add_observation(&human(), saying, None).await.unwrap_err();
@@ -507,7 +507,7 @@ async fn forget_interrupted_after_erasing_entries_completes_on_retry_m7_6_50() {
         for word in [WORDS, "wedding", "june"] {
             assert!(!house.holds(word), "{word}");
         }
-        house.is_sound().await;
+        house.assert_sound().await;
     }
 }
 
@@ -519,7 +519,7 @@ async fn abandoned_forget_request_runs_to_completion_m7_6_50() {
     let jane = human();
     tokio::select! {
         ended = workspace.forget(&jane, &filter, "asked") => panic!("{ended:?}"),
-        () = gate.is_reached() => {}
+        () = gate.wait_until_reached() => {}
     }
     gate.open();
     let mut tries = 0;

@@ -93,7 +93,7 @@ impl House {
     }
 
     /// Asserts that the rows still follow from the log.
-    pub(crate) async fn is_sound(&self) {
+    pub(crate) async fn assert_sound(&self) {
         let checkup = self.workspace.store().check().await.unwrap();
         assert_eq!(checkup.problems, Vec::<String>::new());
     }

@@ -19,7 +19,7 @@ use serde_json::{from_value, json};
 use crate::house::{HOUR, House, human};
 
 /// What a model sees of memory: its context and its view of the scratchbook.
-async fn told_by(workspace: &Workspace) -> (String, String) {
+async fn render_memory(workspace: &Workspace) -> (String, String) {
     let request = ContextRequest {
         thread: ThreadKey::main(),
         turn: None,
@@ -36,25 +36,25 @@ async fn told_by(workspace: &Workspace) -> (String, String) {
 }
 
 /// The same; asserts that a fresh workspace gives the same answers.
-async fn told(house: &House) -> (String, String) {
-    let told = told_by(&house.workspace).await;
+async fn render_checked_memory(house: &House) -> (String, String) {
+    let told = render_memory(&house.workspace).await;
     let store = Arc::clone(house.workspace.store());
     let ids = Arc::new(SeededIds::new(99));
     let fresh = Workspace::new(store, Arc::new(house.clock.clone()), ids, SpaceName::main());
-    assert_eq!(told, told_by(&fresh).await);
+    assert_eq!(told, render_memory(&fresh).await);
     told
 }
 
 #[tokio::test]
 async fn cached_context_and_view_match_fresh_ones_after_every_change() {
     let house = House::new();
-    let mut before = told(&house).await;
+    let mut before = render_checked_memory(&house).await;
     assert_eq!(before, (String::new(), String::new()));
     let corked = house.say("the bottle is corked").await;
     let mut changed = async |what: &str| {
-        let now = told(&house).await;
+        let now = render_checked_memory(&house).await;
         assert_ne!(now, before, "{what}");
-        assert_eq!(now, told(&house).await, "asked once more after {what}");
+        assert_eq!(now, render_checked_memory(&house).await, "asked once more after {what}");
         before = now;
     };
     changed("an observation").await;

@@ -72,7 +72,7 @@ async fn long_text_round_trips_byte_for_byte_from_every_writer_m7_3_29() {
         ..EntryQuery::default()
     };
     assert_eq!(house.total(found).await, 1, "the beginning is found by its words");
-    house.is_sound().await;
+    house.assert_sound().await;
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn long_text_can_be_edited_in_place_or_shortened_m7_3_29() {
     assert_eq!(same.version, 2, "the same text again is no change");
     let short = house.update(&entry, json!({"content": "short"})).await;
     assert_eq!((short.fields.body.as_str(), short.fields.body_ref), ("short", None));
-    house.is_sound().await;
+    house.assert_sound().await;
 }
 
 #[tokio::test]
@@ -143,5 +143,5 @@ async fn forget_erases_a_long_text_and_its_earlier_versions_m7_6_50() {
         assert_eq!(gone.kind(), ErrorKind::NotFound, "{gone}");
     }
     check(&house, &other, &long("other", "nothing of the kind")).await;
-    house.is_sound().await;
+    house.assert_sound().await;
 }

@@ -26,7 +26,7 @@ async fn personal_data_is_archived_then_erased_even_if_pinned_m7_6_49() {
     }
     house.scrub().await;
     assert!(!house.holds("jane.doe@example.org"));
-    house.is_sound().await;
+    house.assert_sound().await;
 }
 
 #[tokio::test]
@@ -55,7 +55,7 @@ async fn retention_of_personal_data_starts_when_an_update_adds_it_m7_6_49() {
     assert_eq!(house.get(&entry).await.fields.body, "dentist: anna.miller@example.org");
     house.clock.advance(DAY);
     assert_eq!(house.tidy().await.erased[&ErasedFor::Pii], 1);
-    house.is_sound().await;
+    house.assert_sound().await;
 }
 
 #[tokio::test]
@@ -81,7 +81,7 @@ async fn overdue_personal_data_is_archived_before_it_is_erased_m7_6_49() {
     for entry in [&left, &by_hand] {
         assert_eq!(house.get(entry).await.fields.body, "");
     }
-    house.is_sound().await;
+    house.assert_sound().await;
 }
 
 #[tokio::test]
@@ -136,7 +136,7 @@ async fn retention_of_imported_personal_data_starts_at_import_m7_6_49() {
     assert!(house.tidy().await.is_nothing());
     house.clock.advance(HOUR);
     assert_eq!(house.tidy().await.erased[&ErasedFor::Pii], 2);
-    house.is_sound().await;
+    house.assert_sound().await;
 }
 
 #[tokio::test]

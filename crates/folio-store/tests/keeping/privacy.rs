@@ -95,5 +95,5 @@ async fn detected_personal_data_types_accumulate_across_versions_m7_6_48() {
     assert_eq!(house.get(&entry).await.fields.pii, [Pii::Email, Pii::Phone]);
     let write = Write::of(Vec::new());
     house.workspace.record(&human(), write).await.unwrap();
-    house.is_sound().await;
+    house.assert_sound().await;
 }

@@ -36,7 +36,7 @@ async fn old_observation_is_archived_then_erased_to_a_tombstone_m7_6_44() {
     assert_eq!(erased.created_at, entry.created_at);
     house.scrub().await;
     assert!(!house.holds("the build is slow"));
-    house.is_sound().await;
+    house.assert_sound().await;
     assert_eq!(house.get(&kept).await.state(house.now()), State::Live);
     let revisions = house.workspace.history(Ref::Id(entry.id)).await.unwrap();
     let reasons: Vec<_> = revisions.iter().map(|revision| revision.reason.as_deref()).collect();
@@ -49,7 +49,7 @@ async fn old_observation_is_archived_then_erased_to_a_tombstone_m7_6_44() {
     assert_eq!(house.tidy().await.buried, 1);
     let gone = house.workspace.entry(Ref::Id(entry.id)).await.unwrap_err();
     assert_eq!(gone.kind(), ErrorKind::NotFound, "{gone}");
-    house.is_sound().await;
+    house.assert_sound().await;
 }
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn resolved_observation_is_archived_after_a_day_unless_pinned_m7_5_42() {
     assert_eq!(house.tidy().await.archived[&ArchivedFor::Resolved], 1);
     assert_eq!(house.get(&entry).await.fields.archived_for, Some(ArchivedFor::Resolved));
     assert_eq!(house.get(&pinned).await.fields.status, Status::Resolved);
-    house.is_sound().await;
+    house.assert_sound().await;
 }
 
 #[tokio::test]
@@ -103,7 +103,7 @@ async fn manually_archived_entry_is_not_erased_by_tidying_m7_6_45() {
         archive(&ended).await.fields.archived_for,
         house.get(&ended).await.fields.archived_for
     );
-    house.is_sound().await;
+    house.assert_sound().await;
 }
 
 #[tokio::test]
@@ -132,7 +132,7 @@ async fn quota_archives_resolved_and_oldest_observations_first_m7_6_46() {
         .iter()
         .filter(|line| line.detail.as_ref().is_some_and(|d| d.to_string().contains("quota")));
     assert_eq!(quota.count(), 2, "the trace says why");
-    house.is_sound().await;
+    house.assert_sound().await;
 }
 
 #[tokio::test]
@@ -201,7 +201,7 @@ async fn archived_text_is_compressed_and_still_read_unchanged_m7_6_45() {
     assert_eq!(listed, std::slice::from_ref(&entry));
     let history = house.workspace.history(Ref::Id(entry.id)).await.unwrap();
     assert!(format!("{:?}", history[0].change).contains("on the second machine"));
-    house.is_sound().await;
+    house.assert_sound().await;
     assert!(house.tidy().await.is_nothing());
     let restored = house
         .workspace
@@ -213,7 +213,7 @@ async fn archived_text_is_compressed_and_still_read_unchanged_m7_6_45() {
         (Status::Active, &text)
     );
     assert_eq!(house.get(&entry).await, restored.entry);
-    house.is_sound().await;
+    house.assert_sound().await;
 }
 
 #[tokio::test]
@@ -250,7 +250,7 @@ async fn concurrent_tidying_archives_each_entry_once_m7_6_44() {
     let listed = house.workspace.observations(versions).await.unwrap().items;
     assert_eq!(listed.len(), 700);
     assert!(listed.iter().all(|entry| entry.version == 2));
-    house.is_sound().await;
+    house.assert_sound().await;
 }
 
 #[tokio::test]

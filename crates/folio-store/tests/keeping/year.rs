@@ -49,7 +49,7 @@ async fn file_size_stays_bounded_over_200_days_of_observations_m7_6_45() {
     let at = |day: u64| sizes[usize::try_from(day).unwrap() - 1];
     let (steady, end) = (at(STEADY + 10), at(days));
     assert!(end < steady + steady / 10, "{steady} bytes grew to {end}");
-    house.is_sound().await;
+    house.assert_sound().await;
     let head = house.workspace.head().await.unwrap();
     let workspace = &house.workspace;
     let log = folio_testkit::whole_log(&**workspace.store(), workspace.space())

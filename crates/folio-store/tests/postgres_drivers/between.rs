@@ -72,7 +72,7 @@ impl Between {
         &self.url
     }
 
-    pub(crate) fn go(&self, way: Way) {
+    pub(crate) fn set_way(&self, way: Way) {
         self.way.send_replace(way);
     }
 

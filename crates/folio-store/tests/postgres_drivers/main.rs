@@ -59,7 +59,7 @@ impl Two {
     }
 
     /// Asserts that no other process can take over the run.
-    async fn is_driven(&self) {
+    async fn assert_driven(&self) {
         let claimed = self
             .other
             .store
@@ -85,11 +85,11 @@ async fn driver_reconnecting_within_its_lease_keeps_its_runs() {
     two.way.cut();
     tokio::time::sleep(LEASE / 2).await;
     assert!(two.way.left() > 0);
-    two.is_driven().await;
+    two.assert_driven().await;
     two.way.let_go();
     // Long enough for the server to see that the old connections are gone, and for the driver to be silent if he were.
     tokio::time::sleep(LEASE * 2).await;
-    two.is_driven().await;
+    two.assert_driven().await;
     two.end().await;
 }
 
@@ -97,10 +97,10 @@ async fn driver_reconnecting_within_its_lease_keeps_its_runs() {
 async fn driver_keeps_its_runs_without_a_listener_connection() {
     let database = Database::fresh();
     let two = Two::at(&database.url(), LEASE).await;
-    two.way.go(Way::ShutToListeners);
+    two.way.set_way(Way::ShutToListeners);
     tokio::time::sleep(LEASE * 2).await;
-    two.is_driven().await;
-    two.way.go(Way::Open);
+    two.assert_driven().await;
+    two.way.set_way(Way::Open);
     two.end().await;
 }
 
@@ -108,13 +108,13 @@ async fn driver_keeps_its_runs_without_a_listener_connection() {
 async fn first_process_back_after_a_restart_cannot_take_over_runs() {
     let cluster = Cluster::start(ClusterOptions::default());
     let two = Two::at(cluster.url(), LONG_LEASE).await;
-    two.way.go(Way::Shut);
+    two.way.set_way(Way::Shut);
     cluster.kill();
     // It was away for longer than any lease.
     cluster.start_again();
     cluster.ask("UPDATE owner SET until = now() - interval '1 minute'");
-    two.is_driven().await;
-    two.way.go(Way::Open);
+    two.assert_driven().await;
+    two.way.set_way(Way::Open);
     two.end().await;
 }
 
@@ -123,7 +123,7 @@ async fn commit_is_not_repeated_when_the_pooler_loses_its_server() {
     let database = Database::fresh();
     let two = Two::at(&database.url(), LEASE).await;
     let head = two.driver.head().await;
-    two.way.go(Way::LosesServer);
+    two.way.set_way(Way::LosesServer);
     let error = two.driver.try_commit(Vec::new()).await.unwrap_err();
     assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
     assert_eq!(
@@ -149,7 +149,7 @@ async fn driver_keeps_its_runs_after_server_sleep_or_clock_jump() {
         "nobody who looks once can tell it from one that hangs"
     );
     // Whoever wants to drive it waits until its driver has said that it goes on.
-    two.is_driven().await;
+    two.assert_driven().await;
     two.end().await;
 }
 
@@ -180,13 +180,13 @@ async fn reconnect_attempts_back_off_while_connecting_fails() {
     let database = Database::fresh();
     let way = Between::before(&database.url()).await;
     let store = opened(way.url(), Duration::from_secs(15)).await;
-    way.go(Way::ShutToListeners);
+    way.set_way(Way::ShutToListeners);
     let before = way.wanted();
     // Behind 0.2, 0.6, 1.4 and 3 seconds.
     tokio::time::sleep(Duration::from_secs(4)).await;
     let wanted = way.wanted() - before;
     assert!((1..=6).contains(&wanted), "{wanted}");
-    way.go(Way::Open);
+    way.set_way(Way::Open);
     tokio::task::spawn_blocking(|| drop(store)).await.unwrap();
 }
 

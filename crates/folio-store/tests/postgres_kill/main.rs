@@ -8,9 +8,9 @@ mod writers;
 use folio_testkit::cluster::{Cluster, ClusterOptions};
 
 use self::proxy::Proxy;
-use self::writers::{PROCESSES, SHARE, Writers};
+use self::writers::{COMMITS_PER_PROCESS, PROCESSES, Writers};
 
-const ALL: usize = PROCESSES as usize * SHARE;
+const ALL: usize = PROCESSES as usize * COMMITS_PER_PROCESS;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn server_killed_five_times_under_eight_writers_loses_no_commit() {
@@ -26,7 +26,7 @@ async fn server_killed_five_times_under_eight_writers_loses_no_commit() {
         told.unavailable > 0,
         "no commit was under way when the server was killed"
     );
-    told.is_what_is_there(cluster.url()).await;
+    told.assert_matches_database(cluster.url()).await;
     println!("killed the server 5 times: {told}");
 }
 
@@ -42,7 +42,7 @@ async fn terminated_connections_lose_no_commits() {
     }
     let told = writers.end();
     assert!(ended >= 20, "{ended} connections were ended");
-    told.is_what_is_there(cluster.url()).await;
+    told.assert_matches_database(cluster.url()).await;
     println!("ended {ended} connections: {told}");
 }
 
@@ -62,7 +62,7 @@ async fn commit_with_a_lost_answer_is_found_by_its_key() {
         told.found >= cut.behind,
         "each of {cut:?} made one commit at least that its writer did not hear of: {told}"
     );
-    told.is_what_is_there(cluster.url()).await;
+    told.assert_matches_database(cluster.url()).await;
     println!(
         "cut {} connections before COMMIT arrived, {} before its answer did: {told}",
         cut.before, cut.behind
@@ -89,7 +89,7 @@ async fn postgres_full_disk_loses_no_commits_and_writing_resumes_later() {
         }
     }
     let told = writers.end();
-    told.is_what_is_there(cluster.url()).await;
+    told.assert_matches_database(cluster.url()).await;
     println!("filled the disk twice: {told}");
 }
 
@@ -115,6 +115,6 @@ async fn promoted_standby_has_every_acknowledged_commit() {
     // Nobody writes anywhere until somebody decides who takes over.
     second.promote();
     let told = writers.end();
-    told.is_what_is_there(second.url()).await;
+    told.assert_matches_database(second.url()).await;
     println!("one failover: {told}");
 }

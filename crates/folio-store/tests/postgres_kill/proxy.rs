@@ -8,7 +8,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
 /// One of this many commits is cut off before it arrives, and one before its answer does.
-const EVERY: usize = 12;
+const CUT_INTERVAL: usize = 12;
 
 /// It lives as long as the test.
 #[derive(Debug)]
@@ -87,12 +87,12 @@ async fn ask(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, counts: &Counts, i
             writes = says(b"READ COMMITTED");
         }
         if writes && says(b"COMMIT\0") {
-            match counts.commits.fetch_add(1, Ordering::SeqCst) % (2 * EVERY) {
+            match counts.commits.fetch_add(1, Ordering::SeqCst) % (2 * CUT_INTERVAL) {
                 0 => {
                     counts.before.fetch_add(1, Ordering::SeqCst);
                     return;
                 }
-                EVERY => is_to_be_cut.store(true, Ordering::SeqCst),
+                CUT_INTERVAL => is_to_be_cut.store(true, Ordering::SeqCst),
                 _ => {}
             }
         }

@@ -18,7 +18,7 @@ use folio_testkit::whole_log;
 /// The number of writing processes.
 pub(crate) const PROCESSES: u16 = 8;
 /// The number of commits of each process.
-pub(crate) const SHARE: usize = 250;
+pub(crate) const COMMITS_PER_PROCESS: usize = 250;
 /// How many tasks of each process write at the same time.
 const AT_ONCE: usize = 5;
 /// How long the processes may be silent.
@@ -28,12 +28,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Writers {
     threads: Vec<JoinHandle<bool>>,
     heard: mpsc::Receiver<String>,
-    told: Told,
+    told: WriterReports,
 }
 
 /// What the writers were told by their stores.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct WriterReports {
     /// The acknowledged commits by their keys.
     acknowledged: BTreeMap<String, u64>,
     /// How often a writer got `Unavailable`.
@@ -45,7 +45,7 @@ pub(crate) struct Told {
     reasons: BTreeSet<String>,
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for WriterReports {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -66,19 +66,19 @@ impl Writers {
             let mut process = Process::start("writers::child_writes_its_share", Path::new(url), number);
             let sender = sender.clone();
             std::thread::spawn(move || {
-                while let Some(line) = process.says() {
+                while let Some(line) = process.next_line() {
                     if sender.send(line).is_err() {
                         // Whoever listened has failed; the process ends with this.
                         return false;
                     }
                 }
-                process.ends_well()
+                process.wait_for_success()
             })
         });
         Self {
             threads: threads.collect(),
             heard,
-            told: Told::default(),
+            told: WriterReports::default(),
         }
     }
 
@@ -100,7 +100,7 @@ impl Writers {
     }
 
     /// Waits until all have ended well.
-    pub(crate) fn end(mut self) -> Told {
+    pub(crate) fn end(mut self) -> WriterReports {
         while self.hear() {}
         for thread in self.threads {
             assert!(thread.join().expect("a thread that listens"), "a writer has failed");
@@ -117,7 +117,7 @@ impl Writers {
     }
 }
 
-impl Told {
+impl WriterReports {
     fn take(&mut self, line: &str) -> bool {
         let words: Vec<_> = line.splitn(6, ' ').collect();
         match words.as_slice() {
@@ -138,7 +138,7 @@ impl Told {
 
     /// Compares the reports with the database at `url`: it has each commit once, where its writer was told, and
     /// nothing else.
-    pub(crate) async fn is_what_is_there(&self, url: &str) {
+    pub(crate) async fn assert_matches_database(&self, url: &str) {
         let store = PostgresStore::open(&OpenOptions::at(url)).expect("a store");
         let space = SpaceName::main();
         let rows = whole_log(&*store, &space).await.expect("the log");
@@ -152,7 +152,7 @@ impl Told {
             .collect();
         assert_eq!(there.len(), rows.len(), "a commit is there twice");
         assert_eq!(there, self.acknowledged);
-        assert_eq!(there.len(), usize::from(PROCESSES) * SHARE);
+        assert_eq!(there.len(), usize::from(PROCESSES) * COMMITS_PER_PROCESS);
         assert_eq!(store.check().await.expect("a checkup").problems, Vec::<String>::new());
     }
 }
@@ -178,7 +178,7 @@ async fn child_writes_its_share() {
         let scene = std::sync::Arc::clone(&scene);
         tokio::spawn(async move {
             let page = scene.page(PageRole::Note);
-            for turn in (writer..SHARE).step_by(AT_ONCE) {
+            for turn in (writer..COMMITS_PER_PROCESS).step_by(AT_ONCE) {
                 let key = format!("{number}/{turn}");
                 let note = scene.note(page.id, &key);
                 let changes = vec![

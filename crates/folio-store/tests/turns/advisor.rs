@@ -14,14 +14,14 @@ use crate::scene::{Scene, person};
 
 /// Gives a fixed answer, and records what it was shown.
 #[derive(Debug, Default)]
-struct Told {
+struct FixedAdvisor {
     before: Option<Advice>,
     left: Vec<String>,
     shown: Mutex<Vec<String>>,
 }
 
 #[async_trait]
-impl Advisor for Told {
+impl Advisor for FixedAdvisor {
     fn name(&self) -> String {
         "owl".to_owned()
     }
@@ -50,7 +50,7 @@ impl Advisor for Told {
     }
 }
 
-fn advised(told: Told) -> (Scene, Arc<Told>) {
+fn advised(told: FixedAdvisor) -> (Scene, Arc<FixedAdvisor>) {
     let scene = Scene::new();
     let told = Arc::new(told);
     let workspace = scene
@@ -69,10 +69,10 @@ fn advice(urgency: Urgency, question: Option<&str>) -> Option<Advice> {
 
 #[tokio::test]
 async fn advisor_raises_urgency_asks_and_reports_open_work_m7_11_1() {
-    let (scene, told) = advised(Told {
+    let (scene, told) = advised(FixedAdvisor {
         before: advice(Urgency::High, Some("Which of the two invoices?")),
         left: vec!["nobody paid it".to_owned(), " ".to_owned()],
-        ..Told::default()
+        ..FixedAdvisor::default()
     });
     let begun = scene.begin("Pay the invoice of ACME as agreed last week").await;
     assert_eq!(begun.assessment.urgency, Urgency::High);
@@ -126,9 +126,9 @@ async fn advisor_raises_urgency_asks_and_reports_open_work_m7_11_1() {
 
 #[tokio::test]
 async fn advisor_cannot_override_the_rules_m7_11_1() {
-    let (scene, told) = advised(Told {
+    let (scene, told) = advised(FixedAdvisor {
         before: advice(Urgency::Low, Some("Really?")),
-        ..Told::default()
+        ..FixedAdvisor::default()
     });
     // What asks already is not asked by somebody else.
     let begun = scene.begin("yes").await;
@@ -153,7 +153,7 @@ async fn advisor_cannot_override_the_rules_m7_11_1() {
 
 #[tokio::test]
 async fn failing_or_hanging_advisor_changes_only_the_trace_m7_11_1() {
-    let (scene, _told) = advised(Told::default());
+    let (scene, _told) = advised(FixedAdvisor::default());
     for (input, why) in [
         ("sleep well and long tonight, my dear", "it is asleep"),
         ("break", "it crashed"),
@@ -174,9 +174,9 @@ async fn failing_or_hanging_advisor_changes_only_the_trace_m7_11_1() {
 
 #[tokio::test]
 async fn replayed_turn_does_not_ask_the_advisor_again_m7_11_1() {
-    let (scene, told) = advised(Told {
+    let (scene, told) = advised(FixedAdvisor {
         before: advice(Urgency::High, None),
-        ..Told::default()
+        ..FixedAdvisor::default()
     });
     let input = TurnInput::of(folio_memory::ThreadKey::main(), "Pay the invoice of ACME");
     let actor = Actor::new(Role::Human, "ada");

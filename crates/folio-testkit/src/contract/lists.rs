@@ -382,7 +382,7 @@ pub async fn store_lists_match_the_reference_model(home: &dyn Home) {
     assert_eq!(all.len(), 120);
     for _ in 0..150 {
         let query = random_query(&mut random, &pages);
-        agree(&scene, &query, &all, scene.now()).await;
+        assert_matches_model(&scene, &query, &all, scene.now()).await;
     }
 }
 
@@ -419,7 +419,7 @@ pub async fn query_as_of_a_past_commit_lists_the_past_state(home: &dyn Home) {
             order: [Order::Newest, Order::Oldest, Order::Priority][random.below(3)],
             ..random_query(&mut random, &pages)
         };
-        agree(&scene, &query, all, scene.now()).await;
+        assert_matches_model(&scene, &query, all, scene.now()).await;
         // Page by page, with a change between any two pages.
         let mut query = EntryQuery {
             limit: 1 + u32::try_from(random.below(6)).expect("a small number"),
@@ -528,7 +528,7 @@ pub async fn since_filter_returns_entries_added_or_changed_later(home: &dyn Home
 }
 
 /// Checks that the store's answer to `query` is what the model computes from `all`.
-async fn agree(scene: &Scene, query: &EntryQuery, all: &[Entry], now: Timestamp) {
+async fn assert_matches_model(scene: &Scene, query: &EntryQuery, all: &[Entry], now: Timestamp) {
     let mut expected: Vec<&Entry> = all.iter().filter(|entry| query.matches(entry, now)).collect();
     expected.sort_by(|a, b| query.compare(a, b));
     let answer = scene.list(query).await.expect("a list");

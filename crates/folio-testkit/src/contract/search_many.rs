@@ -10,13 +10,13 @@ use super::scene::{Scene, tag};
 use super::search::search;
 
 /// Entries per commit.
-const AT_A_TIME: u64 = 400;
+const ENTRIES_PER_COMMIT: u64 = 400;
 /// How many matches are counted.
 const COUNTED: u64 = FOUND_MAX as u64;
 
 /// A space with `count` notes that contain `rain`. The first one and every hundredth contain it in the title, too, and
 /// match best; these have the tag `title`. The first one also contains `zeppelin`.
-async fn rain(home: &dyn Home, count: u64) -> Scene {
+async fn space_with_rain_notes(home: &dyn Home, count: u64) -> Scene {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
     let mut changes = Vec::new();
@@ -36,7 +36,7 @@ async fn rain(home: &dyn Home, count: u64) -> Scene {
             kind: EntryKind::Note,
             fields,
         })));
-        if (number + 1).is_multiple_of(AT_A_TIME) || number + 1 == count {
+        if (number + 1).is_multiple_of(ENTRIES_PER_COMMIT) || number + 1 == count {
             scene.commit(std::mem::take(&mut changes)).await;
         }
     }
@@ -46,7 +46,7 @@ async fn rain(home: &dyn Home, count: u64) -> Scene {
 /// The cost of a search is bounded: it counts up to [`FOUND_MAX`], says so, and orders the newest of the matches by
 /// relevance. Filters are applied before that, and a list by age has no limit.
 pub async fn search_for_a_common_word_counts_only_the_newest_matches(home: &dyn Home) {
-    let scene = rain(home, COUNTED + 200).await;
+    let scene = space_with_rain_notes(home, COUNTED + 200).await;
     let answer = scene.list(&search("rain")).await.expect("a list");
     assert_eq!((answer.total, answer.at_least), (COUNTED, true));
     let numbers: Vec<_> = answer.items.iter().map(|entry| entry.handle.0).collect();
@@ -99,7 +99,7 @@ pub async fn search_for_a_common_word_counts_only_the_newest_matches(home: &dyn 
 
 /// The best answer is found even if it is older than the newest matches of the common words.
 pub async fn search_for_any_of_several_words_selects_by_the_rarest(home: &dyn Home) {
-    let scene = rain(home, COUNTED + 200).await;
+    let scene = space_with_rain_notes(home, COUNTED + 200).await;
     let query = EntryQuery {
         text_match: TextMatch::Any,
         ..search("rain zeppelin thunder")
@@ -142,7 +142,7 @@ pub async fn word_is_as_rare_as_all_its_terms_together(home: &dyn Home) {
 
 /// One entry fewer than that, and all are counted and ordered.
 pub async fn search_matches_up_to_the_limit_are_counted_exactly(home: &dyn Home) {
-    let scene = rain(home, COUNTED).await;
+    let scene = space_with_rain_notes(home, COUNTED).await;
     let answer = scene.list(&search("rain")).await.expect("a list");
     assert_eq!((answer.total, answer.at_least), (COUNTED, false));
     let past = EntryQuery {
@@ -151,7 +151,7 @@ pub async fn search_matches_up_to_the_limit_are_counted_exactly(home: &dyn Home)
         ..search("rain")
     };
     let answer = scene.list(&past).await.expect("a list");
-    assert_eq!((answer.total, answer.at_least), (AT_A_TIME, false));
+    assert_eq!((answer.total, answer.at_least), (ENTRIES_PER_COMMIT, false));
     let numbers: Vec<_> = answer.items.iter().map(|entry| entry.handle.0).collect();
     assert_eq!(numbers, [301, 201, 101]);
 }

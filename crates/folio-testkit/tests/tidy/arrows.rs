@@ -1,7 +1,7 @@
 //! Which crate may depend on which (ARCHITECTURE.md, "Layers and arrows").
 
 use super::cargo::packages;
-use super::repository::none;
+use super::repository::assert_none;
 
 /// The crates from the bottom up. Crates of the same number do not depend on one another.
 const LAYERS: [(&str, u8); 13] = [
@@ -92,7 +92,7 @@ fn crates_depend_only_on_lower_layers() {
             }
         }
     }
-    none(&wrong);
+    assert_none(&wrong);
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn testkit_is_only_a_dev_dependency() {
             }
         }
     }
-    none(&wrong);
+    assert_none(&wrong);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn surface_crates_use_lower_layers_only_through_the_folio_crate() {
             }
         }
     }
-    none(&wrong);
+    assert_none(&wrong);
 }
 
 #[test]
@@ -139,5 +139,5 @@ fn external_io_crates_are_used_only_by_their_owners() {
             }
         }
     }
-    none(&wrong);
+    assert_none(&wrong);
 }

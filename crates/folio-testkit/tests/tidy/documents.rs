@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use regex::Regex;
 
-use super::repository::{TextFile, markdown_files, none, read, root, rust_files};
+use super::repository::{TextFile, assert_none, markdown_files, read, root, rust_files};
 
 /// The lines of a document that are not in a block of code.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
@@ -78,7 +78,7 @@ fn markdown_links_point_to_existing_files_and_headings() {
             }
         }
     }
-    none(&broken);
+    assert_none(&broken);
 }
 
 /// Rows of a table that name a test that does not exist, or none; the third column of a row lists its tests.
@@ -107,7 +107,7 @@ fn tests_named_in_regressions_list_exist() {
     let list = read("docs/regressions.md");
     let rows: Vec<&str> = list.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
     assert!(rows.len() >= 33, "{} cases", rows.len());
-    none(&rows_without_tests(&rows));
+    assert_none(&rows_without_tests(&rows));
 }
 
 #[test]
@@ -136,6 +136,6 @@ fn every_engine_rule_names_existing_tests() {
             .any(|test| test.ends_with(&format!("_{number}")))
     };
     let foreign: Vec<String> = rows.iter().filter(|row| !cites(row)).map(ToString::to_string).collect();
-    none(&foreign);
-    none(&rows_without_tests(&rows));
+    assert_none(&foreign);
+    assert_none(&rows_without_tests(&rows));
 }

@@ -6,7 +6,7 @@ use folio_engine::plan::CODES;
 use regex::Regex;
 
 use super::plans::{blocks, mistakes};
-use super::repository::{TextFile, files_in, none, read, root};
+use super::repository::{TextFile, assert_none, files_in, read, root};
 
 const FOLDER: &str = "docs/errors";
 
@@ -100,7 +100,7 @@ fn hints_refer_to_existing_error_codes() {
         let unknown = hinted.difference(&known);
         wrong.extend(unknown.map(|code| format!("{surface} has a hint for {code}, which nothing has as its code")));
     }
-    none(&wrong);
+    assert_none(&wrong);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn plan_error_pages_have_examples_that_produce_their_code() {
             }
         }
     }
-    none(&wrong);
+    assert_none(&wrong);
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn every_program_error_code_has_a_page() {
             wrong.push(format!("{path} is missing or does not begin with `# {code}`"));
         }
     }
-    none(&wrong);
+    assert_none(&wrong);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn error_pages_match_existing_codes_and_are_listed() {
             wrong.push(format!("the list of errors does not name {name}"));
         }
     }
-    none(&wrong);
+    assert_none(&wrong);
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn every_tool_error_code_is_documented() {
         .into_iter()
         .filter(|code| !page.contains(&format!("| `{code}` |")))
         .collect();
-    none(&missing);
+    assert_none(&missing);
 }
 
 #[test]
@@ -225,5 +225,5 @@ fn every_warning_code_is_documented() {
         .into_iter()
         .filter(|code| !page.contains(&format!("| `{code}` |")))
         .collect();
-    none(&missing);
+    assert_none(&missing);
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use regex::Regex;
 
 use super::cargo::packages;
-use super::repository::{none, read};
+use super::repository::{assert_none, read};
 
 /// The names in quotes between `start` and the `]` that ends its list.
 fn list_in_deny_toml(start: &str, name: &str) -> BTreeSet<String> {
@@ -85,14 +85,14 @@ fn dependencies_have_an_allowed_licence() {
             wrong.push(format!("{} {}: {license}", package.name, package.version));
         }
     }
-    none(&wrong);
+    assert_none(&wrong);
 }
 
 #[test]
 fn dependencies_include_no_banned_package() {
     let banned = list_in_deny_toml("\ndeny = [", "crate = \"([^\"]+)\"");
     let packages = packages().all.iter().filter(|package| banned.contains(&package.name));
-    none(&packages.map(|package| package.name.clone()).collect::<Vec<_>>());
+    assert_none(&packages.map(|package| package.name.clone()).collect::<Vec<_>>());
 }
 
 #[test]

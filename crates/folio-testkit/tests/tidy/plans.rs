@@ -8,7 +8,7 @@ use folio_tools::Registry;
 use regex::Regex;
 use serde_json::json;
 
-use super::repository::{files_in, markdown_files, none, read};
+use super::repository::{assert_none, files_in, markdown_files, read};
 
 /// The tools that a plan may call: Folio's, and one of an MCP server.
 pub(crate) fn known() -> Known {
@@ -66,7 +66,7 @@ fn example_files_are_valid_plans() {
                 .map(|error| format!("{}:{error}", file.path)),
         );
     }
-    none(&wrong);
+    assert_none(&wrong);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn plan_blocks_in_documents_are_valid_plans() {
             );
         }
     }
-    none(&wrong);
+    assert_none(&wrong);
     assert!(count > 10, "only {count} blocks are marked as plans");
 }
 
@@ -119,7 +119,7 @@ fn plans_document_names_every_schema_key() {
             .flat_map(|keys| keys.keys())
     });
     let missing: Vec<String> = keys.filter(|key| !named.contains(key.as_str())).cloned().collect();
-    none(&missing);
+    assert_none(&missing);
 }
 
 #[test]
@@ -143,5 +143,5 @@ fn plans_document_lists_every_tool_and_argument() {
             missing.push(format!("{}: {}", spec.name, arg.name));
         }
     }
-    none(&missing);
+    assert_none(&missing);
 }

@@ -1,7 +1,7 @@
 //! What the pure crates must not do, and what only the program does.
 
 use super::cargo::packages;
-use super::repository::{TextFile, none, rust_files};
+use super::repository::{TextFile, assert_none, rust_files};
 
 const PURE: [&str; 2] = ["folio-memory", "folio-engine"];
 
@@ -100,13 +100,13 @@ fn pure_crates_have_no_impure_dependencies() {
             wrong.push(format!("{name} is built with {impure}"));
         }
     }
-    none(&wrong);
+    assert_none(&wrong);
 }
 
 #[test]
 fn pure_crate_sources_use_no_io_clock_environment_or_async() {
     let is_pure = |path: &str| PURE.iter().any(|name| path.starts_with(&format!("crates/{name}/")));
-    none(&uses_of(&IMPURE_WORDS, is_pure));
+    assert_none(&uses_of(&IMPURE_WORDS, is_pure));
 }
 
 #[test]
@@ -116,5 +116,5 @@ fn only_the_cli_reads_environment_prints_or_exits() {
             .iter()
             .any(|crate_| path.starts_with(crate_))
     };
-    none(&uses_of(&PROGRAM_WORDS, |path| !may(path)));
+    assert_none(&uses_of(&PROGRAM_WORDS, |path| !may(path)));
 }

@@ -83,7 +83,7 @@ fn collect(root: &Path, folder: &Path, found: &mut Vec<TextFile>) {
 
 /// Fails with all of `problems`, one per line, if there are any.
 #[track_caller]
-pub(crate) fn none(problems: &[String]) {
+pub(crate) fn assert_none(problems: &[String]) {
     assert!(
         problems.is_empty(),
         "{} problems:\n  {}",

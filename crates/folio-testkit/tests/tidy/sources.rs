@@ -1,6 +1,6 @@
 //! Files: their names, their length, and forbidden content.
 
-use super::repository::{files_in, none, root, rust_files};
+use super::repository::{assert_none, files_in, root, rust_files};
 
 /// File names that say nothing about the content.
 const SAYS_NOTHING: [&str; 8] = [
@@ -27,7 +27,7 @@ fn source_file_names_are_not_generic() {
             wrong.push(file.path.clone());
         }
     }
-    none(&wrong);
+    assert_none(&wrong);
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn files_stay_within_the_line_limit() {
             }
         }
     }
-    none(&long);
+    assert_none(&long);
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn sources_contain_no_unfinished_code_or_ignored_tests() {
             }
         }
     }
-    none(&found);
+    assert_none(&found);
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn files_contain_no_machine_specific_paths() {
             }
         }
     }
-    none(&found);
+    assert_none(&found);
 }
 
 #[test]
@@ -99,5 +99,5 @@ fn promised_repository_files_exist() {
         .filter(|path| !root().join(path).is_file())
         .map(str::to_owned)
         .collect();
-    none(&missing);
+    assert_none(&missing);
 }

@@ -23,10 +23,10 @@ use crate::tool::{ArgKind, CallArgs, Effect, Mistake, Need, Tool, ToolRequest, T
 const ROWS_MAX: usize = 10_000;
 
 /// Commands that Folio adds to those of git.
-const OURS: [&str; 3] = ["hot_files", "summary", "file_history"];
+const FOLIO_COMMANDS: [&str; 3] = ["hot_files", "summary", "file_history"];
 
 /// Arguments that only the commands in [`OURS`] take.
-const OF_OURS: [&str; 4] = ["path", "max", "since", "deleted"];
+const FOLIO_COMMAND_ARGS: [&str; 4] = ["path", "max", "since", "deleted"];
 
 /// Looks at a repository. Nothing in it is changed, no program that it names is run, and nothing is fetched.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub(super) struct Git {
 
 impl Default for Git {
     fn default() -> Self {
-        let mut commands = OURS.to_vec();
+        let mut commands = FOLIO_COMMANDS.to_vec();
         commands.extend(allowed::commands());
         Self {
             spec: ToolSpec::new(
@@ -95,14 +95,14 @@ struct Args {
 
 impl Args {
     /// The first given argument that only `hot_files`, `summary` and `file_history` take.
-    fn of_ours(&self) -> Option<&'static str> {
+    fn first_folio_arg(&self) -> Option<&'static str> {
         let given_flags = [
             self.path.is_some(),
             self.max.is_some(),
             self.since.is_some(),
             self.deleted.is_some(),
         ];
-        OF_OURS
+        FOLIO_COMMAND_ARGS
             .into_iter()
             .zip(given_flags)
             .find_map(|(name, is_given)| is_given.then_some(name))
@@ -121,9 +121,9 @@ impl Tool for Git {
         };
         let to_mistake = |name: &str, error: ToolError| Mistake::of(name, error.message);
         let mut found = Vec::new();
-        if !OURS.contains(&command) {
-            if let Some(name) = OF_OURS.into_iter().find(|name| args.literal(name).is_some()) {
-                found.push(to_mistake(name, not_for_gits_own(command, name)));
+        if !FOLIO_COMMANDS.contains(&command) {
+            if let Some(name) = FOLIO_COMMAND_ARGS.into_iter().find(|name| args.literal(name).is_some()) {
+                found.push(to_mistake(name, arg_not_allowed(command, name)));
             }
             let git_args = args.literal("args").map(|_| args.texts("args"));
             if git_args.is_some() || !args.has("args") {
@@ -137,7 +137,7 @@ impl Tool for Git {
             return found;
         }
         if args.literal("args").is_some() {
-            found.push(to_mistake("args", only_for_gits_own(command)));
+            found.push(to_mistake("args", args_not_allowed(command)));
         }
         if command == "file_history" && !args.has("path") {
             found.push(to_mistake("", without_path()));
@@ -180,17 +180,17 @@ async fn git(request: &ToolRequest, context: &ToolContext) -> Result<Answer, Too
     let args: Args = parse(request)?;
     // A command that is not allowed is refused before anything runs.
     let checked = match args.command.as_str() {
-        command if OURS.contains(&command) => None,
+        command if FOLIO_COMMANDS.contains(&command) => None,
         command => {
             let git_args = args.args.as_ref().map_or(&[][..], |args| &args.0);
             Some(allowed::checked(command, git_args)?)
         }
     };
     if checked.is_none() && args.args.is_some() {
-        return Err(only_for_gits_own(&args.command));
+        return Err(args_not_allowed(&args.command));
     }
-    if let (Some(_), Some(name)) = (&checked, args.of_ours()) {
-        return Err(not_for_gits_own(&args.command, name));
+    if let (Some(_), Some(name)) = (&checked, args.first_folio_arg()) {
+        return Err(arg_not_allowed(&args.command, name));
     }
     let since = args.since.as_deref().map(checked_since).transpose()?;
     let repo = args.repo.as_deref().unwrap_or_default();
@@ -216,17 +216,17 @@ async fn git(request: &ToolRequest, context: &ToolContext) -> Result<Answer, Too
         }
         command => {
             let checked = checked.expect("git's own commands were checked above");
-            repository.check_named(checked.named).await?;
-            raw(&repository, command, checked.args).await
+            repository.check_paths_inside_root(checked.named).await?;
+            run_git_command(&repository, command, checked.args).await
         }
     }
 }
 
-fn only_for_gits_own(command: &str) -> ToolError {
+fn args_not_allowed(command: &str) -> ToolError {
     ToolError::invalid(format!("git {command}: `args` is for git's own commands"))
 }
 
-fn not_for_gits_own(command: &str, name: &str) -> ToolError {
+fn arg_not_allowed(command: &str, name: &str) -> ToolError {
     let message = format!("git {command}: `{name}` is not for git's own commands");
     ToolError::invalid(message).hint("put it into `args` as git writes it; a path after \"--\"")
 }
@@ -235,7 +235,7 @@ fn without_path() -> ToolError {
     ToolError::invalid("git file_history: `path` is missing")
 }
 
-async fn raw(repository: &Repository<'_>, command: &str, args: Vec<String>) -> Result<Answer, ToolError> {
+async fn run_git_command(repository: &Repository<'_>, command: &str, args: Vec<String>) -> Result<Answer, ToolError> {
     let Some(captured) = repository.text(command, args).await? else {
         return Ok(Answer::new(json!({"text": ""}), "there are no commits yet".to_owned()));
     };
@@ -285,7 +285,7 @@ fn checked_since(since: &str) -> Result<String, ToolError> {
 /// Checks a path inside the repository, which git gets as bytes.
 fn checked_path(path: &str) -> Result<&str, ToolError> {
     let path = path.trim_start_matches("./").trim_end_matches('/');
-    if path.is_empty() || allowed::leaves_the_folder(Path::new(path)) || path.contains('\0') {
+    if path.is_empty() || allowed::escapes_folder(Path::new(path)) || path.contains('\0') {
         return Err(ToolError::invalid(format!(
             "git: `path` must name something inside the repository, not `{path}`"
         )));

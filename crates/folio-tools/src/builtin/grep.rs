@@ -10,13 +10,13 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use self::patterns::{NamedPattern, Patterns};
-use self::search::{Search, Shows};
+use self::search::{DisplayOptions, Search};
 use super::Texts;
 use crate::arguments::parse;
 use crate::blocking::blocking;
 use crate::context::ToolContext;
 use crate::globs::Globs;
-use crate::patterns::unreadable;
+use crate::patterns::pattern_error;
 use crate::response::{EvidenceRef, ToolError, ToolResponse};
 use crate::tool::{ArgKind, CallArgs, Effect, Mistake, Tool, ToolRequest, ToolSpec};
 use crate::walk::WalkOptions;
@@ -135,7 +135,7 @@ impl Tool for Grep {
         }
         let is_fixed = args.has("fixed") && args.literal("fixed") != Some(&Value::Bool(false));
         if !is_fixed {
-            let to_mistake = |(argument, text): (&str, String)| Some(Mistake::of(argument, unreadable(&text)?));
+            let to_mistake = |(argument, text): (&str, String)| Some(Mistake::of(argument, pattern_error(&text)?));
             found.extend(patterns.into_iter().filter_map(to_mistake));
         }
         found
@@ -183,7 +183,7 @@ async fn grep(request: &ToolRequest, context: &ToolContext) -> Result<(Value, St
     let limits = Arc::clone(&context.limits);
     let (roots, run_folder) = (context.roots.clone(), context.run_folder.clone());
     let max = args.max.unwrap_or(limits.matches).min(limits.matches_max);
-    let shows = Shows {
+    let shows = DisplayOptions {
         max,
         context_lines,
         redact,
@@ -197,8 +197,8 @@ async fn grep(request: &ToolRequest, context: &ToolContext) -> Result<(Value, St
         };
         let mut search = Search::new(patterns, shows, &limits, cancel);
         for (start, path) in starts.iter().zip(&paths) {
-            let searched = search.below(start, options);
-            searched.map_err(|error| roots.with_way_to_run(error, path, &run_folder))?;
+            let searched = search.search_below(start, options);
+            searched.map_err(|error| roots.with_run_folder_hint(error, path, &run_folder))?;
         }
         Ok(search.finish())
     })

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use self::answer::Answer;
 use self::client::Clients;
 use self::hop::Hop;
-use crate::arguments::{parse, time_of};
+use crate::arguments::{parse, parse_timeout};
 use crate::context::ToolContext;
 use crate::hosts::HostList;
 use crate::response::{FailureKind, ToolError, ToolResponse};
@@ -103,7 +103,7 @@ impl HttpGet {
         let url = address(&args.url)?;
         let headers = headers(args.headers.as_ref())?;
         let limits = &context.limits;
-        let time = time_of("http_get", args.timeout_s, limits.http_timeout, limits.http_timeout_max)?;
+        let time = parse_timeout("http_get", args.timeout_s, limits.http_timeout, limits.http_timeout_max)?;
         let max_bytes = args.max_bytes.unwrap_or(limits.http_bytes).min(limits.http_bytes_max);
         let hosts = context.hosts_of(&url);
         let asked = self.follow(url, headers, &hosts, max_bytes);
@@ -128,7 +128,7 @@ impl HttpGet {
         for _ in 0..=REDIRECTS {
             allowed(&url, hosts)?;
             let client = self.clients.of(&url, hosts)?;
-            let next = match hop::ask(&client, url.clone(), headers.clone()).await? {
+            let next = match hop::send_request(&client, url.clone(), headers.clone()).await? {
                 Hop::Answered(response) => return Answer::read(*response, max_bytes).await,
                 Hop::SentOn(next) => next,
             };

@@ -132,7 +132,7 @@ async fn list(request: &ToolRequest, context: &ToolContext) -> Result<(Value, St
         let gaps = walk(&start, options, &limits, cancel, &mut |found| {
             listing.add(&start, found, &limits, cancel)
         })
-        .map_err(|error| roots.with_way_to_run(error, &path, &run_folder))?;
+        .map_err(|error| roots.with_run_folder_hint(error, &path, &run_folder))?;
         Ok(listing.finish(&gaps))
     })
     .await
@@ -240,13 +240,13 @@ impl Listing {
                 .nth(found.below.components().count() - 1)
                 .unwrap_or(Path::new(first));
             self.folders
-                .entry(start.shown_as(folder.as_os_str().as_bytes()))
+                .entry(start.display_path_of(folder.as_os_str().as_bytes()))
                 .or_default()
                 .add(bytes, lines);
         }
         if self.files.len() < self.max {
             self.files.push(File {
-                path: start.shown_as(found.path.as_os_str().as_bytes()),
+                path: start.display_path_of(found.path.as_os_str().as_bytes()),
                 bytes,
                 extension,
                 language,
@@ -262,7 +262,7 @@ impl Listing {
             && let Ok(to) = found.dir.read_link_contents(found.name)
         {
             self.links.push(Link {
-                path: start.shown_as(found.path.as_os_str().as_bytes()),
+                path: start.display_path_of(found.path.as_os_str().as_bytes()),
                 to: shown(to.as_os_str().as_bytes()),
             });
         }

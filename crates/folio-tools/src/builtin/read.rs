@@ -98,7 +98,7 @@ async fn read(request: &ToolRequest, context: &ToolContext) -> Result<TextOfFile
             scan_bytes: limits.scan_bytes,
         };
         scan.file(&file, cancel)
-            .map_err(|error| roots.with_way_to_run(error, &args.path, &run_folder))
+            .map_err(|error| roots.with_run_folder_hint(error, &args.path, &run_folder))
     })
     .await
 }
@@ -139,7 +139,7 @@ impl Range {
     }
 
     /// The last line that is wanted.
-    fn to(self) -> u64 {
+    fn last_line(self) -> u64 {
         match self {
             Self::Lines { to, .. } | Self::Bytes { to, .. } => to,
         }
@@ -157,7 +157,7 @@ struct Scan {
 struct Seen {
     offset: u64,
     /// The number of line ends before `offset`.
-    ends: u64,
+    line_end_count: u64,
     last: u8,
     kept: Vec<u8>,
     /// The number of line ends before the first kept byte, and the offset of that byte.
@@ -195,7 +195,7 @@ impl Scan {
                 break;
             }
         }
-        let path = located.shown();
+        let path = located.display_path();
         if is_binary {
             return Ok(TextOfFile::binary(path, metadata.len()));
         }
@@ -209,32 +209,32 @@ impl Scan {
     }
 
     fn past_range(&self, seen: &Seen) -> bool {
-        seen.ends >= self.range.to()
+        seen.line_end_count >= self.range.last_line()
     }
 
     /// Keeps the part of the next piece of the file that is in the range.
     fn take(&self, piece: &[u8], seen: &mut Seen) {
         let mut rest = piece;
         while !rest.is_empty() {
-            let line = seen.ends + 1;
+            let line = seen.line_end_count + 1;
             let (length, is_kept) = match self.range {
                 Range::Bytes { from, .. } if seen.offset < from => {
                     let skip_len = usize::try_from(from - seen.offset).unwrap_or(usize::MAX);
                     (skip_len.min(rest.len()), false)
                 }
                 Range::Lines { from, .. } if line < from => (line_length(rest), false),
-                range if line > range.to() => (rest.len(), false),
-                range if range.to() == u64::MAX => (rest.len(), true),
+                range if line > range.last_line() => (rest.len(), false),
+                range if range.last_line() == u64::MAX => (rest.len(), true),
                 _ => (line_length(rest), true),
             };
             let (part, after) = rest.split_at(length);
             if is_kept {
-                seen.start.get_or_insert((seen.ends, seen.offset));
+                seen.start.get_or_insert((seen.line_end_count, seen.offset));
                 let bytes_left = self.max_bytes - seen.kept.len();
                 seen.more |= part.len() > bytes_left;
                 seen.kept.extend_from_slice(&part[..part.len().min(bytes_left)]);
             }
-            seen.ends += newlines(part);
+            seen.line_end_count += newlines(part);
             seen.offset += part.len() as u64;
             seen.last = part[part.len() - 1];
             rest = after;
@@ -279,7 +279,7 @@ impl TextOfFile {
     }
 
     fn new(path: String, bytes: u64, seen: Seen, range: Range, hash: Option<String>) -> Self {
-        let (ends_before, start) = seen.start.unwrap_or((seen.ends, seen.offset));
+        let (ends_before, start) = seen.start.unwrap_or((seen.line_end_count, seen.offset));
         let mut kept = seen.kept;
         let mut next = None;
         if seen.more {
@@ -290,8 +290,8 @@ impl TextOfFile {
             } else {
                 json!({"path": path, "from_byte": start + kept.len() as u64})
             };
-            if range.to() < u64::MAX {
-                next_part["to_line"] = json!(range.to());
+            if range.last_line() < u64::MAX {
+                next_part["to_line"] = json!(range.last_line());
             }
             next = Some(next_part);
         }
@@ -310,7 +310,7 @@ impl TextOfFile {
             lossy,
             from_line: ends_before + 1,
             to_line: ends_before + lines_kept,
-            total_lines: hash.is_some().then_some(seen.ends + unfinished),
+            total_lines: hash.is_some().then_some(seen.line_end_count + unfinished),
             next,
             kept_bytes,
             hash,

@@ -92,7 +92,7 @@ async fn result_read(
     let mut args: Args = parse(request)?;
     // Models tend to fill in optional arguments.
     args.field = args.field.filter(|field| !field.is_empty());
-    let part = wanted(&args)?;
+    let part = requested_part(&args)?;
     let read = tokio::select! {
         biased;
         () = context.cancel.cancelled() => return Err(ToolError::cancelled()),
@@ -121,7 +121,7 @@ async fn read(args: &Args, part: &Part, context: &ToolContext) -> Result<PartRea
 }
 
 /// The arguments of a call that reads on: the same ones, with `part` replaced.
-fn next(args: &Args, part: &[(&str, Value)]) -> Value {
+fn next_call_args(args: &Args, part: &[(&str, Value)]) -> Value {
     let mut next = Map::from_iter([("node".to_owned(), json!(args.node))]);
     next.extend(args.field.iter().map(|field| ("field".to_owned(), json!(field))));
     next.extend(part.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
@@ -129,7 +129,7 @@ fn next(args: &Args, part: &[(&str, Value)]) -> Value {
 }
 
 /// What was read, in words.
-fn read_of(args: &Args) -> String {
+fn describe_source(args: &Args) -> String {
     match &args.field {
         Some(field) => format!("{field} of {}", args.node),
         None => args.node.clone(),
@@ -140,11 +140,11 @@ fn found_lines(args: &Args, found: &SearchResult, total_bytes: u64) -> (Value, S
     let (count, shown_count) = (found.count, found.matches.len());
     let notes = format!(
         "{}: {count} lines hold the text, {shown_count} of them shown",
-        read_of(args)
+        describe_source(args)
     );
     let next = found
         .next
-        .map(|from| next(args, &[("search", json!(args.search)), ("from", json!(from))]));
+        .map(|from| next_call_args(args, &[("search", json!(args.search)), ("from", json!(from))]));
     let outputs = json!({
         "matches": found.matches,
         "count": count,
@@ -163,10 +163,12 @@ fn passage_read(
 ) -> (Value, String, Option<Truncated>) {
     let text = passage.text();
     let next = passage.next.as_ref().map(|part| match part {
-        Part::Lines { from, to: u64::MAX } => next(args, &[("lines", json!(format!("{from}-")))]),
-        Part::Lines { from, to } => next(args, &[("lines", json!(format!("{from}-{to}")))]),
-        Part::Bytes { from, to: u64::MAX } | Part::Search { from, .. } => next(args, &[("from", json!(from))]),
-        Part::Bytes { from, to } => next(args, &[("from", json!(from)), ("to", json!(to))]),
+        Part::Lines { from, to: u64::MAX } => next_call_args(args, &[("lines", json!(format!("{from}-")))]),
+        Part::Lines { from, to } => next_call_args(args, &[("lines", json!(format!("{from}-{to}")))]),
+        Part::Bytes { from, to: u64::MAX } | Part::Search { from, .. } => {
+            next_call_args(args, &[("from", json!(from))])
+        }
+        Part::Bytes { from, to } => next_call_args(args, &[("from", json!(from)), ("to", json!(to))]),
     });
     let truncated = next.is_some();
     let outputs = json!({
@@ -182,7 +184,7 @@ fn passage_read(
     });
     let notes = format!(
         "{}: bytes {} to {} of {total_bytes}",
-        read_of(args),
+        describe_source(args),
         passage.from,
         passage.to
     );
@@ -199,7 +201,7 @@ fn max_bytes(args: &Args, limits: &ToolLimits) -> usize {
         .clamp(1, limits.result_bytes_max)
 }
 
-fn wanted(args: &Args) -> Result<Part, ToolError> {
+fn requested_part(args: &Args) -> Result<Part, ToolError> {
     let by_bytes = args.from.is_some() || args.to.is_some();
     match (&args.lines, &args.search) {
         (None, None) => {

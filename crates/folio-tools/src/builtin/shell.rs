@@ -9,7 +9,7 @@ use folio_process::{Ended, Finished, Limits, Program};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::arguments::{check, parse, time_of};
+use crate::arguments::{check, parse, parse_timeout};
 use crate::capture::{Captured, HeadAndTail};
 use crate::context::{SHELL_TIMEOUT, SHELL_TIMEOUT_MAX, ShellPolicy, ToolContext};
 use crate::process::run;
@@ -108,7 +108,7 @@ impl Tool for Shell {
             other => other.as_f64(),
         });
         if let Some(seconds) = seconds
-            && let Err(error) = time_of("shell", Some(seconds), SHELL_TIMEOUT, SHELL_TIMEOUT_MAX)
+            && let Err(error) = parse_timeout("shell", Some(seconds), SHELL_TIMEOUT, SHELL_TIMEOUT_MAX)
         {
             found.push(Mistake::of("timeout_s", error.message));
         }
@@ -125,7 +125,7 @@ impl Tool for Shell {
             return Vec::new();
         }
         let folder = args.get("cwd").and_then(Value::as_str);
-        context.place_of_programs(folder).into_iter().collect()
+        context.program_folder_path(folder).into_iter().collect()
     }
 
     async fn call(&self, request: &ToolRequest, context: &ToolContext) -> ToolResponse {
@@ -166,7 +166,7 @@ async fn shell(request: &ToolRequest, context: &ToolContext) -> Result<ToolRespo
         environment,
     };
     let limits = Limits {
-        time: time_of(
+        time: parse_timeout(
             "shell",
             args.timeout_s,
             context.limits.shell_timeout,

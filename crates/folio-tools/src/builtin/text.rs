@@ -124,7 +124,7 @@ impl Tool for Text {
         let bytes_max = usize::try_from(context.limits.output_bytes).unwrap_or(usize::MAX);
         match compute(&request.args, bytes_max) {
             Ok(value) => {
-                let notes = noted(&value);
+                let notes = summarize_result(&value);
                 ToolResponse::ok(request, json!({"value": value}), notes)
             }
             Err(error) => ToolResponse::failed(request, error),
@@ -158,7 +158,7 @@ fn compute(args: &Value, bytes_max: usize) -> Result<Value, ToolError> {
 }
 
 /// One line about a result.
-fn noted(value: &Value) -> String {
+fn summarize_result(value: &Value) -> String {
     match value {
         Value::Null => "nothing".to_owned(),
         Value::Bool(_) | Value::Number(_) => value.to_string(),

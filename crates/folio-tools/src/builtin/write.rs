@@ -22,18 +22,18 @@ use crate::tool::{ArgKind, Effect, Need, Tool, ToolRequest, ToolSpec};
 
 /// The folder that records, for every call that appends, where the file ended before it: a call that is repeated after
 /// a crash learns from it whether it took effect.
-const APPENDS: &str = ".folio-appends";
+const APPEND_RECORDS_FOLDER: &str = ".folio-appends";
 
 /// The prefix and suffix around the digits in the name of a file that is being written.
-const BEING_WRITTEN: (&str, &str) = (".folio-", ".tmp");
+const TEMP_NAME_AFFIXES: (&str, &str) = (".folio-", ".tmp");
 
 /// Whether a file or folder of this name is a record that the tool keeps for its calls, and not a user's file.
 pub(crate) fn is_own_record(name: &Path) -> bool {
-    let (before, after) = BEING_WRITTEN;
+    let (before, after) = TEMP_NAME_AFFIXES;
     let digits = |name: &str| name.strip_prefix(before)?.strip_suffix(after).map(str::to_owned);
     name.to_str().is_some_and(|name| {
         let is_key = |digits: String| digits.len() == 16 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-        name == APPENDS || digits(name).is_some_and(is_key)
+        name == APPEND_RECORDS_FOLDER || digits(name).is_some_and(is_key)
     })
 }
 
@@ -90,7 +90,7 @@ impl Tool for Write {
 
     fn resources(&self, args: &Value, context: &ToolContext) -> Vec<String> {
         let path = args.get("path").and_then(Value::as_str);
-        let to_resource = |path| context.roots.place_to_write(path, &context.run_folder);
+        let to_resource = |path| context.roots.full_path_to_write(path, &context.run_folder);
         path.and_then(to_resource).into_iter().collect()
     }
 
@@ -158,7 +158,7 @@ struct Target {
 
 impl Target {
     fn open(located: Located, key: &str) -> Result<Self, ToolError> {
-        let shown_path = located.shown();
+        let shown_path = located.display_path();
         refuse_git_folder(&located.relative, &shown_path)?;
         let Some(name) = located.relative.file_name() else {
             return Err(ToolError::invalid(format!("cannot write {shown_path}: it is a folder")));
@@ -183,18 +183,18 @@ impl Target {
         self.check_size(content.len() as u64, limits)?;
         match mode {
             Mode::Replace => {
-                if self.holds(content)? {
+                if self.has_content(content)? {
                     return Ok(Written::of(content));
                 }
-                self.put(content, RenameFlags::empty())
+                self.replace_atomically(content, RenameFlags::empty())
                     .map_err(|error| self.failure(&error))?;
                 Ok(Written::of(content))
             }
             Mode::Create => {
-                if self.holds(content)? {
+                if self.has_content(content)? {
                     return Ok(Written::of(content));
                 }
-                self.put(content, RenameFlags::NOREPLACE)
+                self.replace_atomically(content, RenameFlags::NOREPLACE)
                     .map_err(|error| match error.kind() {
                         io::ErrorKind::AlreadyExists => ToolError::new(
                             FailureKind::Failed,
@@ -211,7 +211,7 @@ impl Target {
     }
 
     /// Whether the file exists with exactly this content.
-    fn holds(&self, content: &[u8]) -> Result<bool, ToolError> {
+    fn has_content(&self, content: &[u8]) -> Result<bool, ToolError> {
         let name = Path::new(&self.name);
         // A link is replaced, not followed.
         match self.dir.symlink_metadata(name) {
@@ -261,7 +261,7 @@ impl Target {
         self.record_end(&record, new_content.len())
             .map_err(|error| self.failure(&error))?;
         new_content.extend_from_slice(content);
-        self.put(&new_content, RenameFlags::empty())
+        self.replace_atomically(&new_content, RenameFlags::empty())
             .map_err(|error| self.failure(&error))?;
         Ok(Written::of(&new_content))
     }
@@ -273,28 +273,28 @@ impl Target {
     }
 
     fn recorded_end(&self, record: &OsStr) -> Option<usize> {
-        let text = read_small(&self.dir, &Path::new(APPENDS).join(record), 32).ok()??;
+        let text = read_small(&self.dir, &Path::new(APPEND_RECORDS_FOLDER).join(record), 32).ok()??;
         std::str::from_utf8(&text).ok()?.parse().ok()
     }
 
     fn record_end(&self, record: &OsStr, end: usize) -> io::Result<()> {
-        make_folder(&self.dir, Path::new(APPENDS), self.is_private)?;
+        make_folder(&self.dir, Path::new(APPEND_RECORDS_FOLDER), self.is_private)?;
         let records = Self {
-            dir: self.dir.open_dir(APPENDS)?,
+            dir: self.dir.open_dir(APPEND_RECORDS_FOLDER)?,
             name: record.to_owned(),
             shown: String::new(),
             key: self.key.clone(),
             is_private: self.is_private,
         };
-        records.put(end.to_string().as_bytes(), RenameFlags::empty())
+        records.replace_atomically(end.to_string().as_bytes(), RenameFlags::empty())
     }
 
     /// Puts the content in place atomically: it is written to a temporary file, made durable and renamed.
-    fn put(&self, content: &[u8], flags: RenameFlags) -> io::Result<()> {
+    fn replace_atomically(&self, content: &[u8], flags: RenameFlags) -> io::Result<()> {
         // The same call uses the same temporary file, so one that a crash left behind is reused.
-        let (prefix, suffix) = BEING_WRITTEN;
+        let (prefix, suffix) = TEMP_NAME_AFFIXES;
         let temp_name = OsString::from(format!("{prefix}{}{suffix}", &self.key[..16]));
-        let result = self.put_by(&temp_name, content, flags);
+        let result = self.write_and_rename(&temp_name, content, flags);
         if result.is_err() {
             // The first failure is the one to report.
             self.dir.remove_file(&temp_name).unwrap_or_default();
@@ -302,7 +302,7 @@ impl Target {
         result
     }
 
-    fn put_by(&self, temp_name: &OsStr, content: &[u8], flags: RenameFlags) -> io::Result<()> {
+    fn write_and_rename(&self, temp_name: &OsStr, content: &[u8], flags: RenameFlags) -> io::Result<()> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         if self.is_private {

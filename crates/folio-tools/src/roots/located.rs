@@ -25,12 +25,12 @@ pub(crate) struct Located {
 
 impl Located {
     /// The path as arguments and results show it.
-    pub(crate) fn shown(&self) -> String {
-        self.shown_as(self.relative.as_os_str().as_bytes())
+    pub(crate) fn display_path(&self) -> String {
+        self.display_path_of(self.relative.as_os_str().as_bytes())
     }
 
     /// Another path of the same root as arguments and results show it.
-    pub(crate) fn shown_as(&self, relative: &[u8]) -> String {
+    pub(crate) fn display_path_of(&self, relative: &[u8]) -> String {
         let relative = shown(relative);
         match &self.prefix {
             Some(name) => format!("{name}:{relative}"),
@@ -45,7 +45,7 @@ impl Located {
     }
 
     pub(crate) fn failure(&self, action: &str, error: &io::Error) -> ToolError {
-        io_failure(action, &self.shown(), error)
+        io_failure(action, &self.display_path(), error)
     }
 
     /// The metadata of what is there, following links inside the root.
@@ -64,7 +64,7 @@ impl Located {
             .map_err(|error| self.failure("go to", &error))?;
         let found = self.root.dir.metadata(&relative);
         if !found.is_ok_and(|found| found.is_dir()) {
-            return Err(ToolError::invalid(format!("{} is not a folder", self.shown())));
+            return Err(ToolError::invalid(format!("{} is not a folder", self.display_path())));
         }
         Ok(self.root.path.join(relative))
     }
@@ -76,7 +76,7 @@ impl Located {
             .ok_or_else(|| {
                 let is_folder = self.metadata().is_ok_and(|found| found.is_dir());
                 let kind = if is_folder { "a folder" } else { "not a regular file" };
-                let error = ToolError::invalid(format!("{} is {kind}", self.shown()));
+                let error = ToolError::invalid(format!("{} is {kind}", self.display_path()));
                 if is_folder {
                     error.hint("use `list` to see what is in it")
                 } else {

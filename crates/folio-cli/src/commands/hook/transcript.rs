@@ -12,7 +12,7 @@ pub(super) const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Fields that mark a line as not part of this conversation: it belongs to another agent, was inserted by the program,
 /// or reports a server failure.
-const NOT_SAID: [&str; 3] = ["isSidechain", "isMeta", "isApiErrorMessage"];
+const SKIP_MARKS: [&str; 3] = ["isSidechain", "isMeta", "isApiErrorMessage"];
 
 /// The content of a transcript.
 #[derive(Debug, Default, PartialEq)]
@@ -60,12 +60,17 @@ pub(super) fn read(mut transcript: impl BufRead) -> io::Result<Transcript> {
             unreadable += usize::from(line.ends_with(b"\n") && !line.trim_ascii().is_empty());
             continue;
         };
-        if is(&record, "subtype", "compact_boundary") || record.get("isCompactSummary") == Some(&Value::Bool(true)) {
+        if has_text(&record, "subtype", "compact_boundary")
+            || record.get("isCompactSummary") == Some(&Value::Bool(true))
+        {
             parts.clear();
             (bytes, too_long, unreadable) = (0, 0, 0);
             continue;
         }
-        if NOT_SAID.iter().any(|mark| record.get(mark) == Some(&Value::Bool(true))) {
+        if SKIP_MARKS
+            .iter()
+            .any(|mark| record.get(mark) == Some(&Value::Bool(true)))
+        {
             continue;
         }
         let message = match record.get_mut("message") {
@@ -74,11 +79,11 @@ pub(super) fn read(mut transcript: impl BufRead) -> io::Result<Transcript> {
         };
         let has_speaker = ["user", "assistant", "system", "tool"]
             .into_iter()
-            .any(|role| is(&message, "role", role));
+            .any(|role| has_text(&message, "role", role));
         if !has_speaker || is_of_a_command(&message) {
             continue;
         }
-        let begins = is(&message, "role", "user") && message.get("content").is_some_and(Value::is_string);
+        let begins = has_text(&message, "role", "user") && message.get("content").is_some_and(Value::is_string);
         if parts.is_empty() || (begins && bytes > PART_BYTES) {
             parts.push(Vec::new());
             bytes = 0;
@@ -102,7 +107,7 @@ fn is_of_a_command(message: &Value) -> bool {
         .any(|mark| text.starts_with(mark))
 }
 
-fn is(value: &Value, key: &str, text: &str) -> bool {
+fn has_text(value: &Value, key: &str, text: &str) -> bool {
     value.get(key).and_then(Value::as_str) == Some(text)
 }
 
@@ -112,32 +117,32 @@ mod tests {
 
     use super::*;
 
-    fn said(role: &str, text: &str) -> Value {
+    fn message_line(role: &str, text: &str) -> Value {
         json!({"type": role, "message": {"role": role, "content": text}, "uuid": "u"})
     }
 
     #[test]
     fn transcript_keeps_only_messages_since_the_last_compaction() {
         let lines = [
-            said("user", "long ago"),
+            message_line("user", "long ago"),
             json!({"type": "system", "subtype": "compact_boundary"}),
             json!({"type": "user", "isCompactSummary": true, "message": {"role": "user", "content": "a summary"}}),
-            said("user", "do it"),
+            message_line("user", "do it"),
             json!({"type": "file-history-snapshot"}),
             json!({"isSidechain": true, "message": {"role": "user", "content": "aside"}}),
             json!({"isMeta": true, "message": {"role": "user", "content": "Caveat: what follows is of commands"}}),
-            said(
+            message_line(
                 "user",
                 "<command-name>/clear</command-name>\n<command-args></command-args>",
             ),
             json!({"message": {"role": "user", "content": [{"type": "text", "text": "<local-command-stdout></local-command-stdout>"}]}}),
             json!({"isApiErrorMessage": true, "message": {"role": "assistant", "content": [{"type": "text", "text": "API Error: 529"}]}}),
-            said("assistant", "done"),
+            message_line("assistant", "done"),
         ];
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
         let wanted = [
-            said("user", "do it")["message"].clone(),
-            said("assistant", "done")["message"].clone(),
+            message_line("user", "do it")["message"].clone(),
+            message_line("assistant", "done")["message"].clone(),
         ];
         let transcript = read(format!("{text}{{\"torn").as_bytes()).unwrap();
         assert_eq!(transcript.parts, [wanted.to_vec()]);
@@ -154,15 +159,15 @@ mod tests {
 
     #[test]
     fn overlong_transcript_line_is_left_out_and_counted() {
-        let long = said("assistant", &"x".repeat(usize::try_from(LINE_BYTES_MAX).unwrap()));
+        let long = message_line("assistant", &"x".repeat(usize::try_from(LINE_BYTES_MAX).unwrap()));
         // The text at the end of the long line does not count as a line of its own.
         let text = format!(
             "{}\n{long} {}\n{}\n",
-            said("user", "a"),
-            said("user", "b"),
-            said("user", "c")
+            message_line("user", "a"),
+            message_line("user", "b"),
+            message_line("user", "c")
         );
-        let wanted = ["a", "c"].map(|text| said("user", text)["message"].clone());
+        let wanted = ["a", "c"].map(|text| message_line("user", text)["message"].clone());
         let transcript = read(text.as_bytes()).unwrap();
         assert_eq!((transcript.parts, transcript.too_long), (vec![wanted.to_vec()], 1));
         let compacted = format!("{text}{}\n", json!({"subtype": "compact_boundary"}));
@@ -187,10 +192,10 @@ mod tests {
     fn long_transcript_is_split_into_parts_at_prompts() {
         let large = "x".repeat(PART_BYTES / 2);
         let lines = [
-            said("user", &large),
-            said("assistant", &large),
-            said("assistant", "more"),
-            said("user", "next"),
+            message_line("user", &large),
+            message_line("assistant", &large),
+            message_line("assistant", "more"),
+            message_line("user", "next"),
         ];
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
         let counts: Vec<_> = read(text.as_bytes()).unwrap().parts.iter().map(Vec::len).collect();

@@ -34,7 +34,7 @@ impl<'a> Decoder<'a> {
                     join: Join::default(),
                     optional: false,
                 };
-                self.noted(at, Step::Parallel(Arc::new(group)))
+                self.with_origin(at, Step::Parallel(Arc::new(group)))
             }
             Tree::Object(_) => {
                 const KINDS: [&str; 3] = ["parallel", "sequence", "for_each"];
@@ -61,7 +61,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Records where a step was written.
-    pub(super) fn noted(&mut self, at: &At<'a>, step: Step) -> Step {
+    pub(super) fn with_origin(&mut self, at: &At<'a>, step: Step) -> Step {
         self.origins.note(&step, at);
         step
     }
@@ -101,7 +101,7 @@ impl<'a> Decoder<'a> {
             join: self.join(at),
             optional: self.flag(at, "optional").unwrap_or_default(),
         };
-        self.noted(at, Step::Parallel(Arc::new(group)))
+        self.with_origin(at, Step::Parallel(Arc::new(group)))
     }
 
     fn sequence(&mut self, at: &At<'a>) -> Step {
@@ -113,7 +113,7 @@ impl<'a> Decoder<'a> {
             steps: self.member_steps(at, "sequence"),
             optional: self.flag(at, "optional").unwrap_or_default(),
         };
-        self.noted(at, Step::Sequence(Arc::new(sequence)))
+        self.with_origin(at, Step::Sequence(Arc::new(sequence)))
     }
 
     fn member_steps(&mut self, at: &At<'a>, key: &'static str) -> Vec<Step> {
@@ -197,7 +197,7 @@ impl<'a> Decoder<'a> {
             optional: self.flag(at, "optional").unwrap_or_default(),
             needs,
         };
-        self.noted(at, Step::ForEach(Arc::new(for_each)))
+        self.with_origin(at, Step::ForEach(Arc::new(for_each)))
     }
 
     /// The body is either a `step`, or a task whose keys are written beside `for_each`.

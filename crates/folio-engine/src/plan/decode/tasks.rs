@@ -39,13 +39,13 @@ impl<'a> Decoder<'a> {
             title: title.to_owned(),
             ..Task::new(id)
         };
-        self.noted(at, Step::Task(Arc::new(task)))
+        self.with_origin(at, Step::Task(Arc::new(task)))
     }
 
     /// A placeholder for a step that could not be read.
     pub(super) fn broken_step(&mut self, at: &At<'a>) -> Step {
         let task = Task::new(self.placeholder(at));
-        self.noted(at, Step::Task(Arc::new(task)))
+        self.with_origin(at, Step::Task(Arc::new(task)))
     }
 
     /// Without an id, it is made from the title; without a title, the description or the id serves as one.
@@ -111,7 +111,7 @@ impl<'a> Decoder<'a> {
             task.budget = Arc::new(budget);
         }
         task.share = self.field(at, "budget_share").and_then(|share| self.share(&share));
-        self.noted(at, Step::Task(Arc::new(task)))
+        self.with_origin(at, Step::Task(Arc::new(task)))
     }
 
     fn work(&mut self, at: &At<'a>, is_atomic: bool) -> Work {

@@ -139,18 +139,20 @@ fn schema_mismatch<'s>(schema: &'s Value, path: &[Part<'_>]) -> Option<(String, 
             return None;
         }
         at = match part {
-            Part::Index if may_be(at, "array") => at.get("items")?,
-            Part::Key(key) if may_be(at, "object") => match at.get("properties").and_then(|known| known.get(key)) {
-                Some(inner) => inner,
-                None if at.get("additionalProperties") == Some(&Value::Bool(false)) => {
-                    return Some((format!("there is no `{key}`"), list_in(at)));
+            Part::Index if may_have_type(at, "array") => at.get("items")?,
+            Part::Key(key) if may_have_type(at, "object") => {
+                match at.get("properties").and_then(|known| known.get(key)) {
+                    Some(inner) => inner,
+                    None if at.get("additionalProperties") == Some(&Value::Bool(false)) => {
+                        return Some((format!("there is no `{key}`"), list_in(at)));
+                    }
+                    None => return None,
                 }
-                None => return None,
-            },
+            }
             Part::Index | Part::Key(_) => return Some((format!("this would be inside {}", kind(at)?), None)),
         };
     }
-    if is_open(at) || may_be(at, "array") {
+    if is_open(at) || may_have_type(at, "array") {
         return None;
     }
     let inside = if path.is_empty() { list_in(at) } else { None };
@@ -165,7 +167,7 @@ fn is_open(schema: &Value) -> bool {
 }
 
 /// Whether a value of the type `name` may match `schema`, as far as its `type` says.
-fn may_be(schema: &Value, name: &str) -> bool {
+fn may_have_type(schema: &Value, name: &str) -> bool {
     match schema.get("type") {
         Some(Value::String(one)) => one == name,
         Some(Value::Array(several)) => several.iter().any(|one| one == name),
@@ -199,7 +201,7 @@ fn kind(schema: &Value) -> Option<String> {
 /// The name of a property that is a list.
 fn list_in(schema: &Value) -> Option<&str> {
     let known = schema.get("properties")?.as_object()?;
-    let is_list = |schema: &Value| schema.get("type").is_some() && may_be(schema, "array");
+    let is_list = |schema: &Value| schema.get("type").is_some() && may_have_type(schema, "array");
     known
         .iter()
         .find_map(|(name, schema)| is_list(schema).then_some(name.as_str()))

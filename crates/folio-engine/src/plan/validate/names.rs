@@ -11,7 +11,7 @@ use crate::template::{References, TemplateError};
 use super::Validator;
 
 /// The names that every template may use.
-const EVERYWHERE: [&str; 2] = ["run", "goal"];
+const GLOBAL_VARIABLES: [&str; 2] = ["run", "goal"];
 
 /// The fields of a result that templates may read.
 const FIELDS: [&str; 6] = ["task_id", "status", "notes", "output", "severity", "stop_reason"];
@@ -138,7 +138,7 @@ impl<'a> Validator<'a> {
             Sees::OwnResult => &["result"],
             Sees::OwnItems => &["result", "item", "index"],
         };
-        let mut known: Vec<&str> = EVERYWHERE.to_vec();
+        let mut known: Vec<&str> = GLOBAL_VARIABLES.to_vec();
         known.extend_from_slice(own);
         for frame in frame.self_and_outer() {
             known.extend(frame.variables.iter().map(String::as_str));

@@ -14,7 +14,7 @@ use crate::template::{is_reference, is_template, single_expression};
 
 use super::names::{Frame, Reader};
 use super::satisfies::required;
-use super::{Validator, every_step, least};
+use super::{Validator, every_step, narrower_limit};
 
 /// Tools that may write, for a check that does not know the available tools.
 const WRITERS: [&str; 4] = ["write", "shell", "observe", "page_append"];
@@ -50,10 +50,10 @@ impl<'a> Validator<'a> {
                         self.visible_criteria
                             .extend(task.criteria.iter().map(|criterion| criterion.id.clone()));
                         let outer_limits = (self.children, self.deepest, self.items);
-                        self.children = least(outer_limits.0, task.budget.children);
+                        self.children = narrower_limit(outer_limits.0, task.budget.children);
                         if self.is_model_written() {
                             let own = task.budget.depth.map(|own| depth.saturating_add(own));
-                            self.deepest = least(outer_limits.1, own);
+                            self.deepest = narrower_limit(outer_limits.1, own);
                         }
                         self.items = [outer_limits.2, task.budget.items].into_iter().flatten().min();
                         let graph = self.inner_scope(&plan.steps, frame, depth, &plan_at);
@@ -202,7 +202,7 @@ impl<'a> Validator<'a> {
 
     fn for_each(&mut self, for_each: &ForEach, origin: &At<'a>, frame: &Frame<'_>, depth: u32) {
         let over_at = origin.follow_near(&[Segment::Key("for_each")]);
-        self.over(&for_each.over, for_each.max_items, &over_at, frame);
+        self.check_for_each_list(&for_each.over, for_each.max_items, &over_at, frame);
         let limit = self.known.limits.items;
         if for_each.max_items > limit {
             let at = origin.follow_near(&[Segment::Key("max_items")]);
@@ -214,7 +214,7 @@ impl<'a> Validator<'a> {
         self.scope(std::slice::from_ref(&for_each.body), Some(frame), &variables, depth);
     }
 
-    fn over(&mut self, list: &Value, max_items: u32, at: &At<'a>, frame: &Frame<'_>) {
+    fn check_for_each_list(&mut self, list: &Value, max_items: u32, at: &At<'a>, frame: &Frame<'_>) {
         const HINT: &str = "write a list, a reference such as `results.scan.output.files`, or one `{{ expression }}`";
         match list {
             Value::Array(items) => {

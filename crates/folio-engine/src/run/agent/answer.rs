@@ -144,7 +144,7 @@ impl Run {
         let asked_model = self.model_for(index, pending.purpose.role()).map(|(model, _)| model);
         let price = asked_model.and_then(|model| model.price);
         // If another model can be asked, the wait is shorter.
-        let (attempts_max, wanted_max) = match asked_model.and_then(|model| model.stands_in()) {
+        let (attempts_max, wanted_max) = match asked_model.and_then(|model| model.usable_fallback()) {
             Some(_) => (ATTEMPTS_MAX_OF_MANY, PAUSE_MAX),
             None => (ATTEMPTS_MAX, Duration::MAX),
         };
@@ -164,7 +164,7 @@ impl Run {
                     }
                 }
                 let spent = used.map_or(pending.reserved, priced);
-                let mended = self.is_mended(index, pending.purpose, &reply);
+                let mended = self.is_repaired(index, pending.purpose, &reply);
                 Some(Event::Replied {
                     node,
                     call,

@@ -7,7 +7,7 @@ use folio_memory::Timestamp;
 use folio_memory::canonical::canonical;
 use serde_json::Value;
 
-use super::progress::{Pending, Said, Stage, Version};
+use super::progress::{Pending, Stage, TalkEntry, Version};
 use super::{read_steps, rejected, schema};
 use crate::event::Event;
 use crate::node::{Move, NodeId};
@@ -96,7 +96,7 @@ impl Run {
                 ..
             } => self.planned(*node, *version, steps, kept, *awaits),
             Event::Wants { node, calls, refused } => {
-                let is_told = self.index(*node).is_ok_and(|index| self.is_told_answer(index, refused));
+                let is_told = self.index(*node).is_ok_and(|index| self.has_new_answer(index, refused));
                 let (index, agent) = self.agent_at(*node, "wants")?;
                 let reply = agent.take_reply();
                 agent.rejections = 0;
@@ -154,7 +154,10 @@ impl Run {
                 agent.proposal = None;
                 agent.verdicts.clear();
                 agent.enter(Stage::Working);
-                let text = format!("The result is not accepted yet:\n{}{GO_ON}", rejected::listed(gaps));
+                let text = format!(
+                    "The result is not accepted yet:\n{}{GO_ON}",
+                    rejected::markdown_list(gaps)
+                );
                 agent.answer_calls(&text);
                 agent.say(Message::user(text));
                 self.make_ready(index);
@@ -165,7 +168,7 @@ impl Run {
                 self.compaction_given_up(index);
                 let (index, agent) = self.agent_at(*node, "spent")?;
                 agent.spent = Some(*reason);
-                agent.was_at = agent.stage;
+                agent.stage_before_limit = agent.stage;
                 agent.unread = None;
                 agent.unanswered = None;
                 agent.enter(Stage::HandingBack);
@@ -223,7 +226,7 @@ impl Run {
     fn replied(&mut self, node: NodeId, reply: &Reply, spent: &Spend) -> Result<(), JournalError> {
         let (index, agent) = self.agent_at(node, "replied")?;
         let purpose = agent.pending.map_or(Purpose::Work, |pending| pending.purpose);
-        if !agent.is_needless() {
+        if !agent.has_obsolete_call() {
             agent.unread = Some((purpose, Box::new(reply.clone())));
         }
         agent.failures = 0;
@@ -241,7 +244,7 @@ impl Run {
     ) -> Result<(), JournalError> {
         let (index, agent) = self.agent_at(node, "ask_failed")?;
         let purpose = agent.pending.map_or(Purpose::Work, |pending| pending.purpose);
-        let retry_at = retry_at.filter(|_| !agent.is_needless());
+        let retry_at = retry_at.filter(|_| !agent.has_obsolete_call());
         let at = &self.nodes[index];
         let waits_until = retry_at.filter(|_| at.cancel.is_none());
         if waits_until.is_some() && at.state.next(Move::Park).is_none() {
@@ -249,7 +252,7 @@ impl Run {
         }
         let (index, agent) = self.agent_at(node, "ask_failed")?;
         agent.failures += 1;
-        if agent.is_needless() {
+        if agent.has_obsolete_call() {
             agent.failures = 0;
         } else if retry_at.is_none() {
             agent.unanswered = Some((purpose, failure.clone()));
@@ -270,7 +273,7 @@ impl Run {
         let mut purpose = Purpose::Work;
         // Whatever was written, there has to be room for asking once more.
         if let Some((unread_purpose, reply)) = agent.unread.as_mut() {
-            reply.text = rejected::shown(&reply.text);
+            reply.text = rejected::shorten_answer(&reply.text);
             purpose = *unread_purpose;
         }
         agent.take_reply();
@@ -331,7 +334,7 @@ impl Run {
                 .map(|proposal| proposal.notes.clone())
                 .unwrap_or_default();
         }
-        agent.until_now = previous_proposal.filter(|_| awaits);
+        agent.interim_proposal = previous_proposal.filter(|_| awaits);
         agent.versions.push(Version {
             hashes: vec![hash],
             wholes: vec![full_plan],
@@ -354,7 +357,7 @@ impl Run {
         let mut talk_entries = Vec::with_capacity(order.len());
         for id in order {
             if let Some(why) = refused.get(id) {
-                talk_entries.push(Said::Message(Message::tool(id, why)));
+                talk_entries.push(TalkEntry::Message(Message::tool(id, why)));
             } else if let Some(call) = calls.iter().find(|call| call.id == *id) {
                 let number = {
                     let Some(agent) = self.nodes[index].agent.as_deref_mut() else {
@@ -364,7 +367,7 @@ impl Run {
                     agent.actions
                 };
                 let node = self.add_action(index, parent, number, call);
-                talk_entries.push(Said::Result { id: id.clone(), node });
+                talk_entries.push(TalkEntry::Result { id: id.clone(), node });
             }
         }
         if self.nodes[index].children_left > 0 {

@@ -132,12 +132,12 @@ impl Run {
             }
         }
         if let Some(failure) = self.session_lost(index, purpose) {
-            return Some(Action::Record(self.without_answer(index, purpose, &failure)));
+            return Some(Action::Record(self.no_answer_event(index, purpose, &failure)));
         }
         match self.asking_for(index, purpose, now) {
             // Work that was begun and no longer fits is not handed back as if nothing had been done.
             Ok(Asking::Over(_) | Asking::Unpriced) if self.has_session(index) => {
-                Some(Action::Record(self.without_answer(index, purpose, &answer::lost())))
+                Some(Action::Record(self.no_answer_event(index, purpose, &answer::lost())))
             }
             Ok(Asking::Ask(ask)) => Some(match self.check_program_permission(index, *ask) {
                 Ok(ask) => Action::Ask(Box::new(ask)),
@@ -275,7 +275,7 @@ impl Run {
     }
 
     /// The event if a model does not answer and will not be asked again (E9.13).
-    pub(super) fn without_answer(&self, index: usize, purpose: Purpose, failure: &crate::result::Failure) -> Event {
+    pub(super) fn no_answer_event(&self, index: usize, purpose: Purpose, failure: &crate::result::Failure) -> Event {
         match purpose {
             Purpose::Decide | Purpose::Work => self.failed_event(index, failure.reason, failure.message.clone()),
             Purpose::Judge => {
@@ -284,14 +284,14 @@ impl Run {
             }
             Purpose::Aggregate | Purpose::RollUp | Purpose::Replan | Purpose::HandBack => {
                 let why = format!("the model did not answer: {}", failure.message);
-                self.without_model_for(index, purpose, failure.reason, &why)
+                self.no_model_answer_event(index, purpose, failure.reason, &why)
             }
         }
     }
 
     /// The event if no model does something for node `index` that nothing else can do: the result so far counts, and
     /// its notes say `why`, so that a reader of the result alone knows it (E9.13).
-    pub(super) fn without_model_for(&self, index: usize, purpose: Purpose, reason: StopReason, why: &str) -> Event {
+    pub(super) fn no_model_answer_event(&self, index: usize, purpose: Purpose, reason: StopReason, why: &str) -> Event {
         let (event, summary) = match purpose {
             Purpose::Replan if self.has_rejected_plan(index) => return self.without_approved_plan(index),
             Purpose::Replan => (self.conclusion(index, Some(reason)), "no new plan was made"),
@@ -300,7 +300,7 @@ impl Run {
             // is (E9.10).
             Purpose::HandBack => {
                 let reason = self.agent(index).and_then(|agent| agent.spent);
-                let proposal = Box::new(self.put_together_unsaid(index, reason, Some(why)));
+                let proposal = Box::new(self.combine_without_summary(index, reason, Some(why)));
                 let node = self.nodes[index].id;
                 return Event::Proposed { node, proposal };
             }
@@ -308,7 +308,7 @@ impl Run {
                 (self.rolled_up(index, Some(reason)), "the results were not combined")
             }
         };
-        with_first(event, &format!("{summary}: {}", cut(why, WHY_CHARS)))
+        prefix_notes(event, &format!("{summary}: {}", cut(why, WHY_CHARS)))
     }
 
     /// The result that follows from the steps, or from what a model did, without asking a model (E9.13).
@@ -321,11 +321,11 @@ impl Run {
 
     /// The proposal with that result.
     pub(in crate::run) fn put_together(&self, index: usize, reason: Option<StopReason>) -> Proposal {
-        self.put_together_unsaid(index, reason, None)
+        self.combine_without_summary(index, reason, None)
     }
 
     /// The same, if the model that should have summarized it did not: `unsaid` says why.
-    fn put_together_unsaid(&self, index: usize, reason: Option<StopReason>, unsaid: Option<&str>) -> Proposal {
+    fn combine_without_summary(&self, index: usize, reason: Option<StopReason>, unsaid: Option<&str>) -> Proposal {
         let mut result = self.roll_up(index);
         if reason.is_some() {
             result.status = result.status.max(Outcome::Partial);
@@ -361,7 +361,7 @@ impl Run {
 }
 
 /// `event` with `prefix` before the notes of its result.
-fn with_first(mut event: Event, prefix: &str) -> Event {
+fn prefix_notes(mut event: Event, prefix: &str) -> Event {
     let notes = match &mut event {
         Event::Proposed { proposal, .. } => &mut proposal.notes,
         Event::Finished { result, .. } => &mut result.notes,

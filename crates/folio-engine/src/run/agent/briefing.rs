@@ -83,7 +83,7 @@ impl Run {
         let memory = self.agent(index).map_or("", |agent| agent.memory.trim_end());
         if !memory.is_empty() {
             text.push_str("# Memory\n");
-            self.put_inside(text, index, memory);
+            self.push_data_block(text, index, memory);
         }
     }
 }

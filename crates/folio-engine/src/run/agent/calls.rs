@@ -2,7 +2,7 @@
 //! the sessions in which programs continue if nobody saw their end (E9.17).
 
 use super::schema::ASK_PERSON;
-use super::{Agent, Said, answer};
+use super::{Agent, TalkEntry, answer};
 use crate::event::Event;
 use crate::node::NodeId;
 use crate::result::Failure;
@@ -27,7 +27,7 @@ impl Agent {
     }
 
     /// Whether the call under way is no longer needed: it was to hand back results, but the limit was raised meanwhile.
-    pub(super) fn is_needless(&self) -> bool {
+    pub(super) fn has_obsolete_call(&self) -> bool {
         let purpose = self.pending.map(|pending| pending.purpose);
         purpose == Some(Purpose::HandBack) && self.spent.is_none()
     }
@@ -90,7 +90,7 @@ impl Run {
     /// Makes the call under way due again: the same call with the same key, while what was set aside for it counts as
     /// spent (E9.9). A call that is no longer needed is not repeated; another one follows.
     pub(in crate::run) fn repeat_call(&mut self, index: usize) {
-        if self.agent(index).is_some_and(Agent::is_needless) {
+        if self.agent(index).is_some_and(Agent::has_obsolete_call) {
             return self.orphan_call(index);
         }
         let session = self.nodes[index]
@@ -151,7 +151,7 @@ impl Run {
         let index = self.index(node).ok()?;
         let agent = self.agent(index)?;
         let last_reply = agent.talk.iter().rev().find_map(|entry| match entry {
-            Said::Message(message) if message.speaker == Speaker::Assistant => Some(message),
+            TalkEntry::Message(message) if message.speaker == Speaker::Assistant => Some(message),
             _ => None,
         })?;
         let question = last_reply.calls.iter().find(|call| call.tool == ASK_PERSON)?;

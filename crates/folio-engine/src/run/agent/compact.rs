@@ -4,7 +4,7 @@
 //! recorded, and the fold is the same whoever drives the run later.
 
 use super::prompt::cost;
-use super::{Agent, Said, Stage};
+use super::{Agent, Stage, TalkEntry};
 use crate::event::{BookView, Event};
 use crate::node::{Move, NodeId};
 use crate::result::StopReason;
@@ -14,7 +14,7 @@ use crate::spend::Spend;
 use crate::talk::{Message, Purpose};
 
 /// The share of the window, in per cent, above which a conversation is offloaded.
-const SHARE: u64 = 80;
+const OFFLOAD_WINDOW_PERCENT: u64 = 80;
 /// The most tokens of the text that replaces the offloaded part.
 const SUMMARY_TOKENS: u64 = 1_200;
 /// The divisor of the window that also limits that text: a tenth of the window.
@@ -23,7 +23,7 @@ const SUMMARY_PART: u64 = 10;
 /// The most requests that a compactor makes.
 pub const COMPACTOR_CALLS: u64 = 4;
 /// The tokens that it reads in each request in addition to the messages.
-const READING: u64 = 8_000;
+const COMPACTOR_OVERHEAD_TOKENS: u64 = 8_000;
 
 /// A part of a task's conversation that has to be offloaded.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,7 +80,7 @@ impl Run {
             return Ok(Compaction::Needless);
         };
         let tokens = &*model.tokens;
-        let limit = u64::from(model.window) * SHARE / 100;
+        let limit = u64::from(model.window) * OFFLOAD_WINDOW_PERCENT / 100;
         if tokens_in <= limit {
             return Ok(Compaction::Needless);
         }
@@ -109,7 +109,8 @@ impl Run {
             return Ok(Compaction::Forbidden);
         }
         let reserved = equipment.compactor.as_ref().and_then(|compactor| {
-            let once = costs[..cut].iter().sum::<u64>().min(u64::from(compactor.window) / 2) + READING;
+            let once =
+                costs[..cut].iter().sum::<u64>().min(u64::from(compactor.window) / 2) + COMPACTOR_OVERHEAD_TOKENS;
             let spend = Spend {
                 tokens_in: once * COMPACTOR_CALLS,
                 tokens_out: u64::from(compactor.answer_tokens) * COMPACTOR_CALLS,
@@ -120,7 +121,8 @@ impl Run {
             let is_paid_for = compactor.price.is_some() || !self.needs_price(index);
             (is_paid_for && self.refused_by_budget(index, &priced, false).is_none()).then_some(priced)
         });
-        let earlier = (!agent.before.is_empty()).then(|| Message::assistant(agent.before.clone(), Vec::new()));
+        let earlier = (!agent.offloaded_summary.is_empty())
+            .then(|| Message::assistant(agent.offloaded_summary.clone(), Vec::new()));
         let messages = earlier.into_iter().chain(talk.into_iter().take(cut)).collect();
         Ok(Compaction::Due(Box::new(CompactAction {
             node: self.nodes[index].id,
@@ -206,11 +208,11 @@ impl Agent {
     /// Replaces the first `pieces` messages of the conversation by `text`.
     pub(super) fn replace_beginning(&mut self, pieces: usize, text: &str, book: Option<Box<BookView>>) {
         let removed = self.talk.drain(..pieces.min(self.talk.len()));
-        self.done_before.extend(removed.filter_map(|entry| match entry {
-            Said::Result { node, .. } => Some(node),
-            Said::Message(_) => None,
+        self.offloaded_calls.extend(removed.filter_map(|entry| match entry {
+            TalkEntry::Result { node, .. } => Some(node),
+            TalkEntry::Message(_) => None,
         }));
-        text.clone_into(&mut self.before);
+        text.clone_into(&mut self.offloaded_summary);
         self.book = book;
     }
 }

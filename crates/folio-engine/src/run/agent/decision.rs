@@ -3,9 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::fields::{text_of, word_of};
-use super::object::remarked;
+use super::object::with_remark;
 use super::plan::Draft;
-use super::read::unread;
+use super::read::unreadable_answer_message;
 use super::repair::value_in;
 use crate::event::{Event, LeafTests};
 use crate::plan::HUMAN;
@@ -37,7 +37,7 @@ impl Run {
         let parsed = match self.object_of(index, Purpose::Decide, reply) {
             Ok(parsed) => parsed,
             Err(problems) => {
-                return self.rejected_for(index, problems).unwrap_or_else(|| {
+                return self.rejected_event(index, problems).unwrap_or_else(|| {
                     direct(
                         "unparseable",
                         "the model's decision could not be read".to_owned(),
@@ -48,7 +48,7 @@ impl Run {
             }
         };
         let answer = &parsed.value;
-        let reason = remarked(text_of(answer, "reason"), parsed.remark());
+        let reason = with_remark(text_of(answer, "reason"), parsed.remark());
         let test = |name: &str| answer.get(name).and_then(Value::as_bool);
         let tests = match (
             test("low_complexity"),
@@ -78,7 +78,7 @@ impl Run {
                 },
                 // If the answer cannot be corrected, the usual executor does the task.
                 Err(problem) => self
-                    .rejected_for(index, vec![problem])
+                    .rejected_event(index, vec![problem])
                     .unwrap_or_else(|| direct("model", reason, tests, first)),
             },
             Some("plan") => match self.draft_plan(index, &answer["steps"], &[]) {
@@ -93,7 +93,7 @@ impl Run {
                 },
                 Draft::Pointless(rule, why) => direct(rule, why, tests, None),
                 Draft::Again => direct("plan_again", "this plan was already tried".to_owned(), tests, None),
-                Draft::Wrong(problems) => self.rejected_for(index, problems).unwrap_or_else(|| {
+                Draft::Wrong(problems) => self.rejected_event(index, problems).unwrap_or_else(|| {
                     direct(
                         "unparseable",
                         "the model's plans were all invalid".to_owned(),
@@ -104,7 +104,7 @@ impl Run {
             },
             _ => {
                 let problems = vec!["decision must be execute or plan".to_owned()];
-                self.rejected_for(index, problems).unwrap_or_else(|| {
+                self.rejected_event(index, problems).unwrap_or_else(|| {
                     direct(
                         "unparseable",
                         "the model's decision could not be read".to_owned(),
@@ -122,7 +122,7 @@ impl Run {
             return None;
         }
         let problem = "a plan is required: answer with decision plan and its steps";
-        self.rejected_for(index, vec![problem.to_owned()])
+        self.rejected_event(index, vec![problem.to_owned()])
     }
 
     /// The executor that a decision names, and whether it is a program or a person; or what is wrong with the name.
@@ -187,9 +187,9 @@ impl Run {
             }
         };
         let reject = |problems: Vec<String>| {
-            let why = unread(&problems);
-            let fallback = || self.without_model_for(index, Purpose::Replan, StopReason::Unparseable, &why);
-            self.rejected_for(index, problems).unwrap_or_else(fallback)
+            let why = unreadable_answer_message(&problems);
+            let fallback = || self.no_model_answer_event(index, Purpose::Replan, StopReason::Unparseable, &why);
+            self.rejected_event(index, problems).unwrap_or_else(fallback)
         };
         let parsed = self.object_of(index, Purpose::Replan, reply);
         let parsed = match parsed.and_then(|parsed| self.mistakes_of_replan(index, &parsed.value).map(|()| parsed)) {
@@ -213,7 +213,7 @@ impl Run {
                     version,
                     awaits: self.is_gated(index, &steps),
                     steps,
-                    reason: remarked(format!("{cause} {changes}"), parsed.remark()),
+                    reason: with_remark(format!("{cause} {changes}"), parsed.remark()),
                     tests: None,
                     kept: self.ids_of(&kept),
                 }
@@ -221,7 +221,7 @@ impl Run {
             // The same plan once more leads nowhere (E9.8).
             Draft::Again => conclude(Some(StopReason::Loop)),
             Draft::Pointless(_, why) => self
-                .rejected_for(index, vec![why])
+                .rejected_event(index, vec![why])
                 .unwrap_or_else(|| conclude(Some(StopReason::Loop))),
             Draft::Wrong(problems) => reject(problems),
         }

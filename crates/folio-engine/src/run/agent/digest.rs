@@ -32,7 +32,7 @@ impl Run {
     /// nearest plan last. If there is no room for all, the last ones, which are the nearest, get a digest, and the ones
     /// before are only named.
     pub(super) fn results_before(&self, index: usize, sizes: Sizes) -> Result<Vec<String>, BodyNeeded> {
-        let mut before = self.given_to(index);
+        let mut before = self.readable_steps(index);
         before.retain(|node| self.nodes[*node].is_terminal() && self.nodes[*node].kind != NodeKind::Sequence);
         let mut before = self.without_groups(&before, false);
         before.retain(|node| self.nodes[*node].result.is_some());
@@ -58,7 +58,7 @@ impl Run {
     /// The steps whose results node `index` is given, with their members: from its plan and those around it, the steps
     /// that it waits for or that its `needs` name, and those kept from earlier versions; in plan order, nearest plan
     /// last.
-    pub(super) fn given_to(&self, index: usize) -> Vec<usize> {
+    pub(super) fn readable_steps(&self, index: usize) -> Vec<usize> {
         let mut readable = Vec::new();
         let mut at = index;
         while let Some(frame) = self.nodes[at].frame {
@@ -115,7 +115,7 @@ impl Run {
         let whole = ended
             .iter()
             .map(|(index, result)| self.digest(*index, result, sizes.digest));
-        let mut lines = all_of(whole)?;
+        let mut lines = collect_loaded(whole)?;
         let lengths: Vec<usize> = lines.iter().map(|line| line.chars().count()).collect();
         if lengths.iter().sum::<usize>() > sizes.digests {
             let needs: Vec<Need> = lengths
@@ -198,7 +198,7 @@ impl Run {
 
     /// The failed steps in the current plan of node `index` that failed so often, over all its plans, that they should
     /// not be tried again unchanged (E9.8). Lists only the first ones.
-    pub(super) fn failed_again(&self, index: usize) -> Vec<String> {
+    pub(super) fn repeatedly_failed_steps(&self, index: usize) -> Vec<String> {
         let members: Vec<usize> = self.members(index).collect();
         let own = self.frames.iter().enumerate().filter(|(_, frame)| frame.owner == index);
         let plans: Vec<usize> = own.map(|(at, _)| at).collect();
@@ -295,7 +295,7 @@ impl Run {
 
 /// All values, or the first output that has to be read: only after each value was tried, so that all lacking outputs
 /// are recorded at once.
-pub(super) fn all_of<T>(results: impl Iterator<Item = Result<T, BodyNeeded>>) -> Result<Vec<T>, BodyNeeded> {
+pub(super) fn collect_loaded<T>(results: impl Iterator<Item = Result<T, BodyNeeded>>) -> Result<Vec<T>, BodyNeeded> {
     let results: Vec<_> = results.collect();
     results.into_iter().collect()
 }

@@ -27,21 +27,21 @@ impl Run {
             // The task's time begins when it is briefed. A person needs no room.
             return (has_room || self.is_for_person_at(index)).then_some(Action::Brief(id));
         };
-        if let Some(reason) = self.no_help(index) {
+        if let Some(reason) = self.why_model_failed(index) {
             return Some(Action::Record(Event::PassedOn { node: id, reason }));
         }
         if let Some((purpose, reply)) = &agent.unread {
             return Some(Action::Record(self.reply_event(index, *purpose, reply, now)));
         }
         if let Some((purpose, failure)) = &agent.unanswered {
-            return Some(Action::Record(self.without_answer(index, *purpose, failure)));
+            return Some(Action::Record(self.no_answer_event(index, *purpose, failure)));
         }
         match agent.stage {
             Stage::Deciding => match self.leaf_rule(index) {
                 Some((rule, reason)) => Some(Action::Record(decided(id, rule, reason))),
                 None => self.ask(index, Purpose::Decide, now, has_room),
             },
-            Stage::Working if self.is_for_person_at(index) => Some(self.handing_over(index, now)),
+            Stage::Working if self.is_for_person_at(index) => Some(self.hand_over_action(index, now)),
             Stage::Working => self.ask(index, Purpose::Work, now, has_room),
             Stage::Children | Stage::Aggregating => {
                 if self.members(index).next().is_none() {
@@ -59,7 +59,7 @@ impl Run {
             // After a person rejected a plan, one more may be made, if plans are left (E9.8, E9.14). The rejected steps
             // have to end before anything follows.
             Stage::Replanning if agent.is_rejected && self.has_unskipped(index) => None,
-            Stage::Replanning if agent.is_rejected && !self.may_plan_after_no(index) => {
+            Stage::Replanning if agent.is_rejected && !self.may_plan_after_rejection(index) => {
                 Some(Action::Record(self.without_approved_plan(index)))
             }
             Stage::Replanning => self.ask(index, Purpose::Replan, now, has_room),
@@ -173,7 +173,7 @@ impl Run {
         let passed = self.agent(index).map_or(0, Agent::passed_over);
         let named_executor = self.executor_of(index).filter(|_| role == ModelRole::Executor);
         let model_spec = named_executor.map_or_else(|| equipment.model(role), |(_, executor)| &executor.model);
-        Some(model_spec.after(passed))
+        Some(model_spec.fallback_after(passed))
     }
 
     /// The executor that the task of node `index` names, or else the one that its decision names, if the driver of the
@@ -201,7 +201,7 @@ impl Run {
     }
 
     /// Why the model that was asked last for node `index` could not help, if another one can be asked (E9.13).
-    fn no_help(&self, index: usize) -> Option<String> {
+    fn why_model_failed(&self, index: usize) -> Option<String> {
         let agent = self.agent(index)?;
         let (purpose, why) = match (&agent.unread, &agent.unanswered) {
             (Some((purpose, reply)), _) if reply.stop == Stop::Refusal => (*purpose, "it refused".to_owned()),
@@ -209,7 +209,7 @@ impl Run {
             _ => return None,
         };
         let (model, _) = self.model_for(index, purpose.role())?;
-        let next = model.stands_in()?;
+        let next = model.usable_fallback()?;
         let is_too_long = agent
             .unanswered
             .as_ref()
@@ -261,7 +261,7 @@ impl Run {
     }
 
     /// Whether another plan may follow one that a person rejected: once for each task, within the limits of E9.8.
-    fn may_plan_after_no(&self, index: usize) -> bool {
+    fn may_plan_after_rejection(&self, index: usize) -> bool {
         let Some(agent) = self.agent(index) else { return false };
         if self.has_nobody() {
             return false;

@@ -140,10 +140,10 @@ impl ModelSpec {
     }
 
     /// The model to ask when `passed` models could not help, or the last one; and how many come before it.
-    pub(super) fn after(&self, passed: u32) -> (&Self, u32) {
+    pub(super) fn fallback_after(&self, passed: u32) -> (&Self, u32) {
         let (mut model, mut before) = (self, 0);
         while before < passed
-            && let Some(next) = model.stands_in()
+            && let Some(next) = model.usable_fallback()
         {
             (model, before) = (next, before + 1);
         }
@@ -151,7 +151,7 @@ impl ModelSpec {
     }
 
     /// The model that stands in for this one.
-    pub(super) fn stands_in(&self) -> Option<&Self> {
+    pub(super) fn usable_fallback(&self) -> Option<&Self> {
         let next = self.fallback.as_deref().filter(|next| next.program.is_none());
         next.filter(|_| self.program.is_none())
     }

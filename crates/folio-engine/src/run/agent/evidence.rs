@@ -50,11 +50,11 @@ impl Run {
         let mut checked = Checked::default();
         let mut tops = vec![index];
         tops.extend(&self.nodes[index].gathers);
-        tops.extend(self.given_to(index));
+        tops.extend(self.readable_steps(index));
         let is_top: HashSet<usize> = tops.iter().copied().collect();
         let items = claimed.and_then(Value::as_array).into_iter().flatten();
         let references: Vec<Option<Reference<'_>>> = items.map(Reference::of).collect();
-        let evidence_by_id = self.named_below(
+        let evidence_by_id = self.evidence_below(
             tops,
             references
                 .iter()
@@ -84,19 +84,19 @@ impl Run {
         checked
     }
 
-    fn referred(&self, reference: &Reference<'_>) -> Option<usize> {
+    fn referenced_node(&self, reference: &Reference<'_>) -> Option<usize> {
         let id: NodeId = reference.id.trim().parse().ok()?;
         self.index(id).ok().filter(|_| reference.is_of_node())
     }
 
     /// Whether `reference` is to a node in `tops`, or below one.
     fn is_in(&self, tops: &HashSet<usize>, reference: &Reference<'_>) -> bool {
-        self.referred(reference)
+        self.referenced_node(reference)
             .is_some_and(|referred| self.self_and_ancestors(referred).any(|at| tops.contains(&at)))
     }
 
     fn node_as_evidence(&self, reference: &Reference<'_>) -> Option<Evidence> {
-        let node = &self.nodes[self.referred(reference)?];
+        let node = &self.nodes[self.referenced_node(reference)?];
         let result = node.result.as_ref()?;
         let went_well = result.status == Outcome::Ok;
         let is_call = matches!(node.kind, NodeKind::Action | NodeKind::Call) && went_well;
@@ -116,7 +116,7 @@ impl Run {
 
     /// Those of `references` that occur as evidence of a result at or below one of `tops`, by kind and id. Each result
     /// is examined once, however many are wanted.
-    fn named_below<'r, 'w>(
+    fn evidence_below<'r, 'w>(
         &'r self,
         tops: Vec<usize>,
         references: impl Iterator<Item = &'w Reference<'r>>,

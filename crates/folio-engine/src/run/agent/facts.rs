@@ -7,7 +7,7 @@ use folio_memory::EntryId;
 use folio_memory::excerpt::short_line;
 use serde_json::Value;
 
-use super::Said;
+use super::TalkEntry;
 use super::digest::value_excerpt;
 use super::people::ANSWERED_BY;
 use super::sizes::{DIGEST_MIN, Need, Sizes, shares};
@@ -63,10 +63,10 @@ impl Run {
 
     /// Whether `refused` contains an answer that a person gave elsewhere and that the conversation of node `index` did
     /// not contain yet: then the question was not in vain.
-    pub(super) fn is_told_answer(&self, index: usize, refused: &BTreeMap<String, String>) -> bool {
+    pub(super) fn has_new_answer(&self, index: usize, refused: &BTreeMap<String, String>) -> bool {
         let talk = self.agent(index).map_or(&[][..], |agent| &agent.talk);
         refused.values().any(|told| {
-            let is_known = |said: &Said| matches!(said, Said::Message(said) if said.speaker == Speaker::Tool && said.text == *told);
+            let is_known = |said: &TalkEntry| matches!(said, TalkEntry::Message(said) if said.speaker == Speaker::Tool && said.text == *told);
             self.answers.values().any(|fact| fact.said == *told) && !talk.iter().any(is_known)
         })
     }
@@ -77,7 +77,7 @@ impl Run {
         let talk = self.agent(index).map_or(&[][..], |agent| &agent.talk);
         let is_told = |fact: &&Fact| {
             talk.iter().any(
-                |said| matches!(said, Said::Message(said) if said.speaker == Speaker::Tool && said.text == fact.said),
+                |said| matches!(said, TalkEntry::Message(said) if said.speaker == Speaker::Tool && said.text == fact.said),
             )
         };
         let mut facts: Vec<&Fact> = self.answers.values().filter(|fact| !is_told(fact)).collect();

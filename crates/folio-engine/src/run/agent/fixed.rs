@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use folio_memory::tokens::Tokens;
 use serde_json::Value;
 
-use super::prompt::{PER_MESSAGE, cost};
+use super::prompt::{MESSAGE_OVERHEAD_TOKENS, cost};
 use super::{ModelSpec, schema};
 use crate::run::state::Run;
 use crate::talk::{Message, Purpose};
@@ -112,7 +112,7 @@ impl Run {
             || u64::from(tokens.count(&task.text)),
             |(task, list)| u64::from(tokens.count(task)) + model.fixed.of_text(list, tokens),
         );
-        rules + task + 2 * PER_MESSAGE + cost(conversation, tokens)
+        rules + task + 2 * MESSAGE_OVERHEAD_TOKENS + cost(conversation, tokens)
     }
 }
 

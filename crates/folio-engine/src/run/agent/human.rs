@@ -7,7 +7,7 @@ use folio_memory::Timestamp;
 use folio_memory::excerpt::{cut, one_line, short_line};
 use serde_json::{Value, json};
 
-use super::Said;
+use super::TalkEntry;
 use super::apply::GO_ON;
 use super::repair::value_in;
 use crate::event::{Event, Question};
@@ -72,8 +72,8 @@ impl Run {
     }
 
     /// Hands node `index` over to a person.
-    pub(super) fn handing_over(&self, index: usize, now: Timestamp) -> Action {
-        let text = match self.handed_over(index) {
+    pub(super) fn hand_over_action(&self, index: usize, now: Timestamp) -> Action {
+        let text = match self.task_for_person(index) {
             Ok(text) => text,
             Err(BodyNeeded(hash)) => return Action::Load(hash),
         };
@@ -92,7 +92,7 @@ impl Run {
     }
 
     /// The task of node `index` as a person reads it.
-    fn handed_over(&self, index: usize) -> Result<String, BodyNeeded> {
+    fn task_for_person(&self, index: usize) -> Result<String, BodyNeeded> {
         let mut text = String::new();
         let Some(agent) = self.agent(index) else {
             return Ok(text);
@@ -120,7 +120,7 @@ impl Run {
         );
         if agent.sent_back > 0 || agent.rejections > 0 {
             let last_message = agent.talk.iter().rev().find_map(|entry| match entry {
-                Said::Message(message) if message.speaker == Speaker::User => Some(message.text.as_str()),
+                TalkEntry::Message(message) if message.speaker == Speaker::User => Some(message.text.as_str()),
                 _ => None,
             });
             let said = last_message.unwrap_or_default();
@@ -149,7 +149,7 @@ fn without_ids(digest: &str) -> String {
 
 /// A person's answer in the form in which a program answers. An object with `notes` is taken unchanged, other JSON
 /// becomes the output; a text may begin with a word that says that it is not a success.
-pub(super) fn handed_back(answer: &str) -> Reply {
+pub(super) fn reply_from_person(answer: &str) -> Reply {
     let answer = answer.trim();
     let report = match value_in(answer) {
         Ok(Value::Object(fields)) if fields.contains_key("notes") => Value::Object(fields),

@@ -64,7 +64,7 @@ pub use equipment::{AgentProgram, Equipment, Judging, ModelSpec, NamedExecutor, 
 pub(super) use facts::Fact;
 pub use fixed::FixedCosts;
 pub use offer::OfferedTools;
-use progress::Said;
+use progress::TalkEntry;
 pub(super) use progress::{Agent, Stage, Tally};
 
 use super::state::{JournalError, Run};

@@ -60,7 +60,7 @@ impl Answer {
 impl Run {
     /// Whether the answer in `reply` can be read, but is not by itself the object that was asked for: it is in a fence
     /// or in other text, has extra commas, or was not closed. The journal keeps it as it was given.
-    pub(super) fn is_mended(&self, index: usize, purpose: Purpose, reply: &Reply) -> bool {
+    pub(super) fn is_repaired(&self, index: usize, purpose: Purpose, reply: &Reply) -> bool {
         let text = reply.text.trim();
         let is_object = purpose != Purpose::Work || self.works_alone(index, purpose.role());
         is_object
@@ -119,7 +119,7 @@ impl Run {
 
 /// The notes of an answer, and its output. Of long notes the beginning stays: the whole text becomes the output if
 /// there is no other, otherwise the notes say how much is left out.
-pub(super) fn noted(notes: &str, answer: &Value) -> (String, Value) {
+pub(super) fn notes_and_output(notes: &str, answer: &Value) -> (String, Value) {
     let notes = notes.trim();
     let output = answer.get("output").cloned().unwrap_or(Value::Null);
     let all = notes.chars().count();
@@ -139,7 +139,7 @@ pub(super) fn noted(notes: &str, answer: &Value) -> (String, Value) {
 }
 
 /// `text` followed by a remark on how it was read.
-pub(super) fn remarked(text: String, remark: &str) -> String {
+pub(super) fn with_remark(text: String, remark: &str) -> String {
     if remark.is_empty() {
         return text.trim().to_owned();
     }

@@ -12,7 +12,7 @@ use super::{Equipment, ModelSpec, NamedExecutor};
 use crate::talk::{Need, ToolOffer};
 
 /// The most that definitions of tools may take of a window, in per cent.
-const SHARE: u64 = 48;
+const TOOLS_WINDOW_PERCENT: u64 = 48;
 /// The most characters of a description that was shortened to its first sentence.
 const SENTENCE_CHARS: usize = 120;
 
@@ -50,7 +50,7 @@ impl Equipment {
         found.0.get_or_init(|| {
             let mut offered = Offered::of(self, model);
             offered.listed = super::prompt::list_of(&offered.tools);
-            offered.told = super::prompt::told_of_tools(self, &offered);
+            offered.told = super::prompt::tools_prompt(self, &offered);
             offered
         })
     }
@@ -63,7 +63,7 @@ impl Offered {
     pub(super) fn of(equipment: &Equipment, model: &ModelSpec) -> Self {
         let ModelSpec { tokens, window, .. } = model;
         let tokens = &**tokens;
-        let room = u64::from(*window) * SHARE / 100;
+        let room = u64::from(*window) * TOOLS_WINDOW_PERCENT / 100;
         let mut tools = equipment.tools.clone();
         tools.extend(own_tools(equipment));
         let total_cost: u64 = tools.iter().map(|tool| cost(tool, tokens)).sum();
@@ -110,7 +110,10 @@ impl Offered {
 /// The estimated cost of a definition, rather too high than too low.
 pub(super) fn cost(tool: &ToolOffer, tokens: &dyn Tokens) -> u64 {
     let text = |text: &str| u64::from(tokens.count(text));
-    text(&tool.description) + text(&tool.args_schema.to_string()) + text(&tool.name) + super::prompt::PER_MESSAGE
+    text(&tool.description)
+        + text(&tool.args_schema.to_string())
+        + text(&tool.name)
+        + super::prompt::MESSAGE_OVERHEAD_TOKENS
 }
 
 /// Shortens the description to its first sentence, and the schema to what a call is checked against.
@@ -267,7 +270,10 @@ mod tests {
                 .map(|tool| cost(tool, &Estimate))
                 .sum();
             let all: u64 = offered.tools.iter().map(|tool| cost(tool, &Estimate)).sum();
-            assert!(all <= (u64::from(window) * SHARE / 100).max(always), "{window}: {all}");
+            assert!(
+                all <= (u64::from(window) * TOOLS_WINDOW_PERCENT / 100).max(always),
+                "{window}: {all}"
+            );
         }
     }
     #[test]

@@ -158,7 +158,7 @@ impl Run {
     }
 
     /// The event that asks whether `criterion` of node `index` is met.
-    pub(super) fn asking_about(&self, index: usize, criterion: &Criterion, proposal: &Proposal) -> Event {
+    pub(super) fn criterion_question_event(&self, index: usize, criterion: &Criterion, proposal: &Proposal) -> Event {
         let criterion_text = self.criterion_words(index, criterion);
         let text = format!("Is this criterion met: {criterion_text}? Result: {}", proposal.notes);
         Event::Questioned {
@@ -175,7 +175,7 @@ impl Run {
 
     /// The event that asks whether the command of `check` of node `index` may run; `None` if it needs no approval, or
     /// has it.
-    pub(super) fn asking_to_run(&self, index: usize, check: &mut CheckCall) -> Option<Event> {
+    pub(super) fn command_question_event(&self, index: usize, check: &mut CheckCall) -> Option<Event> {
         if check.tool != SHELL || check.allowed || !self.needs_approval(SHELL, &check.args) {
             return None;
         }
@@ -237,7 +237,7 @@ impl Run {
         let (_, agent) = self.agent_at(node, "answered")?;
         let question = agent.question.take();
         if is_for_person {
-            agent.unread = Some((Purpose::Work, Box::new(human::handed_back(answer))));
+            agent.unread = Some((Purpose::Work, Box::new(human::reply_from_person(answer))));
             return Ok(());
         }
         let question = question.map_or_else(String::new, |question| question.text);

@@ -66,7 +66,7 @@ impl Run {
         let kept_names = &known.before;
         let graph = Graph::of(&plan.steps);
         let is_kept = |node: &&GraphNode| node.step.id().is_some_and(|id| kept_names.contains(id.as_str()));
-        let conflicts: Vec<String> = graph.nodes.iter().filter(is_kept).map(taken).collect();
+        let conflicts: Vec<String> = graph.nodes.iter().filter(is_kept).map(id_taken_message).collect();
         if !conflicts.is_empty() {
             return Draft::Wrong(conflicts);
         }
@@ -99,7 +99,7 @@ impl Run {
         if self.self_and_ancestors(index).any(is_plan_of) {
             return Draft::Pointless("plan_again", "a parent task has the same plan".to_owned());
         }
-        let steps = json!(beside(kept_names, &graph, plan.steps));
+        let steps = json!(rename_clashing_groups(kept_names, &graph, plan.steps));
         match too_deep_to_keep(&steps) {
             None => Draft::Good(steps),
             Some(problem) => Draft::Wrong(vec![problem]),
@@ -177,10 +177,10 @@ impl Run {
             .filter_map(|at| self.nodes[*at].step.as_ref())
             .map(Step::without_generated_ids)
             .collect();
-        let new = without(steps, &mut Vec::new());
+        let new = remove_kept_steps(steps, &mut Vec::new());
         let is_rest = |whole: &Vec<Step>| {
             let mut left = kept.clone();
-            without(whole, &mut left) == new && left.is_empty()
+            remove_kept_steps(whole, &mut left) == new && left.is_empty()
         };
         let versions = self.agent(index).map_or(&[][..], |agent| &agent.versions);
         !has_list(steps) && versions.iter().flat_map(|version| &version.wholes).any(is_rest)
@@ -198,7 +198,7 @@ impl Run {
 }
 
 /// The message that a step has the id of a step that is kept.
-fn taken(node: &GraphNode) -> String {
+fn id_taken_message(node: &GraphNode) -> String {
     format!(
         "the id `{}` belongs to a step that is kept: choose another, or list it in `drop`",
         node.slug
@@ -207,7 +207,7 @@ fn taken(node: &GraphNode) -> String {
 
 /// `steps` as they go beside the kept ones: an unnamed group or sequence is named by its place in the plan, and gets
 /// another name if `kept` contains that one.
-fn beside(kept: &BTreeSet<String>, graph: &Graph, steps: Vec<Step>) -> Vec<Step> {
+fn rename_clashing_groups(kept: &BTreeSet<String>, graph: &Graph, steps: Vec<Step>) -> Vec<Step> {
     let slugs: Vec<Slug> = graph.roots().map(|root| graph.nodes[root].slug.clone()).collect();
     let with_free_name = |(step, slug): (Step, Slug)| {
         if step.id().is_some() || !kept.contains(slug.as_str()) {
@@ -223,7 +223,7 @@ fn beside(kept: &BTreeSet<String>, graph: &Graph, steps: Vec<Step>) -> Vec<Step>
 
 /// `steps` without those in `kept`, which are removed from it as they are found. If a single step is left of an unnamed
 /// group, that step replaces the group.
-fn without(steps: &[Step], kept: &mut Vec<Step>) -> Vec<Step> {
+fn remove_kept_steps(steps: &[Step], kept: &mut Vec<Step>) -> Vec<Step> {
     let mut rest = Vec::with_capacity(steps.len());
     for step in steps {
         let step = step.without_generated_ids();
@@ -235,7 +235,7 @@ fn without(steps: &[Step], kept: &mut Vec<Step>) -> Vec<Step> {
             rest.push(step);
             continue;
         }
-        let mut members = without(step.members(), kept);
+        let mut members = remove_kept_steps(step.members(), kept);
         match members.len() {
             0 => {}
             1 if step.id().is_none() => rest.append(&mut members),

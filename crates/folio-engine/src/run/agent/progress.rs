@@ -40,7 +40,7 @@ pub(in crate::run) struct Pending {
 
 /// One message of a task's conversation.
 #[derive(Debug, Clone)]
-pub(in crate::run) enum Said {
+pub(in crate::run) enum TalkEntry {
     /// A message that is kept as it was said.
     Message(Message),
     /// The result of a node below, as the answer to the call with that id.
@@ -84,9 +84,9 @@ pub(in crate::run) struct Agent {
     /// The view of its scratchbook.
     pub(in crate::run) book: Option<Box<BookView>>,
     /// The text that replaces the offloaded part of the conversation, before `talk`.
-    pub(in crate::run) before: String,
+    pub(in crate::run) offloaded_summary: String,
     /// The calls of tools whose answers are offloaded.
-    pub(in crate::run) done_before: Vec<usize>,
+    pub(in crate::run) offloaded_calls: Vec<usize>,
     /// The number of model calls so far.
     pub(in crate::run) calls: u32,
     pub(in crate::run) pending: Option<Pending>,
@@ -100,7 +100,7 @@ pub(in crate::run) struct Agent {
     /// The failure of a model that did not answer and will not be asked again.
     pub(in crate::run) unanswered: Option<(Purpose, Failure)>,
     /// The conversation in this stage.
-    pub(in crate::run) talk: Vec<Said>,
+    pub(in crate::run) talk: Vec<TalkEntry>,
     /// How many models, from the usual one on, could not help in this stage.
     pub(in crate::run) passed: u32,
     /// The number of failed calls in a row.
@@ -122,7 +122,7 @@ pub(in crate::run) struct Agent {
     pub(in crate::run) versions: Vec<Version>,
     pub(in crate::run) proposal: Option<Box<Proposal>>,
     /// The result of its plan, while another one waits for approval.
-    pub(in crate::run) until_now: Option<Box<Proposal>>,
+    pub(in crate::run) interim_proposal: Option<Box<Proposal>>,
     pub(in crate::run) verdicts: Vec<Verdict>,
     /// Whether commands that check it have begun, and nobody has seen their end.
     pub(in crate::run) has_begun_checks: bool,
@@ -131,7 +131,7 @@ pub(in crate::run) struct Agent {
     /// The limit that was reached and the stage before that; why no judge answered, or none could be read.
     pub(in crate::run) spent: Option<StopReason>,
     pub(in crate::run) unjudged: Option<StopReason>,
-    pub(in crate::run) was_at: Stage,
+    pub(in crate::run) stage_before_limit: Stage,
     /// Why people rejected plans for it, and whether another plan has to follow the last one.
     pub(in crate::run) rejected_plans: Vec<String>,
     pub(in crate::run) is_rejected: bool,
@@ -147,7 +147,7 @@ pub(in crate::run) struct Agent {
     /// Whether the next call repeats one whose driver died: it is the same, word for word (E9.9).
     pub(in crate::run) is_repeating: bool,
     /// The messages beside the work: to a judge, or when handing back.
-    pub(in crate::run) aside: Vec<Said>,
+    pub(in crate::run) side_talk: Vec<TalkEntry>,
 }
 
 impl Agent {
@@ -165,8 +165,8 @@ impl Agent {
             memory,
             is_told: true,
             book,
-            before: String::new(),
-            done_before: Vec::new(),
+            offloaded_summary: String::new(),
+            offloaded_calls: Vec::new(),
             calls: 0,
             pending: None,
             session: None,
@@ -185,13 +185,13 @@ impl Agent {
             repeated: 0,
             versions: Vec::new(),
             proposal: None,
-            until_now: None,
+            interim_proposal: None,
             verdicts: Vec::new(),
             has_begun_checks: false,
             allowed_commands: Vec::new(),
             spent: None,
             unjudged: None,
-            was_at: Stage::Deciding,
+            stage_before_limit: Stage::Deciding,
             rejected_plans: Vec::new(),
             is_rejected: false,
             is_direct: false,
@@ -200,7 +200,7 @@ impl Agent {
             executor: None,
             warned: None,
             is_repeating: false,
-            aside: Vec::new(),
+            side_talk: Vec::new(),
         }
     }
 
@@ -228,19 +228,19 @@ impl Agent {
     pub(in crate::run) fn plan_was_rejected(&mut self, by: &str, reason: &str) {
         self.rejected_plans.push(format!("{by}: {reason}"));
         self.is_rejected = true;
-        self.proposal = self.until_now.take();
+        self.proposal = self.interim_proposal.take();
         self.enter(Stage::Replanning);
     }
 
     /// Notes that the limit that stopped it was raised before it had handed back what it has.
     pub(in crate::run) fn goes_on(&mut self) {
         self.spent = None;
-        self.stage = self.was_at;
+        self.stage = self.stage_before_limit;
         // The outcome of the call for handing back is obsolete, whether there was an answer or not.
         self.unread = None;
         self.unanswered = None;
         self.failures = 0;
-        self.aside.clear();
+        self.side_talk.clear();
     }
 
     /// Replaces its last plan by the version that a person made, which does not count as a re-plan. What the model had
@@ -251,19 +251,19 @@ impl Agent {
             last.wholes.push(whole);
         }
         self.proposal = None;
-        self.until_now = None;
+        self.interim_proposal = None;
         self.is_rejected = false;
         self.enter(Stage::Children);
     }
 
     pub(super) fn say(&mut self, message: Message) {
-        self.voice().push(Said::Message(message));
+        self.current_talk().push(TalkEntry::Message(message));
     }
 
     /// The conversation that the current stage writes to.
-    pub(super) fn voice(&mut self) -> &mut Vec<Said> {
+    pub(super) fn current_talk(&mut self) -> &mut Vec<TalkEntry> {
         match self.stage {
-            Stage::Verifying | Stage::HandingBack => &mut self.aside,
+            Stage::Verifying | Stage::HandingBack => &mut self.side_talk,
             Stage::Deciding | Stage::Working | Stage::Children | Stage::Aggregating | Stage::Replanning => {
                 &mut self.talk
             }
@@ -290,8 +290,8 @@ impl Agent {
 
     pub(super) fn forget_talk(&mut self) {
         self.talk.clear();
-        self.before.clear();
-        self.done_before.clear();
+        self.offloaded_summary.clear();
+        self.offloaded_calls.clear();
     }
 
     pub(super) fn enter(&mut self, stage: Stage) {
@@ -300,7 +300,7 @@ impl Agent {
             self.passed = 0;
             self.rejections = 0;
             self.refusals = 0;
-            self.aside.clear();
+            self.side_talk.clear();
             // The model that combines the results or plans anew has not heard of what happens from here on.
             self.is_told &= !matches!(stage, Stage::Children | Stage::Replanning);
             // Nothing that was said while deciding is needed for working; what was done while working is needed for
@@ -313,20 +313,20 @@ impl Agent {
 
     /// Answers every call in the model's last message that has no answer yet.
     pub(super) fn answer_calls(&mut self, text: &str) {
-        let conversation = &*self.voice();
+        let conversation = &*self.current_talk();
         let Some(at) = conversation.iter().rposition(
-            |said| matches!(said, Said::Message(message) if message.speaker == Speaker::Assistant && !message.calls.is_empty()),
+            |said| matches!(said, TalkEntry::Message(message) if message.speaker == Speaker::Assistant && !message.calls.is_empty()),
         ) else {
             return;
         };
-        let Said::Message(last_reply) = &conversation[at] else {
+        let TalkEntry::Message(last_reply) = &conversation[at] else {
             return;
         };
         let answered_ids: Vec<&str> = conversation[at + 1..]
             .iter()
             .filter_map(|entry| match entry {
-                Said::Result { id, .. } => Some(id.as_str()),
-                Said::Message(message) => message.answers.as_deref(),
+                TalkEntry::Result { id, .. } => Some(id.as_str()),
+                TalkEntry::Message(message) => message.answers.as_deref(),
             })
             .collect();
         let open: Vec<String> = last_reply

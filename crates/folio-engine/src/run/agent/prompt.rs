@@ -10,11 +10,11 @@ use folio_memory::excerpt::{fits, short_line};
 use folio_memory::tokens::Tokens;
 use folio_memory::view;
 
-use super::digest::{all_of, value_excerpt};
+use super::digest::{collect_loaded, value_excerpt};
 use super::offer::Offered;
 use super::rules::{COMMON, rules};
 use super::sizes::Sizes;
-use super::{Equipment, Said, Stage, people};
+use super::{Equipment, Stage, TalkEntry, people};
 use crate::event::BookView;
 use crate::lines::{push_list_item, without_middle};
 use crate::plan::{Budget, Check, HUMAN, Step, Task};
@@ -26,7 +26,7 @@ use crate::talk::{Message, ModelRole, Purpose, ToolOffer};
 use crate::template::{self, RESULT_READ, References, Scope};
 
 /// The tokens that a message costs in addition to its text.
-pub(super) const PER_MESSAGE: u64 = 6;
+pub(super) const MESSAGE_OVERHEAD_TOKENS: u64 = 6;
 /// The percentages of a budget at which a model is warned (E9.10).
 const WARNINGS: [u64; 3] = [95, 80, 50];
 
@@ -37,8 +37,8 @@ pub(super) fn cost(messages: &[Message], tokens: &dyn Tokens) -> u64 {
         let calls = message
             .calls
             .iter()
-            .map(|call| text(&call.tool) + text(&call.args.to_string()) + PER_MESSAGE);
-        text(&message.text) + calls.sum::<u64>() + PER_MESSAGE
+            .map(|call| text(&call.tool) + text(&call.args.to_string()) + MESSAGE_OVERHEAD_TOKENS);
+        text(&message.text) + calls.sum::<u64>() + MESSAGE_OVERHEAD_TOKENS
     });
     costs.sum()
 }
@@ -59,7 +59,7 @@ impl Run {
         let book = self.agent(index).and_then(|agent| agent.book.as_deref());
         let (system, tail) = match book.filter(|_| matches!(purpose, Purpose::Decide | Purpose::Work | Purpose::Replan))
         {
-            Some(book) => placed(system, book),
+            Some(book) => place_view(system, book),
             None => (system, None),
         };
         let mut messages = vec![Message::system(system), Message::user(self.task_block(index, purpose)?)];
@@ -76,7 +76,7 @@ impl Run {
             Purpose::Judge | Purpose::HandBack => false,
         };
         if is_talking {
-            if !agent.before.is_empty() {
+            if !agent.offloaded_summary.is_empty() {
                 messages.push(Message::user(self.before_block(index)));
             }
             let talk = self.talk(index)?.into_iter();
@@ -90,9 +90,9 @@ impl Run {
             }));
         }
         if matches!(purpose, Purpose::Judge | Purpose::HandBack) {
-            messages.extend(agent.aside.iter().filter_map(|entry| match entry {
-                Said::Message(message) => Some(message.clone()),
-                Said::Result { .. } => None,
+            messages.extend(agent.side_talk.iter().filter_map(|entry| match entry {
+                TalkEntry::Message(message) => Some(message.clone()),
+                TalkEntry::Result { .. } => None,
             }));
         }
         messages.extend(tail.map(Message::user));
@@ -107,10 +107,10 @@ impl Run {
     pub(super) fn talk(&self, index: usize) -> Result<Vec<Message>, BodyNeeded> {
         let talk = self.agent(index).map_or(&[][..], |agent| &agent.talk);
         let is_told_elsewhere = self.works_alone(index, ModelRole::Executor);
-        all_of(talk.iter().map(|entry| match entry {
-            Said::Message(message) if is_told_elsewhere => Ok(message.clone()),
-            Said::Message(message) => Ok(self.bounded(message.clone())),
-            Said::Result { id, node } => Ok(Message::tool(id, self.answer_of(*node)?)),
+        collect_loaded(talk.iter().map(|entry| match entry {
+            TalkEntry::Message(message) if is_told_elsewhere => Ok(message.clone()),
+            TalkEntry::Message(message) => Ok(self.bounded(message.clone())),
+            TalkEntry::Result { id, node } => Ok(Message::tool(id, self.answer_of(*node)?)),
         }))
     }
 
@@ -119,16 +119,16 @@ impl Run {
     fn before_block(&self, index: usize) -> String {
         let mut text = String::from("# Earlier conversation\n");
         let Some(agent) = self.agent(index) else { return text };
-        self.put_inside(&mut text, index, agent.before.trim_end());
+        self.push_data_block(&mut text, index, agent.offloaded_summary.trim_end());
         let mut left = self.sizes(Purpose::Work).digest * 3;
         let mut lines = Vec::new();
-        for (listed, action) in agent.done_before.iter().rev().enumerate() {
+        for (listed, action) in agent.offloaded_calls.iter().rev().enumerate() {
             let node = &self.nodes[*action];
             let Some(result) = &node.result else { continue };
             let summary = short_line(&format!("{} -> {} {}", node.call, result.status, result.notes), 200);
             let line = format!("{summary} [tool_call {}]", node.id);
             let Some(rest) = left.checked_sub(line.chars().count()) else {
-                lines.push(format!("and {} earlier calls", agent.done_before.len() - listed));
+                lines.push(format!("and {} earlier calls", agent.offloaded_calls.len() - listed));
                 break;
             };
             left = rest;
@@ -187,7 +187,7 @@ impl Run {
             chain.iter().for_each(|line| push_list_item(&mut text, line));
         }
         let sizes = self.sizes(purpose);
-        let title = self.title_told(of, task);
+        let title = self.prompt_title(of, task);
         let description = self.excerpted(of, &task.description, sizes)?;
         let _ = write!(text, "# Task\n{title}\n");
         if !description.is_empty() && description != title {
@@ -208,7 +208,7 @@ impl Run {
                     check => format!(" [checked: {}]", check.describe()),
                 };
                 let optional = if criterion.required { "" } else { " (optional)" };
-                let criterion_text = self.criterion_told(of, &criterion.text, sizes)?;
+                let criterion_text = self.fill_criterion(of, &criterion.text, sizes)?;
                 push_list_item(
                     &mut text,
                     &format!("{}: {criterion_text}{optional}{check_note}", criterion.id),
@@ -262,7 +262,7 @@ impl Run {
                         text.push_str("# Gaps\n");
                         gaps.iter().for_each(|line| push_list_item(&mut text, line));
                     }
-                    let repeated_failures = self.failed_again(index);
+                    let repeated_failures = self.repeatedly_failed_steps(index);
                     if !repeated_failures.is_empty() {
                         text.push_str("# Failed repeatedly: split or give up\n");
                         repeated_failures
@@ -323,11 +323,11 @@ impl Run {
             Some(agent) => std::sync::Arc::clone(&agent.task),
             None => self.task_of_model(index),
         };
-        Ok((self.title_told(index, &task), self.filled(index, &task.description)?))
+        Ok((self.prompt_title(index, &task), self.filled(index, &task.description)?))
     }
 
     /// The title of node `index`, whose task is `task`, in a prompt.
-    fn title_told(&self, index: usize, task: &Task) -> String {
+    fn prompt_title(&self, index: usize, task: &Task) -> String {
         if self.nodes[index].parent.is_none() {
             task.title.clone()
         } else {
@@ -352,21 +352,21 @@ impl Run {
         }
         let references = template::references_of_text(text).unwrap_or_default();
         let scope = self.scope(index, &references, Vec::new())?;
-        Ok(self.put_in(text, &references, &scope, sizes))
+        Ok(self.render_in_scope(text, &references, &scope, sizes))
     }
 
     /// Like [`Run::excerpted`], for a criterion of node `index`, which may also name the node's own result (E9.6).
-    fn criterion_told(&self, index: usize, text: &str, sizes: Sizes) -> Result<String, BodyNeeded> {
+    fn fill_criterion(&self, index: usize, text: &str, sizes: Sizes) -> Result<String, BodyNeeded> {
         if !template::is_template(text) {
             return Ok(text.to_owned());
         }
         let references = template::references_of_text(text).unwrap_or_default();
         let own = self.own_result(index, &references)?;
         let scope = self.words_scope(index, &references, own)?;
-        Ok(self.put_in(text, &references, &scope, Some(sizes)))
+        Ok(self.render_in_scope(text, &references, &scope, Some(sizes)))
     }
 
-    fn put_in(&self, text: &str, references: &References, scope: &Scope, sizes: Option<Sizes>) -> String {
+    fn render_in_scope(&self, text: &str, references: &References, scope: &Scope, sizes: Option<Sizes>) -> String {
         let reads_own = references.variables.contains("result");
         let reads_results = reads_own || references.all_results || !references.results.is_empty();
         let rendered = self.templates.render_text(text, scope);
@@ -406,7 +406,7 @@ impl Run {
 
     /// Adds what node `index` is told as data, between tags that nothing inside can close, because their name is
     /// derived from the content. Whoever works on a task reads such tags, and writes what its judge reads (E9.6).
-    pub(super) fn put_inside(&self, text: &mut String, index: usize, inside: &str) {
+    pub(super) fn push_data_block(&self, text: &mut String, index: usize, inside: &str) {
         let tag = format!("data-{}", self.nodes[index].id.child(0, "data", inside));
         let _ = writeln!(text, "<{tag}>\n{inside}\n</{tag}>");
     }
@@ -414,7 +414,7 @@ impl Run {
     fn put_data(&self, text: &mut String, index: usize, lines: &[String]) {
         let mut inside = String::new();
         lines.iter().for_each(|line| push_list_item(&mut inside, line));
-        self.put_inside(text, index, inside.trim_end());
+        self.push_data_block(text, index, inside.trim_end());
     }
 
     /// Adds where the executor's scratchpad is (seed 000).
@@ -448,7 +448,7 @@ impl Run {
 }
 
 /// What an executor is told about its tools in addition to their definitions.
-pub(super) fn told_of_tools(equipment: &Equipment, offered: &Offered) -> String {
+pub(super) fn tools_prompt(equipment: &Equipment, offered: &Offered) -> String {
     let mut text = String::new();
     if equipment.book.includes_tool_list() {
         text.push_str("\n\n");
@@ -477,7 +477,7 @@ pub(super) fn list_of(tools: &[ToolOffer]) -> String {
 }
 
 /// `system` with a view of the scratchbook in it, or with the message that holds the view after all others (M7.8 V6).
-fn placed(system: String, book: &BookView) -> (String, Option<String>) {
+fn place_view(system: String, book: &BookView) -> (String, Option<String>) {
     let request = view::Request {
         system,
         messages: Vec::new(),

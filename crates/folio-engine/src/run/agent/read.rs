@@ -10,7 +10,7 @@ use folio_memory::excerpt::cut;
 use serde_json::Value;
 
 use super::fields::{claim_of, criterion_in, finding_of, finished, mistakes_in, severity_of, status_of, text_of};
-use super::object::{noted, remarked};
+use super::object::{notes_and_output, with_remark};
 use super::verify::checked;
 use super::wanted_calls::CALLS_MAX;
 use super::{Equipment, Judging};
@@ -33,7 +33,7 @@ pub(super) const WRONG_CHARS: usize = 200;
 
 /// The message that a model's answer could not be read, with the first of its `problems`, for a reader of the result
 /// who has not seen what the model was told.
-pub(super) fn unread(problems: &[String]) -> String {
+pub(super) fn unreadable_answer_message(problems: &[String]) -> String {
     match problems.first() {
         Some(problem) => format!("{UNREAD}: {}", cut(problem, WRONG_CHARS)),
         None => UNREAD.to_owned(),
@@ -66,13 +66,13 @@ impl Run {
         match purpose {
             Purpose::Judge => self.unjudged_for(index, StopReason::Refused, &notes),
             Purpose::Aggregate | Purpose::RollUp | Purpose::Replan | Purpose::HandBack => {
-                self.without_model_for(index, purpose, StopReason::Refused, &notes)
+                self.no_model_answer_event(index, purpose, StopReason::Refused, &notes)
             }
             Purpose::Decide | Purpose::Work => self.failed_event(index, StopReason::Refused, notes),
         }
     }
 
-    pub(super) fn rejected_for(&self, index: usize, problems: Vec<String>) -> Option<Event> {
+    pub(super) fn rejected_event(&self, index: usize, problems: Vec<String>) -> Option<Event> {
         self.may_reject(index).then(|| Event::Rejected {
             node: self.nodes[index].id,
             problems,
@@ -80,9 +80,9 @@ impl Run {
     }
 
     pub(super) fn read_finish(&self, index: usize, call: &Wanted, reply: &Reply) -> Event {
-        let other_calls = beside_finish(call, reply);
+        let other_calls = unmade_calls_remark(call, reply);
         if !other_calls.is_empty()
-            && let Some(event) = self.rejected_for(
+            && let Some(event) = self.rejected_event(
                 index,
                 vec!["finish was called together with other tools: call it alone".to_owned()],
             )
@@ -98,7 +98,7 @@ impl Run {
         let unparseable = (Outcome::Partial, Some(StopReason::Unparseable));
         match finished(args, text) {
             Ok(status) if other_calls.is_empty() => {
-                let bounded = self.bounded_by_calls(index, status);
+                let bounded = self.cap_status_by_calls(index, status);
                 let remark = if bounded == status { "" } else { NOTHING_DONE };
                 self.proposed(index, (bounded, None), &notes, args, remark)
             }
@@ -113,7 +113,7 @@ impl Run {
                 } else {
                     String::new()
                 };
-                self.rejected_for(index, problems).unwrap_or_else(|| {
+                self.rejected_event(index, problems).unwrap_or_else(|| {
                     // What it wrote is the result (E9.13).
                     let has_output = args.get("output").is_some_and(|output| !output.is_null());
                     let notes_text = match args {
@@ -135,7 +135,7 @@ impl Run {
 
     /// A task whose calls were all refused or failed is at most `partial`, whatever it says, unless a judge decides
     /// whether it is done (E9.7).
-    fn bounded_by_calls(&self, index: usize, status: Outcome) -> Outcome {
+    fn cap_status_by_calls(&self, index: usize, status: Outcome) -> Outcome {
         let calls = self.nodes[index].children.iter().map(|child| &self.nodes[*child]);
         let mut results = calls
             .filter(|child| child.kind == NodeKind::Action)
@@ -166,9 +166,9 @@ impl Run {
         let (stated_status, parsed) = match parsed.and_then(|parsed| Ok((parsed.status()?, parsed))) {
             Ok(parsed) => parsed,
             Err(problems) => {
-                let why = unread(&problems);
-                let fallback = || self.without_model_for(index, Purpose::Aggregate, StopReason::Unparseable, &why);
-                return self.rejected_for(index, problems).unwrap_or_else(fallback);
+                let why = unreadable_answer_message(&problems);
+                let fallback = || self.no_model_answer_event(index, Purpose::Aggregate, StopReason::Unparseable, &why);
+                return self.rejected_event(index, problems).unwrap_or_else(fallback);
             }
         };
         // The result is no better than those of the steps.
@@ -187,7 +187,7 @@ impl Run {
             remark.push_str(&wrong_form(&problems));
             let parse_reason = (status != Outcome::Failed).then_some(StopReason::Unparseable);
             ending = (status.max(Outcome::Partial), ending.1.or(parse_reason));
-            if let Some(event) = self.rejected_for(index, problems) {
+            if let Some(event) = self.rejected_event(index, problems) {
                 return event;
             }
         }
@@ -213,8 +213,8 @@ impl Run {
                 parsed.remark(),
             ),
             Err(problems) if reply.text.trim().is_empty() => {
-                let why = unread(&problems);
-                self.without_model_for(index, Purpose::HandBack, StopReason::Unparseable, &why)
+                let why = unreadable_answer_message(&problems);
+                self.no_model_answer_event(index, Purpose::HandBack, StopReason::Unparseable, &why)
             }
             Err(_) => self.proposed(index, ending, &reply.text, &Value::Null, ""),
         }
@@ -230,8 +230,8 @@ impl Run {
         remark: &str,
     ) -> Event {
         let mut checked = self.checked_evidence(index, answer.get("evidence"));
-        let (mut notes, output) = noted(notes, answer);
-        notes = remarked(notes, remark);
+        let (mut notes, output) = notes_and_output(notes, answer);
+        notes = with_remark(notes, remark);
         if checked.removed > 0 {
             let _ = write!(
                 notes,
@@ -306,7 +306,7 @@ impl Run {
         let answer = match self.object_of(index, Purpose::Judge, reply) {
             Ok(parsed) => parsed.value,
             Err(problems) => {
-                return self.rejected_for(index, problems).unwrap_or_else(|| {
+                return self.rejected_event(index, problems).unwrap_or_else(|| {
                     self.unjudged_for(index, StopReason::Unparseable, "the judge's answer could not be read")
                 });
             }
@@ -320,7 +320,7 @@ impl Run {
         let model_criteria = judged().filter(|criterion| criterion.check != Check::Human);
         let problems = mistakes_in_verdicts(&answer["verdicts"], model_criteria, &agent.task.criteria);
         if !problems.is_empty()
-            && let Some(event) = self.rejected_for(index, problems)
+            && let Some(event) = self.rejected_event(index, problems)
         {
             return event;
         }
@@ -388,7 +388,7 @@ fn is_of(item: &Value, criterion: &Criterion, all: &[Criterion]) -> bool {
 }
 
 /// The remark on the calls beside `finish`, which are not made; empty if there are none.
-fn beside_finish(finish: &Wanted, reply: &Reply) -> String {
+fn unmade_calls_remark(finish: &Wanted, reply: &Reply) -> String {
     let others = reply.calls.iter().filter(|call| !std::ptr::eq(*call, finish));
     let mut descriptions: Vec<String> = others
         .map(|call| cut(&call_in_words(&call.tool, &call.args), 100))

@@ -14,7 +14,7 @@ const PROBLEMS_TOLD: usize = 60;
 const PROBLEM_CHARS: usize = 600;
 
 /// The part of the answer `text` that is shown.
-pub(super) fn shown(text: &str) -> String {
+pub(super) fn shorten_answer(text: &str) -> String {
     cut(text, ANSWER_CHARS)
 }
 
@@ -28,7 +28,7 @@ pub(super) fn correction_request(purpose: Purpose, problems: &[String]) -> Strin
     if problems.len() > PROBLEMS_TOLD {
         lines.push(format!("and {} more", problems.len() - PROBLEMS_TOLD));
     }
-    let list = listed(&lines);
+    let list = markdown_list(&lines);
     let form = schema::fragment(purpose, problems)
         .map(|form| format!("The required form, as JSON Schema: {form}\n"))
         .unwrap_or_default();
@@ -36,7 +36,7 @@ pub(super) fn correction_request(purpose: Purpose, problems: &[String]) -> Strin
 }
 
 /// Lines as a markdown list.
-pub(super) fn listed(lines: &[String]) -> String {
+pub(super) fn markdown_list(lines: &[String]) -> String {
     lines
         .iter()
         .map(|line| format!("- {line}"))

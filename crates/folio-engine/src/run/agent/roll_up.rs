@@ -11,8 +11,8 @@ use folio_memory::Timestamp;
 use folio_memory::excerpt::cut;
 
 use super::fields::text_of;
-use super::object::{NOTES_CHARS, noted};
-use super::read::unread;
+use super::object::{NOTES_CHARS, notes_and_output};
+use super::read::unreadable_answer_message;
 use super::{Agent, Stage};
 use crate::event::Event;
 use crate::node::{NodeId, NodeState};
@@ -135,13 +135,13 @@ impl Run {
         let parsed = match self.object_of(index, Purpose::RollUp, reply) {
             Ok(parsed) => parsed,
             Err(problems) => {
-                let why = unread(&problems);
-                let fallback = || self.without_model_for(index, Purpose::RollUp, StopReason::Unparseable, &why);
-                return self.rejected_for(index, problems).unwrap_or_else(fallback);
+                let why = unreadable_answer_message(&problems);
+                let fallback = || self.no_model_answer_event(index, Purpose::RollUp, StopReason::Unparseable, &why);
+                return self.rejected_event(index, problems).unwrap_or_else(fallback);
             }
         };
         let mut result = self.roll_up(index);
-        let (notes, output) = noted(&text_of(&parsed.value, "notes"), &parsed.value);
+        let (notes, output) = notes_and_output(&text_of(&parsed.value, "notes"), &parsed.value);
         result.notes = format!("{notes}{}", parsed.remark());
         result.output = Output::of(output);
         if let Some(reason) = parsed.stop_reason() {

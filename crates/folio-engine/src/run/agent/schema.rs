@@ -58,7 +58,7 @@ pub(super) fn required(purpose: Purpose) -> Vec<&'static str> {
 /// they name none. An executor calls tools, so only the end of its work has a form.
 pub(super) fn fragment(purpose: Purpose, problems: &[String]) -> Option<Value> {
     let form = form_of(purpose);
-    let is_named = |key: &&String| problems.iter().any(|problem| names(problem, key));
+    let is_named = |key: &&String| problems.iter().any(|problem| mentions_key(problem, key));
     let all = || form["properties"].as_object().into_iter().flatten();
     let is_any_named = all().any(|(key, _)| is_named(&key));
     if purpose == Purpose::Work && !is_any_named {
@@ -83,7 +83,7 @@ pub(super) fn fragment(purpose: Purpose, problems: &[String]) -> Option<Value> {
 }
 
 /// Whether `problem` contains `key` as a word.
-fn names(problem: &str, key: &str) -> bool {
+fn mentions_key(problem: &str, key: &str) -> bool {
     problem
         .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
         .any(|word| word == key)

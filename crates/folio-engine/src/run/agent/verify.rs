@@ -35,7 +35,7 @@ impl Run {
                 .any(|v| v.required && matches!(v.finding, Finding::Unmet(_)));
             if is_missing {
                 let why = "not judged, because another criterion is unmet";
-                return Some(Action::Record(self.unverified(index, why, |_| true)));
+                return Some(Action::Record(self.unverifiable_event(index, why, |_| true)));
             }
             // A judge comes first, so that a person need not look at an insufficient result.
             if others.iter().any(|criterion| criterion.check != Check::Human) {
@@ -48,7 +48,7 @@ impl Run {
             }
             return Some(Action::Record(
                 match others.iter().find(|criterion| self.asks_person(criterion)) {
-                    Some(criterion) => self.asking_about(index, criterion, proposal),
+                    Some(criterion) => self.criterion_question_event(index, criterion, proposal),
                     None => self.unjudged_event(index, "nobody was asked"),
                 },
             ));
@@ -100,9 +100,12 @@ impl Run {
             && !self.agent(index).is_some_and(|agent| agent.has_begun_checks)
             && let Some(reason) = self.refused_by_budget(index, &spend_of(commands), false)
         {
-            return Action::Record(self.uncounted(index, reason));
+            return Action::Record(self.no_calls_left_event(index, reason));
         }
-        if let Some(question_event) = calls.iter_mut().find_map(|check| self.asking_to_run(index, check)) {
+        if let Some(question_event) = calls
+            .iter_mut()
+            .find_map(|check| self.command_question_event(index, check))
+        {
             return Action::Record(question_event);
         }
         if calls.is_empty() {
@@ -151,7 +154,7 @@ impl Run {
     /// The event that nobody could say whether the open criteria hold, except those that a person is asked about: this
     /// never counts as met (E9.6).
     pub(super) fn unjudged_event(&self, index: usize, why: &str) -> Event {
-        self.unverified(index, why, |criterion| !self.asks_person(criterion))
+        self.unverifiable_event(index, why, |criterion| !self.asks_person(criterion))
     }
 
     /// The same for `reason`, which the result also gets.
@@ -166,7 +169,7 @@ impl Run {
 
     /// The event that no calls of tools are left for the commands of checks: nobody can say whether those criteria hold
     /// (E9.10).
-    fn uncounted(&self, index: usize, reason: StopReason) -> Event {
+    fn no_calls_left_event(&self, index: usize, reason: StopReason) -> Event {
         let is_command = |criterion: &Criterion| matches!(criterion.check, Check::Command { .. });
         Event::Checked {
             node: self.nodes[index].id,
@@ -177,7 +180,7 @@ impl Run {
     }
 
     /// The event that nobody can say whether those open criteria hold that `is_included` selects.
-    fn unverified(&self, index: usize, why: &str, is_included: impl Fn(&Criterion) -> bool) -> Event {
+    fn unverifiable_event(&self, index: usize, why: &str, is_included: impl Fn(&Criterion) -> bool) -> Event {
         checked(self.nodes[index].id, self.open_verdicts(index, why, is_included))
     }
 
@@ -241,7 +244,7 @@ impl Run {
         result.verdicts = verdicts;
         result.stop_reason = reason.or(agent.and_then(|agent| agent.spent)).or(proposal.stop_reason);
         if result.status == Outcome::Failed {
-            result.severity = Some(self.severity_said(index, proposal.severity, reason));
+            result.severity = Some(self.reported_severity(index, proposal.severity, reason));
             result.stop_reason = Some(result.stop_reason.unwrap_or(StopReason::CriteriaUnmet));
         }
         let unjudged = agent.and_then(|agent| agent.unjudged);
@@ -264,7 +267,7 @@ impl Run {
             let is_of_model = node.kind != NodeKind::Plan && agent.is_some_and(Agent::has_plan);
             let has_some = is_of_model && self.members(index).any(|member| self.nodes[member].is_ok());
             result.status = if has_some { Outcome::Partial } else { Outcome::Failed };
-            result.severity = (!has_some).then(|| self.severity_said(index, proposal.severity, None));
+            result.severity = (!has_some).then(|| self.reported_severity(index, proposal.severity, None));
             // A missing judgement is not the reason for an unmet criterion, unless a limit caused it.
             let limit = unjudged.filter(|reason| reason.is_limit());
             result.stop_reason = Some(stated_reason.or(limit).unwrap_or(StopReason::CriteriaUnmet));
@@ -283,7 +286,7 @@ impl Run {
     /// The severity of a failure that whoever did the task reports, with the severity that it `stated`, if any: soft,
     /// unless it says otherwise, later steps need the result, or the engine's own `reason` makes it hard. Failures of
     /// its steps make nothing hard here: whoever combines them decides (E9.4).
-    fn severity_said(&self, index: usize, stated: Option<Severity>, reason: Option<StopReason>) -> Severity {
+    fn reported_severity(&self, index: usize, stated: Option<Severity>, reason: Option<StopReason>) -> Severity {
         let computed = self.severity_of(index, reason.unwrap_or(StopReason::CriteriaUnmet));
         // A later step that reads the result cannot do without it, whatever was said.
         computed.max(stated.unwrap_or(Severity::Soft))

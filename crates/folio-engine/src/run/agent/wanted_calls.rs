@@ -7,7 +7,7 @@ use folio_memory::Timestamp;
 use folio_memory::excerpt::cut;
 use serde_json::Value;
 
-use super::Said;
+use super::TalkEntry;
 use super::fields::text_of;
 use super::people::normalised;
 use super::schema::{ASK_PERSON, FINISH};
@@ -40,7 +40,7 @@ impl Run {
                 }
                 Stop::Done | Stop::Refusal => "no tool was called: call a tool, or call finish with the result",
             };
-            if let Some(event) = self.rejected_for(index, vec![problem.to_owned()])
+            if let Some(event) = self.rejected_event(index, vec![problem.to_owned()])
                 && (reply.text.trim().is_empty() || self.agent(index).is_some_and(|agent| agent.rejections == 0))
             {
                 return event;
@@ -91,7 +91,7 @@ impl Run {
                     parsed.remark(),
                 )
             }
-            Err(problems) => self.rejected_for(index, problems).unwrap_or_else(|| {
+            Err(problems) => self.rejected_event(index, problems).unwrap_or_else(|| {
                 let reason = Some(StopReason::Unparseable);
                 self.proposed(index, (Outcome::Partial, reason), &reply.text, &Value::Null, "")
             }),
@@ -105,7 +105,7 @@ impl Run {
         }
         let Some(tool) = self.equipment.as_ref().and_then(|equipment| equipment.tool(&call.tool)) else {
             if call.tool == ASK_PERSON {
-                return self.answer_known(call).or_else(|| Some(self.unasked(call)));
+                return self.answer_known(call).or_else(|| Some(self.why_not_asked(call)));
             }
             let known = self
                 .equipment
@@ -153,7 +153,7 @@ impl Run {
 
     /// Why the question of `call` is not asked, in words for the model; where nobody is there, its default holds
     /// (E9.14).
-    fn unasked(&self, call: &Wanted) -> String {
+    fn why_not_asked(&self, call: &Wanted) -> String {
         let text = |key: &str| call.args.get(key).and_then(Value::as_str).map(str::trim);
         if text("question").is_none_or(str::is_empty) {
             return "not asked: `question` is empty".to_owned();
@@ -188,7 +188,9 @@ impl Run {
     fn earlier_identical_calls(&self, index: usize, call: &Wanted) -> Vec<usize> {
         let mut identical = Vec::new();
         for entry in self.agent(index).iter().flat_map(|agent| agent.talk.iter().rev()) {
-            let Said::Result { node: at, .. } = entry else { continue };
+            let TalkEntry::Result { node: at, .. } = entry else {
+                continue;
+            };
             let node = &self.nodes[*at];
             let Some(crate::plan::Step::Task(task)) = &node.step else {
                 continue;

@@ -16,7 +16,7 @@ fn waiting_again(has_person: bool) -> Sim {
     let extra = json!({"run": {"plan_gate": PlanGate::Always.to_json()}});
     let mut sim = goal_with("survey the house", &extra, equipment, |ask| {
         match (ask.purpose, task_named(ask).as_str()) {
-            (Purpose::Decide, "survey the house") => plan_of(json!([
+            (Purpose::Decide, "survey the house") => plan_answer(json!([
                 {"id": "walls", "title": "look at walls", "criteria": ["seen"]},
                 {"id": "cellar", "title": "go down", "criteria": ["seen"]},
             ])),
@@ -25,14 +25,14 @@ fn waiting_again(has_person: bool) -> Sim {
                 "finish",
                 json!({"notes": "they stand", "criteria": [{"id": "c1", "met": true}]}),
             ),
-            (Purpose::Replan, _) => said(
+            (Purpose::Replan, _) => text_answer(
                 &json!({"root_cause": "it is locked", "changes": "break in", "steps": [
                     {"id": "door", "title": "break the door", "criteria": ["open"]},
                     {"id": "again", "parallel": [{"id": "down", "title": "go down again", "criteria": ["seen"]}]},
                 ]})
                 .to_string(),
             ),
-            _ => said("{\"notes\": \"all of it\"}"),
+            _ => text_answer("{\"notes\": \"all of it\"}"),
         }
     });
     sim.settled();
@@ -52,7 +52,7 @@ impl Sim {
     }
 }
 
-fn no(node: NodeId, version: u32, by: String) -> Event {
+fn plan_rejected_event(node: NodeId, version: u32, by: String) -> Event {
     Event::PlanRejected {
         node,
         version,
@@ -70,7 +70,7 @@ fn rejected_replan_keeps_the_results_of_the_previous_plan_e9_8() {
         "nobody has said yes"
     );
     sim.run.limits.replans_max = 1;
-    sim.answer_plan(no);
+    sim.answer_plan(plan_rejected_event);
     let sim = sim.driven_on();
     let result = root(&sim);
     assert_eq!(result.status, Outcome::Partial, "{}", result.notes);
@@ -101,7 +101,7 @@ fn plan_page_archives_steps_only_after_the_replan_is_decided_e9_14() {
     let mut approved = waiting_again(true);
     approved.answer_plan(|node, version, by| Event::PlanApproved { node, version, by });
     assert_eq!(put_away(&approved), 1, "the step that failed");
-    sim.answer_plan(no);
+    sim.answer_plan(plan_rejected_event);
     assert_eq!(put_away(&sim), 3, "what is not begun");
 }
 

@@ -1,6 +1,6 @@
 //! Failed calls that are to be retried: what prevents that, and what else happens to them (E9.6, E9.9, E9.15).
 
-use super::judged::{goes_on, says};
+use super::judged::{answer_question, drive_to_question};
 use super::models::*;
 use super::*;
 use crate::result::Finding;
@@ -31,21 +31,21 @@ fn is_partial_and_nice(sim: &Sim) {
 #[test]
 fn human_criterion_is_asked_when_the_judge_is_unavailable_e9_6() {
     let mut sim = looked_at(&json!({"model_calls": 2}));
-    let (node, asked) = goes_on(&mut sim).unwrap();
+    let (node, asked) = drive_to_question(&mut sim).unwrap();
     assert!(asked.starts_with("Is this criterion met: it is nice?"), "{asked}");
     assert_eq!(sim.run.node(node).unwrap().state, NodeState::WaitingInput);
     // It waits for a person, and for no time.
     assert_eq!((sim.run.node(node).unwrap().parked, sim.run.wakes_at()), (None, None));
     assert_eq!(sim.run.due(sim.now, 4), []);
-    says(&mut sim, node, "yes");
-    assert_eq!(goes_on(&mut sim), None);
+    answer_question(&mut sim, node, "yes");
+    assert_eq!(drive_to_question(&mut sim), None);
     is_partial_and_nice(&sim);
     for cut in 1..sim.journal.len() {
         let mut equipment = equipment();
         equipment.has_person = true;
         let mut resumed = Sim::resumed_with(&sim.journal[..cut], equipment, Arc::clone(&sim.model));
-        while let Some((node, _)) = goes_on(&mut resumed) {
-            says(&mut resumed, node, "yes");
+        while let Some((node, _)) = drive_to_question(&mut resumed) {
+            answer_question(&mut resumed, node, "yes");
         }
         is_partial_and_nice(&resumed);
     }
@@ -60,9 +60,9 @@ fn human_criterion_is_asked_after_resume_without_a_judge_e9_6() {
     let mut sim = Sim::resumed(&sim.journal);
     sim.run
         .set_approval_policy(Some(Arc::new(|_, _| RequiredApproval::Nothing)));
-    let (node, _) = goes_on(&mut sim).unwrap();
-    says(&mut sim, node, "yes");
-    assert_eq!(goes_on(&mut sim), None);
+    let (node, _) = drive_to_question(&mut sim).unwrap();
+    answer_question(&mut sim, node, "yes");
+    assert_eq!(drive_to_question(&mut sim), None);
     is_partial_and_nice(&sim);
 }
 

@@ -10,7 +10,7 @@ use crate::spend::{Allowance, Amount, Dimension, Spend};
 use crate::talk::{Purpose, Reply, Stop};
 
 /// Goes through a journal with separate accounts, and compares them with every purse after every event.
-pub(super) fn adds_up(journal: &[(Timestamp, Event)]) -> Run {
+pub(super) fn check_accounts(journal: &[(Timestamp, Event)]) -> Run {
     let mut run = Run::new(RunId::derived(&["test"]), Arc::new(Templates::new()));
     run.equip(Arc::new(equipment()));
     let (mut open, mut spent) = (HashMap::<NodeId, Spend>::new(), HashMap::<NodeId, Spend>::new());
@@ -155,21 +155,21 @@ pub(super) fn moody(seed: u64, ask: &AskAction) -> ModelAnswer {
         1 => return away(ModelFailureKind::Unavailable),
         2 => return away(ModelFailureKind::Malformed),
         3 => return away(ModelFailureKind::Refused),
-        4 => said("???"),
+        4 => text_answer("???"),
         _ => match ask.purpose {
-            Purpose::Decide | Purpose::Replan if !roll.is_multiple_of(3) => plan_of(steps_of(roll >> 8)),
+            Purpose::Decide | Purpose::Replan if !roll.is_multiple_of(3) => plan_answer(steps_of(roll >> 8)),
             Purpose::Decide | Purpose::Replan => execute("echo", json!({"text": "a"})),
             Purpose::Work if roll.is_multiple_of(3) => finish("done"),
-            Purpose::Work => wants(&[
+            Purpose::Work => calls_answer(&[
                 ("echo", json!({"text": roll})),
                 (
                     ["write", "fail"][usize::try_from(roll % 2).unwrap()],
                     json!({"text": roll}),
                 ),
             ]),
-            Purpose::Judge => judged(["met", "unmet", "unverifiable"][usize::try_from(roll % 3).unwrap()]),
+            Purpose::Judge => verdict_answer(["met", "unmet", "unverifiable"][usize::try_from(roll % 3).unwrap()]),
             Purpose::Aggregate | Purpose::RollUp | Purpose::HandBack => {
-                said("{\"notes\": \"all\", \"status\": \"ok\"}")
+                text_answer("{\"notes\": \"all\", \"status\": \"ok\"}")
             }
         },
     };
@@ -220,7 +220,7 @@ impl Sim {
     }
 
     /// Another process resumes the run: nobody saw how the calls under way ended.
-    pub(super) fn taken_up(self, equipment: Equipment) -> Self {
+    pub(super) fn resumed_by_other_process(self, equipment: Equipment) -> Self {
         Self {
             concurrency: self.concurrency,
             seed: self.seed,
@@ -277,7 +277,7 @@ impl Sim {
 }
 
 /// A run under stress: crashes, changing limits, cancelled parts.
-pub(super) fn stormed(goal_extra: &Value, seed: u64, concurrency: usize, storms: bool) -> Sim {
+pub(super) fn driven_under_stress(goal_extra: &Value, seed: u64, concurrency: usize, storms: bool) -> Sim {
     let mut sim = goal_with("survey the house", goal_extra, equipment(), move |ask| moody(seed, ask));
     sim.seed = seed;
     sim.concurrency = concurrency;
@@ -287,7 +287,7 @@ pub(super) fn stormed(goal_extra: &Value, seed: u64, concurrency: usize, storms:
             return sim;
         }
         match sim.roll() % 24 {
-            0 if storms => sim = sim.taken_up(equipment()),
+            0 if storms => sim = sim.resumed_by_other_process(equipment()),
             1 | 2 if storms => sim.change_some_limit(),
             3 if storms && seed.is_multiple_of(3) => {
                 let at = usize::try_from(sim.roll()).unwrap() % sim.run.nodes.len();
@@ -351,8 +351,8 @@ proptest! {
                 {"id": "last-two", "title": "count swallows", "budget": {"model_calls": 2}},
             ]}));
         }
-        let sim = stormed(&extra, seed, concurrency, storms);
-        let run = adds_up(&sim.journal);
+        let sim = driven_under_stress(&extra, seed, concurrency, storms);
+        let run = check_accounts(&sim.journal);
         // In the end nothing is set aside any more.
         for node in &run.nodes {
             prop_assert!(node.held.is_none(), "{} is still set aside something", node.path);
@@ -376,7 +376,7 @@ fn three(budget: &Value, late: usize) -> Sim {
         }
         Purpose::Decide => execute("echo", json!({"text": "a"})),
         Purpose::Work => finish("done"),
-        _ => replied(Reply {
+        _ => reply_answer(Reply {
             text: "{\"notes\": \"handed back\"}".to_owned(),
             calls: Vec::new(),
             stop: Stop::Done,
@@ -433,7 +433,7 @@ fn limits_hold_in_every_completion_order_of_three_branches_e9_10() {
         json!({"usd": 0.03, "model_calls": 9}),
     ] {
         for late in [0, 9] {
-            orders += in_every_order(|| three(&budget, late), |sim| drop(adds_up(&sim.journal)));
+            orders += in_every_order(|| three(&budget, late), |sim| drop(check_accounts(&sim.journal)));
         }
     }
     assert!(orders > 300, "{orders} orders");
@@ -453,7 +453,7 @@ fn simultaneously_due_calls_are_budgeted_one_by_one_e9_10() {
     let mut sim = begin();
     sim.derive_whole();
     assert_eq!(purposes(&sim), [Purpose::Decide, Purpose::Decide, Purpose::HandBack]);
-    let orders = in_every_order(begin, |sim| drop(adds_up(&sim.journal)));
+    let orders = in_every_order(begin, |sim| drop(check_accounts(&sim.journal)));
     assert!(orders > 1);
 }
 
@@ -488,8 +488,8 @@ fn budget_reserved_for_a_member_is_unavailable_to_others_e9_10() {
                 execute("finish", json!({"notes": "seven"}))
             }
             (Purpose::Decide, _) => execute("echo", json!({"text": "a"})),
-            (Purpose::Work, call) => wants(&[("echo", json!({"text": call}))]),
-            _ => said("{\"notes\": \"what there is\"}"),
+            (Purpose::Work, call) => calls_answer(&[("echo", json!({"text": call}))]),
+            _ => text_answer("{\"notes\": \"what there is\"}"),
         }
     });
     sim.concurrency = 1;
@@ -499,7 +499,7 @@ fn budget_reserved_for_a_member_is_unavailable_to_others_e9_10() {
         Some(StopReason::BudgetModelCalls)
     );
     assert_eq!(sim.status("g/b"), Outcome::Ok, "its call was kept for it");
-    drop(adds_up(&sim.journal));
+    drop(check_accounts(&sim.journal));
 }
 
 #[test]
@@ -525,7 +525,7 @@ fn scarce_budget_limits_how_many_items_run_at_once_e9_10() {
     // 3,000 tokens for each, of 9,000 without the tenth that is kept.
     assert_eq!(most.get(), 2);
     assert_eq!(root(&sim).status, Outcome::Ok, "{:?}", root(&sim));
-    drop(adds_up(&sim.journal));
+    drop(check_accounts(&sim.journal));
 }
 
 #[test]
@@ -562,7 +562,7 @@ fn unreached_model_call_costs_nothing_e9_10() {
         });
         sim.derive();
         assert!(sim.end_one());
-        adds_up(&sim.journal);
+        check_accounts(&sim.journal);
         let spent = sim.run.purse().unwrap().spent;
         assert_eq!(root(&sim.driven_on()).status, Outcome::Ok);
         spent

@@ -1,6 +1,6 @@
 //! Cancellation and deadlines (E9.11).
 
-use super::models::{execute, finish, goal, house, nested, plan_of, read_by, said, task_named};
+use super::models::{execute, finish, goal, house, nested, plan_answer, prompt_text, task_named, text_answer};
 use super::*;
 use crate::talk::Purpose;
 
@@ -393,7 +393,7 @@ fn cancelled_step_is_aggregated_and_does_not_trigger_a_replan_e9_11() {
         .iter()
         .rposition(|ask| ask.purpose == Purpose::Aggregate)
         .unwrap();
-    let told = read_by(&sim, together);
+    let told = prompt_text(&sim, together);
     assert!(told.contains("group-2/cellar (cancelled, cancelled_by_user)"), "{told}");
 }
 
@@ -464,14 +464,14 @@ fn part_without_anything(part: Value, aggregated: &'static str) -> Sim {
     let mut sim = goal("survey the house", &json!({}), move |ask| {
         match (ask.purpose, task_named(ask).as_str()) {
             (Purpose::Decide, "survey the house") => {
-                plan_of(json!([part, {"id": "roof", "do": {"tool": "echo", "args": {}}}]))
+                plan_answer(json!([part, {"id": "roof", "do": {"tool": "echo", "args": {}}}]))
             }
-            (Purpose::Decide, "see to the beams") => plan_of(json!([
+            (Purpose::Decide, "see to the beams") => plan_answer(json!([
                 {"id": "wait", "satisfies": ["c1"], "do": {"tool": "echo", "args": {}}},
                 {"id": "more", "optional": true, "do": {"tool": "echo", "args": {}}},
             ])),
-            (Purpose::Aggregate, "see to the beams") => said(aggregated),
-            (Purpose::Aggregate, _) => said("{\"status\": \"partial\", \"notes\": \"the roof\"}"),
+            (Purpose::Aggregate, "see to the beams") => text_answer(aggregated),
+            (Purpose::Aggregate, _) => text_answer("{\"status\": \"partial\", \"notes\": \"the roof\"}"),
             (purpose, task) => panic!("{purpose:?} of {task}"),
         }
     });

@@ -25,9 +25,9 @@ fn counts(ask: &AskAction) -> ModelAnswer {
     let star = |n: u32| json!({"text": format!("star {n} {}", "shines brightly ".repeat(60))});
     match ask.purpose {
         Purpose::Decide => execute("echo", star(1)),
-        Purpose::Work if ask.call < 32 => wants(&[("echo", star(ask.call)), ("echo", star(100 + ask.call))]),
+        Purpose::Work if ask.call < 32 => calls_answer(&[("echo", star(ask.call)), ("echo", star(100 + ask.call))]),
         Purpose::Work => finish("all are counted"),
-        Purpose::HandBack => said("{\"notes\": \"some are counted\"}"),
+        Purpose::HandBack => text_answer("{\"notes\": \"some are counted\"}"),
         other => panic!("{other:?}"),
     }
 }
@@ -58,7 +58,7 @@ fn assert_paired(messages: &[Message]) {
     assert!(open.is_empty(), "{open:?} are not answered");
 }
 
-fn put_away(sim: &Sim) -> usize {
+fn count_compactions(sim: &Sim) -> usize {
     let is_it = |(_, event): &&(Timestamp, Event)| matches!(event, Event::Compacted { .. });
     sim.journal.iter().filter(is_it).count()
 }
@@ -68,13 +68,13 @@ fn compaction_keeps_a_long_conversation_within_its_window_share_m7_8_v8() {
     let sim = goal_with("count the stars", &json!({}), small(), counts).driven_on();
     assert_eq!(root(&sim).notes, "all are counted");
     assert_eq!(sim.calls.len(), 1 + 2 * 30);
-    assert!(put_away(&sim) > 3, "{}", put_away(&sim));
+    assert!(count_compactions(&sim) > 3, "{}", count_compactions(&sim));
     for ask in &sim.asks {
         let tokens = tokens_of(&ask.messages);
         assert!(tokens < WINDOW * 8 / 10, "call {} has {tokens} tokens", ask.call);
         assert_paired(&ask.messages);
     }
-    let last = read_by(&sim, sim.asks.len() - 1);
+    let last = prompt_text(&sim, sim.asks.len() - 1);
     assert!(last.contains("# Earlier conversation\n"), "{last}");
     assert!(last.contains("messages came to something"), "{last}");
     // What was called is still known, by the ids under which its results can be read.
@@ -94,7 +94,7 @@ fn resumed_run_compacts_like_an_uninterrupted_one_e9_9() {
     for cut in 1..whole.journal.len() {
         let resumed = Sim::resumed_with(&whole.journal[..cut], small(), Arc::new(counts)).driven_on();
         assert_eq!(resumed.outcome(), whole.outcome(), "cut at {cut}");
-        assert_eq!(put_away(&resumed), put_away(&whole), "cut at {cut}");
+        assert_eq!(count_compactions(&resumed), count_compactions(&whole), "cut at {cut}");
         let (first, again) = (whole.asks.last().unwrap(), resumed.asks.last());
         assert!(
             again.is_none_or(|again| again.messages == first.messages),
@@ -110,8 +110,8 @@ fn resuming_with_a_larger_window_keeps_the_earlier_compaction_e9_9() {
     let cut = whole.journal.iter().position(first).unwrap() + 1;
     let large = equipment();
     let resumed = Sim::resumed_with(&whole.journal[..cut], large, Arc::new(counts)).driven_on();
-    assert_eq!(put_away(&resumed), 1);
-    assert!(read_by(&resumed, 0).contains("# Earlier conversation\n"));
+    assert_eq!(count_compactions(&resumed), 1);
+    assert!(prompt_text(&resumed, 0).contains("# Earlier conversation\n"));
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn full_window_without_compaction_ends_the_task_as_partial_m7_8_v8() {
     let mut equipment = small();
     equipment.book.auto_compact = Some(false);
     let sim = goal_with("count the stars", &json!({}), equipment, counts).driven_on();
-    assert_eq!(put_away(&sim), 0);
+    assert_eq!(count_compactions(&sim), 0);
     let result = root(&sim);
     assert_eq!(
         (result.status, result.stop_reason),
@@ -254,7 +254,7 @@ fn with_compactor() -> Equipment {
 /// The answer for a step of a model's plan that is done, including its report.
 fn done(notes: &str) -> ModelAnswer {
     let result = json!({"status": "ok", "notes": notes, "criteria": [{"id": "c1", "met": true}]});
-    wants(&[("finish", result)])
+    calls_answer(&[("finish", result)])
 }
 
 /// One branch counts the stars, and the other one makes one call.
@@ -262,7 +262,7 @@ fn two_branches(ask: &AskAction) -> ModelAnswer {
     let text = &ask.messages[1].text;
     match ask.purpose {
         Purpose::Decide if text.contains("# Task\ntwo things") => {
-            plan_of(json!([{"id": "both", "title": "at once", "parallel": [
+            plan_answer(json!([{"id": "both", "title": "at once", "parallel": [
                 {"id": "stars", "title": "count the stars", "criteria": ["counted"], "satisfies": []},
                 {"id": "lamp", "title": "light the lamp", "criteria": ["lit"]},
             ]}]))
@@ -270,7 +270,7 @@ fn two_branches(ask: &AskAction) -> ModelAnswer {
         Purpose::Decide if text.contains("# Task\nlight") => execute("echo", json!({"text": "light"})),
         Purpose::Work if text.contains("# Task\nlight") => done("it is lit"),
         Purpose::Work if ask.call >= 32 => done("all are counted"),
-        Purpose::Aggregate => said("{\"notes\": \"both\"}"),
+        Purpose::Aggregate => text_answer("{\"notes\": \"both\"}"),
         _ => counts(ask),
     }
 }
@@ -324,8 +324,8 @@ fn compactor_call_has_a_reserve_and_lets_other_branches_continue_e9_16() {
     assert!(sim.asking.iter().all(|ask| ask.node != stars), "its own task waits");
     let sim = sim.driven_on();
     assert_eq!(sim.status(""), Outcome::Ok);
-    assert_eq!(compactions_begun(&sim), put_away(&sim));
-    budgets::adds_up(&sim.journal);
+    assert_eq!(compactions_begun(&sim), count_compactions(&sim));
+    budgets::check_accounts(&sim.journal);
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn interrupted_compactor_call_is_repeated_and_charged_twice_e9_9() {
                 .collect::<Vec<_>>()
         };
         assert_eq!(ends(&resumed), ends(&whole), "cut at {cut}");
-        budgets::adds_up(&resumed.journal);
+        budgets::check_accounts(&resumed.journal);
     }
     let began = |(_, event): &(Timestamp, Event)| matches!(event, Event::Compacting { .. });
     let cut = whole.journal.iter().position(began).unwrap() + 1;
@@ -368,7 +368,7 @@ fn cancelled_task_stops_its_running_compactor_e9_11() {
     assert_eq!(sim.status("both/stars"), Outcome::Cancelled);
     assert_eq!(sim.status("both/lamp"), Outcome::Ok);
     // What was set aside for it counts as spent: nobody knows what it cost.
-    budgets::adds_up(&sim.journal);
+    budgets::check_accounts(&sim.journal);
     assert!(sim.run.node(stars).unwrap().spent.model_calls >= 4);
 }
 
@@ -381,7 +381,7 @@ fn summary_arriving_while_paused_is_kept_for_the_next_request_e9_14() {
         by: "ada".to_owned(),
     });
     sim.end_nth(sim.under_way.len() + sim.asking.len());
-    assert_eq!(put_away(&sim), 1);
+    assert_eq!(count_compactions(&sim), 1);
     sim.derive();
     assert!(sim.asking.iter().all(|ask| ask.node != stars));
     sim.record(Event::Continued {
@@ -398,6 +398,6 @@ fn summary_arriving_while_paused_is_kept_for_the_next_request_e9_14() {
 fn short_budget_compacts_without_asking_the_compactor_e9_10() {
     let budget = json!({"budget": {"model_calls": 40}});
     let sim = goal_with("count the stars", &budget, with_compactor(), counts).driven_on();
-    assert!(compactions_begun(&sim) < put_away(&sim));
-    budgets::adds_up(&sim.journal);
+    assert!(compactions_begun(&sim) < count_compactions(&sim));
+    budgets::check_accounts(&sim.journal);
 }

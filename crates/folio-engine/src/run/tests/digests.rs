@@ -23,7 +23,7 @@ fn told_to_the_last(steps: usize) -> String {
     })
     .driven_on();
     assert_eq!(root(&sim).status, Outcome::Ok, "{}", root(&sim).notes);
-    let told = read_by(&sim, sim.asks.len() - 1);
+    let told = prompt_text(&sim, sim.asks.len() - 1);
     let at = told.find("# Earlier results").expect("it is told of results");
     told[at..].to_owned()
 }

@@ -30,8 +30,8 @@ fn rejected(task: &Value, model: impl Fn(&AskAction) -> ModelAnswer + 'static) -
     }
     let extra = json!({"run": {"plan_gate": "always"}, "steps": [step]});
     let mut sim = goal_with("a house", &extra, attended(), move |ask| match ask.purpose {
-        Purpose::Decide => plan_of(two_steps("one")),
-        Purpose::Replan => said(
+        Purpose::Decide => plan_answer(two_steps("one")),
+        Purpose::Replan => text_answer(
             &json!({"root_cause": "x", "changes": "y", "steps": two_steps(&format!("no{}", ask.call))}).to_string(),
         ),
         _ => model(ask),
@@ -55,14 +55,14 @@ fn rejected(task: &Value, model: impl Fn(&AskAction) -> ModelAnswer + 'static) -
 fn walls_first(ask: &AskAction) -> ModelAnswer {
     let has_read = |what: &str| ask.messages.iter().any(|message| message.text.contains(what));
     match ask.purpose {
-        Purpose::Work if ask.call == 3 => wants(&[("echo", json!({"text": "walls"}))]),
+        Purpose::Work if ask.call == 3 => calls_answer(&[("echo", json!({"text": "walls"}))]),
         Purpose::Work if has_read("c2 (the roof is told of) is not met") => finish("walls and roof"),
         Purpose::Work => finish("walls alone"),
         Purpose::Judge => {
             let roof = if has_read("walls and roof") { "met" } else { "unmet" };
             let verdicts =
                 json!([{"criterion": "c1", "finding": "met"}, {"criterion": "c2", "finding": roof, "gap": "the roof"}]);
-            said(&json!({"verdicts": verdicts}).to_string())
+            text_answer(&json!({"verdicts": verdicts}).to_string())
         }
         purpose => panic!("{purpose:?}"),
     }
@@ -103,7 +103,7 @@ fn direct_work_unmet_twice_fails_without_a_third_plan_e9_8() {
         Purpose::Work => finish("walls alone"),
         _ => {
             let verdicts = json!([{"criterion": "c1", "finding": "met"}, {"criterion": "c2", "finding": "unmet", "gap": "the roof"}]);
-            said(&json!({"verdicts": verdicts}).to_string())
+            text_answer(&json!({"verdicts": verdicts}).to_string())
         }
     })
     .driven_on();
@@ -124,7 +124,7 @@ fn direct_work_unmet_twice_fails_without_a_third_plan_e9_8() {
 fn direct_work_stopped_by_a_limit_keeps_calls_as_evidence_e9_10() {
     // Two plans, one call for the work, and one that is kept for the end.
     let sim = rejected(&json!({"budget": {"model_calls": 4}}), |ask| match ask.purpose {
-        Purpose::Work => wants(&[("echo", json!({"text": "walls"}))]),
+        Purpose::Work => calls_answer(&[("echo", json!({"text": "walls"}))]),
         _ => ModelAnswer::Failed(ModelFailure::new(ModelFailureKind::Refused, "no")),
     })
     .driven_on();
@@ -148,7 +148,7 @@ fn direct_work_stopped_by_a_limit_keeps_calls_as_evidence_e9_10() {
 #[test]
 fn direct_work_stopped_by_its_deadline_is_partial_e9_10() {
     let mut sim = rejected(&json!({"budget": {"deadline": "100s"}}), |ask| match ask.call {
-        3 => wants(&[("echo", json!({"text": "walls"}))]),
+        3 => calls_answer(&[("echo", json!({"text": "walls"}))]),
         _ => ModelAnswer::Stopped,
     });
     while sim.asks.len() < 4 {

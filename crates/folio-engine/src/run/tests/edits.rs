@@ -566,12 +566,12 @@ fn replan_repeating_the_plan_before_an_edit_is_a_loop_e9_8() {
         ask.purpose,
         models::task_named(ask).as_str(),
     ) {
-        (Purpose::Decide, "mend the shelf") => models::plan_of(screws()),
+        (Purpose::Decide, "mend the shelf") => models::plan_answer(screws()),
         (Purpose::Decide, _) => execute("finish", json!({"status": "failed", "notes": "rust"})),
         (Purpose::Replan, _) => {
-            models::said(&json!({"root_cause": "rust", "changes": "none", "steps": screws()}).to_string())
+            models::text_answer(&json!({"root_cause": "rust", "changes": "none", "steps": screws()}).to_string())
         }
-        _ => models::said("{\"notes\": \"it fell\"}"),
+        _ => models::text_answer("{\"notes\": \"it fell\"}"),
     });
     sim.concurrency = 1;
     while !sim.journal.iter().any(|(_, event)| event.name() == "planned") {

@@ -23,10 +23,10 @@ fn cited(needs: &str, group: bool) -> (Vec<(String, String)>, String) {
     sim.run.equip(Arc::new(equipment()));
     sim.model = Arc::new(move |ask| {
         let finished = |notes: &str, evidence: Value| {
-            wants(&[("finish", json!({"status": "ok", "notes": notes, "evidence": evidence}))])
+            calls_answer(&[("finish", json!({"status": "ok", "notes": notes, "evidence": evidence}))])
         };
         match (ask.purpose, task_named(ask).as_str()) {
-            (Purpose::Judge, _) => judged("met"),
+            (Purpose::Judge, _) => verdict_answer("met"),
             (Purpose::Decide, "do a") => execute("echo", json!({"text": "files"})),
             (_, "do a") => finished("looked", json!([{"kind": "file", "id": "a.rs"}])),
             (Purpose::Decide, "do last") => {
@@ -105,7 +105,7 @@ fn unknown_evidence_among_thousands_is_counted_and_known_evidence_kept_e9_7() {
                 json!({"kind": "file", "id": "a.rs"}),
             ];
             let all: Vec<Value> = made_up.chain(known).chain([json!("nothing")]).collect();
-            wants(&[("finish", json!({"status": "ok", "notes": "looked", "evidence": all}))])
+            calls_answer(&[("finish", json!({"status": "ok", "notes": "looked", "evidence": all}))])
         }
     });
     while sim.under_way.is_empty() {

@@ -1,6 +1,6 @@
 //! Fallback models, and executors that tasks name (E9.13, E9.17).
 
-use super::models::{equipment, execute, finish, goal_with, plan_of, replied, root, said};
+use super::models::{equipment, execute, finish, goal_with, plan_answer, reply_answer, root, text_answer};
 use super::*;
 use crate::run::agent::{FixedCosts, NamedExecutor};
 use crate::talk::{Purpose, Reply, Stop};
@@ -23,7 +23,7 @@ fn passed(sim: &Sim) -> Vec<(Purpose, u32)> {
 }
 
 fn refusal() -> ModelAnswer {
-    replied(Reply {
+    reply_answer(Reply {
         text: "I would rather not".to_owned(),
         calls: Vec::new(),
         stop: Stop::Refusal,
@@ -126,7 +126,7 @@ fn task_fails_when_the_last_fallback_model_fails_too_e9_13() {
 fn fallback_model_gets_the_last_retry_of_an_unusable_reply_e9_13() {
     let sim = goal_with("say hello", &json!({}), with_fallback(), |ask| {
         match ask.skipped_models {
-            0 if ask.purpose == Purpose::Decide => said("words, words"),
+            0 if ask.purpose == Purpose::Decide => text_answer("words, words"),
             _ => helpful(ask),
         }
     })
@@ -149,7 +149,7 @@ fn fallback_model_gets_the_last_retry_of_an_unusable_reply_e9_13() {
 #[test]
 fn run_with_fallbacks_resumed_after_any_event_ends_the_same_e9_13() {
     let script: Script = Arc::new(|ask| match ask.skipped_models {
-        0 if ask.purpose == Purpose::Decide => said("words, words"),
+        0 if ask.purpose == Purpose::Decide => text_answer("words, words"),
         0 => failed(ModelFailureKind::Unavailable),
         _ => helpful(ask),
     });
@@ -195,18 +195,18 @@ fn task_is_carried_out_by_the_executor_it_names_e9_17() {
     let sim = goal_with("two things", &json!({}), with_named(), |ask| {
         let text = &ask.messages[1].text;
         match ask.purpose {
-            Purpose::Decide if text.contains("# Task\ntwo things") && ask.call == 1 => plan_of(json!([
+            Purpose::Decide if text.contains("# Task\ntwo things") && ask.call == 1 => plan_answer(json!([
                 {"id": "a", "title": "mend it", "criteria": ["x"], "executor": "watchmaker"},
             ])),
-            Purpose::Decide if text.contains("# Task\ntwo things") => plan_of(json!([
+            Purpose::Decide if text.contains("# Task\ntwo things") => plan_answer(json!([
                 {"id": "a", "title": "mend it", "criteria": ["x"], "executor": "mender"},
                 {"id": "b", "title": "wind it", "criteria": ["x"], "executor": "quick"},
                 {"id": "c", "title": "look at it", "criteria": ["x"]},
             ])),
             Purpose::Decide => execute("echo", json!({"text": text})),
-            Purpose::Work if ask.is_opaque => said(&json!({"status": "ok", "notes": "mended"}).to_string()),
+            Purpose::Work if ask.is_opaque => text_answer(&json!({"status": "ok", "notes": "mended"}).to_string()),
             Purpose::Work => finish("done"),
-            _ => said("{\"notes\": \"all of it\"}"),
+            _ => text_answer("{\"notes\": \"all of it\"}"),
         }
     })
     .driven_on();
@@ -246,12 +246,12 @@ fn decision_may_choose_the_executor_e9_17() {
         let chosen = |name: &str| {
             let action = json!({"tool": "echo", "args": {"text": "x"}});
             let answer = json!({"decision": "execute", "reason": "it is a clock", "executor": name, "action": action});
-            said(&answer.to_string())
+            text_answer(&answer.to_string())
         };
         match ask.purpose {
             Purpose::Decide if ask.call == 1 => chosen("watchmaker"),
             Purpose::Decide => chosen("mender"),
-            _ if ask.is_opaque => said(&json!({"status": "ok", "notes": "mended"}).to_string()),
+            _ if ask.is_opaque => text_answer(&json!({"status": "ok", "notes": "mended"}).to_string()),
             purpose => panic!("{purpose:?} was asked of somebody else"),
         }
     });
@@ -284,7 +284,7 @@ fn decision_cannot_override_the_executor_named_by_a_task_e9_17() {
     let sim = goal_with("two things", &json!({}), with_named(), |ask| {
         let text = &ask.messages[1].text;
         match ask.purpose {
-            Purpose::Decide if text.contains("# Task\ntwo things") => plan_of(json!([
+            Purpose::Decide if text.contains("# Task\ntwo things") => plan_answer(json!([
                 {"id": "a", "title": "wind it", "criteria": ["x"], "executor": "quick"},
                 {"id": "b", "title": "look at it", "criteria": ["x"]},
             ])),
@@ -293,11 +293,11 @@ fn decision_cannot_override_the_executor_named_by_a_task_e9_17() {
                 let schema = ask.answer_schema.as_ref().unwrap();
                 let may_choose = schema["properties"].get("executor").is_some();
                 assert_eq!(may_choose, text.contains("# Task\nlook at it"));
-                said(&answer.to_string())
+                text_answer(&answer.to_string())
             }
-            Purpose::Work if ask.is_opaque => said(&json!({"status": "ok", "notes": "mended"}).to_string()),
+            Purpose::Work if ask.is_opaque => text_answer(&json!({"status": "ok", "notes": "mended"}).to_string()),
             Purpose::Work => finish("done"),
-            _ => said("{\"notes\": \"all of it\"}"),
+            _ => text_answer("{\"notes\": \"all of it\"}"),
         }
     })
     .driven_on();
@@ -326,7 +326,7 @@ fn fallback_chain_reaches_its_last_model_after_refusals_and_nonsense_e9_13() {
             .filter(|(purpose, _)| *purpose == Purpose::Decide);
         deciding.map(|(_, passed)| passed).collect::<Vec<_>>()
     };
-    let nonsense = || said("words, words");
+    let nonsense = || text_answer("words, words");
     assert_eq!(asked(nonsense, refusal), [0, 0, 1, 2]);
     assert_eq!(asked(refusal, nonsense), [0, 1, 1, 2]);
     assert_eq!(asked(refusal, refusal), [0, 1, 2]);

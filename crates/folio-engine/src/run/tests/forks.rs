@@ -1,6 +1,6 @@
 //! Forks of runs.
 
-use super::models::{equipment, goal_with, house, nested, said};
+use super::models::{equipment, goal_with, house, nested, text_answer};
 use super::pages::Pages;
 use super::*;
 use crate::event::NewLimits;
@@ -214,7 +214,7 @@ fn fork_before_a_limit_ends_like_an_unlimited_run_e9_10() {
         let mut limited = house();
         limited["budget"] = json!({"model_calls": calls});
         let short = |ask: &AskAction| match ask.purpose {
-            Purpose::HandBack => said("{\"notes\": \"some of it\"}"),
+            Purpose::HandBack => text_answer("{\"notes\": \"some of it\"}"),
             _ => nested(ask),
         };
         let stopped = driven(goal_with("survey the house", &limited, equipment(), short));
@@ -244,7 +244,7 @@ fn fork_before_a_limit_ends_like_an_unlimited_run_e9_10() {
 #[test]
 fn unreadable_judge_is_not_a_limit_to_fork_before_e9_10() {
     let sim = goal_with("survey the house", &house(), equipment(), |ask| match ask.purpose {
-        Purpose::Judge => said("words, words"),
+        Purpose::Judge => text_answer("words, words"),
         _ => nested(ask),
     })
     .driven_on();

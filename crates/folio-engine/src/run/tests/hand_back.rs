@@ -2,7 +2,8 @@
 //! meanwhile (E9.10).
 
 use super::models::{
-    equipment, execute, finish, goal, goal_with, plan_of, purposes, replied, root, said, task_named, wants,
+    calls_answer, equipment, execute, finish, goal, goal_with, plan_answer, purposes, reply_answer, root, task_named,
+    text_answer,
 };
 use super::*;
 use crate::event::NewLimits;
@@ -11,7 +12,7 @@ use crate::spend::Allowance;
 use crate::talk::{Purpose, Reply, Stop};
 
 fn refused() -> ModelAnswer {
-    replied(Reply {
+    reply_answer(Reply {
         text: "I will not.".to_owned(),
         calls: Vec::new(),
         stop: Stop::Refusal,
@@ -26,7 +27,7 @@ fn failed() -> ModelAnswer {
 fn counting(last: fn() -> ModelAnswer) -> impl Fn(&AskAction) -> ModelAnswer + Clone + 'static {
     move |ask| match ask.purpose {
         Purpose::Decide => execute("echo", json!({"n": 1})),
-        Purpose::Work if ask.messages.len() < 6 => wants(&[("echo", json!({"n": ask.call}))]),
+        Purpose::Work if ask.messages.len() < 6 => calls_answer(&[("echo", json!({"n": ask.call}))]),
         Purpose::Work => finish("counted"),
         Purpose::HandBack => last(),
         other => panic!("{other:?}"),
@@ -92,7 +93,7 @@ fn raised_limit_continues_a_task_after_its_failed_hand_back_e9_10() {
 
 #[test]
 fn work_request_after_resume_gets_a_new_idempotency_key_e9_9() {
-    let model = counting(|| said("{\"notes\": \"some\"}"));
+    let model = counting(|| text_answer("{\"notes\": \"some\"}"));
     let mut sim = at_the_limit(model.clone());
     let handed_back = sim.asks.last().unwrap().clone();
     raise(&mut sim);
@@ -113,15 +114,15 @@ fn decide_and_replan_requests_carry_budget_warnings_e9_10() {
         &json!({"budget": {"model_calls": 8}}),
         equipment(),
         |ask| match (ask.purpose, task_named(ask).as_str()) {
-            (Purpose::Decide, "count") => plan_of(json!([
+            (Purpose::Decide, "count") => plan_answer(json!([
                 {"id": "one", "title": "the first of them", "criteria": ["x"]},
                 {"id": "two", "title": "the second of them", "criteria": ["x"]},
                 {"id": "three", "title": "the third of them", "criteria": ["x"]},
                 {"id": "four", "title": "the fourth of them", "criteria": ["x"]},
             ])),
             (Purpose::Decide, _) => execute("finish", json!({"status": "failed", "notes": "lost"})),
-            (Purpose::Replan, _) => said("{\"root_cause\": \"x\", \"changes\": \"y\", \"give_up\": true}"),
-            _ => said("{\"status\": \"partial\", \"notes\": \"some\"}"),
+            (Purpose::Replan, _) => text_answer("{\"root_cause\": \"x\", \"changes\": \"y\", \"give_up\": true}"),
+            _ => text_answer("{\"status\": \"partial\", \"notes\": \"some\"}"),
         },
     )
     .driven_on();
@@ -147,12 +148,12 @@ fn decide_and_replan_requests_carry_budget_warnings_e9_10() {
 }
 
 /// A model that keeps making tool calls, each of which uses what `used` says.
-pub(super) fn going_on(budget: &Value, used: impl Fn(&AskAction) -> Spend + 'static) -> Sim {
+pub(super) fn endless_calls(budget: &Value, used: impl Fn(&AskAction) -> Spend + 'static) -> Sim {
     goal("say hello", &json!({"budget": budget}), move |ask| {
         let answer = match ask.purpose {
             Purpose::Decide => execute("echo", json!({"text": "x"})),
-            Purpose::Work => wants(&[("echo", json!({"text": format!("{}", ask.call)}))]),
-            _ => said("{\"notes\": \"what there is\", \"status\": \"ok\"}"),
+            Purpose::Work => calls_answer(&[("echo", json!({"text": format!("{}", ask.call)}))]),
+            _ => text_answer("{\"notes\": \"what there is\", \"status\": \"ok\"}"),
         };
         let ModelAnswer::Replied { reply, model, .. } = answer else {
             panic!("it answers")
@@ -165,7 +166,7 @@ pub(super) fn going_on(budget: &Value, used: impl Fn(&AskAction) -> Spend + 'sta
 /// The steps, in the order of the calls, at which a model was warned that keeps working with calls that each use this
 /// much.
 fn warned_at(budget: &Value, used: Spend) -> Vec<u64> {
-    let sim = going_on(budget, move |_| used).driven_on();
+    let sim = endless_calls(budget, move |_| used).driven_on();
     let work = sim.asks.iter().filter(|ask| ask.purpose == Purpose::Work);
     let steps = work.filter_map(|ask| {
         let said = ask

@@ -1,7 +1,7 @@
 //! Tasks that a person does (E9.17, E9.14).
 
-use super::judged::{goes_on, says};
-use super::models::{equipment, execute, finish, goal_with, plan_of, root, said};
+use super::judged::{answer_question, drive_to_question};
+use super::models::{equipment, execute, finish, goal_with, plan_answer, root, text_answer};
 use super::*;
 use crate::result::Output;
 use crate::run::RequiredApproval;
@@ -31,7 +31,7 @@ fn notes<'s>(sim: &'s Sim, path: &str) -> &'s str {
 #[test]
 fn answer_of_a_person_becomes_the_result_of_their_task_e9_17() {
     let mut sim = attended(VISIT);
-    let (visit, asked) = goes_on(&mut sim).unwrap();
+    let (visit, asked) = drive_to_question(&mut sim).unwrap();
     assert_eq!(
         asked,
         "Task for a person: Look at it\nGo to the cellar.\nWhy: no tool can\nDone when:\n- it is said whether it is dry\n\
@@ -43,9 +43,9 @@ fn answer_of_a_person_becomes_the_result_of_their_task_e9_17() {
         sim.derive();
     }
     assert_eq!(sim.status("both/beside"), Outcome::Ok);
-    assert_eq!(sim.under_way_in_all(), 0);
-    says(&mut sim, visit, "dry as a bone");
-    assert_eq!(goes_on(&mut sim), None);
+    assert_eq!(sim.under_way_count(), 0);
+    answer_question(&mut sim, visit, "dry as a bone");
+    assert_eq!(drive_to_question(&mut sim), None);
     assert_eq!(sim.status(""), Outcome::Ok);
     assert_eq!(sim.args("report"), json!({"text": "It is dry as a bone"}));
     assert_eq!(notes(&sim, "both/visit"), "dry as a bone");
@@ -57,8 +57,8 @@ fn answer_of_a_person_becomes_the_result_of_their_task_e9_17() {
         resumed
             .run
             .set_approval_policy(Some(Arc::new(|_, _| RequiredApproval::Nothing)));
-        while let Some((node, _)) = goes_on(&mut resumed) {
-            says(&mut resumed, node, "dry as a bone");
+        while let Some((node, _)) = drive_to_question(&mut resumed) {
+            answer_question(&mut resumed, node, "dry as a bone");
         }
         assert_eq!(resumed.outcome(), sim.outcome(), "cut after {cut}");
         let asked = resumed.journal.iter().filter(|(_, event)| event.name() == "questioned");
@@ -78,8 +78,8 @@ steps:
     let mut equipment = equipment();
     equipment.has_person = true;
     sim.run.equip(Arc::new(equipment));
-    while let Some((node, _)) = goes_on(&mut sim) {
-        says(&mut sim, node, "it stands");
+    while let Some((node, _)) = drive_to_question(&mut sim) {
+        answer_question(&mut sim, node, "it stands");
     }
     assert_eq!((root(&sim).status, sim.asks.len()), (Outcome::Ok, 0));
 }
@@ -87,15 +87,15 @@ steps:
 #[test]
 fn person_is_asked_once_more_when_a_criterion_is_unmet_e9_6() {
     let mut sim = attended(VISIT);
-    let (visit, _) = goes_on(&mut sim).unwrap();
-    says(&mut sim, visit, "I was there");
-    let (visit, asked) = goes_on(&mut sim).unwrap();
+    let (visit, _) = drive_to_question(&mut sim).unwrap();
+    answer_question(&mut sim, visit, "I was there");
+    let (visit, asked) = drive_to_question(&mut sim).unwrap();
     assert!(
         asked.contains("The result is not accepted yet:\n- dry (it is said whether it is dry) is not met:"),
         "{asked}"
     );
-    says(&mut sim, visit, "it is wet");
-    assert_eq!(goes_on(&mut sim), None);
+    answer_question(&mut sim, visit, "it is wet");
+    assert_eq!(drive_to_question(&mut sim), None);
     assert_eq!(
         (sim.status("both/visit"), notes(&sim, "both/visit")),
         (Outcome::Ok, "it is wet")
@@ -103,8 +103,8 @@ fn person_is_asked_once_more_when_a_criterion_is_unmet_e9_6() {
 
     let mut sim = attended(VISIT);
     let mut times = 0;
-    while let Some((node, _)) = goes_on(&mut sim) {
-        says(&mut sim, node, "I was there");
+    while let Some((node, _)) = drive_to_question(&mut sim) {
+        answer_question(&mut sim, node, "I was there");
         times += 1;
     }
     assert_eq!((times, sim.status("both/visit")), (2, Outcome::Failed));
@@ -115,9 +115,9 @@ fn person_can_answer_with_a_failure_or_structured_output_e9_17() {
     let plan = "steps: [{id: visit, executor: human, title: Look at it}]";
     let answered = |answer: &str| {
         let mut sim = attended(plan);
-        let (visit, _) = goes_on(&mut sim).unwrap();
-        says(&mut sim, visit, answer);
-        assert_eq!(goes_on(&mut sim), None);
+        let (visit, _) = drive_to_question(&mut sim).unwrap();
+        answer_question(&mut sim, visit, answer);
+        assert_eq!(drive_to_question(&mut sim), None);
         let result = sim.run.node_at("visit").unwrap().result.unwrap().clone();
         let output = match &result.output {
             Output::Inline(inline) => (*inline.value()).clone(),
@@ -156,10 +156,10 @@ fn human_task_without_a_timely_answer_fails_softly_e9_14() {
 
     let mut sim = attended(plan);
     let began = sim.now;
-    assert!(goes_on(&mut sim).is_some());
+    assert!(drive_to_question(&mut sim).is_some());
     sim.now = sim.run.wakes_at().unwrap();
     assert_eq!(sim.now, began.plus(Duration::from_secs(10)));
-    assert_eq!(goes_on(&mut sim), None);
+    assert_eq!(drive_to_question(&mut sim), None);
     let result = sim.run.node_at("visit").unwrap().result.unwrap();
     assert_eq!(result.stop_reason, Some(StopReason::NeedsInput));
 }
@@ -167,12 +167,12 @@ fn human_task_without_a_timely_answer_fails_softly_e9_14() {
 #[test]
 fn task_waiting_for_a_person_can_be_cancelled_e9_11() {
     let mut sim = attended(VISIT);
-    let (visit, _) = goes_on(&mut sim).unwrap();
+    let (visit, _) = drive_to_question(&mut sim).unwrap();
     sim.record(Event::CancelRequested {
         node: Some(visit),
         by: "ada".to_owned(),
     });
-    assert_eq!(goes_on(&mut sim), None);
+    assert_eq!(drive_to_question(&mut sim), None);
     assert_eq!(sim.status("both/visit"), Outcome::Cancelled);
     assert_eq!(notes(&sim, "both/visit"), "stopped before it was finished");
 }
@@ -191,29 +191,29 @@ fn models_may_choose_human_executor_only_when_configured_e9_17() {
                 told && ask.purpose == Purpose::Decide
             );
             match ask.purpose {
-                Purpose::Decide if text.contains("# Task\ntwo things") => plan_of(json!([
+                Purpose::Decide if text.contains("# Task\ntwo things") => plan_answer(json!([
                     {"id": "a", "title": "go there", "criteria": [{"check": "result_nonempty"}], "executor": "human"},
                     {"id": "b", "title": "look at it", "criteria": [{"check": "result_nonempty"}]},
                 ])),
                 Purpose::Decide => {
-                    said(&json!({"decision": "execute", "reason": "so", "executor": "human"}).to_string())
+                    text_answer(&json!({"decision": "execute", "reason": "so", "executor": "human"}).to_string())
                 }
                 Purpose::Work => finish("done"),
-                _ => said("{\"notes\": \"all of it\"}"),
+                _ => text_answer("{\"notes\": \"all of it\"}"),
             }
         })
     };
     let mut sim = run(Some("going and looking"));
     let mut asked = Vec::new();
-    while let Some((node, text)) = goes_on(&mut sim) {
+    while let Some((node, text)) = drive_to_question(&mut sim) {
         asked.push(text.lines().next().unwrap().to_owned());
-        says(&mut sim, node, "done");
+        answer_question(&mut sim, node, "done");
     }
     assert_eq!(asked, ["Task for a person: go there", "Task for a person: look at it"]);
     assert_eq!(root(&sim).status, Outcome::Ok);
     // What people write may name them all the same; whoever plans or decides may not.
     let mut sim = run(None);
-    assert_eq!(goes_on(&mut sim), None);
+    assert_eq!(drive_to_question(&mut sim), None);
     let told = sim.asks[1].messages.last().unwrap();
     assert!(told.text.contains("unknown executor \"human\""), "{}", told.text);
 }
@@ -221,9 +221,9 @@ fn models_may_choose_human_executor_only_when_configured_e9_17() {
 #[test]
 fn person_is_told_why_their_answer_cannot_be_used_e9_13() {
     let mut sim = attended("steps: [{id: roof, executor: human, title: Look at the roof}]");
-    let (roof, asked) = goes_on(&mut sim).unwrap();
-    says(&mut sim, roof, r#"{"status": "skipped", "notes": "too high"}"#);
-    let (_, again) = goes_on(&mut sim).unwrap();
+    let (roof, asked) = drive_to_question(&mut sim).unwrap();
+    answer_question(&mut sim, roof, r#"{"status": "skipped", "notes": "too high"}"#);
+    let (_, again) = drive_to_question(&mut sim).unwrap();
     assert!(!asked.contains("skipped"));
     assert!(
         again.contains("This answer cannot be used") && again.contains("skipped"),
@@ -236,13 +236,13 @@ fn reason_for_an_unmet_human_criterion_reaches_the_executor_e9_6() {
     let plan =
         "steps: [{id: roof, executor: human, title: Mend the roof, criteria: [{text: it is dry, check: human}]}]";
     let mut sim = attended(plan);
-    let (roof, _) = goes_on(&mut sim).unwrap();
-    says(&mut sim, roof, "mended");
-    goes_on(&mut sim).unwrap();
+    let (roof, _) = drive_to_question(&mut sim).unwrap();
+    answer_question(&mut sim, roof, "mended");
+    drive_to_question(&mut sim).unwrap();
     let question = sim.run.questions()[0].1.clone();
     assert!(question.accepts("yes") && question.accepts("it leaks above the door"));
-    says(&mut sim, roof, "it leaks above the door");
-    let (_, again) = goes_on(&mut sim).unwrap();
+    answer_question(&mut sim, roof, "it leaks above the door");
+    let (_, again) = drive_to_question(&mut sim).unwrap();
     assert!(again.contains("it leaks above the door"), "{again}");
 }
 
@@ -278,7 +278,7 @@ fn cancelled_task_withdraws_its_question_and_hides_no_other_e9_14() {
     stop(&mut sim, "group-1/visit");
     assert_eq!(asked(&sim), ["group-1/gate"]);
     let gate = sim.run.node_at("group-1/gate").unwrap().id;
-    says(&mut sim, gate, "green");
+    answer_question(&mut sim, gate, "green");
     let sim = sim.driven_on();
     assert_eq!(
         ["door", "gate", "visit"].map(|id| sim.status(&format!("group-1/{id}"))),

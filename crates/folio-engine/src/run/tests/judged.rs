@@ -24,12 +24,12 @@ fn painted(has_person: bool, finding: &'static str) -> Sim {
         let is_of_wall = ask.messages.iter().any(|message| message.text.contains("w2"));
         let (criterion, finding) = if is_of_wall { ("w2", finding) } else { ("c1", "met") };
         let verdict = json!({"criterion": criterion, "finding": finding, "gap": "a corner is white"});
-        said(&json!({"verdicts": [verdict]}).to_string())
+        text_answer(&json!({"verdicts": [verdict]}).to_string())
     })
 }
 
 /// Continues until a question is asked or the run has ended; returns the question.
-pub(super) fn goes_on(sim: &mut Sim) -> Option<(NodeId, String)> {
+pub(super) fn drive_to_question(sim: &mut Sim) -> Option<(NodeId, String)> {
     for _ in 0..100 {
         sim.derive();
         if let Some((node, question)) = sim.run.questions().first() {
@@ -48,7 +48,7 @@ pub(super) fn goes_on(sim: &mut Sim) -> Option<(NodeId, String)> {
     panic!("it does not end");
 }
 
-pub(super) fn says(sim: &mut Sim, node: NodeId, answer: &str) {
+pub(super) fn answer_question(sim: &mut Sim, node: NodeId, answer: &str) {
     sim.record(Event::Answered {
         node,
         answer: answer.to_owned(),
@@ -64,14 +64,14 @@ fn findings<'s>(sim: &'s Sim, path: &str) -> Vec<(&'s str, &'s Finding)> {
 #[test]
 fn judge_and_person_check_a_call_and_a_written_plan_e9_6() {
     let mut sim = painted(true, "met");
-    let (wall, asked) = goes_on(&mut sim).unwrap();
+    let (wall, asked) = drive_to_question(&mut sim).unwrap();
     assert_eq!(asked, "Is this criterion met: it looks good? Result: ");
     assert_eq!(sim.run.node(wall).unwrap().path, "wall");
-    says(&mut sim, wall, "yes");
-    let (root, asked) = goes_on(&mut sim).unwrap();
+    answer_question(&mut sim, wall, "yes");
+    let (root, asked) = drive_to_question(&mut sim).unwrap();
     assert_eq!(asked, "Is this criterion met: it is paid for? Result: 1 ok");
-    says(&mut sim, root, "yes");
-    assert_eq!(goes_on(&mut sim), None);
+    answer_question(&mut sim, root, "yes");
+    assert_eq!(drive_to_question(&mut sim), None);
     assert_eq!((sim.status("wall"), sim.status("")), (Outcome::Ok, Outcome::Ok));
     let met = Finding::Met;
     assert_eq!(findings(&sim, "wall"), [("w1", &met), ("w2", &met), ("w3", &met)]);
@@ -82,19 +82,19 @@ fn judge_and_person_check_a_call_and_a_written_plan_e9_6() {
     let output = Output::of(json!({"text": "blue paint"}));
     assert_eq!(wall.result.unwrap().output, output);
     assert_eq!(purposes(&sim), [Purpose::Judge, Purpose::Judge]);
-    let read = read_by(&sim, 0);
+    let read = prompt_text(&sim, 0);
     assert!(
         read.contains("flaky text=blue paint") && read.contains("w2: the wall is blue"),
         "{read}"
     );
-    assert!(read_by(&sim, 1).contains("wall (ok)"), "{}", read_by(&sim, 1));
+    assert!(prompt_text(&sim, 1).contains("wall (ok)"), "{}", prompt_text(&sim, 1));
 }
 
 #[test]
 fn unmet_judge_or_human_verdict_fails_the_call_finally_e9_6() {
     let mut sim = painted(true, "unmet");
     // Whoever is asked need not look at what is wanting.
-    assert_eq!(goes_on(&mut sim), None);
+    assert_eq!(drive_to_question(&mut sim), None);
     assert_eq!((sim.status("wall"), sim.status("")), (Outcome::Failed, Outcome::Failed));
     let result = sim.run.node_at("wall").unwrap().result.unwrap();
     assert_eq!(result.stop_reason, Some(StopReason::CriteriaUnmet));
@@ -106,9 +106,9 @@ fn unmet_judge_or_human_verdict_fails_the_call_finally_e9_6() {
         result.notes
     );
     let mut sim = painted(true, "met");
-    let (wall, _) = goes_on(&mut sim).unwrap();
-    says(&mut sim, wall, "no, it does not");
-    assert_eq!(goes_on(&mut sim), None);
+    let (wall, _) = drive_to_question(&mut sim).unwrap();
+    answer_question(&mut sim, wall, "no, it does not");
+    assert_eq!(drive_to_question(&mut sim), None);
     assert_eq!(sim.status("wall"), Outcome::Failed);
     assert_eq!(
         sim.calls.len(),
@@ -120,15 +120,15 @@ fn unmet_judge_or_human_verdict_fails_the_call_finally_e9_6() {
 #[test]
 fn resumed_run_asks_no_judge_or_person_twice_e9_6() {
     let mut whole = painted(true, "met");
-    while let Some((node, _)) = goes_on(&mut whole) {
-        says(&mut whole, node, "yes");
+    while let Some((node, _)) = drive_to_question(&mut whole) {
+        answer_question(&mut whole, node, "yes");
     }
     for cut in 1..whole.journal.len() {
         let mut equipment = equipment();
         equipment.has_person = true;
         let mut sim = Sim::resumed_with(&whole.journal[..cut], equipment, Arc::clone(&whole.model));
-        while let Some((node, _)) = goes_on(&mut sim) {
-            says(&mut sim, node, "yes");
+        while let Some((node, _)) = drive_to_question(&mut sim) {
+            answer_question(&mut sim, node, "yes");
         }
         assert_eq!(
             sim.run.result().map(|r| (&r.status, &r.verdicts)),
@@ -149,7 +149,7 @@ fn resumed_run_asks_no_judge_or_person_twice_e9_6() {
 #[test]
 fn criteria_without_a_judge_or_person_stay_unverifiable_e9_6() {
     let mut sim = painted(false, "met");
-    assert_eq!(goes_on(&mut sim), None);
+    assert_eq!(drive_to_question(&mut sim), None);
     assert_eq!(sim.status(""), Outcome::Partial);
     let nobody = Finding::Unverifiable("nobody was asked".to_owned());
     assert_eq!(findings(&sim, "wall")[2], ("w3", &nobody));
@@ -161,21 +161,21 @@ fn criteria_without_a_judge_or_person_stay_unverifiable_e9_6() {
     let mut sim = Sim::new(steps);
     sim.run
         .set_approval_policy(Some(Arc::new(|_, _| RequiredApproval::Nothing)));
-    let (wall, _) = goes_on(&mut sim).unwrap();
-    says(&mut sim, wall, "yes");
-    assert_eq!(goes_on(&mut sim), None);
+    let (wall, _) = drive_to_question(&mut sim).unwrap();
+    answer_question(&mut sim, wall, "yes");
+    assert_eq!(drive_to_question(&mut sim), None);
     assert_eq!(findings(&sim, "wall"), [("w1", &no_model), ("w2", &Finding::Met)]);
 }
 
 #[test]
 fn call_waiting_for_a_human_check_can_be_cancelled_e9_11() {
     let mut sim = painted(true, "met");
-    let (wall, _) = goes_on(&mut sim).unwrap();
+    let (wall, _) = drive_to_question(&mut sim).unwrap();
     sim.record(Event::CancelRequested {
         node: Some(wall),
         by: "ada".to_owned(),
     });
-    assert_eq!(goes_on(&mut sim), None);
+    assert_eq!(drive_to_question(&mut sim), None);
     assert_eq!(sim.status("wall"), Outcome::Cancelled);
 }
 
@@ -192,13 +192,13 @@ const COMMAND: &str = "steps: [{id: wall, do: {tool: echo, args: {}}, criteria: 
 #[test]
 fn check_command_runs_only_after_approval_e9_6() {
     let mut sim = checked_by_a_command();
-    let (wall, asked) = goes_on(&mut sim).unwrap();
+    let (wall, asked) = drive_to_question(&mut sim).unwrap();
     let question = r#"shell {"argv":["make","check"]} (to check this criterion: it stands)"#;
     assert_eq!(asked, question);
     // It waits for a person's yes. Whoever answers questions, as models do, is not asked.
     assert!(sim.run.questions().is_empty());
-    says(&mut sim, wall, "yes");
-    assert_eq!(goes_on(&mut sim), None);
+    answer_question(&mut sim, wall, "yes");
+    assert_eq!(drive_to_question(&mut sim), None);
     assert_eq!(findings(&sim, "wall"), [("w1", &Finding::Met)]);
     // Whoever takes it up asks nobody twice, and does not ask again for what was allowed.
     for cut in 1..sim.journal.len() {
@@ -206,8 +206,8 @@ fn check_command_runs_only_after_approval_e9_6() {
         resumed
             .run
             .set_approval_policy(Some(Arc::new(|tool, _| (tool == "shell").into())));
-        while let Some((node, _)) = goes_on(&mut resumed) {
-            says(&mut resumed, node, "yes");
+        while let Some((node, _)) = drive_to_question(&mut resumed) {
+            answer_question(&mut resumed, node, "yes");
         }
         assert_eq!(findings(&resumed, "wall"), [("w1", &Finding::Met)], "{cut}");
         let asked = resumed.journal.iter().filter(|(_, event)| event.name() == "questioned");
@@ -364,7 +364,7 @@ fn check_command_takes_a_slot_and_stops_with_its_step_e9_11() {
             assert!(sim.end_one());
         }
     }
-    assert_eq!(sim.under_way_in_all(), 2);
+    assert_eq!(sim.under_way_count(), 2);
     let (node, path) = (
         sim.checking[0].node,
         sim.run.node(sim.checking[0].node).unwrap().path.to_owned(),
@@ -387,7 +387,7 @@ fn approval_question_shows_the_whole_check_command_e9_14() {
         let mut sim = Sim::new(&steps.to_string());
         sim.run
             .set_approval_policy(Some(Arc::new(|tool, _| (tool == "shell").into())));
-        goes_on(&mut sim).unwrap().1
+        drive_to_question(&mut sim).unwrap().1
     };
     let long = asked_with(&"the text is there ".repeat(600), &"c".repeat(3_000));
     let command = format!(r#"shell {{"argv":["make","{}"]}} (to check"#, "c".repeat(3_000));
@@ -403,16 +403,16 @@ fn approval_question_shows_the_whole_check_command_e9_14() {
 #[test]
 fn unapproved_check_command_leaves_its_criterion_unverifiable_e9_6() {
     let mut sim = checked_by_a_command();
-    let (wall, _) = goes_on(&mut sim).unwrap();
+    let (wall, _) = drive_to_question(&mut sim).unwrap();
     let asked = sim.journal.len();
-    says(&mut sim, wall, "no");
-    assert_eq!(goes_on(&mut sim), None);
+    answer_question(&mut sim, wall, "no");
+    assert_eq!(drive_to_question(&mut sim), None);
     let refused = Finding::Unverifiable("ada rejected its command".to_owned());
     assert_eq!(findings(&sim, "wall"), [("w1", &refused)]);
     assert_eq!(sim.status("wall"), Outcome::Partial);
     // Somebody goes on with it where nobody can be asked.
     let mut sim = Sim::resumed(&sim.journal[..asked]);
-    assert_eq!(goes_on(&mut sim), None);
+    assert_eq!(drive_to_question(&mut sim), None);
     let nobody = Finding::Unverifiable("nobody was available to answer".to_owned());
     assert_eq!(findings(&sim, "wall"), [("w1", &nobody)]);
 }
@@ -424,7 +424,7 @@ fn contradictory_judge_verdicts_leave_the_criterion_unverifiable_e9_6() {
         let verdicts = json!({"verdicts": [verdict(first), verdict(second)]}).to_string();
         goal("paint it", &json!({"criteria": ["it shines"]}), move |ask| {
             match ask.purpose {
-                Purpose::Judge => said(&verdicts),
+                Purpose::Judge => text_answer(&verdicts),
                 Purpose::Decide => execute("finish", json!({"notes": "painted"})),
                 _ => finish("painted"),
             }
@@ -450,7 +450,7 @@ fn unmet_check_skips_the_judge_and_records_two_checked_events_e9_6() {
     let mut sim = goal_with("paint", &extra, equipment(), |ask| {
         panic!("nobody need look: {:?}", ask.purpose)
     });
-    assert_eq!(goes_on(&mut sim), None);
+    assert_eq!(drive_to_question(&mut sim), None);
     assert_eq!(sim.status("wall"), Outcome::Failed);
     let found = findings(&sim, "wall");
     assert!(
@@ -468,8 +468,8 @@ fn each_of_two_check_commands_is_approved_separately_e9_14() {
     sim.run
         .set_approval_policy(Some(Arc::new(|tool, _| (tool == "shell").into())));
     let mut asked = 0;
-    while let Some((node, _)) = goes_on(&mut sim) {
-        says(&mut sim, node, "yes");
+    while let Some((node, _)) = drive_to_question(&mut sim) {
+        answer_question(&mut sim, node, "yes");
         asked += 1;
     }
     assert_eq!((asked, sim.status("wall")), (2, Outcome::Ok));
@@ -502,7 +502,7 @@ fn executor_cannot_close_the_data_tags_in_the_judge_prompt_e9_6() {
                 let times = ask.messages.iter().map(|message| message.text.matches(&closed).count());
                 assert_eq!(times.sum::<usize>(), 1, "{:?}", ask.messages);
             }
-            judged("unmet")
+            verdict_answer("unmet")
         }
         other => panic!("{other:?}"),
     };
@@ -514,15 +514,15 @@ fn executor_cannot_close_the_data_tags_in_the_judge_prompt_e9_6() {
 fn added_criteria_are_numbered_below_the_criterion_they_serve_e9_6() {
     let sim = goal("survey the house", &house(), |ask: &AskAction| {
         match (ask.purpose, task_named(ask).as_str()) {
-            (Purpose::Decide, "survey the house") => plan_of(json!([
+            (Purpose::Decide, "survey the house") => plan_answer(json!([
                 {"id": "roof", "title": "check roof tiles", "criteria": ["none is loose", "none is missing"], "satisfies": ["c1"]},
                 {"id": "list", "title": "write it down", "criteria": ["it can be read"]}
             ])),
-            (Purpose::Decide, "check roof tiles") => plan_of(json!([
+            (Purpose::Decide, "check roof tiles") => plan_answer(json!([
                 {"id": "north", "title": "north side", "criteria": ["seen"], "satisfies": ["c1"]},
                 {"id": "south", "title": "south side", "criteria": ["seen"], "satisfies": ["c1.2"]}
             ])),
-            (Purpose::Aggregate, "check roof tiles") => said(
+            (Purpose::Aggregate, "check roof tiles") => text_answer(
                 &json!({"status": "ok", "notes": "tight", "criteria": [{"id": "c1.1", "met": true}, {"id": "c2", "met": true}]}).to_string(),
             ),
             _ => nested(ask),
@@ -540,9 +540,9 @@ fn added_criteria_are_numbered_below_the_criterion_they_serve_e9_6() {
     let asked = |ask: &&AskAction| ask.purpose == Purpose::Decide && task_named(ask) == "check roof tiles";
     let nth = sim.asks.iter().position(|ask| asked(&ask)).unwrap();
     assert!(
-        read_by(&sim, nth).contains("c1.2: none is missing"),
+        prompt_text(&sim, nth).contains("c1.2: none is missing"),
         "{}",
-        read_by(&sim, nth)
+        prompt_text(&sim, nth)
     );
 }
 
@@ -552,15 +552,15 @@ fn fence(judging: Judging) -> Sim {
     goal_with("build a fence", &json!({"budget": {"replans": 0}}), equipment, |ask| {
         let claims = json!({"notes": "done", "criteria": [{"id": "c1", "met": true}]});
         match (ask.purpose, task_named(ask).as_str()) {
-            (Purpose::Decide, "build a fence") => plan_of(json!([
+            (Purpose::Decide, "build a fence") => plan_answer(json!([
                 {"id": "posts", "title": "set the posts", "criteria": ["they stand"]},
                 {"id": "boards", "title": "nail the boards", "criteria": ["they hold"]},
             ])),
             (Purpose::Decide, _) => execute("finish", claims),
-            (Purpose::Judge, "set the posts") => judged("met"),
-            (Purpose::Judge, _) => judged("unmet"),
-            (Purpose::Work, _) => wants(&[("finish", claims)]),
-            _ => said("{\"notes\": \"all of it\"}"),
+            (Purpose::Judge, "set the posts") => verdict_answer("met"),
+            (Purpose::Judge, _) => verdict_answer("unmet"),
+            (Purpose::Work, _) => calls_answer(&[("finish", claims)]),
+            _ => text_answer("{\"notes\": \"all of it\"}"),
         }
     })
     .driven_on()
@@ -600,8 +600,8 @@ fn unreadable_judge_verdicts_are_asked_for_again_with_the_reason_e9_13() {
         let sim = goal("paint", &json!({"criteria": ["it shines"]}), move |ask| {
             match ask.purpose {
                 Purpose::Decide => execute("finish", json!({"notes": "painted"})),
-                Purpose::Judge if ask.messages.len() > 2 => said(&json!({"verdicts": met}).to_string()),
-                Purpose::Judge => said(&json!({"verdicts": wrong}).to_string()),
+                Purpose::Judge if ask.messages.len() > 2 => text_answer(&json!({"verdicts": met}).to_string()),
+                Purpose::Judge => text_answer(&json!({"verdicts": wrong}).to_string()),
                 other => panic!("{other:?}"),
             }
         })
@@ -617,13 +617,13 @@ fn contradictory_executor_claims_leave_the_criterion_unverifiable_e9_6() {
     let sim = goal("build a fence", &json!({"budget": {"replans": 0}}), |ask| {
         let twice = json!({"notes": "done", "criteria": [{"id": "c1", "met": true}, {"id": "c1", "met": false}]});
         match (ask.purpose, task_named(ask).as_str()) {
-            (Purpose::Decide, "build a fence") => plan_of(json!([
+            (Purpose::Decide, "build a fence") => plan_answer(json!([
                 {"id": "posts", "title": "set the posts", "criteria": ["they stand"]},
                 {"id": "boards", "title": "nail the boards", "criteria": ["they hold"]},
             ])),
             (Purpose::Decide, _) => execute("finish", twice),
-            (Purpose::Work, _) => wants(&[("finish", twice)]),
-            _ => said("{\"notes\": \"all of it\"}"),
+            (Purpose::Work, _) => calls_answer(&[("finish", twice)]),
+            _ => text_answer("{\"notes\": \"all of it\"}"),
         }
     })
     .driven_on();
@@ -635,7 +635,7 @@ fn contradictory_executor_claims_leave_the_criterion_unverifiable_e9_6() {
 fn cancel_during_judging_keeps_the_output_of_the_task_e9_11() {
     let mut sim = goal("paint", &json!({"criteria": ["it shines"]}), |ask| match ask.purpose {
         Purpose::Decide => execute("finish", json!({"notes": "painted", "output": {"walls": 4}})),
-        _ => judged("met"),
+        _ => verdict_answer("met"),
     });
     sim.derive();
     assert!(sim.end_one());

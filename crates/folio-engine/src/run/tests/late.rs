@@ -1,6 +1,9 @@
 //! What is kept of a task whose deadline passed, whatever was under way at that moment (E9.8, E9.10, E9.13).
 
-use super::models::{equipment, execute, finish, goal, judged, plan_of, purposes, root, said, task_named, wants};
+use super::models::{
+    calls_answer, equipment, execute, finish, goal, plan_answer, purposes, root, task_named, text_answer,
+    verdict_answer,
+};
 use super::*;
 use crate::result::Finding;
 use crate::talk::Purpose;
@@ -48,11 +51,11 @@ fn two_steps(ask: &AskAction) -> ModelAnswer {
         &[]
     };
     match (ask.purpose, task_named(ask).as_str()) {
-        (Purpose::Decide, "survey") => plan_of(json!([
+        (Purpose::Decide, "survey") => plan_answer(json!([
             {"id": "roof", "satisfies": satisfies, "do": {"tool": "echo", "args": {}}},
             {"id": "cellar", "do": {"tool": "echo", "args": {}}},
         ])),
-        (Purpose::Aggregate, _) => said("{\"status\": \"partial\", \"notes\": \"the roof and the cellar\"}"),
+        (Purpose::Aggregate, _) => text_answer("{\"status\": \"partial\", \"notes\": \"the roof and the cellar\"}"),
         (purpose, task) => panic!("{purpose:?} of {task}"),
     }
 }
@@ -94,7 +97,7 @@ fn deadline_during_aggregation_keeps_the_results_of_the_steps_e9_10() {
 fn deadline_during_a_replan_keeps_the_last_result_e9_8() {
     let unmet = json!({"id": "t", "title": "survey", "budget": {"deadline": "3s"}, "criteria": ["all of it"]});
     let model = |ask: &AskAction| match ask.purpose {
-        Purpose::Judge => judged("unmet"),
+        Purpose::Judge => verdict_answer("unmet"),
         _ => two_steps(ask),
     };
     let sim = stopped_in(
@@ -113,7 +116,7 @@ fn deadline_during_model_work_keeps_the_evidence_of_finished_calls_e9_10() {
     let task = json!({"id": "t", "title": "count", "budget": {"deadline": "3s", "tool_calls": 2}});
     let model = |ask: &AskAction| match ask.purpose {
         Purpose::Decide => execute("echo", json!({"n": 1})),
-        Purpose::Work => wants(&[("echo", json!({"n": ask.call}))]),
+        Purpose::Work => calls_answer(&[("echo", json!({"n": ask.call}))]),
         _ => finish("counted"),
     };
     let sim = stopped_in(task_and_reader(task, stopping(Purpose::Work, model)), Purpose::Work);
@@ -151,8 +154,8 @@ fn deadline_during_judging_leaves_the_criterion_unverifiable_e9_6() {
 fn replan_request_timeout_keeps_a_tenth_of_the_time_e9_10() {
     let unmet = json!({"id": "t", "title": "survey", "budget": {"deadline": "20s"}, "criteria": ["all of it"]});
     let sim = task_and_reader(unmet, |ask| match ask.purpose {
-        Purpose::Judge => judged("unmet"),
-        Purpose::Replan => said("{\"root_cause\": \"x\", \"changes\": \"y\", \"give_up\": true}"),
+        Purpose::Judge => verdict_answer("unmet"),
+        Purpose::Replan => text_answer("{\"root_cause\": \"x\", \"changes\": \"y\", \"give_up\": true}"),
         _ => two_steps(ask),
     })
     .driven_on();

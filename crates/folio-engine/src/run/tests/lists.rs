@@ -13,11 +13,11 @@ fn listed(group: &str, tool_calls: u64) -> Sim {
     ]}}]);
     let extra = json!({"budget": {"tool_calls": tool_calls}});
     let mut sim = goal_with("go through them", &extra, equipment(), move |ask| match ask.purpose {
-        Purpose::Decide => plan_of(list.clone()),
-        Purpose::Replan => {
-            said(&json!({"root_cause": "one failed", "changes": "once more", "steps": with_another(&list)}).to_string())
-        }
-        Purpose::Aggregate => said("{\"status\": \"ok\", \"notes\": \"all of it\"}"),
+        Purpose::Decide => plan_answer(list.clone()),
+        Purpose::Replan => text_answer(
+            &json!({"root_cause": "one failed", "changes": "once more", "steps": with_another(&list)}).to_string(),
+        ),
+        Purpose::Aggregate => text_answer("{\"status\": \"ok\", \"notes\": \"all of it\"}"),
         purpose => panic!("{purpose:?}"),
     });
     sim.concurrency = 4;
@@ -73,7 +73,7 @@ fn replanned_list_of_groups_makes_no_calls_for_finished_items_e9_10() {
                 "{group}, {tool_calls}: {:?}",
                 sim.run.node_at("each").unwrap().result
             );
-            budgets::adds_up(&sim.journal);
+            budgets::check_accounts(&sim.journal);
         }
         // One fewer is too few: then that is said, of the one that is left to do.
         let sim = driven(listed(group, 10));

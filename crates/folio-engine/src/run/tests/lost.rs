@@ -1,7 +1,7 @@
 //! What happens to work that was begun but not seen to its end, and to results that no model summarised (E9.4, E9.12,
 //! E9.13).
 
-use super::models::{equipment, execute, goal_with, plan_of, said, wants};
+use super::models::{calls_answer, equipment, execute, goal_with, plan_answer, text_answer};
 use super::*;
 use crate::event::Question;
 use crate::result::Finding;
@@ -119,22 +119,22 @@ fn failing(severity: Value) -> Sim {
     goal_with("two things", &json!({}), equipment(), move |ask| {
         let text = &ask.messages[1].text;
         match ask.purpose {
-            Purpose::Decide if text.contains("# Task\ntwo things") => plan_of(json!([
+            Purpose::Decide if text.contains("# Task\ntwo things") => plan_answer(json!([
                 {"id": "first", "title": "try it", "criteria": ["x"]},
                 {"id": "second", "title": "light the lamp", "criteria": ["x"], "needs": []},
                 {"id": "third", "title": "sweep", "criteria": ["x"], "needs": []},
             ])),
             Purpose::Decide => execute("echo", json!({"text": "x"})),
-            Purpose::Work if text.contains("# Task\ntry it") => wants(&[(
+            Purpose::Work if text.contains("# Task\ntry it") => calls_answer(&[(
                 "finish",
                 json!({"status": "failed", "notes": "it burns", "severity": severity}),
             )]),
-            Purpose::Work => wants(&[(
+            Purpose::Work => calls_answer(&[(
                 "finish",
                 json!({"status": "ok", "notes": "done", "criteria": [{"id": "c1", "met": true}]}),
             )]),
-            Purpose::Replan => said(&json!({"root_cause": "fire", "changes": "", "give_up": true}).to_string()),
-            _ => said("{\"notes\": \"see the steps\"}"),
+            Purpose::Replan => text_answer(&json!({"root_cause": "fire", "changes": "", "give_up": true}).to_string()),
+            _ => text_answer("{\"notes\": \"see the steps\"}"),
         }
     })
     .driven_on()
@@ -169,19 +169,19 @@ fn aggregation_decides_the_severity_of_a_failed_task_e9_4() {
         let sim = goal_with("a house", &json!({}), equipment(), move |ask| {
             let text = &ask.messages[1].text;
             match ask.purpose {
-                Purpose::Decide if text.contains("# Task\na house") => plan_of(json!([
+                Purpose::Decide if text.contains("# Task\na house") => plan_answer(json!([
                     {"id": "roof", "title": "mend the roof", "criteria": ["x"]},
                     {"id": "walls", "title": "paint the walls", "criteria": ["x"]},
                 ])),
-                Purpose::Decide if text.contains("# Task\nmend the roof") => plan_of(json!([
+                Purpose::Decide if text.contains("# Task\nmend the roof") => plan_answer(json!([
                     {"id": "climb", "title": "climb up", "do": {"tool": "deny", "args": {}}},
                     {"id": "look", "title": "look", "do": {"tool": "echo", "args": {}}, "needs": [], "satisfies": ["c1"]},
                 ])),
                 Purpose::Decide => execute("finish", json!({"status": "ok", "notes": "done"})),
                 Purpose::Replan => {
-                    said(&json!({"root_cause": "no ladder", "changes": "", "give_up": true}).to_string())
+                    text_answer(&json!({"root_cause": "no ladder", "changes": "", "give_up": true}).to_string())
                 }
-                _ => said(&json!({"notes": "not done", "status": "failed", "severity": by_whom}).to_string()),
+                _ => text_answer(&json!({"notes": "not done", "status": "failed", "severity": by_whom}).to_string()),
             }
         })
         .driven_on();
@@ -195,11 +195,11 @@ fn aggregation_decides_the_severity_of_a_failed_task_e9_4() {
 #[test]
 fn unreadable_aggregation_lists_each_step_with_its_outcome_e9_13() {
     let sim = goal_with("two things", &json!({}), equipment(), |ask| match ask.purpose {
-        Purpose::Decide => plan_of(json!([
+        Purpose::Decide => plan_answer(json!([
             {"id": "one", "title": "one", "do": {"tool": "echo", "args": {}}},
             {"id": "two", "title": "two", "optional": true, "do": {"tool": "fail", "args": {}}},
         ])),
-        _ => said("words, words"),
+        _ => text_answer("words, words"),
     })
     .driven_on();
     let result = sim.run.result().unwrap();
@@ -222,7 +222,7 @@ fn asking(args: Value) -> Sim {
     equipment.has_person = true;
     goal_with("paint", &json!({}), equipment, move |ask| match ask.purpose {
         Purpose::Decide => execute("echo", json!({"text": "x"})),
-        _ if ask.call == 2 => wants(&[("ask_person", args.clone())]),
+        _ if ask.call == 2 => calls_answer(&[("ask_person", args.clone())]),
         _ => {
             let said = ask
                 .messages
@@ -276,7 +276,7 @@ fn painted(has_person: bool) -> Sim {
     ]});
     goal_with("paint", &criteria, equipment, |ask| match ask.purpose {
         Purpose::Decide => execute("echo", json!({"text": "x"})),
-        Purpose::Judge => said(
+        Purpose::Judge => text_answer(
             &json!({"verdicts": [
             {"criterion": "c1", "finding": "met"}, {"criterion": "c2", "finding": "met"}]})
             .to_string(),

@@ -13,15 +13,15 @@ use crate::run::{FixedCosts, Judging};
 use crate::spend::Spend;
 use crate::talk::{Need, Purpose, Reply, Stop, ToolOffer, Wanted};
 
-pub(super) fn said(text: &str) -> ModelAnswer {
-    replied(Reply {
+pub(super) fn text_answer(text: &str) -> ModelAnswer {
+    reply_answer(Reply {
         text: text.to_owned(),
         calls: Vec::new(),
         stop: Stop::Done,
     })
 }
 
-pub(super) fn replied(reply: Reply) -> ModelAnswer {
+pub(super) fn reply_answer(reply: Reply) -> ModelAnswer {
     ModelAnswer::Replied {
         reply,
         used: Some(Spend {
@@ -33,13 +33,13 @@ pub(super) fn replied(reply: Reply) -> ModelAnswer {
     }
 }
 
-pub(super) fn wants(calls: &[(&str, Value)]) -> ModelAnswer {
+pub(super) fn calls_answer(calls: &[(&str, Value)]) -> ModelAnswer {
     let calls = calls.iter().enumerate().map(|(at, (tool, args))| Wanted {
         id: format!("w{at}"),
         tool: (*tool).to_owned(),
         args: args.clone(),
     });
-    replied(Reply {
+    reply_answer(Reply {
         text: String::new(),
         calls: calls.collect(),
         stop: Stop::Done,
@@ -47,7 +47,7 @@ pub(super) fn wants(calls: &[(&str, Value)]) -> ModelAnswer {
 }
 
 pub(super) fn finish(notes: &str) -> ModelAnswer {
-    wants(&[(
+    calls_answer(&[(
         "finish",
         json!({"status": "ok", "notes": notes, "output": {"said": notes}}),
     )])
@@ -58,19 +58,19 @@ pub(super) fn execute(tool: &str, args: Value) -> ModelAnswer {
         "decision": "execute", "reason": "it is small", "low_complexity": true, "resources_available": true,
         "criteria_testable": true, "action": {"tool": tool, "args": args},
     });
-    said(&answer.to_string())
+    text_answer(&answer.to_string())
 }
 
-pub(super) fn plan_of(steps: Value) -> ModelAnswer {
+pub(super) fn plan_answer(steps: Value) -> ModelAnswer {
     let answer = json!({
         "decision": "plan", "reason": "it has parts", "low_complexity": false, "resources_available": true,
         "criteria_testable": true, "steps": steps,
     });
-    said(&answer.to_string())
+    text_answer(&answer.to_string())
 }
 
-pub(super) fn judged(finding: &str) -> ModelAnswer {
-    said(&json!({"verdicts": [{"criterion": "c1", "finding": finding, "gap": "the proof"}]}).to_string())
+pub(super) fn verdict_answer(finding: &str) -> ModelAnswer {
+    text_answer(&json!({"verdicts": [{"criterion": "c1", "finding": finding, "gap": "the proof"}]}).to_string())
 }
 
 fn spec() -> ModelSpec {
@@ -158,7 +158,7 @@ pub(super) fn goal_with(
 }
 
 /// What a model reads in the `nth` request, without the rules.
-pub(super) fn read_by(sim: &Sim, nth: usize) -> String {
+pub(super) fn prompt_text(sim: &Sim, nth: usize) -> String {
     let texts: Vec<&str> = sim.asks[nth].messages[1..]
         .iter()
         .map(|message| message.text.as_str())
@@ -216,27 +216,27 @@ fn decision_may_contain_the_whole_result_e9_3() {
 pub(super) fn nested(ask: &AskAction) -> ModelAnswer {
     let task = task_named(ask);
     match (ask.purpose, task.as_str()) {
-        (Purpose::Decide, "survey the house") => plan_of(json!([
+        (Purpose::Decide, "survey the house") => plan_answer(json!([
             {"id": "look", "title": "walk through", "criteria": ["every room was seen"], "satisfies": ["c1"]},
             [
                 {"id": "cellar", "title": "check cellar beams", "criteria": ["dry"]},
                 {"id": "roof", "title": "check roof tiles", "criteria": ["tight"]}
             ]
         ])),
-        (Purpose::Decide, "check roof tiles") => plan_of(json!([
+        (Purpose::Decide, "check roof tiles") => plan_answer(json!([
             {"id": "north", "title": "north side", "criteria": ["seen"], "satisfies": ["c1"]},
             {"id": "south", "title": "south side", "criteria": ["seen"]}
         ])),
         (Purpose::Decide, task) => execute("echo", json!({"text": task})),
-        (Purpose::Work, task) => wants(&[(
+        (Purpose::Work, task) => calls_answer(&[(
             "finish",
             json!({"status": "ok", "notes": format!("{task} done"), "criteria": [{"id": "c1", "met": true}]}),
         )]),
-        (Purpose::Aggregate, task) => said(
+        (Purpose::Aggregate, task) => text_answer(
             &json!({"status": "ok", "notes": format!("all of {task}"), "criteria": [{"id": "c1", "met": true}]})
                 .to_string(),
         ),
-        (Purpose::Judge, _) => judged("met"),
+        (Purpose::Judge, _) => verdict_answer("met"),
         (purpose, task) => panic!("{purpose:?} of {task}"),
     }
 }
@@ -287,7 +287,7 @@ fn later_step_reads_earlier_results_but_not_parallel_branches_e9_2() {
             .iter()
             .position(|ask| ask.purpose == Purpose::Decide && task_named(ask) == task)
             .unwrap();
-        read_by(&sim, nth)
+        prompt_text(&sim, nth)
     };
     let cellar = of("check cellar beams");
     assert!(cellar.contains("look (ok) walk through: walk through done"), "{cellar}");
@@ -403,7 +403,7 @@ fn plan_mode_and_limits_decide_before_a_model_is_asked_e9_3() {
         };
         let sim = goal_with("say hello", &extra, equipment, |ask| match ask.purpose {
             Purpose::Work => finish("hello"),
-            Purpose::HandBack => said("{\"notes\": \"nothing\"}"),
+            Purpose::HandBack => text_answer("{\"notes\": \"nothing\"}"),
             other => panic!("{other:?}"),
         })
         .driven_on();
@@ -425,7 +425,7 @@ fn plan_mode_and_limits_decide_before_a_model_is_asked_e9_3() {
 fn trivial_or_self_repeating_plan_is_done_directly_e9_3() {
     let by = |steps: Value| {
         let sim = goal("paint the garden fence", &json!({}), move |ask| match ask.purpose {
-            Purpose::Decide => plan_of(steps.clone()),
+            Purpose::Decide => plan_answer(steps.clone()),
             _ => finish("painted"),
         })
         .driven_on();
@@ -458,8 +458,8 @@ fn invalid_plan_reports_all_mistakes_before_direct_work_e9_13() {
         "paint the garden fence",
         &json!({"criteria": ["it shines"]}),
         move |ask| match ask.purpose {
-            Purpose::Decide => plan_of(wrong.clone()),
-            Purpose::Judge => judged("met"),
+            Purpose::Decide => plan_answer(wrong.clone()),
+            Purpose::Judge => verdict_answer("met"),
             _ => finish("painted"),
         },
     )
@@ -487,10 +487,10 @@ fn very_long_invalid_decisions_end_in_direct_work_e9_13() {
     let step = |id: &str| json!({"id": id, "title": "mix colours", "needs": ["nobody"]});
     let many: Vec<Value> = (0..1_500).map(|n| step(&format!("s{n}"))).collect();
     let answers = [
-        plan_of(json!([step(&"a".repeat(120_000)), step("b")])),
-        plan_of(json!(many)),
-        said(&"[".repeat(120_000)),
-        said(&"first I would think ".repeat(6_000)),
+        plan_answer(json!([step(&"a".repeat(120_000)), step("b")])),
+        plan_answer(json!(many)),
+        text_answer(&"[".repeat(120_000)),
+        text_answer(&"first I would think ".repeat(6_000)),
     ];
     for answer in answers {
         let sim = goal("paint the garden fence", &json!({}), move |ask| match ask.purpose {
@@ -521,7 +521,7 @@ fn planner_is_told_of_unacceptable_tool_arguments_e9_1() {
         ..equipment()
     };
     let plan = |ms: &str| {
-        plan_of(json!([
+        plan_answer(json!([
             {"id": "dry", "title": "let it dry", "do": {"tool": "echo", "args": {"ms": ms}}},
             {"id": "look", "title": "look at it", "do": {"tool": "echo", "args": {"ms": "{{ 7 }}"}}},
         ]))
@@ -534,7 +534,7 @@ fn planner_is_told_of_unacceptable_tool_arguments_e9_1() {
         }
     })
     .driven_on();
-    let told = read_by(&sim, 1);
+    let told = prompt_text(&sim, 1);
     assert!(
         told.contains("`ms` is a whole number that is not negative, not \"a while\""),
         "{told}"
@@ -550,16 +550,16 @@ fn plan_without_a_step_for_a_criterion_is_a_mistake_e9_6() {
         "paint the garden fence",
         &json!({"criteria": ["it shines"]}),
         |ask| match (ask.purpose, ask.call) {
-            (Purpose::Decide, 1) if ask.messages[1].text.contains("# Task\npaint the garden") => plan_of(json!([
+            (Purpose::Decide, 1) if ask.messages[1].text.contains("# Task\npaint the garden") => plan_answer(json!([
                 {"id": "a", "title": "buy paint", "criteria": ["x"]},
                 {"id": "b", "title": "put it on", "criteria": ["x"], "satisfies": ["c9"]}
             ])),
             (Purpose::Decide, _) => execute("finish", json!({"notes": "painted"})),
-            _ => judged("met"),
+            _ => verdict_answer("met"),
         },
     )
     .driven_on();
-    let told = read_by(&sim, 1);
+    let told = prompt_text(&sim, 1);
     assert!(
         told.contains("no step satisfies c1 (it shines)")
             && told.contains("satisfies names \"c9\", which is not a criterion"),
@@ -571,7 +571,7 @@ fn plan_without_a_step_for_a_criterion_is_a_mistake_e9_6() {
 fn naming_and_criteria_mistakes_are_reported_together_across_subplans_e9_1() {
     let sim = goal("paint the garden fence", &json!({}), |ask| {
         match (ask.purpose, ask.call) {
-            (Purpose::Decide, 1) if ask.messages[1].text.contains("# Task\npaint the garden") => plan_of(json!([
+            (Purpose::Decide, 1) if ask.messages[1].text.contains("# Task\npaint the garden") => plan_answer(json!([
                 {"id": "a", "title": "buy paint", "needs": ["nobody"], "criteria": ["x"]},
                 {"id": "b", "title": "put it on", "plan": [{"id": "c", "title": "stir it"}]},
             ])),
@@ -579,7 +579,7 @@ fn naming_and_criteria_mistakes_are_reported_together_across_subplans_e9_1() {
         }
     })
     .driven_on();
-    let told = read_by(&sim, 1);
+    let told = prompt_text(&sim, 1);
     assert!(told.contains("there is no step `nobody`"), "{told}");
     assert!(told.contains("`c` has no criteria"), "{told}");
 }
@@ -589,7 +589,7 @@ fn group_around_one_step_does_not_count_as_a_plan_e9_3() {
     let one = json!({"id": "a", "title": "buy paint", "criteria": ["x"]});
     for steps in [json!([[one]]), json!([{"sequence": [one]}])] {
         let sim = goal("paint the garden fence", &json!({}), move |ask| match ask.purpose {
-            Purpose::Decide => plan_of(steps.clone()),
+            Purpose::Decide => plan_answer(steps.clone()),
             _ => finish("painted"),
         })
         .driven_on();
@@ -605,7 +605,7 @@ fn plan_mode_always_requires_a_plan_for_the_goal_only_e9_3() {
     };
     let sim = goal_with("paint the garden fence", &json!({}), always(), |ask| {
         match ask.purpose {
-            Purpose::Decide if ask.call == 2 => plan_of(json!([
+            Purpose::Decide if ask.call == 2 => plan_answer(json!([
                 {"id": "a", "title": "buy paint", "criteria": ["x"]},
                 {"id": "b", "title": "put it on", "criteria": ["x"]},
             ])),
@@ -613,12 +613,20 @@ fn plan_mode_always_requires_a_plan_for_the_goal_only_e9_3() {
                 "finish",
                 json!({"notes": "did it", "criteria": [{"id": "c1", "met": true}]}),
             ),
-            _ => said(r#"{"status": "ok", "notes": "painted"}"#),
+            _ => text_answer(r#"{"status": "ok", "notes": "painted"}"#),
         }
     })
     .driven_on();
-    assert!(read_by(&sim, 0).contains("a plan is required"), "{}", read_by(&sim, 0));
-    assert!(read_by(&sim, 1).contains("a plan is required"), "{}", read_by(&sim, 1));
+    assert!(
+        prompt_text(&sim, 0).contains("a plan is required"),
+        "{}",
+        prompt_text(&sim, 0)
+    );
+    assert!(
+        prompt_text(&sim, 1).contains("a plan is required"),
+        "{}",
+        prompt_text(&sim, 1)
+    );
     assert_eq!([sim.status("a"), sim.status("b"), sim.status("")], [Outcome::Ok; 3]);
     // Whoever will not plan is not asked for ever.
     let sim = goal_with("paint the garden fence", &json!({}), always(), |ask| {
@@ -638,7 +646,7 @@ fn unmet_criterion_sends_back_once_then_fails_the_task_e9_8() {
         &json!({"criteria": ["it shines"]}),
         |ask| match ask.purpose {
             Purpose::Decide => execute("echo", json!({"text": "paint"})),
-            Purpose::Judge => judged("unmet"),
+            Purpose::Judge => verdict_answer("unmet"),
             _ => finish("painted"),
         },
     )
@@ -653,7 +661,7 @@ fn unmet_criterion_sends_back_once_then_fails_the_task_e9_8() {
             Purpose::Judge
         ]
     );
-    assert!(read_by(&sim, 3).contains("c1 (it shines) is not met: the proof"));
+    assert!(prompt_text(&sim, 3).contains("c1 (it shines) is not met: the proof"));
     assert_eq!(root(&sim).status, Outcome::Failed);
     assert_eq!(root(&sim).stop_reason, Some(StopReason::CriteriaUnmet));
 }
@@ -661,7 +669,7 @@ fn unmet_criterion_sends_back_once_then_fails_the_task_e9_8() {
 #[test]
 fn unreadable_or_unreachable_judge_leaves_criteria_unverifiable_e9_6() {
     for answer in [
-        said("I think it is fine."),
+        text_answer("I think it is fine."),
         ModelAnswer::Failed(ModelFailure::new(ModelFailureKind::Unauthorised, "the key is refused")),
     ] {
         let sim = goal(
@@ -683,7 +691,7 @@ fn unreadable_or_unreachable_judge_leaves_criteria_unverifiable_e9_6() {
 pub(super) fn mending(ask: &AskAction) -> ModelAnswer {
     let task = task_named(ask);
     match (ask.purpose, task.as_str()) {
-        (Purpose::Decide, "mend the clock") => plan_of(json!([
+        (Purpose::Decide, "mend the clock") => plan_answer(json!([
             {"id": "open", "title": "open the case", "criteria": ["it is open"]},
             {"id": "oil", "title": "oil its wheels", "criteria": ["it ticks"], "satisfies": ["c1"]}
         ])),
@@ -692,10 +700,10 @@ pub(super) fn mending(ask: &AskAction) -> ModelAnswer {
             "finish",
             json!({"notes": format!("{task}: done"), "criteria": [{"id": "c1", "met": true}]}),
         ),
-        (Purpose::Aggregate, _) => said("{\"notes\": \"see the steps\"}"),
-        (Purpose::Judge, _) if ask.messages[1].text.contains("replace wheel") => judged("met"),
-        (Purpose::Judge, _) => judged("unmet"),
-        (Purpose::Replan, _) => said(
+        (Purpose::Aggregate, _) => text_answer("{\"notes\": \"see the steps\"}"),
+        (Purpose::Judge, _) if ask.messages[1].text.contains("replace wheel") => verdict_answer("met"),
+        (Purpose::Judge, _) => verdict_answer("unmet"),
+        (Purpose::Replan, _) => text_answer(
             &json!({"root_cause": "a tooth is broken", "changes": "the wheel is replaced", "steps": [
                 {"id": "replace", "title": "replace wheel", "needs": ["open"], "criteria": ["it fits"], "satisfies": ["c1"]}
             ]})
@@ -734,7 +742,7 @@ fn replan_after_a_failure_keeps_the_steps_that_succeeded_e9_8() {
         .collect();
     assert_eq!(steps, ["open", "replace"]);
     let asked = sim.asks.iter().position(|ask| ask.purpose == Purpose::Replan).unwrap();
-    let told = read_by(&sim, asked);
+    let told = prompt_text(&sim, asked);
     assert!(
         told.contains("oil (failed, criteria_unmet)") && told.contains("a tooth is broken"),
         "{told}"
@@ -749,9 +757,9 @@ fn repeated_plan_is_a_loop_and_replans_without_progress_stall_e9_8() {
             &json!({"criteria": ["it ticks"]}),
             move |ask| match ask.purpose {
                 Purpose::Replan => {
-                    said(&json!({"root_cause": "x", "changes": "y", "steps": steps(ask.call)}).to_string())
+                    text_answer(&json!({"root_cause": "x", "changes": "y", "steps": steps(ask.call)}).to_string())
                 }
-                Purpose::Judge => judged("unmet"),
+                Purpose::Judge => verdict_answer("unmet"),
                 Purpose::Decide if task_named(ask) != "mend the clock" => {
                     execute("finish", json!({"status": "failed", "notes": "no"}))
                 }

@@ -1,7 +1,7 @@
 //! Model tasks at their limits: budgets, models that are unavailable or talk nonsense, evidence, questions, pauses
 //! (E9.7, E9.10 to E9.15).
 
-use super::hand_back::going_on;
+use super::hand_back::endless_calls;
 use super::models::*;
 use super::*;
 use crate::event::NewLimits;
@@ -14,7 +14,7 @@ fn exhausted_model_calls_end_in_one_hand_back_request_e9_10() {
     let extra = json!({"budget": {"model_calls": 4}});
     let sim = goal("count the stars", &extra, |ask| match ask.purpose {
         Purpose::Decide => execute("echo", json!({"text": "1"})),
-        Purpose::Work => wants(&[("echo", json!({"text": format!("{}", ask.call)}))]),
+        Purpose::Work => calls_answer(&[("echo", json!({"text": format!("{}", ask.call)}))]),
         Purpose::HandBack => {
             assert!(ask.tools.is_empty());
             assert!(
@@ -22,7 +22,7 @@ fn exhausted_model_calls_end_in_one_hand_back_request_e9_10() {
                 "{}",
                 ask.messages[1].text
             );
-            said("{\"notes\": \"three are counted\", \"output\": 3}")
+            text_answer("{\"notes\": \"three are counted\", \"output\": 3}")
         }
         other => panic!("{other:?}"),
     })
@@ -60,8 +60,8 @@ fn exhausted_tool_call_budget_ends_the_task_e9_10() {
         &json!({"budget": {"tool_calls": 1}}),
         |ask| match ask.purpose {
             Purpose::Decide => execute("echo", json!({"text": "1"})),
-            Purpose::Work => wants(&[("echo", json!({"text": format!("{}", ask.call)}))]),
-            _ => said("{\"notes\": \"one\"}"),
+            Purpose::Work => calls_answer(&[("echo", json!({"text": format!("{}", ask.call)}))]),
+            _ => text_answer("{\"notes\": \"one\"}"),
         },
     )
     .driven_on();
@@ -150,7 +150,7 @@ fn nonsense_replies_end_the_run_as_partial_after_few_requests_e9_13() {
         "[1, 2]",
         "null",
     ] {
-        let sim = goal("say hello", &json!({}), move |_| said(nonsense)).driven_on();
+        let sim = goal("say hello", &json!({}), move |_| text_answer(nonsense)).driven_on();
         assert!(
             matches!(root(&sim).status, Outcome::Partial),
             "{nonsense:?}: {:?}",
@@ -159,7 +159,7 @@ fn nonsense_replies_end_the_run_as_partial_after_few_requests_e9_13() {
         assert!(sim.asks.len() <= 8, "{nonsense:?} was asked {} times", sim.asks.len());
     }
     let refusing = goal("say hello", &json!({}), |_| {
-        replied(Reply {
+        reply_answer(Reply {
             text: "I will not.".to_owned(),
             calls: Vec::new(),
             stop: Stop::Refusal,
@@ -174,7 +174,7 @@ fn nonsense_replies_end_the_run_as_partial_after_few_requests_e9_13() {
 fn prose_answer_becomes_the_notes_of_a_partial_result_e9_13() {
     let sim = goal("say hello", &json!({}), |ask| match ask.purpose {
         Purpose::Decide => execute("echo", json!({"text": "hello"})),
-        _ => said("Hello to everybody."),
+        _ => text_answer("Hello to everybody."),
     })
     .driven_on();
     assert_eq!(purposes(&sim), [Purpose::Decide, Purpose::Work, Purpose::Work]);
@@ -191,7 +191,7 @@ fn unreadable_finish_call_is_retried_and_ends_as_partial_e9_13() {
     let ended = |args: Value| {
         let sim = goal("say hello", &json!({}), move |ask| match ask.purpose {
             Purpose::Decide => execute("echo", json!({"text": "hello"})),
-            _ => wants(&[("finish", args.clone())]),
+            _ => calls_answer(&[("finish", args.clone())]),
         })
         .driven_on();
         let result = root(&sim);
@@ -234,11 +234,11 @@ fn unreadable_finish_call_is_retried_and_ends_as_partial_e9_13() {
 fn three_rounds_of_unknown_tools_are_a_loop_e9_13() {
     let sim = goal("say hello", &json!({}), |ask| match ask.purpose {
         Purpose::Decide => execute("dance", json!({})),
-        Purpose::Work => wants(&[("dance", json!({}))]),
-        _ => said("{\"notes\": \"nothing\"}"),
+        Purpose::Work => calls_answer(&[("dance", json!({}))]),
+        _ => text_answer("{\"notes\": \"nothing\"}"),
     })
     .driven_on();
-    assert!(read_by(&sim, 1).contains("unknown tool dance; available: echo, write, deny, fail, finish"));
+    assert!(prompt_text(&sim, 1).contains("unknown tool dance; available: echo, write, deny, fail, finish"));
     assert_eq!(root(&sim).stop_reason, Some(StopReason::Loop));
     assert!(sim.calls.is_empty());
 }
@@ -247,9 +247,9 @@ fn three_rounds_of_unknown_tools_are_a_loop_e9_13() {
 fn repeated_read_is_answered_from_the_first_until_a_write_seed_000() {
     let sim = goal("say hello", &json!({}), |ask| match ask.call {
         1 => execute("echo", json!({"text": "a"})),
-        2 => wants(&[("echo", json!({"text": "a"})), ("echo", json!({"text": "b"}))]),
-        3 => wants(&[("write", json!({"text": "x"}))]),
-        4 => wants(&[("echo", json!({"text": "a"}))]),
+        2 => calls_answer(&[("echo", json!({"text": "a"})), ("echo", json!({"text": "b"}))]),
+        3 => calls_answer(&[("write", json!({"text": "x"}))]),
+        4 => calls_answer(&[("echo", json!({"text": "a"}))]),
         _ => finish("done"),
     })
     .driven_on();
@@ -259,7 +259,7 @@ fn repeated_read_is_answered_from_the_first_until_a_write_seed_000() {
         .map(|(_, args)| args["text"].as_str().unwrap())
         .collect();
     assert_eq!(texts, ["a", "b", "x", "a"]);
-    assert!(read_by(&sim, 2).contains("not called again"));
+    assert!(prompt_text(&sim, 2).contains("not called again"));
 }
 
 #[test]
@@ -271,9 +271,9 @@ fn task_whose_calls_were_all_denied_is_only_partial_e9_7() {
     .driven_on();
     assert_eq!(root(&sim).status, Outcome::Partial);
     assert!(
-        read_by(&sim, 1).contains("failed (policy_denied)"),
+        prompt_text(&sim, 1).contains("failed (policy_denied)"),
         "{}",
-        read_by(&sim, 1)
+        prompt_text(&sim, 1)
     );
 }
 
@@ -281,7 +281,7 @@ fn task_whose_calls_were_all_denied_is_only_partial_e9_7() {
 fn task_with_only_refused_calls_needs_a_judge_e9_7() {
     let refused = |extra: &Value| {
         goal("open the safe", extra, |ask| match (ask.purpose, ask.call) {
-            (Purpose::Judge, _) => judged("met"),
+            (Purpose::Judge, _) => verdict_answer("met"),
             (Purpose::Decide, _) => execute("crowbar", json!({})),
             _ => finish("it is open"),
         })
@@ -298,7 +298,7 @@ fn unknown_evidence_references_are_dropped_and_counted_e9_7() {
         _ => {
             let answer = &ask.messages.last().unwrap().text;
             let id = &answer[answer.find("[tool_call ").unwrap() + 11..answer.len() - 1];
-            wants(&[(
+            calls_answer(&[(
                 "finish",
                 json!({"notes": "done", "evidence": [
                     {"kind": "tool_call", "id": id}, {"kind": "tool_call", "id": "0123456789abcdef"},
@@ -323,11 +323,11 @@ fn failed_call_is_no_evidence_but_a_failed_step_is_e9_7() {
     let named = |kind: &'static str| {
         goal("say hello", &json!({}), move |ask| match ask.call {
             1 => execute("echo", json!({"text": "a"})),
-            2 => wants(&[("deny", json!({"text": "b"}))]),
+            2 => calls_answer(&[("deny", json!({"text": "b"}))]),
             _ => {
                 let answer = &ask.messages.last().unwrap().text;
                 let id = &answer[answer.find("[tool_call ").unwrap() + 11..answer.len() - 1];
-                wants(&[(
+                calls_answer(&[(
                     "finish",
                     json!({"notes": "done", "evidence": [{"kind": kind, "id": id}]}),
                 )])
@@ -348,7 +348,7 @@ fn failed_call_is_no_evidence_but_a_failed_step_is_e9_7() {
         let text = &ask.messages[1].text;
         let id = text.lines().find_map(|line| line.trim().strip_prefix("id: ")).unwrap();
         let evidence = json!([{"kind": "node", "id": id}, {"kind": "tool_call", "id": id}]);
-        wants(&[("finish", json!({"notes": "it is lost", "evidence": evidence}))])
+        calls_answer(&[("finish", json!({"notes": "it is lost", "evidence": evidence}))])
     })
     .driven_on();
     let evidence = &sim.run.node_at("tell").unwrap().result.unwrap().evidence;
@@ -365,14 +365,14 @@ fn question_to_a_person_blocks_only_its_branch_e9_14() {
     let model = |ask: &AskAction| -> ModelAnswer {
         let ask_person = json!({"question": "Which colour?", "options": ["red", "blue"]});
         match (ask.purpose, task_named(ask).as_str(), ask.call) {
-            (Purpose::Decide, "paint two doors", _) => plan_of(json!([[
+            (Purpose::Decide, "paint two doors", _) => plan_answer(json!([[
                 {"id": "front", "title": "front door", "criteria": ["x"]},
                 {"id": "back", "title": "back door", "criteria": ["x"]}
             ], {"id": "tell", "title": "tell everybody", "criteria": ["x"]}])),
             (Purpose::Decide, "front door", _) => execute("ask_person", ask_person),
             (Purpose::Work, "front door", _) => {
                 assert!(ask.messages.last().unwrap().text.contains("blue\n(answered by ada)"));
-                wants(&[(
+                calls_answer(&[(
                     "finish",
                     json!({"notes": "blue", "criteria": [{"id": "c1", "met": true}]}),
                 )])
@@ -388,12 +388,12 @@ fn question_to_a_person_blocks_only_its_branch_e9_14() {
             }
             (Purpose::Work, "tell everybody", _) => {
                 assert!(ask.messages.last().unwrap().text.contains("blue"));
-                wants(&[(
+                calls_answer(&[(
                     "finish",
                     json!({"notes": "told", "criteria": [{"id": "c1", "met": true}]}),
                 )])
             }
-            (Purpose::Aggregate, _, _) => said("{\"notes\": \"all doors\"}"),
+            (Purpose::Aggregate, _, _) => text_answer("{\"notes\": \"all doors\"}"),
             _ => execute(
                 "finish",
                 json!({"notes": "green", "criteria": [{"id": "c1", "met": true}]}),
@@ -519,7 +519,7 @@ fn tokens_in_and_tokens_out_have_separate_limits_e9_10() {
     let within = |budget: Value| {
         goal("say hello", &json!({"budget": budget}), |ask| match ask.purpose {
             Purpose::Decide => execute("echo", json!({"text": "x"})),
-            Purpose::Work if ask.call < 4 => wants(&[("echo", json!({"text": format!("{}", ask.call)}))]),
+            Purpose::Work if ask.call < 4 => calls_answer(&[("echo", json!({"text": format!("{}", ask.call)}))]),
             _ => finish("hello"),
         })
         .driven_on()
@@ -542,7 +542,7 @@ fn tokens_in_and_tokens_out_have_separate_limits_e9_10() {
 
 /// A model that keeps making calls, and reads 400 tokens from a cache each time.
 fn from_a_cache(budget: &Value) -> Sim {
-    going_on(budget, |ask| Spend {
+    endless_calls(budget, |ask| Spend {
         tokens_in: ask.reserved.tokens_in.max(400),
         tokens_cached: 400,
         tokens_out: 10,
@@ -622,9 +622,9 @@ fn exhausted_byte_limit_hands_back_a_partial_result_e9_10() {
             match ask.purpose {
                 Purpose::Decide => execute("echo", json!({"text": "x"})),
                 Purpose::Work if ask.call < 20 => {
-                    wants(&[("echo", json!({"text": format!("{}{}", ask.call, "long ".repeat(400))}))])
+                    calls_answer(&[("echo", json!({"text": format!("{}{}", ask.call, "long ".repeat(400))}))])
                 }
-                Purpose::HandBack => said("{\"notes\": \"what there is\"}"),
+                Purpose::HandBack => text_answer("{\"notes\": \"what there is\"}"),
                 _ => finish("hello"),
             }
         })

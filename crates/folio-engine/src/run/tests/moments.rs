@@ -1,6 +1,8 @@
 //! Any action of people and any answer of models, at every moment of a run (E9.11, E9.13, E9.14).
 
-use super::models::{equipment, execute, goal_with, judged, plan_of, said, task_named, wants};
+use super::models::{
+    calls_answer, equipment, execute, goal_with, plan_answer, task_named, text_answer, verdict_answer,
+};
 use super::*;
 use crate::talk::Purpose;
 
@@ -20,7 +22,7 @@ fn tidying() -> Sim {
         let task = task_named(ask);
         let claims = |notes: &str| json!({"notes": notes, "criteria": [{"id": "c1", "met": true}]});
         match (ask.purpose, task.as_str()) {
-            (Purpose::Decide, "tidy the shed") => plan_of(json!([
+            (Purpose::Decide, "tidy the shed") => plan_answer(json!([
                 {"id": "look", "title": "look around", "criteria": ["seen"], "satisfies": ["c1"]},
                 {"id": "both", "parallel": [
                     {"id": "floor", "title": "sweep the floor", "criteria": ["clean"]},
@@ -31,15 +33,15 @@ fn tidying() -> Sim {
             (Purpose::Decide, "sweep the floor") => execute("write", json!({"text": "swept"})),
             (Purpose::Decide, "mend the shelf") => execute("finish", json!({"status": "failed", "notes": "no nails"})),
             (Purpose::Decide, _) => execute("echo", json!({"text": "bought"})),
-            (Purpose::Replan, _) => said(
+            (Purpose::Replan, _) => text_answer(
                 &json!({"root_cause": "no nails", "changes": "buy some", "steps": [
                     {"id": "buy", "title": "buy a shelf", "criteria": ["it is there"], "satisfies": ["c1"]}
                 ]})
                 .to_string(),
             ),
-            (Purpose::Judge, _) => judged("met"),
-            (Purpose::Work, task) => wants(&[("finish", claims(task))]),
-            _ => said("{\"notes\": \"all of it\"}"),
+            (Purpose::Judge, _) => verdict_answer("met"),
+            (Purpose::Work, task) => calls_answer(&[("finish", claims(task))]),
+            _ => text_answer("{\"notes\": \"all of it\"}"),
         }
     });
     sim.run
@@ -82,8 +84,8 @@ fn person_says(sim: &mut Sim, yes: bool) -> bool {
 }
 
 /// Does the next thing; false if there is none.
-fn goes_one_further(sim: &mut Sim, yes: bool) -> bool {
-    let slots = sim.concurrency - sim.under_way_in_all();
+fn advance_once(sim: &mut Sim, yes: bool) -> bool {
+    let slots = sim.concurrency - sim.under_way_count();
     let due = sim.run.due(sim.now, slots);
     if let Some(action) = due.into_iter().find(|action| !matches!(action, Action::Stop(_))) {
         sim.take(action);
@@ -107,7 +109,7 @@ fn to_its_end(sim: &mut Sim, yes: bool, what: &str) {
             return;
         }
         assert!(
-            goes_one_further(sim, yes),
+            advance_once(sim, yes),
             "{what}: it stands still\n{:#?}",
             sim.journal.last()
         );
@@ -134,10 +136,10 @@ fn has_ended_well(sim: &Sim, what: &str) {
 }
 
 /// The run after so many events, with everything under way.
-fn after(events: usize) -> Sim {
+fn sim_after_events(events: usize) -> Sim {
     let mut sim = tidying();
     while sim.journal.len() < events {
-        assert!(goes_one_further(&mut sim, true));
+        assert!(advance_once(&mut sim, true));
     }
     sim
 }
@@ -149,7 +151,7 @@ fn cancelling_any_node_at_any_moment_ends_cleanly_e9_11() {
     has_ended_well(&whole, "nobody stops anything");
     assert_eq!(whole.status(""), Outcome::Ok, "{:?}", whole.run.result());
     for cut in 1..whole.journal.len() {
-        let open: Vec<NodeId> = after(cut)
+        let open: Vec<NodeId> = sim_after_events(cut)
             .run
             .tree()
             .into_iter()
@@ -158,7 +160,7 @@ fn cancelling_any_node_at_any_moment_ends_cleanly_e9_11() {
             .collect();
         for node in open {
             for is_resumed in [false, true] {
-                let mut sim = after(cut);
+                let mut sim = sim_after_events(cut);
                 let path = sim.run.node(node).unwrap().path.to_owned();
                 let what = format!("{path:?} is stopped after {cut} events, resumed: {is_resumed}");
                 sim.record(Event::CancelRequested {
@@ -190,7 +192,7 @@ fn run_ends_when_a_person_rejects_everything_e9_14() {
     let mut whole = tidying();
     to_its_end(&mut whole, true, "");
     for cut in 1..=whole.journal.len() {
-        let mut sim = after(cut);
+        let mut sim = sim_after_events(cut);
         let what = format!("no to everything after {cut} events");
         to_its_end(&mut sim, false, &what);
         has_ended_well(&sim, &what);
@@ -203,7 +205,7 @@ fn run_paused_at_any_moment_begins_nothing_until_continued_e9_14() {
     to_its_end(&mut whole, true, "");
     for cut in 1..whole.journal.len() {
         let what = format!("paused after {cut} events");
-        let mut sim = after(cut);
+        let mut sim = sim_after_events(cut);
         sim.record(Event::Paused {
             node: None,
             by: "ada".to_owned(),
@@ -212,7 +214,7 @@ fn run_paused_at_any_moment_begins_nothing_until_continued_e9_14() {
         for _ in 0..400 {
             let deadline = sim.run.wakes_at();
             let before = sim.now;
-            if !goes_one_further(&mut sim, true) || deadline.is_some() && sim.now > before {
+            if !advance_once(&mut sim, true) || deadline.is_some() && sim.now > before {
                 break;
             }
         }

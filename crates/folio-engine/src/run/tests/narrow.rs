@@ -75,9 +75,9 @@ fn model_near_its_deadline_hands_back_a_partial_result_e9_10() {
     ]});
     let mut sim = goal_with("survey the house", &extra, equipment(), |ask| match ask.purpose {
         Purpose::Decide => execute("echo", json!({"text": "a look"})),
-        Purpose::HandBack => said(r#"{"status": "ok", "notes": "two cellars of three"}"#),
+        Purpose::HandBack => text_answer(r#"{"status": "ok", "notes": "two cellars of three"}"#),
         _ if ask.call > 2 => finish("done"),
-        _ => wants(&[("echo", json!({"text": "another look"}))]),
+        _ => calls_answer(&[("echo", json!({"text": "another look"}))]),
     });
     // Both have begun and decided.
     sim.derive();
@@ -278,13 +278,13 @@ fn default_limits_apply_without_a_budget_e9_10() {
     let sim = goal("0", &json!({"criteria": ["x"]}), |ask| {
         let task = task_named(ask);
         match ask.purpose {
-            Purpose::Decide => plan_of(json!([
+            Purpose::Decide => plan_answer(json!([
                 {"id": "l", "title": format!("{task}l"), "criteria": ["x"], "satisfies": ["c1"]},
                 {"id": "r", "title": format!("{task}r"), "criteria": ["x"], "atomic": true},
             ])),
             Purpose::Work => finish("done"),
-            Purpose::Judge => judged("met"),
-            _ => said("{\"notes\": \"done\"}"),
+            Purpose::Judge => verdict_answer("met"),
+            _ => text_answer("{\"notes\": \"done\"}"),
         }
     })
     .driven_on();
@@ -308,13 +308,13 @@ fn task_is_planned_only_if_budget_allows_a_step_e9_3() {
         let extra = json!({"budget": {"tokens": tokens}});
         let sim = goal_with("paint the garden fence", &extra, equipment, |ask| {
             let answer = match ask.purpose {
-                Purpose::Decide if task_named(ask) == "paint the garden fence" => plan_of(json!([
+                Purpose::Decide if task_named(ask) == "paint the garden fence" => plan_answer(json!([
                     {"id": "buy", "title": "buy blue paint", "criteria": ["x"]},
                     {"id": "brush", "title": "brush every board", "criteria": ["x"]}
                 ])),
                 Purpose::Decide => execute("echo", json!({"text": "x"})),
                 Purpose::Work => finish("done"),
-                _ => said("{\"notes\": \"what there is\", \"status\": \"ok\"}"),
+                _ => text_answer("{\"notes\": \"what there is\", \"status\": \"ok\"}"),
             };
             let ModelAnswer::Replied { reply, model, .. } = answer else {
                 panic!("it answers")
@@ -416,14 +416,14 @@ fn task_with_a_zero_deadline_is_not_begun_e9_10() {
 }
 
 /// The messages about a model's plan with `steps` for a goal with `budget`, and the run.
-fn told_of(budget: &Value, steps: Value) -> (Vec<String>, Sim) {
+fn plan_messages(budget: &Value, steps: Value) -> (Vec<String>, Sim) {
     let seen = || json!({"notes": "seen", "criteria": [{"id": "c1", "met": true}]});
     let extra = json!({"budget": budget});
     let sim = goal_with("survey the house", &extra, equipment(), move |ask| match ask.purpose {
-        Purpose::Decide if task_named(ask) == "survey the house" => plan_of(steps.clone()),
+        Purpose::Decide if task_named(ask) == "survey the house" => plan_answer(steps.clone()),
         Purpose::Decide => execute("finish", seen()),
-        Purpose::Work => wants(&[("finish", seen())]),
-        _ => said("{\"notes\": \"all of it\"}"),
+        Purpose::Work => calls_answer(&[("finish", seen())]),
+        _ => text_answer("{\"notes\": \"all of it\"}"),
     })
     .driven_on();
     let told = sim.journal.iter().find_map(|(_, event)| match event {
@@ -446,9 +446,9 @@ fn levels(levels: u32) -> Value {
 #[test]
 fn planner_is_told_of_subplans_nested_too_deep_e9_1() {
     for (budget, deepest) in [(json!({}), 3), (json!({"depth": 2}), 2), (json!({"depth": 1}), 1)] {
-        let (told, sim) = told_of(&budget, levels(deepest));
+        let (told, sim) = plan_messages(&budget, levels(deepest));
         assert_eq!((told, sim.status("")), (vec![], Outcome::Ok), "{budget}");
-        let (told, sim) = told_of(&budget, levels(deepest + 1));
+        let (told, sim) = plan_messages(&budget, levels(deepest + 1));
         let [told] = told.as_slice() else { panic!("{told:?}") };
         let words = format!("plans are nested more than {deepest} levels deep here");
         assert!(told.contains(&words), "{told}");
@@ -465,13 +465,13 @@ fn planner_is_told_of_every_limit_that_a_subplan_exceeds_e9_1() {
     // On the second level of three there may be one more.
     let inner = |budget: Value, steps: Value| json!([echo("a"), {"id": "p", "title": "floors", "budget": budget, "plan": {"steps": steps}}]);
     let many: Vec<Value> = (0..13).map(|n| echo(&format!("s{n}"))).collect();
-    let (told, _) = told_of(&json!({}), inner(json!({}), json!(many)));
+    let (told, _) = plan_messages(&json!({}), inner(json!({}), json!(many)));
     let [told] = told.as_slice() else { panic!("{told:?}") };
     assert!(
         told.contains("a plan inside the plan has 13 steps; at most 12 are allowed"),
         "{told}"
     );
-    let (told, _) = told_of(&json!({}), inner(json!({"children": 1, "depth": 1}), levels(2)));
+    let (told, _) = plan_messages(&json!({}), inner(json!({"children": 1, "depth": 1}), levels(2)));
     let told = told.join("\n");
     assert!(
         told.contains("has 2 steps; at most 1 are allowed") && told.contains("more than 2 levels deep"),

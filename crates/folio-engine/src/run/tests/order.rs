@@ -1,6 +1,6 @@
 //! The order of work when there is not room for all: started tasks before new ones (E9.15).
 
-use super::models::{equipment, execute, finish, goal_with, plan_of, said};
+use super::models::{equipment, execute, finish, goal_with, plan_answer, text_answer};
 use super::*;
 use crate::talk::Purpose;
 
@@ -43,8 +43,8 @@ fn finished_branch_is_rolled_up_before_another_begins_e9_15() {
         "budget": {"fan_in": 5, "children": 30},
     });
     let mut sim = goal_with("look", &extra, equipment(), move |ask| match ask.purpose {
-        Purpose::Decide if ask.messages[1].text.contains("# Task\na branch") => plan_of(json!([leaves])),
-        _ => said("{\"status\": \"ok\", \"notes\": \"all of it\"}"),
+        Purpose::Decide if ask.messages[1].text.contains("# Task\na branch") => plan_answer(json!([leaves])),
+        _ => text_answer("{\"status\": \"ok\", \"notes\": \"all of it\"}"),
     });
     sim.concurrency = 4;
     let begun = |sim: &Sim| {

@@ -7,7 +7,7 @@ use folio_memory::markdown::render_page;
 use folio_memory::{Entry, EntryHandle, EntryId, Page, PageHandle, PageId, Seq};
 use insta::assert_snapshot;
 
-use super::models::{execute, goal, nested, plan_of, said, task_named};
+use super::models::{execute, goal, nested, plan_answer, task_named, text_answer};
 use super::*;
 use crate::projection::{self, branch_page, main_page, plan_page};
 use crate::talk::Purpose;
@@ -111,8 +111,10 @@ fn planned_thrice() -> Sim {
     let criteria = json!(["half of it", "all of it"]);
     goal("mend it", &json!({"criteria": criteria}), move |ask| {
         match (ask.purpose, task_named(ask).as_str()) {
-            (Purpose::Decide, "mend it") => plan_of(next()),
-            (Purpose::Replan, _) => said(&json!({"root_cause": "so", "changes": "this", "steps": next()}).to_string()),
+            (Purpose::Decide, "mend it") => plan_answer(next()),
+            (Purpose::Replan, _) => {
+                text_answer(&json!({"root_cause": "so", "changes": "this", "steps": next()}).to_string())
+            }
             (Purpose::Decide, task) => {
                 let status = if task.starts_with("well") { "ok" } else { "failed" };
                 execute("finish", json!({"status": status, "notes": task}))
@@ -122,9 +124,9 @@ fn planned_thrice() -> Sim {
                 let finding = |at: usize| if at < met { "met" } else { "unmet" };
                 let verdicts = ["c1", "c2"].iter().enumerate();
                 let verdicts = verdicts.map(|(at, id)| json!({"criterion": id, "finding": finding(at), "gap": "that"}));
-                said(&json!({"verdicts": verdicts.collect::<Vec<_>>()}).to_string())
+                text_answer(&json!({"verdicts": verdicts.collect::<Vec<_>>()}).to_string())
             }
-            _ => said("{\"notes\": \"all of it\"}"),
+            _ => text_answer("{\"notes\": \"all of it\"}"),
         }
     })
     .driven_on()

@@ -1,7 +1,9 @@
 //! Tasks that an agent program does by itself (E9.3, E9.12, E9.14, E9.17).
 
 use super::forks::forked;
-use super::models::{equipment, finish, goal_with, house, judged, nested, purposes, read_by, replied, root, said};
+use super::models::{
+    equipment, finish, goal_with, house, nested, prompt_text, purposes, reply_answer, root, text_answer, verdict_answer,
+};
 use super::pages::Pages;
 use super::*;
 use crate::run::approval::approval_of;
@@ -22,7 +24,7 @@ fn asking() -> Option<ApprovalPolicy> {
 }
 
 fn done(notes: &str) -> ModelAnswer {
-    said(&format!(
+    text_answer(&format!(
         "I had a look.\n```json\n{}\n```\n",
         json!({"status": "ok", "notes": notes, "output": {"said": notes}})
     ))
@@ -47,7 +49,7 @@ fn agent_program_gets_the_whole_task_and_answers_once_e9_3() {
     let ask = &sim.asks[0];
     assert!(ask.is_opaque && ask.tools.is_empty());
     assert_eq!(ask.answer_schema.as_ref().unwrap()["required"], json!(["notes"]));
-    assert!(read_by(&sim, 0).contains("# Task\nmend the clock\n"));
+    assert!(prompt_text(&sim, 0).contains("# Task\nmend the clock\n"));
     let decided = sim.journal.iter().find_map(|(_, event)| match event {
         Event::Decided { by, .. } => Some(by.as_str()),
         _ => None,
@@ -62,7 +64,7 @@ fn plan_mode_always_splits_work_for_an_agent_program_e9_3() {
         ..with_program()
     };
     let sim = goal_with("survey the house", &house(), equipment, |ask| match ask.purpose {
-        Purpose::Work => said(&json!({"notes": "seen", "criteria": [{"id": "c1", "met": true}]}).to_string()),
+        Purpose::Work => text_answer(&json!({"notes": "seen", "criteria": [{"id": "c1", "met": true}]}).to_string()),
         _ => nested(ask),
     })
     .driven_on();
@@ -74,14 +76,14 @@ fn plan_mode_always_splits_work_for_an_agent_program_e9_3() {
 #[test]
 fn unreadable_program_answer_is_retried_then_taken_as_partial_e9_13() {
     let sim = mending(|ask| match ask.call {
-        1 => said("{\"status\": \"ok\"}"),
+        1 => text_answer("{\"status\": \"ok\"}"),
         _ => done("it ticks"),
     })
     .driven_on();
     assert_eq!(root(&sim).notes, "it ticks");
-    assert!(read_by(&sim, 1).contains("`notes` is missing"));
+    assert!(prompt_text(&sim, 1).contains("`notes` is missing"));
 
-    let sim = mending(|_| said("It ticks now.")).driven_on();
+    let sim = mending(|_| text_answer("It ticks now.")).driven_on();
     assert_eq!(sim.asks.len(), 3);
     let result = root(&sim);
     assert_eq!(
@@ -94,7 +96,7 @@ fn unreadable_program_answer_is_retried_then_taken_as_partial_e9_13() {
 fn claims_of_an_agent_program_are_judged_e9_6() {
     let criteria = json!({"criteria": ["it ticks"]});
     let sim = goal_with("mend the clock", &criteria, with_program(), |ask| match ask.purpose {
-        Purpose::Judge => judged("unmet"),
+        Purpose::Judge => verdict_answer("unmet"),
         _ => done("it ticks"),
     })
     .driven_on();
@@ -343,7 +345,7 @@ fn program_session_belongs_to_one_call_e9_17() {
         &journal,
         with_program(),
         Arc::new(|ask| match (ask.call, ask.session.as_deref()) {
-            (1, Some("s1")) => said("{\"status\": \"ok\"}"),
+            (1, Some("s1")) => text_answer("{\"status\": \"ok\"}"),
             (2, None) => done("it ticks"),
             other => panic!("{other:?}"),
         }),
@@ -374,7 +376,7 @@ fn planning() -> Equipment {
 
 fn seen(ask: &AskAction) -> ModelAnswer {
     match ask.purpose {
-        Purpose::Work => said(&json!({"notes": "seen", "criteria": [{"id": "c1", "met": true}]}).to_string()),
+        Purpose::Work => text_answer(&json!({"notes": "seen", "criteria": [{"id": "c1", "met": true}]}).to_string()),
         _ => nested(ask),
     }
 }
@@ -454,7 +456,7 @@ fn until_asked(sim: &mut Sim) {
 #[test]
 fn program_may_ask_a_person_and_gets_the_answer_verbatim_e9_17() {
     let asks = |id: &str| {
-        replied(Reply {
+        reply_answer(Reply {
             text: String::new(),
             calls: vec![Wanted {
                 id: id.to_owned(),

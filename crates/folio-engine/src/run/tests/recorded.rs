@@ -1,6 +1,6 @@
 //! Every action that is due can be recorded, in every state of a run (E9.9, E9.19): otherwise it would be stuck.
 
-use super::budgets::{moody, stormed};
+use super::budgets::{driven_under_stress, moody};
 use super::models::{equipment, goal_with};
 use super::*;
 use crate::event::Always;
@@ -63,7 +63,7 @@ fn steered(extra: &Value, seed: u64, mut look: impl FnMut(&Sim)) {
         }))
     };
     let mut sim = goal_with("survey the house", extra, attended(), move |ask| {
-        seen_to(ask, moody(seed, ask))
+        cover_criteria(ask, moody(seed, ask))
     });
     sim.run.set_approval_policy(asks());
     (sim.seed, sim.concurrency) = (seed, 3);
@@ -75,12 +75,12 @@ fn steered(extra: &Value, seed: u64, mut look: impl FnMut(&Sim)) {
         }
         match sim.roll() % 16 {
             0 => {
-                sim = sim.taken_up(attended());
+                sim = sim.resumed_by_other_process(attended());
                 sim.run.set_approval_policy(asks());
             }
             // Without a model most of it ends at once, so only where one is away.
             1..4 if !sim.run.parked.is_empty() => {
-                sim = sim.taken_up(attended());
+                sim = sim.resumed_by_other_process(attended());
                 sim.run.equipment = None;
                 sim.run.set_approval_policy(asks());
             }
@@ -97,7 +97,7 @@ fn steered(extra: &Value, seed: u64, mut look: impl FnMut(&Sim)) {
 }
 
 /// `answer`; if it is a plan, it covers the criteria of its task.
-fn seen_to(ask: &AskAction, answer: ModelAnswer) -> ModelAnswer {
+fn cover_criteria(ask: &AskAction, answer: ModelAnswer) -> ModelAnswer {
     let has_criteria = ask.messages[1].text.contains("c2: it is nice");
     let ModelAnswer::Replied { mut reply, used, model } = answer else {
         return answer;
@@ -199,7 +199,7 @@ proptest! {
     ) {
         let extra = json!({"steps": plan["steps"], "budget": {"nodes": 60, "tool_calls": 4 + 8 * budget}});
         for extra in [extra, json!({"budget": {"nodes": 60, "depth": 3}})] {
-            let sim = stormed(&extra, seed, 3, storms);
+            let sim = driven_under_stress(&extra, seed, 3, storms);
             for cut in &cuts {
                 let cut = 1 + cut.index(sim.journal.len());
                 all_can_be_recorded(&sim.journal[..cut], 3, |run| run.equip(Arc::new(equipment())));

@@ -8,17 +8,17 @@ use crate::spend::Dimension;
 use crate::talk::Purpose;
 
 /// What all calls for `purpose` read.
-fn reads(sim: &Sim, purpose: Purpose) -> Vec<String> {
+fn prompts_for(sim: &Sim, purpose: Purpose) -> Vec<String> {
     (0..sim.asks.len())
         .filter(|nth| sim.asks[*nth].purpose == purpose)
-        .map(|nth| read_by(sim, nth))
+        .map(|nth| prompt_text(sim, nth))
         .collect()
 }
 
 /// A task with two parallel steps after another one, of which `second` does the second.
 fn pair(ask: &AskAction, second: impl Fn() -> ModelAnswer) -> ModelAnswer {
     match (ask.purpose, task_named(ask).as_str()) {
-        (Purpose::Decide, "mend the clock") => plan_of(json!([
+        (Purpose::Decide, "mend the clock") => plan_answer(json!([
             {"id": "open", "title": "open the case", "criteria": ["it is open"]},
             [
                 {"id": "left", "title": "mend the left hand", "criteria": ["it turns"], "satisfies": ["c1"]},
@@ -30,9 +30,9 @@ fn pair(ask: &AskAction, second: impl Fn() -> ModelAnswer) -> ModelAnswer {
             "finish",
             json!({"notes": "it turns", "criteria": [{"id": "c1", "met": true}]}),
         ),
-        (Purpose::HandBack | Purpose::Aggregate, _) => said("{\"notes\": \"see the steps\"}"),
-        (Purpose::Judge, _) => judged("unmet"),
-        (Purpose::Replan, _) => said("{\"root_cause\": \"rust\", \"changes\": \"none\", \"give_up\": true}"),
+        (Purpose::HandBack | Purpose::Aggregate, _) => text_answer("{\"notes\": \"see the steps\"}"),
+        (Purpose::Judge, _) => verdict_answer("unmet"),
+        (Purpose::Replan, _) => text_answer("{\"root_cause\": \"rust\", \"changes\": \"none\", \"give_up\": true}"),
         (purpose, task) => panic!("{purpose:?} of {task}"),
     }
 }
@@ -44,7 +44,7 @@ fn aggregation_is_told_which_steps_failed_and_why() {
         pair(ask, broken)
     })
     .driven_on();
-    let told = reads(&sim, Purpose::Aggregate);
+    let told = prompts_for(&sim, Purpose::Aggregate);
     assert_eq!(told.len(), 1, "results come together once");
     assert!(
         told[0].contains("right (failed") && told[0].contains("a tooth is broken"),
@@ -72,7 +72,7 @@ fn answer_text_mentioning_an_error_is_not_a_failure_e9_4() {
 #[test]
 fn need_for_an_unknown_step_is_reported_to_the_planner() {
     let sim = goal("mend the clock", &json!({}), |ask| match ask.call {
-        1 => plan_of(json!([
+        1 => plan_answer(json!([
             {"id": "oil", "title": "oil its wheels", "criteria": ["it ticks"], "needs": ["nowhere"]},
             {"id": "look", "title": "look at it", "criteria": ["it was seen"]}
         ])),
@@ -89,7 +89,7 @@ fn step_may_only_satisfy_criteria_of_its_own_task() {
     let sim = goal("survey the house", &house(), |ask| {
         match (ask.purpose, task_named(ask).as_str(), ask.call) {
             // The goal has c1 only, and so has each task below: c2 is of nobody.
-            (Purpose::Decide, "check roof tiles", 1) => plan_of(json!([
+            (Purpose::Decide, "check roof tiles", 1) => plan_answer(json!([
                 {"id": "north", "title": "north side", "criteria": ["seen"], "satisfies": ["c2"]},
                 {"id": "south", "title": "south side", "criteria": ["seen"], "satisfies": ["c1"]}
             ])),
@@ -130,8 +130,8 @@ fn task_at_its_turn_cap_is_reported_as_partial() {
     let sim = goal("mend the clock", &json!({"criteria": ["it ticks"]}), |ask| {
         match ask.purpose {
             Purpose::Decide if task_named(ask) == "mend the right hand" => execute("write", json!({"text": "0"})),
-            Purpose::Work => wants(&[("write", json!({"text": ask.call.to_string()}))]),
-            _ => pair(ask, || said("{\"notes\": \"still at it\"}")),
+            Purpose::Work => calls_answer(&[("write", json!({"text": ask.call.to_string()}))]),
+            _ => pair(ask, || text_answer("{\"notes\": \"still at it\"}")),
         }
     })
     .driven_on();
@@ -145,7 +145,7 @@ fn task_at_its_turn_cap_is_reported_as_partial() {
         (child.status, child.stop_reason),
         (Outcome::Partial, Some(StopReason::TurnCap))
     );
-    let told = reads(&sim, Purpose::Aggregate).concat();
+    let told = prompts_for(&sim, Purpose::Aggregate).concat();
     assert!(told.contains("right (partial, turn_cap)"), "{told}");
     assert_ne!(root(&sim).status, Outcome::Ok, "what did not end did not go well");
 }
@@ -156,8 +156,8 @@ fn looping_task_is_partial_and_reported_to_its_parent() {
         match (ask.purpose, task_named(ask).as_str()) {
             (Purpose::Decide, "mend the right hand") => execute("echo", json!({"text": "look"})),
             // The same look again and again, which it is not given again.
-            (Purpose::Work, _) => wants(&[("echo", json!({"text": "look"}))]),
-            _ => pair(ask, || said("{\"status\": \"ok\", \"notes\": \"all is well\"}")),
+            (Purpose::Work, _) => calls_answer(&[("echo", json!({"text": "look"}))]),
+            _ => pair(ask, || text_answer("{\"status\": \"ok\", \"notes\": \"all is well\"}")),
         }
     })
     .driven_on();
@@ -172,7 +172,7 @@ fn looping_task_is_partial_and_reported_to_its_parent() {
         (Outcome::Partial, Some(StopReason::Loop))
     );
     assert_eq!(sim.calls.iter().filter(|(path, _)| path.contains("right")).count(), 1);
-    let told = reads(&sim, Purpose::Aggregate).concat();
+    let told = prompts_for(&sim, Purpose::Aggregate).concat();
     assert!(told.contains("right (partial, loop)"), "{told}");
     assert_ne!(root(&sim).status, Outcome::Ok);
 }
@@ -189,10 +189,10 @@ fn concurrent_requests_cannot_overspend_the_last_model_calls_e9_10() {
                     execute("write", json!({"text": task_named(ask)}))
                 }
                 Purpose::Work if ask.call < 3 => {
-                    wants(&[("write", json!({"text": format!("{} {}", task_named(ask), ask.call)}))])
+                    calls_answer(&[("write", json!({"text": format!("{} {}", task_named(ask), ask.call)}))])
                 }
                 Purpose::Work => finish("it turns"),
-                _ => pair(ask, || said("{\"notes\": \"not done\"}")),
+                _ => pair(ask, || text_answer("{\"notes\": \"not done\"}")),
             },
         );
         sim.seed = seed;
@@ -251,7 +251,7 @@ fn spending_before_a_crash_is_kept_after_resume_e9_10() {
 fn replan_count_survives_a_crash() {
     let model = |ask: &AskAction| {
         match ask.purpose {
-        Purpose::Replan => said(
+        Purpose::Replan => text_answer(
             &json!({"root_cause": "x", "changes": "y", "steps": [
                 {"id": format!("a{}", ask.call), "title": format!("hit it {} times", ask.call), "criteria": ["it ticks"], "satisfies": ["c1"]},
                 {"id": format!("b{}", ask.call), "title": format!("wait {} hours", ask.call), "criteria": ["it ticks"]}
@@ -282,12 +282,12 @@ fn two_simultaneous_failures_cause_one_replan() {
                 Purpose::Decide if task_named(ask).contains("hand") => {
                     execute("finish", json!({"status": "failed", "notes": "rust"}))
                 }
-                _ => pair(ask, || said("{\"notes\": \"no\"}")),
+                _ => pair(ask, || text_answer("{\"notes\": \"no\"}")),
             }
         });
         sim.seed = seed;
         let sim = sim.driven_on();
-        assert_eq!(reads(&sim, Purpose::Replan).len(), 1, "{seed}");
+        assert_eq!(prompts_for(&sim, Purpose::Replan).len(), 1, "{seed}");
         assert!(sim.run.result().is_some());
     }
 }
@@ -399,8 +399,8 @@ fn too_deeply_nested_model_values_are_rejected_and_not_recorded_e9_13() {
     let model = move |ask: &AskAction| match ask.purpose {
         Purpose::Decide => execute("echo", json!({"n": 1})),
         _ => match asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
-            0 => wants(&[("echo", json!({"n": deep()}))]),
-            1 => wants(&[("finish", json!({"status": "ok", "notes": "deep", "output": deep()}))]),
+            0 => calls_answer(&[("echo", json!({"n": deep()}))]),
+            1 => calls_answer(&[("finish", json!({"status": "ok", "notes": "deep", "output": deep()}))]),
             _ => finish("counted"),
         },
     };

@@ -4,7 +4,8 @@ use folio_memory::{FieldChange, Status};
 use insta::assert_snapshot;
 
 use super::models::{
-    equipment, execute, goal, judged, mending, plan_of, purposes, read_by, root, said, task_named, wants,
+    calls_answer, equipment, execute, goal, mending, plan_answer, prompt_text, purposes, root, task_named, text_answer,
+    verdict_answer,
 };
 use super::*;
 use crate::projection;
@@ -16,7 +17,7 @@ fn house() -> Sim {
     goal("build a house", &json!({}), |ask| {
         let task = task_named(ask);
         match (ask.purpose, task.as_str()) {
-            (Purpose::Decide, "build a house") => plan_of(json!([
+            (Purpose::Decide, "build a house") => plan_answer(json!([
                 [
                     {"id": "walls", "title": "raise walls", "criteria": ["they stand"]},
                     {"id": "roof", "title": "lay tiles", "criteria": ["it holds"]}
@@ -28,13 +29,13 @@ fn house() -> Sim {
                 "finish",
                 json!({"notes": format!("{task}: done"), "criteria": [{"id": "c1", "met": true}]}),
             ),
-            (Purpose::Replan, _) => said(
+            (Purpose::Replan, _) => text_answer(
                 &json!({"root_cause": "no tiles", "changes": "thatch", "steps": [
                     {"id": "thatch", "title": "lay thatch", "needs": ["walls"], "criteria": ["it holds"]}
                 ]})
                 .to_string(),
             ),
-            _ => said("{\"notes\": \"all of it\"}"),
+            _ => text_answer("{\"notes\": \"all of it\"}"),
         }
     })
     .driven_on()
@@ -52,11 +53,11 @@ fn replan_keeps_the_successful_steps_of_a_failed_group_e9_8() {
     // Whoever goes on is told of it, and so is whoever puts all of it together.
     let thatch = sim.asks.iter().position(|ask| task_named(ask) == "lay thatch").unwrap();
     assert!(
-        read_by(&sim, thatch).contains("walls (ok)"),
+        prompt_text(&sim, thatch).contains("walls (ok)"),
         "{}",
-        read_by(&sim, thatch)
+        prompt_text(&sim, thatch)
     );
-    let last = read_by(&sim, sim.asks.len() - 1);
+    let last = prompt_text(&sim, sim.asks.len() - 1);
     assert!(last.contains("walls (ok)") && !last.contains("no tiles"), "{last}");
 }
 
@@ -114,7 +115,7 @@ fn memory_is_briefed_anew_before_a_replan_and_an_aggregation_e9_16() {
         "before its first call, before it is planned anew, and before it is put together"
     );
     let asked = sim.asks.iter().position(|ask| ask.purpose == Purpose::Replan).unwrap();
-    let read = read_by(&sim, asked);
+    let read = prompt_text(&sim, asked);
     let (before_tools, _) = read.split_once("# Tools\n").unwrap();
     assert_snapshot!(before_tools, @r"
     # Task
@@ -133,7 +134,7 @@ fn memory_is_briefed_anew_before_a_replan_and_an_aggregation_e9_16() {
     nothing yet
     </data-2277d28bb5faee55>
     ");
-    let last = read_by(&sim, sim.asks.len() - 1);
+    let last = prompt_text(&sim, sim.asks.len() - 1);
     assert!(last.contains("# Memory\n"), "{last}");
     // It is told once each time, and to what is asked for again, too.
     let (mut run, mut refused) = (Run::new(sim.run.id(), Arc::new(Templates::new())), 0);
@@ -162,9 +163,9 @@ fn mended(criteria: &Value, steps: fn(u32) -> Value) -> Sim {
     let next = move || versions.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     goal("mend it", &json!({"criteria": criteria}), move |ask| {
         match (ask.purpose, task_named(ask).as_str()) {
-            (Purpose::Decide, "mend it") => plan_of(steps(next())),
+            (Purpose::Decide, "mend it") => plan_answer(steps(next())),
             (Purpose::Replan, _) => {
-                said(&json!({"root_cause": "so", "changes": "this", "steps": steps(next())}).to_string())
+                text_answer(&json!({"root_cause": "so", "changes": "this", "steps": steps(next())}).to_string())
             }
             (Purpose::Decide, task) if task.starts_with("well") => execute(
                 "finish",
@@ -176,9 +177,9 @@ fn mended(criteria: &Value, steps: fn(u32) -> Value) -> Sim {
                     json!({"criterion": "c1", "finding": "met", "gap": ""}),
                     json!({"criterion": "c2", "finding": "unmet", "gap": "not yet"}),
                 ];
-                said(&json!({"verdicts": verdicts}).to_string())
+                text_answer(&json!({"verdicts": verdicts}).to_string())
             }
-            _ => said("{\"notes\": \"all of it\"}"),
+            _ => text_answer("{\"notes\": \"all of it\"}"),
         }
     })
 }
@@ -289,9 +290,9 @@ fn listed(step: &Value, again: Value) -> Sim {
     let answer = move |ask: &AskAction| {
         let task = task_named(ask);
         match (ask.purpose, task.as_str()) {
-            (Purpose::Decide, "count them") => plan_of(first.clone()),
+            (Purpose::Decide, "count them") => plan_answer(first.clone()),
             (Purpose::Replan, _) => {
-                said(&json!({"root_cause": "b", "changes": "once more", "steps": again}).to_string())
+                text_answer(&json!({"root_cause": "b", "changes": "once more", "steps": again}).to_string())
             }
             (Purpose::Decide, task) => {
                 let mut seen = seen.lock().unwrap();
@@ -306,7 +307,7 @@ fn listed(step: &Value, again: Value) -> Sim {
                     json!({"notes": task, "output": output, "criteria": [{"id": "c1", "met": true}]}),
                 )
             }
-            _ => said("{\"notes\": \"all of it\"}"),
+            _ => text_answer("{\"notes\": \"all of it\"}"),
         }
     };
     let mut sim = goal("count them", &json!({}), answer);
@@ -481,24 +482,24 @@ fn replan_request_lists_steps_that_failed_three_times_e9_8() {
         };
         let sim = goal("open it", &json!({"criteria": ["half", "whole"]}), move |ask| {
             match (ask.purpose, task_named(ask).as_str()) {
-                (Purpose::Decide, "open it") => plan_of(steps()),
+                (Purpose::Decide, "open it") => plan_answer(steps()),
                 (Purpose::Decide, _) => execute("finish", json!({"status": "failed", "notes": "dark"})),
                 (Purpose::Replan, _) => {
-                    said(&json!({"root_cause": "so", "changes": "this", "steps": steps()}).to_string())
+                    text_answer(&json!({"root_cause": "so", "changes": "this", "steps": steps()}).to_string())
                 }
                 (Purpose::Judge, _) => {
                     let n = judged.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                     let half = if n == 0 { "unmet" } else { "met" };
                     let verdicts =
                         json!([{"criterion": "c1", "finding": half}, {"criterion": "c2", "finding": "unmet"}]);
-                    said(&json!({ "verdicts": verdicts }).to_string())
+                    text_answer(&json!({ "verdicts": verdicts }).to_string())
                 }
-                _ => said("{\"status\": \"partial\", \"notes\": \"some of it\"}"),
+                _ => text_answer("{\"status\": \"partial\", \"notes\": \"some of it\"}"),
             }
         })
         .driven_on();
         let anew = (0..sim.asks.len()).filter(|nth| sim.asks[*nth].purpose == Purpose::Replan);
-        let read: Vec<String> = anew.map(|nth| read_by(&sim, nth)).collect();
+        let read: Vec<String> = anew.map(|nth| prompt_text(&sim, nth)).collect();
         read.iter()
             .map(|read| {
                 let (_, list) = read.split_once("# Failed repeatedly: split or give up\n")?;
@@ -526,17 +527,19 @@ fn sent_back_model_work_counts_as_a_repeated_failure_e9_8() {
     let met = |met: bool| json!({"status": "ok", "notes": "pushed", "criteria": [{"id": "c1", "met": met}]});
     let sim = goal("open it", &json!({"criteria": ["half", "whole"]}), move |ask| {
         match (ask.purpose, task_named(ask).as_str()) {
-            (Purpose::Decide, "open it") => plan_of(next()),
-            (Purpose::Replan, _) => said(&json!({"root_cause": "so", "changes": "this", "steps": next()}).to_string()),
+            (Purpose::Decide, "open it") => plan_answer(next()),
+            (Purpose::Replan, _) => {
+                text_answer(&json!({"root_cause": "so", "changes": "this", "steps": next()}).to_string())
+            }
             (Purpose::Decide, "push the door") => execute("echo", json!({})),
-            (Purpose::Work, "push the door") => wants(&[("finish", met(false))]),
+            (Purpose::Work, "push the door") => calls_answer(&[("finish", met(false))]),
             (Purpose::Decide, _) => execute("finish", met(true)),
             (Purpose::Judge, _) => {
                 let half = ["unmet", "met"][judged.fetch_add(1, std::sync::atomic::Ordering::Relaxed).min(1) as usize];
                 let verdicts = json!([{"criterion": "c1", "finding": half}, {"criterion": "c2", "finding": "unmet"}]);
-                said(&json!({ "verdicts": verdicts }).to_string())
+                text_answer(&json!({ "verdicts": verdicts }).to_string())
             }
-            _ => said("{\"status\": \"partial\", \"notes\": \"some of it\"}"),
+            _ => text_answer("{\"status\": \"partial\", \"notes\": \"some of it\"}"),
         }
     })
     .driven_on();
@@ -544,7 +547,7 @@ fn sent_back_model_work_counts_as_a_repeated_failure_e9_8() {
     assert_eq!(sim.asks.iter().filter(done).count(), 6, "twice in each of three plans");
     let anew = (0..sim.asks.len()).filter(|nth| sim.asks[*nth].purpose == Purpose::Replan);
     let told: Vec<bool> = anew
-        .map(|nth| read_by(&sim, nth).contains("give up\n- try failed 4 times\n"))
+        .map(|nth| prompt_text(&sim, nth).contains("give up\n- try failed 4 times\n"))
         .collect();
     assert_eq!(told, [false, true]);
 }
@@ -555,16 +558,16 @@ fn replan_without_root_cause_or_changes_is_asked_for_again_e9_8() {
         let asked = std::sync::atomic::AtomicU32::new(0);
         let sim = goal("mend it", &json!({"criteria": ["it holds"]}), move |ask| {
             match (ask.purpose, task_named(ask).as_str()) {
-                (Purpose::Decide, "mend it") => plan_of(json!([
+                (Purpose::Decide, "mend it") => plan_answer(json!([
                     {"id": "glue", "title": "glue its parts", "criteria": ["x"], "satisfies": ["c1"]},
                     {"id": "wait", "title": "wait a day", "criteria": ["x"]},
                 ])),
                 (Purpose::Decide, _) => execute("finish", json!({"status": "failed", "notes": "no"})),
                 (Purpose::Replan, _) => match asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
-                    0 => said(&first.to_string()),
-                    _ => said("{\"root_cause\": \"dust\", \"changes\": \"none\", \"give_up\": true}"),
+                    0 => text_answer(&first.to_string()),
+                    _ => text_answer("{\"root_cause\": \"dust\", \"changes\": \"none\", \"give_up\": true}"),
                 },
-                _ => said("{\"status\": \"failed\", \"notes\": \"it is in parts\"}"),
+                _ => text_answer("{\"status\": \"failed\", \"notes\": \"it is in parts\"}"),
             }
         })
         .driven_on();
@@ -590,17 +593,17 @@ fn replan_without_root_cause_or_changes_is_asked_for_again_e9_8() {
 fn replan_request_names_at_most_20_repeated_failures_e9_8() {
     let items: Vec<u32> = (0..30).collect();
     let sim = goal("open all", &json!({"criteria": ["open"]}), move |ask| match (ask.purpose, task_named(ask).as_str()) {
-        (Purpose::Decide, "open all") => plan_of(json!([
+        (Purpose::Decide, "open all") => plan_answer(json!([
             {"id": "all", "for_each": items, "do": {"tool": "fail", "args": {"n": "{{ item }}"}}, "retry": 3, "on_item": "continue", "satisfies": ["c1"]},
             {"id": "look", "title": "look at it", "criteria": ["seen"]},
         ])),
         (Purpose::Decide, _) => execute("finish", json!({"status": "failed", "notes": "dark"})),
-        (Purpose::Replan, _) => said("{\"root_cause\": \"rust\", \"give_up\": true}"),
-        _ => said("{\"notes\": \"none\"}"),
+        (Purpose::Replan, _) => text_answer("{\"root_cause\": \"rust\", \"give_up\": true}"),
+        _ => text_answer("{\"notes\": \"none\"}"),
     })
     .driven_on();
     let anew = sim.asks.iter().position(|ask| ask.purpose == Purpose::Replan).unwrap();
-    let read = read_by(&sim, anew);
+    let read = prompt_text(&sim, anew);
     let named = read.lines().filter(|line| line.ends_with("failed 3 times")).count();
     assert_eq!((named, read.contains("- and 10 more\n")), (20, true), "{read}");
 }
@@ -616,17 +619,17 @@ fn put_together(first: &'static str) -> Sim {
     goal("make it green", &json!({"criteria": ["it is green"]}), move |ask| {
         let is_again = ask.messages.iter().any(|message| message.text.contains("plant ivy"));
         match (ask.purpose, task_named(ask).as_str()) {
-            (Purpose::Decide, "make it green") => plan_of(plan.clone()),
+            (Purpose::Decide, "make it green") => plan_answer(plan.clone()),
             (Purpose::Decide, task) => execute(
                 "finish",
                 json!({"notes": task, "criteria": [{"id": "c1", "met": true}]}),
             ),
-            (Purpose::Replan, _) => said(&again.to_string()),
-            (Purpose::Judge, _) => judged(if is_again { "met" } else { "unmet" }),
-            (Purpose::Aggregate, _) if is_again => said("{\"status\": \"ok\", \"notes\": \"green\"}"),
+            (Purpose::Replan, _) => text_answer(&again.to_string()),
+            (Purpose::Judge, _) => verdict_answer(if is_again { "met" } else { "unmet" }),
+            (Purpose::Aggregate, _) if is_again => text_answer("{\"status\": \"ok\", \"notes\": \"green\"}"),
             (purpose, _) => {
                 assert_eq!(purpose, Purpose::Aggregate);
-                said(first)
+                text_answer(first)
             }
         }
     })
@@ -655,7 +658,7 @@ fn aggregation_stating_a_failure_is_judged_and_replanned_e9_8() {
         ]
     );
     let replan = sim.asks.iter().position(|ask| ask.purpose == Purpose::Replan).unwrap();
-    let read = read_by(&sim, replan);
+    let read = prompt_text(&sim, replan);
     assert!(
         read.contains("# Gaps\n- c1 (it is green) is not met: the proof\n"),
         "{read}"
@@ -680,7 +683,7 @@ fn aggregation_stating_a_hard_failure_is_not_replanned_e9_8() {
 fn repeated_plan_is_a_loop_despite_a_successful_step_e9_8() {
     let sim = goal("mend the clock", &json!({"criteria": ["it ticks"]}), |ask| {
         match ask.purpose {
-            Purpose::Replan => said(
+            Purpose::Replan => text_answer(
                 &json!({"root_cause": "x", "changes": "y", "steps": [
                     {"id": "open", "title": "open the case", "criteria": ["it is open"]},
                     {"id": "oil", "title": "oil its wheels", "criteria": ["it ticks"], "satisfies": ["c1"]}
@@ -704,7 +707,7 @@ fn replan_with_only_the_unchanged_failed_step_is_a_loop_e9_8() {
             match (ask.purpose, task_named(ask).as_str()) {
                 (Purpose::Decide, "build a house") => {
                     let walls = json!({"id": "walls", "title": "raise walls", "criteria": ["they stand"]});
-                    plan_of(match grouped {
+                    plan_answer(match grouped {
                         true => json!([[walls, tiles("lay tiles")]]),
                         false => json!([walls, tiles("lay tiles")]),
                     })
@@ -715,9 +718,9 @@ fn replan_with_only_the_unchanged_failed_step_is_a_loop_e9_8() {
                     json!({"notes": "done", "criteria": [{"id": "c1", "met": true}]}),
                 ),
                 (Purpose::Replan, _) => {
-                    said(&json!({"root_cause": "no tiles", "changes": "none", "steps": [again]}).to_string())
+                    text_answer(&json!({"root_cause": "no tiles", "changes": "none", "steps": [again]}).to_string())
                 }
-                _ => said("{\"notes\": \"all of it\"}"),
+                _ => text_answer("{\"notes\": \"all of it\"}"),
             }
         })
         .driven_on()
@@ -744,11 +747,11 @@ fn hard_failure_of_a_replanned_step_skips_its_reader_e9_4() {
         "mend the clock",
         &json!({"criteria": ["it ticks"]}),
         move |ask| match ask.purpose {
-            Purpose::Decide => plan_of(failing(1)),
+            Purpose::Decide => plan_answer(failing(1)),
             Purpose::Replan => {
-                said(&json!({"root_cause": "x", "changes": "y", "steps": failing(ask.call)}).to_string())
+                text_answer(&json!({"root_cause": "x", "changes": "y", "steps": failing(ask.call)}).to_string())
             }
-            _ => said("{\"status\": \"failed\", \"notes\": \"nothing\"}"),
+            _ => text_answer("{\"status\": \"failed\", \"notes\": \"nothing\"}"),
         },
     )
     .driven_on();

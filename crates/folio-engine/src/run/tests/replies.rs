@@ -1,7 +1,7 @@
 //! How replies are read that were cut off, contain more than was asked for, or are too long (E9.13), and what models
 //! see of people's answers (E9.14).
 
-use super::judged::{goes_on, says};
+use super::judged::{answer_question, drive_to_question};
 use super::models::*;
 use super::*;
 use crate::argument::ArgKind;
@@ -11,7 +11,7 @@ use crate::talk::{Purpose, Reply, Stop, Wanted};
 
 /// An answer that reached its limit.
 fn cut_off(text: &str) -> ModelAnswer {
-    replied(Reply {
+    reply_answer(Reply {
         text: text.to_owned(),
         calls: Vec::new(),
         stop: Stop::Length,
@@ -26,7 +26,7 @@ fn before<'t>(whole: &'t str, gone: &str) -> &'t str {
 fn plan_in_four() -> String {
     let step = |id: &str| json!({"id": id, "title": format!("{id} of the fence"), "criteria": ["x"]});
     let steps: Vec<Value> = ["posts", "boards", "paint", "gate"].into_iter().map(step).collect();
-    let ModelAnswer::Replied { reply, .. } = plan_of(json!(steps)) else {
+    let ModelAnswer::Replied { reply, .. } = plan_answer(json!(steps)) else {
         unreachable!()
     };
     reply.text
@@ -45,7 +45,7 @@ fn output_of(result: &crate::NodeResult) -> Value {
 
 fn claimed(notes: &str) -> ModelAnswer {
     let args = json!({"notes": notes, "criteria": [{"id": "c1", "met": true}]});
-    wants(&[("finish", args)])
+    calls_answer(&[("finish", args)])
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn invalid_result_is_asked_for_again_with_every_mistake_e9_13() {
         let first = wrong.clone();
         goal("build the fence", &json!({}), move |ask| match ask.purpose {
             Purpose::Decide => execute("finish", first.clone()),
-            _ => wants(&[("finish", again.clone())]),
+            _ => calls_answer(&[("finish", again.clone())]),
         })
         .driven_on()
     };
@@ -66,7 +66,7 @@ fn invalid_result_is_asked_for_again_with_every_mistake_e9_13() {
         (Outcome::Ok, "built")
     );
     assert_eq!(count(&right, "rejected"), 1);
-    let told = read_by(&right, 1);
+    let told = prompt_text(&right, 1);
     for problem in [
         "status is \"great\"; it must be",
         "notes is 5; it must be a string",
@@ -98,10 +98,10 @@ fn invalid_result_is_asked_for_again_with_every_mistake_e9_13() {
 fn step_may_report_criteria_in_the_form_of_judge_verdicts_e9_13() {
     let sim = |said_of_it: Value| {
         goal("build the fence", &json!({}), move |ask| match ask.purpose {
-            Purpose::Decide if task_named(ask) == "build the fence" => said(&plan_in_four()),
+            Purpose::Decide if task_named(ask) == "build the fence" => text_answer(&plan_in_four()),
             Purpose::Decide => execute("finish", json!({"notes": "done", "criteria": [said_of_it]})),
-            Purpose::Work => wants(&[("finish", json!({"notes": "done", "criteria": [said_of_it]}))]),
-            _ => said(r#"{"notes": "all of it"}"#),
+            Purpose::Work => calls_answer(&[("finish", json!({"notes": "done", "criteria": [said_of_it]}))]),
+            _ => text_answer(r#"{"notes": "all of it"}"#),
         })
         .driven_on()
     };
@@ -136,11 +136,11 @@ fn truncated_plan_is_asked_for_again_with_more_tokens_e9_13() {
             Purpose::Decide if task_named(ask) == "build the fence" => cut_off(part),
             Purpose::Decide => execute("echo", json!({})),
             Purpose::Work => claimed("done"),
-            _ => said(r#"{"notes": "all of it"}"#),
+            _ => text_answer(r#"{"notes": "all of it"}"#),
         };
         // The second time there is room for all of it.
         let sim = goal("build the fence", &json!({}), move |ask| match ask.call {
-            2 if task_named(ask) == "build the fence" => said(&text),
+            2 if task_named(ask) == "build the fence" => text_answer(&text),
             _ => decide(ask, &part),
         })
         .driven_on();
@@ -150,7 +150,7 @@ fn truncated_plan_is_asked_for_again_with_more_tokens_e9_13() {
 
         let sim = goal("build the fence", &json!({}), move |ask| decide(ask, &always)).driven_on();
         assert_eq!((count(&sim, "rejected"), count(&sim, "planned")), (2, 0), "{gone}");
-        let read = read_by(&sim, 1);
+        let read = prompt_text(&sim, 1);
         assert!(
             read.contains("cut off inside `steps`; the answer reached its limit"),
             "{read}"
@@ -162,7 +162,7 @@ fn truncated_plan_is_asked_for_again_with_more_tokens_e9_13() {
 fn truncated_output_is_dropped_from_the_result_e9_13() {
     let sim = |answer: fn(&str) -> ModelAnswer| {
         goal("build the fence", &json!({}), move |ask| match ask.purpose {
-            Purpose::Decide if task_named(ask) == "build the fence" => said(&plan_in_four()),
+            Purpose::Decide if task_named(ask) == "build the fence" => text_answer(&plan_in_four()),
             Purpose::Decide => execute("echo", json!({})),
             Purpose::Work => claimed("done"),
             _ => answer(r#"{"status":"ok","notes":"all items follow","output":[{"item":1},{"item":2},{"item":3"#),
@@ -170,7 +170,7 @@ fn truncated_output_is_dropped_from_the_result_e9_13() {
         .driven_on()
     };
     // Whether or not whoever answered knows that it was cut off.
-    for sim in [sim(cut_off), sim(said)] {
+    for sim in [sim(cut_off), sim(text_answer)] {
         let result = root(&sim);
         assert_eq!(
             (result.status, result.stop_reason, output_of(result)),
@@ -189,7 +189,7 @@ fn truncated_judge_verdicts_are_not_used_e9_6() {
         move |ask: &AskAction| match ask.purpose {
             Purpose::Decide => execute("echo", json!({})),
             Purpose::Work => finish("built"),
-            _ if ask.answer_tokens > room => said(whole),
+            _ if ask.answer_tokens > room => text_answer(whole),
             _ => cut_off(before(whole, r#"","gap""#)),
         }
     };
@@ -205,7 +205,7 @@ fn truncated_judge_verdicts_are_not_used_e9_6() {
 fn reply_truncated_at_the_largest_limit_is_partial_e9_13() {
     let model = |answer: fn(&str) -> ModelAnswer| {
         move |ask: &AskAction| match ask.purpose {
-            Purpose::Decide if task_named(ask) == "build the fence" => said(&plan_in_four()),
+            Purpose::Decide if task_named(ask) == "build the fence" => text_answer(&plan_in_four()),
             Purpose::Decide => execute("echo", json!({})),
             Purpose::Work => claimed("done"),
             _ => answer(r#"{"status":"ok","notes":"the posts stand, the bo"#),
@@ -222,7 +222,7 @@ fn reply_truncated_at_the_largest_limit_is_partial_e9_13() {
         "the posts stand, the bo (the answer was cut off at its limit; this is what it held up to there)"
     );
     // Who only forgot a bracket is not asked again.
-    let sim = goal("build the fence", &json!({}), model(said)).driven_on();
+    let sim = goal("build the fence", &json!({}), model(text_answer)).driven_on();
     assert_eq!((count(&sim, "rejected"), root(&sim).status), (0, Outcome::Ok));
     assert!(root(&sim).notes.contains("Folio closed it"), "{}", root(&sim).notes);
 }
@@ -242,10 +242,10 @@ fn truncated_first_call_of_a_decision_is_not_made_e9_13() {
 fn draft_before_the_final_answer_is_ignored_e9_13() {
     let draft = r#"First draft: {"status": "failed", "notes": "not yet"}, with {"steps": 4}."#;
     let model = move |ask: &AskAction| match ask.purpose {
-        Purpose::Decide if task_named(ask) == "build the fence" => said(&plan_in_four()),
+        Purpose::Decide if task_named(ask) == "build the fence" => text_answer(&plan_in_four()),
         Purpose::Decide => execute("echo", json!({})),
         Purpose::Work => claimed("done"),
-        _ => said(&format!(
+        _ => text_answer(&format!(
             "{draft} Final answer:\n```json\n{{\"status\": \"ok\", \"notes\": \"it stands\"}}\n```\nAs {{\"notes\": 1}} says."
         )),
     };
@@ -292,7 +292,7 @@ fn calls_made_beside_finish_are_named_as_not_executed_e9_13() {
             }
             match ask.purpose {
                 Purpose::Decide => execute("echo", json!({})),
-                _ => replied(Reply {
+                _ => reply_answer(Reply {
                     text: String::new(),
                     calls,
                     stop,
@@ -326,7 +326,7 @@ fn asking(questions: &'static [&'static str]) -> Sim {
         }
         let asked = ask.messages.iter().filter(|message| !message.calls.is_empty()).count() - 1;
         match questions.get(asked) {
-            Some(question) => wants(&[("ask_person", json!({"question": question}))]),
+            Some(question) => calls_answer(&[("ask_person", json!({"question": question}))]),
             None => finish("done"),
         }
     })
@@ -339,13 +339,17 @@ fn questions_differing_in_a_sign_are_asked_separately_e9_14() {
         "Who knows C# and is older than 5 days?",
         "  who knows C++ and is  older than -5 days",
     ]);
-    let (node, asked) = goes_on(&mut sim).unwrap();
+    let (node, asked) = drive_to_question(&mut sim).unwrap();
     assert_eq!(asked, "Who knows C++ and is older than -5 days?");
-    says(&mut sim, node, "ada");
-    let (node, asked) = goes_on(&mut sim).unwrap();
+    answer_question(&mut sim, node, "ada");
+    let (node, asked) = drive_to_question(&mut sim).unwrap();
     assert_eq!(asked, "Who knows C# and is older than 5 days?");
-    says(&mut sim, node, "grace");
-    assert_eq!(goes_on(&mut sim), None, "letters and space make no other question");
+    answer_question(&mut sim, node, "grace");
+    assert_eq!(
+        drive_to_question(&mut sim),
+        None,
+        "letters and space make no other question"
+    );
     let last = sim.asks.last().unwrap().messages.last().unwrap();
     assert_eq!(last.text, "ada\n(answered by ada)");
 }
@@ -353,12 +357,12 @@ fn questions_differing_in_a_sign_are_asked_separately_e9_14() {
 #[test]
 fn long_answer_of_a_person_is_shown_once_and_shortened_e9_14() {
     let mut sim = asking(&["What is in the letter?", "Who wrote it?"]);
-    let (node, _) = goes_on(&mut sim).unwrap();
-    says(&mut sim, node, &"dear ".repeat(10_000));
-    let (node, _) = goes_on(&mut sim).unwrap();
-    says(&mut sim, node, "ada");
-    assert_eq!(goes_on(&mut sim), None);
-    let read = read_by(&sim, sim.asks.len() - 1);
+    let (node, _) = drive_to_question(&mut sim).unwrap();
+    answer_question(&mut sim, node, &"dear ".repeat(10_000));
+    let (node, _) = drive_to_question(&mut sim).unwrap();
+    answer_question(&mut sim, node, "ada");
+    assert_eq!(drive_to_question(&mut sim), None);
+    let read = prompt_text(&sim, sim.asks.len() - 1);
     assert_eq!(
         read.matches("answered by ada").count(),
         2,
@@ -382,23 +386,25 @@ fn repeating_an_already_answered_question_is_a_loop_e9_14() {
         let mut sim = goal_with("look for people", &json!({}), equipment, move |ask| {
             let so_far = ask.messages.iter().filter(|message| !message.calls.is_empty()).count();
             match (ask.purpose, task_named(ask).as_str()) {
-                (Purpose::Decide, "look for people") => plan_of(json!([
+                (Purpose::Decide, "look for people") => plan_answer(json!([
                     {"id": "first", "title": "the first", "criteria": ["x"]},
                     {"id": "second", "title": "a second", "criteria": ["x"]},
                 ])),
                 (Purpose::Decide, _) => execute("ask_person", json!({"question": "Who is 0?"})),
-                (Purpose::Work, "a second") if again => wants(&[("ask_person", json!({"question": "Who is 0?"}))]),
+                (Purpose::Work, "a second") if again => {
+                    calls_answer(&[("ask_person", json!({"question": "Who is 0?"}))])
+                }
                 (Purpose::Work, _) if so_far < 5 => {
-                    wants(&[("ask_person", json!({"question": format!("Who is {so_far}?")}))])
+                    calls_answer(&[("ask_person", json!({"question": format!("Who is {so_far}?")}))])
                 }
                 (Purpose::Work, _) => claimed("found"),
-                _ => said("{\"notes\": \"some\"}"),
+                _ => text_answer("{\"notes\": \"some\"}"),
             }
         });
         let mut asked = 0;
-        while let Some((node, _)) = goes_on(&mut sim) {
+        while let Some((node, _)) = drive_to_question(&mut sim) {
             asked += 1;
-            says(&mut sim, node, &format!("the {asked}th of them"));
+            answer_question(&mut sim, node, &format!("the {asked}th of them"));
         }
         assert_eq!(asked, 5, "nobody is asked twice");
         let second = sim.run.node_at("second").unwrap().result.unwrap();
@@ -416,22 +422,22 @@ fn answers_of_people_in_a_prompt_are_bounded_in_total_e9_14() {
         match (ask.purpose, task_named(ask).as_str(), ask.call) {
             (Purpose::Decide, "look for people", _) => {
                 let step = |n: usize| json!({"id": format!("s{n:03}"), "title": format!("{n:03}"), "criteria": ["x"]});
-                plan_of(json!([[step(0), step(1), step(2), step(3)], step(4)]))
+                plan_answer(json!([[step(0), step(1), step(2), step(3)], step(4)]))
             }
             (Purpose::Decide, _, _) => execute("echo", json!({})),
             (Purpose::Work, "004", _) => claimed("done"),
             (Purpose::Work, task, _) => {
                 let asked = ask.messages.iter().filter(|message| !message.calls.is_empty()).count() - 1;
                 match asked {
-                    0..12 => wants(&[("ask_person", json!({"question": format!("What is {task}-{asked}?")}))]),
+                    0..12 => calls_answer(&[("ask_person", json!({"question": format!("What is {task}-{asked}?")}))]),
                     _ => claimed("done"),
                 }
             }
-            _ => said(r#"{"notes": "all of it"}"#),
+            _ => text_answer(r#"{"notes": "all of it"}"#),
         }
     });
-    while let Some((node, _)) = goes_on(&mut sim) {
-        says(&mut sim, node, &"word ".repeat(1_000));
+    while let Some((node, _)) = drive_to_question(&mut sim) {
+        answer_question(&mut sim, node, &"word ".repeat(1_000));
     }
     let last = sim.asks.iter().find(|ask| task_named(ask) == "004").unwrap();
     let told = &last.messages[1].text;
@@ -445,18 +451,18 @@ fn answers_of_people_in_a_prompt_are_bounded_in_total_e9_14() {
 fn result_notes_say_which_model_request_failed_and_why_e9_13() {
     let away = || ModelAnswer::Failed(ModelFailure::new(ModelFailureKind::Unauthorised, "the key is refused"));
     let refusing = || {
-        replied(Reply {
+        reply_answer(Reply {
             text: "I would rather not".to_owned(),
             calls: Vec::new(),
             stop: Stop::Refusal,
         })
     };
-    let silent = replied(Reply {
+    let silent = reply_answer(Reply {
         text: " \n".to_owned(),
         calls: Vec::new(),
         stop: Stop::Refusal,
     });
-    let (away, refusing, unreadable) = (away(), refusing(), said("so so"));
+    let (away, refusing, unreadable) = (away(), refusing(), text_answer("so so"));
     for (whom, answer, reason, words) in [
         (
             Purpose::Aggregate,
@@ -501,7 +507,7 @@ fn result_notes_say_which_model_request_failed_and_why_e9_13() {
             &json!({"criteria": ["it shines"]}),
             move |ask| match (ask.purpose, task_named(ask).as_str()) {
                 (purpose, _) if purpose == whom => answer.clone(),
-                (Purpose::Decide, "paint the fence") => plan_of(json!([
+                (Purpose::Decide, "paint the fence") => plan_answer(json!([
                     {"id": "left", "title": "left half", "criteria": ["x"], "satisfies": ["c1"]},
                     {"id": "right", "title": "right half", "criteria": ["x"]}
                 ])),
@@ -509,8 +515,8 @@ fn result_notes_say_which_model_request_failed_and_why_e9_13() {
                     "finish",
                     json!({"notes": format!("{task}: done"), "criteria": [{"id": "c1", "met": true}]}),
                 ),
-                (Purpose::Judge, _) => judged("met"),
-                _ => said("{\"notes\": \"all of it\"}"),
+                (Purpose::Judge, _) => verdict_answer("met"),
+                _ => text_answer("{\"notes\": \"all of it\"}"),
             },
         )
         .driven_on();
@@ -524,7 +530,7 @@ fn result_notes_say_which_model_request_failed_and_why_e9_13() {
 fn result_notes_say_why_no_new_plan_was_made_e9_13() {
     let sim = goal("paint the fence", &json!({}), |ask| {
         match (ask.purpose, task_named(ask).as_str()) {
-            (Purpose::Decide, "paint the fence") => plan_of(json!([
+            (Purpose::Decide, "paint the fence") => plan_answer(json!([
                 {"id": "left", "title": "left half", "criteria": ["x"]},
                 {"id": "right", "title": "right half", "criteria": ["x"]}
             ])),
@@ -534,7 +540,7 @@ fn result_notes_say_why_no_new_plan_was_made_e9_13() {
                 json!({"notes": "done", "criteria": [{"id": "c1", "met": true}]}),
             ),
             (Purpose::Replan, _) => ModelAnswer::Failed(ModelFailure::new(ModelFailureKind::Invalid, "no such model")),
-            _ => said("{\"notes\": \"half of it\"}"),
+            _ => text_answer("{\"notes\": \"half of it\"}"),
         }
     })
     .driven_on();
@@ -549,7 +555,7 @@ fn result_notes_say_why_no_new_plan_was_made_e9_13() {
 fn unmet_criterion_without_a_stated_gap_is_noted_as_such_e9_6() {
     let sim = goal("paint the fence", &json!({}), |ask| {
         match (ask.purpose, task_named(ask).as_str()) {
-            (Purpose::Decide, "paint the fence") => plan_of(json!([
+            (Purpose::Decide, "paint the fence") => plan_answer(json!([
                 {"id": "left", "title": "left half", "criteria": ["it shines"]},
                 {"id": "right", "title": "right half", "criteria": ["x"]}
             ])),
@@ -558,15 +564,15 @@ fn unmet_criterion_without_a_stated_gap_is_noted_as_such_e9_6() {
                 if ask.purpose == Purpose::Decide {
                     execute("finish", args)
                 } else {
-                    wants(&[("finish", args)])
+                    calls_answer(&[("finish", args)])
                 }
             }
             (Purpose::Decide, _) => execute(
                 "finish",
                 json!({"notes": "done", "criteria": [{"id": "c1", "met": true}]}),
             ),
-            (Purpose::Replan, _) => said("{\"root_cause\": \"bad paint\", \"give_up\": true}"),
-            _ => said("{\"notes\": \"half of it\"}"),
+            (Purpose::Replan, _) => text_answer("{\"root_cause\": \"bad paint\", \"give_up\": true}"),
+            _ => text_answer("{\"notes\": \"half of it\"}"),
         }
     })
     .driven_on();
@@ -581,7 +587,7 @@ fn unmet_criterion_without_a_stated_gap_is_noted_as_such_e9_6() {
 fn notes_say_why_a_claimed_success_does_not_count_e9_4() {
     let sim = goal("paint the fence", &json!({}), |ask| {
         match (ask.purpose, task_named(ask).as_str()) {
-            (Purpose::Decide, "paint the fence") => plan_of(json!([
+            (Purpose::Decide, "paint the fence") => plan_answer(json!([
                 {"id": "left", "title": "left half", "criteria": ["x"]},
                 {"id": "right", "title": "right half", "criteria": ["x"]}
             ])),
@@ -591,8 +597,8 @@ fn notes_say_why_a_claimed_success_does_not_count_e9_4() {
                 json!({"notes": "done", "criteria": [{"id": "c1", "met": true}]}),
             ),
             (Purpose::Work, _) => claimed("all is well"),
-            (Purpose::Replan, _) => said("{\"root_cause\": \"bad paint\", \"give_up\": true}"),
-            _ => said("{\"status\": \"ok\", \"notes\": \"all is painted\"}"),
+            (Purpose::Replan, _) => text_answer("{\"root_cause\": \"bad paint\", \"give_up\": true}"),
+            _ => text_answer("{\"status\": \"ok\", \"notes\": \"all is painted\"}"),
         }
     })
     .driven_on();
@@ -622,13 +628,13 @@ fn three_rounds_of_invalid_tool_arguments_are_a_loop_e9_13() {
     let model = |good: u32| {
         move |ask: &AskAction| match ask.purpose {
             Purpose::Decide => execute("echo", json!({"txt": "a"})),
-            Purpose::Work if ask.call == good => wants(&[("echo", json!({"text": "a"}))]),
-            Purpose::Work => wants(&[("echo", json!({"text": [ask.call]}))]),
-            _ => said("{\"notes\": \"nothing\"}"),
+            Purpose::Work if ask.call == good => calls_answer(&[("echo", json!({"text": "a"}))]),
+            Purpose::Work => calls_answer(&[("echo", json!({"text": [ask.call]}))]),
+            _ => text_answer("{\"notes\": \"nothing\"}"),
         }
     };
     let never = goal_with("say hello", &json!({}), equipment.clone(), model(0)).driven_on();
-    let told = read_by(&never, 1);
+    let told = prompt_text(&never, 1);
     assert!(
         told.contains(
             "not called: invalid arguments for echo: `text` is missing; there is no argument `txt`: did you mean `text`?"
@@ -666,10 +672,10 @@ fn repaired_reply_is_marked_and_kept_verbatim_e9_13() {
     ] {
         let text = answer.to_owned();
         let sim = goal("build the fence", &json!({}), move |ask| match ask.purpose {
-            Purpose::Decide if task_named(ask) == "build the fence" => said(&plan_in_four()),
+            Purpose::Decide if task_named(ask) == "build the fence" => text_answer(&plan_in_four()),
             Purpose::Decide => execute("echo", json!({})),
             Purpose::Work => claimed("done"),
-            _ => said(&text),
+            _ => text_answer(&text),
         })
         .driven_on();
         let told: Vec<(bool, &str, String)> = sim
@@ -698,11 +704,11 @@ fn task_whose_plan_repeats_an_enclosing_plan_is_done_directly_e9_3() {
     let second = json!([step("c", "fetch ladders"), step("d", "polish glass")]);
     let sim = goal("clean a house", &json!({"criteria": ["clean"]}), move |ask| {
         match (ask.purpose, task_named(ask).as_str()) {
-            (Purpose::Decide, "clean a house" | "fetch ladders") => plan_of(first.clone()),
-            (Purpose::Decide, "wash windows") => plan_of(second.clone()),
+            (Purpose::Decide, "clean a house" | "fetch ladders") => plan_answer(first.clone()),
+            (Purpose::Decide, "wash windows") => plan_answer(second.clone()),
             (Purpose::Decide | Purpose::Work, task) => finish(task),
-            (Purpose::Judge, _) => judged("met"),
-            _ => said("{\"notes\": \"all of it\"}"),
+            (Purpose::Judge, _) => verdict_answer("met"),
+            _ => text_answer("{\"notes\": \"all of it\"}"),
         }
     })
     .driven_on();

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Declares that a call writes what its argument `to` names: one name, or several separated by a space.
-fn known(mut sim: Sim) -> Sim {
+fn with_declared_writes(mut sim: Sim) -> Sim {
     sim.run.set_declared_writes(Some(Arc::new(|_tool, args: &Value| {
         let names = args["to"].as_str().unwrap_or_default();
         names.split_whitespace().map(str::to_owned).collect()
@@ -16,7 +16,7 @@ fn group(members: &[(&str, &str)]) -> Sim {
         .iter()
         .map(|(id, to)| format!("{{id: {id}, do: {{tool: echo, args: {{to: '{to}'}}}}}}"))
         .collect();
-    known(Sim::new(&format!(
+    with_declared_writes(Sim::new(&format!(
         "steps: [{{id: all, parallel: [{}]}}]",
         members.join(", ")
     )))
@@ -83,7 +83,7 @@ fn resource_is_free_between_two_attempts_e9_15() {
     let plan = "steps: [{id: all, parallel: [
         {id: a, retry: {max_attempts: 2, delay: 10s}, do: {tool: flaky, args: {to: x}}},
         {id: b, do: {tool: echo, args: {to: x}}}]}]";
-    let mut sim = known(Sim::new(plan));
+    let mut sim = with_declared_writes(Sim::new(plan));
     sim.derive();
     assert_eq!(under_way(&sim), ["a"]);
     end(&mut sim, "a");
@@ -137,24 +137,27 @@ fn started_event_without_writes_is_still_read_e9_15() {
     assert_eq!(writes, Vec::<String>::new());
 }
 
-fn meet(one: &str, other: &str) -> bool {
+fn names_conflict(one: &str, other: &str) -> bool {
     one == other || one.starts_with(&format!("{other}/")) || other.starts_with(&format!("{one}/"))
 }
 
-fn no_two_meet(sim: &Sim) {
+fn assert_no_conflicts(sim: &Sim) {
     for (at, call) in sim.under_way.iter().enumerate() {
         for other in &sim.under_way[at + 1..] {
-            let clash = call.writes.iter().any(|a| other.writes.iter().any(|b| meet(a, b)));
+            let clash = call
+                .writes
+                .iter()
+                .any(|a| other.writes.iter().any(|b| names_conflict(a, b)));
             assert!(!clash, "{:?} and {:?} at one time", call.writes, other.writes);
         }
     }
 }
 
 /// Drives `sim` to its end, and checks after every event that no two calls under way write the same resource.
-fn driven_apart(mut sim: Sim) -> Sim {
+fn drive_without_conflicts(mut sim: Sim) -> Sim {
     for _ in 0..10_000 {
         sim.derive();
-        no_two_meet(&sim);
+        assert_no_conflicts(&sim);
         if sim.run.result().is_some() {
             return sim;
         }
@@ -180,13 +183,13 @@ proptest! {
             "id": format!("s{at}"), "retry": {"max_attempts": 2, "delay": "1s"}, "do": {"tool": tool, "args": {"to": to}},
         })).collect();
         let plan = json!({"steps": [{"id": "all", "parallel": members}]}).to_string();
-        let begun = |sim: Sim| Sim { concurrency, seed, ..known(sim) };
-        let sim = driven_apart(begun(Sim::new(&plan)));
+        let begun = |sim: Sim| Sim { concurrency, seed, ..with_declared_writes(sim) };
+        let sim = drive_without_conflicts(begun(Sim::new(&plan)));
         prop_assert_eq!(sim.status(""), Outcome::Ok);
         prop_assert_eq!(sim.run.held_resource_names(), []);
         // Whoever takes it up at any moment keeps them apart as well.
         let at = 1 + cut.index(sim.journal.len() - 1);
-        let resumed = driven_apart(begun(Sim::resumed(&sim.journal[..at])));
+        let resumed = drive_without_conflicts(begun(Sim::resumed(&sim.journal[..at])));
         let ends = |sim: &Sim| sim.outcome().into_iter().map(|(path, result)| (path, result["status"].clone())).collect::<Vec<_>>();
         prop_assert_eq!(ends(&resumed), ends(&sim));
         prop_assert_eq!(resumed.status(""), Outcome::Ok);
@@ -203,11 +206,11 @@ fn interrupted_call_holding_a_needed_resource_goes_on_after_resume_e9_15() {
         "steps: [{{id: all, parallel: [{first}, {early}, {}]}}]",
         step("late", "", "x")
     );
-    let mut sim = known(Sim::new(&plan));
+    let mut sim = with_declared_writes(Sim::new(&plan));
     sim.derive();
     assert_eq!(under_way(&sim), ["first", "late"]);
     sim.end_nth(0);
-    let sim = known(Sim::resumed(&sim.journal)).driven_on();
+    let sim = with_declared_writes(Sim::resumed(&sim.journal)).driven_on();
     assert_eq!(sim.status(""), Outcome::Ok);
 }
 

@@ -1,6 +1,6 @@
 //! Results that are too many to be read at once are first combined in parts (E9.16).
 
-use super::models::{equipment, finish, goal_with, plan_of, said};
+use super::models::{equipment, finish, goal_with, plan_answer, text_answer};
 use super::*;
 use crate::spend::Spend;
 use crate::talk::Purpose;
@@ -13,7 +13,7 @@ fn gathered(ask: &AskAction) -> ModelAnswer {
         .filter_map(|line| line.trim().strip_prefix("id: "))
         .collect();
     let evidence: Vec<Value> = ids.iter().map(|id| json!({"kind": "node", "id": id})).collect();
-    said(
+    text_answer(
         &json!({"status": "ok", "notes": format!("{} results came to something", ids.len()), "evidence": evidence})
             .to_string(),
     )
@@ -35,7 +35,7 @@ fn many_with(items: usize, extra: &Value, equipment: Equipment, of_part: fn(&Ask
         }
     }
     let mut sim = goal_with("Count what is there", &extra, equipment, move |ask| match ask.purpose {
-        Purpose::Decide if ask.call == 1 && ask.messages[1].text.contains("# Task\nCount what") => plan_of(json!([
+        Purpose::Decide if ask.call == 1 && ask.messages[1].text.contains("# Task\nCount what") => plan_answer(json!([
             {"id": "list", "title": "List", "do": {"tool": "echo", "args": {"items": (0..items).collect::<Vec<_>>()}}},
             {"id": "each", "title": "Look at each", "for_each": "results.list.output.items", "max_items": 5_000,
              "step": {"id": "look", "title": "Item {{ item }}", "do": {"tool": "echo",
@@ -166,7 +166,7 @@ fn roll_up_beyond_the_budget_is_made_without_a_model_e9_16() {
 
 #[test]
 fn unreadable_roll_up_is_partial_without_failing_the_run_e9_16() {
-    let sim = many_with(20, &json!({}), equipment(), |_| said("much ado"));
+    let sim = many_with(20, &json!({}), equipment(), |_| text_answer("much ado"));
     let sim = sim.driven_on();
     let views = roll_ups(&sim);
     assert_eq!(views.len(), 2);
@@ -194,7 +194,7 @@ fn failed_result_makes_only_its_own_roll_up_partial_e9_16() {
         &json!({"budget": {"fan_in": 4}}),
         equipment(),
         |ask| match ask.purpose {
-            Purpose::Decide => plan_of(json!([{"id": "all", "title": "All of them", "parallel":
+            Purpose::Decide => plan_answer(json!([{"id": "all", "title": "All of them", "parallel":
                 (0..8).map(|n| json!({"id": format!("t{n}"), "title": format!("Part {n}"),
                     "do": {"tool": if n == 5 { "fail" } else { "echo" }, "args": {"n": n}}})).collect::<Vec<_>>()},
             ])),

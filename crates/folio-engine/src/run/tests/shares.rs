@@ -146,9 +146,9 @@ fn exhausted_share_ends_its_task_but_not_its_neighbours_e9_10() {
     );
     sim.run.equip(Arc::new(equipment()));
     sim.model = Arc::new(|ask| match ask.purpose {
-        Purpose::Work if task_named(ask) == "walk" => wants(&[("echo", json!({"n": ask.call}))]),
+        Purpose::Work if task_named(ask) == "walk" => calls_answer(&[("echo", json!({"n": ask.call}))]),
         Purpose::Work => finish("painted"),
-        _ => said("{\"notes\": \"what there is\", \"status\": \"ok\"}"),
+        _ => text_answer("{\"notes\": \"what there is\", \"status\": \"ok\"}"),
     });
     let sim = sim.driven_on();
     let busy = sim.run.node_at("busy").unwrap();

@@ -1,8 +1,9 @@
 //! Approval, rejection, and changed limits (E9.10, E9.14).
 
-use super::judged::{goes_on, says};
+use super::judged::{answer_question, drive_to_question};
 use super::models::{
-    equipment, execute, finish, goal_with, house, nested, plan_of, purposes, read_by, root, said, task_named,
+    equipment, execute, finish, goal_with, house, nested, plan_answer, prompt_text, purposes, root, task_named,
+    text_answer,
 };
 use super::*;
 use crate::event::{Always, NewLimits};
@@ -16,18 +17,18 @@ const TWO: &str = "- parallel:
 - {id: again, do: {tool: write, args: {to: a}}}
 - {id: other, do: {tool: write, args: {to: b}}}";
 
-fn asking() -> Option<ApprovalPolicy> {
+fn ask_before_writes() -> Option<ApprovalPolicy> {
     Some(Arc::new(|tool: &str, _: &Value| (tool == "write").into()))
 }
 
 fn sim(plan: &str) -> Sim {
     let mut sim = Sim::new(plan);
-    sim.run.set_approval_policy(asking());
+    sim.run.set_approval_policy(ask_before_writes());
     sim
 }
 
 impl Sim {
-    fn waits(&self) -> Vec<String> {
+    fn waiting_paths(&self) -> Vec<String> {
         let waiting = self.run.pending_approvals();
         waiting
             .iter()
@@ -35,7 +36,7 @@ impl Sim {
             .collect()
     }
 
-    fn yes(&mut self, path: &str, always: Option<Always>) {
+    fn approve_call(&mut self, path: &str, always: Option<Always>) {
         let node = self.run.node_at(path).unwrap().id;
         self.record(Event::CallApproved {
             node,
@@ -44,7 +45,7 @@ impl Sim {
         });
     }
 
-    fn no(&mut self, path: &str) {
+    fn reject_call(&mut self, path: &str) {
         let node = self.run.node_at(path).unwrap().id;
         self.record(Event::CallRejected {
             node,
@@ -66,13 +67,13 @@ impl Sim {
 fn unapproved_call_waits_and_blocks_only_its_dependents_e9_14() {
     let mut sim = sim(TWO);
     sim.settled();
-    assert_eq!(sim.waits(), ["group-1/ask"]);
+    assert_eq!(sim.waiting_paths(), ["group-1/ask"]);
     assert_eq!(sim.status("group-1/free"), Outcome::Ok, "what runs beside it goes on");
     let (_, PendingApproval::Call(approval)) = sim.run.pending_approvals()[0] else {
         panic!("no call")
     };
     assert_eq!((approval.tool.as_str(), &approval.args), ("write", &json!({"to": "a"})));
-    sim.yes("group-1/ask", None);
+    sim.approve_call("group-1/ask", None);
     sim.derive();
     assert_eq!(
         sim.under_way[0].granted,
@@ -80,10 +81,10 @@ fn unapproved_call_waits_and_blocks_only_its_dependents_e9_14() {
         "the tool is told that somebody said yes"
     );
     sim.settled();
-    assert_eq!(sim.waits(), ["again"], "a yes is for one call");
-    sim.yes("again", None);
+    assert_eq!(sim.waiting_paths(), ["again"], "a yes is for one call");
+    sim.approve_call("again", None);
     sim.settled();
-    sim.yes("other", None);
+    sim.approve_call("other", None);
     let sim = sim.driven_on();
     assert_eq!(sim.status(""), Outcome::Ok);
 }
@@ -92,12 +93,12 @@ fn unapproved_call_waits_and_blocks_only_its_dependents_e9_14() {
 fn approval_may_cover_the_same_arguments_or_the_whole_tool_e9_14() {
     let mut same = sim(TWO);
     same.settled();
-    same.yes("group-1/ask", Some(Always::Arguments));
+    same.approve_call("group-1/ask", Some(Always::Arguments));
     same.settled();
-    assert_eq!(same.waits(), ["other"]);
+    assert_eq!(same.waiting_paths(), ["other"]);
     let mut all = sim(TWO);
     all.settled();
-    all.yes("group-1/ask", Some(Always::Tool));
+    all.approve_call("group-1/ask", Some(Always::Tool));
     // Of the call that it was said of the arguments were seen; of others of the tool they were not.
     let mut leaves = Vec::new();
     loop {
@@ -123,7 +124,7 @@ fn approval_may_cover_the_same_arguments_or_the_whole_tool_e9_14() {
         .unwrap();
     for cut in cut + 1..=all.journal.len() {
         let mut resumed = Sim::resumed(&all.journal[..cut]);
-        resumed.run.set_approval_policy(asking());
+        resumed.run.set_approval_policy(ask_before_writes());
         assert_eq!(resumed.driven_on().outcome(), all.outcome(), "cut at {cut}");
     }
 }
@@ -144,8 +145,8 @@ fn approval_of_a_tool_excludes_calls_needing_their_own_e9_14() {
             _ => RequiredApproval::AnyYes,
         })));
     sim.settled();
-    assert_eq!(sim.waits(), ["group-1/a", "group-1/b", "group-1/private"]);
-    sim.yes("group-1/a", Some(Always::Tool));
+    assert_eq!(sim.waiting_paths(), ["group-1/a", "group-1/b", "group-1/private"]);
+    sim.approve_call("group-1/a", Some(Always::Tool));
     sim.derive();
     let leaves = sim.under_way.iter().map(|call| (call.args["to"].clone(), call.granted));
     let leaves: Vec<_> = leaves.collect();
@@ -154,8 +155,8 @@ fn approval_of_a_tool_excludes_calls_needing_their_own_e9_14() {
         [(json!("a"), GrantedApproval::Call), (json!("b"), GrantedApproval::Tool)]
     );
     sim.settled();
-    assert_eq!(sim.waits(), ["group-1/private"], "it is asked about once more");
-    sim.yes("group-1/private", None);
+    assert_eq!(sim.waiting_paths(), ["group-1/private"], "it is asked about once more");
+    sim.approve_call("group-1/private", None);
     sim.derive();
     assert_eq!(sim.under_way[0].granted, GrantedApproval::Call);
     assert_eq!(sim.driven_on().status(""), Outcome::Ok);
@@ -166,7 +167,7 @@ fn approval_is_held_until_its_call_has_ended_e9_14() {
     let mut once = sim(TWO);
     once.settled();
     assert!(!once.run.has_outstanding_approval());
-    once.yes("group-1/ask", None);
+    once.approve_call("group-1/ask", None);
     once.derive();
     assert!(once.run.has_outstanding_approval(), "while it is under way");
     once.settled();
@@ -174,7 +175,7 @@ fn approval_is_held_until_its_call_has_ended_e9_14() {
         !once.run.has_outstanding_approval(),
         "it is done, and the next one waits"
     );
-    once.yes("again", Some(Always::Arguments));
+    once.approve_call("again", Some(Always::Arguments));
     once.settled();
     assert!(once.run.has_outstanding_approval(), "it holds for the rest of the run");
 }
@@ -189,14 +190,14 @@ fn approval_of_a_tool_does_not_revive_a_cancelled_call_e9_14() {
         write("c")
     ));
     sim.settled();
-    assert_eq!(sim.waits(), ["group-1/a", "group-1/b", "group-1/c"]);
+    assert_eq!(sim.waiting_paths(), ["group-1/a", "group-1/b", "group-1/c"]);
     // Whoever drives it has not written down yet that it is stopped.
     let node = Some(sim.run.node_at("group-1/b").unwrap().id);
     sim.record(Event::CancelRequested {
         node,
         by: "ada".to_owned(),
     });
-    sim.yes("group-1/a", Some(Always::Tool));
+    sim.approve_call("group-1/a", Some(Always::Tool));
     let sim = sim.driven_on();
     assert_eq!(
         ["a", "b", "c"].map(|id| sim.status(&format!("group-1/{id}"))),
@@ -208,7 +209,7 @@ fn approval_of_a_tool_does_not_revive_a_cancelled_call_e9_14() {
 fn rejected_call_fails_its_plan_task_hard_e9_14() {
     let mut sim = sim(TWO);
     sim.settled();
-    sim.no("group-1/ask");
+    sim.reject_call("group-1/ask");
     let sim = sim.driven_on();
     let ask = sim.run.node_at("group-1/ask").unwrap().result.unwrap();
     assert_eq!(
@@ -239,12 +240,12 @@ fn model_is_told_of_a_rejected_call_and_goes_on_e9_14() {
         Purpose::Decide => execute("write", json!({"text": "x"})),
         _ => finish("left as it was"),
     });
-    sim.run.set_approval_policy(asking());
+    sim.run.set_approval_policy(ask_before_writes());
     sim.settled();
-    assert_eq!(sim.waits(), ["call-1"]);
-    sim.no("call-1");
+    assert_eq!(sim.waiting_paths(), ["call-1"]);
+    sim.reject_call("call-1");
     let sim = sim.driven_on();
-    let told = read_by(&sim, 1);
+    let told = prompt_text(&sim, 1);
     assert!(
         told.contains("failed (policy_denied). ada rejected it: not today"),
         "{told}"
@@ -308,7 +309,7 @@ impl Sim {
 fn gated_plan_begins_no_step_before_its_approval_e9_14() {
     let mut sim = gated("root", nested);
     sim.settled();
-    assert_eq!(sim.waits(), [""]);
+    assert_eq!(sim.waiting_paths(), [""]);
     assert_eq!(sim.run.node(sim.root_id()).unwrap().state, NodeState::AwaitingApproval);
     assert_eq!(purposes(&sim), [Purpose::Decide]);
     sim.approve_plan(sim.root_id());
@@ -371,7 +372,7 @@ fn editing_a_waiting_plan_approves_the_edited_version_e9_14() {
         .unwrap()
         .unwrap();
     sim.record(event);
-    assert!(sim.waits().is_empty());
+    assert!(sim.waiting_paths().is_empty());
     let sim = sim.driven_on();
     assert_eq!(sim.status("look"), Outcome::Skipped);
     assert_eq!(root(&sim).status, Outcome::Ok, "{}", root(&sim).notes);
@@ -379,7 +380,7 @@ fn editing_a_waiting_plan_approves_the_edited_version_e9_14() {
 
 fn another(ask: &AskAction) -> ModelAnswer {
     match (ask.purpose, task_named(ask).as_str()) {
-        (Purpose::Replan, _) => said(
+        (Purpose::Replan, _) => text_answer(
             &json!({"root_cause": "it is locked", "changes": "only the roof", "steps": [
                 {"id": "ladder", "title": "fetch a ladder", "criteria": ["it stands"]},
                 {"id": "top", "title": "look at the top", "criteria": ["seen"], "satisfies": ["c1"]}]})
@@ -398,16 +399,16 @@ fn rejected_plan_leads_to_one_replan_and_then_direct_work_e9_8() {
     sim.settled();
     assert_eq!(purposes(&sim), [Purpose::Decide, Purpose::Replan]);
     assert!(
-        read_by(&sim, 1).contains("ada: the cellar is locked"),
+        prompt_text(&sim, 1).contains("ada: the cellar is locked"),
         "{}",
-        read_by(&sim, 1)
+        prompt_text(&sim, 1)
     );
     assert_eq!(
         sim.status("look"),
         Outcome::Skipped,
         "the steps of the rejected plan are not begun"
     );
-    assert_eq!(sim.waits(), [""], "the other plan waits, too");
+    assert_eq!(sim.waiting_paths(), [""], "the other plan waits, too");
     let mut approved = Sim::resumed_with(
         &sim.journal,
         Equipment {
@@ -470,9 +471,9 @@ fn waiting_plan_without_a_person_ends_with_needs_input_e9_14() {
 fn raised_limit_continues_a_task_during_its_hand_back_e9_10() {
     let model = |ask: &AskAction| match ask.purpose {
         Purpose::Decide => execute("echo", json!({"n": 1})),
-        Purpose::Work if ask.messages.len() < 6 => models::wants(&[("echo", json!({"n": ask.call}))]),
+        Purpose::Work if ask.messages.len() < 6 => models::calls_answer(&[("echo", json!({"n": ask.call}))]),
         Purpose::Work => finish("counted"),
-        Purpose::HandBack => said("{\"notes\": \"some\"}"),
+        Purpose::HandBack => text_answer("{\"notes\": \"some\"}"),
         other => panic!("{other:?}"),
     };
     let extra = json!({"budget": {"model_calls": 3}});
@@ -522,8 +523,8 @@ fn raised_limit_continues_a_task_during_its_hand_back_e9_10() {
 fn raised_limit_can_be_reached_again_e9_10() {
     let model = |ask: &AskAction| match ask.purpose {
         Purpose::Decide => execute("echo", json!({"n": 1})),
-        Purpose::Work => models::wants(&[("echo", json!({"n": ask.call}))]),
-        Purpose::HandBack => said("{\"notes\": \"some\"}"),
+        Purpose::Work => models::calls_answer(&[("echo", json!({"n": ask.call}))]),
+        Purpose::HandBack => text_answer("{\"notes\": \"some\"}"),
         other => panic!("{other:?}"),
     };
     let mut sim = goal_with("count", &json!({"budget": {"model_calls": 3}}), equipment(), model);
@@ -603,7 +604,7 @@ fn same_question_of_two_tasks_is_asked_once_e9_14() {
         let task = task_named(ask);
         let asks = |question: &str| execute("ask_person", json!({"question": question, "default": "green"}));
         match (ask.purpose, task.as_str()) {
-            (Purpose::Decide, "paint") => plan_of(json!([
+            (Purpose::Decide, "paint") => plan_answer(json!([
                 [{"id": "door", "title": "the door", "criteria": ["x"]}, {"id": "wall", "title": "a wall", "criteria": ["x"]}]
             ])),
             (Purpose::Decide, "the door") => asks("Which  Colour?"),
@@ -612,10 +613,10 @@ fn same_question_of_two_tasks_is_asked_once_e9_14() {
                 let said = &ask.messages.last().unwrap().text;
                 finish(&format!("{task}: {}", said.lines().next().unwrap()))
             }
-            _ => said("{\"notes\": \"all of it\"}"),
+            _ => text_answer("{\"notes\": \"all of it\"}"),
         }
     });
-    let (node, _) = goes_on(&mut sim).unwrap();
+    let (node, _) = drive_to_question(&mut sim).unwrap();
     while sim.end_one() {
         sim.derive();
     }
@@ -625,8 +626,8 @@ fn same_question_of_two_tasks_is_asked_once_e9_14() {
         .filter(|(_, event)| event.name() == "questioned")
         .count();
     assert_eq!((waiting, sim.run.questions().len()), (2, 1));
-    says(&mut sim, node, "red");
-    assert_eq!(goes_on(&mut sim), None);
+    answer_question(&mut sim, node, "red");
+    assert_eq!(drive_to_question(&mut sim), None);
     for (path, notes) in [("group-1/door", "the door: red"), ("group-1/wall", "a wall: red")] {
         let found = sim.run.node_at(path).unwrap().result.unwrap();
         assert!(found.notes.starts_with(notes), "{}", found.notes);
@@ -642,13 +643,13 @@ fn approved_call_waiting_for_a_resource_needs_no_input_e9_19() {
     let stands = |sim: &Sim| sim.run.node_at("group-1/ask").unwrap().state;
     assert_eq!(stands(&sim), NodeState::WaitingInput);
     assert_eq!(sim.under_way.len(), 1, "what it is to write is being written");
-    sim.yes("group-1/ask", None);
+    sim.approve_call("group-1/ask", None);
     sim.derive();
     assert_eq!((stands(&sim), sim.under_way.len()), (NodeState::Created, 1));
     sim.end_one();
     sim.derive();
     assert_eq!(stands(&sim), NodeState::Executing);
-    assert_eq!(sim.waits(), Vec::<String>::new());
+    assert_eq!(sim.waiting_paths(), Vec::<String>::new());
 }
 
 #[test]
@@ -661,20 +662,20 @@ fn hard_failure_skips_calls_waiting_for_approval_or_a_resource_e9_5() {
     sim.run
         .set_declared_writes(Some(Arc::new(|_, _| vec!["desk".to_owned()])));
     sim.derive();
-    sim.yes("group-1/allowed", None);
+    sim.approve_call("group-1/allowed", None);
     sim.derive();
-    assert_eq!(sim.waits(), ["group-1/ask"]);
+    assert_eq!(sim.waiting_paths(), ["group-1/ask"]);
     let sim = sim.driven_on();
     let ended = ["ask", "allowed", "bad"].map(|slug| sim.status(&format!("group-1/{slug}")));
     assert_eq!(ended, [Outcome::Skipped, Outcome::Skipped, Outcome::Failed]);
-    assert_eq!(sim.waits(), Vec::<String>::new());
+    assert_eq!(sim.waiting_paths(), Vec::<String>::new());
 }
 
 #[test]
 fn old_journal_with_call_begun_after_hard_failure_folds_e9_9() {
     let mut sim = sim(TWO);
     sim.derive();
-    sim.yes("group-1/ask", None);
+    sim.approve_call("group-1/ask", None);
     let ask = sim.run.node_at("group-1/ask").unwrap().id;
     let free = sim.run.node_at("group-1/free").unwrap().id;
     sim.record(Event::Finished {

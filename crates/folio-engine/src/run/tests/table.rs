@@ -1,6 +1,6 @@
 //! Only the transitions in the table are possible, and a rejected event leaves no trace (E9.19).
 
-use super::budgets::stormed;
+use super::budgets::driven_under_stress;
 use super::*;
 use crate::node::Move;
 
@@ -29,7 +29,7 @@ fn of_people() -> Vec<Value> {
 }
 
 /// `event` for another node, or with something in it that does not exist.
-fn twisted(mut event: Value, node: NodeId, how: u64) -> Option<Event> {
+fn corrupt_event(mut event: Value, node: NodeId, how: u64) -> Option<Event> {
     if how % 8 < 6 && !event["node"].is_null() || event["node"].is_null() && event["event"] != "resumed" {
         event["node"] = json!(node);
     }
@@ -55,7 +55,7 @@ proptest! {
     fn only_table_transitions_happen_and_refused_events_change_nothing_e9_19(
         seed: u64, cut: prop::sample::Index, rolls in prop::collection::vec(any::<(u64, u64, u64)>(), 60)
     ) {
-        let sim = stormed(&json!({"budget": {"nodes": 60, "depth": 3}}), seed, 3, true);
+        let sim = driven_under_stress(&json!({"budget": {"nodes": 60, "depth": 3}}), seed, 3, true);
         let cut = 1 + cut.index(sim.journal.len());
         let begun = || {
             let mut run = Run::new(sim.run.id(), Arc::new(Templates::new()));
@@ -71,7 +71,7 @@ proptest! {
                 None => others[at % others.len()].clone(),
             };
             let node = run.nodes[usize::try_from(whose % run.nodes.len() as u64).unwrap()].id;
-            let Some(event) = twisted(event, node, how) else { continue };
+            let Some(event) = corrupt_event(event, node, how) else { continue };
             let states: Vec<NodeState> = run.nodes.iter().map(|node| node.state).collect();
             let before = format!("{run:?}");
             match run.apply(sim.now, &event) {

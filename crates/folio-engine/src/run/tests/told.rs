@@ -117,7 +117,7 @@ fn long_input_named_by_a_description_is_shown_whole_e9_2() {
 fn failing_read_is_repeated_once_and_then_refused_seed_000() {
     let sim = goal("say hello", &json!({}), |ask| match ask.purpose {
         Purpose::Decide => execute("fail", json!({"text": "x"})),
-        Purpose::Work if ask.call < 5 => wants(&[("fail", json!({"text": "x"}))]),
+        Purpose::Work if ask.call < 5 => calls_answer(&[("fail", json!({"text": "x"}))]),
         _ => finish("hello"),
     })
     .driven_on();
@@ -132,7 +132,7 @@ fn failing_read_is_repeated_once_and_then_refused_seed_000() {
 fn empty_model_answer_is_noted_in_the_result_e9_13() {
     let sim = goal("say hello", &json!({}), |ask| match ask.purpose {
         Purpose::Decide => execute("echo", json!({"text": "x"})),
-        _ => said(""),
+        _ => text_answer(""),
     })
     .driven_on();
     assert_eq!(root(&sim).status, Outcome::Partial);

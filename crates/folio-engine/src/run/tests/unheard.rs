@@ -53,7 +53,7 @@ fn failed_model_call_costs_its_reported_or_set_aside_usage_e9_10() {
 fn notes_name_the_last_rejection_when_no_summary_was_written_e9_13() {
     let sim = goal("say hello", &json!({}), |ask| match ask.purpose {
         Purpose::Decide => execute("dance", json!({})),
-        _ => wants(&[("dance", json!({}))]),
+        _ => calls_answer(&[("dance", json!({}))]),
     })
     .driven_on();
     let said = "stopped before it was finished: 3 rounds of calls in a row were rejected; the last because: unknown tool dance; available: echo";
@@ -66,7 +66,7 @@ fn notes_name_the_last_rejection_when_no_summary_was_written_e9_13() {
 fn result_after_a_loop_lists_the_finished_calls_e9_13() {
     let sim = goal("say hello", &json!({}), |ask| match ask.purpose {
         Purpose::Decide => execute("echo", json!({"text": "x"})),
-        _ => wants(&[("echo", json!({"text": "x"}))]),
+        _ => calls_answer(&[("echo", json!({"text": "x"}))]),
     })
     .driven_on();
     assert_eq!(root(&sim).stop_reason, Some(StopReason::Loop));

@@ -1,6 +1,6 @@
 //! Criteria that refer to results, as people and judges read them (E9.6, E9.14).
 
-use super::judged::{goes_on, says};
+use super::judged::{answer_question, drive_to_question};
 use super::models::*;
 use super::*;
 use crate::talk::Purpose;
@@ -10,7 +10,7 @@ fn attended(extra: &Value, finding: &'static str) -> Sim {
     equipment.has_person = true;
     goal_with("write", extra, equipment, move |ask| {
         assert_eq!(ask.purpose, Purpose::Judge);
-        judged(finding)
+        verdict_answer(finding)
     })
 }
 
@@ -27,10 +27,10 @@ const WORDS: &str = "{{ result.output.text }} is how {{ results.who.output.name 
 fn question_about_a_criterion_has_its_template_filled_in_e9_14() {
     let human = json!({"id": "c1", "text": WORDS, "check": "human"});
     let mut sim = attended(&written(&human), "met");
-    let (node, asked) = goes_on(&mut sim).unwrap();
+    let (node, asked) = drive_to_question(&mut sim).unwrap();
     assert_eq!(asked, "Is this criterion met: hello is how Ann writes it? Result: ");
-    says(&mut sim, node, "no");
-    assert_eq!(goes_on(&mut sim), None);
+    answer_question(&mut sim, node, "no");
+    assert_eq!(drive_to_question(&mut sim), None);
     let notes = &sim.run.node_at("a").unwrap().result.unwrap().notes;
     assert!(notes.contains("c1 (hello is how Ann writes it) is not met"), "{notes}");
 }
@@ -38,7 +38,7 @@ fn question_about_a_criterion_has_its_template_filled_in_e9_14() {
 #[test]
 fn judge_prompt_has_criterion_templates_filled_in_e9_6() {
     let sim = attended(&written(&json!({"id": "c1", "text": WORDS})), "unmet").driven_on();
-    let read = read_by(&sim, 0);
+    let read = prompt_text(&sim, 0);
     assert!(read.contains("c1: hello is how Ann writes it"), "{read}");
     let notes = &sim.run.node_at("a").unwrap().result.unwrap().notes;
     assert!(
@@ -52,7 +52,7 @@ fn criterion_of_the_plan_can_read_step_results_e9_6() {
     let mut extra = written(&json!({"id": "w", "text": "it is short", "check": {"regex": "hello"}}));
     extra["criteria"] = json!([{"id": "c1", "text": "{{ results.who.output.name }} is greeted"}]);
     let sim = attended(&extra, "unmet").driven_on();
-    let read = read_by(&sim, 0);
+    let read = prompt_text(&sim, 0);
     assert!(read.contains("c1: Ann is greeted"), "{read}");
     assert!(
         root(&sim).notes.contains("c1 (Ann is greeted) is not met"),
@@ -67,7 +67,7 @@ fn approval_question_for_a_check_command_fills_in_the_criterion_e9_6() {
     let mut sim = attended(&written(&command), "met");
     sim.run
         .set_approval_policy(Some(Arc::new(|tool: &str, _: &Value| (tool == "shell").into())));
-    let (_, asked) = goes_on(&mut sim).unwrap();
+    let (_, asked) = drive_to_question(&mut sim).unwrap();
     assert!(
         asked.ends_with("(to check this criterion: hello is how Ann writes it)"),
         "{asked}"
@@ -82,11 +82,11 @@ fn second_attempt_is_told_the_filled_in_unmet_criterion_e9_6() {
     ]});
     let sim = goal_with("write", &extra, equipment(), |ask| match ask.purpose {
         Purpose::Work => finish("hello"),
-        _ => judged("unmet"),
+        _ => verdict_answer("unmet"),
     })
     .driven_on();
     let again = sim.asks.iter().rposition(|ask| ask.purpose == Purpose::Work).unwrap();
-    let read = read_by(&sim, again);
+    let read = prompt_text(&sim, again);
     assert!(read.contains("c1 (hello is for Ann) is not met: the proof"), "{read}");
 }
 
@@ -96,10 +96,10 @@ fn long_criterion_values_are_cut_and_missing_ones_unfilled_e9_6() {
         "id": "a", "do": {"tool": "echo", "args": {"text": "long ".repeat(900)}},
         "criteria": [{"id": "c1", "text": "{{ result.output.text }} is long", "check": "human"}],
     }]});
-    let (_, asked) = goes_on(&mut attended(&long, "met")).unwrap();
+    let (_, asked) = drive_to_question(&mut attended(&long, "met")).unwrap();
     assert!(asked.chars().count() < 700 && asked.ends_with("? Result: "), "{asked}");
     let missing = written(&json!({"id": "c1", "text": "{{ result.output.none.at_all }}", "check": "human"}));
-    let (_, asked) = goes_on(&mut attended(&missing, "met")).unwrap();
+    let (_, asked) = drive_to_question(&mut attended(&missing, "met")).unwrap();
     assert_eq!(
         asked,
         "Is this criterion met: {{ result.output.none.at_all }}? Result: "

@@ -14,7 +14,7 @@ use crate::time::Timestamp;
 use crate::warning::{Invalid, Warning};
 
 /// The key of `claimed_source` under which an entry keeps the original values of the seed's format.
-const ORIGIN: &str = "scratchbook_item";
+const ORIGINAL_VALUES_KEY: &str = "scratchbook_item";
 
 /// The maximum size of an original value that is kept beside the item, in bytes.
 const GIVEN_BYTES: usize = 16 * 1024;
@@ -79,7 +79,7 @@ pub fn take_in(
         if !changed.given.is_empty() {
             origin.insert("given".to_owned(), Value::Object(changed.given));
         }
-        fields.claimed_source = Some(json!({ORIGIN: origin}));
+        fields.claimed_source = Some(json!({ORIGINAL_VALUES_KEY: origin}));
     }
     let new = NewEntry { id, page, kind, fields };
     let changed = changed.warnings;
@@ -92,7 +92,10 @@ pub fn take_in(
 pub fn item_of(entry: &Entry, now: Timestamp) -> Item {
     let fields = &entry.fields;
     let is_task = entry.kind == EntryKind::Task;
-    let origin = fields.claimed_source.as_ref().and_then(|claimed| claimed.get(ORIGIN));
+    let origin = fields
+        .claimed_source
+        .as_ref()
+        .and_then(|claimed| claimed.get(ORIGINAL_VALUES_KEY));
     let id = origin.and_then(|origin| origin.get("id")).and_then(Value::as_str);
     let nanos = |at: Timestamp| u64::try_from(at.as_nanos()).unwrap_or(0);
     let item = Item {
@@ -102,7 +105,7 @@ pub fn item_of(entry: &Entry, now: Timestamp) -> Item {
         kind: entry.kind.as_str().to_owned(),
         phase: fields.phase.clone().filter(|_| is_task),
         progress: fields.progress.filter(|_| is_task),
-        status: status_there(entry, now).to_owned(),
+        status: seed_status(entry, now).to_owned(),
         tags: fields.tags.iter().map(ToString::to_string).collect(),
         title: fields.title.clone(),
         updated_at_nanoseconds: nanos(entry.updated_at),
@@ -152,7 +155,7 @@ fn is_same(key: &str, at_first: &EntryFields, entry: &Entry) -> bool {
 
 /// The status of `entry` in the format of the seed. A superseded or expired entry is archived there: the format has no
 /// other status for what no view shows.
-fn status_there(entry: &Entry, now: Timestamp) -> &'static str {
+fn seed_status(entry: &Entry, now: Timestamp) -> &'static str {
     if entry.fields.superseded_by.is_some() || entry.state(now) == State::Expired {
         return "archived";
     }

@@ -185,7 +185,7 @@ fn line_of(page: &PageTail) -> String {
     page.candidate_for(Audience::System).lengths[0].clone()
 }
 
-fn told(page: &PageTail) -> PageLines {
+fn planner_lines(page: &PageTail) -> PageLines {
     PageLines::for_planner(&page.page, &page.tail)
 }
 
@@ -218,7 +218,10 @@ fn planner_block_shows_main_and_executor_scratchpads_seed_000() {
             (11, EntryKind::Log, "Next", "the report"),
         ],
     );
-    let (main, pages) = (told(&main), some_pages().iter().map(told).collect::<Vec<_>>());
+    let (main, pages) = (
+        planner_lines(&main),
+        some_pages().iter().map(planner_lines).collect::<Vec<_>>(),
+    );
     insta::assert_snapshot!(planner_block(&main, &pages[..2], &PageCounts::default(), 170, &Vocabulary::O200k), @r"
     Main scratchpad:
     p2 [scratchpad_root/open] Review (last change: Next)
@@ -249,9 +252,9 @@ fn planner_block_shows_main_and_executor_scratchpads_seed_000() {
 fn planner_block_lists_failed_then_running_then_successful_pages_e9_16() {
     let executor = |handle: u64, title: &str, status: &str| {
         let entries = [(10 + handle, EntryKind::Log, "Ended", "as it did")];
-        told(&tail(page(handle, PageRole::ScratchpadExec, title, status), &entries))
+        planner_lines(&tail(page(handle, PageRole::ScratchpadExec, title, status), &entries))
     };
-    let main = told(&tail(page(2, PageRole::ScratchpadRoot, "Review", "open"), &[]));
+    let main = planner_lines(&tail(page(2, PageRole::ScratchpadRoot, "Review", "open"), &[]));
     let pages = [
         executor(3, "First", "ok"),
         executor(4, "Second", "ok"),
@@ -284,9 +287,9 @@ fn planner_block_lists_failed_then_running_then_successful_pages_e9_16() {
 fn planner_block_counts_omitted_pages_by_status_e9_16() {
     let executor = |handle: u64, status: &str| {
         let title = format!("Step {handle}");
-        told(&tail(page(handle, PageRole::ScratchpadExec, &title, status), &[]))
+        planner_lines(&tail(page(handle, PageRole::ScratchpadExec, &title, status), &[]))
     };
-    let main = told(&tail(page(2, PageRole::ScratchpadRoot, "Review", "open"), &[]));
+    let main = planner_lines(&tail(page(2, PageRole::ScratchpadRoot, "Review", "open"), &[]));
     let statuses = ["ok", "ok", "superseded", "open", "partial", "failed", "failed"];
     let pages: Vec<_> = (3..)
         .zip(statuses)

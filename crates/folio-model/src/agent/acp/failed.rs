@@ -10,11 +10,11 @@ use super::{Failed, PROBLEM_CHARS, Stage};
 use crate::error::ModelErrorKind;
 
 /// The advice for failures before the program was given the task.
-const LOOK: &str = "`command` must start a program that speaks the Agent Client Protocol";
+const COMMAND_HINT: &str = "`command` must start a program that speaks the Agent Client Protocol";
 
 /// What is known about a program that has ended.
 #[derive(Debug, Default)]
-pub(super) struct Gone {
+pub(super) struct EndedProgram {
     pub(super) exit_code: Option<i32>,
     /// The last line of its output that was not a message.
     pub(super) stray: Option<String>,
@@ -22,9 +22,9 @@ pub(super) struct Gone {
     pub(super) last_error: Option<String>,
 }
 
-impl Gone {
+impl EndedProgram {
     /// What it printed, to be appended to an error message.
-    pub(super) fn said(&self) -> String {
+    pub(super) fn output_suffix(&self) -> String {
         printed(self.stray.as_deref(), self.last_error.as_deref())
     }
 
@@ -35,11 +35,12 @@ impl Gone {
 }
 
 /// The failure for exceeding a time limit, at `stage`.
-pub(super) fn too_slow(stage: Stage, seconds: u64, gone: &Gone) -> Failed {
-    let last_output = gone.said();
+pub(super) fn too_slow(stage: Stage, seconds: u64, gone: &EndedProgram) -> Failed {
+    let last_output = gone.output_suffix();
     match stage {
         Stage::Beginning => {
-            let message = format!("it was not ready for the task after {seconds} s and was ended{last_output}; {LOOK}");
+            let message =
+                format!("it was not ready for the task after {seconds} s and was ended{last_output}; {COMMAND_HINT}");
             (ModelErrorKind::Invalid, message)
         }
         Stage::Working => {
@@ -50,8 +51,8 @@ pub(super) fn too_slow(stage: Stage, seconds: u64, gone: &Gone) -> Failed {
 }
 
 /// The failure if the conversation broke off at `stage` with `error`.
-pub(super) fn broken_off(stage: Stage, error: &Error, is_lost: bool, gone: &Gone) -> Failed {
-    let (code, last_output) = (gone.exit_code(), gone.said());
+pub(super) fn conversation_failure(stage: Stage, error: &Error, is_lost: bool, gone: &EndedProgram) -> Failed {
+    let (code, last_output) = (gone.exit_code(), gone.output_suffix());
     let message = match stage {
         Stage::Working => {
             return (
@@ -59,13 +60,15 @@ pub(super) fn broken_off(stage: Stage, error: &Error, is_lost: bool, gone: &Gone
                 format!("it ended before it was done{code}{last_output}"),
             );
         }
-        Stage::Beginning if is_lost => format!("it ended before it was told the task{code}{last_output}; {LOOK}"),
+        Stage::Beginning if is_lost => {
+            format!("it ended before it was told the task{code}{last_output}; {COMMAND_HINT}")
+        }
         Stage::Beginning => match version_of(error) {
             Some(version) => {
                 format!("it speaks version {version} of the Agent Client Protocol, and Folio speaks version 1")
             }
             None if is_unreadable(error) => {
-                format!("its answers do not follow the Agent Client Protocol{last_output}; {LOOK}")
+                format!("its answers do not follow the Agent Client Protocol{last_output}; {COMMAND_HINT}")
             }
             None => format!("it refuses to begin: {}{last_output}", in_words(error)),
         },

@@ -3,16 +3,16 @@
 use genai::chat::{JsonSchemaDialect, sanitize_json_schema};
 use serde_json::{Value, json};
 
-use super::{put_rest, sendable, words};
+use super::{nonblank_text, put_rest, sendable};
 use crate::model::{Message, Request, Speaker, ToolDescription};
 use crate::provider::names;
-use crate::provider::request::{SCHEMA_NAME, Way, thinks, way};
+use crate::provider::request::{SCHEMA_NAME, SchemaMethod, is_reasoning_model, schema_method};
 use crate::provider::schema::{self, SchemaForm};
 use crate::provider::wire::Target;
 
 /// The placeholder for an empty answer. Mistral refuses an empty one, and some servers refuse to have it left out: many
 /// models' templates require user and assistant to alternate.
-const NOTHING: &str = "(nothing)";
+const EMPTY_PLACEHOLDER: &str = "(nothing)";
 
 pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Value {
     let mut messages: Vec<Value> = request.messages.iter().map(message).collect();
@@ -24,18 +24,18 @@ pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Valu
         tokens_key(&target.name): request.tokens_max,
     });
     if let Some(schema) = &request.answer_schema {
-        let way = way(schema, target, form);
-        if way != Way::Strict {
+        let way = schema_method(schema, target, form);
+        if way != SchemaMethod::Strict {
             messages.push(json!({"role": "user", "content": schema::instruction(schema)}));
         }
         match way {
-            Way::Strict => {
+            SchemaMethod::Strict => {
                 let schema = sanitize_json_schema(schema, JsonSchemaDialect::OpenAiStrict);
                 let schema = json!({"name": SCHEMA_NAME, "strict": true, "schema": schema});
                 body["response_format"] = json!({"type": "json_schema", "json_schema": schema});
             }
-            Way::JsonAndPrompt => body["response_format"] = json!({"type": "json_object"}),
-            Way::Prompt => {}
+            SchemaMethod::JsonAndPrompt => body["response_format"] = json!({"type": "json_object"}),
+            SchemaMethod::Prompt => {}
         }
     }
     body["messages"] = messages.into();
@@ -45,7 +45,7 @@ pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Valu
 
 /// OpenAI's reasoning models use another name for the token limit.
 fn tokens_key(name: &str) -> &'static str {
-    if thinks(name) {
+    if is_reasoning_model(name) {
         "max_completion_tokens"
     } else {
         "max_tokens"
@@ -62,8 +62,8 @@ fn message(message: &Message) -> Value {
         }
         Speaker::Assistant => {
             let is_call = !message.tool_calls.is_empty();
-            let otherwise = if is_call { "" } else { NOTHING };
-            let mut entry = json!({"role": "assistant", "content": words(message).unwrap_or(otherwise)});
+            let otherwise = if is_call { "" } else { EMPTY_PLACEHOLDER };
+            let mut entry = json!({"role": "assistant", "content": nonblank_text(message).unwrap_or(otherwise)});
             if is_call {
                 let calls = message.tool_calls.iter().map(|call| {
                     let args = sendable(&call.args).to_string();

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::{sendable, words};
+use super::{nonblank_text, sendable};
 use crate::model::{Message, Request, Speaker, ToolCall, ToolDescription};
 use crate::provider::names;
-use crate::provider::request::{Way, temperature, way};
+use crate::provider::request::{SchemaMethod, schema_method, temperature};
 use crate::provider::schema::{self, SchemaForm};
 use crate::provider::wire::Target;
 
@@ -19,7 +19,7 @@ pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Valu
     let mut config = json!({"maxOutputTokens": request.tokens_max});
     let mut turns = contents(&request.messages, target.name.contains("gemini-3"));
     if let Some(schema) = &request.answer_schema {
-        if way(schema, target, form) == Way::Strict {
+        if schema_method(schema, target, form) == SchemaMethod::Strict {
             config["responseMimeType"] = json!("application/json");
             config["responseJsonSchema"] = Value::clone(schema);
         } else {
@@ -79,7 +79,7 @@ fn text(text: &str) -> Value {
 }
 
 fn assistant(message: &Message, wants_signatures: bool) -> Vec<Value> {
-    let text_part = words(message).map(text);
+    let text_part = nonblank_text(message).map(text);
     let calls = message.tool_calls.iter().enumerate().map(|(at, tool_call)| {
         let mut part = call(tool_call);
         if wants_signatures && at == 0 {
@@ -92,7 +92,7 @@ fn assistant(message: &Message, wants_signatures: bool) -> Vec<Value> {
 
 fn call(tool_call: &ToolCall) -> Value {
     let mut call = json!({"name": names::encode_tool_name(&tool_call.tool), "args": sendable(&tool_call.args)});
-    if let Some(id) = id_there(&tool_call.id) {
+    if let Some(id) = provider_id(&tool_call.id) {
         call["id"] = json!(id);
     }
     json!({"functionCall": call})
@@ -103,7 +103,7 @@ fn answer(message: &Message, tools: &HashMap<&str, &str>) -> Value {
     let known = tools.get(id);
     let name = known.map_or(id.into(), |tool| names::encode_tool_name(tool));
     let mut answer = json!({"name": name, "response": {"name": name, "content": message.text}});
-    if let Some(id) = known.and_then(|_| id_there(id)) {
+    if let Some(id) = known.and_then(|_| provider_id(id)) {
         answer["id"] = json!(id);
     }
     json!({"functionResponse": answer})
@@ -111,7 +111,7 @@ fn answer(message: &Message, tools: &HashMap<&str, &str>) -> Value {
 
 /// The id of a call as the provider knows it. An id that was made up for a call without one is not sent; such calls are
 /// distinguished by their order.
-fn id_there(id: &str) -> Option<&str> {
+fn provider_id(id: &str) -> Option<&str> {
     let is_counted = |number: &str| number.bytes().all(|byte| byte.is_ascii_digit());
     let is_made_up = id.starts_with("call#") || id.strip_prefix("call_").is_some_and(is_counted);
     (!id.is_empty() && !is_made_up).then_some(id)
@@ -138,7 +138,7 @@ mod tests {
             ("call_1a", true),
             ("toolu_01", true),
         ] {
-            assert_eq!(id_there(id).is_some(), is_sent, "{id}");
+            assert_eq!(provider_id(id).is_some(), is_sent, "{id}");
         }
     }
 }

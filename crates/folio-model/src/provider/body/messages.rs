@@ -3,10 +3,10 @@
 use genai::chat::{JsonSchemaDialect, sanitize_json_schema};
 use serde_json::{Value, json};
 
-use super::{sendable, words};
+use super::{nonblank_text, sendable};
 use crate::model::{Message, Request, Speaker, ToolDescription};
 use crate::provider::names;
-use crate::provider::request::{Way, temperature, way};
+use crate::provider::request::{SchemaMethod, schema_method, temperature};
 use crate::provider::schema::{self, SchemaForm};
 use crate::provider::wire::Target;
 
@@ -31,7 +31,7 @@ pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Valu
     let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
     let mut body = json!({"model": target.name, "stream": true, "max_tokens": request.tokens_max});
     if let Some(schema) = &request.answer_schema {
-        if way(schema, target, form) == Way::Strict {
+        if schema_method(schema, target, form) == SchemaMethod::Strict {
             let schema = sanitize_json_schema(schema, JsonSchemaDialect::AnthropicStructured);
             body["output_config"] = json!({"format": {"type": "json_schema", "schema": schema}});
         } else {
@@ -78,7 +78,7 @@ fn turns(messages: &[Message]) -> Vec<Turn> {
             Speaker::System => {}
             Speaker::User => turns.push(Turn::of_user(text(&message.text))),
             Speaker::Assistant => {
-                let text_part = words(message).map(text);
+                let text_part = nonblank_text(message).map(text);
                 let calls = message.tool_calls.iter().map(|call| {
                     let (name, input) = (names::encode_tool_name(&call.tool), sendable(&call.args));
                     json!({"type": "tool_use", "id": call.id, "name": name, "input": input})

@@ -3,10 +3,10 @@
 use genai::chat::{JsonSchemaDialect, sanitize_json_schema};
 use serde_json::{Value, json};
 
-use super::{put_rest, sendable, words};
+use super::{nonblank_text, put_rest, sendable};
 use crate::model::{Message, Request, Speaker, ToolDescription};
 use crate::provider::names;
-use crate::provider::request::{SCHEMA_NAME, Way, way};
+use crate::provider::request::{SCHEMA_NAME, SchemaMethod, schema_method};
 use crate::provider::schema::{self, SchemaForm};
 use crate::provider::wire::Target;
 
@@ -19,18 +19,18 @@ pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Valu
         "max_output_tokens": request.tokens_max,
     });
     if let Some(schema) = &request.answer_schema {
-        let way = way(schema, target, form);
-        if way != Way::Strict {
+        let way = schema_method(schema, target, form);
+        if way != SchemaMethod::Strict {
             input.push(json!({"role": "user", "content": schema::instruction(schema)}));
         }
         match way {
-            Way::Strict => {
+            SchemaMethod::Strict => {
                 let schema = sanitize_json_schema(schema, JsonSchemaDialect::OpenAiStrict);
                 let format = json!({"type": "json_schema", "name": SCHEMA_NAME, "strict": true, "schema": schema});
                 body["text"] = json!({"format": format});
             }
-            Way::JsonAndPrompt => body["text"] = json!({"format": {"type": "json_object"}}),
-            Way::Prompt => {}
+            SchemaMethod::JsonAndPrompt => body["text"] = json!({"format": {"type": "json_object"}}),
+            SchemaMethod::Prompt => {}
         }
     }
     body["input"] = input.into();
@@ -49,7 +49,7 @@ fn items(message: &Message) -> Vec<Value> {
             vec![json!({"type": "function_call_output", "call_id": id, "output": text})]
         }
         Speaker::Assistant => {
-            let text_item = words(message).map(|text| {
+            let text_item = nonblank_text(message).map(|text| {
                 let parts = json!([{"type": "output_text", "text": text}]);
                 json!({"type": "message", "role": "assistant", "content": parts})
             });

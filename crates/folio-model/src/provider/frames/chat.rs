@@ -7,7 +7,7 @@ use crate::model::Usage;
 use crate::provider::failure::is_error;
 
 /// Stop reasons that mean an early end: of OpenRouter and Mistral, of vLLM and SGLang, of DeepSeek.
-const BROKEN_OFF: [&str; 3] = ["error", "abort", "insufficient_system_resource"];
+const EARLY_STOP_REASONS: [&str; 3] = ["error", "abort", "insufficient_system_resource"];
 
 impl Answer {
     pub(super) fn take_chat(&mut self, frame: &Value) {
@@ -42,7 +42,7 @@ impl Answer {
             }
         }
         match choice.get("finish_reason").and_then(Value::as_str) {
-            Some(stop) if BROKEN_OFF.contains(&stop) => self.fail(&json!({"error": {"code": stop}})),
+            Some(stop) if EARLY_STOP_REASONS.contains(&stop) => self.fail(&json!({"error": {"code": stop}})),
             Some(stop) => self.stop = Some(stop.to_owned()),
             None => {}
         }

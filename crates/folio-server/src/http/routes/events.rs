@@ -11,14 +11,14 @@ use serde::Deserialize;
 
 use crate::http::app::App;
 use crate::http::caller::Caller;
-use crate::http::describe::{about, about_event_stream};
+use crate::http::describe::{describe_event_stream, describe_operation};
 use crate::http::problem::Problem;
 use crate::http::query::{Fields, QueryParams};
 use crate::http::space_events::{self, SpaceMessage};
 use crate::http::sse;
 
 pub(super) fn routes() -> ApiRouter<App> {
-    let live = about_event_stream::<SpaceMessage>(about(
+    let live = describe_event_stream::<SpaceMessage>(describe_operation(
         "space_events",
         "memory",
         "Streams the commits of a space as they happen",

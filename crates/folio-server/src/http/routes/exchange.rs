@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::http::answer::Answer;
 use crate::http::app::App;
 use crate::http::caller::{Caller, thread_called, turn_named};
-use crate::http::describe::about;
+use crate::http::describe::describe_operation;
 use crate::http::input::Body;
 use crate::http::problem::Problem;
 use crate::http::query::{Fields, QueryParams};
@@ -25,8 +25,8 @@ pub(super) fn routes() -> ApiRouter<App> {
         .api_route(
             "/tool-responses",
             post_with(
-                take_in,
-                about(
+                ingest_result,
+                describe_operation(
                     "ingest_tool_response",
                     GROUP,
                     "Ingests the answer of a tool, item by item",
@@ -37,7 +37,7 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/tool-requests/context",
             post_with(
                 context,
-                about(
+                describe_operation(
                     "tool_request_context",
                     GROUP,
                     "Returns the memory that a tool requests before it works",
@@ -80,7 +80,7 @@ impl Place {
     }
 }
 
-async fn take_in(
+async fn ingest_result(
     caller: Caller,
     QueryParams(place): QueryParams<Place>,
     Body(response): Body<ToolResponse>,

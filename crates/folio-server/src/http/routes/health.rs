@@ -17,26 +17,29 @@ use serde::Serialize;
 use crate::http::access::Permit;
 use crate::http::answer::Answer;
 use crate::http::app::App;
-use crate::http::describe::{about, about_media_type};
+use crate::http::describe::{describe_media_type, describe_operation};
 use crate::http::metrics;
 use crate::http::problem::Problem;
 
 const GROUP: &str = "health";
 /// How long the store may take to answer before it counts as unavailable.
-const READY_MAX: Duration = Duration::from_secs(5);
+const READY_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) fn routes() -> ApiRouter<App> {
     ApiRouter::new()
         .api_route(
             "/healthz",
-            get_with(alive, about("healthz", GROUP, "Checks whether the process is alive")),
+            get_with(
+                alive,
+                describe_operation("healthz", GROUP, "Checks whether the process is alive"),
+            ),
         )
         .api_route(
             "/metrics",
             get_with(
-                counts,
-                about_media_type(
-                    about("metrics", GROUP, "Returns metrics in the format of Prometheus"),
+                show_metrics,
+                describe_media_type(
+                    describe_operation("metrics", GROUP, "Returns metrics in the format of Prometheus"),
                     METRICS,
                 ),
             ),
@@ -45,7 +48,7 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/readyz",
             get_with(
                 ready,
-                about("readyz", GROUP, "Checks whether the server and its store are ready"),
+                describe_operation("readyz", GROUP, "Checks whether the server and its store are ready"),
             ),
         )
 }
@@ -54,7 +57,7 @@ pub(super) fn routes() -> ApiRouter<App> {
 const METRICS: &str = "application/openmetrics-text";
 
 /// Returns the current metrics.
-async fn counts(
+async fn show_metrics(
     State(app): State<App>,
     Extension(permit): Extension<Permit>,
     headers: HeaderMap,
@@ -114,8 +117,8 @@ async fn head_of(workspace: &Workspace) -> Result<Seq, Problem> {
         store.release_run(space, unknown_run, 0).await?;
         Ok(head)
     };
-    tokio::time::timeout(READY_MAX, check).await.map_err(|_| {
-        let detail = format!("the store did not answer for {} seconds", READY_MAX.as_secs());
+    tokio::time::timeout(READY_TIMEOUT, check).await.map_err(|_| {
+        let detail = format!("the store did not answer for {} seconds", READY_TIMEOUT.as_secs());
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_slow", detail)
     })?
 }
@@ -129,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    async fn broken(how: impl FnOnce(&FaultyStore)) -> String {
+    async fn ready_error_with(how: impl FnOnce(&FaultyStore)) -> String {
         let open = Folio::open("memory:").await.unwrap();
         let store = Arc::new(FaultyStore::new(Arc::clone(open.store())));
         how(&store);
@@ -148,9 +151,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn readiness_fails_when_the_store_is_gone_or_stalls() {
         assert_eq!(
-            broken(|store| store.fail(1, Fault::Gone)).await,
+            ready_error_with(|store| store.fail(1, Fault::Gone)).await,
             "503 store_unavailable"
         );
-        assert_eq!(broken(FaultyStore::stall_runs).await, "503 too_slow");
+        assert_eq!(ready_error_with(FaultyStore::stall_runs).await, "503 too_slow");
     }
 }

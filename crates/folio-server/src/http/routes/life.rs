@@ -12,7 +12,7 @@ use super::observations::{GROUP, KINDS, Why, shape};
 use crate::http::answer::Answer;
 use crate::http::app::App;
 use crate::http::caller::Caller;
-use crate::http::describe::about;
+use crate::http::describe::describe_operation;
 use crate::http::input::{Body, MayBody};
 use crate::http::problem::Problem;
 use crate::http::query::{Nothing, QueryParams};
@@ -24,7 +24,7 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/observations/{observation}/confirm",
             post_with(
                 confirm,
-                about(
+                describe_operation(
                     "confirm_observation",
                     GROUP,
                     "Confirms that an observation still holds and restarts its lifetime",
@@ -35,7 +35,7 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/observations/{observation}/resolve",
             post_with(
                 resolve,
-                about(
+                describe_operation(
                     "resolve_observation",
                     GROUP,
                     "Resolves an observation, optionally as confirmed or refuted",
@@ -46,7 +46,7 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/observations/{observation}/supersede",
             post_with(
                 supersede,
-                about(
+                describe_operation(
                     "supersede_observation",
                     GROUP,
                     "Supersedes an observation by another one",
@@ -57,7 +57,7 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/observations/{observation}/restore",
             post_with(
                 restore,
-                about(
+                describe_operation(
                     "restore_observation",
                     GROUP,
                     "Restores an archived observation to its earlier status",
@@ -67,7 +67,7 @@ pub(super) fn routes() -> ApiRouter<App> {
 }
 
 /// Returns the observation that the path names, and the conditions of a change made for `reason`.
-async fn named(caller: &Caller, reason: Option<String>) -> Result<(EntryRef, Guard), Problem> {
+async fn named_observation(caller: &Caller, reason: Option<String>) -> Result<(EntryRef, Guard), Problem> {
     let entry = caller.entry("observation", &KINDS, "an observation").await?;
     Ok((Ref::Id(entry.id), Why { reason }.guard(caller)))
 }
@@ -81,7 +81,7 @@ async fn confirm(
     _: QueryParams<Nothing>,
     MayBody(input): MayBody<Why>,
 ) -> Result<Answer<Written<Observation>>, Problem> {
-    let (entry, guard) = named(&caller, input.reason).await?;
+    let (entry, guard) = named_observation(&caller, input.reason).await?;
     let written = caller.workspace.confirm(&caller.actor, entry, guard).await?;
     Ok(answer(&caller, &written))
 }
@@ -119,7 +119,7 @@ async fn resolve(
     _: QueryParams<Nothing>,
     MayBody(settled): MayBody<Settled>,
 ) -> Result<Answer<Written<Observation>>, Problem> {
-    let (entry, guard) = named(&caller, settled.reason).await?;
+    let (entry, guard) = named_observation(&caller, settled.reason).await?;
     let (workspace, actor) = (&caller.workspace, &caller.actor);
     let written = match settled.outcome {
         Some(outcome) => workspace.resolve_as(actor, entry, outcome.into(), guard).await?,
@@ -149,7 +149,7 @@ async fn supersede(
     Body(successor): Body<Successor>,
 ) -> Result<Answer<Written<Observation>>, Problem> {
     let by = caller.entry_called(&successor.by, &KINDS, "an observation").await?;
-    let (entry, guard) = named(&caller, successor.reason).await?;
+    let (entry, guard) = named_observation(&caller, successor.reason).await?;
     let written = caller
         .workspace
         .supersede_as(
@@ -168,7 +168,7 @@ async fn restore(
     _: QueryParams<Nothing>,
     MayBody(input): MayBody<Why>,
 ) -> Result<Answer<Written<Observation>>, Problem> {
-    let (entry, guard) = named(&caller, input.reason).await?;
+    let (entry, guard) = named_observation(&caller, input.reason).await?;
     let written = caller.workspace.restore(&caller.actor, entry, guard).await?;
     Ok(answer(&caller, &written))
 }

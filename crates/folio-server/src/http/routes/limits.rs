@@ -14,7 +14,7 @@ use super::steer::{Part, find_part};
 use crate::http::answer::Answer;
 use crate::http::app::App;
 use crate::http::caller::Caller;
-use crate::http::describe::about;
+use crate::http::describe::describe_operation;
 use crate::http::input::{Body, body_invalid};
 use crate::http::problem::Problem;
 use crate::http::query::QueryParams;
@@ -23,12 +23,12 @@ use crate::wire::run::LimitShape;
 const GROUP: &str = "people";
 
 pub(super) fn routes() -> ApiRouter<App> {
-    let get = about(
+    let get = describe_operation(
         "get_limits",
         GROUP,
         "Returns the limits of a run or of a part of it, and what is used",
     );
-    let change = about("change_limits", GROUP, "Changes limits of a run or of a part of it");
+    let change = describe_operation("change_limits", GROUP, "Changes limits of a run or of a part of it");
     ApiRouter::new().api_route(
         "/runs/{run}/limits",
         get_with(limits, get).patch_with(change_limits, change),
@@ -133,7 +133,7 @@ async fn change_limits(
     Body(input): Body<LimitsInput>,
 ) -> Result<Answer<LimitsShape>, Problem> {
     caller.may_steer()?;
-    caller.has_no_version("limits")?;
+    caller.refuse_if_match("limits")?;
     let (row, _, node) = find_part(&caller, part).await?;
     let part = Some(node).filter(|node| *node != NodeId::root(row.id));
     let limits = NewLimits::from(input);

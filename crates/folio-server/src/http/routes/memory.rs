@@ -19,10 +19,10 @@ use super::observations::Match;
 use crate::http::answer::Answer;
 use crate::http::app::App;
 use crate::http::caller::{Caller, thread_called, turn_named};
-use crate::http::describe::about;
+use crate::http::describe::describe_operation;
 use crate::http::input::{MayBody, body_invalid};
 use crate::http::problem::Problem;
-use crate::http::query::{Fields, Nothing, QueryParams, check_exclusive, wrong};
+use crate::http::query::{Fields, Nothing, QueryParams, check_exclusive, invalid_value_problem};
 use crate::wire::{AsJson, ContextShape, Found, GoalShape, List, Observation, TraceLine};
 
 /// The default number of lines of a trace.
@@ -37,7 +37,7 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/context",
             post_with(
                 context,
-                about(
+                describe_operation(
                     "assemble_context",
                     GROUP,
                     "Assembles the context for a prompt from memory, with its receipt",
@@ -48,14 +48,14 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/search",
             get_with(
                 search,
-                about("search", GROUP, "Searches all entries for words, best match first"),
+                describe_operation("search", GROUP, "Searches all entries for words, best match first"),
             ),
         )
         .api_route(
             "/goals",
             get_with(
                 goals,
-                about(
+                describe_operation(
                     "list_goals",
                     GROUP,
                     "Lists goals and pending actions with their progress",
@@ -66,14 +66,14 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/patterns",
             get_with(
                 patterns,
-                about("list_patterns", GROUP, "Lists patterns, which were noticed repeatedly"),
+                describe_operation("list_patterns", GROUP, "Lists patterns, which were noticed repeatedly"),
             ),
         )
         .api_route(
             "/calibration",
             get_with(
                 calibration,
-                about(
+                describe_operation(
                     "calibration",
                     GROUP,
                     "Returns how often stated confidences proved right",
@@ -82,7 +82,10 @@ pub(super) fn routes() -> ApiRouter<App> {
         )
         .api_route(
             "/trace",
-            get_with(trace, about("trace", GROUP, "Lists the lines of the trace, in order")),
+            get_with(
+                trace,
+                describe_operation("trace", GROUP, "Lists the lines of the trace, in order"),
+            ),
         )
 }
 
@@ -212,7 +215,7 @@ async fn search(
     ])?;
     let text = params.text.or(params.q).or(params.query).unwrap_or_default();
     if text.trim().is_empty() {
-        return Err(wrong("text", &text, "a text to search for"));
+        return Err(invalid_value_problem("text", &text, "a text to search for"));
     }
     let match_mode = params.text_match.map(TextMatch::from).unwrap_or_default();
     let text_query = TextQuery::of(&text, match_mode);

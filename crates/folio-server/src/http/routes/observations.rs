@@ -17,10 +17,10 @@ use serde_json::Value;
 use crate::http::answer::{Answer, Made};
 use crate::http::app::App;
 use crate::http::caller::Caller;
-use crate::http::describe::about;
+use crate::http::describe::describe_operation;
 use crate::http::input::{MayBody, Raw};
 use crate::http::problem::Problem;
-use crate::http::query::{Fields, Nothing, QueryParams, wrong};
+use crate::http::query::{Fields, Nothing, QueryParams, invalid_value_problem};
 use crate::wire::{AsJson, List, Observation, VersionShape, Written};
 
 pub(super) const KINDS: [EntryKind; 1] = [EntryKind::Observation];
@@ -32,19 +32,22 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/observations",
             get_with(
                 list,
-                about(
+                describe_operation(
                     "list_observations",
                     GROUP,
                     "Lists observations, newest first, or those that match a text",
                 ),
             )
-            .post_with(add, about("add_observation", GROUP, "Records an observation")),
+            .post_with(
+                add,
+                describe_operation("add_observation", GROUP, "Records an observation"),
+            ),
         )
         .api_route(
             "/observations/active",
             get_with(
                 active,
-                about(
+                describe_operation(
                     "active_observations",
                     GROUP,
                     "Lists the most important live observations",
@@ -55,11 +58,11 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/observations/{observation}",
             get_with(
                 show,
-                about("get_observation", GROUP, "Returns one observation in any state"),
+                describe_operation("get_observation", GROUP, "Returns one observation in any state"),
             )
             .patch_with(
                 update,
-                about(
+                describe_operation(
                     "update_observation",
                     GROUP,
                     "Updates an observation; fields that are left out stay unchanged",
@@ -68,13 +71,16 @@ pub(super) fn routes() -> ApiRouter<App> {
         )
         .api_route(
             "/observations/{observation}/archive",
-            post_with(archive, about("archive_observation", GROUP, "Archives an observation")),
+            post_with(
+                archive,
+                describe_operation("archive_observation", GROUP, "Archives an observation"),
+            ),
         )
         .api_route(
             "/observations/{observation}/history",
             get_with(
                 history,
-                about(
+                describe_operation(
                     "observation_history",
                     GROUP,
                     "Lists the versions of an observation, oldest first",
@@ -225,7 +231,7 @@ async fn list(
 ) -> Result<Answer<List<AsJson<Observation>>>, Problem> {
     let workspace = &caller.workspace;
     if let Some(text) = filter.text.as_ref().filter(|text| text.trim().is_empty()) {
-        return Err(wrong("text", text, "a text to search for"));
+        return Err(invalid_value_problem("text", text, "a text to search for"));
     }
     let Some(query) = filter.query() else {
         return Ok(Answer::of(List::whole(Vec::new(), workspace.head().await?.0)));
@@ -275,7 +281,7 @@ async fn add(
         .await?;
     Ok(Made::of(shape(&caller, &written))
         .version(written.entry.version)
-        .at(place(&caller, &written.entry)))
+        .with_location(place(&caller, &written.entry)))
 }
 
 fn place(caller: &Caller, entry: &Entry) -> String {
@@ -284,7 +290,8 @@ fn place(caller: &Caller, entry: &Entry) -> String {
 
 pub(super) fn shape(caller: &Caller, written: &folio::store::Written) -> Written<Observation> {
     let observation = Observation::of(&written.entry, caller.workspace.now());
-    caller.warned(Written::of(observation, &written.warnings, written.replayed).over(&written.conflicts))
+    caller
+        .with_ended_turn_warning(Written::of(observation, &written.warnings, written.replayed).over(&written.conflicts))
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -344,7 +351,7 @@ async fn update(
     Raw(body, _): Raw<ObservationPatch>,
 ) -> Result<Answer<Written<Observation>>, Problem> {
     let patch = ObservationPatch::from_json(&body)?;
-    let observation = caller.named("observation")?;
+    let observation = caller.path_param("observation")?;
     let guard = base.guard(&caller);
     let written = caller
         .workspace

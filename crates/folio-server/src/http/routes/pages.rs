@@ -15,10 +15,10 @@ use serde::Deserialize;
 use crate::http::answer::{Answer, Made};
 use crate::http::app::App;
 use crate::http::caller::Caller;
-use crate::http::describe::{MARKDOWN, about, about_media_type};
+use crate::http::describe::{MARKDOWN, describe_media_type, describe_operation};
 use crate::http::input::{Body, body_invalid};
 use crate::http::problem::Problem;
-use crate::http::query::{Fields, Nothing, QueryParams, wrong};
+use crate::http::query::{Fields, Nothing, QueryParams, invalid_value_problem};
 use crate::wire::{EntryShape, List, PageShape, RollupShape, Written};
 
 /// The default number of pages or entries in a list.
@@ -28,8 +28,8 @@ const ROLLUP_TOKENS: u32 = 800;
 const GROUP: &str = "pages";
 
 pub(super) fn routes() -> ApiRouter<App> {
-    let markdown = about_media_type(
-        about("get_page", GROUP, "Returns a page, as markdown if its name ends in .md"),
+    let markdown = describe_media_type(
+        describe_operation("get_page", GROUP, "Returns a page, as markdown if its name ends in .md"),
         MARKDOWN,
     );
     ApiRouter::new()
@@ -37,9 +37,9 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/pages",
             get_with(
                 list,
-                about("list_pages", GROUP, "Lists pages in the order in which they were added"),
+                describe_operation("list_pages", GROUP, "Lists pages in the order in which they were added"),
             )
-            .post_with(add, about("add_page", GROUP, "Adds a page")),
+            .post_with(add, describe_operation("add_page", GROUP, "Adds a page")),
         )
         .api_route(
             "/pages/{page}",
@@ -51,11 +51,11 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/pages/{page}/entries",
             get_with(
                 entries,
-                about("list_entries", GROUP, "Lists the entries of a page, oldest first"),
+                describe_operation("list_entries", GROUP, "Lists the entries of a page, oldest first"),
             )
             .post_with(
                 append,
-                about(
+                describe_operation(
                     "append_entry",
                     GROUP,
                     "Appends an entry to a page; existing entries are never rewritten",
@@ -66,14 +66,14 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/pages/{page}/children",
             get_with(
                 children,
-                about("list_children", GROUP, "Lists the pages that a page contains"),
+                describe_operation("list_children", GROUP, "Lists the pages that a page contains"),
             ),
         )
         .api_route(
             "/pages/{page}/rollup",
             get_with(
                 rollup,
-                about(
+                describe_operation(
                     "page_rollup",
                     GROUP,
                     "Returns the roll-up of the pages that a page contains",
@@ -110,7 +110,7 @@ async fn list(caller: Caller, QueryParams(params): QueryParams<Filter>) -> Resul
         None => None,
         Some(text) => Some(
             text.parse()
-                .map_err(|_| wrong("cursor", text, "the value of `next` in an earlier answer"))?,
+                .map_err(|_| invalid_value_problem("cursor", text, "the value of `next` in an earlier answer"))?,
         ),
     };
     // A role that does not exist matches no page (M7.2.13).
@@ -192,24 +192,24 @@ async fn add(
         .await?;
     let page = &added.page;
     let place = format!("/v1/spaces/{}/pages/{}", caller.workspace.space(), page.id);
-    let shape = caller.warned(Written::of(PageShape::of(page), &added.warnings, added.replayed));
-    Ok(Made::of(shape).version(page.version).at(place))
+    let shape = caller.with_ended_turn_warning(Written::of(PageShape::of(page), &added.warnings, added.replayed));
+    Ok(Made::of(shape).version(page.version).with_location(place))
 }
 
 /// Returns the page, as markdown if its name ends in `.md`.
 async fn show(caller: Caller, _: QueryParams<Nothing>) -> Result<Response, Problem> {
     if let Some(name) = caller.name("page").strip_suffix(".md") {
-        let page: PageRef = name.parse().map_err(nowhere)?;
+        let page: PageRef = name.parse().map_err(page_not_found)?;
         let markdown = caller.workspace.page_markdown(page).await?;
         return Ok(([(header::CONTENT_TYPE, "text/markdown; charset=utf-8")], markdown).into_response());
     }
-    let page = caller.workspace.page(caller.named("page")?).await?;
+    let page = caller.workspace.page(caller.path_param("page")?).await?;
     Ok(Answer::<_>::of(PageShape::of(&page))
         .version(page.version)
         .into_response())
 }
 
-fn nowhere(error: folio::memory::id::IdError) -> Problem {
+fn page_not_found(error: folio::memory::id::IdError) -> Problem {
     Problem::from(error).with_status(axum::http::StatusCode::NOT_FOUND)
 }
 
@@ -241,7 +241,7 @@ async fn entries(
         ));
     }
     let query = EntryQuery {
-        page: Some(workspace.page(caller.named("page")?).await?.id),
+        page: Some(workspace.page(caller.path_param("page")?).await?.id),
         include_superseded: true,
         order: if params.tail.is_some() {
             Order::Newest
@@ -280,25 +280,25 @@ async fn append(
     _: QueryParams<Nothing>,
     Body(new): Body<NewEntry>,
 ) -> Result<Made<Written<EntryShape>>, Problem> {
-    let page: PageRef = caller.named("page")?;
+    let page: PageRef = caller.path_param("page")?;
     let key = caller.own_key();
     let written = caller
         .workspace
         .append(&caller.actor, page, &new.title, new.body, &new.tags, key)
         .await?;
     let place = format!("/v1/spaces/{}/pages/{page}/entries", caller.workspace.space());
-    let shape = caller.warned(Written::of(
+    let shape = caller.with_ended_turn_warning(Written::of(
         EntryShape::of(&written.entry),
         &written.warnings,
         written.replayed,
     ));
-    Ok(Made::of(shape).version(written.entry.version).at(place))
+    Ok(Made::of(shape).version(written.entry.version).with_location(place))
 }
 
 /// Returns the pages that a page contains, in the order in which they were added.
 async fn children(caller: Caller, _: QueryParams<Nothing>) -> Result<Answer<List<PageShape>>, Problem> {
     let workspace = &caller.workspace;
-    let page = workspace.page(caller.named("page")?).await?;
+    let page = workspace.page(caller.path_param("page")?).await?;
     let as_of = workspace.head().await?.0;
     let children = workspace.children(page.id).await?;
     Ok(Answer::of(List::whole(
@@ -320,7 +320,7 @@ struct Budget {
 impl Fields for Budget {}
 
 async fn rollup(caller: Caller, QueryParams(params): QueryParams<Budget>) -> Result<Answer<RollupShape>, Problem> {
-    let page = caller.workspace.page(caller.named("page")?).await?;
+    let page = caller.workspace.page(caller.path_param("page")?).await?;
     let tokens = for_model(params.model.as_deref().unwrap_or_default());
     let budget = params.budget.unwrap_or(ROLLUP_TOKENS);
     let rendered = caller.workspace.rollup(Ref::Id(page.id), budget, &tokens).await?;

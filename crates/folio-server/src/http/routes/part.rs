@@ -9,7 +9,7 @@ use folio::store::RunRow;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::runs::{self, full};
+use super::runs::{self, load_run_in_full};
 use crate::http::answer::Accepted;
 use crate::http::app::App;
 use crate::http::caller::Caller;
@@ -44,7 +44,7 @@ impl FromRequest<App> for PartOfRun {
         QueryParams::<Nothing>::from_request_parts(&mut parts, app).await?;
         let MayBody(input) = MayBody::<PartInput>::from_request(Request::from_parts(parts, body), app).await?;
         caller.may_steer()?;
-        caller.has_no_version("runs")?;
+        caller.refuse_if_match("runs")?;
         let row = caller.run_row().await?;
         let node = node_named(&caller, &row, input.node).await?;
         Ok(Self { caller, row, node })
@@ -60,7 +60,7 @@ impl OperationInput for PartOfRun {
 impl PartOfRun {
     /// Returns the current run, now that the request is durable.
     pub(super) async fn accepted(&self) -> Result<Accepted<RunInFull>, Problem> {
-        full(&self.caller, &self.row).await.map(Accepted::of)
+        load_run_in_full(&self.caller, &self.row).await.map(Accepted::of)
     }
 }
 

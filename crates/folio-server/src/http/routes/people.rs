@@ -15,11 +15,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::part::PartOfRun;
-use super::runs::full;
+use super::runs::load_run_in_full;
 use crate::http::answer::{Accepted, Answer};
 use crate::http::app::App;
 use crate::http::caller::Caller;
-use crate::http::describe::about;
+use crate::http::describe::describe_operation;
 use crate::http::input::{Body, body_invalid};
 use crate::http::problem::Problem;
 use crate::http::query::{Nothing, QueryParams};
@@ -34,7 +34,7 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/runs/{run}/questions",
             get_with(
                 questions,
-                about(
+                describe_operation(
                     "list_questions",
                     GROUP,
                     "Lists the open questions of a run and what waits for approval",
@@ -45,19 +45,22 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/runs/{run}/pause",
             post_with(
                 pause,
-                about("pause_run", GROUP, "Pauses a run or a part of it: no more calls begin"),
+                describe_operation("pause_run", GROUP, "Pauses a run or a part of it: no more calls begin"),
             ),
         )
         .api_route(
             "/runs/{run}/continue",
             post_with(
-                go_on,
-                about("continue_run", GROUP, "Continues a paused run or a part of it"),
+                continue_run,
+                describe_operation("continue_run", GROUP, "Continues a paused run or a part of it"),
             ),
         )
         .api_route(
             "/questions/{question}/answer",
-            post_with(answer, about("answer_question", GROUP, "Answers a question of a run")),
+            post_with(
+                answer,
+                describe_operation("answer_question", GROUP, "Answers a question of a run"),
+            ),
         )
 }
 
@@ -163,7 +166,7 @@ async fn answer(
     let row = caller.run_called(run).await?;
     let runner = caller.keyed_runner();
     runner.answer(row.id, reference, &input.answer, &caller.actor).await?;
-    full(&caller, &row).await.map(Accepted::of)
+    load_run_in_full(&caller, &row).await.map(Accepted::of)
 }
 
 /// Refuses an operation on a run that has ended, unless the same request was recorded before.
@@ -190,7 +193,7 @@ async fn pause(part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
 
 /// Continues what was paused. A run that began paused and was never driven is driven here if the caller is a person and
 /// there is a free place; otherwise a worker that looks for such runs finds it later.
-async fn go_on(State(app): State<App>, part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
+async fn continue_run(State(app): State<App>, part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
     require_unfinished(&part).await?;
     let (caller, id) = (&part.caller, part.row.id);
     let so_far = caller.workspace.runs_so_far(std::slice::from_ref(&part.row)).await?;

@@ -21,9 +21,9 @@ use super::start::start;
 use crate::http::answer::{Accepted, Answer};
 use crate::http::app::App;
 use crate::http::caller::Caller;
-use crate::http::describe::{about, about_event_stream};
+use crate::http::describe::{describe_event_stream, describe_operation};
 use crate::http::problem::Problem;
-use crate::http::query::{Fields, Nothing, QueryParams, wrong};
+use crate::http::query::{Fields, Nothing, QueryParams, invalid_value_problem};
 use crate::http::sse::{self, RunMessage};
 use crate::wire::List;
 use crate::wire::run::{HeldUpShape, NodeInFull, RunInFull, RunShape, TreeShape};
@@ -33,33 +33,38 @@ const LIMIT_DEFAULT: u32 = 100;
 const GROUP: &str = "runs";
 
 pub(super) fn routes() -> ApiRouter<App> {
-    let live =
-        about_event_stream::<RunMessage>(about("run_events", GROUP, "Streams the events of a run as they happen"));
+    let live = describe_event_stream::<RunMessage>(describe_operation(
+        "run_events",
+        GROUP,
+        "Streams the events of a run as they happen",
+    ));
     ApiRouter::new()
         .api_route(
             "/runs",
-            get_with(list, about("list_runs", GROUP, "Lists runs, newest first"))
-                .post_with(start, about("start_run", GROUP, "Starts a run from a plan or a goal")),
+            get_with(list, describe_operation("list_runs", GROUP, "Lists runs, newest first")).post_with(
+                start,
+                describe_operation("start_run", GROUP, "Starts a run from a plan or a goal"),
+            ),
         )
         .api_route(
             "/runs/{run}",
             get_with(
                 show,
-                about("get_run", GROUP, "Returns a run with its result, counts and pages"),
+                describe_operation("get_run", GROUP, "Returns a run with its result, counts and pages"),
             ),
         )
         .api_route(
             "/runs/{run}/tree",
             get_with(
                 tree,
-                about("run_tree", GROUP, "Returns the tree of a run with every node"),
+                describe_operation("run_tree", GROUP, "Returns the tree of a run with every node"),
             ),
         )
         .api_route(
             "/runs/{run}/nodes/{node}",
             get_with(
                 node,
-                about(
+                describe_operation(
                     "run_node",
                     GROUP,
                     "Returns a node of a run with its result, evidence and cost",
@@ -69,7 +74,10 @@ pub(super) fn routes() -> ApiRouter<App> {
         .api_route("/runs/{run}/events", get_with(events, live))
         .api_route(
             "/runs/{run}/cancel",
-            post_with(cancel, about("cancel_run", GROUP, "Cancels a run or a part of it")),
+            post_with(
+                cancel,
+                describe_operation("cancel_run", GROUP, "Cancels a run or a part of it"),
+            ),
         )
 }
 
@@ -109,7 +117,7 @@ async fn list(caller: Caller, QueryParams(params): QueryParams<Filter>) -> Resul
         None => None,
         Some(text) => Some(
             text.parse()
-                .map_err(|_| wrong("cursor", text, "the value of `next` in an earlier answer"))?,
+                .map_err(|_| invalid_value_problem("cursor", text, "the value of `next` in an earlier answer"))?,
         ),
     };
     let as_of = workspace.head().await?.0;
@@ -131,17 +139,17 @@ async fn list(caller: Caller, QueryParams(params): QueryParams<Filter>) -> Resul
 /// Returns the run with its result, counts and pages.
 async fn show(caller: Caller, _: QueryParams<Nothing>) -> Result<Answer<RunInFull>, Problem> {
     let row = caller.run_row().await?;
-    full(&caller, &row).await.map(Answer::of)
+    load_run_in_full(&caller, &row).await.map(Answer::of)
 }
 
 /// Returns the current run of `row`.
-pub(super) async fn full(caller: &Caller, row: &RunRow) -> Result<RunInFull, Problem> {
+pub(super) async fn load_run_in_full(caller: &Caller, row: &RunRow) -> Result<RunInFull, Problem> {
     let (row, run) = caller.runner.seen(row.id).await?;
-    in_full(&caller.runner, &caller.workspace, &row, &run).await
+    render_run_in_full(&caller.runner, &caller.workspace, &row, &run).await
 }
 
 /// Returns `run` with its row, its counts, its pages, and what holds it up.
-pub(crate) async fn in_full(
+pub(crate) async fn render_run_in_full(
     runner: &Runner,
     workspace: &Workspace,
     row: &RunRow,

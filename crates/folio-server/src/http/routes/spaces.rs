@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::http::access::Permit;
 use crate::http::answer::Answer;
 use crate::http::app::App;
-use crate::http::describe::about;
+use crate::http::describe::describe_operation;
 use crate::http::problem::Problem;
 use crate::http::query::{Nothing, QueryParams};
 use crate::wire::List;
@@ -20,7 +20,7 @@ pub(super) fn routes() -> ApiRouter<App> {
         "/v1/spaces",
         get_with(
             spaces,
-            about(
+            describe_operation(
                 "list_spaces",
                 "memory",
                 "Lists the spaces that the caller can open, with the caller's role there",

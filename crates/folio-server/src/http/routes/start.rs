@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::runs::full;
+use super::runs::load_run_in_full;
 use crate::http::answer::Made;
 use crate::http::app::App;
 use crate::http::caller::Caller;
@@ -180,8 +180,8 @@ pub(super) async fn start(
     let (id, replayed) = app.driving.begin(runner, by, place, recording).await?;
     let row = caller.workspace.run(Ref::Id(id)).await?;
     let at = format!("/v1/spaces/{}/runs/{id}", caller.workspace.space());
-    let run = full(&caller, &row).await?;
-    Ok(Made::of(Written::of(run, &[], replayed)).at(at))
+    let run = load_run_in_full(&caller, &row).await?;
+    Ok(Made::of(Written::of(run, &[], replayed)).with_location(at))
 }
 
 /// Parses the hosts to allow.

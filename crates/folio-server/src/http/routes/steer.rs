@@ -16,11 +16,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::runs::{full, node_named};
+use super::runs::{load_run_in_full, node_named};
 use crate::http::answer::{Accepted, Answer, Made};
 use crate::http::app::App;
 use crate::http::caller::{Caller, IfMatch};
-use crate::http::describe::{MARKDOWN, about};
+use crate::http::describe::{MARKDOWN, describe_operation};
 use crate::http::input::{Body, Kinds, Text, body_invalid};
 use crate::http::problem::Problem;
 use crate::http::query::{Fields, Nothing, QueryParams};
@@ -37,7 +37,7 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/runs/{run}/plan",
             get_with(
                 plan,
-                about(
+                describe_operation(
                     "get_plan",
                     GROUP,
                     "Returns the current plan of a run or of a part of it",
@@ -45,14 +45,14 @@ pub(super) fn routes() -> ApiRouter<App> {
             )
             .put_with(
                 edit_plan,
-                about("edit_plan", GROUP, "Replaces the plan of a run or of a part of it"),
+                describe_operation("edit_plan", GROUP, "Replaces the plan of a run or of a part of it"),
             ),
         )
         .api_route(
             "/runs/{run}/plan/versions",
             get_with(
                 versions,
-                about(
+                describe_operation(
                     "plan_versions",
                     GROUP,
                     "Lists all versions of the plan of a run or of a part of it",
@@ -63,7 +63,7 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/runs/{run}/fork",
             post_with(
                 fork,
-                about(
+                describe_operation(
                     "fork_run",
                     GROUP,
                     "Forks a run: starts another run from a moment of this one",
@@ -74,7 +74,7 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/approvals/{approval}",
             post_with(
                 decide,
-                about(
+                describe_operation(
                     "decide_approval",
                     GROUP,
                     "Approves or rejects a waiting plan, call or check",
@@ -258,8 +258,8 @@ async fn fork(
     let (id, replayed) = app.driving.begin(runner, by, place, recording).await?;
     let row = caller.workspace.run(Ref::Id(id)).await?;
     let at = format!("/v1/spaces/{}/runs/{id}", caller.workspace.space());
-    let run = full(&caller, &row).await?;
-    Ok(Made::of(Written::of(run, &[], replayed)).at(at))
+    let run = load_run_in_full(&caller, &row).await?;
+    Ok(Made::of(Written::of(run, &[], replayed)).with_location(at))
 }
 
 /// An approval or a rejection.
@@ -304,5 +304,5 @@ async fn decide(
     } else {
         runner.reject(row.id, reference, &decision.reason, actor).await?;
     }
-    full(&caller, &row).await.map(Accepted::of)
+    load_run_in_full(&caller, &row).await.map(Accepted::of)
 }

@@ -22,18 +22,18 @@ use super::observations::{Base, Why};
 use crate::http::answer::{Answer, Made};
 use crate::http::app::App;
 use crate::http::caller::Caller;
-use crate::http::describe::about;
+use crate::http::describe::describe_operation;
 use crate::http::input::{Body, MayBody, Raw, read_json, unreadable};
 use crate::http::problem::Problem;
-use crate::http::query::{Fields, Nothing, QueryParams, check_exclusive, wrong};
+use crate::http::query::{Fields, Nothing, QueryParams, check_exclusive, invalid_value_problem};
 use crate::wire::{Conversation, EvictedShape, List, PassageShape, ReadOn, SaidShape, ViewShape, Written};
 
 /// The default number of items in a list.
 const LIMIT_DEFAULT: usize = 40;
 /// The default number of bytes of a text in one answer.
 const READ_BYTES: u32 = 32 * 1024;
-const BOOK: &str = "scratchbook";
-const LONG: &str = "long texts";
+const BOOK_GROUP: &str = "scratchbook";
+const LONG_GROUP: &str = "long texts";
 
 pub(super) fn routes() -> ApiRouter<App> {
     let items = "/threads/{thread}/scratchbook/items";
@@ -42,9 +42,9 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/threads/{thread}/scratchbook",
             get_with(
                 view,
-                about(
+                describe_operation(
                     "view_scratchbook",
-                    BOOK,
+                    BOOK_GROUP,
                     "Returns the view of a scratchbook for a model, with its receipt",
                 ),
             ),
@@ -53,39 +53,42 @@ pub(super) fn routes() -> ApiRouter<App> {
             items,
             get_with(
                 list,
-                about(
+                describe_operation(
                     "list_items",
-                    BOOK,
+                    BOOK_GROUP,
                     "Lists the items of a scratchbook, most urgent first",
                 ),
             )
             .post_with(
                 add,
-                about("add_item", BOOK, "Adds a note, a todo or a task to a scratchbook"),
+                describe_operation("add_item", BOOK_GROUP, "Adds a note, a todo or a task to a scratchbook"),
             ),
         )
         .api_route(
             &format!("{items}/{{item}}"),
-            get_with(show, about("get_item", BOOK, "Returns one item")).patch_with(
+            get_with(show, describe_operation("get_item", BOOK_GROUP, "Returns one item")).patch_with(
                 update,
-                about(
+                describe_operation(
                     "update_item",
-                    BOOK,
+                    BOOK_GROUP,
                     "Updates an item; fields that are left out stay unchanged",
                 ),
             ),
         )
         .api_route(
             &format!("{items}/{{item}}/complete"),
-            post_with(complete, about("complete_item", BOOK, "Marks an item as done")),
+            post_with(
+                complete,
+                describe_operation("complete_item", BOOK_GROUP, "Marks an item as done"),
+            ),
         )
         .api_route(
             &format!("{items}/{{item}}/pin"),
-            post_with(pin, about("pin_item", BOOK, "Pins an item")),
+            post_with(pin, describe_operation("pin_item", BOOK_GROUP, "Pins an item")),
         )
         .api_route(
             &format!("{items}/{{item}}/unpin"),
-            post_with(unpin, about("unpin_item", BOOK, "Unpins an item")),
+            post_with(unpin, describe_operation("unpin_item", BOOK_GROUP, "Unpins an item")),
         )
         // The same operations under the shorter paths that other programs rely on.
         .route("/threads/{thread}/scratchbook/{item}/complete", post(complete))
@@ -100,23 +103,34 @@ pub(super) fn long_routes() -> ApiRouter<App> {
             "/threads/{thread}/history",
             get_with(
                 said,
-                about("read_history", LONG, "Returns offloaded messages by their numbers"),
+                describe_operation(
+                    "read_history",
+                    LONG_GROUP,
+                    "Returns offloaded messages by their numbers",
+                ),
             )
             .post_with(
                 offload,
-                about("offload", LONG, "Offloads the older messages of a conversation"),
+                describe_operation("offload", LONG_GROUP, "Offloads the older messages of a conversation"),
             ),
         )
         .api_route(
             "/threads/{thread}/evict",
             post_with(
                 evict,
-                about("evict", LONG, "Puts a large result away and returns a preview of it"),
+                describe_operation(
+                    "evict",
+                    LONG_GROUP,
+                    "Puts a large result away and returns a preview of it",
+                ),
             ),
         )
         .api_route(
             "/blobs/{reference}",
-            get_with(blob, about("read_blob", LONG, "Returns a part of a long text")),
+            get_with(
+                blob,
+                describe_operation("read_blob", LONG_GROUP, "Returns a part of a long text"),
+            ),
         )
 }
 
@@ -220,17 +234,17 @@ async fn add(
     );
     Ok(Made::of(shape(&caller, &written))
         .version(written.entry.version)
-        .at(place))
+        .with_location(place))
 }
 
 fn shape(caller: &Caller, written: &folio::store::Written) -> Written<ScratchItem> {
     let item = ScratchItem::of(&written.entry);
-    caller.warned(Written::of(item, &written.warnings, written.replayed).over(&written.conflicts))
+    caller.with_ended_turn_warning(Written::of(item, &written.warnings, written.replayed).over(&written.conflicts))
 }
 
 /// Returns the item that the path names, if it is in the scratchbook that the path names.
 async fn item_of(caller: &Caller) -> Result<Entry, Problem> {
-    let item: EntryRef = caller.named("item")?;
+    let item: EntryRef = caller.path_param("item")?;
     let entry = caller.workspace.entry(item).await?;
     let thread = caller.thread();
     if entry.page == page_of(caller.workspace.space(), &thread).0 {
@@ -262,7 +276,7 @@ async fn update(
 
 /// The same, but accepts an observation as well, which belongs to all threads of its space.
 async fn item_or_observation(caller: &Caller) -> Result<EntryRef, Problem> {
-    let entry = caller.workspace.entry(caller.named("item")?).await?;
+    let entry = caller.workspace.entry(caller.path_param("item")?).await?;
     match entry.kind {
         EntryKind::Observation => Ok(Ref::Id(entry.id)),
         _ => Ok(Ref::Id(item_of(caller).await?.id)),
@@ -401,7 +415,7 @@ async fn said(caller: Caller, QueryParams(params): QueryParams<Range>) -> Result
 fn lines(name: &str, text: &str) -> Result<(u64, u64), Problem> {
     match Part::lines(text) {
         Some(Part::Lines { from, to }) => Ok((from, to)),
-        _ => Err(wrong(name, text, "a range such as 10:20, 10: or 10")),
+        _ => Err(invalid_value_problem(name, text, "a range such as 10:20, 10: or 10")),
     }
 }
 
@@ -485,7 +499,7 @@ async fn blob(caller: Caller, QueryParams(params): QueryParams<Passage>) -> Resu
             let (from, to) = lines("lines", text)?;
             Part::Lines { from, to }
         }
-        (None, Some(words)) if words.is_empty() => return Err(wrong("search", words, "a text")),
+        (None, Some(words)) if words.is_empty() => return Err(invalid_value_problem("search", words, "a text")),
         (None, Some(words)) => Part::Search {
             words: words.clone(),
             from,
@@ -493,7 +507,7 @@ async fn blob(caller: Caller, QueryParams(params): QueryParams<Passage>) -> Resu
         (None, None) => {
             let to = params.to.unwrap_or(u64::MAX);
             if from > to {
-                return Err(wrong("to", &to.to_string(), "at least `from`"));
+                return Err(invalid_value_problem("to", &to.to_string(), "at least `from`"));
             }
             Part::Bytes { from, to }
         }

@@ -28,11 +28,11 @@ use tokio::sync::{mpsc, oneshot};
 use crate::http::answer::Answer;
 use crate::http::app::App;
 use crate::http::caller::{Caller, thread_called};
-use crate::http::describe::{LINES, about, about_media_type};
+use crate::http::describe::{JSON_LINES, describe_media_type, describe_operation};
 use crate::http::input::{Body, Kinds, Text, body_invalid};
 use crate::http::problem::Problem;
 use crate::http::query::{Fields, Nothing, QueryParams};
-use crate::http::transfers::{self, Arrived};
+use crate::http::transfers::{self, Upload};
 use crate::wire::{Forgot, Named, Received};
 
 /// The size of a chunk, in bytes.
@@ -42,9 +42,9 @@ const CHUNKS_AHEAD: usize = 4;
 const GROUP: &str = "keeping";
 
 pub(super) fn routes() -> ApiRouter<App> {
-    let lines = about_media_type(
-        about("export_space", GROUP, "Exports the whole space as JSON lines"),
-        LINES,
+    let lines = describe_media_type(
+        describe_operation("export_space", GROUP, "Exports the whole space as JSON lines"),
+        JSON_LINES,
     );
     ApiRouter::new()
         .api_route("/export", get_with(export, lines))
@@ -52,7 +52,7 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/import",
             post_with(
                 import,
-                about(
+                describe_operation(
                     "import_space",
                     GROUP,
                     "Imports an export; existing entries change only with `merge`",
@@ -63,14 +63,14 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/forget",
             post_with(
                 forget,
-                about("forget", GROUP, "Erases the content of entries permanently"),
+                describe_operation("forget", GROUP, "Erases the content of entries permanently"),
             ),
         )
 }
 
 /// Streams the space line by line, as fast as the client reads.
 async fn export(caller: Caller, State(app): State<App>, _: QueryParams<Nothing>) -> Result<Response, Problem> {
-    let place = app.transfers.place().await?;
+    let place = app.transfers.acquire_place().await?;
     let (sender, mut chunks) = mpsc::channel(CHUNKS_AHEAD);
     let (workspace, standstill) = (caller.workspace, app.transfers.limits.standstill);
     // The thread that writes the lines waits for the client to read them.
@@ -106,7 +106,7 @@ async fn export(caller: Caller, State(app): State<App>, _: QueryParams<Nothing>)
     });
     let first = futures_util::stream::iter(first.map(Ok::<_, io::Error>));
     let body = Sent::from_stream(futures_util::StreamExt::chain(first, rest));
-    Ok(([(header::CONTENT_TYPE, LINES)], body).into_response())
+    Ok(([(header::CONTENT_TYPE, JSON_LINES)], body).into_response())
 }
 
 /// A message from the exporting thread.
@@ -208,13 +208,13 @@ enum Form {
 struct Lines;
 
 impl Kinds for Lines {
-    const KINDS: &'static [&'static str] = &[LINES, "application/json", "application/jsonl", "text/plain"];
+    const KINDS: &'static [&'static str] = &[JSON_LINES, "application/json", "application/jsonl", "text/plain"];
 }
 
 async fn import(
     caller: Caller,
     QueryParams(params): QueryParams<How>,
-    Arrived { place, text }: Arrived<Lines>,
+    Upload { place, text }: Upload<Lines>,
 ) -> Result<Answer<Received>, Problem> {
     let Text(bytes, _) = text;
     let (sender, receiver) = oneshot::channel();
@@ -222,7 +222,7 @@ async fn import(
     // Reading the lines and writing batches takes long; the import continues if the client leaves.
     transfers::run_on_thread("import", place, move || async move {
         // Sending fails only if the client has left.
-        let _unheard = sender.send(bring_in(&caller, params, bytes).await);
+        let _unheard = sender.send(import_records(&caller, params, bytes).await);
     })?;
     let imported = receiver
         .await
@@ -230,7 +230,7 @@ async fn import(
     Ok(Answer::of(Received { dry_run, imported }))
 }
 
-async fn bring_in(caller: &Caller, params: How, bytes: Bytes) -> Result<Imported, Problem> {
+async fn import_records(caller: &Caller, params: How, bytes: Bytes) -> Result<Imported, Problem> {
     let (workspace, actor) = (&caller.workspace, &caller.actor);
     Ok(match params.from.unwrap_or(Form::Folio) {
         Form::Folio => {

@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 use crate::http::answer::{Answer, Made};
 use crate::http::app::App;
 use crate::http::caller::{Caller, thread_called};
-use crate::http::describe::{LINES, about, about_media_type};
+use crate::http::describe::{JSON_LINES, describe_media_type, describe_operation};
 use crate::http::input::MayBody;
 use crate::http::problem::Problem;
-use crate::http::query::{Fields, Nothing, QueryParams, wrong};
+use crate::http::query::{Fields, Nothing, QueryParams, invalid_value_problem};
 use crate::wire::{
     BegunShape, ContextShape, EndedShape, GoalShape, List, Observation, ReceiptShape, TraceLine, TurnShape,
     manifest_line, touched_line,
@@ -33,20 +33,24 @@ const LINES_DEFAULT: u32 = 1_000;
 const GROUP: &str = "turns";
 
 pub(super) fn routes() -> ApiRouter<App> {
-    let export = about_media_type(
-        about(
+    let export = describe_media_type(
+        describe_operation(
             "turn_export",
             GROUP,
             "Returns the export of a turn, as JSON lines if they are accepted",
         ),
-        LINES,
+        JSON_LINES,
     );
     ApiRouter::new()
         .api_route(
             "/turns",
-            get_with(list, about("list_turns", GROUP, "Lists turns, newest first")).post_with(
+            get_with(
+                list,
+                describe_operation("list_turns", GROUP, "Lists turns, newest first"),
+            )
+            .post_with(
                 begin,
-                about(
+                describe_operation(
                     "begin_turn",
                     GROUP,
                     "Begins a turn and decides its urgency, its clarity and the order of work",
@@ -55,13 +59,16 @@ pub(super) fn routes() -> ApiRouter<App> {
         )
         .api_route(
             "/turns/{turn}",
-            get_with(show, about("get_turn", GROUP, "Returns a turn with its decisions")),
+            get_with(
+                show,
+                describe_operation("get_turn", GROUP, "Returns a turn with its decisions"),
+            ),
         )
         .api_route(
             "/turns/{turn}/end",
             post_with(
                 end,
-                about(
+                describe_operation(
                     "end_turn",
                     GROUP,
                     "Ends a turn: evaluates it, finds patterns and archives what is resolved",
@@ -72,7 +79,7 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/turns/{turn}/trace",
             get_with(
                 trace,
-                about("turn_trace", GROUP, "Lists the lines of a turn's trace, in order"),
+                describe_operation("turn_trace", GROUP, "Lists the lines of a turn's trace, in order"),
             ),
         )
         .api_route(
@@ -85,7 +92,7 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/turns/{turn}/receipts",
             get_with(
                 receipts,
-                about(
+                describe_operation(
                     "turn_receipts",
                     GROUP,
                     "Lists the receipts of what models were shown in a turn",
@@ -117,7 +124,7 @@ async fn list(caller: Caller, QueryParams(params): QueryParams<Filter>) -> Resul
         None => None,
         Some(text) => Some(
             text.parse()
-                .map_err(|_| wrong("cursor", text, "the value of `next` in an earlier answer"))?,
+                .map_err(|_| invalid_value_problem("cursor", text, "the value of `next` in an earlier answer"))?,
         ),
     };
     let query = TurnQuery {
@@ -193,11 +200,11 @@ async fn begin(
         context,
         replayed: new_turn.replayed,
     };
-    Ok(Made::of(answer).at(place))
+    Ok(Made::of(answer).with_location(place))
 }
 
 async fn show(caller: Caller, _: QueryParams<Nothing>) -> Result<Answer<TurnShape>, Problem> {
-    let turn = caller.workspace.turn(caller.named("turn")?).await?;
+    let turn = caller.workspace.turn(caller.path_param("turn")?).await?;
     Ok(Answer::of(TurnShape::of(&turn)))
 }
 
@@ -207,7 +214,7 @@ async fn show(caller: Caller, _: QueryParams<Nothing>) -> Result<Answer<TurnShap
 struct End {}
 
 async fn end(caller: Caller, _: QueryParams<Nothing>, _: MayBody<End>) -> Result<Answer<EndedShape>, Problem> {
-    let turn: TurnRef = caller.named("turn")?;
+    let turn: TurnRef = caller.path_param("turn")?;
     let ended = caller
         .workspace_with_advisor()
         .end_turn_under(&caller.actor, turn, caller.own_key())
@@ -243,7 +250,7 @@ impl Fields for Lines {}
 
 async fn trace(caller: Caller, QueryParams(params): QueryParams<Lines>) -> Result<Answer<List<TraceLine>>, Problem> {
     let workspace = &caller.workspace;
-    let turn = workspace.turn(caller.named("turn")?).await?.begun.id;
+    let turn = workspace.turn(caller.path_param("turn")?).await?.begun.id;
     let limit = params.limit.unwrap_or(LINES_DEFAULT);
     let is_start = params.cursor.is_none();
     let query = TraceQuery {
@@ -287,14 +294,14 @@ async fn export_of(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let workspace = &caller.workspace;
-    let export = workspace.turn_export(caller.named("turn")?).await?;
+    let export = workspace.turn_export(caller.path_param("turn")?).await?;
     let now = workspace.now();
     let touched = workspace.exported(&export, false).await?;
     let all = workspace.exported(&export, true).await?;
     let touched: Vec<Value> = touched.iter().map(|one| touched_line(one, now)).collect();
     let manifest: Vec<Value> = all.iter().map(|one| manifest_line(one, params.full, now)).collect();
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
-    if accept.is_some_and(|accept| accept.contains(LINES)) {
+    if accept.is_some_and(|accept| accept.contains(JSON_LINES)) {
         let head = json!({
             "record": "turn",
             "turn_id": export.turn,
@@ -305,7 +312,7 @@ async fn export_of(
         });
         let lines = std::iter::once(head).chain(touched).chain(manifest);
         let text: String = lines.map(|line| format!("{line}\n")).collect();
-        return Ok(([(header::CONTENT_TYPE, LINES)], text).into_response());
+        return Ok(([(header::CONTENT_TYPE, JSON_LINES)], text).into_response());
     }
     let shape = ExportShape {
         turn_id: export.turn.to_string(),
@@ -318,7 +325,7 @@ async fn export_of(
 }
 
 async fn receipts(caller: Caller, _: QueryParams<Nothing>) -> Result<Answer<List<ReceiptShape>>, Problem> {
-    let turn: TurnRef = caller.named("turn")?;
+    let turn: TurnRef = caller.path_param("turn")?;
     let as_of = caller.workspace.head().await?.0;
     let receipts = caller.workspace.receipts(turn).await?;
     Ok(Answer::of(List::whole(

@@ -8,7 +8,7 @@ use rmcp::model::Tool;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Call, Does, list, read, tool, wrong};
+use super::{Call, Does, invalid_argument, list, read, tool};
 use crate::http::problem::Problem;
 use crate::mcp::answer::Answer;
 
@@ -61,7 +61,7 @@ impl Asked {
     fn of(arguments: &Value) -> Result<(Vec<EntryRef>, Option<String>), Problem> {
         let input: Self = read(arguments)?;
         if input.ids.is_empty() || input.ids.len() > ENTRIES_MAX {
-            return Err(wrong(
+            return Err(invalid_argument(
                 "ids",
                 format!("names {} entries; name 1 to {ENTRIES_MAX}", input.ids.len()),
             )
@@ -70,7 +70,7 @@ impl Asked {
         let parse = |id: &String| {
             id.trim()
                 .parse()
-                .map_err(|_| wrong("ids", format!("{id:?} is not the handle of an entry, such as e42")))
+                .map_err(|_| invalid_argument("ids", format!("{id:?} is not the handle of an entry, such as e42")))
         };
         let ids = input.ids.iter().map(parse).collect::<Result<_, _>>()?;
         Ok((ids, input.reason.filter(|reason| !reason.trim().is_empty())))
@@ -85,7 +85,7 @@ async fn archive(call: Call<'_>) -> Result<Answer, Problem> {
         let archived = caller.workspace.archive(&caller.actor, id, reason.clone()).await;
         results.push(archived.map(|written| written.entry));
     }
-    told(results, "archived", &call).await
+    answer_for_results(results, "archived", &call).await
 }
 
 async fn restore(call: Call<'_>) -> Result<Answer, Problem> {
@@ -96,19 +96,19 @@ async fn restore(call: Call<'_>) -> Result<Answer, Problem> {
         let restored = caller.workspace.restore(&caller.actor, id, Guard::default()).await;
         results.push(restored.map(|written| written.entry));
     }
-    told(results, "restored", &call).await
+    answer_for_results(results, "restored", &call).await
 }
 
 async fn forget(call: Call<'_>) -> Result<Answer, Problem> {
     let (entries, reason) = Asked::of(&call.arguments)?;
-    let reason = reason.ok_or_else(|| wrong("reason", "is empty: say why the content is to be erased"))?;
+    let reason = reason.ok_or_else(|| invalid_argument("reason", "is empty: say why the content is to be erased"))?;
     let caller = &call.caller;
     let filter = ForgetFilter {
         entries,
         ..ForgetFilter::default()
     };
     let forgotten = caller.workspace.forget(&caller.actor, &filter, &reason).await?;
-    let mut answer = told(forgotten.entries.into_iter().map(Ok).collect(), "forgotten", &call).await?;
+    let mut answer = answer_for_results(forgotten.entries.into_iter().map(Ok).collect(), "forgotten", &call).await?;
     let residue = &forgotten.residue;
     for left in residue.found.iter().chain(&residue.backups) {
         answer.text.push_str(&format!("\nstill in {left}"));
@@ -125,7 +125,11 @@ async fn forget(call: Call<'_>) -> Result<Answer, Problem> {
 
 /// Returns the answer for what became of each entry. If the first one failed, the answer is that error; failures of
 /// later ones are listed with what was done.
-async fn told(results: Vec<Result<Entry, WorkspaceError>>, what: &str, call: &Call<'_>) -> Result<Answer, Problem> {
+async fn answer_for_results(
+    results: Vec<Result<Entry, WorkspaceError>>,
+    what: &str,
+    call: &Call<'_>,
+) -> Result<Answer, Problem> {
     let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
     let now = workspace.now();
     let (mut lines, mut full, mut brief) = (Vec::new(), Vec::new(), Vec::new());

@@ -12,10 +12,10 @@ use crate::mcp::answer::Answer;
 use crate::wire::AnyEntry;
 
 /// The most lines of one answer, however short they are.
-pub(super) const LINES: u32 = 100;
+pub(super) const MAX_LINES: u32 = 100;
 /// Tokens set aside for the frame of an answer: how many there are and how to continue, in the text and in the
 /// structured part.
-const FRAME: u32 = 240;
+const FRAME_TOKENS: u32 = 240;
 
 /// An argument that is one text or several, of which any may match (M7.2.12).
 #[derive(Debug, Deserialize)]
@@ -54,8 +54,8 @@ pub(super) fn line(entry: &Entry) -> String {
 }
 
 /// Returns how many of `entries` fit into an answer of `budget` tokens; at least one.
-pub(super) fn fitting(entries: &[Entry], budget: u32, tokens: &dyn Tokens) -> usize {
-    let room = budget.saturating_sub(FRAME);
+pub(super) fn count_fitting(entries: &[Entry], budget: u32, tokens: &dyn Tokens) -> usize {
+    let room = budget.saturating_sub(FRAME_TOKENS);
     let mut used = 0_u32;
     let fits = |entry: &&Entry| {
         let cost = tokens
@@ -116,7 +116,7 @@ pub(super) fn shape(entry: &Entry, now: Timestamp) -> Value {
 }
 
 /// Returns the empty list as of commit `as_of`, for filters that nothing can match.
-pub(super) fn nothing(as_of: Seq, now: Timestamp, tokens: &Counter) -> Answer {
+pub(super) fn empty_list_answer(as_of: Seq, now: Timestamp, tokens: &Counter) -> Answer {
     answer(&ListAnswer::empty(as_of), "", now, tokens)
 }
 

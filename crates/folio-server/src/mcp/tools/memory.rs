@@ -15,20 +15,20 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use super::list::Several;
-use super::{Call, Does, how_many, list, read, tool, with_thread, wrong};
+use super::{Call, Does, invalid_argument, item_limit, list, read, tool, with_thread};
 use crate::http::problem::Problem;
 use crate::mcp::McpOptions;
-use crate::mcp::answer::{Answer, beginning};
+use crate::mcp::answer::{Answer, truncate_to_tokens};
 use crate::wire::PageShape;
 
 /// The lines of a search without `limit`.
 const LINES_DEFAULT: u32 = 20;
 /// Tokens set aside for what surrounds a text in an answer.
-const FRAME: u32 = 100;
+const FRAME_TOKENS: u32 = 100;
 /// Bytes of the hash by which a cursor identifies the state of a page.
 const STATE_BYTES: usize = 8;
 /// The smallest budget for a page; smaller ones are raised to it.
-const LEAST: u32 = 600;
+const MIN_PAGE_TOKENS: u32 = 600;
 
 pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
     let search = json!({
@@ -97,31 +97,38 @@ struct Search {
 async fn search(call: Call<'_>) -> Result<Answer, Problem> {
     let input: Search = read(&call.arguments)?;
     if is_blank(&input.query) {
-        return Err(wrong("query", "is empty; give words to find").into());
+        return Err(invalid_argument("query", "is empty; give words to find").into());
     }
     let kinds = match input.kind.as_deref() {
         None => Vec::new(),
         Some(name) => {
-            vec![EntryKind::parse(name).ok_or_else(|| wrong("kind", format!("{name:?} is not a kind of entry")))?]
+            vec![
+                EntryKind::parse(name)
+                    .ok_or_else(|| invalid_argument("kind", format!("{name:?} is not a kind of entry")))?,
+            ]
         }
     };
     let Some(tags) = Tag::parse_query_tags(&input.tags.texts()) else {
         let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
-        return Ok(list::nothing(workspace.head().await?, workspace.now(), tokens));
+        return Ok(list::empty_list_answer(
+            workspace.head().await?,
+            workspace.now(),
+            tokens,
+        ));
     };
     let mut query = EntryQuery {
         kinds,
         tags,
         text: Some(input.query),
-        limit: how_many(input.limit, LINES_DEFAULT, list::LINES)?,
+        limit: item_limit(input.limit, LINES_DEFAULT, list::MAX_LINES)?,
         cursor: input.cursor,
         ..EntryQuery::default()
     };
     let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
     let (mut answer, mut used) = workspace.search(&query).await?;
-    let fitting = list::fitting(&answer.items, ANSWER_TOKENS, tokens);
+    let fitting = list::count_fitting(&answer.items, ANSWER_TOKENS, tokens);
     if fitting < answer.items.len() {
-        query.limit = u32::try_from(fitting).unwrap_or(list::LINES);
+        query.limit = u32::try_from(fitting).unwrap_or(list::MAX_LINES);
         (answer, used) = workspace.search(&query).await?;
     }
     let remark = match used {
@@ -145,7 +152,7 @@ async fn context(call: Call<'_>) -> Result<Answer, Problem> {
         thread: caller.thread.clone(),
         turn: caller.actor.turn.map(memory::id::Ref::Id),
         prompt: input.prompt,
-        budget: within(input.budget, DEFAULT_BUDGET.min(ANSWER_TOKENS - FRAME))?,
+        budget: budget_or(input.budget, DEFAULT_BUDGET.min(ANSWER_TOKENS - FRAME_TOKENS))?,
         sections: Vec::new(),
     };
     let assembled = caller.workspace.assemble_context(request, &caller.tokens).await?;
@@ -156,7 +163,7 @@ async fn context(call: Call<'_>) -> Result<Answer, Problem> {
         text => text.to_owned(),
     };
     Ok(Answer {
-        limit: MAX_ANSWER_TOKENS + FRAME,
+        limit: MAX_ANSWER_TOKENS + FRAME_TOKENS,
         ..Answer::new(text, structured)
     })
 }
@@ -175,7 +182,7 @@ async fn page(call: Call<'_>) -> Result<Answer, Problem> {
         .id
         .trim()
         .parse()
-        .map_err(|_| wrong("id", format!("{:?} is not the handle of a page, such as p7", input.id)))?;
+        .map_err(|_| invalid_argument("id", format!("{:?} is not the handle of a page, such as p7", input.id)))?;
     let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
     let markdown = workspace.page_markdown(id).await?;
     let page = PageShape::of(&workspace.page(id).await?);
@@ -187,25 +194,25 @@ async fn page(call: Call<'_>) -> Result<Answer, Problem> {
             let (of, at) = cursor.split_once('@').unwrap_or_default();
             let at = at.parse().map_err(|_| {
                 let message = format!("{cursor:?} is not the `next` of an earlier answer");
-                wrong("cursor", message)
+                invalid_argument("cursor", message)
             })?;
             if markdown.get(..at).is_none_or(|read| state(read) != of) {
                 let message = format!(
                     "the part of {} that was read has changed; read the page again without a cursor",
                     page.handle
                 );
-                return Err(wrong("cursor", message).into());
+                return Err(invalid_argument("cursor", message).into());
             }
             at
         }
     };
-    let limit = within(input.budget, ANSWER_TOKENS)?.max(LEAST);
+    let limit = budget_or(input.budget, ANSWER_TOKENS)?.max(MIN_PAGE_TOKENS);
     let mut structured = json!(page);
     structured["page"] = input.id.trim().into();
     // If both are long, fields of the structured part are left out rather than text.
     let shape = tokens.count(&structured.to_string()).min(limit / 3);
-    let room = limit - shape - FRAME;
-    let part = beginning(&markdown[from..], room, tokens);
+    let room = limit - shape - FRAME_TOKENS;
+    let part = truncate_to_tokens(&markdown[from..], room, tokens);
     let end = from + part.len();
     let next = (end < markdown.len()).then(|| format!("{}@{end}", state(&markdown[..end])));
     let mut text = part.to_owned();
@@ -222,11 +229,11 @@ async fn page(call: Call<'_>) -> Result<Answer, Problem> {
 }
 
 /// Returns the budget that was asked for, or `default`.
-fn within(requested: Option<u32>, default: u32) -> Result<u32, Problem> {
+fn budget_or(requested: Option<u32>, default: u32) -> Result<u32, Problem> {
     match requested {
         None => Ok(default),
         Some(budget) if budget <= MAX_ANSWER_TOKENS => Ok(budget),
-        Some(budget) => Err(wrong(
+        Some(budget) => Err(invalid_argument(
             "budget",
             format!("{budget} exceeds the limit of {MAX_ANSWER_TOKENS} tokens"),
         )

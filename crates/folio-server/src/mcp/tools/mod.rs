@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::answer::Reply;
-use super::malformed::field_in;
+use super::malformed::find_invalid_field;
 use super::request_slots::RequestSlot;
 use super::{Caller, Mcp, McpOptions, ToolSet};
 use crate::http::problem::Problem;
@@ -42,7 +42,7 @@ pub(super) struct Call<'c> {
 }
 
 /// Returns the offered tools, in the order in which a model sees them.
-pub(super) fn offered(options: &McpOptions) -> Vec<Tool> {
+pub(super) fn offered_tools(options: &McpOptions) -> Vec<Tool> {
     let mut tools = scratch::tools(options);
     for set in ToolSet::ALL {
         if options.sets.contains(&set) {
@@ -79,24 +79,24 @@ pub(super) async fn call(call: Call<'_>) -> Result<Reply, Problem> {
 /// Deserializes `arguments`. An error names the argument that is wrong.
 fn read<T: DeserializeOwned>(arguments: &Value) -> Result<T, Invalid> {
     T::deserialize(arguments).map_err(|error| {
-        let field_error = arguments.as_object().and_then(field_in::<T>);
+        let field_error = arguments.as_object().and_then(find_invalid_field::<T>);
         let (field, error) = field_error.unwrap_or_else(|| ("arguments".to_owned(), error.to_string()));
-        wrong(&field, error)
+        invalid_argument(&field, error)
     })
 }
 
 /// Returns the error for an argument that cannot be used.
-pub(super) fn wrong(field: &str, message: impl Into<String>) -> Invalid {
+pub(super) fn invalid_argument(field: &str, message: impl Into<String>) -> Invalid {
     Invalid::new("arguments_invalid", field, message)
 }
 
 /// Returns how many items of a list to give: `default` by default, and at most `max` at a time. As everywhere, a limit
 /// of zero or of more than a thousand is refused as a mistake (M7.2.11).
-fn how_many(requested: Option<i64>, default: u32, max: u32) -> Result<u32, Invalid> {
+fn item_limit(requested: Option<i64>, default: u32, max: u32) -> Result<u32, Invalid> {
     let Some(requested) = requested else { return Ok(default) };
     match u32::try_from(requested) {
         Ok(limit @ 1..=MAX_LIMIT) => Ok(limit.min(max)),
-        _ => Err(wrong(
+        _ => Err(invalid_argument(
             "limit",
             format!("is {requested}, which is not a whole number from 1 to {MAX_LIMIT}"),
         )),

@@ -12,7 +12,7 @@ use rmcp::model::Tool;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Call, Does, how_many, list, read, tool, wrong};
+use super::{Call, Does, invalid_argument, item_limit, list, read, tool};
 use crate::http::problem::Problem;
 use crate::mcp::answer::Answer;
 use crate::wire::observation::Observation;
@@ -100,7 +100,7 @@ pub(super) fn tools() -> Vec<Tool> {
 pub(super) async fn call(call: Call<'_>) -> Result<Answer, Problem> {
     match call.name {
         "observe_add" => add(call).await,
-        "observe_list" => listed(call).await,
+        "observe_list" => list_observations(call).await,
         _ => update(call).await,
     }
 }
@@ -111,7 +111,7 @@ async fn add(call: Call<'_>) -> Result<Answer, Problem> {
     let added = caller
         .workspace
         .add_observation(&caller.actor, input, call.idempotency_key.clone());
-    Ok(written(&added.await?, &call))
+    Ok(written_answer(&added.await?, &call))
 }
 
 async fn update(call: Call<'_>) -> Result<Answer, Problem> {
@@ -126,21 +126,21 @@ async fn update(call: Call<'_>) -> Result<Answer, Problem> {
         None | Some(Value::Null) => None,
         Some(version) => {
             let version = version.as_u64().and_then(|version| u32::try_from(version).ok());
-            Some(version.ok_or_else(|| wrong("expected_version", "must be the number of a version"))?)
+            Some(version.ok_or_else(|| invalid_argument("expected_version", "must be the number of a version"))?)
         }
     };
     let id: EntryRef = id
         .as_str()
         .and_then(|id| id.trim().parse().ok())
-        .ok_or_else(|| wrong("id", format!("{id} is not the handle of an observation, such as e42")))?;
+        .ok_or_else(|| invalid_argument("id", format!("{id} is not the handle of an observation, such as e42")))?;
     let patch = ObservationPatch::from_json(&arguments)?;
     let caller = &call.caller;
     let changed = caller.workspace.update_observation(&caller.actor, id, patch, expected);
-    Ok(written(&changed.await?, &call))
+    Ok(written_answer(&changed.await?, &call))
 }
 
 /// Returns the answer to a write: its line, its warnings, and the whole observation.
-fn written(written: &Written, call: &Call<'_>) -> Answer {
+fn written_answer(written: &Written, call: &Call<'_>) -> Answer {
     let mut text = candidate(&written.entry).lengths[1].clone();
     for warning in &written.warnings {
         text.push_str(&format!("\nwarning: {}", warning.display_line()));
@@ -172,7 +172,7 @@ struct Asked {
     filters: Map<String, Value>,
 }
 
-async fn listed(call: Call<'_>) -> Result<Answer, Problem> {
+async fn list_observations(call: Call<'_>) -> Result<Answer, Problem> {
     let Asked {
         limit,
         cursor,
@@ -182,16 +182,20 @@ async fn listed(call: Call<'_>) -> Result<Answer, Problem> {
     if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
         filters.insert("text".to_owned(), text.into());
     }
-    let limit = how_many(limit, DEFAULT_LIMIT, list::LINES)?;
+    let limit = item_limit(limit, DEFAULT_LIMIT, list::MAX_LINES)?;
     let parsed = context_query(&json!({ "filters": filters }), &ReadScope::default());
     let refused = |invalid: Invalid| match invalid.code.as_str() {
-        "filter_unknown" => wrong(&invalid.field, format!("is not an argument of {}", call.name)),
-        _ => wrong(&invalid.field, invalid.message),
+        "filter_unknown" => invalid_argument(&invalid.field, format!("is not an argument of {}", call.name)),
+        _ => invalid_argument(&invalid.field, invalid.message),
     };
     let ContextQuery::Asks(query) = parsed.map_err(refused)? else {
         // No observation can match such a filter (M7.2.13).
         let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
-        return Ok(list::nothing(workspace.head().await?, workspace.now(), tokens));
+        return Ok(list::empty_list_answer(
+            workspace.head().await?,
+            workspace.now(),
+            tokens,
+        ));
     };
     let mut query = EntryQuery {
         limit,
@@ -200,10 +204,10 @@ async fn listed(call: Call<'_>) -> Result<Answer, Problem> {
     };
     let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
     let mut answer = workspace.observations(query.clone()).await?;
-    let fitting = list::fitting(&answer.items, ANSWER_TOKENS, tokens);
+    let fitting = list::count_fitting(&answer.items, ANSWER_TOKENS, tokens);
     if fitting < answer.items.len() {
         // Asked again with a smaller limit, so that the cursor continues after the last line that is shown.
-        query.limit = u32::try_from(fitting).unwrap_or(list::LINES);
+        query.limit = u32::try_from(fitting).unwrap_or(list::MAX_LINES);
         answer = workspace.observations(query).await?;
     }
     Ok(list::answer(&answer, "", workspace.now(), tokens))

@@ -12,22 +12,22 @@ use rmcp::model::Tool;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Call, Does, how_many, list, read, tool, with_thread, wrong};
+use super::{Call, Does, invalid_argument, item_limit, list, read, tool, with_thread};
 use crate::http::problem::Problem;
 use crate::mcp::McpOptions;
-use crate::mcp::answer::{Answer, beginning};
+use crate::mcp::answer::{Answer, truncate_to_tokens};
 
 /// The number of items that `plan_ready` lists by default, and the most that it lists.
-const READY: u32 = 10;
+const DEFAULT_READY: u32 = 10;
 const MAX_READY: u32 = 50;
 /// The most items that earlier answers may have listed.
-const MAX_PASSED: usize = 10_000;
+const MAX_SKIPPED: usize = 10_000;
 /// The most waiting items that one answer lists.
-const WAITING: usize = 10;
+const MAX_LISTED_WAITING: usize = 10;
 /// Tokens set aside for them.
 const WAITING_TOKENS: u32 = 500;
 /// The most items that are listed as what one of them waits for.
-const BEFORE: usize = 5;
+const MAX_LISTED_BLOCKERS: usize = 5;
 /// The default lease in minutes: whoever does not come back by then loses the item.
 const LEASE_MINUTES: u32 = 60;
 /// The longest lease: a week.
@@ -121,13 +121,13 @@ fn worker(call: &Call<'_>, agent: Option<&str>) -> Result<Owner, Invalid> {
     Owner::parse(agent.unwrap_or_else(|| call.caller.actor.source_name()))
 }
 
-fn named(field: &str, handle: &str) -> Result<EntryRef, Invalid> {
-    let to_error = |_| wrong(field, format!("{handle:?} is not the handle of an entry, such as e7"));
+fn parse_entry_ref(field: &str, handle: &str) -> Result<EntryRef, Invalid> {
+    let to_error = |_| invalid_argument(field, format!("{handle:?} is not the handle of an entry, such as e7"));
     handle.trim().parse().map_err(to_error)
 }
 
-fn all_named(field: &str, handles: &[String]) -> Result<Vec<EntryRef>, Invalid> {
-    handles.iter().map(|handle| named(field, handle)).collect()
+fn parse_entry_refs(field: &str, handles: &[String]) -> Result<Vec<EntryRef>, Invalid> {
+    handles.iter().map(|handle| parse_entry_ref(field, handle)).collect()
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -143,48 +143,52 @@ struct Ready {
 
 /// Returns how many of `items` earlier answers have listed, the last of which ended with `cursor`: those up to the item
 /// that it names or, if that item is not ready any more, the number that it gives.
-fn named_before(items: &[Entry], cursor: Option<&str>) -> Result<usize, Invalid> {
+fn count_already_listed(items: &[Entry], cursor: Option<&str>) -> Result<usize, Invalid> {
     let Some(cursor) = cursor else { return Ok(0) };
     let parts = cursor.split_once('.');
     let parts = parts.and_then(|(last, count)| Some((last, count.parse::<usize>().ok()?)));
-    let (last, count) = parts.ok_or_else(|| wrong("cursor", "is not a cursor that plan_ready returned"))?;
+    let (last, count) = parts.ok_or_else(|| invalid_argument("cursor", "is not a cursor that plan_ready returned"))?;
     let place = items.iter().position(|entry| entry.handle.to_string() == last);
     Ok(place.map_or(count.min(items.len()), |place| place + 1))
 }
 
 /// Returns how many items have to be loaded to reach the place after `cursor`.
-fn reached_by(cursor: Option<&str>) -> usize {
+fn count_to_cursor(cursor: Option<&str>) -> usize {
     let count = cursor.and_then(|cursor| cursor.split_once('.')?.1.parse().ok());
-    count.unwrap_or(0).min(MAX_PASSED)
+    count.unwrap_or(0).min(MAX_SKIPPED)
 }
 
 async fn ready(call: Call<'_>) -> Result<Answer, Problem> {
     let input: Ready = read(&call.arguments)?;
     let worker = worker(&call, input.agent.as_deref())?;
-    let limit = how_many(input.limit, READY, MAX_READY)?;
+    let limit = item_limit(input.limit, DEFAULT_READY, MAX_READY)?;
     let caller = &call.caller;
     let (max_items, budget) = (limit as usize, input.budget.unwrap_or_default().max(ANSWER_TOKENS));
     let cursor = input.cursor.as_deref();
-    let lookahead = reached_by(cursor) + max_items + 1;
+    let lookahead = count_to_cursor(cursor) + max_items + 1;
     let mut ready = caller.workspace.ready_work(&caller.thread, &worker, lookahead).await?;
-    let skipped = named_before(&ready.items, cursor)?;
+    let skipped = count_already_listed(&ready.items, cursor)?;
     ready.items.drain(..skipped);
     let found = ready.items.len();
     ready.items.truncate(max_items);
     // Part of the answer is set aside for the waiting items.
     let room = budget - WAITING_TOKENS;
-    let fitting = list::fitting(&ready.items, room, &caller.tokens);
+    let fitting = list::count_fitting(&ready.items, room, &caller.tokens);
     ready.items.truncate(fitting);
     let mut text: String = ready.items.iter().map(|entry| line(entry) + "\n").collect();
     let describe = |(entry, before): &(Entry, Vec<_>)| {
-        let blockers: Vec<_> = before.iter().take(BEFORE).map(ToString::to_string).collect();
-        let more = match before.len().saturating_sub(BEFORE) {
+        let blockers: Vec<_> = before
+            .iter()
+            .take(MAX_LISTED_BLOCKERS)
+            .map(ToString::to_string)
+            .collect();
+        let more = match before.len().saturating_sub(MAX_LISTED_BLOCKERS) {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
         format!("{} for {}{more}", entry.handle, blockers.join(", "))
     };
-    let waiting: Vec<String> = ready.waiting.iter().take(WAITING).map(describe).collect();
+    let waiting: Vec<String> = ready.waiting.iter().take(MAX_LISTED_WAITING).map(describe).collect();
     let shown_count = ready.items.len();
     let last = ready.items.last().filter(|_| shown_count < found);
     let next = last.map(|entry| format!("{}.{}", entry.handle, skipped + shown_count));
@@ -229,11 +233,11 @@ struct Claim {
 async fn claim(call: Call<'_>) -> Result<Answer, Problem> {
     let input: Claim = read(&call.arguments)?;
     let worker = worker(&call, input.agent.as_deref())?;
-    let item = input.id.as_deref().map(|id| named("id", id)).transpose()?;
+    let item = input.id.as_deref().map(|id| parse_entry_ref("id", id)).transpose()?;
     let minutes = input.lease_minutes.unwrap_or(LEASE_MINUTES);
     if !(1..=MAX_LEASE_MINUTES).contains(&minutes) {
         let message = format!("{minutes} minutes are not between 1 and {MAX_LEASE_MINUTES}");
-        return Err(wrong("lease_minutes", message).into());
+        return Err(invalid_argument("lease_minutes", message).into());
     }
     let lease = Duration::from_secs(u64::from(minutes) * 60);
     let caller = &call.caller;
@@ -246,7 +250,7 @@ async fn claim(call: Call<'_>) -> Result<Answer, Problem> {
         return Ok(Answer::new(text, json!({"claimed": null})));
     };
     let entry = &claimed.entry;
-    let body = beginning(&entry.fields.body, TEXT_TOKENS, &caller.tokens);
+    let body = truncate_to_tokens(&entry.fields.body, TEXT_TOKENS, &caller.tokens);
     let mut text = line(entry);
     if !body.is_empty() {
         text.push_str(&format!("\n{body}"));
@@ -276,7 +280,7 @@ async fn delegate(call: Call<'_>) -> Result<Answer, Problem> {
     let input: Delegate = read(&call.arguments)?;
     let worker = worker(&call, input.agent.as_deref())?;
     let target = match (input.id, input.title) {
-        (Some(id), None) if input.body.is_none() => Delegated::There(named("id", &id)?),
+        (Some(id), None) if input.body.is_none() => Delegated::There(parse_entry_ref("id", &id)?),
         (None, Some(title)) => Delegated::New(Box::new(ItemInput {
             kind: EntryKind::Task,
             title: Some(title),
@@ -286,7 +290,7 @@ async fn delegate(call: Call<'_>) -> Result<Answer, Problem> {
             progress: None,
         })),
         _ => {
-            return Err(wrong(
+            return Err(invalid_argument(
                 "title",
                 "give either a title, with or without a body, or the id of an existing item",
             )
@@ -296,8 +300,12 @@ async fn delegate(call: Call<'_>) -> Result<Answer, Problem> {
     let delegation = Delegation {
         what: target,
         to: input.to.as_deref().map(Owner::parse).transpose()?,
-        after: all_named("after", &input.after)?,
-        part_of: input.part_of.as_deref().map(|id| named("part_of", id)).transpose()?,
+        after: parse_entry_refs("after", &input.after)?,
+        part_of: input
+            .part_of
+            .as_deref()
+            .map(|id| parse_entry_ref("part_of", id))
+            .transpose()?,
     };
     let caller = &call.caller;
     let written = caller
@@ -338,17 +346,17 @@ async fn report(call: Call<'_>) -> Result<Answer, Problem> {
         "open" => Report::HandedTo(Owner::agent()),
         other => {
             let message = format!("{other:?} is not done, in_progress, blocked or open");
-            return Err(wrong("status", message).into());
+            return Err(invalid_argument("status", message).into());
         }
     };
     if input.progress.is_some() && input.status != "in_progress" {
-        return Err(wrong("progress", "is only for the status in_progress").into());
+        return Err(invalid_argument("progress", "is only for the status in_progress").into());
     }
     let report = WorkReport {
-        item: named("id", &input.id)?,
+        item: parse_entry_ref("id", &input.id)?,
         said: status_report,
         result: input.result,
-        after: all_named("after", &input.after)?,
+        after: parse_entry_refs("after", &input.after)?,
     };
     let caller = &call.caller;
     let key = call.idempotency_key.clone();

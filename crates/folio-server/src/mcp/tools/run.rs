@@ -19,24 +19,24 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::{Call, Does, read, tool, with_thread, wrong};
+use super::{Call, Does, invalid_argument, read, tool, with_thread};
 use crate::driving::CancelOnDrop;
 use crate::http::problem::Problem;
 use crate::http::run_in_full;
 use crate::mcp::answer::{Answer, Reply};
 use crate::mcp::asking::{self, Round};
-use crate::mcp::run_text::{approvals, ended, is_held_up, run_brief, run_line, status_line};
+use crate::mcp::run_text::{approvals, ended_and_total, is_held_up, run_brief, run_line, status_line};
 use crate::mcp::{Caller, Mcp, McpOptions, tasks};
 use crate::submit;
 
 /// Seconds that an answer waits for the end of a run by default: hosts give up after a minute.
-const WAIT: u64 = 45;
+const DEFAULT_WAIT_SECONDS: u64 = 45;
 /// The most seconds that a call may ask to wait.
-const MAX_WAIT: u64 = 3_600;
+const MAX_WAIT_SECONDS: u64 = 3_600;
 /// The most names in `allow_tools`.
 const ALLOWED_MAX: usize = 64;
 /// The most questions of a run that an answer lists.
-const QUESTIONS: usize = 8;
+const MAX_LISTED_QUESTIONS: usize = 8;
 
 pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
     let wait = || json!({"type": "integer", "description": "seconds to wait for the end"});
@@ -107,16 +107,16 @@ struct Start {
 /// Returns the tools that a run may call without the approval that they otherwise wait for: those that whoever started
 /// this server allows, or the part of them that is `requested`. People may ask for more (E9.14: never wider than
 /// what is around it).
-fn allowed(call: &Call<'_>, requested: Option<Vec<String>>) -> Result<Vec<String>, Problem> {
+fn allowed_tools(call: &Call<'_>, requested: Option<Vec<String>>) -> Result<Vec<String>, Problem> {
     let granted = &call.mcp.shared.options.allow_tools;
     let Some(requested) = requested else {
         return Ok(granted.clone());
     };
     if requested.len() > ALLOWED_MAX {
-        return Err(wrong("allow_tools", format!("more than {ALLOWED_MAX} tools")).into());
+        return Err(invalid_argument("allow_tools", format!("more than {ALLOWED_MAX} tools")).into());
     }
     submit::check_allowed(&call.mcp.shared.runner, &requested).map_err(|(message, hints)| {
-        let problem = Problem::from(wrong("allow_tools", message));
+        let problem = Problem::from(invalid_argument("allow_tools", message));
         hints.into_iter().fold(problem, Problem::hint)
     })?;
     let is_person = call.caller.actor.role == Role::Human;
@@ -138,18 +138,21 @@ async fn start(call: Call<'_>) -> Result<Reply, Problem> {
     let input: Start = read(&call.arguments)?;
     let client = call.context.client_capabilities();
     let has_tasks = client.as_ref().is_some_and(ClientCapabilities::supports_tasks);
-    let wait = input.wait_seconds.unwrap_or(if has_tasks { 0 } else { WAIT });
+    let wait = input
+        .wait_seconds
+        .unwrap_or(if has_tasks { 0 } else { DEFAULT_WAIT_SECONDS });
     let mut waiting = Waiting::of(&call, wait)?;
     if let Some(round) = round_of(&call)? {
-        return go_on(&call, round, waiting).await;
+        return record_answers_and_wait(&call, round, waiting).await;
     }
-    let allow_tools = allowed(&call, input.allow_tools)?;
+    let allow_tools = allowed_tools(&call, input.allow_tools)?;
     let runner = &call.mcp.shared.runner;
     let plan = submit::plan_of(runner, input.plan, input.goal.as_deref())?;
-    let plan = plan.ok_or_else(|| wrong("plan", "neither a plan nor a goal is given"))?;
+    let plan = plan.ok_or_else(|| invalid_argument("plan", "neither a plan nor a goal is given"))?;
     let folder = call.mcp.shared.options.folder.as_deref();
-    let inputs = submit::inputs_of(&plan, input.inputs, folder)
-        .map_err(|(name, message)| Problem::from(wrong(&name, message)).hint("start the server in another folder"))?;
+    let inputs = submit::inputs_of(&plan, input.inputs, folder).map_err(|(name, message)| {
+        Problem::from(invalid_argument(&name, message)).hint("start the server in another folder")
+    })?;
     let place = call.mcp.shared.driving.take_slot(runner.workspace().space())?;
     let new = NewRun {
         plan,
@@ -173,34 +176,37 @@ async fn start(call: Call<'_>) -> Result<Reply, Problem> {
     let driving = &call.mcp.shared.driving;
     let (id, asked_for) = driving.begin_for(runner.clone(), by, place, recording).await?;
     let row = call.caller.workspace.run(RunRef::Id(id)).await?;
-    waiting.asked_for = asked_for;
+    waiting.cancel_on_drop = asked_for;
     // If the client supports tasks, it sees the questions of the run in the task.
-    waiting.asks &= !has_tasks;
-    let input_request = waited(&call, &row, waiting).await?;
+    waiting.shows_questions &= !has_tasks;
+    let input_request = wait_for_run(&call, &row, waiting).await?;
     if has_tasks {
         let (row, run) = runner.seen(id).await?;
         if run.result().is_none() {
-            return Ok(Reply::Begun(Box::new(tasks::begun(&row, &status_line(&row, &run)))));
+            return Ok(Reply::Begun(Box::new(tasks::task_created(
+                &row,
+                &status_line(&row, &run),
+            ))));
         }
     }
-    replied(&call, id, input_request).await
+    reply_with(&call, id, input_request).await
 }
 
 /// Returns what an earlier answer with forms began, if this call continues it.
 fn round_of(call: &Call<'_>) -> Result<Option<Round>, Problem> {
     let Some(state) = &call.state else { return Ok(None) };
     let round = Round::parse(state);
-    let round = round.ok_or_else(|| wrong("requestState", "is not a state that this server sent"))?;
+    let round = round.ok_or_else(|| invalid_argument("requestState", "is not a state that this server sent"))?;
     Ok(Some(round))
 }
 
 /// Records the person's answers and waits on.
-async fn go_on(call: &Call<'_>, round: Round, mut waiting: Waiting) -> Result<Reply, Problem> {
+async fn record_answers_and_wait(call: &Call<'_>, round: Round, mut waiting: Waiting) -> Result<Reply, Problem> {
     let row = call.caller.workspace.run(RunRef::Id(round.run)).await?;
     let postponed = call.mcp.take_answers(&call.caller, row.id, &call.responses).await?;
     waiting.put_off = [round.put_off, postponed].concat();
-    let input_request = waited(call, &row, waiting).await?;
-    replied(call, row.id, input_request).await
+    let input_request = wait_for_run(call, &row, waiting).await?;
+    reply_with(call, row.id, input_request).await
 }
 
 #[derive(Debug, Deserialize)]
@@ -215,11 +221,11 @@ async fn status(call: Call<'_>) -> Result<Reply, Problem> {
     let input: Status = read(&call.arguments)?;
     let waiting = Waiting::of(&call, input.wait_seconds)?;
     if let Some(round) = round_of(&call)? {
-        return go_on(&call, round, waiting).await;
+        return record_answers_and_wait(&call, round, waiting).await;
     }
     let row = call.caller.workspace.run(run_named(&input.run)?).await?;
-    let input_request = waited(&call, &row, waiting).await?;
-    replied(&call, row.id, input_request).await
+    let input_request = wait_for_run(&call, &row, waiting).await?;
+    reply_with(&call, row.id, input_request).await
 }
 
 #[derive(Debug, Deserialize)]
@@ -235,7 +241,7 @@ async fn answer_question(call: Call<'_>) -> Result<Answer, Problem> {
     submit::may_steer(&call.caller.actor)?;
     let input: Said = read(&call.arguments)?;
     if input.answer.trim().is_empty() {
-        return Err(wrong("answer", "is empty: pass on what the person said").into());
+        return Err(invalid_argument("answer", "is empty: pass on what the person said").into());
     }
     let row = call.caller.workspace.run(run_named(&input.run)?).await?;
     let runner = &call.mcp.shared.runner;
@@ -286,11 +292,20 @@ fn lines_of(run: &Run) -> Vec<String> {
         };
         format!("{path}: {}{options}", question.text)
     };
-    run.questions().into_iter().take(QUESTIONS).map(line).collect()
+    run.questions()
+        .into_iter()
+        .take(MAX_LISTED_QUESTIONS)
+        .map(line)
+        .collect()
 }
 
 fn run_named(name: &str) -> Result<RunRef, Problem> {
-    let wrong_name = |_| Problem::from(wrong("run", format!("{name:?} is not the handle of a run, such as r3")));
+    let wrong_name = |_| {
+        Problem::from(invalid_argument(
+            "run",
+            format!("{name:?} is not the handle of a run, such as r3"),
+        ))
+    };
     name.trim().parse().map_err(wrong_name)
 }
 
@@ -298,39 +313,39 @@ fn run_named(name: &str) -> Result<RunRef, Problem> {
 struct Waiting {
     until: Instant,
     /// Whether the run's questions are put to the person.
-    asks: bool,
+    shows_questions: bool,
     /// The questions that the person declined to answer now.
     put_off: Vec<String>,
     /// Cancels the run when the request is cancelled.
-    asked_for: Option<CancelOnDrop>,
+    cancel_on_drop: Option<CancelOnDrop>,
 }
 
 impl Waiting {
     /// Creates a wait of `seconds`. A request that does not wait shows no forms either.
     fn of(call: &Call<'_>, seconds: u64) -> Result<Self, Problem> {
-        if seconds > MAX_WAIT {
-            let message = format!("{seconds} is more than {MAX_WAIT}; ask again with run_status");
-            return Err(wrong("wait_seconds", message).into());
+        if seconds > MAX_WAIT_SECONDS {
+            let message = format!("{seconds} is more than {MAX_WAIT_SECONDS}; ask again with run_status");
+            return Err(invalid_argument("wait_seconds", message).into());
         }
         let client = call.context.client_capabilities();
         Ok(Self {
             until: Instant::now() + Duration::from_secs(seconds),
-            asks: seconds > 0 && asking::shows_forms(client.as_ref()),
+            shows_questions: seconds > 0 && asking::shows_forms(client.as_ref()),
             put_off: Vec::new(),
-            asked_for: None,
+            cancel_on_drop: None,
         })
     }
 
     /// Lets the run go on whatever becomes of the request.
-    fn keep_going(&mut self) {
-        if let Some(asked_for) = self.asked_for.take() {
+    fn detach_from_request(&mut self) {
+        if let Some(asked_for) = self.cancel_on_drop.take() {
             asked_for.detach();
         }
     }
 }
 
 /// Returns the forms as the reply, or the state of the run if there are none.
-async fn replied(call: &Call<'_>, id: RunId, input_request: Option<InputRequiredResult>) -> Result<Reply, Problem> {
+async fn reply_with(call: &Call<'_>, id: RunId, input_request: Option<InputRequiredResult>) -> Result<Reply, Problem> {
     match input_request {
         Some(input_request) => Ok(Reply::Asks(Box::new(input_request))),
         None => Ok(answer(call.mcp, &call.caller, id).await?.into()),
@@ -339,7 +354,11 @@ async fn replied(call: &Call<'_>, id: RunId, input_request: Option<InputRequired
 
 /// Waits until the run ends, the time is over, or the run only waits for people whom nobody here asks. Meanwhile
 /// reports progress and shows the run's questions. Returns the forms that the answer has to show, if any.
-async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<Option<InputRequiredResult>, Problem> {
+async fn wait_for_run(
+    call: &Call<'_>,
+    row: &RunRow,
+    mut waiting: Waiting,
+) -> Result<Option<InputRequiredResult>, Problem> {
     let workspace = &call.caller.workspace;
     let mut watch = Watch::new(Arc::clone(workspace.store()), workspace.space().clone(), row.id);
     let until = waiting.until;
@@ -354,29 +373,29 @@ async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<O
                         return Ok::<_, Problem>(None);
                     }
                 }
-                filled_in = filled_in(&mut form) => {
+                filled_in = wait_for_form(&mut form) => {
                     form = None;
                     filled_in?;
                 }
             }
-            let (now, length) = ended(watch.run());
+            let (now, length) = ended_and_total(watch.run());
             if now > done_count {
                 done_count = now;
-                tell(call, done_count, length, &run_line(row, watch.run())).await;
+                report_progress(call, done_count, length, &run_line(row, watch.run())).await;
             }
-            let forms = match waiting.asks {
+            let forms = match waiting.shows_questions {
                 true => asking::forms(watch.run(), &waiting.put_off),
                 false => BTreeMap::new(),
             };
             if forms.is_empty() {
                 // Approvals are given elsewhere, by people who learn of them only from this answer. So are answers to
                 // questions, if the client shows no forms.
-                if is_held_up(watch.run(), !waiting.asks) {
+                if is_held_up(watch.run(), !waiting.shows_questions) {
                     return Ok(None);
                 }
                 continue;
             }
-            waiting.keep_going();
+            waiting.detach_from_request();
             if !asking::has_session(call.context) {
                 return Ok(Some(forms));
             }
@@ -398,7 +417,7 @@ async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<O
             ended = watching => ended,
             () = is_late => Ok(None),
             // Nobody would read the answer.
-            () = call.mcp.is_over.cancelled() => {
+            () = call.mcp.disconnected.cancelled() => {
                 let detail = "the client has left";
                 Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "cancelled", detail))
             }
@@ -410,19 +429,19 @@ async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<O
         .await
         .transpose()?
         .flatten();
-    waiting.keep_going();
+    waiting.detach_from_request();
     let round = Round {
         run: row.id,
         put_off: waiting.put_off,
     };
-    Ok(forms.map(|forms| round.asks(forms)))
+    Ok(forms.map(|forms| round.input_required(forms)))
 }
 
 /// A form that is being filled in.
 type Filling = JoinHandle<Result<(), Problem>>;
 
 /// Returns what came of `form`; pending forever if there is none.
-async fn filled_in(form: &mut Option<Filling>) -> Result<(), Problem> {
+async fn wait_for_form(form: &mut Option<Filling>) -> Result<(), Problem> {
     match form {
         // A form whose task failed counts as not filled in.
         Some(form) => form.await.unwrap_or(Ok(())),
@@ -432,7 +451,7 @@ async fn filled_in(form: &mut Option<Filling>) -> Result<(), Problem> {
 
 /// Reports progress to the client, if it asked for that. A report that does not arrive is no loss: the answer says the
 /// same.
-async fn tell(call: &Call<'_>, done_count: u32, length: u32, line: &str) {
+async fn report_progress(call: &Call<'_>, done_count: u32, length: u32, line: &str) {
     let Some(token) = call.context.meta.get_progress_token() else {
         return;
     };

@@ -11,7 +11,7 @@ use crate::mcp::McpOptions;
 use crate::mcp::answer::Answer;
 
 /// A safety margin: tokens by which an answer in a shorter part is shortened further.
-const MARGIN: u32 = 60;
+const MARGIN_TOKENS: u32 = 60;
 
 /// Returns the tools, as they are defined for every surface.
 pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
@@ -32,7 +32,7 @@ pub(super) async fn call(call: Call<'_>) -> Result<Answer, Problem> {
     let requested = call.arguments.get("budget").and_then(Value::as_u64);
     let limit = requested.and_then(|budget| u32::try_from(budget).ok());
     let limit = limit.unwrap_or_default().max(ANSWER_TOKENS);
-    let answer = answered(&call, &call.arguments, limit).await?;
+    let answer = answer_within(&call, &call.arguments, limit).await?;
     let excess = answer.excess(&call.caller.tokens);
     if excess == 0
         || answer
@@ -43,17 +43,17 @@ pub(super) async fn call(call: Call<'_>) -> Result<Answer, Problem> {
         return Ok(answer);
     }
     // A text that is read in parts: this part is shortened, so that programs get it in its complete shape.
-    let budget = limit.saturating_sub(excess.saturating_add(excess / 4).saturating_add(MARGIN));
+    let budget = limit.saturating_sub(excess.saturating_add(excess / 4).saturating_add(MARGIN_TOKENS));
     if budget < limit / 2 {
         return Ok(answer);
     }
     let mut arguments = call.arguments.clone();
     arguments["budget"] = budget.into();
-    answered(&call, &arguments, limit).await
+    answer_within(&call, &arguments, limit).await
 }
 
 /// Returns the answer to the call with `arguments`, with each entry in the shape that programs get on every surface.
-async fn answered(call: &Call<'_>, arguments: &Value, limit: u32) -> Result<Answer, Problem> {
+async fn answer_within(call: &Call<'_>, arguments: &Value, limit: u32) -> Result<Answer, Problem> {
     let caller = ScratchCaller {
         actor: &call.caller.actor,
         thread: &call.caller.thread,

@@ -182,7 +182,7 @@ async fn check_reports_a_word_index_that_differs_from_its_entries() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn word_index_far_behind_catches_up_without_a_search() {
     let file = File::new().await;
-    let adds: Vec<_> = (0..FAR)
+    let adds: Vec<_> = (0..FAR_BEHIND_COMMITS)
         .map(|number| {
             let (store, commit) = (Arc::clone(&file.store), commit(note(&format!("number {number}"))));
             tokio::spawn(async move { store.commit(commit).await.unwrap() })
@@ -192,7 +192,7 @@ async fn word_index_far_behind_catches_up_without_a_search() {
         add.await.unwrap();
     }
     // Nobody searches. The thread that keeps watch lets it catch up, and tells nobody when it has.
-    while file.indexed().is_none_or(|seq| seq.0 < FAR / 2) {
+    while file.indexed().is_none_or(|seq| seq.0 < FAR_BEHIND_COMMITS / 2) {
         tokio::task::yield_now().await;
     }
 }

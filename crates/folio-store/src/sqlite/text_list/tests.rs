@@ -72,7 +72,7 @@ async fn hits_are_ranked_by_the_given_words_then_by_age() {
             ..IndexLookup::whole(&question.words)
         };
         let filter = question.filter().unwrap().unwrap().filter;
-        let mut hits = question.found(&asked, &filter, limit).unwrap();
+        let mut hits = question.fetch_hits(&asked, &filter, limit).unwrap();
         question.sort(&mut hits).unwrap();
         let scored = hits.iter().map(|hit| (hit.place.number(), hit.score > 0.0));
         scored.collect::<Vec<_>>()

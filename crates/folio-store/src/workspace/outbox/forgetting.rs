@@ -15,7 +15,7 @@ use folio_memory::text::{Needle, plain};
 use folio_memory::{Entry, EntryHandle, EntryId, EntryQuery, Seq, SpaceName, Timestamp};
 
 use super::super::forget::{ForgetFilter, texts_of};
-use super::{FORMAT, Spooled, SpooledItem, beside};
+use super::{FORMAT, Spooled, SpooledItem, damaged_lines_path};
 use crate::private;
 use crate::text_search::unescaped;
 
@@ -129,7 +129,7 @@ enum Verdict {
 /// Removes what is `unwanted` from the outbox at `path` and from its file of damaged lines; only counts if `changes` is
 /// false. Returns the number of items and lines.
 pub(super) fn forget(path: &Path, unwanted: &Unwanted, changes: bool) -> io::Result<usize> {
-    let damaged_path = beside(path);
+    let damaged_path = damaged_lines_path(path);
     if !path.exists() && !damaged_path.exists() {
         return Ok(0);
     }

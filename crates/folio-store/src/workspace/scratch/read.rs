@@ -19,7 +19,7 @@ const FRAME: u32 = 120;
 /// The same for a list, whose cursor is both in the text and in the structured part.
 const LIST_FRAME: u32 = 240;
 /// The smallest budget that still allows a useful answer.
-const LEAST: u32 = 200;
+const MIN_BUDGET: u32 = 200;
 
 impl Workspace {
     pub(super) async fn scratch_read(
@@ -96,7 +96,7 @@ impl Workspace {
             Some(cursor) => begin_of(cursor, &entry)?,
         };
         let now = self.now();
-        let all = budget.max(LEAST).saturating_sub(FRAME);
+        let all = budget.max(MIN_BUDGET).saturating_sub(FRAME);
         let heading = if from == 0 {
             let by = self.in_place_of(&entry).await?;
             let by = by.map(|by| format!("; {by} took its place")).unwrap_or_default();
@@ -238,7 +238,7 @@ impl Workspace {
         let mut answer = self.entries(&query).await?;
         let line = |entry: &Entry| candidate(entry).lengths[1].clone();
         let room = budget
-            .max(LEAST)
+            .max(MIN_BUDGET)
             .saturating_sub(LIST_FRAME + caller.tokens.count(&heading));
         loop {
             let lines: Vec<String> = answer.items.iter().map(line).collect();
@@ -288,7 +288,12 @@ impl Workspace {
                 )
             })
             .unzip();
-        let fitting = fitting(&lines, &pages, budget.max(LEAST).saturating_sub(FRAME), caller.tokens);
+        let fitting = fitting(
+            &lines,
+            &pages,
+            budget.max(MIN_BUDGET).saturating_sub(FRAME),
+            caller.tokens,
+        );
         let end = before + fitting;
         let next = (end < tree.len()).then(|| end.to_string());
         let mut text = lines[..fitting].join("\n");

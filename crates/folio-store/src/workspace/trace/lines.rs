@@ -36,12 +36,12 @@ pub(super) fn of_change(line: TraceEntry, change: &Change, patched: Option<Kind>
     match change {
         Change::EnsurePage(page) => TraceEntry {
             page: Some(page.id),
-            detail: said(format!("{} {:?}", page.fields.role, short(&page.fields.title))),
+            detail: text_detail(format!("{} {:?}", page.fields.role, short(&page.fields.title))),
             ..line
         },
         Change::SetPageStatus { page, status } => TraceEntry {
             page: Some(*page),
-            detail: said(status.clone()),
+            detail: text_detail(status.clone()),
             ..line
         },
         Change::AddEntry(new) => {
@@ -51,8 +51,8 @@ pub(super) fn of_change(line: TraceEntry, change: &Change, patched: Option<Kind>
                 &new.fields.title
             });
             let detail = match new.kind {
-                EntryKind::Observation => noticed(text, &new.fields),
-                _ => said(text),
+                EntryKind::Observation => observation_detail(text, &new.fields),
+                _ => text_detail(text),
             };
             TraceEntry {
                 entry: Some(new.id),
@@ -75,7 +75,7 @@ pub(super) fn of_change(line: TraceEntry, change: &Change, patched: Option<Kind>
         Change::BeginTurn(turn) => TraceEntry {
             turn: Some(turn.id),
             run: turn.run.or(line.run),
-            detail: said(short(&turn.input)),
+            detail: text_detail(short(&turn.input)),
             ..line
         },
         Change::EndTurn { turn, end } => {
@@ -88,11 +88,11 @@ pub(super) fn of_change(line: TraceEntry, change: &Change, patched: Option<Kind>
             }
         }
         Change::AddLink(link) => TraceEntry {
-            detail: said(format!("{} {} {}", link.src, link.rel.as_str(), link.dst)),
+            detail: text_detail(format!("{} {} {}", link.src, link.rel.as_str(), link.dst)),
             ..line
         },
         Change::RegisterType { name, .. } => TraceEntry {
-            detail: said(name.clone()),
+            detail: text_detail(name.clone()),
             ..line
         },
         _ => line,
@@ -139,7 +139,7 @@ pub(in crate::workspace) fn tried(
 }
 
 /// The detail of an observation: its text, its confidence and its context.
-fn noticed(text: String, fields: &EntryFields) -> Option<Value> {
+fn observation_detail(text: String, fields: &EntryFields) -> Option<Value> {
     let mut detail = Map::new();
     detail.insert("text".to_owned(), text.into());
     insert_confidence(&mut detail, fields.confidence);
@@ -226,15 +226,15 @@ pub(super) fn of_event(line: TraceEntry, event: &Event) -> TraceEntry {
     };
     match event {
         Event::RunStarted { goal, .. } => TraceEntry {
-            detail: said(short(goal)),
+            detail: text_detail(short(goal)),
             ..line
         },
         Event::Started { attempt, .. } if *attempt > 1 => TraceEntry {
-            detail: said(format!("attempt {attempt}")),
+            detail: text_detail(format!("attempt {attempt}")),
             ..line
         },
         Event::AttemptFailed { failure, .. } => {
-            let detail = said(short(&format!("{}: {}", failure.code, failure.message)));
+            let detail = text_detail(short(&format!("{}: {}", failure.code, failure.message)));
             TraceEntry {
                 status: FAILED.to_owned(),
                 detail,
@@ -268,7 +268,7 @@ pub(super) fn of_event(line: TraceEntry, event: &Event) -> TraceEntry {
             ..line
         },
         Event::Resumed { in_flight } => TraceEntry {
-            detail: said(match in_flight.len() {
+            detail: text_detail(match in_flight.len() {
                 1 => "1 call was in flight".to_owned(),
                 count => format!("{count} calls were in flight"),
             }),
@@ -282,23 +282,23 @@ pub(super) fn of_event(line: TraceEntry, event: &Event) -> TraceEntry {
         }
         Event::AskFailed { .. } => TraceEntry {
             status: FAILED.to_owned(),
-            detail: said(event.in_words()),
+            detail: text_detail(event.in_words()),
             ..line
         },
         Event::Replied { duration_us, .. } => TraceEntry {
             duration_us: Some(*duration_us).filter(|us| *us > 0),
-            detail: said(event.in_words()),
+            detail: text_detail(event.in_words()),
             ..line
         },
         other => TraceEntry {
-            detail: said(other.in_words()),
+            detail: text_detail(other.in_words()),
             ..line
         },
     }
 }
 
 /// A detail with a text; `None` if the text is empty.
-fn said(text: String) -> Option<Value> {
+fn text_detail(text: String) -> Option<Value> {
     (!text.is_empty()).then(|| json!({ "text": text }))
 }
 

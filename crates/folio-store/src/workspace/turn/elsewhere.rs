@@ -18,7 +18,7 @@ use crate::error::StoreError;
 impl Workspace {
     /// Returns `active` for the clarifier of `thread`: without the confirmations that other threads wait for, unless
     /// `input` names them.
-    pub(super) async fn heard_in<'a>(
+    pub(super) async fn without_foreign_confirmations<'a>(
         &self,
         thread: &ThreadKey,
         input: &str,

@@ -14,7 +14,7 @@ use folio_memory::{
 use super::super::{Workspace, WorkspaceError, Write, source_of};
 
 /// How many observations calibration counts: the newest.
-const LOOKED_AT: usize = 20_000;
+const MAX_CALIBRATED: usize = 20_000;
 /// How many observations are searched for patterns at the end of a turn: the newest.
 const RECENT: usize = 5_000;
 
@@ -78,7 +78,7 @@ impl Workspace {
     }
 
     async fn calibration_of(&self, types: Vec<String>) -> Result<Calibration, WorkspaceError> {
-        let entries = self.all_observations(types, LOOKED_AT).await?;
+        let entries = self.all_observations(types, MAX_CALIBRATED).await?;
         // An answered question is not a forecast that came true.
         let policy = self.policy().await?;
         let asks =

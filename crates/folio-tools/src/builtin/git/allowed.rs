@@ -151,7 +151,7 @@ fn check_value(command: &Command, name: &str, value: &str) -> Result<(), ToolErr
 
 fn check_path(command: &Command, path: &str) -> Result<(), ToolError> {
     // With a path outside of the repository, `git diff` compares any two files of the machine.
-    if leaves_the_folder(Path::new(path)) {
+    if escapes_folder(Path::new(path)) {
         return Err(ToolError::new(
             FailureKind::Denied,
             "path_outside_root",
@@ -163,7 +163,7 @@ fn check_path(command: &Command, path: &str) -> Result<(), ToolError> {
 }
 
 /// Whether a path is absolute or goes upwards anywhere.
-pub(super) fn leaves_the_folder(path: &Path) -> bool {
+pub(super) fn escapes_folder(path: &Path) -> bool {
     path.is_absolute() || path.components().any(|part| part == Component::ParentDir)
 }
 

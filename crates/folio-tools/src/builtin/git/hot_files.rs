@@ -27,7 +27,7 @@ pub(super) struct Wanted<'a> {
     pub(super) deleted: bool,
 }
 
-struct Heat {
+struct FileActivity {
     commits: u64,
     added: u64,
     deleted: u64,
@@ -35,10 +35,10 @@ struct Heat {
     authors: BTreeSet<u32>,
     /// Index into the list of last commits.
     last_commit: usize,
-    is_there: bool,
+    still_exists: bool,
 }
 
-impl Heat {
+impl FileActivity {
     fn add(&mut self, added: u64, deleted: u64, author: u32) {
         self.commits += 1;
         self.added += added;
@@ -49,7 +49,7 @@ impl Heat {
 
 #[derive(Default)]
 struct Counter {
-    files: HashMap<Vec<u8>, Heat>,
+    files: HashMap<Vec<u8>, FileActivity>,
     authors: HashMap<Vec<u8>, u32>,
     commits_total: u64,
     /// Hash and date of each commit that is the last one to change some file.
@@ -98,13 +98,13 @@ impl Counter {
             self.too_many = true;
             return;
         }
-        let mut heat = Heat {
+        let mut heat = FileActivity {
             commits: 0,
             added: 0,
             deleted: 0,
             authors: BTreeSet::new(),
             last_commit: self.keep_current(),
-            is_there: false,
+            still_exists: false,
         };
         heat.add(added, deleted, author);
         self.files.insert(path.to_vec(), heat);
@@ -123,12 +123,12 @@ impl Counter {
 
     /// The hottest files, sorted by commits, then by lines, then by name.
     fn hottest(&self, max: usize, also_deleted: bool) -> Vec<Value> {
-        let mut files: Vec<(&Vec<u8>, &Heat)> = self
+        let mut files: Vec<(&Vec<u8>, &FileActivity)> = self
             .files
             .iter()
-            .filter(|(_, heat)| also_deleted || heat.is_there)
+            .filter(|(_, heat)| also_deleted || heat.still_exists)
             .collect();
-        let lines = |heat: &Heat| heat.added + heat.deleted;
+        let lines = |heat: &FileActivity| heat.added + heat.deleted;
         files.sort_by(|(left_path, left), (right_path, right)| {
             (right.commits, lines(right))
                 .cmp(&(left.commits, lines(left)))
@@ -149,7 +149,7 @@ impl Counter {
                     "last_date": date,
                 });
                 if also_deleted {
-                    row["is_there"] = json!(heat.is_there);
+                    row["is_there"] = json!(heat.still_exists);
                 }
                 row
             })
@@ -191,7 +191,7 @@ pub(super) async fn hot_files(repository: &Repository<'_>, query: &Wanted<'_>) -
         let args = ["-r", "-z", "--name-only", "--full-tree", "HEAD"]
             .map(OsString::from)
             .to_vec();
-        let mut existing_names = Names {
+        let mut existing_names = ExistingPathsReader {
             counter: &mut counter,
             unfinished: Vec::new(),
         };
@@ -219,20 +219,20 @@ pub(super) async fn hot_files(repository: &Repository<'_>, query: &Wanted<'_>) -
 }
 
 /// Marks the files that still exist.
-struct Names<'a> {
+struct ExistingPathsReader<'a> {
     counter: &'a mut Counter,
     unfinished: Vec<u8>,
 }
 
-impl Names<'_> {
+impl ExistingPathsReader<'_> {
     fn mark(&mut self, path: &[u8]) {
         if let Some(heat) = self.counter.files.get_mut(path) {
-            heat.is_there = true;
+            heat.still_exists = true;
         }
     }
 }
 
-impl Sink for Names<'_> {
+impl Sink for ExistingPathsReader<'_> {
     fn take(&mut self, piece: &[u8]) -> ControlFlow<()> {
         let mut rest = piece;
         while let Some(at) = rest.find_byte(0) {

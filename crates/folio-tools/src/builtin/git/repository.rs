@@ -84,7 +84,7 @@ pub(super) struct Repository<'a> {
     located: Located,
     place: Place,
     /// Names of settings of the repository that are set to nothing, since each would run a program.
-    emptied: Vec<String>,
+    cleared_settings: Vec<String>,
 }
 
 impl<'a> Repository<'a> {
@@ -113,12 +113,12 @@ impl<'a> Repository<'a> {
             context,
             located: located.clone(),
             place,
-            emptied: Vec::new(),
+            cleared_settings: Vec::new(),
         };
         let names = repository.settings().await?;
-        repository.emptied = settings_that_run_programs(&names)?;
+        repository.cleared_settings = settings_that_run_programs(&names)?;
         if names.split(|byte| *byte == 0).any(|name| name == b"core.worktree") {
-            repository.place.keep_files_here();
+            repository.place.use_folder_as_worktree();
         }
         Ok(repository)
     }
@@ -129,7 +129,7 @@ impl<'a> Repository<'a> {
     /// `diff` with a blob and a file, and `blame` without a revision, open the file that they are given, even through
     /// a link in place of one of its folders. Only git finds out which of the names are files, so all of them are
     /// checked.
-    pub(super) async fn check_named(&self, names: Vec<String>) -> Result<(), ToolError> {
+    pub(super) async fn check_paths_inside_root(&self, names: Vec<String>) -> Result<(), ToolError> {
         let root = Arc::clone(&self.located.root);
         let top = self
             .place
@@ -173,11 +173,11 @@ impl<'a> Repository<'a> {
     /// The newest commit; `None` if there are no commits yet.
     pub(super) async fn head(&self) -> Result<Option<String>, ToolError> {
         let args = ["--verify", "--quiet", "HEAD"].map(OsString::from).to_vec();
-        self.word("rev-parse", args).await
+        self.output_line("rev-parse", args).await
     }
 
     /// The one line that a command prints; `None` if the command fails.
-    pub(super) async fn word(&self, command: &str, args: Vec<OsString>) -> Result<Option<String>, ToolError> {
+    pub(super) async fn output_line(&self, command: &str, args: Vec<OsString>) -> Result<Option<String>, ToolError> {
         let mut sink = HeadAndTail::new(ERRORS_BYTES);
         let (finished, _) = self.run(command, args, &mut sink).await?;
         if finished.ended == Ended::Cancelled {
@@ -251,7 +251,7 @@ impl<'a> Repository<'a> {
             path.map(|(name, value)| (name.into(), value.into())).collect();
         environment.extend(ENVIRONMENT.iter().map(|(name, value)| (name.into(), value.into())));
         environment.extend(self.place.environment());
-        let emptied = self.emptied.iter().map(|name| (name.as_str(), ""));
+        let emptied = self.cleared_settings.iter().map(|name| (name.as_str(), ""));
         let mut count = 0;
         for (name, value) in SETTINGS.iter().copied().chain(emptied) {
             environment.push((format!("GIT_CONFIG_KEY_{count}").into(), name.into()));

@@ -14,7 +14,7 @@ use crate::response::ToolError;
 
 pub(super) async fn summary(repository: &Repository<'_>, since: Option<&str>) -> Result<Answer, ToolError> {
     let branch_args = ["--quiet", "--short", "HEAD"].map(OsString::from).to_vec();
-    let branch = repository.word("symbolic-ref", branch_args).await?;
+    let branch = repository.output_line("symbolic-ref", branch_args).await?;
     let head = repository.head().await?;
     let mut commits = 0_u64;
     let mut authors = HashSet::new();

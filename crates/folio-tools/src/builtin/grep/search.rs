@@ -24,9 +24,9 @@ const BEFORE_CHARS: usize = 100;
 const EVIDENCE_MAX: usize = 64;
 
 /// How often the whole rest of a file is searched at once before the search goes line by line.
-const LEAPS_MAX: u32 = 16;
+const WHOLE_SEARCHES_MAX: u32 = 16;
 /// How many lines are searched between two checks for cancellation.
-const LINES_BETWEEN_LOOKS: u64 = 10_000;
+const LINES_PER_CANCEL_CHECK: u64 = 10_000;
 /// The byte order mark that some editors put at the start of a UTF-8 text.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
@@ -69,7 +69,7 @@ struct Tally {
 
 /// How matches are shown.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shows {
+pub(super) struct DisplayOptions {
     /// The largest number of matches shown.
     pub(super) max: usize,
     /// How many lines before and after each match are shown.
@@ -81,14 +81,19 @@ pub(super) struct Shows {
 /// One search through any number of files.
 pub(super) struct Search<'a> {
     patterns: Patterns,
-    shows: Shows,
+    shows: DisplayOptions,
     limits: &'a ToolLimits,
     cancel: &'a CancellationToken,
     found: Tally,
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(patterns: Patterns, shows: Shows, limits: &'a ToolLimits, cancel: &'a CancellationToken) -> Self {
+    pub(super) fn new(
+        patterns: Patterns,
+        shows: DisplayOptions,
+        limits: &'a ToolLimits,
+        cancel: &'a CancellationToken,
+    ) -> Self {
         Self {
             patterns,
             shows,
@@ -99,7 +104,7 @@ impl<'a> Search<'a> {
     }
 
     /// Searches the file, or everything below the folder, at `start`.
-    pub(super) fn below(&mut self, start: &Located, options: WalkOptions<'_>) -> Result<(), ToolError> {
+    pub(super) fn search_below(&mut self, start: &Located, options: WalkOptions<'_>) -> Result<(), ToolError> {
         let (limits, cancel) = (self.limits, self.cancel);
         let gaps = walk(start, options, limits, cancel, &mut |entry| {
             let FoundKind::File { bytes } = entry.kind else {
@@ -115,7 +120,7 @@ impl<'a> Search<'a> {
                     self.found.files_searched += 1;
                     // A byte order mark is not part of the first line.
                     let text = content.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&content);
-                    self.file(text, || start.shown_as(entry.path.as_os_str().as_bytes()))?;
+                    self.file(text, || start.display_path_of(entry.path.as_os_str().as_bytes()))?;
                 }
                 Ok(None) => self.found.skipped_large += 1,
                 Err(_) => self.found.gaps.unreadable += 1,
@@ -179,9 +184,9 @@ impl<'a> Search<'a> {
         let mut line = 1;
         let mut counted_to = 0;
         let mut from = 0;
-        let mut leaps_left = LEAPS_MAX;
+        let mut leaps_left = WHOLE_SEARCHES_MAX;
         for look_count in 0_u64.. {
-            if look_count % LINES_BETWEEN_LOOKS == 0 && self.cancel.is_cancelled() {
+            if look_count % LINES_PER_CANCEL_CHECK == 0 && self.cancel.is_cancelled() {
                 return Err(ToolError::cancelled());
             }
             if from >= content.len() {

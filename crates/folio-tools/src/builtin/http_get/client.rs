@@ -15,16 +15,16 @@ use crate::hosts::HostList;
 use crate::response::{FailureKind, ToolError};
 
 /// How long it may take to connect.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How many clients are kept.
-const KEPT: usize = 8;
+const CACHED_CLIENTS_MAX: usize = 8;
 
 /// Clients by what they may reach, the latest last.
 #[derive(Debug, Default)]
-pub(super) struct Clients(Mutex<Vec<(Kind, Client)>>);
+pub(super) struct Clients(Mutex<Vec<(ClientKey, Client)>>);
 
 #[derive(Debug, PartialEq, Eq)]
-struct Kind {
+struct ClientKey {
     hosts: HostList,
     is_plain: bool,
 }
@@ -32,7 +32,7 @@ struct Kind {
 impl Clients {
     /// A client for `url`, restricted to `hosts`.
     pub(super) fn of(&self, url: &Url, hosts: &HostList) -> Result<Client, ToolError> {
-        let kind = Kind {
+        let kind = ClientKey {
             hosts: hosts.clone(),
             is_plain: url.scheme() == "http",
         };
@@ -41,7 +41,7 @@ impl Clients {
             return Ok(client.clone());
         }
         let client = kind.client()?;
-        if kept.len() >= KEPT {
+        if kept.len() >= CACHED_CLIENTS_MAX {
             kept.remove(0);
         }
         kept.push((kind, client.clone()));
@@ -49,7 +49,7 @@ impl Clients {
     }
 }
 
-impl Kind {
+impl ClientKey {
     fn client(&self) -> Result<Client, ToolError> {
         // A program that embeds this crate may have installed one already; that is fine.
         if rustls::crypto::CryptoProvider::get_default().is_none() {
@@ -57,12 +57,12 @@ impl Kind {
         }
         let mut builder = Client::builder()
             .user_agent(concat!("folio/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT)
+            .connect_timeout(CONNECT_TIMEOUT)
             // Each redirect has to be allowed before it is followed.
             .redirect(reqwest::redirect::Policy::none())
             // A proxy would resolve names by itself.
             .no_proxy()
-            .dns_resolver(Arc::new(Within(Arc::new(self.hosts.clone()))));
+            .dns_resolver(Arc::new(FilteringResolver(Arc::new(self.hosts.clone()))));
         if self.is_plain {
             // Plain HTTP needs no certificates, and a small machine may have none.
             builder = builder.tls_certs_only(std::iter::empty());
@@ -75,16 +75,17 @@ impl Kind {
 }
 
 /// Resolves names, and returns only addresses that may be reached.
-struct Within(Arc<HostList>);
+struct FilteringResolver(Arc<HostList>);
 
-impl Resolve for Within {
+impl Resolve for FilteringResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let hosts = Arc::clone(&self.0);
         Box::pin(async move {
             let name = name.as_str().trim_end_matches('.');
             let found: Vec<SocketAddr> = tokio::net::lookup_host((name, 0)).await?.collect();
-            let (allowed, refused): (Vec<_>, Vec<_>) =
-                found.into_iter().partition(|found| hosts.reaches(name, found.ip()));
+            let (allowed, refused): (Vec<_>, Vec<_>) = found
+                .into_iter()
+                .partition(|found| hosts.allows_address(name, found.ip()));
             if let (true, Some(refused)) = (allowed.is_empty(), refused.first()) {
                 let not_public = NotPublic {
                     name: name.to_owned(),

@@ -19,7 +19,7 @@ pub(super) enum Hop {
 }
 
 /// Requests `url` once.
-pub(super) async fn ask(client: &Client, url: Url, headers: HeaderMap) -> Result<Hop, ToolError> {
+pub(super) async fn send_request(client: &Client, url: Url, headers: HeaderMap) -> Result<Hop, ToolError> {
     let sent = client.get(url.clone()).headers(headers).send().await;
     let response = sent.map_err(|error| failed(&url, &error))?;
     let location = response.headers().get(LOCATION);
@@ -50,7 +50,7 @@ pub(super) fn failed(url: &Url, error: &reqwest::Error) -> ToolError {
         let host = url.host_str().unwrap_or_default();
         let message = format!(
             "http_get: {url} was not requested: the certificate of {host} {}",
-            untrusted(cert_error)
+            describe_cert_error(cert_error)
         );
         return ToolError::new(FailureKind::Failed, "http_untrusted", message).hint(
             "certificates that this machine trusts are trusted here, or those in the file that SSL_CERT_FILE names",
@@ -75,7 +75,7 @@ pub(super) fn failed(url: &Url, error: &reqwest::Error) -> ToolError {
 }
 
 /// What is wrong with a certificate.
-fn untrusted(cert_error: &CertificateError) -> &'static str {
+fn describe_cert_error(cert_error: &CertificateError) -> &'static str {
     match cert_error {
         CertificateError::UnknownIssuer => "is not signed by a trusted authority",
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => "is for another host",

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::patterns::unreadable;
+use crate::patterns::pattern_error;
 use crate::response::ToolError;
 use crate::tool::{CallArgs, Mistake};
 use folio_engine::argument::kind_of;
@@ -73,22 +73,22 @@ impl<'a> Given<'a> {
 }
 
 /// The arguments that select items to keep, one of which is given.
-pub(super) const TESTS: [&str; 4] = ["where", "equals", "in", "matches"];
+pub(super) const FILTER_ARGS: [&str; 4] = ["where", "equals", "in", "matches"];
 
 /// What an operation lacks or cannot read, whatever its templates evaluate to.
 pub(super) fn mistakes(args: CallArgs<'_>) -> Vec<Mistake> {
     let op = args.text("op").unwrap_or_default();
     // A template may evaluate to null, which counts as missing.
     let is_one = |names: &[&str]| names.iter().any(|name| args.has(name)) && !args.gives_several(names);
-    let is_for_null = || args.is_named("equals") && !TESTS.iter().any(|name| args.has(name));
+    let is_for_null = || args.is_named("equals") && !FILTER_ARGS.iter().any(|name| args.has(name));
     let reason = match op {
         "template" if !args.has("template") => "`template` is missing",
         "map" if !is_one(&["field", "fields", "template"]) => "give one of `field`, `fields` and `template`",
-        "filter" if !is_one(&TESTS) && !is_for_null() => "give one of `where`, `equals`, `in` and `matches`",
+        "filter" if !is_one(&FILTER_ARGS) && !is_for_null() => "give one of `where`, `equals`, `in` and `matches`",
         "split" if args.text("by") == Some("") => "`by` is empty",
         _ => {
             let pattern = args.text("matches").filter(|_| op == "filter");
-            let reason = pattern.and_then(unreadable);
+            let reason = pattern.and_then(pattern_error);
             return reason
                 .map(|reason| Mistake::of("matches", reason))
                 .into_iter()

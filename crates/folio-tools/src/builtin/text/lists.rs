@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::{Map, Number, Value, json};
 
-use super::given::{Given, TESTS, field};
+use super::given::{FILTER_ARGS, Given, field};
 use super::order::{order, same};
 use super::template;
 use crate::response::ToolError;
@@ -46,7 +46,7 @@ pub(super) fn unique(given: &Given<'_>) -> Result<Value, ToolError> {
 pub(super) fn filter(given: &Given<'_>) -> Result<Value, ToolError> {
     let items = given.list()?;
     let name = given.text("field");
-    let tests = TESTS.iter().filter(|test| given.get(test).is_some()).count();
+    let tests = FILTER_ARGS.iter().filter(|test| given.get(test).is_some()).count();
     // Elsewhere null counts as missing; here it is the value to compare with, if no other test is given.
     let is_for_null = tests == 0 && given.is_named("equals");
     if tests != 1 && !is_for_null {
@@ -60,7 +60,7 @@ pub(super) fn filter(given: &Given<'_>) -> Result<Value, ToolError> {
             .collect()
     };
     if let Some(expression) = given.text("where") {
-        return template::keep(given, items, expression);
+        return template::filter_items(given, items, expression);
     }
     if let Some(expected) = given.get("equals").or(is_for_null.then_some(&Value::Null)) {
         return Ok(kept(&|found| same(found, expected)));

@@ -23,7 +23,7 @@ fn environment<'a>() -> &'a Environment<'a> {
     &ENVIRONMENT
 }
 
-fn seen(value: &Value) -> Seen {
+fn to_template_value(value: &Value) -> Seen {
     Seen::from(Serde(value))
 }
 
@@ -33,7 +33,7 @@ pub(super) fn fill_in(given: &Given<'_>, bytes_max: usize) -> Result<Value, Tool
     };
     let mut names = data(given);
     if let Some(value) = given.value() {
-        names.push(("value".to_owned(), seen(value)));
+        names.push(("value".to_owned(), to_template_value(value)));
     }
     let readable = template::readable_text(text).map_err(|error| unreadable(given, &error))?;
     let template = Template::new(given, &readable)?;
@@ -61,7 +61,7 @@ pub(super) fn fill_in_each(
 }
 
 /// Keeps the items for which the expression holds.
-pub(super) fn keep(given: &Given<'_>, items: &[Value], expression: &str) -> Result<Value, ToolError> {
+pub(super) fn filter_items(given: &Given<'_>, items: &[Value], expression: &str) -> Result<Value, ToolError> {
     let failed = |error: &Error| given.wrong(&format!("`where` {}", explained(error)));
     let readable = template::readable_expression(expression).map_err(|error| unreadable(given, &error))?;
     let compiled = environment()
@@ -82,14 +82,17 @@ pub(super) fn keep(given: &Given<'_>, items: &[Value], expression: &str) -> Resu
 
 fn data(given: &Given<'_>) -> Vec<(String, Seen)> {
     match given.get("data") {
-        Some(Value::Object(data)) => data.iter().map(|(name, value)| (name.clone(), seen(value))).collect(),
+        Some(Value::Object(data)) => data
+            .iter()
+            .map(|(name, value)| (name.clone(), to_template_value(value)))
+            .collect(),
         _ => Vec::new(),
     }
 }
 
 fn with_item(shared: &[(String, Seen)], index: usize, item: &Value) -> Vec<(String, Seen)> {
     let mut names = shared.to_vec();
-    names.push(("item".to_owned(), seen(item)));
+    names.push(("item".to_owned(), to_template_value(item)));
     names.push(("index".to_owned(), Seen::from(index + 1)));
     names
 }

@@ -14,7 +14,7 @@ const ENTRIES_MAX: usize = 500_000;
 const DEPTH_MAX: usize = 32;
 
 /// Folders of a repository that no allowed command reads.
-const UNREAD: &[&str] = &["hooks", "lfs", "modules", "rr-cache"];
+const SKIPPED_FOLDERS: &[&str] = &["hooks", "lfs", "modules", "rr-cache"];
 
 /// Refuses a repository that contains a link to a place that was not granted.
 ///
@@ -45,7 +45,7 @@ pub(super) fn check(git_dir: &Path, is_granted: &dyn Fn(&Path) -> bool, located:
                 {
                     return Err(outside_grants_error(located, &target));
                 }
-            } else if kind.is_dir() && !(depth == 0 && UNREAD.iter().any(|name| entry.file_name() == *name)) {
+            } else if kind.is_dir() && !(depth == 0 && SKIPPED_FOLDERS.iter().any(|name| entry.file_name() == *name)) {
                 folders.push((entry.path(), depth + 1));
             }
         }
@@ -59,7 +59,7 @@ fn too_many(located: &Located, git_dir: &Path) -> ToolError {
         "git_too_many_files",
         format!(
             "the repository of {} has too many files in {} to be checked for links",
-            located.shown(),
+            located.display_path(),
             git_dir.display()
         ),
     )

@@ -25,7 +25,7 @@ pub(super) struct Place {
     /// The part that all worktrees of the repository share, if `git_dir` names one.
     common: Option<PathBuf>,
     /// Whether the working tree is in `folder`, whatever the settings of the repository say.
-    has_files: bool,
+    is_worktree_in_folder: bool,
     pub(super) is_shallow: bool,
 }
 
@@ -92,7 +92,7 @@ impl Place {
                 return Err(outside_grants_error(located, part));
             }
             if grants.may_be_written(part) {
-                return Err(writable(located, part));
+                return Err(writable_repository_error(located, part));
             }
         }
         links::check(common, &is_granted, located)?;
@@ -108,14 +108,14 @@ impl Place {
             is_shallow: common.join("shallow").exists(),
             common: linked_common,
             git_dir,
-            has_files,
+            is_worktree_in_folder: has_files,
         })
     }
 
     /// Treats the folder of the repository itself as the working tree, for a bare repository whose settings say that
     /// the files are elsewhere.
-    pub(super) fn keep_files_here(&mut self) {
-        self.has_files = true;
+    pub(super) fn use_folder_as_worktree(&mut self) {
+        self.is_worktree_in_folder = true;
     }
 
     /// Tells git where everything is, so that it does not search by itself and no setting sends it elsewhere.
@@ -125,7 +125,7 @@ impl Place {
             // Git interprets the name of this folder by rules of its own.
             environment.push(("GIT_COMMON_DIR".into(), common.clone().into()));
         }
-        if self.has_files {
+        if self.is_worktree_in_folder {
             environment.push(("GIT_WORK_TREE".into(), self.folder.clone().into()));
         }
         environment
@@ -201,7 +201,7 @@ fn check_borrowed(objects: &Path, is_granted: &dyn Fn(&Path) -> bool, located: &
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             // Git may be able to read what could not be read here.
-            Err(_) => return Err(unclear(located, &list)),
+            Err(_) => return Err(unclear_alternates_error(located, &list)),
         };
         // Line by line and byte by byte, as git reads it.
         for line in text.split(|byte| *byte == b'\n') {
@@ -209,7 +209,7 @@ fn check_borrowed(objects: &Path, is_granted: &dyn Fn(&Path) -> bool, located: &
                 continue;
             }
             if line.starts_with(b"\"") {
-                return Err(unclear(located, &list));
+                return Err(unclear_alternates_error(located, &list));
             }
             let Ok(borrowed) = store.join(OsStr::from_bytes(line)).canonicalize() else {
                 continue;
@@ -231,19 +231,19 @@ fn not_a_repository(located: &Located) -> ToolError {
     ToolError::new(
         FailureKind::NotFound,
         "not_a_repository",
-        format!("{} is not in a git repository", located.shown()),
+        format!("{} is not in a git repository", located.display_path()),
     )
     .hint("the top of the repository must be inside the granted folder")
 }
 
 /// The error for a repository whose settings, which can make git run programs, a call of the run may write.
-fn writable(located: &Located, part: &Path) -> ToolError {
+fn writable_repository_error(located: &Located, part: &Path) -> ToolError {
     ToolError::new(
         FailureKind::Denied,
         "git_folder",
         format!(
             "cannot look at the repository of {}: {} is not in a folder called .git, so `write` could give it settings that make git run programs",
-            located.shown(),
+            located.display_path(),
             part.display()
         ),
     )
@@ -251,13 +251,13 @@ fn writable(located: &Located, part: &Path) -> ToolError {
 }
 
 /// The error for a list of borrowed stores if it is unclear where the list leads.
-fn unclear(located: &Located, list: &Path) -> ToolError {
+fn unclear_alternates_error(located: &Located, list: &Path) -> ToolError {
     ToolError::new(
         FailureKind::Denied,
         "path_outside_root",
         format!(
             "cannot tell what the repository of {} borrows from: {} is not a short list of plain paths",
-            located.shown(),
+            located.display_path(),
             list.display()
         ),
     )
@@ -269,7 +269,7 @@ pub(super) fn outside_grants_error(located: &Located, part: &Path) -> ToolError 
         "path_outside_root",
         format!(
             "a part of the repository of {} lies in {}, which was not granted",
-            located.shown(),
+            located.display_path(),
             part.display()
         ),
     )
