@@ -21,7 +21,7 @@ const PREVIOUS: &str = "FOLIO_TEST_PREVIOUS";
 const ROUNDS: usize = 15;
 /// The nodes of one run: three per round, and the root.
 const NODES: usize = 3 * ROUNDS + 1;
-/// The round in which runs wait until [`World::lets_go`], so that they stay under way as long as a test needs.
+/// The round in which runs wait until [`World::release_held`], so that they stay under way as long as a test needs.
 const HELD_ROUND: usize = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl World {
         }
     }
 
-    /// Lets runs continue that wait in the round [`HELD`].
+    /// Lets runs continue that wait in the round [`HELD_ROUND`].
     fn release_held(&self) {
         self.folio.file("go", "");
     }

@@ -24,8 +24,8 @@ use crate::login;
 use crate::servers::ToStart;
 use crate::words::{is_refused, pause_wanted, request_failure_message, transport_failure_message};
 
-/// The most connections that may be begun within [`WINDOW`]: a server that ends again and again is left alone for a
-/// while.
+/// The most connections that may be begun within [`STARTS_WINDOW`]: a server that ends again and again is left alone
+/// for a while.
 const STARTS_MAX: usize = 5;
 const STARTS_WINDOW: Duration = Duration::from_secs(5 * 60);
 /// How many times a call that may be repeated is made, if the server is gone before it answers.

@@ -359,7 +359,7 @@ impl Drive {
         }
     }
 
-    /// Takes a step as soon as fewer than [`STEPPING_MAX`] runs are taking one.
+    /// Takes a step as soon as fewer than [`MAX_CONCURRENT_STEPS`] runs are taking one.
     async fn step(&mut self, outcomes: Vec<Done>) -> Result<(), RunnerError> {
         let shared = Arc::clone(&self.shared);
         let _place = shared.stepping.acquire().await;

@@ -25,7 +25,7 @@ const ROWS_MAX: usize = 10_000;
 /// Commands that Folio adds to those of git.
 const FOLIO_COMMANDS: [&str; 3] = ["hot_files", "summary", "file_history"];
 
-/// Arguments that only the commands in [`OURS`] take.
+/// Arguments that only the commands in [`FOLIO_COMMANDS`] take.
 const FOLIO_COMMAND_ARGS: [&str; 4] = ["path", "max", "since", "deleted"];
 
 /// Looks at a repository. Nothing in it is changed, no program that it names is run, and nothing is fetched.
