@@ -65,16 +65,16 @@ impl CancelOnDrop {
 impl Driving {
     /// Creates the record of the runs that are driven in `spaces`, with none yet.
     pub(crate) fn of(spaces: Spaces) -> Arc<Self> {
-        let (most, with_waiting) = if spaces.first().has_dispatcher() {
+        let (max_active, max_driven) = if spaces.first().has_dispatcher() {
             (MAX_AWAITED_RUNS, MAX_AWAITED_RUNS)
         } else {
             (MAX_ACTIVE_RUNS, MAX_DRIVEN_RUNS)
         };
         Arc::new(Self {
-            max_active: most,
+            max_active,
             busy: Busy::default(),
             by_space: Mutex::default(),
-            places: Places::new(with_waiting, spaces.clone()),
+            places: Places::new(max_driven, spaces.clone()),
             spaces,
             runs: Mutex::default(),
         })

@@ -40,10 +40,10 @@ pub(crate) struct Place {
 }
 
 impl Places {
-    /// Creates `most` places, all free, for `spaces`.
-    pub(crate) fn new(most: usize, spaces: Spaces) -> Self {
+    /// Creates `capacity` places, all free, for `spaces`.
+    pub(crate) fn new(capacity: usize, spaces: Spaces) -> Self {
         Self {
-            capacity: most,
+            capacity,
             spaces,
             held: Arc::default(),
         }
