@@ -26,7 +26,8 @@ use serde_json::{Value, json};
 
 use crate::event::Event;
 use crate::node::NodeId;
-use crate::result::{NodeResult, Outcome, Output, StopReason};
+use crate::plan::is_generated_id;
+use crate::result::{Evidence, NodeResult, Outcome, Output, StopReason, counts_in_words};
 use crate::run::{NodeKind, NodeView, Run};
 
 /// The most characters of an output that a log shows.
@@ -442,8 +443,7 @@ impl Projection<'_> {
         let Some(view) = self.run.node(node) else { return };
         let status = match result.status {
             Outcome::Ok | Outcome::Partial => Status::Done,
-            Outcome::Failed | Outcome::Skipped => Status::Blocked,
-            Outcome::Cancelled => Status::Archived,
+            Outcome::Failed | Outcome::Skipped | Outcome::Cancelled => Status::Blocked,
         };
         if matches!(view.kind, NodeKind::Action | NodeKind::RollUp) {
             if view.started_at.is_some() {
@@ -473,7 +473,8 @@ impl Projection<'_> {
             title = format!("{title}, attempt {}", view.attempt);
         }
         let mut parts = serde_json::Map::new();
-        if !view.call.is_empty() {
+        // What a task of a model did stands in blocks of its own.
+        if view.kind == NodeKind::Call && !view.call.is_empty() {
             parts.insert("actions".to_owned(), json!([view.call]));
         }
         let has_plan = view.kind == NodeKind::Plan || view.plan_version > 0;
@@ -483,10 +484,7 @@ impl Projection<'_> {
             parts.insert("results".to_owned(), json!([preview]));
         }
         if !has_plan && !result.evidence.is_empty() {
-            parts.insert(
-                "evidence".to_owned(),
-                json!(result.evidence.iter().take(20).map(evidence_line).collect::<Vec<_>>()),
-            );
+            parts.insert("evidence".to_owned(), self.evidence_lines(result).into());
         }
         let parts = (!parts.is_empty()).then_some(Value::Object(parts));
         let owner = if has_plan { Owner::planner() } else { Owner::executor() };
@@ -551,7 +549,7 @@ impl Projection<'_> {
     fn run_finished(&mut self, result: &NodeResult) {
         let run = self.run.id();
         let steps = self.run.steps(NodeId::root(run));
-        let summary = self.summary(&result.notes);
+        let summary = self.summary(result, &steps);
         self.iteration_ended(self.iteration(), result.status, (&result.notes, summary), &steps);
         if let Some((title, body)) = self.run.report() {
             let page = report_page(run);
@@ -577,19 +575,41 @@ impl Projection<'_> {
         }
     }
 
-    fn summary(&self, notes: &str) -> String {
-        let counts: Vec<String> = self
-            .run
-            .counts()
-            .iter()
-            .map(|(outcome, count)| format!("{count} {outcome}"))
-            .collect();
-        let mut text = format!("{} nodes: {}.", self.run.len(), counts.join(", "));
-        if !notes.is_empty() {
-            text.push_str("\n\n");
-            text.push_str(notes);
+    /// The first twenty references of `result`. Nodes are named by their paths.
+    fn evidence_lines(&self, result: &NodeResult) -> Vec<String> {
+        let line = |evidence: &Evidence| {
+            let span = evidence.span.as_deref();
+            let span = span.map(|span| format!(":{span}")).unwrap_or_default();
+            let node = evidence.id.parse().ok().and_then(|id| self.run.node(id));
+            let id = node.map_or(evidence.id.as_str(), |node| node.path);
+            format!("{} {id}{span}", evidence.kind)
+        };
+        result.evidence.iter().take(20).map(line).collect()
+    }
+
+    /// How the steps of the run ended, how everything below the root did if that is more, and what `result` notes
+    /// besides.
+    fn summary(&self, result: &NodeResult, steps: &[NodeView<'_>]) -> String {
+        let ended = steps.iter().filter_map(|step| step.result);
+        let of_steps = counts_in_words(ended.map(|result| (result.status, 1)));
+        let mut lines = Vec::new();
+        if !steps.is_empty() {
+            lines.push(format!("{}: {of_steps}.", counted(steps.len() as u64, "step")));
         }
-        text
+        let below_root = self.run.len().saturating_sub(1);
+        if below_root > steps.len() {
+            let of_root = |outcome: Outcome| u32::from(outcome == result.status);
+            let all = self.run.counts().iter();
+            let of_all = counts_in_words(all.map(|(outcome, count)| (*outcome, count - of_root(*outcome))));
+            lines.push(format!(
+                "The whole run, {}: {of_all}.",
+                counted(below_root as u64, "node")
+            ));
+        }
+        let counts = (!lines.is_empty()).then(|| lines.join("\n"));
+        let notes = Some(result.notes.as_str()).filter(|notes| !notes.is_empty() && *notes != of_steps);
+        let paragraphs: Vec<&str> = counts.as_deref().into_iter().chain(notes).collect();
+        paragraphs.join("\n\n")
     }
 
     /// The titles of those of `steps` that are not done.
@@ -602,8 +622,23 @@ impl Projection<'_> {
         steps
             .iter()
             .filter(|view| not_done(view))
-            .map(|view| self.run.title(view.id))
+            .map(|view| self.title_or_members(view))
             .collect()
+    }
+
+    /// The title of `step`, or of a group without title and id the titles of its members.
+    fn title_or_members(&self, step: &NodeView<'_>) -> String {
+        let title = self.run.title(step.id);
+        if !(step.kind.is_group() && title == step.slug() && is_generated_id(&title)) {
+            return title;
+        }
+        let members = self.expand_groups(&[*step]);
+        let titles: Vec<String> = members.iter().take(8).map(|member| self.run.title(member.id)).collect();
+        match members.len() - titles.len() {
+            _ if titles.is_empty() => title,
+            0 => titles.join(", "),
+            more => format!("{} and {more} more", titles.join(", ")),
+        }
     }
 }
 
@@ -615,15 +650,6 @@ fn step_parts(view: &NodeView<'_>, depth: usize, order: Option<usize>) -> Value 
         parts["order"] = order.into();
     }
     parts
-}
-
-fn evidence_line(evidence: &crate::result::Evidence) -> String {
-    let span = evidence
-        .span
-        .as_deref()
-        .map(|span| format!(":{span}"))
-        .unwrap_or_default();
-    format!("{} {}{span}", evidence.kind, evidence.id)
 }
 
 fn output_preview(output: &Output) -> Option<String> {

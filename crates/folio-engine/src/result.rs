@@ -1,5 +1,6 @@
 //! What a node produced (E9.4), and what supports it (E9.7).
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,29 @@ pub enum Outcome {
     Cancelled,
     /// What was wanted was not done.
     Failed,
+}
+
+/// How often each outcome occurs among `outcomes`, each given with a number of nodes: `5 ok, 1 failed`. Empty if none
+/// does.
+pub(crate) fn counts_in_words(outcomes: impl Iterator<Item = (Outcome, u32)>) -> String {
+    let mut counts: BTreeMap<Outcome, u32> = BTreeMap::new();
+    for (outcome, count) in outcomes {
+        *counts.entry(outcome).or_default() += count;
+    }
+    let words: Vec<String> = [
+        Outcome::Ok,
+        Outcome::Partial,
+        Outcome::Failed,
+        Outcome::Skipped,
+        Outcome::Cancelled,
+    ]
+    .iter()
+    .filter_map(|outcome| {
+        let count = *counts.get(outcome)?;
+        (count > 0).then(|| format!("{count} {outcome}"))
+    })
+    .collect();
+    words.join(", ")
 }
 
 impl Outcome {

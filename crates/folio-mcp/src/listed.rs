@@ -8,7 +8,7 @@ use rmcp::model::{Tool as Listed, ToolAnnotations};
 use serde_json::{Value, json};
 
 use crate::settings::McpSettings;
-use crate::words::one_line;
+use crate::words::bounded_line;
 
 /// The most tools of one server that are offered. Each is in every prompt of a model that works with tools.
 pub(crate) const TOOLS_MAX: usize = 128;
@@ -152,7 +152,7 @@ fn spec_of(server: &str, settings: &McpSettings, tool: &Listed) -> Result<ToolSp
         return Err(format!("{name} has a schema of more than {SCHEMA_BYTES_MAX} bytes"));
     }
     if let Err(error) = jsonschema::validator_for(&schema) {
-        let reason = one_line(&error.to_string());
+        let reason = bounded_line(&error.to_string());
         return Err(format!("{name} has a schema that cannot be used: {reason}"));
     }
     let effect = settings

@@ -60,7 +60,7 @@ pub(crate) fn begin_failure(error: &ClientInitializeError, server: &ToStart) -> 
                 .take(8)
                 .map(|version| version.as_str())
                 .collect();
-            let versions = one_line(&versions.join(", "));
+            let versions = bounded_line(&versions.join(", "));
             format!("it supports no version of the Model Context Protocol that Folio supports, but {versions}")
         }
         _ => "its answer to `initialize` is not valid in the Model Context Protocol".to_owned(),
@@ -127,7 +127,7 @@ pub(crate) fn transport_failure_message(error: &(dyn Error + 'static), server: &
         StreamableHttpError::UnexpectedContentType(kind) => {
             let kind = kind.as_deref().map_or_else(
                 || "without a type".to_owned(),
-                |kind| format!("with {}", one_line(kind)),
+                |kind| format!("with {}", bounded_line(kind)),
             );
             format!("it answers with {kind}, not with JSON or events; {is_right}")
         }
@@ -155,7 +155,10 @@ pub(crate) fn transport_failure_message(error: &(dyn Error + 'static), server: &
         }
         StreamableHttpError::Auth(_) => "its login could not be renewed now".to_owned(),
         StreamableHttpError::ReservedHeaderConflict(name) => {
-            format!("`headers` must not have {}, which the protocol uses", one_line(name))
+            format!(
+                "`headers` must not have {}, which the protocol uses",
+                bounded_line(name)
+            )
         }
         _ => "the connection to it broke off".to_owned(),
     }
@@ -198,14 +201,14 @@ fn status_in(message: &str) -> Option<u16> {
 
 /// Returns what a server says about a refused request.
 fn refusal(error: &ErrorData) -> String {
-    match one_line(&error.message) {
+    match bounded_line(&error.message) {
         message if message.is_empty() => format!("error {} without a message", error.code.0),
         message => format!("{message} ({})", error.code.0),
     }
 }
 
 /// Returns foreign text in one line of bounded length.
-pub(crate) fn one_line(text: &str) -> String {
+pub(crate) fn bounded_line(text: &str) -> String {
     short_line(text, MESSAGE_CHARS_MAX)
 }
 
@@ -231,7 +234,7 @@ pub(crate) fn login_failure_message(error: &AuthError, server: &ToStart) -> Stri
 
 /// Returns an error with its causes, in one line of bounded length.
 pub(crate) fn in_words(error: &(dyn Error + 'static)) -> String {
-    one_line(&with_causes(error))
+    bounded_line(&with_causes(error))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use folio_engine::run::agent::repair;
 use folio_engine::spend::Spend;
 use folio_memory::EntryId;
-use folio_memory::excerpt::cut;
+use folio_memory::excerpt::{cut, short_line};
 use folio_memory::passage::{Part, Reading};
 use folio_memory::tokens::{Tokens as _, for_model};
 use folio_model::{Message, Request, Role, Speaker, StopCause, ToolCall, ToolDescription};
@@ -251,10 +251,7 @@ fn read_summary(value: &Value) -> Result<Compacted, String> {
         Some(_) => return Err("its next_actions must be a list".to_owned()),
     };
     let actions = actions.iter().map(|item| match item {
-        Value::String(text) => Ok(cut(
-            &text.split_whitespace().collect::<Vec<_>>().join(" "),
-            ACTION_CHARS,
-        )),
+        Value::String(text) => Ok(short_line(text, ACTION_CHARS)),
         _ => Err("one of its next_actions is not a string".to_owned()),
     });
     let mut next_actions = actions.take(MAX_NEXT_ACTIONS).collect::<Result<Vec<_>, _>>()?;

@@ -362,80 +362,92 @@ async fn taken_up(runner: &Runner, run: RunId, outside: Outside, told: &str) {
     panic!("{told}: its first driver never lets go of it");
 }
 
+/// Cuts the run of `scenario` off at each of its commits, and returns how often that was.
+async fn resumes_after_each_failed_commit(scenario: Scenario) -> u32 {
+    let mut cut = 0;
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(FaultyStore::new(sqlite(&folder.path().join("whole.db"))));
+    let (model, effects) = (Arc::new(ScriptedModel::new((scenario.cues)())), Effects::default());
+    let whole = runner_for(&scenario, Arc::clone(&store) as Arc<dyn Store>, &model, &effects);
+    let run = submit(&whole, run_of(&scenario, folder.path())).await;
+    let before = store.commits();
+    drive(&whole, run, scenario.outside).await.unwrap();
+    let commits = store.commits();
+    let ended = whole.load(run).await.unwrap();
+    let expected = outcome(&ended);
+    let made: BTreeSet<String> = by_path(&effects, &ended).into_keys().collect();
+    let is_cut_short = scenario.name == "budget stop";
+
+    for (last, fault) in (before + 1..=commits).flat_map(|at| [(at, Fault::Gone), (at, Fault::WrittenUnanswered)]) {
+        let told = format!("{}: {fault:?} at commit {last} of {before}..{commits}", scenario.name);
+        let path = folder.path().join(format!("{last}-{fault:?}.db"));
+        let store = Arc::new(FaultyStore::new(sqlite(&path)));
+        let (model, effects) = (Arc::new(ScriptedModel::new((scenario.cues)())), Effects::default());
+        let first = runner_for(&scenario, Arc::clone(&store) as Arc<dyn Store>, &model, &effects);
+        let run = submit(&first, run_of(&scenario, folder.path())).await;
+        store.fail(last, fault);
+        // What comes after the run's end (its turn) may fail without the run failing.
+        let _ended = drive(&first, run, scenario.outside).await;
+        // The process is gone, with everything that it held.
+        drop((first, store));
+        let second_model = Arc::new(ScriptedModel::new((scenario.cues)()));
+        let second = runner_for(&scenario, sqlite(&path), &second_model, &effects);
+        let answered = answered_calls(&second, run).await;
+        let in_flight = in_flight(&second, run).await;
+        taken_up(&second, run, scenario.outside, &told).await;
+
+        let ended = second.load(run).await.unwrap();
+        let spent = ended.purse().unwrap();
+        if !is_cut_short {
+            assert_eq!(outcome(&ended), expected, "{told}");
+        } else {
+            // A call whose end nobody saw counts as spent, so there may be fewer.
+            assert_eq!(
+                ended.result().unwrap().stop_reason,
+                Some(folio_engine::StopReason::BudgetModelCalls),
+                "{told}"
+            );
+            assert!(
+                spent.spent.model_calls <= 5,
+                "{told}: {} calls",
+                spent.spent.model_calls
+            );
+        }
+        assert_eq!(spent.reserved, folio_engine::spend::Spend::default(), "{told}");
+        for key in keys(&second_model.asked()) {
+            let mut parts = key.split('/').skip(1);
+            let (node, call) = (
+                parts.next().unwrap().parse().unwrap(),
+                parts.next().unwrap().parse().unwrap(),
+            );
+            assert!(!answered.contains(&(node, call)), "{told}: {key} was asked again");
+        }
+        // Each effect is made, under its own key, and once; again only what its driver had under way, whose class
+        // says that it may be.
+        let effects = by_path(&effects, &ended);
+        for (path, times) in &effects {
+            let may_be_again = in_flight.contains(&ended.node_at(path).unwrap().id);
+            let most = if may_be_again { 2 } else { 1 };
+            assert!(*times <= most, "{told}: {path} was made {times} times");
+        }
+        let paths: BTreeSet<String> = effects.into_keys().collect();
+        let is_all = paths == made;
+        assert!(is_all || is_cut_short && paths.is_subset(&made), "{told}: {paths:?}");
+        cut += 1;
+    }
+    cut
+}
+
 #[tokio::test]
 async fn run_resumes_to_the_same_end_after_any_failed_commit_e9_9() {
+    // Each waits for the disk most of the time.
+    let counts: Vec<_> = scenarios()
+        .into_iter()
+        .map(|scenario| tokio::spawn(resumes_after_each_failed_commit(scenario)))
+        .collect();
     let mut cut = 0;
-    for scenario in scenarios() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Arc::new(FaultyStore::new(sqlite(&folder.path().join("whole.db"))));
-        let (model, effects) = (Arc::new(ScriptedModel::new((scenario.cues)())), Effects::default());
-        let whole = runner_for(&scenario, Arc::clone(&store) as Arc<dyn Store>, &model, &effects);
-        let run = submit(&whole, run_of(&scenario, folder.path())).await;
-        let before = store.commits();
-        drive(&whole, run, scenario.outside).await.unwrap();
-        let commits = store.commits();
-        let ended = whole.load(run).await.unwrap();
-        let expected = outcome(&ended);
-        let made: BTreeSet<String> = by_path(&effects, &ended).into_keys().collect();
-        let is_cut_short = scenario.name == "budget stop";
-
-        for (last, fault) in (before + 1..=commits).flat_map(|at| [(at, Fault::Gone), (at, Fault::WrittenUnanswered)]) {
-            let told = format!("{}: {fault:?} at commit {last} of {before}..{commits}", scenario.name);
-            let path = folder.path().join(format!("{last}-{fault:?}.db"));
-            let store = Arc::new(FaultyStore::new(sqlite(&path)));
-            let (model, effects) = (Arc::new(ScriptedModel::new((scenario.cues)())), Effects::default());
-            let first = runner_for(&scenario, Arc::clone(&store) as Arc<dyn Store>, &model, &effects);
-            let run = submit(&first, run_of(&scenario, folder.path())).await;
-            store.fail(last, fault);
-            // What comes after the run's end (its turn) may fail without the run failing.
-            let _ended = drive(&first, run, scenario.outside).await;
-            // The process is gone, with everything that it held.
-            drop((first, store));
-            let second_model = Arc::new(ScriptedModel::new((scenario.cues)()));
-            let second = runner_for(&scenario, sqlite(&path), &second_model, &effects);
-            let answered = answered_calls(&second, run).await;
-            let in_flight = in_flight(&second, run).await;
-            taken_up(&second, run, scenario.outside, &told).await;
-
-            let ended = second.load(run).await.unwrap();
-            let spent = ended.purse().unwrap();
-            if !is_cut_short {
-                assert_eq!(outcome(&ended), expected, "{told}");
-            } else {
-                // A call whose end nobody saw counts as spent, so there may be fewer.
-                assert_eq!(
-                    ended.result().unwrap().stop_reason,
-                    Some(folio_engine::StopReason::BudgetModelCalls),
-                    "{told}"
-                );
-                assert!(
-                    spent.spent.model_calls <= 5,
-                    "{told}: {} calls",
-                    spent.spent.model_calls
-                );
-            }
-            assert_eq!(spent.reserved, folio_engine::spend::Spend::default(), "{told}");
-            for key in keys(&second_model.asked()) {
-                let mut parts = key.split('/').skip(1);
-                let (node, call) = (
-                    parts.next().unwrap().parse().unwrap(),
-                    parts.next().unwrap().parse().unwrap(),
-                );
-                assert!(!answered.contains(&(node, call)), "{told}: {key} was asked again");
-            }
-            // Each effect is made, under its own key, and once; again only what its driver had under way, whose class
-            // says that it may be.
-            let effects = by_path(&effects, &ended);
-            for (path, times) in &effects {
-                let may_be_again = in_flight.contains(&ended.node_at(path).unwrap().id);
-                let most = if may_be_again { 2 } else { 1 };
-                assert!(*times <= most, "{told}: {path} was made {times} times");
-            }
-            let paths: BTreeSet<String> = effects.into_keys().collect();
-            let is_all = paths == made;
-            assert!(is_all || is_cut_short && paths.is_subset(&made), "{told}: {paths:?}");
-            cut += 1;
-        }
+    for count in counts {
+        cut += count.await.unwrap();
     }
     println!("cut off {cut} times, and gone on to the same end every time");
     assert!(cut > 100, "only {cut} cuts");

@@ -11,6 +11,7 @@ use folio::engine::event::PlanDifference;
 use folio::engine::plan::{to_markdown, to_yaml_steps};
 use folio::engine::run::{Judging, ShownPlan};
 use folio::engine::{NodeId, NodeState, Run};
+use folio::memory::excerpt::one_line;
 use folio::memory::id::RunRef;
 use folio::runner::{Folded, Runner, RunnerError};
 use folio::store::RunRow;
@@ -169,7 +170,7 @@ impl Place {
             "" => self.row.title.clone(),
             _ => self.run.title(self.node),
         };
-        let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+        let title = one_line(&title);
         let not_judged = self.unjudged_note().map(|note| format!("<!-- {note} -->\n\n"));
         format!(
             "# {title}\n\n<!-- {} -->\n\n{}{}",

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use folio::Timestamp;
+use folio::memory::excerpt::one_line;
 
 use crate::output::Style;
 
@@ -311,7 +312,7 @@ pub(crate) fn seconds(time: Duration) -> String {
 
 /// `text` in one line of at most `width` columns.
 fn cut(text: &str, width: usize) -> String {
-    let text = super::printable(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = one_line(&super::printable(text));
     if columns(&text) <= width {
         return text;
     }

@@ -47,6 +47,7 @@ pub use inputs::{InputError, check_inputs};
 pub use markdown::{ShownStep, to_markdown, to_yaml_steps};
 pub use parse::{Known, KnownTool, Limits, from_stored, from_value, parse};
 pub use slug::{SLUG_CHARS_MAX, Slug, SlugError};
+pub(crate) use step::is_generated_id;
 pub use step::{
     Call, ForEach, Group, HUMAN, Join, MAX_ITEMS_DEFAULT, Observe, OnHard, Sequence, Step, SubPlan, Task, Work,
     tasks_of,

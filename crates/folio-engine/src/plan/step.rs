@@ -99,22 +99,16 @@ impl Step {
 
     /// The same step without the ids that were generated for groups and sequences that had none.
     pub(crate) fn without_generated_ids(&self) -> Self {
-        let is_given = |id: &Option<Slug>, kind: &str| {
-            id.as_ref().is_some_and(|id| {
-                id.as_str()
-                    .strip_prefix(kind)
-                    .is_some_and(|rest| rest.bytes().all(|c| c.is_ascii_digit() || c == b'-'))
-            })
-        };
+        let unless_generated = |id: &Option<Slug>| id.clone().filter(|id| !is_generated_id(id.as_str()));
         let members = || self.members().iter().map(Self::without_generated_ids).collect();
         match self {
             Self::Parallel(group) => Self::Parallel(Arc::new(Group {
-                id: group.id.clone().filter(|_| !is_given(&group.id, "group-")),
+                id: unless_generated(&group.id),
                 steps: members(),
                 ..(**group).clone()
             })),
             Self::Sequence(sequence) => Self::Sequence(Arc::new(Sequence {
-                id: sequence.id.clone().filter(|_| !is_given(&sequence.id, "sequence-")),
+                id: unless_generated(&sequence.id),
                 steps: members(),
                 ..(**sequence).clone()
             })),
@@ -132,6 +126,12 @@ impl Step {
             Self::Task(_) | Self::ForEach(_) => &[],
         }
     }
+}
+
+/// Whether `id` is of the form that groups and sequences without an id get: `group-2`, `sequence-4`.
+pub(crate) fn is_generated_id(id: &str) -> bool {
+    let number = id.strip_prefix("group-").or_else(|| id.strip_prefix("sequence-"));
+    number.is_some_and(|number| number.bytes().all(|c| c.is_ascii_digit() || c == b'-'))
 }
 
 /// Steps that run at the same time.

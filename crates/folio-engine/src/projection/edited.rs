@@ -27,7 +27,7 @@ impl Projection<'_> {
         let titles: Vec<String> = steps
             .iter()
             .filter(|step| step.result.is_none())
-            .map(|step| self.run.title(step.id))
+            .map(|step| self.title_or_members(step))
             .collect();
         let parts = json!({ "remaining": titles });
         self.log(

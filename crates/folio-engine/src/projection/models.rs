@@ -1,7 +1,9 @@
 //! What tasks that models do write to the tree of pages: decisions, plans, actions, answers, checks (seed 000).
 
 use std::collections::{BTreeMap, HashSet};
+use std::fmt::Write as _;
 
+use folio_memory::counted::counted;
 use folio_memory::entry::{EntryFields, EntryKind, Owner, Status};
 use folio_memory::{Change, EntryId, NewEntry, PageId, PageRole, Trust};
 use serde_json::json;
@@ -10,7 +12,7 @@ use super::{Projection, branch_page, cut, entry_of, iteration_summary_page, main
 use crate::event::words::messages_offloaded;
 use crate::event::{Event, LeafTests, Question};
 use crate::node::NodeId;
-use crate::result::{Finding, Outcome, StopReason, Verdict};
+use crate::result::{Finding, Outcome, StopReason, Verdict, counts_in_words};
 use crate::run::{NodeView, PlanMode};
 use crate::talk::Wanted;
 
@@ -195,7 +197,7 @@ impl Projection<'_> {
             self.iteration_replaced(version - 1, self.run.previous_plan_summary(node));
         }
         let steps = self.run.steps_of_plan(node, version);
-        let titles: Vec<String> = steps.iter().map(|step| self.run.title(step.id)).collect();
+        let titles: Vec<String> = steps.iter().map(|step| self.title_or_members(step)).collect();
         let kept = match kept {
             0 => String::new(),
             1 => ", 1 is kept".to_owned(),
@@ -354,8 +356,7 @@ impl Projection<'_> {
             parts.insert("results".to_owned(), json!([preview]));
         }
         if !result.evidence.is_empty() {
-            let lines: Vec<String> = result.evidence.iter().take(20).map(super::evidence_line).collect();
-            parts.insert("evidence".to_owned(), json!(lines));
+            parts.insert("evidence".to_owned(), self.evidence_lines(result).into());
         }
         let parts = (!parts.is_empty()).then_some(serde_json::Value::Object(parts));
         let page = branch_page(self.run, view.id);
@@ -374,21 +375,20 @@ impl Projection<'_> {
     pub(super) fn iteration_replaced(&mut self, iteration: u32, outcome: &str) {
         let steps = self.run.steps_replaced(NodeId::root(self.run.id()));
         let tasks: Vec<NodeView<'_>> = steps.into_iter().filter(|step| !step.kind.is_group()).collect();
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for step in &tasks {
-            let status = step.result.map_or("unfinished", |result| result.status.as_str());
-            *counts.entry(status).or_default() += 1;
+        let ended = tasks.iter().filter_map(|step| step.result);
+        let mut counts = counts_in_words(ended.map(|result| (result.status, 1)));
+        let unfinished = tasks.iter().filter(|step| step.result.is_none()).count();
+        if unfinished > 0 {
+            let separator = if counts.is_empty() { "" } else { ", " };
+            let _ = write!(counts, "{separator}{unfinished} unfinished");
         }
-        let counts: Vec<String> = counts
-            .iter()
-            .map(|(status, count)| format!("{count} {status}"))
-            .collect();
         let notes = "The plan was changed.";
         let outcome = match outcome.trim() {
             "" => String::new(),
             words => format!("{words}\n\n"),
         };
-        let summary = format!("{} steps: {}.\n\n{outcome}{notes}", tasks.len(), counts.join(", "));
+        let steps = counted(tasks.len() as u64, "step");
+        let summary = format!("{steps}: {counts}.\n\n{outcome}{notes}");
         self.iteration_ended(iteration, Outcome::Partial, (notes, summary), &tasks);
     }
 

@@ -15,7 +15,7 @@ use super::tree::{Cancel, Node, NodeKind};
 use crate::event::{Event, Proposal};
 use crate::node::NodeId;
 use crate::plan::{Criterion, Step, Work};
-use crate::result::{Evidence, NodeResult, Outcome, Output, Severity, StopReason};
+use crate::result::{Evidence, NodeResult, Outcome, Output, Severity, StopReason, counts_in_words};
 use crate::template;
 
 /// The most failures of members that the notes of a parent tell.
@@ -252,27 +252,13 @@ impl Run {
 
     /// How the members of node `index` ended: `5 ok, 1 failed`.
     fn counts_of_members(&self, index: usize) -> String {
-        let results = || {
-            self.members(index)
-                .filter_map(|child| self.nodes[child].result.as_ref())
-        };
         if self.members(index).next().is_none() {
             return "nothing to do".to_owned();
         }
-        let counts: Vec<String> = [
-            Outcome::Ok,
-            Outcome::Partial,
-            Outcome::Failed,
-            Outcome::Skipped,
-            Outcome::Cancelled,
-        ]
-        .into_iter()
-        .filter_map(|status| {
-            let count = results().filter(|result| result.status == status).count();
-            (count > 0).then(|| format!("{count} {status}"))
-        })
-        .collect();
-        counts.join(", ")
+        let results = self
+            .members(index)
+            .filter_map(|child| self.nodes[child].result.as_ref());
+        counts_in_words(results.map(|result| (result.status, 1)))
     }
 
     /// The event that records what the runner found when it made the checks that a node's criteria needed.

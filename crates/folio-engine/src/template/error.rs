@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 
-use folio_memory::excerpt::cut;
+use folio_memory::excerpt::{cut, one_line};
 use minijinja::ErrorKind;
 use serde_json::Value;
 
@@ -224,7 +224,7 @@ fn start_of_path(source: &str, at: usize) -> usize {
 /// The beginning of `text` on one line, with results named as plans write them.
 pub(super) fn excerpt(text: &str) -> String {
     const CHARS_MAX: usize = 80;
-    let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut line = one_line(text);
     while let Some((before, after)) = line.split_once("results[\"")
         && let Some((slug, after)) = after.split_once("\"]")
     {

@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use crate::actor::{Source, Trust};
 use crate::change::{NewEntry, NewPage};
 use crate::entry::{Entry, EntryFields, EntryKind, ImportedTimes, Owner, Status, Tag};
+use crate::excerpt::one_line;
 use crate::id::{EntryId, PageId};
 use crate::link::{Link, Relation};
 use crate::page::PageFields;
@@ -229,7 +230,7 @@ impl<'d> Collector<'d> {
     /// Adds an entry. An entry with the same name as an earlier one is refused.
     fn add(&mut self, id: EntryId, item: Said<'_>) {
         let mut warnings = Vec::new();
-        let line = item.title.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = one_line(item.title);
         let title_text = if line.is_empty() {
             first_words(&item.body)
         } else {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use crate::actor::Trust;
 use crate::entry::{Entry, EntryKind};
-use crate::excerpt::cut;
+use crate::excerpt::{self, cut};
 use crate::text::is_ignored;
 
 /// The maximum number of characters of text in a full, a short and a head line.
@@ -226,10 +226,7 @@ pub fn one_line(text: &str) -> String {
         return text.to_owned();
     }
     let spaced: String = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).collect();
-    strip_unsafe_chars(&spaced)
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
+    excerpt::one_line(&strip_unsafe_chars(&spaced))
 }
 
 /// Returns `text` without characters that a terminal or a prompt would interpret, that change the writing direction, or

@@ -275,7 +275,7 @@ impl Failures<'_> {
                 let args = message.tool_calls.iter().map(|call| call.args.to_string());
                 std::iter::once(message.text.clone()).chain(args)
             })
-            .map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
+            .map(|text| one_line(&text))
             .filter(|text| !text.is_empty())
             .collect();
         let has_a_part = chars.windows(COMMON_CHARS_MAX).any(|part| {

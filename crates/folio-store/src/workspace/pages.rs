@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use folio_memory::entry::{check_text, without_nul};
+use folio_memory::excerpt::one_line;
 use folio_memory::id::{PageRef, Ref};
 use folio_memory::markdown::render_page;
 use folio_memory::query::{MAX_LIMIT, Order};
@@ -365,7 +366,7 @@ pub(super) fn checked_page_title(title: &str) -> Result<String, Invalid> {
 }
 
 fn checked_title(title: &str) -> Result<String, Invalid> {
-    let line = title.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = one_line(title);
     if line.len() > MAX_TITLE_BYTES {
         let message = format!("{} bytes are more than {MAX_TITLE_BYTES}", line.len());
         return Err(Invalid::new("title_too_long", "title", message));

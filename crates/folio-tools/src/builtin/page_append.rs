@@ -1,6 +1,7 @@
 //! `page_append`: an entry for a page.
 
 use async_trait::async_trait;
+use folio_memory::excerpt::one_line;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -86,7 +87,7 @@ fn append(request: &ToolRequest) -> Result<Append, ToolError> {
     };
     Ok(Append {
         page,
-        title: title.split_whitespace().collect::<Vec<_>>().join(" "),
+        title: one_line(&title),
         body: args.body,
         tags: args.tags.unwrap_or_default().0,
     })

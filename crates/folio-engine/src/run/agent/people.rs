@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use folio_memory::excerpt::cut;
+use folio_memory::excerpt::{cut, one_line};
 
 use super::{Agent, Fact, human};
 use crate::event::{Event, Proposal, Question, words};
@@ -189,7 +189,7 @@ impl Run {
         let criterion = agent.task.criteria.iter().find(|c| c.id == check.criterion)?;
         // The command comes first and whole; the text of the criterion cannot push it out of sight.
         let criterion = self.criterion_words(index, criterion);
-        let criterion = words::escape_invisible(&criterion.split_whitespace().collect::<Vec<_>>().join(" "));
+        let criterion = words::escape_invisible(&one_line(&criterion));
         let text = format!(
             "{} (to check this criterion: {})",
             approval.in_words(),
@@ -314,7 +314,6 @@ fn words_of(text: &str) -> String {
 /// The form in which questions are compared: in lower case, without extra white space or punctuation at the end
 /// (E9.14). Nothing else is dropped, because any other character may make it a different question.
 pub(super) fn normalised(question: &str) -> String {
-    let words: Vec<&str> = question.split_whitespace().collect();
-    let words = words.join(" ").to_lowercase();
+    let words = one_line(question).to_lowercase();
     words.trim_end_matches(['?', '.', '!', ' ']).to_owned()
 }

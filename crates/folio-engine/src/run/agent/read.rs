@@ -6,6 +6,7 @@ use std::mem::discriminant;
 use std::sync::Arc;
 
 use folio_memory::Timestamp;
+use folio_memory::counted::counted;
 use folio_memory::excerpt::cut;
 use serde_json::Value;
 
@@ -233,11 +234,9 @@ impl Run {
         let (mut notes, output) = notes_and_output(notes, answer);
         notes = with_remark(notes, remark);
         if checked.removed > 0 {
-            let _ = write!(
-                notes,
-                " ({} references to unknown evidence were left out)",
-                checked.removed
-            );
+            let were = if checked.removed == 1 { "was" } else { "were" };
+            let references = counted(checked.removed as u64, "reference");
+            let _ = write!(notes, " ({references} to unknown evidence {were} left out)");
         }
         if checked.evidence.is_empty() && self.agent(index).is_some_and(super::Agent::has_plan) {
             checked.evidence = self.roll_up(index).evidence;

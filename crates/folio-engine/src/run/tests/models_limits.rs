@@ -338,7 +338,13 @@ fn failed_call_is_no_evidence_but_a_failed_step_is_e9_7() {
     for kind in ["tool_call", "node"] {
         let sim = named(kind);
         assert_eq!(root(&sim).evidence, [], "{kind}");
-        assert!(root(&sim).notes.contains("1 references"), "{}", root(&sim).notes);
+        assert!(
+            root(&sim)
+                .notes
+                .contains("(1 reference to unknown evidence was left out)"),
+            "{}",
+            root(&sim).notes
+        );
     }
     let steps = json!({"steps": [
         {"id": "lost", "do": {"tool": "fail", "args": {}}},

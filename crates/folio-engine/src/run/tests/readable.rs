@@ -1,7 +1,8 @@
 //! What people read of how a run went: notes that quote only what matters, and pages without odd counts or times.
 
+use super::models::{goal, house, nested};
 use super::*;
-use crate::projection::{branch_page, main_page};
+use crate::projection::{branch_page, iteration_summary_page, main_page, plan_page};
 use crate::run::conclude::push_note;
 
 fn notes<'s>(sim: &'s Sim, path: &str) -> &'s str {
@@ -108,4 +109,162 @@ fn pages_count_one_step_as_one_and_give_times_to_the_millisecond() {
     let (time, _) = told.split_once("Z.\n").unwrap();
     let fraction = time.rsplit_once('.').map_or("", |(_, fraction)| fraction);
     assert!((1..=3).contains(&fraction.len()), "{time}");
+}
+
+#[test]
+fn pages_of_a_cancelled_run_keep_its_steps_and_count_each_once_e9_11() {
+    let mut sim = Sim::new(
+        "steps:
+          - {id: first, do: {tool: echo, args: {}}}
+          - for_each: [1, 2]
+            id: each
+            step: {id: it, do: {tool: echo, args: {}}}
+          - {id: last, do: {tool: echo, args: {}}}",
+    );
+    sim.derive();
+    while sim.run.node_at("each/it[0]").is_none() {
+        assert!(sim.end_one());
+        sim.derive();
+    }
+    sim.record(Event::CancelRequested {
+        node: None,
+        by: "ada".to_owned(),
+    });
+    let sim = sim.driven_on();
+    let run = sim.run.id();
+    insta::assert_snapshot!(sim.pages.read(plan_page(run)), @r"
+    # Plan
+
+    <!-- p3 plan · planner · cancelled · iteration 1 -->
+
+    - [x] first {#first} · ok
+    - [!] each {#each} · cancelled
+    - [!] last {#last} · cancelled
+    ");
+    insta::assert_snapshot!(sim.pages.read(iteration_summary_page(run, 1)), @r"
+    # Iteration 1
+
+    <!-- p7 iteration_summary · planner · cancelled · iteration 1 -->
+
+    ## Iteration 1: cancelled
+
+    3 steps: 1 ok, 2 cancelled.
+    The whole run, 5 nodes: 1 ok, 4 cancelled.
+
+    *remaining*
+
+    - each
+    - last
+    ");
+}
+
+#[test]
+fn page_of_a_model_task_names_steps_by_path_and_its_calls_only_where_they_were_made() {
+    let sim = goal("survey the house", &house(), nested).driven_on();
+    let branch = |path: &str| branch_page(&sim.run, sim.run.node_at(path).unwrap().id);
+    insta::assert_snapshot!(sim.pages.read(main_page(sim.run.id())), @r"
+    # Main scratchpad
+
+    <!-- p2 scratchpad_root · planner · ok · iteration 1 -->
+
+    ## Goal
+
+    survey the house
+
+    ## Iteration 1: plan
+
+    it has parts
+
+    The task is complex, its resources are available, and its criteria are testable here.
+
+    2 steps are planned.
+
+    *remaining*
+
+    - walk through
+    - check cellar beams, check roof tiles
+
+    ## Criteria
+
+    *results*
+
+    - c1: met
+
+    ## Branch roll-up
+
+    all of survey the house
+
+    *results*
+
+    - look ok: walk through done [p4]
+    - cellar ok: check cellar beams done [p5]
+    - roof ok: all of check roof tiles [p6]
+
+    ## Pages
+
+    - p4 walk through (ok)
+    - p5 check cellar beams (ok)
+    - p6 check roof tiles (ok)
+    - p9 Iteration 1 (ok)
+    ");
+    insta::assert_snapshot!(sim.pages.read(branch("look")), @r#"
+    # walk through
+
+    <!-- p4 scratchpad_exec · executor · ok · branch look · iteration 1 -->
+
+    ## Decision: execute directly
+
+    it is small
+
+    The task is well understood, its resources are available, and its criteria are testable here.
+
+    ## Actions
+
+    - echo text=walk through
+
+    ## echo: ok
+
+    *results*
+
+    - {"text":"walk through"}
+
+    ## ok
+
+    walk through done
+    "#);
+    insta::assert_snapshot!(sim.pages.read(branch("group-2/roof")), @r"
+    # check roof tiles
+
+    <!-- p6 scratchpad_exec · executor · ok · branch group-2/roof · iteration 1 -->
+
+    ## Plan, version 1
+
+    it has parts
+
+    The task is complex, its resources are available, and its criteria are testable here.
+
+    2 steps are planned.
+
+    *remaining*
+
+    - north side
+    - south side
+
+    - [x] north side {#north} · ok
+    - [x] south side {#south} · ok
+
+    ## ok
+
+    all of check roof tiles
+
+    *results*
+
+    - north ok: north side done [p7]
+    - south ok: south side done [p8]
+
+    ## Pages
+
+    - p7 north side (ok)
+    - p8 south side (ok)
+    ");
 }

@@ -97,7 +97,7 @@ fn replaced_iteration_is_summarized_by_its_own_steps_seed_000() {
     let (_, body, remaining) = parts_of("Iteration 1: partial");
     assert_eq!(
         body,
-        "3 steps: 1 failed, 2 ok.\n\nall of it (not all of its steps are ok: 1 ok, 1 failed; group-1/roof: no tiles; c1 (it holds) could not be checked: the executor reported no finding)\n\nThe plan was changed."
+        "3 steps: 2 ok, 1 failed.\n\nall of it (not all of its steps are ok: 1 ok, 1 failed; group-1/roof: no tiles; c1 (it holds) could not be checked: the executor reported no finding)\n\nThe plan was changed."
     );
     assert_eq!(remaining, Some(json!({"remaining": ["lay tiles"]})));
     // The group and what failed in it are no steps of the plan any more.

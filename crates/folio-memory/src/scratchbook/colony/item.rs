@@ -7,7 +7,7 @@ use super::Item;
 use crate::actor::{Source, Trust};
 use crate::change::NewEntry;
 use crate::entry::{Entry, EntryFields, EntryKind, ImportedTimes, Owner, State, Status, Tag, check_text};
-use crate::excerpt::cut;
+use crate::excerpt::{cut, one_line};
 use crate::id::EntryId;
 use crate::space::{SpaceName, ThreadKey};
 use crate::time::Timestamp;
@@ -195,7 +195,7 @@ impl Changed {
     }
 
     fn title(&mut self, item: &Item) -> Result<String, Invalid> {
-        let line = item.title.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = one_line(&item.title);
         let first = || {
             item.body
                 .lines()
