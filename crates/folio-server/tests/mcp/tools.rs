@@ -55,7 +55,9 @@ async fn scratchbook_tools_are_hidden_when_the_policy_disables_them() {
 #[tokio::test]
 async fn tool_annotations_state_their_effect_on_memory() {
     let pair = Pair::new(Era::Sessions, options()).await;
-    for tool in pair.client.list_all_tools().await.unwrap() {
+    let tools = pair.client.list_all_tools().await.unwrap();
+    assert_eq!(tools.len(), SIX.len());
+    for tool in tools {
         let hints = tool.annotations.unwrap();
         let reads = tool.name == "scratch_read";
         assert_eq!(hints.read_only_hint.unwrap_or(false), reads, "{}", tool.name);
@@ -237,7 +239,7 @@ async fn client_may_pin_an_item_that_a_tool_may_not_m7_7() {
     pair.end().await;
     let pair = Pair::of(Era::Requests, options(), &runner, Plain).await;
     pair.call("scratch_pin", json!({"id": "e1"})).await;
-    assert!(pinned().await.is_some());
+    assert_ne!(pinned().await, None);
     pair.end().await;
 }
 
@@ -357,6 +359,8 @@ async fn non_text_idempotency_key_or_thread_is_refused() {
         let error = pair.client.call_tool(request).await.unwrap_err();
         assert!(error.to_string().contains("folio/idempotencyKey"), "{error}");
     }
+    let (text, _) = pair.call("scratch_read", json!({"query": "once"})).await;
+    assert_eq!(text, "nothing matches", "none of them was added");
     let request =
         GetPromptRequestParams::new("resume").with_arguments(json!({"thread": 5}).as_object().unwrap().clone());
     let error = pair.client.get_prompt(request).await.unwrap_err();
