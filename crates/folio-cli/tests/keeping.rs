@@ -134,6 +134,7 @@ fn tidy_removes_folders_of_forks_that_never_began() {
     assert_eq!(told.code, 0, "{told}");
     assert!(told.stderr.contains("was left by a fork that never began"), "{told}");
     let told = folio.call(&["tidy"]);
+    assert_eq!(told.code, 0, "{told}");
     assert!(
         told.stderr.contains("removed 1 folder of forks that never began"),
         "{told}"

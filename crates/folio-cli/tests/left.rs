@@ -232,7 +232,7 @@ fn resume_drives_every_leftover_run_that_it_can() {
             .contains("r2 is paused; continue it with `folio continue r2`"),
         "{told}"
     );
-    assert_ne!(told.code, 0, "one could not be gone on with");
+    assert_eq!(told.code, 2, "one could not be gone on with: {told}");
     assert_eq!(status(&folio, "r3"), "ok");
     // Where there should be a model, that it cannot be had is what is wrong.
     folio.file("folio.toml", "model = \"gpt\"");
