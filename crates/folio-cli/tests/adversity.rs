@@ -337,14 +337,13 @@ fn next_run_resumes_a_run_whose_process_was_killed() {
     assert_eq!(called.code, 0, "{}", called.stderr);
     assert!(called.stderr.contains("resuming r1"), "{}", called.stderr);
     let runs = folio.json(&["runs"]);
-    assert!(
-        runs["items"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .all(|run| run["status"] == "ok"),
-        "{runs}"
-    );
+    let statuses: Vec<_> = runs["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| &run["status"])
+        .collect();
+    assert_eq!(statuses, ["ok", "ok"], "{runs}");
     assert_eq!(folio.json(&["observe", "list"])["total"], 1);
 }
 

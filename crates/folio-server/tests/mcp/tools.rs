@@ -179,6 +179,17 @@ async fn scratch_read_answer_stays_within_2000_tokens_with_a_cursor() {
     pair.end().await;
 }
 
+/// The tools, out of all six, that take the argument `thread`.
+async fn tools_with_thread(pair: &Pair) -> Vec<String> {
+    let tools = pair.client.list_all_tools().await.unwrap();
+    assert_eq!(tools.len(), SIX.len());
+    let takes_thread = tools.iter().filter(|tool| {
+        let properties = tool.input_schema["properties"].as_object().unwrap();
+        properties.contains_key("thread")
+    });
+    takes_thread.map(|tool| tool.name.to_string()).collect()
+}
+
 #[tokio::test]
 async fn thread_argument_selects_the_thread_unless_the_connection_is_bound() {
     let pair = Pair::new(Era::Requests, options()).await;
@@ -195,6 +206,7 @@ async fn thread_argument_selects_the_thread_unless_the_connection_is_bound() {
     // What belongs to one is not changed from the other.
     let (_, code) = pair.refused("scratch_complete", json!({"id": "e2"})).await;
     assert_eq!(code, "role_denied");
+    assert_eq!(tools_with_thread(&pair).await, SIX);
     pair.end().await;
 
     let mut bound = options();
@@ -202,13 +214,7 @@ async fn thread_argument_selects_the_thread_unless_the_connection_is_bound() {
     let pair = Pair::new(Era::Requests, bound).await;
     let (_, code) = pair.refused("scratch_read", json!({"thread": "other"})).await;
     assert_eq!(code, "thread_invalid");
-    let tools = pair.client.list_all_tools().await.unwrap();
-    assert!(tools.iter().all(|tool| {
-        !tool.input_schema["properties"]
-            .as_object()
-            .unwrap()
-            .contains_key("thread")
-    }));
+    assert_eq!(tools_with_thread(&pair).await, Vec::<String>::new());
     pair.end().await;
 }
 
