@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use crate::report::observation::Observation;
 use crate::settings::quoted;
 
-/// How the program exits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How the program exits; what is worse comes later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Exit {
     /// Success.
     Done,

@@ -162,7 +162,9 @@ fn doctor_reports_an_unreadable_run_journal() {
         bytes[place..place + wrong.len()].copy_from_slice(wrong);
     }
     std::fs::write(&file, bytes).unwrap();
-    assert_eq!(at(&["show", "r1"]).code, 6);
+    let shown = at(&["show", "r1"]);
+    assert_eq!(shown.code, 6, "{shown}");
+    assert!(shown.stderr.contains("error[run_unreadable]"), "{shown}");
     let damaged = at(&["doctor"]);
     assert_eq!(damaged.code, 6, "{damaged}");
     assert!(damaged.stdout.contains("space main: run r1: "), "{damaged}");
@@ -241,6 +243,7 @@ output: ['{{ results.list.output.files[0].path }}', '{{ results.read.output.text
     let mut command = folio.command(&["run", "--plan", "plan.yaml", "--input"]);
     let called = Called::of(command.arg(OsStr::from_bytes(b"place=\xff")).output().unwrap());
     assert_eq!(called.code, 2, "{}", called.stderr);
+    assert!(called.stderr.contains("invalid UTF-8"), "{}", called.stderr);
 }
 
 #[test]
@@ -334,14 +337,13 @@ fn next_run_resumes_a_run_whose_process_was_killed() {
     assert_eq!(called.code, 0, "{}", called.stderr);
     assert!(called.stderr.contains("resuming r1"), "{}", called.stderr);
     let runs = folio.json(&["runs"]);
-    assert!(
-        runs["items"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .all(|run| run["status"] == "ok"),
-        "{runs}"
-    );
+    let statuses: Vec<_> = runs["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| &run["status"])
+        .collect();
+    assert_eq!(statuses, ["ok", "ok"], "{runs}");
     assert_eq!(folio.json(&["observe", "list"])["total"], 1);
 }
 

@@ -83,7 +83,8 @@ fn backup_taken_during_writes_is_consistent() {
         );
     }
     for writer in writers {
-        writer.wait();
+        let written = writer.wait();
+        assert_eq!(written.code, 0, "{written}");
     }
     assert!(totals.is_sorted() && totals[0] >= 1, "{totals:?}");
     assert_eq!(
@@ -104,11 +105,36 @@ fn restore_refuses_invalid_backups_and_stores_in_use() {
     folio.ok(&with_store(&["backup", "copy.db"], STORE));
     let told = folio.refusal(&with_store(&["backup", "copy.db"], STORE), 2);
     assert!(told.contains("hint: every backup is a new file"), "{told}");
-    folio.refusal(&with_store(&["backup", "no/such/folder/copy.db"], STORE), 3);
-    folio.refusal(&with_store(&["restore", "nowhere.db"], OTHER_STORE), 3);
-    folio.refusal(&with_store(&["restore", "text.txt", "--replace"], STORE), 6);
-    folio.refusal(&with_store(&["restore", "empty.db", "--replace"], STORE), 2);
-    folio.refusal(&["restore", "copy.db", "--store", "memory:"], 2);
+    for (arguments, store, code, reason) in [
+        (
+            &["backup", "no/such/folder/copy.db"][..],
+            STORE,
+            3,
+            "there is no folder no/such/folder",
+        ),
+        (
+            &["restore", "nowhere.db"],
+            OTHER_STORE,
+            3,
+            "there is no file nowhere.db",
+        ),
+        (
+            &["restore", "text.txt", "--replace"],
+            STORE,
+            6,
+            "text.txt is damaged: it is not an SQLite file",
+        ),
+        (&["restore", "empty.db", "--replace"], STORE, 2, "empty.db is empty"),
+        (
+            &["restore", "copy.db"],
+            ["--store", "memory:"],
+            2,
+            "only a store in a file can be restored",
+        ),
+    ] {
+        let told = folio.refusal(&with_store(arguments, store), code);
+        assert!(told.contains(reason), "{arguments:?}: {told}");
+    }
     // A process that has it open goes on with it.
     let serving = folio.spawn(&with_store(&["serve", "--listen", "127.0.0.1:0"], STORE));
     folio.until(&with_store(&["doctor"], STORE), |found: &Value| {

@@ -91,7 +91,10 @@ fn replay_with_a_cassette_matches_and_repeats_no_calls() {
 fn cassette_holds_no_secret_and_names_its_model() {
     let folio = recorded();
     let take = std::fs::read_to_string(folio.path().join("take.json")).unwrap();
-    assert!(!take.contains(&fake_api_key()), "{take}");
+    assert!(
+        take.contains("one file, opened with [redacted:") && !take.contains(&fake_api_key()),
+        "{take}"
+    );
     assert!(take.contains("\"name\": \"scripted:script.json\""), "{take}");
 }
 
@@ -220,7 +223,11 @@ fn recording_over_a_cassette_of_another_run_needs_force() {
     assert_eq!(kept(), before);
     let forced = folio.call(&[&run[..], &["--force"]].concat());
     assert_eq!(forced.code, 0, "{forced}");
-    assert_ne!(kept(), before);
+    let after = kept();
+    assert!(
+        after.contains("scripted:other.json") && !after.contains("scripted:script.json"),
+        "{after}"
+    );
 }
 
 #[test]
@@ -247,4 +254,6 @@ fn recording_refuses_to_overwrite_a_file_that_is_no_cassette() {
         "{}",
         refused.stderr
     );
+    let letter = std::fs::read_to_string(folio.path().join("letter.txt"));
+    assert_eq!(letter.unwrap(), "Dear Ada,\n");
 }

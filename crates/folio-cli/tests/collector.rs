@@ -137,6 +137,9 @@ fn unusable_address_is_reported_without_its_password() {
     ] {
         let called = folio.call(&arguments);
         assert_eq!(called.code, 2, "{arguments:?}: {called}");
-        assert!(!called.stderr.contains("hunter2"), "{arguments:?}: {called}");
+        assert!(
+            called.stderr.contains("http://…@h") && !called.stderr.contains("hunter2"),
+            "{arguments:?}: {called}"
+        );
     }
 }

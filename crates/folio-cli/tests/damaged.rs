@@ -129,7 +129,10 @@ fn doctor_reports_a_damaged_database_page_and_suggests_export() {
     folio.file("f.db", bytes);
     let called = folio.call(&with_store(store, &["doctor"]));
     assert_eq!(called.code, 6, "{called}");
-    assert!(called.stdout.contains("problem"), "{called}");
+    assert!(
+        called.stdout.contains("problem ") && !called.stdout.contains("no problems found"),
+        "{called}"
+    );
     assert!(
         called.stderr.contains("`folio export` saves what is still readable"),
         "{called}"

@@ -83,7 +83,10 @@ fn fanout_bench_refuses_cyclic_questions_and_runs_the_rest() {
         ])
     );
     folio.file("none.json", "{}");
-    assert_eq!(folio.call(&["bench", "fanout", "none.json"]).code, 2);
+    let none = folio.call(&["bench", "fanout", "none.json"]);
+    assert_eq!(none.code, 2);
+    let said = "none.json is not a list of questions: invalid type: object, expected a list at line 1";
+    assert!(none.stderr.contains(said), "{none}");
     folio.file("empty.json", "[]");
     let empty = folio.call(&["bench", "fanout", "empty.json"]);
     assert_eq!(empty.code, 2);

@@ -153,12 +153,20 @@ fn failing_hook_exits_with_1_so_the_agent_continues() {
         "not-a-store.db",
         "this is no database, but a text of some length that says so again and again",
     );
-    for (arguments, said) in [
-        (vec!["pre-compact"], json!({})),
-        (vec!["pre-compact"], json!({"transcript_path": "nowhere.jsonl"})),
-        (vec!["session-start"], json!("a text")),
-        (vec!["stop"], json!(null)),
-        (vec!["user-prompt", "--store", "sqlite:not-a-store.db"], prompt("x")),
+    for (arguments, said, code) in [
+        (vec!["pre-compact"], json!({}), "transcript_missing"),
+        (
+            vec!["pre-compact"],
+            json!({"transcript_path": "nowhere.jsonl"}),
+            "file_unusable",
+        ),
+        (vec!["session-start"], json!("a text"), "input_not_json"),
+        (vec!["stop"], json!(null), "input_not_json"),
+        (
+            vec!["user-prompt", "--store", "sqlite:not-a-store.db"],
+            prompt("x"),
+            "store_damaged",
+        ),
     ] {
         let called = folio.hook(&arguments, &said);
         assert_eq!(
@@ -167,7 +175,11 @@ fn failing_hook_exits_with_1_so_the_agent_continues() {
             "{arguments:?}: {}",
             called.stderr
         );
-        assert!(called.stderr.starts_with("error["), "{}", called.stderr);
+        assert!(
+            called.stderr.starts_with(&format!("error[{code}]: ")),
+            "{}",
+            called.stderr
+        );
     }
 }
 
@@ -178,43 +190,60 @@ fn unused_hook_input_fields_may_have_any_type() {
     for hook in ["session-start", "stop"] {
         assert_eq!(folio.hook_output(&[hook], &odd), None);
     }
-    for hook in ["user-prompt", "pre-compact"] {
-        assert_eq!(folio.hook(&[hook], &odd).code, 1);
+    for (hook, said) in [("user-prompt", "prompt_missing"), ("pre-compact", "transcript_missing")] {
+        let refused = folio.hook(&[hook], &odd);
+        assert_eq!(refused.code, 1, "{refused}");
+        assert!(refused.stderr.starts_with(&format!("error[{said}]: ")), "{refused}");
     }
 }
 
 #[test]
 fn hook_with_invalid_settings_or_arguments_exits_with_1() {
     let folio = Folio::new();
-    let check = |called: Called, what: &str| {
+    let check = |called: Called, what: &str, said: &str| {
         assert_eq!(
             (called.code, called.stdout.as_str()),
             (1, ""),
             "{what}: {}",
             called.stderr
         );
-        assert!(called.stderr.contains("error"), "{what}: {}", called.stderr);
+        assert!(called.stderr.contains(said), "{what}: {}", called.stderr);
     };
-    for arguments in [
-        &["hook", "stop", "--nonsense"][..],
-        &["--space", "A B", "hook", "stop"],
-        &["hook", "--turn", "no turn", "stop"],
-        &["hook", "user-prompt", "--budget", "many"],
-        &["hook", "nonsense"],
-        &["--spce", "main", "hook", "stop"],
-        &["--sapce=main", "hook", "stop"],
-        &["hook"],
+    for (arguments, said) in [
+        (
+            &["hook", "stop", "--nonsense"][..],
+            "unexpected argument '--nonsense' found",
+        ),
+        (&["--space", "A B", "hook", "stop"], "error[space_invalid]: \"A B\""),
+        (&["hook", "--turn", "no turn", "stop"], "invalid value 'no turn'"),
+        (&["hook", "user-prompt", "--budget", "many"], "invalid value 'many'"),
+        (&["hook", "nonsense"], "unrecognized subcommand 'nonsense'"),
+        (
+            &["--spce", "main", "hook", "stop"],
+            "unexpected argument '--spce' found",
+        ),
+        (&["--sapce=main", "hook", "stop"], "unexpected argument '--sapce' found"),
+        (&["hook"], "Usage: folio hook"),
     ] {
         check(
             Folio::call_with_input(folio.process(arguments), "{}"),
             &arguments.join(" "),
+            said,
         );
     }
     let mut process = folio.process(&["hook", "stop"]);
     process.env("FOLIO_SPACE", "A B");
-    check(Folio::call_with_input(process, "{}"), "FOLIO_SPACE");
+    check(
+        Folio::call_with_input(process, "{}"),
+        "FOLIO_SPACE",
+        "FOLIO_SPACE: \"A B\" is not a space name",
+    );
     folio.file("folio.toml", "this is no setting");
-    check(folio.hook(&["stop"], &json!({})), "folio.toml");
+    check(
+        folio.hook(&["stop"], &json!({})),
+        "folio.toml",
+        "error[settings_invalid]: ",
+    );
     // Other commands are as they were.
     assert_eq!(
         Folio::call_with_input(folio.process(&["search", "hook", "--nonsense"]), "{}").code,

@@ -65,6 +65,7 @@ fn leading_byte_order_mark_of_an_imported_file_is_ignored() {
     );
     folio.file("book.json", "\u{feff}{\"items\": [], \"pins\": []}");
     let book = folio.call(&["--thread", "t", "import", "--from", "colony", "book.json"]);
+    assert_eq!(book.code, 0, "{book}");
     assert!(!book.stderr.contains("line 1"), "{book}");
 }
 
@@ -270,5 +271,6 @@ fn unrecognized_import_file_is_refused_without_changes() {
     }
     let refused = folio.call(&["--role", "tool", "import", "--from", "beads", "other.txt"]);
     assert_eq!(refused.code, 4, "{}", refused.stderr);
+    assert!(refused.stderr.starts_with("error[role_denied]"), "{refused}");
     assert_eq!(folio.json(&["observe", "list"])["total"], 0);
 }

@@ -232,7 +232,7 @@ fn resume_drives_every_leftover_run_that_it_can() {
             .contains("r2 is paused; continue it with `folio continue r2`"),
         "{told}"
     );
-    assert_ne!(told.code, 0, "one could not be gone on with");
+    assert_eq!(told.code, 2, "one could not be gone on with: {told}");
     assert_eq!(status(&folio, "r3"), "ok");
     // Where there should be a model, that it cannot be had is what is wrong.
     folio.file("folio.toml", "model = \"gpt\"");
@@ -244,6 +244,27 @@ fn resume_drives_every_leftover_run_that_it_can() {
     }
     // Nor is what could be done without one done without its judge.
     assert!(is_resumable(&folio, "r4"));
+}
+
+#[test]
+fn resume_exits_with_the_worst_code_of_its_runs() {
+    let folio = folio();
+    // It waits a while, and then does not find what it is to read.
+    folio.file(
+        "fails.yaml",
+        "steps: [{id: w, do: {tool: wait, args: {ms: 1500}}}, {id: r, do: {tool: read, args: {path: gone.txt}}}]",
+    );
+    let cue = json!({"role": "planner", "latency_ms": 60_000, "text": "never"});
+    folio.file("script.json", json!({"version": 1, "cues": [cue]}).to_string());
+    let running = folio.spawn(&["run", "Say hello", "--model", "scripted:script.json", "--quiet"]);
+    folio.until(&["runs"], |seen| seen["items"][0]["driven"] == true);
+    running.kill();
+    start_run(&folio, "r2", "fails.yaml").kill();
+    // The first cannot be gone on with, and the second, after it, ends badly, which is less.
+    let told = folio.call(&["resume"]);
+    assert!(told.stderr.contains("r1 was not resumed"), "{told}");
+    assert_eq!(status(&folio, "r2"), "partial");
+    assert_eq!(told.code, 2, "{told}");
 }
 
 #[test]

@@ -439,6 +439,7 @@ fn unknown_entry_in_a_batch_leaves_the_others_unchanged() {
     ] {
         let called = folio.call(&line.split(' ').collect::<Vec<_>>());
         assert_eq!((called.code, called.stdout.as_str()), (3, ""), "{line}: {called}");
+        assert!(called.stderr.contains("there is no entry e88"), "{line}: {called}");
         assert_eq!(folio.json(&["book", "get", "e1"]), before, "{line}");
     }
 }
@@ -559,8 +560,10 @@ fn repeated_update_under_a_key_reports_that_nothing_was_written() {
     let change = ["observe", "update", "e1", "--content", "two", "--idempotency-key", "k"];
     folio.ok(&change);
     let again = folio.call(&change);
+    assert_eq!(again.code, 0, "{again}");
     assert!(
         again.stderr.contains("key was used before; nothing was written again"),
         "{again}"
     );
+    assert_eq!(folio.json(&["observe", "get", "e1"])["version"], 2);
 }

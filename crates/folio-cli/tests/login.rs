@@ -107,6 +107,7 @@ fn pasted_redirect_address_completes_the_login() {
     assert!(done.1.contains("logged in to desk (desk)"), "{done:?}");
     let refused = log_in(&folio, &["--paste"], |_| Some("what?".to_owned()));
     assert_eq!(refused.0, 2, "{refused:?}");
+    assert!(refused.1.contains("error["), "{refused:?}");
 }
 
 #[test]

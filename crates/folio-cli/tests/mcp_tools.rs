@@ -87,13 +87,22 @@ fn model_calls_an_mcp_tool_and_reads_its_answer() {
         {"role": "executor", "contains": "good day", "calls": [{"tool": "finish", "args": {"notes": "It said good day."}}]},
     ]});
     folio.file("script.json", script.to_string());
-    let ran = folio.call(&["run", "Greet the desk", "--model", "scripted:script.json"]);
+    let ran = folio.call(&[
+        "run",
+        "Greet the desk",
+        "--model",
+        "scripted:script.json",
+        "--record",
+        "take.json",
+    ]);
     assert_eq!(ran.code, 0, "{ran}");
     let run = folio.json(&["show", "r1"]);
     assert_eq!(run["notes"], "It said good day.", "{run}");
-    // What nobody may say yes to is not offered.
     let asked = line_of(&folio, "asked");
     assert!(asked.contains("good day"), "{asked}");
+    // What nobody may say yes to is not offered: the cassette has what the model was asked.
+    let take = std::fs::read_to_string(folio.path().join("take.json")).unwrap();
+    assert!(take.contains("desk.echo") && !take.contains("desk.send"), "{take}");
 }
 
 #[test]
@@ -134,7 +143,7 @@ fn read_only_mcp_call_is_repeated_after_a_kill_e9_12() {
     let mut resumed = resumed.env("PATH", PATH).spawn().unwrap();
     assert!(line_of(&folio, "asked").contains("wait"));
     folio.ok(&["cancel", "r1"]);
-    resumed.wait().unwrap();
+    assert_eq!(resumed.wait().unwrap().code(), Some(130));
     assert_eq!(folio.json(&["show", "r1"])["status"], "cancelled");
 }
 
@@ -161,6 +170,7 @@ fn run_is_resumed_only_where_its_tools_are_configured_e9_17() {
     // To stop it, nothing is needed.
     folio.ok(&["cancel", "r1"]);
     let stopped = folio.call(&["resume", "r1"]);
+    assert_eq!(stopped.code, 130, "{stopped}");
     assert_eq!(folio.json(&["show", "r1"])["status"], "cancelled", "{stopped}");
 }
 

@@ -254,6 +254,7 @@ fn idempotency_key_is_scoped_by_caller_and_not_stored_m7_6_48() {
     assert!(is_there("cli:") && !is_there(&key));
     let empty = folio.call(&["--store", "sqlite:f.db", "observe", "add", "x", "--idempotency-key", ""]);
     assert_eq!(empty.code, 2, "{}", empty.stderr);
+    assert!(empty.stderr.contains("'--idempotency-key <KEY>'"), "{}", empty.stderr);
 }
 
 #[test]
@@ -272,6 +273,8 @@ fn observation_text_is_read_from_stdin_byte_for_byte() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("is not valid UTF-8 (byte 0)"), "{told}");
     assert_eq!(folio.json(&["observe", "list"])["total"], 1);
 }
 
@@ -312,7 +315,11 @@ fn empty_filter_value_is_refused_m7_2_12() {
     ] {
         let refused = folio.call(&[list, &[option, ""]].concat());
         assert_eq!(refused.code, 2, "{list:?} {option}");
-        assert!(refused.stderr.contains(option), "{}", refused.stderr);
+        assert!(
+            refused.stderr.contains(&format!("for '{option} <")),
+            "{}",
+            refused.stderr
+        );
     }
 }
 

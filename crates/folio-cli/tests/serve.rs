@@ -13,6 +13,11 @@ use support::served::Served;
 
 const LIST: &str = "/v1/spaces/main/observations";
 
+/// A refusal, as [`Served::refusal`] returns it.
+fn refusal(status: &str, code: &str) -> (String, String) {
+    (status.to_owned(), code.to_owned())
+}
+
 #[test]
 fn serve_on_a_public_address_requires_an_access_token() {
     let folio = Folio::new();
@@ -40,15 +45,23 @@ fn serve_on_a_public_address_requires_an_access_token() {
     let listed = folio.call(&["--store", "sqlite:f.db", "--json", "token", "list"]);
     assert!(listed.stdout.contains(id) && !listed.stdout.contains(token), "{listed}");
     let served = Served::new(&folio, "0.0.0.0:0");
-    assert_eq!(served.status(LIST, None), "401");
+    assert_eq!(served.refusal(LIST, None), refusal("401", "token_missing"));
     assert_eq!(served.status(LIST, Some(token)), "200");
-    assert_eq!(served.status("/v1/spaces/other/observations", Some(token)), "403");
+    assert_eq!(
+        served.refusal("/v1/spaces/other/observations", Some(token)),
+        refusal("403", "token_of_another_space")
+    );
     assert_eq!(served.status("/healthz", None), "200");
     let revoked = folio.call(&["--store", "sqlite:f.db", "token", "revoke", id]);
     assert_eq!(revoked.code, 0, "{revoked}");
-    assert_eq!(served.status(LIST, Some(token)), "401", "taken back by another process");
+    assert_eq!(
+        served.refusal(LIST, Some(token)),
+        refusal("401", "token_invalid"),
+        "taken back by another process"
+    );
     let unknown = folio.call(&["--store", "sqlite:f.db", "token", "revoke", "nothing"]);
     assert_eq!(unknown.code, 3, "{unknown}");
+    assert!(unknown.stderr.contains("there is no token nothing"), "{unknown}");
 }
 
 #[test]
@@ -70,10 +83,13 @@ fn serve_with_require_token_demands_it_on_loopback() {
     let made = folio.call(&["--store", "sqlite:f.db", "token", "new", "--role", "client"]);
     assert!(made.stderr.contains("every file below the folder"), "{made}");
     let served = Served::of(folio.process(&arguments));
-    assert_eq!(served.status(LIST, None), "401");
+    assert_eq!(served.refusal(LIST, None), refusal("401", "token_missing"));
     assert_eq!(served.status(LIST, Some(made.stdout.trim())), "200");
     let of_a_tool = folio.call(&["--store", "sqlite:f.db", "token", "new", "--role", "tool"]);
-    assert!(!of_a_tool.stderr.contains("start runs"), "{of_a_tool}");
+    assert!(
+        made.stderr.contains("start runs") && !of_a_tool.stderr.contains("start runs"),
+        "{made}{of_a_tool}"
+    );
 }
 
 #[test]
@@ -173,7 +189,10 @@ fn server_serves_and_tidies_every_space_that_has_a_token() {
     let served = Served::new(&folio, "0.0.0.0:0");
     let late = token_of(&folio, "late");
     let path = |space: &str| format!("/v1/spaces/{space}/observations");
-    assert_eq!(served.status(&path("main"), Some(&other)), "403");
+    assert_eq!(
+        served.refusal(&path("main"), Some(&other)),
+        refusal("403", "token_of_another_space")
+    );
     assert_eq!(
         served.status(&path("late"), Some(&late)),
         "200",

@@ -67,6 +67,7 @@ fn scratchbooks_survive_a_colony_export_and_import() {
     folio.file("odd.json", r#"{"items":[{"id":"x"}],"pinnedItemIDs":[]}"#);
     let odd = folio.call(&["--thread", "t", "import", "--from", "colony", "odd.json"]);
     assert_eq!(odd.code, 1, "{odd}");
+    assert!(odd.stdout.contains("1 refused"), "{odd}");
     folio.file("no.json", "[]");
     let no = folio.call(&["import", "--from", "colony", "no.json", "--json"]);
     assert!(no.code == 2 && no.stderr.contains("\"book_malformed\""), "{no}");
@@ -200,6 +201,10 @@ fn markdown_edits_are_merged_and_conflicts_reported() {
     );
     let both = folio.call(&["import", "--from", "markdown", "--merge", "--distrust", "there"]);
     assert_eq!(both.code, 2, "{both}");
+    assert!(
+        both.stderr.contains("'--merge' cannot be used with '--distrust'"),
+        "{both}"
+    );
     let colony = folio.call(&["import", "--from", "colony", "--merge", "there"]);
     assert!(colony.code == 2 && colony.stderr.contains("--merge is for"), "{colony}");
 }
@@ -427,6 +432,8 @@ fn export_overwrites_an_existing_file_only_with_force() {
         let export = ["export", "--format", form, "--thread", "main", "--out", &out];
         let written = folio.json(&export);
         let file = written["files"][0].as_str().unwrap();
+        let read = || std::fs::read_to_string(folio.path().join(file)).unwrap();
+        let first = read();
         folio.file(file, "mine");
         let told = folio.call(&export);
         assert_eq!(told.code, 2, "{told}");
@@ -435,9 +442,8 @@ fn export_overwrites_an_existing_file_only_with_force() {
             told.stderr.contains(&said) && told.stderr.contains("overwrite it with --force"),
             "{told}"
         );
-        let read = || std::fs::read_to_string(folio.path().join(file)).unwrap();
         assert_eq!(read(), "mine");
         folio.ok(&[&export[..], &["--force"]].concat());
-        assert_ne!(read(), "mine");
+        assert_eq!(read(), first);
     }
 }

@@ -130,14 +130,18 @@ fn trust_is_bound_to_path_and_content_and_stored_privately() {
         1,
         "nothing else is left there"
     );
-    assert_eq!(folio.call(&["trust", "nowhere"]).code, 3);
+    let nowhere = folio.call(&["trust", "nowhere"]);
+    assert_eq!(nowhere.code, 3, "{nowhere}");
+    assert!(nowhere.stderr.contains("cannot read the settings in "), "{nowhere}");
     // A folder that is gone leaves no trust for one that comes to its place.
     std::fs::remove_dir_all(folio.path().join("inner")).unwrap();
     std::os::unix::fs::symlink(folio.path(), folio.path().join("link")).unwrap();
     let said = folio.ok(&["trust", "--remove", "link/inner"]);
     assert!(said.contains("inner/folio.toml is no longer trusted"), "{said}");
     assert_eq!(std::fs::read_dir(&notes).unwrap().count(), 0);
-    assert_eq!(folio.call(&["--role", "client", "trust"]).code, 4);
+    let refused = folio.call(&["--role", "client", "trust"]);
+    assert_eq!(refused.code, 4, "{refused}");
+    assert!(refused.stderr.contains("error[role_denied]"), "{refused}");
 }
 
 #[test]
@@ -169,7 +173,10 @@ fn commands_that_use_no_settings_ignore_untrusted_ones() {
         let called = folio.call(call);
         assert_eq!((called.code, called.stderr.as_str()), (0, ""), "{called}");
     }
-    assert_eq!(folio.call(&["plan", "show", "r1"]).code, 2);
+    // What looks into the store needs them.
+    let refused = folio.call(&["plan", "show", "r1"]);
+    assert_eq!(refused.code, 2, "{refused}");
+    assert!(refused.stderr.contains("settings_untrusted"), "{refused}");
 }
 
 #[test]

@@ -285,8 +285,15 @@ fn turn_is_taken_from_the_environment_and_unknown_ones_refused() {
     let turn = folio.json(&["turn", "show", "t1"]);
     assert_eq!(written["source"]["turn_id"], turn["turn_id"]);
     assert_eq!((&turn["background"], &turn["urgency"]), (&json!(true), &json!("low")));
-    assert_eq!(add("t2").code, 3);
-    assert_eq!(add("nonsense").code, 2);
+    for (turn, code, said) in [
+        ("t2", 3, "FOLIO_TURN: there is no turn t2 in this space"),
+        ("nonsense", 2, "FOLIO_TURN: "),
+    ] {
+        let refused = add(turn);
+        assert_eq!(refused.code, code, "{refused}");
+        assert!(refused.stderr.contains(said), "{refused}");
+    }
+    assert_eq!(folio.json(&["observe", "list"])["total"], 1);
     folio.ok(&["turn", "end", "t1"]);
     let late = folio.call(&["observe", "add", "late", "--turn", "t1"]);
     assert_eq!(late.code, 0);
@@ -354,7 +361,9 @@ fn role_restrictions_apply_to_cli_commands_m7_7() {
     // Who works in a turn names it without being able to read it.
     folio.ok(&["--role", "tool", "tool", "ingest", "answer.json", "--turn", "t1"]);
     folio.ok(&["--role", "tool", "tool", "context", "asked.json", "--turn", "t1"]);
-    assert_eq!(folio.call(&["--role", "tool", "turn", "show", "t1"]).code, 4);
+    let unseen = folio.call(&["--role", "tool", "turn", "show", "t1"]);
+    assert_eq!(unseen.code, 4, "{unseen}");
+    assert!(unseen.stderr.starts_with("error[role_denied]"), "{unseen}");
     folio.ok(&["--role", "reflector", "turn", "end", "t1"]);
 }
 

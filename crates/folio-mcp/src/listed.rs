@@ -335,6 +335,13 @@ mod tests {
             .map(|n| tool(&format!("t{n}"), &Value::Null))
             .collect();
         let (tools, left_out) = offered("x", &settings, &listed(json!(many)));
-        assert_eq!((tools.len(), left_out.len()), (TOOLS_MAX, 1));
+        assert_eq!(
+            left_out,
+            ["there are more than 128; name the ones that you want in `tools`"]
+        );
+        assert_eq!(tools.len(), TOOLS_MAX);
+        // Those that come first stay.
+        let last = tools.last().map(|tool| &*tool.spec.name);
+        assert_eq!(last, Some(&*format!("x.t{}", TOOLS_MAX - 1)));
     }
 }

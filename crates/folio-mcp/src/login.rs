@@ -257,16 +257,19 @@ mod tests {
         ] {
             assert_eq!(check_safe_to_open(fit), Ok(()), "{fit}");
         }
-        for unfit in [
-            "file:///etc/passwd?response_type=code",
-            "http://login.example/authorize",
-            "http://localhost.login.example/",
-            "http://127.0.0.1@login.example/",
-            "javascript:alert(1)",
-            "vscode://x",
-            "what",
+        for (unfit, scheme) in [
+            ("file:///etc/passwd?response_type=code", "file"),
+            ("http://login.example/authorize", "http"),
+            ("http://localhost.login.example/", "http"),
+            ("http://127.0.0.1@login.example/", "http"),
+            ("javascript:alert(1)", "javascript"),
+            ("vscode://x", "vscode"),
         ] {
-            assert!(check_safe_to_open(unfit).is_err(), "{unfit}");
+            let refused = check_safe_to_open(unfit).unwrap_err();
+            let begins = format!("its login address begins with {scheme}:, and only https: is opened");
+            assert!(refused.starts_with(&begins), "{unfit}: {refused}");
         }
+        let refused = check_safe_to_open("what").unwrap_err();
+        assert!(refused.starts_with("its login address is not valid: "), "{refused}");
     }
 }

@@ -86,7 +86,9 @@ async fn login_authorises_calls_until_logout() {
 
     assert!(log_out(&start).await.unwrap());
     assert!(!log_out(&start).await.unwrap());
-    assert!(open_server(&start).await.0.problems().next().is_some());
+    let (servers, _) = open_server(&start).await;
+    let after = servers.problems().next().unwrap().to_string();
+    assert_eq!(after, problem, "as before the login");
 }
 
 #[cfg(unix)]
@@ -101,10 +103,9 @@ async fn tokens_are_stored_owner_only_and_never_revealed() {
     assert!(std::fs::read_to_string(file).unwrap().contains("token-"));
     assert_eq!(std::fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
     let (servers, registry) = open_server(&start).await;
-    let told = format!(
-        "{servers:?} {registry:?} {:?}",
-        add(&registry, json!({"a": 1, "b": 1})).await
-    );
+    let answer = add(&registry, json!({"a": 1, "b": 1})).await;
+    assert_eq!(answer.outputs, json!({"text": "2"}), "{answer:?}");
+    let told = format!("{servers:?} {registry:?} {answer:?}");
     assert!(!told.contains("token-") && !told.contains("renewing-"), "{told}");
 
     // Those of one server are never sent to another.

@@ -432,7 +432,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn wind_down_aborts_runs_that_outlast_the_grace_period() {
         let (registry, called, _) = held_tool();
-        let (_folio, runner, new) = runner_with_tools(registry, "{id: a, do: {tool: held}}").await;
+        let (folio, runner, new) = runner_with_tools(registry, "{id: a, do: {tool: held}}").await;
         let by = new.actor.clone();
         let (id, _) = runner.submit(new).await.expect("a run");
         let driving = Driving::of(Spaces::of(runner.clone()));
@@ -444,8 +444,12 @@ mod tests {
         );
         asked_for.expect("it is the first one").detach();
         called.acquire().await.expect("it is not closed").forget();
+        assert_eq!(driving.places.taken_count(), 1);
         driving.wind_down(&runner).await;
         assert_eq!(driving.places.taken_count(), 0);
+        let mut watch = Watch::new(Arc::clone(folio.store()), SpaceName::main(), id);
+        watch.catch_up().await.expect("its journal");
+        assert!(watch.run().result().is_none(), "somebody else goes on with it");
     }
 
     #[test]

@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::{millis, shapes};
-use crate::error::{Exit, Failure};
+use crate::error::{Exit, Failure, in_plain_words};
 use crate::output::{Report, Style};
 use crate::report::first_line;
 
@@ -225,7 +225,8 @@ fn raw(text: &str) -> String {
 pub(crate) async fn measure(folder: &Path, file: &Path) -> Result<Fanout, Failure> {
     let text = std::fs::read_to_string(file).map_err(|error| Failure::file("read", file, &error))?;
     let questions: Vec<Question> = serde_json::from_str(&text).map_err(|error| {
-        let message = format!("{} is not a list of questions: {error}", file.display());
+        let problem = in_plain_words(&error, "an object");
+        let message = format!("{} is not a list of questions: {problem}", file.display());
         Failure::usage("input_not_json", message)
     })?;
     if questions.is_empty() {

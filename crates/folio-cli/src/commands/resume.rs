@@ -84,7 +84,7 @@ async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
         let before = current_summary(runner, &row).await?;
         if before.needs_manual_resume() {
             context.output.note(not_resumed_note(&row));
-            worst = Exit::RunNotOk;
+            worst = worst.max(Exit::RunNotOk);
             continue;
         }
         let again = context.settings.repeated();
@@ -123,9 +123,7 @@ async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
                 exit
             }
         };
-        if exit != Exit::Done {
-            worst = exit;
-        }
+        worst = worst.max(exit);
     }
     output_failure.map_or(Ok(worst), Err)
 }

@@ -216,7 +216,12 @@ mod tests {
         assert_eq!(lifetime("30d"), Ok(Duration::from_secs(30 * 86_400)));
         assert_eq!(lifetime("90m"), Ok(Duration::from_secs(5_400)));
         for wrong in ["", "d", "0d", "5", "-1h", "5y", "1ü", "30dd"] {
-            assert!(lifetime(wrong).is_err(), "{wrong}");
+            let refused = lifetime(wrong);
+            assert_eq!(refused, Err("not of the form 90m, 12h or 30d".to_owned()), "{wrong}");
         }
+        let longest = Duration::from_secs(LIFETIME_MAX);
+        assert_eq!(lifetime("36500d"), Ok(longest));
+        let refused = lifetime("36501d").unwrap_err();
+        assert!(refused.starts_with("longer than 36500d;"), "{refused}");
     }
 }

@@ -58,6 +58,16 @@ impl Served {
         answer.split(' ').nth(1).unwrap().to_owned()
     }
 
+    /// The status and the code of the refusal for `path`.
+    pub(crate) fn refusal(&self, path: &str, token: Option<&str>) -> (String, String) {
+        let mut answer = String::new();
+        self.open(path, token).read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let problem: serde_json::Value = serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}"));
+        let status = head.split(' ').nth(1).unwrap().to_owned();
+        (status, problem["code"].as_str().unwrap().to_owned())
+    }
+
     /// Posts `body` to `path`, and returns the whole answer with its head.
     pub(crate) fn post(&self, path: &str, body: &str) -> String {
         self.post_as(path, None, body)

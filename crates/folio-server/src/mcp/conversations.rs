@@ -212,6 +212,7 @@ fn cut_off_when_invalid(body: Body, permit: Permit) -> Body {
 mod tests {
     use axum::http::HeaderValue;
     use futures_util::StreamExt as _;
+    use serde_json::json;
 
     use super::*;
 
@@ -235,13 +236,17 @@ mod tests {
             response
         };
         let begun = open.begin_request(&of("one"), &asked).unwrap();
-        let error = open.begin_request(&of("one"), &asked).unwrap_err();
-        assert_eq!(error.error.code.0, -32600);
+        let assert_in_use = || {
+            let error = open.begin_request(&of("one"), &asked).unwrap_err();
+            assert_eq!((error.error.code.0, json!(error.id)), (-32600, json!(5)));
+        };
+        assert_in_use();
         assert!(
             open.begin_request(&of("two"), &asked).is_ok() && open.begin_request(&HeaderMap::new(), &asked).is_ok()
         );
         let answering = hold_until_sent(stream(), begun);
-        assert!(open.begin_request(&of("one"), &asked).is_err(), "it is on its way");
+        // It is on its way.
+        assert_in_use();
         drop(answering);
         let begun = open.begin_request(&of("one"), &asked).unwrap();
         let mut whole = Response::new(Body::from("data: all of it"));

@@ -41,16 +41,24 @@ async fn every_output_line_is_a_json_rpc_message() {
         out.write_all(format!("{line}\n").as_bytes()).await.unwrap();
     }
     let mut lines = BufReader::new(ours).lines();
-    loop {
+    let mut answered = Vec::new();
+    for _ in 0..4 {
         let line = lines.next_line().await.unwrap().unwrap();
         let message: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(message["jsonrpc"], "2.0", "{line}");
-        match message["id"].as_u64() {
-            Some(2) => assert_eq!(message["error"]["code"], -32601),
-            Some(3) => break,
-            _ => {}
-        }
+        answered.push((message["id"].as_u64(), message["error"]["code"].as_i64()));
     }
+    answered.sort_unstable();
+    // Everything but the notification is answered, what is no message under no id.
+    assert_eq!(
+        answered,
+        [
+            (None, Some(-32700)),
+            (Some(1), None),
+            (Some(2), Some(-32601)),
+            (Some(3), None)
+        ]
+    );
     out.shutdown().await.unwrap();
     served.await.unwrap().unwrap();
 }

@@ -8,13 +8,13 @@ use folio::runner::{Runner, RunnerModel, RunnerModels, RunnerOptions};
 use folio::tools::{Effect, Registry, ToolResponse, ToolSpec};
 use folio::{Actor, Role};
 use folio_server::{McpOptions, ToolSet};
-use rmcp::ClientHandler;
 use rmcp::model::{
     CallToolRequestParams, CancelTaskParams, CancelledNotificationParam, ClientCapabilities, ClientConfig,
-    ClientRequest, ElicitRequestParams, ElicitResult, ElicitationAction, GetTaskParams, ProgressNotificationParam,
-    Request, UpdateTaskParams,
+    ClientRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ErrorCode, GetTaskParams,
+    ProgressNotificationParam, Request, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, PeerRequestOptions, RequestContext, RoleClient};
+use rmcp::{ClientHandler, ServiceError};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -592,11 +592,15 @@ async fn blank_answer_leaves_the_question_open() {
             .call("run_start", json!({"goal": "Paint the door", "wait_seconds": 1}))
             .await;
         assert!(text.contains("Which colour?"), "{era:?}: {text}");
+        // The form was shown, and what came of it was blank.
+        assert_eq!(person.asked().len(), 1, "{era:?}");
         for answer in ["", " \n"] {
             let (_, code) = pair.refused("run_answer", json!({"run": "r1", "answer": answer})).await;
             assert_eq!(code, "arguments_invalid", "{era:?}");
         }
         pair.call("run_answer", json!({"run": "r1", "answer": "blue"})).await;
+        let (text, run) = pair.call("run_status", json!({"run": "r1", "wait_seconds": 60})).await;
+        assert_eq!(run["status"], "ok", "{era:?}: {text}");
         pair.end().await;
     }
 }
@@ -669,10 +673,20 @@ async fn protocol_task_can_be_cancelled_and_unknown_ids_are_refused() {
     while task(&pair, &id).await["status"] != "cancelled" {
         tokio::task::yield_now().await;
     }
-    for unknown in ["nothing", "run_01JZZZZZZZZZZZZZZZZZZZZZZZ"] {
+    for (unknown, said) in [
+        ("nothing", "\"nothing\" is not a task of this server"),
+        (
+            "run_01JZZZZZZZZZZZZZZZZZZZZZZZ",
+            "there is no run run_01JZZZZZZZZZZZZZZZZZZZZZZZ in this space",
+        ),
+    ] {
         let request = ClientRequest::GetTaskRequest(Request::new(GetTaskParams::new(unknown)));
-        let refused = pair.client.send_request(request).await.unwrap_err().to_string();
-        assert!(refused.contains(unknown), "{refused}");
+        let refused = pair.client.send_request(request).await.unwrap_err();
+        let ServiceError::McpError(refused) = refused else {
+            panic!("{refused}")
+        };
+        assert_eq!(refused.code, ErrorCode::INVALID_PARAMS, "{refused}");
+        assert!(refused.message.contains(said), "{refused}");
     }
     pair.end().await;
 }

@@ -265,7 +265,14 @@ async fn memory_tools_search_entries_and_page_through_documents() {
         .append(&person, page.parse().unwrap(), "", more, &[], None)
         .await
         .unwrap();
-    pair.call("memory_page", goes_on.clone()).await;
+    let (mut rest, mut arguments) = (String::new(), goes_on.clone());
+    loop {
+        let (text, read) = pair.call("memory_page", arguments.clone()).await;
+        rest.push_str(&text);
+        let Some(next) = read["next"].as_str() else { break };
+        arguments["cursor"] = json!(next);
+    }
+    assert!(rest.contains("A line behind it all"), "{rest}");
     // Where it went on is no place of what that has become.
     pair.call("scratch_update", json!({"id": "e1", "title": "Migration of bills"}))
         .await;

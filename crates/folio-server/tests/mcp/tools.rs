@@ -55,7 +55,9 @@ async fn scratchbook_tools_are_hidden_when_the_policy_disables_them() {
 #[tokio::test]
 async fn tool_annotations_state_their_effect_on_memory() {
     let pair = Pair::new(Era::Sessions, options()).await;
-    for tool in pair.client.list_all_tools().await.unwrap() {
+    let tools = pair.client.list_all_tools().await.unwrap();
+    assert_eq!(tools.len(), SIX.len());
+    for tool in tools {
         let hints = tool.annotations.unwrap();
         let reads = tool.name == "scratch_read";
         assert_eq!(hints.read_only_hint.unwrap_or(false), reads, "{}", tool.name);
@@ -177,6 +179,17 @@ async fn scratch_read_answer_stays_within_2000_tokens_with_a_cursor() {
     pair.end().await;
 }
 
+/// The tools, out of all six, that take the argument `thread`.
+async fn tools_with_thread(pair: &Pair) -> Vec<String> {
+    let tools = pair.client.list_all_tools().await.unwrap();
+    assert_eq!(tools.len(), SIX.len());
+    let takes_thread = tools.iter().filter(|tool| {
+        let properties = tool.input_schema["properties"].as_object().unwrap();
+        properties.contains_key("thread")
+    });
+    takes_thread.map(|tool| tool.name.to_string()).collect()
+}
+
 #[tokio::test]
 async fn thread_argument_selects_the_thread_unless_the_connection_is_bound() {
     let pair = Pair::new(Era::Requests, options()).await;
@@ -193,6 +206,7 @@ async fn thread_argument_selects_the_thread_unless_the_connection_is_bound() {
     // What belongs to one is not changed from the other.
     let (_, code) = pair.refused("scratch_complete", json!({"id": "e2"})).await;
     assert_eq!(code, "role_denied");
+    assert_eq!(tools_with_thread(&pair).await, SIX);
     pair.end().await;
 
     let mut bound = options();
@@ -200,13 +214,7 @@ async fn thread_argument_selects_the_thread_unless_the_connection_is_bound() {
     let pair = Pair::new(Era::Requests, bound).await;
     let (_, code) = pair.refused("scratch_read", json!({"thread": "other"})).await;
     assert_eq!(code, "thread_invalid");
-    let tools = pair.client.list_all_tools().await.unwrap();
-    assert!(tools.iter().all(|tool| {
-        !tool.input_schema["properties"]
-            .as_object()
-            .unwrap()
-            .contains_key("thread")
-    }));
+    assert_eq!(tools_with_thread(&pair).await, Vec::<String>::new());
     pair.end().await;
 }
 
@@ -237,7 +245,7 @@ async fn client_may_pin_an_item_that_a_tool_may_not_m7_7() {
     pair.end().await;
     let pair = Pair::of(Era::Requests, options(), &runner, Plain).await;
     pair.call("scratch_pin", json!({"id": "e1"})).await;
-    assert!(pinned().await.is_some());
+    assert_ne!(pinned().await, None);
     pair.end().await;
 }
 
@@ -357,6 +365,8 @@ async fn non_text_idempotency_key_or_thread_is_refused() {
         let error = pair.client.call_tool(request).await.unwrap_err();
         assert!(error.to_string().contains("folio/idempotencyKey"), "{error}");
     }
+    let (text, _) = pair.call("scratch_read", json!({"query": "once"})).await;
+    assert_eq!(text, "nothing matches", "none of them was added");
     let request =
         GetPromptRequestParams::new("resume").with_arguments(json!({"thread": 5}).as_object().unwrap().clone());
     let error = pair.client.get_prompt(request).await.unwrap_err();

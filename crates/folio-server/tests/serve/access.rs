@@ -67,7 +67,7 @@ async fn public_address_requires_a_valid_token() {
 #[tokio::test]
 async fn ui_and_docs_need_no_token_and_reveal_no_memory() {
     let (house, token) = open_to_all(Role::Client).await;
-    ask(
+    let kept = ask(
         &house,
         "POST",
         LIST,
@@ -75,6 +75,7 @@ async fn ui_and_docs_need_no_token_and_reveal_no_memory() {
         Some(json!({"content": "between us"})),
     )
     .await;
+    assert_eq!(kept.status, 201, "{kept:?}");
     for path in ["/", "/runs/r1", "/observations", "/ui/app.js", "/docs", "/openapi.json"] {
         let page = ask(&house, "GET", path, None, None).await;
         assert_eq!(page.status, 200, "{path}");
@@ -323,9 +324,11 @@ async fn criterion_command_runs_only_with_a_persons_approval_e9_14() {
     let runner = House::runner_with(true).await;
     let (client, _) = House::token(&runner, "main", Role::Client).await;
     let (person, _) = House::token(&runner, "main", Role::Human).await;
-    let house = House::serving(runner, None, ServeOptions::at("0.0.0.0:0".parse().unwrap())).await;
-    let space = "/v1/spaces/main";
     let folder = tempfile::tempdir().unwrap();
+    let mut options = ServeOptions::at("0.0.0.0:0".parse().unwrap());
+    options.folder = Some(folder.path().to_owned());
+    let house = House::serving(runner, None, options).await;
+    let space = "/v1/spaces/main";
     let proof = folder.path().join("proof");
     let plan = json!({"steps": [{"id": "a", "do": {"tool": "text", "args": {"op": "echo", "value": 1}},
         "criteria": [{"text": "it is so", "check": {"command": ["touch", proof]}}]}]});
@@ -333,17 +336,29 @@ async fn criterion_command_runs_only_with_a_persons_approval_e9_14() {
         let path = format!("{space}{path}");
         ask(&house, "POST", &path, Some(token.reveal()), Some(body)).await
     };
-    let begun = post(&client, "/runs", json!({"plan": plan})).await.json();
-    let path = format!("{space}/runs/{}/questions", begun["run_id"].as_str().unwrap());
-    let item = loop {
-        let asked = ask(&house, "GET", &path, Some(client.reveal()), None).await.json();
-        if let Some(item) = asked["items"].get(0) {
-            break item.clone();
+    // Returns the approval that a new run of the plan waits for.
+    let ask_for_approval = async || {
+        let begun = post(&client, "/runs", json!({"plan": plan})).await.json();
+        let path = format!("{space}/runs/{}/questions", begun["run_id"].as_str().unwrap());
+        let item = loop {
+            let asked = ask(&house, "GET", &path, Some(client.reveal()), None).await.json();
+            if let Some(item) = asked["items"].get(0) {
+                break item.clone();
+            }
+            tokio::task::yield_now().await;
+        };
+        assert_eq!(item["kind"], "check", "{item}");
+        item["id"].as_str().unwrap().to_owned()
+    };
+    let ends = async |run: &str| loop {
+        let path = format!("{space}/runs/{run}");
+        let seen = ask(&house, "GET", &path, Some(client.reveal()), None).await.json();
+        if seen["status"] != "running" {
+            break seen["status"].clone();
         }
         tokio::task::yield_now().await;
     };
-    assert_eq!(item["kind"], "check", "{item}");
-    let id = item["id"].as_str().unwrap();
+    let id = ask_for_approval().await;
     for by in [&client, &person] {
         let answered = post(by, &format!("/questions/{id}/answer"), json!({"answer": "yes"})).await;
         assert_problem(&answered, 404, "no_question");
@@ -359,8 +374,14 @@ async fn criterion_command_runs_only_with_a_persons_approval_e9_14() {
     assert_problem(&post(&person, &approval, always).await, 422, "body_invalid");
     assert!(!proof.exists());
     assert_eq!(post(&person, &approval, json!({"approve": false})).await.status, 202);
-    house.stop().await.unwrap();
+    assert_eq!(ends("r1").await, "partial");
     assert!(!proof.exists());
+    // The same command is run once a person says yes, so it was the no that kept it from being run.
+    let approval = format!("/approvals/{}", ask_for_approval().await);
+    assert_eq!(post(&person, &approval, json!({"approve": true})).await.status, 202);
+    assert_eq!(ends("r2").await, "ok");
+    assert!(proof.exists());
+    house.stop().await.unwrap();
 }
 
 #[tokio::test]

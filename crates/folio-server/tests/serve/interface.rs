@@ -159,6 +159,7 @@ async fn cancel_request_ends_a_run_driven_elsewhere() {
     );
     // Asking again is harmless.
     assert_eq!(house.post("/runs/r1/cancel", "{}").await.status, 202);
+    assert_eq!(house.get("/runs/r1").await.json(), shown);
 }
 
 #[tokio::test]

@@ -39,9 +39,12 @@ async fn page_is_added_appended_to_and_rolled_up() {
     };
     let (written, again) = (append().await, append().await);
     assert_eq!((written.status, &again.json()["replayed"]), (201, &json!(true)));
+    assert_eq!(written.json().get("replayed"), None);
+    let entries = house.get_json("/pages/p2/entries?tail=9").await;
     assert_eq!(
-        house.get_json("/pages/p2/entries?tail=1").await["items"][0]["body"],
-        "It *works*"
+        (&entries["total"], &entries["items"][0]["body"]),
+        (&json!(1), &json!("It *works*")),
+        "{entries}"
     );
     assert!(house.get("/pages/p2.md").await.body.contains("It *works*"));
     let rollup = house.get_json("/pages/p1/rollup?budget=100").await;
@@ -53,16 +56,16 @@ async fn page_is_added_appended_to_and_rolled_up() {
 #[tokio::test]
 async fn invalid_page_or_page_entry_is_refused() {
     let house = House::new().await;
-    for body in [
-        json!({"title": ""}),
-        json!({"title": "x", "role": "scratchbook"}),
-        json!({"title": "x", "role": "none"}),
-        json!({"title": "x", "parent": "e1"}),
-        json!({"titel": "x"}),
+    for (body, code) in [
+        (json!({"title": ""}), "title_empty"),
+        (json!({"title": "x", "role": "scratchbook"}), "body_invalid"),
+        (json!({"title": "x", "role": "none"}), "body_invalid"),
+        (json!({"title": "x", "parent": "e1"}), "body_invalid"),
+        (json!({"titel": "x"}), "body_invalid"),
     ] {
-        let answer = house.ask("POST", "/pages", &[], Some(body)).await;
-        assert_eq!(answer.status, 422, "{answer:?}");
+        assert_problem(&house.ask("POST", "/pages", &[], Some(body)).await, 422, code);
     }
+    assert_eq!(house.get_json("/pages").await["returned"], 0);
     let orphan = house
         .ask("POST", "/pages", &[], Some(json!({"title": "x", "parent": "p9"})))
         .await;

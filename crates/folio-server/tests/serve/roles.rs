@@ -156,6 +156,8 @@ async fn invalid_tool_query_returns_empty_context_and_is_traced_m7_2_19() {
         assert_eq!(answer.status, status, "{role}: {answer:?}");
         if role == Role::Tool {
             assert_eq!(answer.json(), json!({"scratch_page_context": []}));
+        } else {
+            assert_problem(&answer, 422, "filter_unknown");
         }
     }
     let lines = house.get_json("/trace?component=scratch_page").await;

@@ -54,7 +54,8 @@ async fn server_stop_ends_live_streams_promptly() {
         .expect("nothing holds it")
         .unwrap();
     assert_eq!(events.rest().await, []);
-    assert!(tokio::net::TcpStream::connect(at).await.is_err());
+    let gone = tokio::net::TcpStream::connect(at).await.unwrap_err();
+    assert_eq!(gone.kind(), std::io::ErrorKind::ConnectionRefused);
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ impl Shared {
         let (other, _) = House::token(&runner, "other", Role::Human).await;
         let mut mcp = McpOptions::of(ThreadKey::main());
         mcp.sets = ToolSet::ALL.to_vec();
-        mcp.allow_tools = vec!["shell".to_owned()];
+        mcp.allow_tools = vec!["door.ring".to_owned()];
         let options = ServeOptions::at("127.0.0.1:0".parse().unwrap());
         let house = House::serving(runner, Some(mcp), options).await;
         Self {
@@ -65,10 +65,15 @@ impl Shared {
     /// The result of a request of the Model Context Protocol that needs no session.
     async fn mcp(&self, token: &AccessToken, method: &str, name: &str, mut params: Value) -> Value {
         let key = params["key"].take();
+        // To others, what a run comes to is told in the answer of the call.
+        let capabilities = match method {
+            "tasks/get" => json!({"extensions": {"io.modelcontextprotocol/tasks": {}}}),
+            _ => json!({}),
+        };
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
-            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientCapabilities": capabilities,
             "folio/idempotencyKey": key,
         });
         let (method_header, name) = (format!("Mcp-Method: {method}"), format!("Mcp-Name: {name}"));
@@ -142,7 +147,10 @@ async fn token_gives_access_to_its_own_space_only() {
                 .ask(token, method, &format!("/v1/spaces/{space}{path}"), &[], body.clone())
                 .await;
             assert_eq!(own.status, 200, "{path}: {own:?}");
-            assert!(!own.body.contains(&format!("known in {another}")), "{path}: {own:?}");
+            // What is found has its text in pieces, and the list of pages has none.
+            let is_shown = own.body.contains(&format!(" in {space}"));
+            assert_eq!(is_shown, path != "/pages", "{path}: {own:?}");
+            assert!(!own.body.contains(&format!(" in {another}")), "{path}: {own:?}");
             let refused = shared
                 .ask(token, method, &format!("/v1/spaces/{another}{path}"), &[], body)
                 .await;
@@ -156,7 +164,7 @@ async fn token_gives_access_to_its_own_space_only() {
     // What cannot be read is noted where it was to be written.
     let path = "/v1/spaces/other/observations";
     let unread = shared.ask(&shared.other, "POST", path, &[], Some(json!([]))).await;
-    assert!(unread.status >= 400, "{unread:?}");
+    assert_problem(&unread, 422, "observation_malformed");
     let told = async |space: &str, token| {
         let trace = shared.gets(token, &format!("/v1/spaces/{space}/trace")).await;
         trace.body.contains("\"failed\"")
@@ -182,6 +190,7 @@ async fn request_without_a_token_reaches_only_the_server_space() {
 async fn space_event_stream_has_no_commits_of_other_spaces() {
     let shared = Shared::new().await;
     let mut events = Events::open(shared.house.address, "/v1/spaces/main/events", None).await;
+    let mut own = Value::Null;
     for (space, token) in [
         ("other", &shared.other),
         ("other", &shared.other),
@@ -191,9 +200,12 @@ async fn space_event_stream_has_no_commits_of_other_spaces() {
         let body = json!({"content": format!("said in {space}")});
         let made = shared.ask(token, "POST", &path, &[], Some(body)).await;
         assert_eq!(made.status, 201, "{made:?}");
+        own = made.json()["observation_id"].clone();
     }
     let heard = events.next().await.unwrap();
     assert_eq!((&*heard.event, &*heard.id), ("commit", "1"), "{heard:?}");
+    // The first commit of the other space has the same number, so the number alone does not say whose it is.
+    assert!(heard.data.contains(own.as_str().unwrap()), "{heard:?}");
 }
 
 #[tokio::test]
@@ -251,15 +263,24 @@ async fn runs_are_driven_and_visible_only_in_their_own_space() {
                 .await;
             assert_problem(&refused, 404, "not_found");
         }
-        for verb in ["cancel", "pause", "fork"] {
+        for (verb, body) in [
+            ("cancel", json!({})),
+            ("pause", json!({})),
+            ("continue", json!({})),
+            ("fork", json!({"at": "a"})),
+        ] {
             let path = format!("/v1/spaces/{space}/runs/{strange}/{verb}");
-            let refused = shared.ask(token, "POST", &path, &[], Some(json!({}))).await;
-            assert!(refused.status == 404 || refused.status == 422, "{refused:?}");
+            let refused = shared.ask(token, "POST", &path, &[], Some(body)).await;
+            assert_problem(&refused, 404, "not_found");
         }
-        let task = shared
-            .mcp(token, "tasks/get", strange, json!({"taskId": strange}))
-            .await;
-        assert!(task.get("error").is_some(), "{task}");
+        let task = async |id: &str| shared.mcp(token, "tasks/get", id, json!({"taskId": id})).await;
+        assert_eq!(task(run).await["result"]["status"], "completed");
+        let task = task(strange).await;
+        assert_eq!(
+            (&task["error"]["code"], &task["error"]["data"]["code"]),
+            (&json!(-32602), &json!("not_found")),
+            "{task}"
+        );
         let listed = shared.gets(token, &format!("/v1/spaces/{space}/runs")).await.json();
         assert_eq!(listed["returned"], 1, "{listed}");
     }
@@ -273,8 +294,9 @@ async fn mcp_calls_use_the_space_of_their_token() {
         let params = json!({"name": "scratch_add", "arguments": arguments, "key": "k"});
         let added = shared.mcp(token, "tools/call", "scratch_add", params).await;
         assert_eq!(added["result"]["structuredContent"]["handle"], "e1", "{added}");
+        let plan = ECHO.replace("title: Echo", &format!("title: due in {space}"));
         let ran = shared
-            .calls(token, "run_start", json!({"plan": ECHO, "wait_seconds": 20}))
+            .calls(token, "run_start", json!({"plan": plan, "wait_seconds": 20}))
             .await;
         assert_eq!(ran["structuredContent"]["status"], "ok", "{ran}");
     }
@@ -289,7 +311,7 @@ async fn mcp_calls_use_the_space_of_their_token() {
             .to_string();
         assert!(read.contains(&own) && !read.contains(&strange), "{read}");
         let listed = shared.mcp(token, "resources/list", "", json!({})).await.to_string();
-        assert!(!listed.contains(&strange), "{listed}");
+        assert!(listed.contains(&own) && !listed.contains(&strange), "{listed}");
         assert_eq!(
             shared
                 .space(space)
@@ -401,13 +423,19 @@ async fn server_stop_releases_the_runs_of_every_space() {
 #[tokio::test]
 async fn allowed_tools_need_no_approval_in_the_server_space_only_e9_14() {
     let shared = Shared::new().await;
-    let shell = json!({"tool": "shell", "args": {"argv": ["true"]}});
-    let plan = json!({"title": "Build", "steps": [{"id": "sh", "do": shell}]});
+    let ring = json!({"tool": "door.ring", "args": {}});
+    let plan = json!({"title": "Ring", "steps": [{"id": "ring", "do": ring}]});
     for (space, token, _) in shared.both() {
         let answer = shared
             .calls(token, "run_start", json!({"plan": plan, "wait_seconds": 20}))
             .await;
-        let approvals = &answer["structuredContent"]["approvals"];
-        assert_eq!(approvals.is_null(), space == "main", "{space}: {answer}");
+        let run = &answer["structuredContent"];
+        let (status, waiting) = if space == "main" { ("ok", 0) } else { ("running", 1) };
+        assert_eq!(run["status"], status, "{space}: {answer}");
+        assert_eq!(
+            run["approvals"].as_array().map_or(0, Vec::len),
+            waiting,
+            "{space}: {answer}"
+        );
     }
 }

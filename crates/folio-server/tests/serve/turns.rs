@@ -63,14 +63,18 @@ async fn turn_begins_ends_and_leaves_an_export_trace_and_receipts() {
         .ask("GET", "/turns/t1/export", &["Accept: application/x-ndjson"], None)
         .await;
     assert_eq!(lines.header("content-type"), "application/x-ndjson");
-    assert!(
-        lines
-            .body
-            .lines()
-            .all(|line| serde_json::from_str::<Value>(line).is_ok()),
-        "{}",
-        lines.body
-    );
+    let records: Vec<String> = lines
+        .body
+        .lines()
+        .map(|line| {
+            serde_json::from_str::<Value>(line).unwrap()["record"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        })
+        .collect();
+    // The observation was touched in the turn, and is one of the entries at its end.
+    assert_eq!(records, ["turn", "touched", "entry"], "{}", lines.body);
     let trace = house.get_json("/turns/t1/trace").await;
     let operations: Vec<&str> = trace["items"]
         .as_array()
@@ -139,8 +143,14 @@ async fn context_contains_only_the_requested_sections() {
         let part = house
             .post_and_expect("/context", 200, json!({"thread": "a", "sections": sections}))
             .await;
-        assert!(!part["context"].as_str().unwrap().contains("Order wine"), "{part}");
-        assert_eq!(part["receipt"]["sections"].as_array().unwrap().len(), 1);
+        let text = part["context"].as_str().unwrap();
+        assert!(
+            text.contains("Likes Burgundy") && !text.contains("Order wine"),
+            "{part}"
+        );
+        let asked_for = part["receipt"]["sections"].as_array().unwrap();
+        let names: Vec<&Value> = asked_for.iter().map(|section| &section["section"]).collect();
+        assert_eq!(names, ["scratch_page"], "{part}");
     }
     for sections in [json!(["none"]), json!({"scratch_page": 101})] {
         let refused = house
@@ -188,10 +198,16 @@ async fn search_finds_observations_and_items_by_their_words() {
         );
     }
     let found = house.get_json("/search?text=monday").await;
-    assert!(
-        found["items"][0]["score"].as_f64().is_some() && found["items"][0]["snippet"].is_array(),
-        "{found}"
-    );
+    let item = &found["items"][0];
+    assert!(item["handle"] == "e2" && item["score"].as_f64() > Some(0.0), "{found}");
+    // The word that was found is marked in the snippet, and no other.
+    let hits = item["snippet"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|part| part["hit"] == true);
+    let hits: Vec<&Value> = hits.map(|part| &part["text"]).collect();
+    assert_eq!(hits, ["Monday"], "{found}");
     house.assert_refused("/search", 400, "query_invalid").await;
 }
 
@@ -211,10 +227,12 @@ async fn goals_patterns_calibration_and_trace_routes_return_lists() {
         "/trace?component=scratch_page&limit=3",
     ] {
         let list = house.get_json(path).await;
+        let returned = list["items"].as_array().unwrap().len();
         assert!(
-            list["items"].is_array() && list["returned"].is_u64() && list["tokens"].is_u64(),
+            list["returned"] == returned && list["tokens"].is_u64(),
             "{path}: {list}"
         );
+        assert_eq!(returned > 0, path.starts_with("/trace"), "{path}: {list}");
     }
     let trace = house.get_json("/trace?entry=e1").await;
     assert_eq!(

@@ -303,6 +303,10 @@ mod tests {
         );
     }
 
+    fn check_refused(text: &str, reason: &str) {
+        assert_eq!(object(text, &["a"]), Err(reason.to_owned()), "{text:?}");
+    }
+
     #[test]
     fn json_is_read_despite_surrounding_text_and_trailing_commas_e9_13() {
         let wanted = json!({"a": [1, 2], "b": "x"});
@@ -352,30 +356,49 @@ mod tests {
             (r#"{"a": 1, "b":"#, Ended::Inside("b".to_owned())),
             (r#"{"a": 1, "b": tr"#, Ended::Inside("b".to_owned())),
         ] {
-            let read = object(text, &["a"]).unwrap_or_else(|error| panic!("{text}: {error}"));
-            assert_eq!((read.value, read.ended), (json!({"a": 1}), Some(ended)), "{text}");
+            let wanted = Repaired {
+                value: json!({"a": 1}),
+                is_repaired: true,
+                ended: Some(ended),
+            };
+            assert_eq!(object(text, &["a"]), Ok(wanted), "{text}");
         }
-        for text in [r#"{"b": 1, "a"#, r#"{"b": 1, "a":"#, r#"{"a"#, r#"{"a": 1 2, "b": tr"#] {
-            assert!(object(text, &["a"]).is_err(), "{text}");
+        for text in [r#"{"b": 1, "a"#, r#"{"b": 1, "a":"#, r#"{"a"#] {
+            check_refused(text, "the answer was cut off before a");
         }
+        // Nothing is made of what no end could make JSON.
+        check_refused(
+            r#"{"a": 1 2, "b": tr"#,
+            "the answer is not JSON: expected `,` or `}` at line 1 column 9",
+        );
     }
 
     #[test]
     fn answer_nested_deeper_than_the_limit_is_refused_e9_13() {
         let nested = |levels: usize| format!("{{\"a\": {}{}}}", "[".repeat(levels), "]".repeat(levels));
         check(&nested(1), &json!({"a": []}));
-        assert!(object(&nested(LEVELS_MAX - 1), &["a"]).is_ok());
-        let refused = object(&nested(LEVELS_MAX), &["a"]).unwrap_err();
-        assert_eq!(refused, "lists and objects are nested more than 64 levels deep");
+        let deepest = nested(LEVELS_MAX - 1);
+        check(&deepest, &serde_json::from_str(&deepest).unwrap());
+        check_refused(
+            &nested(LEVELS_MAX),
+            "lists and objects are nested more than 64 levels deep",
+        );
     }
 
     #[test]
     fn answer_truncated_before_a_required_key_is_refused_e9_13() {
         let error = object("{\"b\": [1, 2", &["a", "b"]).unwrap_err();
         assert_eq!(error, "the answer was cut off before a");
-        assert!(object("", &[]).is_err());
-        assert!(object("no object at all", &[]).is_err());
-        assert!(object("[1, 2]", &[]).is_err());
+    }
+
+    #[test]
+    fn answer_without_an_object_is_refused_with_the_reason_e9_13() {
+        for empty in ["", " \n"] {
+            check_refused(empty, "the answer is empty");
+        }
+        for text in ["no object at all", "[1, 2]", "7"] {
+            check_refused(text, "there is no JSON object in the answer");
+        }
     }
 
     #[test]
@@ -391,12 +414,21 @@ mod tests {
 
     #[test]
     fn nested_object_is_not_taken_for_the_answer_e9_13() {
-        for text in [
-            r#"{"b": [{"a": 1}, {"a": 2}], "c": tr"#,
-            r#"{"b": [{"a": 1}], "c": whatever}"#,
-            r#"draft {"a": 1}, final {"b": [{"a": 2}"#,
+        for (text, reason) in [
+            (
+                r#"{"b": [{"a": 1}, {"a": 2}], "c": tr"#,
+                "the answer was cut off before a",
+            ),
+            (
+                r#"{"b": [{"a": 1}], "c": whatever}"#,
+                "the answer is not JSON: expected value at line 1 column 24",
+            ),
+            (
+                r#"draft {"a": 1}, final {"b": [{"a": 2}"#,
+                "the answer was cut off before a",
+            ),
         ] {
-            assert!(object(text, &["a"]).is_err(), "{text}");
+            check_refused(text, reason);
         }
     }
 
@@ -420,12 +452,19 @@ mod tests {
     proptest! {
         #[test]
         fn answer_reader_never_panics_on_arbitrary_text(text in "[\\PC\\n]{0,200}") {
-            let _read = object(&text, &["a"]);
+            // Whatever is read is an object, and what was refused has a reason.
+            match object(&text, &["a"]) {
+                Ok(read) => prop_assert!(read.value.is_object()),
+                Err(reason) => prop_assert!(!reason.is_empty()),
+            }
         }
 
         #[test]
         fn answer_reader_never_panics_on_nested_brackets(text in "[\\[\\]{}\",:a1 ]{0,400}") {
-            let _read = object(&text, &[]);
+            match object(&text, &[]) {
+                Ok(read) => prop_assert!(read.value.is_object()),
+                Err(reason) => prop_assert!(!reason.is_empty()),
+            }
         }
 
         #[test]
