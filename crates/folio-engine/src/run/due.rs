@@ -7,7 +7,7 @@ use folio_memory::excerpt::cut;
 use serde_json::Value;
 
 use super::agent::repair::too_deep_to_keep;
-use super::agent::{AskAction, CompactAction};
+use super::agent::{AskAction, CompactAction, read_steps};
 use super::aggregate::Aggregation;
 use super::approval::GrantedApproval;
 use super::conclude::{CHANGES_NOTHING, MAY_HAVE_CHANGED};
@@ -23,6 +23,7 @@ use crate::node::NodeId;
 use crate::plan::{self, Step, Task, Work};
 use crate::result::{NodeResult, Outcome, StopReason};
 use crate::spend::{Allowance, Spend};
+use crate::talk::Purpose;
 use crate::template;
 
 /// Something that a run needs done now.
@@ -271,8 +272,8 @@ impl Run {
     }
 
     /// Whether `action` from an answer of [`Self::due`] is still due unchanged after other actions of that answer were
-    /// recorded: these may have used its budget (E9.10), taken the resources that it writes (E9.15), or held it back
-    /// (E9.5). If not, the next answer has what is due instead.
+    /// recorded: these may have used its budget (E9.10), its nodes or its plans, taken the resources that it writes
+    /// (E9.15), or held it back (E9.5). If not, the next answer has what is due instead.
     #[must_use]
     pub fn is_still_due(&self, action: &Action) -> bool {
         let may_begin = |node: NodeId, spend: &Spend, is_last| {
@@ -282,7 +283,11 @@ impl Run {
             is_open && self.refused_by_budget(index, spend, is_last).is_none()
         };
         match action {
-            Action::Ask(ask) => may_begin(ask.node, &ask.reserved, ask.purpose.is_last()),
+            Action::Ask(ask) => {
+                let may_plan = ask.purpose != Purpose::Replan
+                    || self.index(ask.node).is_ok_and(|index| self.has_replan_left(index));
+                may_plan && may_begin(ask.node, &ask.reserved, ask.purpose.is_last())
+            }
             Action::Compact(compact) => may_begin(compact.node, &compact.reserved.unwrap_or_default(), false),
             Action::Call(call) => {
                 let is_free = self
@@ -303,10 +308,16 @@ impl Run {
                 is_free && may_begin(check.node, &spend, false)
             }
             // The amounts for a group were computed from what was free.
-            Action::Record(Event::Expanded { node, set_aside, .. }) => {
-                let is_open = self.index(*node).is_ok_and(|index| self.ready.contains(&index));
-                is_open && set_aside.is_none()
-            }
+            Action::Record(Event::Expanded {
+                node, items, set_aside, ..
+            }) => self.index(*node).is_ok_and(|index| {
+                let new_nodes = self.count_new_nodes(index, items.len());
+                self.ready.contains(&index) && set_aside.is_none() && self.over_nodes_by(index, new_nodes).is_none()
+            }),
+            Action::Record(Event::Planned { node, steps, .. }) => self.index(*node).is_ok_and(|index| {
+                let new_nodes = read_steps(steps).map_or(0, |steps| plan::count_nodes(&steps));
+                self.over_nodes_by(index, new_nodes as usize).is_none()
+            }),
             _ => true,
         }
     }
@@ -495,10 +506,7 @@ impl Run {
                     );
                     return Action::Record(self.failed_event(index, StopReason::BudgetChildren, notes));
                 }
-                // The whole body is created at once for each item.
-                let new_nodes = items
-                    .len()
-                    .saturating_mul(plan::count_initial_nodes(std::slice::from_ref(&for_each.body)));
+                let new_nodes = self.count_new_nodes(index, items.len());
                 if let Some(exceeded) = too_many(new_nodes) {
                     return Action::Record(self.over_nodes(index, new_nodes, exceeded));
                 }
@@ -512,8 +520,8 @@ impl Run {
                         format!("its plan would be level {level} of plans within plans; the limit is {max_level}");
                     Action::Record(self.failed_event(index, StopReason::BudgetDepth, notes))
                 }
-                Work::Plan(own) => {
-                    let new_nodes = plan::count_initial_nodes(&own.steps);
+                Work::Plan(_) => {
+                    let new_nodes = self.count_new_nodes(index, 0);
                     match too_many(new_nodes) {
                         Some(exceeded) => Action::Record(self.over_nodes(index, new_nodes, exceeded)),
                         None => expanded(Vec::new(), None),
@@ -523,6 +531,21 @@ impl Run {
             },
             None if node.kind == NodeKind::Model => Action::Record(self.without_model(index)),
             None | Some(Step::Sequence(_)) => expanded(Vec::new(), None),
+        }
+    }
+
+    /// The number of nodes that are created when node `index` opens; `items` is the length of its list.
+    fn count_new_nodes(&self, index: usize, items: usize) -> usize {
+        match &self.nodes[index].step {
+            // The whole body is created at once for each item.
+            Some(Step::ForEach(for_each)) => {
+                items.saturating_mul(plan::count_initial_nodes(std::slice::from_ref(&for_each.body)))
+            }
+            Some(Step::Task(task)) => match &task.work {
+                Work::Plan(own) => plan::count_initial_nodes(&own.steps),
+                Work::Model | Work::Do(_) => 0,
+            },
+            None | Some(Step::Parallel(_) | Step::Sequence(_)) => 0,
         }
     }
 

@@ -86,6 +86,7 @@ impl Run {
     /// versions still count.
     pub(super) fn make_plan(&mut self, owner: usize, steps: &[Step], version: u32, kept: &[usize]) {
         self.replans += u32::from(version > 1);
+        self.replanning.remove(&owner);
         // A hard failure in the version before holds back nothing in this one.
         self.nodes[owner].halted = false;
         self.halted.remove(&owner);

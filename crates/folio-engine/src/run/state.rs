@@ -74,6 +74,8 @@ pub struct Run {
     pub(super) actions: usize,
     /// The number of plans that replaced others.
     pub(super) replans: u32,
+    /// Nodes for which a model was asked for another plan, until that plan is made or the node ends.
+    pub(super) replanning: BTreeSet<usize>,
     /// Which plans wait for a person's approval, as the run's submitter set it.
     pub(super) gate: PlanGate,
     /// Nodes whose plan waits for approval.
@@ -185,6 +187,7 @@ impl Run {
             last_briefed_memory: Arc::default(),
             actions: 0,
             replans: 0,
+            replanning: BTreeSet::new(),
             gate: PlanGate::default(),
             gated: BTreeSet::new(),
             asked_about: BTreeMap::new(),
@@ -604,6 +607,7 @@ impl Run {
         self.executing.remove(&index);
         self.stopping.remove(&index);
         self.gated.remove(&index);
+        self.replanning.remove(&index);
         self.asked_about.remove(&index);
         self.give_back_resources(index);
         self.end_time(index);

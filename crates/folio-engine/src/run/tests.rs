@@ -21,6 +21,7 @@ mod again;
 mod budgets;
 mod cancel;
 mod compact;
+mod counted;
 mod digests;
 mod directly;
 mod edits;

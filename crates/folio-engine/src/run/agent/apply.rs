@@ -219,6 +219,9 @@ impl Run {
             Purpose::Replan => agent.replan(),
             Purpose::Decide | Purpose::Work | Purpose::RollUp | Purpose::Judge | Purpose::HandBack => {}
         }
+        if purpose == Purpose::Replan {
+            self.replanning.insert(index);
+        }
         self.reserve(index, &reserved);
         Ok(())
     }

@@ -267,9 +267,7 @@ impl Run {
             return false;
         }
         let done = u32::try_from(agent.versions.len().saturating_sub(1)).unwrap_or(u32::MAX);
-        agent.rejected_plans.len() < 2
-            && done < self.replans_max(index)
-            && self.replans < self.limits.replans_in_run_max
+        agent.rejected_plans.len() < 2 && done < self.replans_max(index) && self.has_replan_left(index)
     }
 
     /// Whether node `index` may plan anew; if not, the reason to give, if there is one (E9.8).
@@ -278,7 +276,7 @@ impl Run {
             return Err(None);
         };
         let done = u32::try_from(agent.versions.len().saturating_sub(1)).unwrap_or(u32::MAX);
-        if done >= self.replans_max(index) || self.replans >= self.limits.replans_in_run_max {
+        if done >= self.replans_max(index) || !self.has_replan_left(index) {
             return Err(None);
         }
         // If the second of two versions met no further criterion, a third will not help.
@@ -309,6 +307,13 @@ impl Run {
             None => &node.children,
         };
         members.iter().copied()
+    }
+
+    /// Whether the limit of the run allows another plan for node `index`, besides those that models are making for
+    /// other nodes (E9.8).
+    pub(in crate::run) fn has_replan_left(&self, index: usize) -> bool {
+        let others = self.replanning.len() - usize::from(self.replanning.contains(&index));
+        (self.replans as usize).saturating_add(others) < self.limits.replans_in_run_max as usize
     }
 
     /// How many times node `index` may plan anew.

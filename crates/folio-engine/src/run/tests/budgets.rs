@@ -26,6 +26,9 @@ pub(super) fn check_accounts(journal: &[(Timestamp, Event)]) -> Run {
             assert_eq!(used_up, None, "{purpose:?} was asked for although a limit is used up");
         }
         run.apply(*at, event).unwrap();
+        let (nodes, limits) = (run.planned_nodes(), &run.limits);
+        assert!(nodes <= limits.nodes_max as usize, "{nodes} nodes after {event:?}");
+        assert!(run.replans <= limits.replans_in_run_max, "{} new plans", run.replans);
         *written.entry(event.node().unwrap_or(run.nodes[0].id)).or_insert(0) += event.bytes();
         let mut pay = |node: NodeId, cost: &Spend| {
             let of_node = spent.entry(node).or_default();
