@@ -315,6 +315,7 @@ fn hint_of(code: &str) -> Option<&'static str> {
         "inputs_invalid" => "pass inputs with --input NAME=VALUE",
         "folder_unusable" => "name another folder with --input",
         "no_approval" => "`folio questions` lists everything that waits for approval",
+        "time_is_up" => "give it more time first: `folio budget RUN --minutes +N`",
         "asked_else" => "`folio questions` prints the current request; read it, then decide again",
         "limit_unusable" => "`folio budget RUN` prints the limits and what is used",
         "fork_unusable" | "no_plan" => "`folio show RUN --json` lists the nodes of a run and their states",

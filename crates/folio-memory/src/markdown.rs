@@ -31,7 +31,7 @@ pub fn render_page(page: &Page, entries: &[Entry], children: &[Page]) -> String 
     }
     out.push_str(" -->\n");
     if fields.role == PageRole::Plan && fields.run.is_some() && entries.is_empty() {
-        out.push_str("\nThere are no steps: none was planned, or all were cancelled or replaced.\n");
+        out.push_str("\nThere are no steps: none was planned, or all were rejected or replaced.\n");
     }
     let mut in_list = false;
     for entry in in_order(entries) {
@@ -394,7 +394,7 @@ mod tests {
 
         <!-- p3 plan · planner · open -->
 
-        There are no steps: none was planned, or all were cancelled or replaced.
+        There are no steps: none was planned, or all were rejected or replaced.
         ");
     }
 

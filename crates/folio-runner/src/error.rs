@@ -58,6 +58,14 @@ pub enum RunnerError {
         /// When the time for an answer ended, if a question was open.
         over: Option<Timestamp>,
     },
+    /// The run, or a part of it, has no time left for what a person decided.
+    #[error("the time of {path} ended at {at}, so it will be stopped as soon as the run goes on")]
+    TimeIsUp {
+        /// The path of the part whose deadline it is.
+        path: String,
+        /// When that was.
+        at: Timestamp,
+    },
     /// The answer is not among the options of the question.
     #[error("{answer:?} is not one of the answers to choose from: {}", options.join(", "))]
     NotAnOption {
@@ -136,6 +144,7 @@ impl RunnerError {
             Self::NotEquipped { .. } => "not_equipped",
             Self::Inputs { .. } => "inputs_invalid",
             Self::NoQuestion { .. } => "no_question",
+            Self::TimeIsUp { .. } => "time_is_up",
             Self::NotAnOption { .. } => "not_an_option",
             Self::EmptyAnswer { .. } => "answer_empty",
             Self::Edit(error) => error.code(),
@@ -169,6 +178,7 @@ impl RunnerError {
             Self::Refused(_)
             | Self::NotAPerson { .. }
             | Self::AskedElse { .. }
+            | Self::TimeIsUp { .. }
             | Self::Edit(_)
             | Self::Limit(_)
             | Self::Fork(ForkError::NotBegun { .. } | ForkError::Unlimited)

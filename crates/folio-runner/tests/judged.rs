@@ -8,10 +8,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use folio_engine::Outcome;
-use folio_memory::{Actor, EntryQuery, Role};
+use folio_engine::event::NewLimits;
+use folio_engine::{NodeId, Outcome};
+use folio_memory::{Actor, Clock as _, EntryQuery, Role, SpaceName};
 use folio_model::ScriptedModel;
-use folio_runner::{Driven, NewRun, RunnerError};
+use folio_runner::{Driven, NewRun, Runner, RunnerError, RunnerOptions};
+use folio_store::Workspace;
+use folio_testkit::{SeededIds, SimClock};
 use folio_tools::ShellPolicy;
 use models_support::*;
 use serde_json::json;
@@ -216,4 +219,71 @@ async fn late_answer_is_refused_although_no_process_drives_the_run_e9_9() {
         "{late:?}"
     );
     assert_eq!(runner.drive(run).await.unwrap().status, Outcome::Failed);
+}
+
+#[tokio::test]
+async fn decisions_after_a_deadline_are_refused_until_it_is_raised_e9_9() {
+    let human = json!({"id": "look", "title": "look at it", "executor": "human"});
+    let command = json!({"id": "mend", "do": {"tool": "shell", "args": {"command": "true"}}});
+    let in_task = json!({"id": "part", "budget": {"deadline": "10s"}, "plan": {"steps": [human]}});
+    for (extra, path, whose) in [
+        (
+            json!({"steps": [human], "budget": {"deadline": "10s"}}),
+            "look",
+            "the run",
+        ),
+        (
+            json!({"steps": [command], "budget": {"deadline": "10s"}}),
+            "mend",
+            "the run",
+        ),
+        (json!({"steps": [in_task]}), "part/look", "part"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = SimClock::default();
+        let runner = Runner::new(
+            Workspace::new(
+                sqlite(&folder.path().join("folio.db")),
+                Arc::new(clock.clone()),
+                Arc::new(SeededIds::new(1)),
+                SpaceName::main(),
+            ),
+            registry(&Effects::default()),
+            RunnerOptions {
+                has_person: true,
+                ..RunnerOptions::default()
+            },
+        );
+        let new = NewRun {
+            folder: Some(folder.path().to_owned()),
+            ..of_goal("see to it", extra)
+        };
+        let run = submit(&runner, new).await;
+        let driven = runner.drive_while_due(run, Duration::from_millis(10)).await.unwrap();
+        assert!(matches!(driven, Driven::Waits { .. }), "{driven:?}");
+        let node = runner.load(run).await.unwrap().node_at(path).unwrap().id;
+        let decide = || async {
+            match path {
+                "mend" => runner.approve(run, node, None, &person("ada")).await,
+                _ => runner.answer(run, node, "it is fine", &person("ada")).await,
+            }
+        };
+        clock.advance(Duration::from_secs(10));
+        let error = decide().await.unwrap_err();
+        assert!(
+            matches!(&error, RunnerError::TimeIsUp { path, .. } if path == whose),
+            "{error:?}"
+        );
+        // With more time, it is decided as usual.
+        let part = runner.load(run).await.unwrap().node_at("part").map(|view| view.id);
+        let minutes = |run: &folio_engine::Run| NewLimits {
+            deadline: run
+                .deadline_of(part.unwrap_or(NodeId::root(run.id())), clock.now())
+                .map(|at| at.plus(Duration::from_secs(60))),
+            ..NewLimits::default()
+        };
+        runner.change_limits(run, part, minutes, &person("ada")).await.unwrap();
+        decide().await.unwrap();
+        assert_eq!(runner.drive(run).await.unwrap().status, Outcome::Ok, "{path}");
+    }
 }

@@ -199,6 +199,19 @@ impl Run {
         Some(started_at.plus(self.own_time(index)?))
     }
 
+    /// The deadline of the run, of a task around `node` or of `node` itself that has passed at `now`, and whose it is.
+    /// What follows from it is due, whether or not somebody drives the run (E9.9).
+    #[must_use]
+    pub fn passed_deadline(&self, node: NodeId, now: Timestamp) -> Option<(NodeId, Timestamp)> {
+        let index = self.index(node).ok()?;
+        let own = self
+            .self_and_ancestors(index)
+            .filter_map(|at| Some((at, self.own_deadline(at)?)));
+        let mut all = self.deadline.map(|deadline| (0, deadline)).into_iter().chain(own);
+        let (at, deadline) = all.find(|(at, deadline)| *deadline <= now && self.nodes[*at].cancel.is_none())?;
+        Some((self.nodes[at].id, deadline))
+    }
+
     /// Starts the time limit of node `index`, which has begun.
     pub(super) fn begin_time(&mut self, index: usize) {
         if let Some(deadline) = self.own_deadline(index) {

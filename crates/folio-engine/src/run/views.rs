@@ -154,6 +154,17 @@ impl Run {
         &self.finished
     }
 
+    /// How many of these no longer count, because another version of a plan replaced them.
+    #[must_use]
+    pub fn replaced_counts(&self) -> BTreeMap<Outcome, u32> {
+        let mut counts = BTreeMap::new();
+        let replaced = self.nodes.iter().filter(|node| node.replaced);
+        for result in replaced.filter_map(|node| node.result.as_ref()) {
+            *counts.entry(result.status).or_default() += 1;
+        }
+        counts
+    }
+
     /// How often somebody asked to stop the run or a part of it.
     #[must_use]
     pub fn cancel_requests(&self) -> u32 {

@@ -45,8 +45,9 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// `NoQuestion` if no question is open there, or no longer; `AskedElse` if it is another question; `EmptyAnswer` if
-    /// the answer is empty; `NotAnOption` if the question has options and the answer is none of them; `Store`.
+    /// `NoQuestion` if no question is open there, or no longer; `AskedElse` if it is another question; `TimeIsUp` if the
+    /// run, or a task around the question, has no time left; `EmptyAnswer` if the answer is empty; `NotAnOption` if the
+    /// question has options and the answer is none of them; `Store`.
     pub async fn answer(
         &self,
         run: RunId,
@@ -64,6 +65,7 @@ impl Runner {
             if !reference.matches_mark(&question.mark()) {
                 return Err(question_changed_error(run, node));
             }
+            self.check_time_left(run, node)?;
             // What follows from the deadline is due, whether or not somebody drives the run (E9.9).
             if let Some(at) = question.deadline.filter(|at| *at <= self.workspace().now()) {
                 return Err(RunnerError::NoQuestion {
@@ -103,7 +105,7 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// `Edit` if it cannot become the plan, with every mistake; `NotAPerson`; `Ended`; `Store`.
+    /// `Edit` if it cannot become the plan, with every mistake; `TimeIsUp`; `NotAPerson`; `Ended`; `Store`.
     pub async fn edit_plan(
         &self,
         run: RunId,
@@ -134,7 +136,10 @@ impl Runner {
             // A run that nobody has begun yet gets its plan now.
             unkeyed.request(run, by, expand).await?;
         }
-        let edit = |run: &Run| Ok(run.edit_plan(node, text, version, &known, &human)?);
+        let edit = |run: &Run| {
+            self.check_time_left(run, node)?;
+            Ok(run.edit_plan(node, text, version, &known, &human)?)
+        };
         let recorded = match unkeyed.request(run, by, edit).await? {
             Requested::Recorded(event) => Some(*event),
             Requested::Nothing => None,
@@ -157,8 +162,8 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// `NoApproval` if nothing waits there, `AskedElse` if it is something else, `NotAPerson` if `by` is not a person,
-    /// `Ended`, `Store`.
+    /// `NoApproval` if nothing waits there, `AskedElse` if it is something else, `TimeIsUp` if the run, or a task around
+    /// it, has no time left, `NotAPerson` if `by` is not a person, `Ended`, `Store`.
     pub async fn approve(
         &self,
         run: RunId,
@@ -169,20 +174,18 @@ impl Runner {
         let human = person(by)?;
         let reference = reference.into();
         let node = reference.node;
-        let approval_event = |run: &Run| match run.pending_approval_at(node) {
-            Some(waiting) if !reference.matches_mark(&waiting.mark()) => Err(question_changed_error(run, node)),
-            Some(PendingApproval::Call(_)) => Ok(Some(Event::CallApproved {
+        let approval_event = |run: &Run| match self.awaiting(run, &reference)? {
+            PendingApproval::Call(_) => Ok(Some(Event::CallApproved {
                 node,
                 always,
                 by: human.clone(),
             })),
-            Some(PendingApproval::Plan(version)) => Ok(Some(Event::PlanApproved {
+            PendingApproval::Plan(version) => Ok(Some(Event::PlanApproved {
                 node,
                 version,
                 by: human.clone(),
             })),
-            Some(PendingApproval::Check(_)) => Ok(Some(check_answered_event(node, YES, &human))),
-            None => Err(no_approval(run, node)),
+            PendingApproval::Check(_) => Ok(Some(check_answered_event(node, YES, &human))),
         };
         self.request_unless_ended(run, by, approval_event).await
     }
@@ -202,23 +205,42 @@ impl Runner {
         let human = person(by)?;
         let reference = reference.into();
         let node = reference.node;
-        let rejection_event = |run: &Run| match run.pending_approval_at(node) {
-            Some(waiting) if !reference.matches_mark(&waiting.mark()) => Err(question_changed_error(run, node)),
-            Some(PendingApproval::Call(_)) => Ok(Some(Event::CallRejected {
+        let rejection_event = |run: &Run| match self.awaiting(run, &reference)? {
+            PendingApproval::Call(_) => Ok(Some(Event::CallRejected {
                 node,
                 reason: reason.to_owned(),
                 by: human.clone(),
             })),
-            Some(PendingApproval::Plan(version)) => Ok(Some(Event::PlanRejected {
+            PendingApproval::Plan(version) => Ok(Some(Event::PlanRejected {
                 node,
                 version,
                 reason: reason.to_owned(),
                 by: human.clone(),
             })),
-            Some(PendingApproval::Check(_)) => Ok(Some(check_answered_event(node, &refusal_answer(reason), &human))),
-            None => Err(no_approval(run, node)),
+            PendingApproval::Check(_) => Ok(Some(check_answered_event(node, &refusal_answer(reason), &human))),
         };
         self.request_unless_ended(run, by, rejection_event).await
+    }
+
+    /// What waits for approval at `reference`, if it may still be decided.
+    fn awaiting<'r>(&self, run: &'r Run, reference: &RequestRef) -> Result<PendingApproval<'r>, RunnerError> {
+        let node = reference.node;
+        match run.pending_approval_at(node) {
+            Some(waiting) if !reference.matches_mark(&waiting.mark()) => Err(question_changed_error(run, node)),
+            Some(waiting) => self.check_time_left(run, node).map(|()| waiting),
+            None => Err(no_approval(run, node)),
+        }
+    }
+
+    /// An error if a deadline around `node` has passed: what a person decides would be lost when the run goes on.
+    fn check_time_left(&self, run: &Run, node: NodeId) -> Result<(), RunnerError> {
+        match run.passed_deadline(node, self.workspace().now()) {
+            None => Ok(()),
+            Some((whose, at)) => Err(RunnerError::TimeIsUp {
+                path: place_of(run, whose),
+                at,
+            }),
+        }
     }
 
     /// Changes limits of a run, or of a part of it. `limits` computes the new limits from the run. Durable when this

@@ -226,6 +226,7 @@ fn hint_of(code: &str) -> Option<&'static str> {
         "store_damaged" | "run_unreadable" => "run `folio doctor` for details",
         "needs_model" => "start the server with --model, or say with `do:` how the task is done",
         "not_equipped" => "start the server with the configuration that names these tools and executors",
+        "time_is_up" => "give it more time first, then decide again",
         "asked_else" => "read what is asked now, then decide again",
         "dispatch_unavailable" => "what was recorded continues as soon as a worker finds it",
         "leaving" => "send the request to another server",

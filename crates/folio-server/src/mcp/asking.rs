@@ -230,7 +230,9 @@ impl Mcp {
                 continue;
             };
             match runner.answer(run, reference, answer, &caller.actor).await {
-                Ok(()) | Err(RunnerError::NoQuestion { .. } | RunnerError::AskedElse { .. }) => {}
+                Ok(())
+                | Err(RunnerError::NoQuestion { .. } | RunnerError::AskedElse { .. } | RunnerError::TimeIsUp { .. }) => {
+                }
                 Err(error) => return Err(error.into()),
             }
         }

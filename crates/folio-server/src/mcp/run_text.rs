@@ -1,5 +1,7 @@
 //! A run as a text: its state in one line, or the whole run.
 
+use std::collections::BTreeMap;
+
 use folio::engine::run::PendingApproval;
 use folio::engine::{NodeId, NodeState, NodeView, Outcome, Run};
 use folio::memory::counted::counted;
@@ -30,19 +32,23 @@ pub(super) fn ended_and_total(run: &Run) -> (u32, u32) {
     )
 }
 
-/// Returns the progress of `run`: `4 of 9 done`, or with what ended otherwise: `4 of 9 done, 1 failed, 2 skipped`.
+/// Returns the progress of `run` as `folio show` counts it: `6 of 9 done`, or with what ended otherwise: `6 of 9 done, 1
+/// failed, 2 replaced`.
 fn progress_text(run: &Run) -> String {
     let run_outcome = run.result().map(|result| result.status);
+    let replaced = run.replaced_counts();
     let count = |outcome: Outcome| {
-        let counted = run.counts().get(&outcome).copied().unwrap_or(0);
-        counted.saturating_sub(u32::from(run_outcome == Some(outcome)))
+        let of = |counts: &BTreeMap<Outcome, u32>| counts.get(&outcome).copied().unwrap_or(0);
+        let of_root = u32::from(run_outcome == Some(outcome));
+        of(run.counts()).saturating_sub(of(&replaced)).saturating_sub(of_root)
     };
-    let done_count = count(Outcome::Ok) + count(Outcome::Partial);
-    let mut text = format!("{done_count} of {} done", ended_and_total(run).1);
-    for outcome in [Outcome::Failed, Outcome::Skipped, Outcome::Cancelled] {
-        match count(outcome) {
-            0 => {}
-            number => text.push_str(&format!(", {number} {outcome}")),
+    let (ended, total) = ended_and_total(run);
+    let mut text = format!("{ended} of {total} done");
+    let others = [Outcome::Partial, Outcome::Failed, Outcome::Skipped, Outcome::Cancelled];
+    let others = others.map(|outcome| (count(outcome), outcome.as_str()));
+    for (number, name) in others.into_iter().chain([(replaced.values().sum(), "replaced")]) {
+        if number > 0 {
+            text.push_str(&format!(", {number} {name}"));
         }
     }
     text

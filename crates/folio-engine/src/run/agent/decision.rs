@@ -103,7 +103,8 @@ impl Run {
                 }),
             },
             _ => {
-                let problems = vec!["decision must be execute or plan".to_owned()];
+                let mut problems = vec!["decision must be execute or plan".to_owned()];
+                problems.extend(self.mistakes_in_steps(index, answer, &[]));
                 self.rejected_event(index, problems).unwrap_or_else(|| {
                     direct(
                         "unparseable",
@@ -146,8 +147,18 @@ impl Run {
         }
     }
 
-    /// What is wrong with an answer that makes another plan, apart from its steps (E9.8).
-    fn mistakes_of_replan(&self, index: usize, answer: &Value) -> Result<(), Vec<String>> {
+    /// What is wrong with the steps of an answer that has some.
+    pub(super) fn mistakes_in_steps(&self, index: usize, answer: &Value, kept: &[usize]) -> Vec<String> {
+        let steps = answer.get("steps").filter(|steps| !steps.is_null());
+        match steps.map(|steps| self.draft_plan(index, steps, kept)) {
+            Some(Draft::Wrong(problems)) => problems,
+            _ => Vec::new(),
+        }
+    }
+
+    /// What is wrong with an answer that makes another plan; its steps are looked at only if something else is wrong
+    /// (E9.8).
+    pub(super) fn mistakes_of_replan(&self, index: usize, answer: &Value) -> Result<(), Vec<String>> {
         let mut problems = Vec::new();
         if text_of(answer, "root_cause").is_empty() {
             problems.push("`root_cause` is empty: state why the plan did not reach its goal".to_owned());
@@ -174,7 +185,14 @@ impl Run {
                 ));
             }
         }
-        if problems.is_empty() { Ok(()) } else { Err(problems) }
+        if problems.is_empty() {
+            return Ok(());
+        }
+        if !gives_up {
+            let kept = self.kept_steps(index, &dropped_in(answer));
+            problems.extend(self.mistakes_in_steps(index, answer, &kept));
+        }
+        Err(problems)
     }
 
     pub(super) fn read_replan(&self, index: usize, reply: &Reply) -> Event {

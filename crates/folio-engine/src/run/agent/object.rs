@@ -4,7 +4,7 @@ use folio_memory::excerpt::cut;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use super::fields::status_of;
+use super::fields::{mistakes_in, status_of};
 use super::repair::{self, Ended};
 use super::schema;
 use crate::result::{Outcome, StopReason};
@@ -44,7 +44,10 @@ impl Answer {
 
     /// The status that the answer reports; but an answer that was cut off is not done, whatever it reports.
     pub(super) fn status(&self) -> Result<Outcome, Vec<String>> {
-        let status = status_of(&self.value).map_err(|problem| vec![problem])?;
+        let status = status_of(&self.value).map_err(|problem| {
+            let others = mistakes_in(&self.value);
+            std::iter::once(problem).chain(others).collect::<Vec<_>>()
+        })?;
         Ok(match self.missing {
             Missing::Rest => status.max(Outcome::Partial),
             Missing::Nothing | Missing::Brackets => status,
@@ -84,7 +87,7 @@ impl Run {
             .map_err(|problem| vec![format!("{problem}{limit_note}")])?;
         let mut value = repaired.value;
         if value.get(needed).is_none() {
-            return Err(vec![format!("`{needed}` is missing")]);
+            return Err(self.mistakes_without(needed, index, purpose, &value));
         }
         let Some(ended) = repaired.ended else {
             return Ok(Answer {
@@ -114,6 +117,26 @@ impl Run {
             None if is_cut && gets_more() => Err(vec![format!("the answer was cut off{limit_note}")]),
             None => Ok(Answer { value, missing }),
         }
+    }
+
+    /// Everything that is wrong with an answer without the key `needed`, so that one more request corrects all of it
+    /// (E9.13).
+    fn mistakes_without(&self, needed: &str, index: usize, purpose: Purpose, answer: &Value) -> Vec<String> {
+        let mut problems = vec![format!("`{needed}` is missing")];
+        match purpose {
+            Purpose::Replan => {
+                if let Err(all) = self.mistakes_of_replan(index, answer) {
+                    problems = all;
+                }
+            }
+            Purpose::Decide => problems.extend(self.mistakes_in_steps(index, answer, &[])),
+            Purpose::Work | Purpose::Aggregate | Purpose::HandBack | Purpose::RollUp => {
+                problems.extend(status_of(answer).err());
+                problems.extend(mistakes_in(answer));
+            }
+            Purpose::Judge => {}
+        }
+        problems
     }
 }
 

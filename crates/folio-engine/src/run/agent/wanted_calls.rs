@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use folio_memory::Timestamp;
-use folio_memory::excerpt::cut;
+use folio_memory::excerpt::{cut, fits};
 use serde_json::Value;
 
 use super::TalkEntry;
@@ -16,6 +16,10 @@ use crate::result::{Outcome, StopReason};
 use crate::run::state::Run;
 use crate::talk::{ModelRole, Purpose, Reply, Stop, Wanted};
 
+/// The most characters of a question.
+const QUESTION_CHARS_MAX: usize = 2_000;
+/// The most answers to choose from.
+const OPTIONS_MAX: usize = 16;
 /// The most calls of tools in one reply.
 pub(super) const CALLS_MAX: usize = 16;
 /// How often the same reading call may fail before it is refused: what is out of reach for a moment may be there the
@@ -154,10 +158,11 @@ impl Run {
     /// Why the question of `call` is not asked, in words for the model; where nobody is there, its default holds
     /// (E9.14).
     fn why_not_asked(&self, call: &Wanted) -> String {
-        let text = |key: &str| call.args.get(key).and_then(Value::as_str).map(str::trim);
-        if text("question").is_none_or(str::is_empty) {
-            return "not asked: `question` is empty".to_owned();
+        let mistakes = question_mistakes(&call.args);
+        if !mistakes.is_empty() {
+            return format!("not asked: {}", mistakes.join("; "));
         }
+        let text = |key: &str| call.args.get(key).and_then(Value::as_str).map(str::trim);
         if !self.has_nobody() {
             return "not asked: ask one question at a time".to_owned();
         }
@@ -223,7 +228,7 @@ impl Run {
         let node = self.nodes[index].id;
         let text = call.args.get("question").and_then(Value::as_str).map(str::trim)?;
         // Other calls of the same reply come first; the model asks again.
-        if text.is_empty() || reply.calls.len() > 1 || self.answer_known(call).is_some() {
+        if reply.calls.len() > 1 || self.answer_known(call).is_some() || !question_mistakes(&call.args).is_empty() {
             return None;
         }
         if !self.equipment.as_ref().is_some_and(|equipment| equipment.has_person) {
@@ -234,29 +239,58 @@ impl Run {
             .into_iter()
             .flatten()
             .filter_map(Value::as_str)
-            .take(16)
             .map(str::to_owned);
         Some(Event::Questioned {
             node,
             question: Box::new(Question {
                 call: call.id.clone(),
-                text: cut(text, 2_000),
+                text: text.to_owned(),
                 options: options.collect(),
                 default: call.args.get("default").and_then(Value::as_str).map(str::to_owned),
-                deadline: time_of(call).map(|time| now.plus(time)),
+                deadline: call.args.get("minutes").and_then(wait_of).map(|time| now.plus(time)),
             }),
         })
     }
 }
 
-/// How long to wait for an answer to the question of `call`; `None` to wait as long as it takes.
-fn time_of(call: &Wanted) -> Option<Duration> {
-    let minutes = call
-        .args
-        .get("minutes")
-        .and_then(Value::as_f64)
-        .filter(|minutes| *minutes >= 0.0)?;
-    Duration::try_from_secs_f64(minutes * 60.0)
-        .ok()
-        .filter(|time| *time <= WAIT_MAX)
+/// What is wrong with the arguments of a question, in words for the model: a person sees all of it or nothing (E9.13).
+fn question_mistakes(args: &Value) -> Vec<String> {
+    let given = |key: &str| args.get(key).filter(|value| !value.is_null());
+    let mut mistakes = Vec::new();
+    let question = given("question").and_then(Value::as_str).unwrap_or_default().trim();
+    if question.is_empty() {
+        mistakes.push("`question` is empty".to_owned());
+    } else if !fits(question, QUESTION_CHARS_MAX) {
+        mistakes.push(format!("`question` is longer than {QUESTION_CHARS_MAX} characters"));
+    }
+    let is_text = |option: &Value| option.as_str().is_some_and(|text| !text.trim().is_empty());
+    let options = given("options").and_then(Value::as_array);
+    match options {
+        Some(list) if list.len() > OPTIONS_MAX => {
+            mistakes.push(format!("`options` has {} entries, more than {OPTIONS_MAX}", list.len()));
+        }
+        Some(list) if list.iter().all(is_text) => {}
+        None if given("options").is_none() => {}
+        _ => mistakes.push("`options` must be a list of texts".to_owned()),
+    }
+    if let Some(default) = given("default") {
+        let is_offered = options.is_none_or(|list| list.is_empty() || list.contains(default));
+        if !default.is_string() {
+            mistakes.push("`default` must be a text".to_owned());
+        } else if !is_offered {
+            mistakes.push("`default` is not one of `options`".to_owned());
+        }
+    }
+    if given("minutes").is_some_and(|minutes| wait_of(minutes).is_none()) {
+        let max_minutes = WAIT_MAX.as_secs() / 60;
+        mistakes.push(format!("`minutes` must be a number from 0 to {max_minutes}"));
+    }
+    mistakes
+}
+
+/// How long to wait for an answer, if `minutes` is a number of them that is allowed.
+fn wait_of(minutes: &Value) -> Option<Duration> {
+    let minutes = minutes.as_f64().filter(|minutes| *minutes >= 0.0)?;
+    let time = Duration::try_from_secs_f64(minutes * 60.0).ok();
+    time.filter(|time| *time <= WAIT_MAX)
 }

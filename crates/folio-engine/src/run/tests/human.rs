@@ -1,7 +1,7 @@
 //! Tasks that a person does (E9.17, E9.14).
 
 use super::judged::{answer_question, drive_to_question};
-use super::models::{equipment, execute, finish, goal_with, plan_answer, root, text_answer};
+use super::models::{equipment, execute, finish, goal_with, plan_answer, prompt_text, root, text_answer};
 use super::*;
 use crate::result::Output;
 use crate::run::RequiredApproval;
@@ -284,4 +284,64 @@ fn cancelled_task_withdraws_its_question_and_hides_no_other_e9_14() {
         ["door", "gate", "visit"].map(|id| sim.status(&format!("group-1/{id}"))),
         [Outcome::Cancelled, Outcome::Ok, Outcome::Cancelled]
     );
+}
+
+#[test]
+fn question_that_a_person_would_see_cut_is_sent_back_with_every_mistake_e9_13() {
+    let many: Vec<String> = (0..17).map(|n| format!("o{n}")).collect();
+    for (args, mistakes) in [
+        (json!({"question": " "}), "`question` is empty"),
+        (
+            json!({"question": "x".repeat(2_001)}),
+            "`question` is longer than 2000 characters",
+        ),
+        (
+            json!({"question": "Which?", "options": many, "default": "o99"}),
+            "`options` has 17 entries, more than 16; `default` is not one of `options`",
+        ),
+        (
+            json!({"question": "Which?", "options": [1, 2, null, "1"], "minutes": "5", "default": 7}),
+            "`options` must be a list of texts; `default` must be a text; `minutes` must be a number from 0 to 43200",
+        ),
+        (
+            json!({"question": "Which?", "options": "red", "minutes": -5}),
+            "`options` must be a list of texts; `minutes` must be a number from 0 to 43200",
+        ),
+        (
+            json!({"question": "Which?", "options": ["a", "b"], "default": "c"}),
+            "`default` is not one of `options`",
+        ),
+    ] {
+        let equipment = Equipment {
+            has_person: true,
+            ..equipment()
+        };
+        let asked = args.clone();
+        let sim = goal_with("paint a door", &json!({}), equipment, move |ask| match ask.call {
+            1 => execute("ask_person", asked.clone()),
+            _ => finish("painted"),
+        })
+        .driven_on();
+        assert!(sim.run.questions().is_empty(), "{args}");
+        let told = prompt_text(&sim, 1);
+        assert!(
+            told.contains(&format!("not asked: {mistakes}\n")) || told.ends_with(&format!("not asked: {mistakes}")),
+            "{told}"
+        );
+    }
+    // What a model leaves out may be null.
+    let args = json!({"question": "Which?", "options": null, "default": null, "minutes": null});
+    let equipment = Equipment {
+        has_person: true,
+        ..equipment()
+    };
+    let mut sim = goal_with("paint a door", &json!({}), equipment, move |_| {
+        execute("ask_person", args.clone())
+    });
+    sim.derive();
+    while sim.run.questions().is_empty() {
+        assert!(sim.end_one());
+        sim.derive();
+    }
+    assert_eq!(sim.run.questions()[0].1.text, "Which?");
 }

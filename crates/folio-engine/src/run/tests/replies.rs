@@ -720,3 +720,69 @@ fn task_whose_plan_repeats_an_enclosing_plan_is_done_directly_e9_3() {
     });
     assert_eq!(by, Some("plan_again"));
 }
+
+#[test]
+fn answer_without_its_main_key_is_sent_back_with_every_mistake_e9_13() {
+    let problems_of = |sim: &Sim| {
+        let rejected = sim.journal.iter().find_map(|(_, event)| match event {
+            Event::Rejected { problems, .. } => Some(problems.clone()),
+            _ => None,
+        });
+        rejected.expect("an answer was sent back")
+    };
+    let two_steps = || {
+        json!([
+            {"id": "open", "title": "open the case", "criteria": ["it is open"]},
+            {"id": "oil", "title": "oil its wheels", "criteria": ["it ticks"]},
+        ])
+    };
+    let answering = |purpose: Purpose, answer: &'static str| {
+        goal("mend the clock", &json!({}), move |ask| match ask.purpose {
+            wanted if wanted == purpose => text_answer(answer),
+            Purpose::Decide if task_named(ask) == "mend the clock" => plan_answer(two_steps()),
+            Purpose::Decide if task_named(ask) == "oil its wheels" && purpose == Purpose::Replan => {
+                execute("finish", json!({"status": "failed", "notes": "no oil"}))
+            }
+            Purpose::Decide => execute(
+                "finish",
+                json!({"notes": "so", "criteria": [{"id": "c1", "met": true}]}),
+            ),
+            _ => text_answer("{\"notes\": \"all of it\"}"),
+        })
+        .driven_on()
+    };
+    let sim = answering(Purpose::Replan, r#"{"steps": "none", "drop": ["oil"]}"#);
+    insta::assert_debug_snapshot!(problems_of(&sim), @r#"
+    [
+        "`root_cause` is empty: state why the plan did not reach its goal",
+        "`changes` is empty: state what you change",
+        "drop names oil, which is not a step that ended ok; those are open",
+        "steps must be a list with at least one step",
+    ]
+    "#);
+    let sim = answering(Purpose::Decide, r#"{"decision": "maybe", "steps": "none"}"#);
+    insta::assert_debug_snapshot!(problems_of(&sim), @r#"
+    [
+        "decision must be execute or plan",
+        "steps must be a list with at least one step",
+    ]
+    "#);
+    let sim = answering(Purpose::Aggregate, r#"{"status": "great", "evidence": 5}"#);
+    insta::assert_debug_snapshot!(problems_of(&sim), @r#"
+    [
+        "`notes` is missing",
+        "status is \"great\"; it must be \"ok\", \"partial\" or \"failed\"",
+        "evidence is 5; it must be a list of objects",
+    ]
+    "#);
+    let sim = answering(
+        Purpose::Aggregate,
+        r#"{"status": "great", "evidence": 5, "notes": "all"}"#,
+    );
+    insta::assert_debug_snapshot!(problems_of(&sim), @r#"
+    [
+        "status is \"great\"; it must be \"ok\", \"partial\" or \"failed\"",
+        "evidence is 5; it must be a list of objects",
+    ]
+    "#);
+}
