@@ -3,7 +3,7 @@
 
 import time
 from collections.abc import Generator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 
@@ -20,6 +20,7 @@ IMPORT_MOST, OFFLOAD_MOST, TURN_MOST = 610.0, 160.0, 70.0
 AGAIN = frozenset({429, 502, 503, 504})
 """Status codes for a stream when there is no server now, or it is at capacity: from Folio, or from a proxy in front of
 it."""
+T = TypeVar("T")
 
 
 class Wire:
@@ -38,8 +39,8 @@ class Wire:
         """Returns the same wire with one more header on each request."""
         return Wire(self.http, self.base, {**self.headers, name: value}, self.retries, self.stream_timeout)
 
-    def get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
-        return json_of(self.ask("GET", path, query=query))
+    def get(self, shape: type[T], path: str, query: Mapping[str, Any] | None = None) -> T:
+        return json_of(shape, self.ask("GET", path, query=query))
 
     def fetch(self, path: str, kind: str) -> httpx.Response:
         """Returns the content at `path`, which must have the media type `kind`."""
@@ -49,6 +50,7 @@ class Wire:
 
     def post(
         self,
+        shape: type[T],
         path: str,
         body: Any = None,
         *,
@@ -56,14 +58,15 @@ class Wire:
         key: str | None = None,
         version: int | None = None,
         takes: float | None = None,
-    ) -> Any:
+    ) -> T:
         """Sends a POST that takes effect once, however often it is retried. `key` identifies the request; by default it
         gets a new key."""
         headers = {**new_key(key), **at_version(version)}
-        return json_of(self.ask("POST", path, query=query, body=body, headers=headers, takes=takes))
+        return json_of(shape, self.ask("POST", path, query=query, body=body, headers=headers, takes=takes))
 
     def change(
         self,
+        shape: type[T],
         method: str,
         path: str,
         body: Any,
@@ -71,11 +74,11 @@ class Wire:
         version: int | None,
         query: Mapping[str, Any] | None = None,
         key: str | None = None,
-    ) -> Any:
+    ) -> T:
         """Sends `body` as a change; a text is sent as it is. With `key`, the change takes effect once, however often it
         is retried."""
         headers = {**({} if key is None else new_key(key)), **at_version(version)}
-        return json_of(self.ask(method, path, query=query, body=body, headers=headers))
+        return json_of(shape, self.ask(method, path, query=query, body=body, headers=headers))
 
     def ask(
         self,
