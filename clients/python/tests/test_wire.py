@@ -1,7 +1,9 @@
 """What happens to a request when the network or the server misbehaves."""
 
 import json
+import socket
 import time
+import traceback
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from datetime import date
@@ -159,6 +161,41 @@ def test_unreachable_server_is_tried_three_times() -> None:
     with pytest.raises(Unreachable) as caught:
         asking(answer).observations()
     assert (len(tries), caught.value.code, caught.value.status) == (3, "unreachable", 0)
+
+
+def test_error_without_a_server_names_its_address_and_how_to_start_one() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+        # Nothing listens there.
+        asks: list[Callable[[Folio], Any]] = [
+            lambda folio: folio.goals(),
+            lambda folio: list(folio.run("r1").events()),
+        ]
+        for ask in asks:
+            named = url.replace("//", "//user:pass@")
+            with Folio(named, stream_timeout=0) as folio, pytest.raises(Unreachable) as caught:
+                ask(folio)
+            error = caught.value
+            assert str(error).startswith(f"unreachable: no server answers at {url}: ConnectError")
+            assert ["folio serve" in hint for hint in error.hints] == [True]
+            assert error.hints[0] in "".join(traceback.format_exception(error))
+
+
+def test_broken_connection_does_not_advise_to_start_a_server() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        raise httpx.ReadTimeout("nothing came")
+
+    with pytest.raises(Unreachable, match="the connection to http://folio.test broke or timed out") as caught:
+        asking(answer).observations()
+    assert not any("folio serve" in hint for hint in caught.value.hints)
+
+
+@pytest.mark.parametrize("hints", [None, 5, "wait", {"a": "b"}])
+def test_hints_of_another_type_are_ignored(hints: object) -> None:
+    with pytest.raises(FolioError) as caught:
+        asking(lambda _: httpx.Response(500, json={"code": "broken", "hints": hints})).observations()
+    assert (caught.value.code, caught.value.hints) == ("broken", [])
 
 
 def test_update_without_key_is_not_retried() -> None:

@@ -20,6 +20,8 @@ IMPORT_MOST, OFFLOAD_MOST, TURN_MOST = 610.0, 160.0, 70.0
 AGAIN = frozenset({429, 502, 503, 504})
 """Status codes for a stream when there is no server now, or it is at capacity: from Folio, or from a proxy in front of
 it."""
+NO_SERVER = "start a server with `folio serve`, or pass the address of one that runs: Folio(url)"
+NO_ANSWER = "see whether the server still runs and how busy it is, or wait longer: Folio(timeout=…)"
 T = TypeVar("T")
 
 
@@ -108,7 +110,7 @@ class Wire:
             try:
                 response = self.http.send(request)
             except httpx.RequestError as error:
-                failed = unanswered(error)
+                failed = unanswered(error, request.url)
                 is_at_it = takes is not None and isinstance(error, httpx.ReadTimeout)
                 if is_last or is_at_it or not again or not isinstance(failed, Unreachable):
                     raise failed from error
@@ -163,7 +165,7 @@ class Wire:
                 finally:
                     response.close()
             except httpx.RequestError as error:
-                failed = unanswered(error)
+                failed = unanswered(error, request.url)
                 failed.__cause__ = error
                 if not isinstance(failed, Unreachable):
                     raise failed from error
@@ -199,14 +201,20 @@ class Wire:
             raise unsaid(error) from error
 
 
-def unanswered(error: httpx.RequestError) -> FolioError:
-    """Returns the error for a request without an answer: it cannot be sent, what came back is not an answer, or nobody
-    is there."""
+def unanswered(error: httpx.RequestError, url: httpx.URL) -> FolioError:
+    """Returns the error for a request to `url` without an answer: it cannot be sent, what came back is not an answer,
+    or nobody is there."""
     told = f"{type(error).__name__}: {error}"
     if isinstance(error, (httpx.LocalProtocolError, httpx.UnsupportedProtocol)):
         return Invalid("invalid", f"the request cannot be sent: {told}")
     if isinstance(error, httpx.TransportError):
-        return Unreachable("unreachable", told)
+        # The part of the URL that names the server, without a password that may stand before it.
+        server = f"{url.scheme}://{url.netloc.decode('ascii')}"
+        if isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout)):
+            detail, hint = f"no server answers at {server}: {told}", NO_SERVER
+        else:
+            detail, hint = f"the connection to {server} broke or timed out: {told}", NO_ANSWER
+        return Unreachable("unreachable", detail, hints=[hint])
     return not_folio(0, told)
 
 
