@@ -1,5 +1,5 @@
-"""A LangGraph agent with a scratchbook: it reads it before every answer, writes to it with tools, and its long conversations
-are put away instead of growing for ever.
+"""A LangGraph agent with a scratchbook. It reads it before every answer and writes to it with tools. Its long
+conversations are put away instead of growing for ever.
 
     pip install ./clients/python langgraph langchain langchain-anthropic   # in the repository of Folio
     folio serve &
@@ -56,8 +56,8 @@ def scratchbook_tools(book: Scratchbook) -> list[BaseTool]:
 
 
 def recalled(book: Scratchbook, messages: list[AnyMessage]) -> list[BaseMessage]:
-    """What the model reads: the view of the scratchbook as it stands now, and the conversation, of which the older part is put
-    away once it fills too much of the window."""
+    """What the model reads: the view of the scratchbook as it stands now, and the conversation, of which the older part
+    is put away once it fills too much of the window."""
     kept = book.offload(convert_to_openai_messages(messages), window=32_000)["messages"]
     view = book.view(limit=VIEW_TOKENS)["view"]
     return [SystemMessage(SYSTEM + view), *convert_to_messages(kept)]
@@ -90,9 +90,13 @@ def main() -> int:
     asked = parser.parse_args()
     from langchain.chat_models import init_chat_model  # needed here only, with the package of the provider
 
-    with Folio(asked.url) as folio:
-        graph = agent(folio, asked.thread, init_chat_model(asked.model))
-        end = graph.invoke({"messages": [{"role": "user", "content": asked.text}]}, {"recursion_limit": 50})
+    try:
+        with Folio(asked.url) as folio:
+            graph = agent(folio, asked.thread, init_chat_model(asked.model))
+            end = graph.invoke({"messages": [{"role": "user", "content": asked.text}]}, {"recursion_limit": 50})
+    except FolioError as error:
+        print("; ".join([f"langgraph_agent.py: {error}", *error.hints]), file=sys.stderr)
+        return 1
     print(end["messages"][-1].text)
     return 0
 

@@ -1,10 +1,11 @@
-"""An agent in plain Python with a scratchbook: it looks through a folder, and goes on where it was when it is started again.
+"""An agent in plain Python with a scratchbook. It looks through a folder, and goes on where it was when it is started
+again.
 
     folio serve &
     python plain_agent.py --folder . --steps 5      # as often as you like; the work is in the scratchbook
 
-The loop is that of any agent: read the view, decide on one action, do it, write down what came of it. What decides here is a
-few lines of Python; put a model there, and give it `view` as a part of its prompt.
+The loop is that of any agent: read the view, decide on one action, do it, write down what came of it. What decides here
+is a few lines of Python; put a model there, and give it `view` as a part of its prompt.
 """
 
 import argparse
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from folio_client import Folio, Scratchbook
+from folio_client import Folio, FolioError, Scratchbook
 from folio_client.shapes import ScratchItem
 
 FILES_MOST = 200
@@ -89,9 +90,13 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=Path())
     parser.add_argument("--steps", type=int, default=1000)
     asked = parser.parse_args()
-    with Folio(asked.url) as folio:
-        left = work(folio, asked.thread, asked.folder.resolve(), asked.steps)
-        print(folio.thread(asked.thread).view(limit=VIEW_TOKENS)["view"])
+    try:
+        with Folio(asked.url) as folio:
+            left = work(folio, asked.thread, asked.folder.resolve(), asked.steps)
+            print(folio.thread(asked.thread).view(limit=VIEW_TOKENS)["view"])
+    except FolioError as error:
+        print("; ".join([f"plain_agent.py: {error}", *error.hints]), file=sys.stderr)
+        return 1
     print(f"{left} tasks left", file=sys.stderr)
     return 0
 

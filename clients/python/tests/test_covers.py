@@ -67,6 +67,8 @@ class Operation:
     query: set[str]
     body: set[str]
     headers: set[str]
+    answer: set[str]
+    """The fields that its JSON answer always has."""
 
 
 def operations() -> dict[str, list[Operation]]:
@@ -78,13 +80,24 @@ def operations() -> dict[str, list[Operation]]:
             parameters = described.get("parameters", [])
             of = {kind: {one["name"] for one in parameters if one["in"] == kind} for kind in ("query", "header")}
             content = described.get("requestBody", {}).get("content", {})
-            ref = content.get("application/json", {}).get("schema", {}).get("$ref")
-            schema = DESCRIPTION["components"]["schemas"][ref.rsplit("/", 1)[-1]] if ref else {}
+            answers = next(one.get("content", {}) for code, one in described["responses"].items() if code[0] == "2")
             one = Operation(
-                described["operationId"], pattern, of["query"], set(schema.get("properties", {})), of["header"]
+                described["operationId"],
+                pattern,
+                of["query"],
+                set(json_schema(content).get("properties", {})),
+                of["header"],
+                set(json_schema(answers).get("required", [])),
             )
             found.setdefault(method.upper(), []).append(one)
     return found
+
+
+def json_schema(content: dict[str, Any]) -> dict[str, Any]:
+    """The schema of JSON content; empty if the content has other types only."""
+    ref = content.get("application/json", {}).get("schema", {}).get("$ref")
+    schema: dict[str, Any] = DESCRIPTION["components"]["schemas"][ref.rsplit("/", 1)[-1]] if ref else {}
+    return schema
 
 
 OPERATIONS = operations()
@@ -140,7 +153,7 @@ def asked(kind: type, name: str, said: dict[str, Any]) -> httpx.Request:
         if path.endswith((".md", "/main/export")):
             kind = "text/markdown" if path.endswith(".md") else "application/x-ndjson"
             return httpx.Response(200, text="", headers={"Content-Type": kind})
-        return httpx.Response(200, json={"handle": "r1"})
+        return httpx.Response(200, json=dict.fromkeys(operation_of(request).answer, "x"))
 
     with Folio("http://folio.test", http=httpx.Client(transport=httpx.MockTransport(answer))) as folio:
         of = {Folio: folio, Run: folio.run("x"), Scratchbook: folio.thread("x")}[kind]

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -27,6 +28,41 @@ def test_plain_agent_example_resumes_where_it_stopped(url: str, folio: Folio, ex
     assert {(task["title"], task["status"]) for task in tasks} == {(f"Review {name}", "done") for name in names}
     found = folio.observations(tags="review")["items"]
     assert [one["content"] for one in found] == ["m2.py has 1 lines of more than 120 characters"]
+
+
+def says_what_to_do(told: str, name: str) -> None:
+    """Checks that an example without a server says in one line what to do."""
+    assert told.startswith(f"{name}: unreachable: no server answers at http://127.0.0.1:1: ")
+    assert "start a server with `folio serve`" in told
+    assert told.count("\n") == 1
+
+
+def test_plain_agent_example_without_a_server_says_what_to_do(examples: Path) -> None:
+    command = [sys.executable, str(examples / "plain_agent.py"), "--url", "http://127.0.0.1:1"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    says_what_to_do(done.stderr, "plain_agent.py")
+
+
+def test_langgraph_agent_example_without_a_server_says_what_to_do(
+    examples: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("langgraph")
+    import langgraph_agent
+    from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
+
+    class Toolless(FakeMessagesListChatModel):
+        def bind_tools(self, *_: Any, **__: Any) -> Any:
+            return self
+
+    # The package with this module is that of a user who has a model.
+    chat_models = ModuleType("langchain.chat_models")
+    chat_models.init_chat_model = lambda _: Toolless(responses=[])  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "langchain", ModuleType("langchain"))
+    monkeypatch.setitem(sys.modules, "langchain.chat_models", chat_models)
+    monkeypatch.setattr(sys, "argv", ["langgraph_agent.py", "--model", "x:y", "--url", "http://127.0.0.1:1", "Go on"])
+    assert langgraph_agent.main() == 1
+    says_what_to_do(capsys.readouterr().err, "langgraph_agent.py")
 
 
 def test_langgraph_agent_example_remembers_its_scratchbook(folio: Folio, examples: Path) -> None:

@@ -1,16 +1,20 @@
 """What happens to a request when the network or the server misbehaves."""
 
 import json
+import socket
 import time
+import traceback
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from datetime import date
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 from typing import Any
 
 import httpx
 import pytest
 
-from folio_client import Busy, Event, Folio, FolioError, Invalid, Refused, Unreachable
+from folio_client import Busy, Event, Folio, FolioError, Invalid, Refused, Unreachable, shapes
 from folio_client.coding import header_word
 from folio_client.events import Messages
 from folio_client.outage import WAIT_FIRST
@@ -27,6 +31,11 @@ def asking(answer: Callable[[httpx.Request], httpx.Response]) -> Folio:
     return Folio("http://folio.test/", token="secret", http=httpx.Client(transport=httpx.MockTransport(answer)))
 
 
+def answered(shape: Any, **fields: Any) -> httpx.Response:
+    """A successful answer that has all fields of `shape`."""
+    return httpx.Response(200, json={**dict.fromkeys(shape.__required_keys__), **fields})
+
+
 def busy(code: str, status: int = 503) -> httpx.Response:
     return httpx.Response(
         status, json={"code": code, "detail": "later", "hints": ["wait"]}, headers={"Retry-After": "2"}
@@ -40,7 +49,7 @@ def test_request_with_lost_answer_is_retried_with_the_same_key(waits: list[float
         seen.append((request.headers["Idempotency-Key"], request.headers["Authorization"]))
         if len(seen) == 1:
             raise httpx.ReadError("gone")
-        return busy("store_unavailable") if len(seen) == 2 else httpx.Response(201, json={"handle": "e1"})
+        return busy("store_unavailable") if len(seen) == 2 else answered(shapes.WrittenObservation, handle="e1")
 
     assert asking(answer).observe("x")["handle"] == "e1"
     assert len(seen) == 3
@@ -54,7 +63,7 @@ def test_retried_import_keeps_its_idempotency_key() -> None:
 
     def answer(request: httpx.Request) -> httpx.Response:
         seen.append((request.headers["Idempotency-Key"], request.content))
-        return busy("store_unavailable") if len(seen) == 1 else httpx.Response(200, json={"entries": 1})
+        return busy("store_unavailable") if len(seen) == 1 else answered(shapes.Received, entries=1)
 
     assert asking(answer).import_(b"{}", key="k")["entries"] == 1
     assert seen == [("k", b"{}")] * 2
@@ -133,7 +142,7 @@ def test_names_are_escaped_into_one_path_segment() -> None:
 
     def answer(request: httpx.Request) -> httpx.Response:
         asked.append(request.url.raw_path.decode())
-        return httpx.Response(200, json={})
+        return answered(shapes.ListOfScratchItem)
 
     for name in [".", "..", "a/../b", "x.y", "é ?"]:
         asking(answer).thread(name).items()
@@ -152,6 +161,41 @@ def test_unreachable_server_is_tried_three_times() -> None:
     with pytest.raises(Unreachable) as caught:
         asking(answer).observations()
     assert (len(tries), caught.value.code, caught.value.status) == (3, "unreachable", 0)
+
+
+def test_error_without_a_server_names_its_address_and_how_to_start_one() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+        # Nothing listens there.
+        asks: list[Callable[[Folio], Any]] = [
+            lambda folio: folio.goals(),
+            lambda folio: list(folio.run("r1").events()),
+        ]
+        for ask in asks:
+            named = url.replace("//", "//user:pass@")
+            with Folio(named, stream_timeout=0) as folio, pytest.raises(Unreachable) as caught:
+                ask(folio)
+            error = caught.value
+            assert str(error).startswith(f"unreachable: no server answers at {url}: ConnectError")
+            assert ["folio serve" in hint for hint in error.hints] == [True]
+            assert error.hints[0] in "".join(traceback.format_exception(error))
+
+
+def test_broken_connection_does_not_advise_to_start_a_server() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        raise httpx.ReadTimeout("nothing came")
+
+    with pytest.raises(Unreachable, match="the connection to http://folio.test broke or timed out") as caught:
+        asking(answer).observations()
+    assert not any("folio serve" in hint for hint in caught.value.hints)
+
+
+@pytest.mark.parametrize("hints", [None, 5, "wait", {"a": "b"}])
+def test_hints_of_another_type_are_ignored(hints: object) -> None:
+    with pytest.raises(FolioError) as caught:
+        asking(lambda _: httpx.Response(500, json={"code": "broken", "hints": hints})).observations()
+    assert (caught.value.code, caught.value.hints) == ("broken", [])
 
 
 def test_update_without_key_is_not_retried() -> None:
@@ -255,6 +299,10 @@ OF_SOMEBODY_ELSE: list[tuple[httpx.Response, Callable[[Folio], Any]]] = [
     (HTML, lambda folio: folio.page_markdown("p1")),
     (HTML, lambda folio: list(folio.run("r1").events())),
     (httpx.Response(200, json=["ok"]), lambda folio: folio.observations()),
+    (httpx.Response(200, json={"status": "ok"}), lambda folio: folio.observe("x")),
+    (httpx.Response(200, json={"status": "ok"}), lambda folio: folio.run("r1").wait()),
+    (httpx.Response(200, json={"items": [], "total": 0}), lambda folio: list(folio.each_observation())),
+    (httpx.Response(200, json={"entries": 1}), lambda folio: folio.import_(b"{}")),
     (httpx.Response(200, content=b'{"a": "\xff"}'), lambda folio: folio.spaces()),
     (httpx.Response(200, text="data: {\n\n", headers=EVENTS), lambda folio: list(folio.run("r1").events())),
     (httpx.Response(200, text="id: one\n\n", headers=EVENTS), lambda folio: list(folio.run("r1").events())),
@@ -268,6 +316,36 @@ def test_answer_that_is_not_from_folio_raises_not_folio(
     with pytest.raises(FolioError) as caught:
         asks(asking(lambda _: given))
     assert (caught.value.code, caught.value.status, waits) == ("not_folio", 200, [])
+
+
+def test_server_that_is_not_folio_raises_not_folio() -> None:
+    class Models(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = b'{"object":"list","data":[]}'
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    asks: list[Callable[[Folio], Any]] = [
+        lambda folio: folio.goals(),
+        lambda folio: folio.active(),
+        lambda folio: folio.observation("e1"),
+        lambda folio: folio.thread().view(),
+        lambda folio: folio.run("r1").get(),
+    ]
+    with ThreadingHTTPServer(("127.0.0.1", 0), Models) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        with Folio(f"http://127.0.0.1:{server.server_port}") as folio:
+            for ask in asks:
+                with pytest.raises(FolioError, match="lacks ") as caught:
+                    ask(folio)
+                assert (caught.value.code, caught.value.status) == ("not_folio", 200)
+        server.shutdown()
 
 
 def test_answer_with_broken_compression_raises_not_folio() -> None:
@@ -286,7 +364,7 @@ def keys(*said: str | None) -> list[str]:
 
     def answer(request: httpx.Request) -> httpx.Response:
         told.append(request.headers["Idempotency-Key"])
-        return httpx.Response(201, json={})
+        return answered(shapes.WrittenObservation)
 
     for key in said:
         asking(answer).observe("x", key=key)
@@ -314,7 +392,7 @@ def test_non_ascii_turn_is_percent_encoded_in_its_header() -> None:
 
     def answer(request: httpx.Request) -> httpx.Response:
         told.append(request.headers["Folio-Turn"])
-        return httpx.Response(200, json={})
+        return answered(shapes.ListOfObservation)
 
     asking(answer).in_turn("\u00e9").observations()
     assert told == ["%C3%A9"] == [header_word("\u00e9")]

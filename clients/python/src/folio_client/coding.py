@@ -6,7 +6,7 @@ import re
 import string
 import uuid
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
 import httpx
@@ -19,6 +19,7 @@ PLAIN = re.compile(r"[!-~]([ -~]*[!-~])?|")
 """Matches a word that can be put into a header unchanged."""
 KEPT = string.punctuation.replace("%", "")
 """What stays unchanged, besides letters and digits, where a word has to be encoded. Spaces at an end would be lost."""
+T = TypeVar("T")
 
 
 def body_bytes(body: Any) -> tuple[str, bytes]:
@@ -34,10 +35,11 @@ def body_bytes(body: Any) -> tuple[str, bytes]:
         raise unsaid(error) from error
 
 
-def json_of(response: httpx.Response) -> dict[str, Any]:
-    """Returns the content of a successful answer.
+def json_of(shape: type[T], response: httpx.Response) -> T:
+    """Returns the content of a successful answer, which has the type `shape`, one of `folio_client.shapes`.
 
-    :raises FolioError: `not_folio` if it is not a JSON object, so something other than Folio answered.
+    :raises FolioError: `not_folio` if it is not a JSON object with all fields that `shape` requires, so something other
+        than Folio answered.
     """
     try:
         said = response.json()
@@ -45,7 +47,11 @@ def json_of(response: httpx.Response) -> dict[str, Any]:
         raise not_folio(response.status_code, f"the answer is not valid JSON: {error}") from error
     if not isinstance(said, dict):
         raise not_folio(response.status_code, "the answer is JSON, but not an object")
-    return said
+    required: frozenset[str] = getattr(shape, "__required_keys__", frozenset())
+    missing = sorted(required - said.keys())
+    if missing:
+        raise not_folio(response.status_code, f"the answer is a JSON object, but lacks {', '.join(missing)}")
+    return cast(T, said)
 
 
 def check_kind(response: httpx.Response, kind: str) -> None:

@@ -1,13 +1,21 @@
 """What can go wrong, sorted by what to do next."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 
 class FolioError(Exception):
-    """A request that failed. `code` has a page in Folio's `docs/errors`."""
+    """A request that failed. `code` has a page in Folio's `docs/errors`. A traceback shows the hints, too."""
 
-    def __init__(self, code: str, detail: str, *, status: int = 0, problem: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        code: str,
+        detail: str,
+        *,
+        status: int = 0,
+        problem: Mapping[str, Any] | None = None,
+        hints: Iterable[str] = (),
+    ) -> None:
         super().__init__(f"{code}: {detail}")
         self.code = code
         self.detail = detail
@@ -15,11 +23,11 @@ class FolioError(Exception):
         """The status of the answer; 0 if there was none."""
         self.problem: dict[str, Any] = dict(problem or {})
         """The whole problem document of the server (RFC 9457)."""
-
-    @property
-    def hints(self) -> list[str]:
+        told = self.problem.get("hints")
+        self.hints: list[str] = [*hints, *(map(str, told) if isinstance(told, list) else ())]
         """What can be done about the error."""
-        return list(self.problem.get("hints", []))
+        for hint in self.hints:
+            self.add_note(f"hint: {hint}")
 
 
 class Unreachable(FolioError):

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from types import TracebackType
-from typing import Any, Literal, Self, Unpack, cast
+from typing import Any, Literal, Self, Unpack
 
 import httpx
 
@@ -82,7 +82,7 @@ class AsyncFolio:
 
     async def spaces(self) -> shapes.ListOfSpaceShape:
         """Returns the space that is open to the caller, and in which role."""
-        return cast(shapes.ListOfSpaceShape, await self._root.get("/v1/spaces"))
+        return await self._root.get(shapes.ListOfSpaceShape, "/v1/spaces")
 
     # ---- the scratch page: observations --------------------------------------------------------------------------
 
@@ -122,11 +122,11 @@ class AsyncFolio:
         }
         # Arguments that are None are left out of the body, and null means forever.
         body = {**body_of(said), **({"ttl_minutes": None} if ttl_minutes == "never" else {})}
-        return cast(shapes.WrittenObservation, await self._wire.post("/observations", body, key=key))
+        return await self._wire.post(shapes.WrittenObservation, "/observations", body, key=key)
 
     async def observations(self, **filters: Unpack[Filters]) -> shapes.ListOfObservation:
         """Returns observations; `next` of the answer is the `cursor` for the next call."""
-        return cast(shapes.ListOfObservation, await self._wire.get("/observations", filters))
+        return await self._wire.get(shapes.ListOfObservation, "/observations", filters)
 
     async def each_observation(self, **filters: Unpack[Filters]) -> AsyncGenerator[shapes.Observation, None]:
         """Yields every observation, all as memory was at the first request."""
@@ -142,12 +142,12 @@ class AsyncFolio:
 
     async def active(self, *, limit: int | None = None) -> shapes.ListOfObservation:
         """Returns the observations that matter most now."""
-        return cast(shapes.ListOfObservation, await self._wire.get("/observations/active", {"limit": limit}))
+        return await self._wire.get(shapes.ListOfObservation, "/observations/active", {"limit": limit})
 
     async def observation(self, observation: str, *, whole: bool = False) -> shapes.Observation:
         """Returns one observation, by its handle (`e42`) or id; with the whole of a long text if `whole`."""
         query = {"whole": whole or None}
-        return cast(shapes.Observation, await self._wire.get(f"/observations/{part(observation)}", query))
+        return await self._wire.get(shapes.Observation, f"/observations/{part(observation)}", query)
 
     async def update_observation(
         self,
@@ -160,22 +160,21 @@ class AsyncFolio:
         """Changes the given fields. With `version`, changes the observation only if it is still at that version
         (otherwise `Conflict`)."""
         path = f"/observations/{part(observation)}"
-        changed = await self._wire.change("PATCH", path, fields, version=version, key=key)
-        return cast(shapes.WrittenObservation, changed)
+        return await self._wire.change(shapes.WrittenObservation, "PATCH", path, fields, version=version, key=key)
 
     async def archive_observation(
         self, observation: str, *, reason: str | None = None, version: int | None = None
     ) -> shapes.WrittenObservation:
         """Archives an observation that is of no more use."""
         path = f"/observations/{part(observation)}/archive"
-        return cast(shapes.WrittenObservation, await self._wire.post(path, body_of({"reason": reason}), version=version))
+        return await self._wire.post(shapes.WrittenObservation, path, body_of({"reason": reason}), version=version)
 
     async def confirm_observation(
         self, observation: str, *, reason: str | None = None, version: int | None = None
     ) -> shapes.WrittenObservation:
         """Confirms that the observation still holds: its lifetime begins again."""
         path = f"/observations/{part(observation)}/confirm"
-        return cast(shapes.WrittenObservation, await self._wire.post(path, body_of({"reason": reason}), version=version))
+        return await self._wire.post(shapes.WrittenObservation, path, body_of({"reason": reason}), version=version)
 
     async def resolve_observation(
         self,
@@ -189,7 +188,7 @@ class AsyncFolio:
         known."""
         path = f"/observations/{part(observation)}/resolve"
         body = body_of({"outcome": outcome, "reason": reason})
-        return cast(shapes.WrittenObservation, await self._wire.post(path, body, version=version))
+        return await self._wire.post(shapes.WrittenObservation, path, body, version=version)
 
     async def supersede_observation(
         self,
@@ -204,18 +203,18 @@ class AsyncFolio:
         (`refuted`), if that is known."""
         path = f"/observations/{part(observation)}/supersede"
         body = body_of({"by": by, "outcome": outcome, "reason": reason})
-        return cast(shapes.WrittenObservation, await self._wire.post(path, body, version=version))
+        return await self._wire.post(shapes.WrittenObservation, path, body, version=version)
 
     async def restore_observation(
         self, observation: str, *, reason: str | None = None, version: int | None = None
     ) -> shapes.WrittenObservation:
         """Restores the observation from the archive, which only people may do."""
         path = f"/observations/{part(observation)}/restore"
-        return cast(shapes.WrittenObservation, await self._wire.post(path, body_of({"reason": reason}), version=version))
+        return await self._wire.post(shapes.WrittenObservation, path, body_of({"reason": reason}), version=version)
 
     async def observation_history(self, observation: str) -> shapes.ListOfVersionShape:
         """Returns the history of the observation."""
-        return cast(shapes.ListOfVersionShape, await self._wire.get(f"/observations/{part(observation)}/history"))
+        return await self._wire.get(shapes.ListOfVersionShape, f"/observations/{part(observation)}/history")
 
     # ---- tools --------------------------------------------------------------------------------------------------------
 
@@ -229,7 +228,7 @@ class AsyncFolio:
     ) -> shapes.TakenIn:
         """Ingests the answer of a tool, item by item: `stored`, `rejected` and `warnings`."""
         query = {"tool": tool, "call": call, "thread": thread}
-        return cast(shapes.TakenIn, await self._wire.post("/tool-responses", dict(response), query=query))
+        return await self._wire.post(shapes.TakenIn, "/tool-responses", dict(response), query=query)
 
     async def tool_context(
         self,
@@ -241,7 +240,7 @@ class AsyncFolio:
     ) -> shapes.Seen:
         """Returns the part of the scratch page that a tool asks to see."""
         query = {"tool": tool, "call": call, "thread": thread}
-        return cast(shapes.Seen, await self._wire.post("/tool-requests/context", dict(request), query=query))
+        return await self._wire.post(shapes.Seen, "/tool-requests/context", dict(request), query=query)
 
     async def blob(
         self,
@@ -256,7 +255,7 @@ class AsyncFolio:
         """Returns a part of a large result: by bytes, by lines (`10:20`), or the lines that contain a text; at most
         `max_bytes` of it."""
         query = {"from": first, "to": to, "lines": lines, "search": search, "max_bytes": max_bytes}
-        return cast(shapes.PassageShape, await self._wire.get(f"/blobs/{part(ref)}", query))
+        return await self._wire.get(shapes.PassageShape, f"/blobs/{part(ref)}", query)
 
     # ---- prompts and turns --------------------------------------------------------------------------------------------
 
@@ -272,7 +271,7 @@ class AsyncFolio:
     ) -> shapes.ContextShape:
         """Returns the part of memory that goes into a prompt, within `budget` tokens, with its receipt."""
         said = {"thread": thread, "budget": budget, "turn": turn, "model": model, "sections": sections}
-        return cast(shapes.ContextShape, await self._wire.post("/context", {"prompt": prompt, **body_of(said)}))
+        return await self._wire.post(shapes.ContextShape, "/context", {"prompt": prompt, **body_of(said)})
 
     async def begin_turn(
         self,
@@ -288,32 +287,32 @@ class AsyncFolio:
         goes into the prompt."""
         said = body_of({"thread": thread, "budget": budget, "model": model})
         body = {"input": input, "background": background, **said}
-        return cast(shapes.BegunShape, await self._wire.post("/turns", body, key=key, takes=TURN_MOST))
+        return await self._wire.post(shapes.BegunShape, "/turns", body, key=key, takes=TURN_MOST)
 
     async def end_turn(self, turn: str, *, key: str | None = None) -> shapes.EndedShape:
         """Ends a turn: goals are settled, patterns are learned, and what is resolved is archived."""
         path = f"/turns/{part(turn)}/end"
-        return cast(shapes.EndedShape, await self._wire.post(path, {}, key=key, takes=TURN_MOST))
+        return await self._wire.post(shapes.EndedShape, path, {}, key=key, takes=TURN_MOST)
 
     async def turns(
         self, *, thread: str | None = None, open: bool = False, limit: int | None = None, cursor: str | None = None
     ) -> shapes.ListOfTurnShape:
         """Returns the turns, newest first."""
         query = {"thread": thread, "open": open or None, "limit": limit, "cursor": cursor}
-        return cast(shapes.ListOfTurnShape, await self._wire.get("/turns", query))
+        return await self._wire.get(shapes.ListOfTurnShape, "/turns", query)
 
     async def turn(self, turn: str) -> shapes.TurnShape:
         """Returns one turn, with what its stages decided and why."""
-        return cast(shapes.TurnShape, await self._wire.get(f"/turns/{part(turn)}"))
+        return await self._wire.get(shapes.TurnShape, f"/turns/{part(turn)}")
 
     async def turn_export(self, turn: str, *, full: bool = False) -> shapes.ExportShape:
         """Returns the export of a turn: the entries that it touched and a manifest of all entries; with `full`, also
         their content."""
-        return cast(shapes.ExportShape, await self._wire.get(f"/turns/{part(turn)}/export", {"full": full or None}))
+        return await self._wire.get(shapes.ExportShape, f"/turns/{part(turn)}/export", {"full": full or None})
 
     async def receipts(self, turn: str) -> shapes.ListOfReceiptShape:
         """Returns the receipts of a turn: what each view and context showed, shortened and left out."""
-        return cast(shapes.ListOfReceiptShape, await self._wire.get(f"/turns/{part(turn)}/receipts"))
+        return await self._wire.get(shapes.ListOfReceiptShape, f"/turns/{part(turn)}/receipts")
 
     async def trace(
         self,
@@ -337,7 +336,7 @@ class AsyncFolio:
             "limit": limit,
             "cursor": cursor,
         }
-        return cast(shapes.ListOfTraceLine, await self._wire.get("/trace", query))
+        return await self._wire.get(shapes.ListOfTraceLine, "/trace", query)
 
     # ---- all of memory ------------------------------------------------------------------------------------------------
 
@@ -366,30 +365,30 @@ class AsyncFolio:
             "limit": limit,
             "cursor": cursor,
         }
-        return cast(shapes.ListOfFound, await self._wire.get("/search", query))
+        return await self._wire.get(shapes.ListOfFound, "/search", query)
 
     async def goals(self, *, thread: str | None = None, all: bool = False) -> shapes.ListOfGoalShape:
         """Returns goals and pending actions."""
-        return cast(shapes.ListOfGoalShape, await self._wire.get("/goals", {"thread": thread, "all": all or None}))
+        return await self._wire.get(shapes.ListOfGoalShape, "/goals", {"thread": thread, "all": all or None})
 
     async def patterns(self, *, limit: int | None = None) -> shapes.ListOfObservation:
         """Returns what was learned from many turns."""
-        return cast(shapes.ListOfObservation, await self._wire.get("/patterns", {"limit": limit}))
+        return await self._wire.get(shapes.ListOfObservation, "/patterns", {"limit": limit})
 
     async def calibration(self) -> shapes.ListOfReliability:
         """Returns how often a stated confidence proved right, by tool and type."""
-        return cast(shapes.ListOfReliability, await self._wire.get("/calibration"))
+        return await self._wire.get(shapes.ListOfReliability, "/calibration")
 
     async def pages(
         self, *, run: str | None = None, role: Some | None = None, limit: int | None = None, cursor: str | None = None
     ) -> shapes.ListOfPageShape:
         """Returns the pages."""
         query = {"run": run, "role": role, "limit": limit, "cursor": cursor}
-        return cast(shapes.ListOfPageShape, await self._wire.get("/pages", query))
+        return await self._wire.get(shapes.ListOfPageShape, "/pages", query)
 
     async def page(self, page: str) -> shapes.PageShape:
         """Returns one page, by its handle (`p7`) or id."""
-        return cast(shapes.PageShape, await self._wire.get(f"/pages/{part(page)}"))
+        return await self._wire.get(shapes.PageShape, f"/pages/{part(page)}")
 
     async def page_markdown(self, page: str) -> str:
         """Returns a page as markdown."""
@@ -406,30 +405,30 @@ class AsyncFolio:
     ) -> shapes.PageShape:
         """Adds a page."""
         body = body_of({"title": title, "parent": parent, "role": role, "tags": several(tags)})
-        return cast(shapes.PageShape, await self._wire.post("/pages", body, key=key))
+        return await self._wire.post(shapes.PageShape, "/pages", body, key=key)
 
     async def children(self, page: str) -> shapes.ListOfPageShape:
         """Returns the pages that a page contains."""
-        return cast(shapes.ListOfPageShape, await self._wire.get(f"/pages/{part(page)}/children"))
+        return await self._wire.get(shapes.ListOfPageShape, f"/pages/{part(page)}/children")
 
     async def entries(
         self, page: str, *, tail: int | None = None, limit: int | None = None, cursor: str | None = None
     ) -> shapes.ListOfEntryShape:
         """Returns the entries of a page; with `tail`, only the last ones."""
         query = {"tail": tail, "limit": limit, "cursor": cursor}
-        return cast(shapes.ListOfEntryShape, await self._wire.get(f"/pages/{part(page)}/entries", query))
+        return await self._wire.get(shapes.ListOfEntryShape, f"/pages/{part(page)}/entries", query)
 
     async def append(
         self, page: str, body: str, *, title: str | None = None, tags: Some | None = None, key: str | None = None
     ) -> shapes.WrittenEntryShape:
         """Appends an entry to a page."""
         said = body_of({"body": body, "title": title, "tags": several(tags)})
-        return cast(shapes.WrittenEntryShape, await self._wire.post(f"/pages/{part(page)}/entries", said, key=key))
+        return await self._wire.post(shapes.WrittenEntryShape, f"/pages/{part(page)}/entries", said, key=key)
 
     async def rollup(self, page: str, *, budget: int | None = None, model: str | None = None) -> shapes.RollupShape:
         """Returns a summary of the pages below a page, within `budget` tokens."""
         query = {"budget": budget, "model": model}
-        return cast(shapes.RollupShape, await self._wire.get(f"/pages/{part(page)}/rollup", query))
+        return await self._wire.get(shapes.RollupShape, f"/pages/{part(page)}/rollup", query)
 
     async def events(self, *, after: int | None = None) -> AsyncGenerator[Event, None]:
         """Yields the commits of the space, each once, after the commit `after` or from now on. The stream has no end:
@@ -443,7 +442,7 @@ class AsyncFolio:
     async def forget(self, *, key: str | None = None, **which: Unpack[shapes.Forget]) -> shapes.Forgot:
         """Erases the content of entries everywhere, for good, or only lists them (`dry_run=True`). For people. With
         `key`, a repeated request erases what was there when it was first made, and nothing that came later."""
-        return cast(shapes.Forgot, await self._wire.post("/forget", dict(which), key=key))
+        return await self._wire.post(shapes.Forgot, "/forget", dict(which), key=key)
 
     async def export(self) -> bytes:
         """Returns the whole space as lines of JSON."""
@@ -476,7 +475,7 @@ class AsyncFolio:
         response = await self._wire.ask(
             "POST", "/import", query=query, content=lines, headers=headers, takes=IMPORT_MOST
         )
-        return cast(shapes.Received, json_of(response))
+        return json_of(shapes.Received, response)
 
     # ---- runs ---------------------------------------------------------------------------------------------------------
 
@@ -514,7 +513,7 @@ class AsyncFolio:
             "allow_hosts": several(allow_hosts),
             "allow_tools": several(allow_tools),
         }
-        made = cast(shapes.RunInFull, await self._wire.post("/runs", body_of(said), key=key))
+        made = await self._wire.post(shapes.RunInFull, "/runs", body_of(said), key=key)
         return self.run(made["handle"])
 
     def run(self, run: str) -> AsyncRun:
@@ -526,12 +525,12 @@ class AsyncFolio:
     ) -> shapes.ListOfRunShape:
         """Returns the runs, newest first."""
         query = {"status": status, "limit": limit, "cursor": cursor}
-        return cast(shapes.ListOfRunShape, await self._wire.get("/runs", query))
+        return await self._wire.get(shapes.ListOfRunShape, "/runs", query)
 
     async def answer(self, question: str, answer: str, *, key: str | None = None) -> shapes.RunInFull:
         """Answers a question of a run."""
         path = f"/questions/{part(question)}/answer"
-        return cast(shapes.RunInFull, await self._wire.post(path, {"answer": answer}, key=key))
+        return await self._wire.post(shapes.RunInFull, path, {"answer": answer}, key=key)
 
     async def decide(
         self,
@@ -545,4 +544,4 @@ class AsyncFolio:
         """Approves or rejects a plan or call that waits for approval. With `always`, an approval also holds for later
         calls: of the tool, or with these arguments."""
         body = {"approve": approve, "reason": reason, **body_of({"always": always})}
-        return cast(shapes.RunInFull, await self._wire.post(f"/approvals/{part(approval)}", body, key=key))
+        return await self._wire.post(shapes.RunInFull, f"/approvals/{part(approval)}", body, key=key)

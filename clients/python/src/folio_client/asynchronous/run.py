@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator
-from typing import Any, cast
+from typing import Any
 
 from ..coding import part
 from ..events import Event
@@ -34,15 +34,15 @@ class AsyncRun:
 
     async def get(self) -> RunInFull:
         """Returns the state of the run, and its result once it has ended."""
-        return cast(RunInFull, await self._wire.get(self._path))
+        return await self._wire.get(RunInFull, self._path)
 
     async def tree(self) -> TreeShape:
         """Returns all nodes of the run."""
-        return cast(TreeShape, await self._wire.get(f"{self._path}/tree"))
+        return await self._wire.get(TreeShape, f"{self._path}/tree")
 
     async def node(self, node: str) -> NodeInFull:
         """Returns one node with its result and evidence."""
-        return cast(NodeInFull, await self._wire.get(f"{self._path}/nodes/{part(node)}"))
+        return await self._wire.get(NodeInFull, f"{self._path}/nodes/{part(node)}")
 
     def events(self, *, after: int = 0) -> AsyncGenerator[Event, None]:
         """Yields the events of the run after the event `after`, each once, up to the last one, which is called `end`.
@@ -67,15 +67,15 @@ class AsyncRun:
 
     async def cancel(self, node: str | None = None) -> RunInFull:
         """Cancels the run, or one node of it."""
-        return cast(RunInFull, await self._wire.post(f"{self._path}/cancel", body_of({"node": node})))
+        return await self._wire.post(RunInFull, f"{self._path}/cancel", body_of({"node": node}))
 
     async def pause(self, node: str | None = None) -> RunInFull:
         """Pauses the run, or one node of it: no call begins until `go_on`."""
-        return cast(RunInFull, await self._wire.post(f"{self._path}/pause", body_of({"node": node})))
+        return await self._wire.post(RunInFull, f"{self._path}/pause", body_of({"node": node}))
 
     async def go_on(self, node: str | None = None) -> RunInFull:
         """Continues what was paused."""
-        return cast(RunInFull, await self._wire.post(f"{self._path}/continue", body_of({"node": node})))
+        return await self._wire.post(RunInFull, f"{self._path}/continue", body_of({"node": node}))
 
     async def fork(
         self, at: str | None = None, *, before_limit: bool = False, paused: bool = False, key: str | None = None
@@ -83,15 +83,15 @@ class AsyncRun:
         """Begins another run at the moment of this one when `at` was about to begin, or before a limit stopped anything
         in it."""
         body = body_of({"at": at, "before_limit": before_limit, "paused": paused})
-        return cast(RunInFull, await self._wire.post(f"{self._path}/fork", body, key=key))
+        return await self._wire.post(RunInFull, f"{self._path}/fork", body, key=key)
 
     async def plan(self, *, node: str | None = None) -> PlanShape:
         """Returns the current plan, as markdown and as steps."""
-        return cast(PlanShape, await self._wire.get(f"{self._path}/plan", {"node": node}))
+        return await self._wire.get(PlanShape, f"{self._path}/plan", {"node": node})
 
     async def plan_versions(self, *, node: str | None = None) -> ListOfPlanVersionShape:
         """Returns the versions of the plan."""
-        return cast(ListOfPlanVersionShape, await self._wire.get(f"{self._path}/plan/versions", {"node": node}))
+        return await self._wire.get(ListOfPlanVersionShape, f"{self._path}/plan/versions", {"node": node})
 
     async def edit_plan(
         self, plan: dict[str, Any] | list[Any] | str, *, version: int, node: str | None = None
@@ -99,19 +99,17 @@ class AsyncRun:
         """Replaces the plan of version `version` by `plan` (a document, or YAML or the markdown of `plan` as text).
         Steps that have begun stay as they are."""
         query = {"node": node}
-        return cast(
-            EditedShape, await self._wire.change("PUT", f"{self._path}/plan", plan, version=version, query=query)
-        )
+        return await self._wire.change(EditedShape, "PUT", f"{self._path}/plan", plan, version=version, query=query)
 
     async def limits(self, *, node: str | None = None) -> LimitsShape:
         """Returns the limits of the run, or of a node of it, with what is used up and set aside."""
-        return cast(LimitsShape, await self._wire.get(f"{self._path}/limits", {"node": node}))
+        return await self._wire.get(LimitsShape, f"{self._path}/limits", {"node": node})
 
     async def change_limits(self, limits: dict[str, Any], *, node: str | None = None) -> LimitsShape:
         """Changes limits, under the names that `GET …/limits` uses, and `deadline`; never below what is used up."""
         path, query = f"{self._path}/limits", {"node": node}
-        return cast(LimitsShape, await self._wire.change("PATCH", path, limits, version=None, query=query))
+        return await self._wire.change(LimitsShape, "PATCH", path, limits, version=None, query=query)
 
     async def questions(self) -> ListOfQuestionShape:
         """Returns the questions of the run that wait for people."""
-        return cast(ListOfQuestionShape, await self._wire.get(f"{self._path}/questions"))
+        return await self._wire.get(ListOfQuestionShape, f"{self._path}/questions")

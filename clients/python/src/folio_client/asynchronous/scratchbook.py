@@ -1,6 +1,6 @@
 """The scratchbook of one thread: a model reads it before it continues, and writes to it meanwhile."""
 
-from typing import Any, Literal, Unpack, cast
+from typing import Any, Literal, Unpack
 
 from ..coding import part
 from ..filters import ItemFields, Some, body_of, several
@@ -36,7 +36,7 @@ class AsyncScratchbook:
         """Returns what a model reads of the scratchbook: `view`, within `limit` tokens, with the receipt of what is
         shown and left out."""
         query = {"view_token_limit": limit, "max_rendered_items": items, "window": window, "model": model}
-        return cast(ViewShape, await self._wire.get(f"{self._path}/scratchbook", query))
+        return await self._wire.get(ViewShape, f"{self._path}/scratchbook", query)
 
     async def items(
         self,
@@ -50,11 +50,11 @@ class AsyncScratchbook:
     ) -> ListOfScratchItem:
         """Returns the items; archived ones, too, with `all`. `next` of the answer is the `cursor` for the next call."""
         query = {"kind": kind, "status": status, "tags": tags, "all": all or None, "limit": limit, "cursor": cursor}
-        return cast(ListOfScratchItem, await self._wire.get(f"{self._path}/scratchbook/items", query))
+        return await self._wire.get(ListOfScratchItem, f"{self._path}/scratchbook/items", query)
 
     async def item(self, item: str) -> ScratchItem:
         """Returns one item."""
-        return cast(ScratchItem, await self._wire.get(self._item(item)))
+        return await self._wire.get(ScratchItem, self._item(item))
 
     async def add(
         self,
@@ -77,9 +77,7 @@ class AsyncScratchbook:
             "phase": phase,
             "progress": progress,
         }
-        return cast(
-            WrittenScratchItem, await self._wire.post(f"{self._path}/scratchbook/items", body_of(said), key=key)
-        )
+        return await self._wire.post(WrittenScratchItem, f"{self._path}/scratchbook/items", body_of(said), key=key)
 
     async def update(
         self,
@@ -94,29 +92,28 @@ class AsyncScratchbook:
         body: dict[str, Any] = dict(fields)
         if "tags" in fields:
             body["tags"] = several(fields["tags"])
-        changed = await self._wire.change("PATCH", self._item(item), body, version=version, key=key)
-        return cast(WrittenScratchItem, changed)
+        return await self._wire.change(WrittenScratchItem, "PATCH", self._item(item), body, version=version, key=key)
 
     async def complete(
         self, item: str, *, reason: str | None = None, version: int | None = None
     ) -> WrittenScratchItem:
         """Marks the item as done."""
         path = f"{self._item(item)}/complete"
-        return cast(WrittenScratchItem, await self._wire.post(path, body_of({"reason": reason}), version=version))
+        return await self._wire.post(WrittenScratchItem, path, body_of({"reason": reason}), version=version)
 
     async def pin(
         self, item: str, *, reason: str | None = None, version: int | None = None
     ) -> WrittenScratchItem:
         """Pins the item: it stands first in every view."""
         path = f"{self._item(item)}/pin"
-        return cast(WrittenScratchItem, await self._wire.post(path, body_of({"reason": reason}), version=version))
+        return await self._wire.post(WrittenScratchItem, path, body_of({"reason": reason}), version=version)
 
     async def unpin(
         self, item: str, *, reason: str | None = None, version: int | None = None
     ) -> WrittenScratchItem:
         """Unpins the item: it stands in its usual place again."""
         path = f"{self._item(item)}/unpin"
-        return cast(WrittenScratchItem, await self._wire.post(path, body_of({"reason": reason}), version=version))
+        return await self._wire.post(WrittenScratchItem, path, body_of({"reason": reason}), version=version)
 
     async def offload(
         self,
@@ -141,11 +138,11 @@ class AsyncScratchbook:
         }
         body = {**body_of(said), "force": force}
         path = f"{self._path}/history"
-        return cast(Conversation, await self._wire.post(path, body, takes=OFFLOAD_MOST))
+        return await self._wire.post(Conversation, path, body, takes=OFFLOAD_MOST)
 
     async def history(self, first: int | None = None, last: int | None = None) -> SaidShape:
         """Returns the offloaded messages, by their numbers from 1."""
-        return cast(SaidShape, await self._wire.get(f"{self._path}/history", {"from": first, "to": last}))
+        return await self._wire.get(SaidShape, f"{self._path}/history", {"from": first, "to": last})
 
     async def evict(
         self,
@@ -160,7 +157,7 @@ class AsyncScratchbook:
         notice with its beginning and a reference that `blob` reads. Use `of` for a result that can be read again at its
         source; such a result is never put away."""
         said = body_of({"limit": limit, "tool": tool, "model": model, "of": of})
-        return cast(EvictedShape, await self._wire.post(f"{self._path}/evict", {**said, "result": result}))
+        return await self._wire.post(EvictedShape, f"{self._path}/evict", {**said, "result": result})
 
     def _item(self, item: str) -> str:
         return f"{self._path}/scratchbook/items/{part(item)}"

@@ -4,7 +4,7 @@
 from collections.abc import Generator, Mapping
 from contextlib import closing
 from types import TracebackType
-from typing import Any, Literal, Self, Unpack, cast
+from typing import Any, Literal, Self, Unpack
 
 import httpx
 
@@ -83,7 +83,7 @@ class Folio:
 
     def spaces(self) -> shapes.ListOfSpaceShape:
         """Returns the space that is open to the caller, and in which role."""
-        return cast(shapes.ListOfSpaceShape, self._root.get("/v1/spaces"))
+        return self._root.get(shapes.ListOfSpaceShape, "/v1/spaces")
 
     # ---- the scratch page: observations --------------------------------------------------------------------------
 
@@ -123,11 +123,11 @@ class Folio:
         }
         # Arguments that are None are left out of the body, and null means forever.
         body = {**body_of(said), **({"ttl_minutes": None} if ttl_minutes == "never" else {})}
-        return cast(shapes.WrittenObservation, self._wire.post("/observations", body, key=key))
+        return self._wire.post(shapes.WrittenObservation, "/observations", body, key=key)
 
     def observations(self, **filters: Unpack[Filters]) -> shapes.ListOfObservation:
         """Returns observations; `next` of the answer is the `cursor` for the next call."""
-        return cast(shapes.ListOfObservation, self._wire.get("/observations", filters))
+        return self._wire.get(shapes.ListOfObservation, "/observations", filters)
 
     def each_observation(self, **filters: Unpack[Filters]) -> Generator[shapes.Observation, None, None]:
         """Yields every observation, all as memory was at the first request."""
@@ -143,12 +143,12 @@ class Folio:
 
     def active(self, *, limit: int | None = None) -> shapes.ListOfObservation:
         """Returns the observations that matter most now."""
-        return cast(shapes.ListOfObservation, self._wire.get("/observations/active", {"limit": limit}))
+        return self._wire.get(shapes.ListOfObservation, "/observations/active", {"limit": limit})
 
     def observation(self, observation: str, *, whole: bool = False) -> shapes.Observation:
         """Returns one observation, by its handle (`e42`) or id; with the whole of a long text if `whole`."""
         query = {"whole": whole or None}
-        return cast(shapes.Observation, self._wire.get(f"/observations/{part(observation)}", query))
+        return self._wire.get(shapes.Observation, f"/observations/{part(observation)}", query)
 
     def update_observation(
         self,
@@ -161,22 +161,21 @@ class Folio:
         """Changes the given fields. With `version`, changes the observation only if it is still at that version
         (otherwise `Conflict`)."""
         path = f"/observations/{part(observation)}"
-        changed = self._wire.change("PATCH", path, fields, version=version, key=key)
-        return cast(shapes.WrittenObservation, changed)
+        return self._wire.change(shapes.WrittenObservation, "PATCH", path, fields, version=version, key=key)
 
     def archive_observation(
         self, observation: str, *, reason: str | None = None, version: int | None = None
     ) -> shapes.WrittenObservation:
         """Archives an observation that is of no more use."""
         path = f"/observations/{part(observation)}/archive"
-        return cast(shapes.WrittenObservation, self._wire.post(path, body_of({"reason": reason}), version=version))
+        return self._wire.post(shapes.WrittenObservation, path, body_of({"reason": reason}), version=version)
 
     def confirm_observation(
         self, observation: str, *, reason: str | None = None, version: int | None = None
     ) -> shapes.WrittenObservation:
         """Confirms that the observation still holds: its lifetime begins again."""
         path = f"/observations/{part(observation)}/confirm"
-        return cast(shapes.WrittenObservation, self._wire.post(path, body_of({"reason": reason}), version=version))
+        return self._wire.post(shapes.WrittenObservation, path, body_of({"reason": reason}), version=version)
 
     def resolve_observation(
         self,
@@ -190,7 +189,7 @@ class Folio:
         known."""
         path = f"/observations/{part(observation)}/resolve"
         body = body_of({"outcome": outcome, "reason": reason})
-        return cast(shapes.WrittenObservation, self._wire.post(path, body, version=version))
+        return self._wire.post(shapes.WrittenObservation, path, body, version=version)
 
     def supersede_observation(
         self,
@@ -205,18 +204,18 @@ class Folio:
         (`refuted`), if that is known."""
         path = f"/observations/{part(observation)}/supersede"
         body = body_of({"by": by, "outcome": outcome, "reason": reason})
-        return cast(shapes.WrittenObservation, self._wire.post(path, body, version=version))
+        return self._wire.post(shapes.WrittenObservation, path, body, version=version)
 
     def restore_observation(
         self, observation: str, *, reason: str | None = None, version: int | None = None
     ) -> shapes.WrittenObservation:
         """Restores the observation from the archive, which only people may do."""
         path = f"/observations/{part(observation)}/restore"
-        return cast(shapes.WrittenObservation, self._wire.post(path, body_of({"reason": reason}), version=version))
+        return self._wire.post(shapes.WrittenObservation, path, body_of({"reason": reason}), version=version)
 
     def observation_history(self, observation: str) -> shapes.ListOfVersionShape:
         """Returns the history of the observation."""
-        return cast(shapes.ListOfVersionShape, self._wire.get(f"/observations/{part(observation)}/history"))
+        return self._wire.get(shapes.ListOfVersionShape, f"/observations/{part(observation)}/history")
 
     # ---- tools --------------------------------------------------------------------------------------------------------
 
@@ -230,7 +229,7 @@ class Folio:
     ) -> shapes.TakenIn:
         """Ingests the answer of a tool, item by item: `stored`, `rejected` and `warnings`."""
         query = {"tool": tool, "call": call, "thread": thread}
-        return cast(shapes.TakenIn, self._wire.post("/tool-responses", dict(response), query=query))
+        return self._wire.post(shapes.TakenIn, "/tool-responses", dict(response), query=query)
 
     def tool_context(
         self,
@@ -242,7 +241,7 @@ class Folio:
     ) -> shapes.Seen:
         """Returns the part of the scratch page that a tool asks to see."""
         query = {"tool": tool, "call": call, "thread": thread}
-        return cast(shapes.Seen, self._wire.post("/tool-requests/context", dict(request), query=query))
+        return self._wire.post(shapes.Seen, "/tool-requests/context", dict(request), query=query)
 
     def blob(
         self,
@@ -257,7 +256,7 @@ class Folio:
         """Returns a part of a large result: by bytes, by lines (`10:20`), or the lines that contain a text; at most
         `max_bytes` of it."""
         query = {"from": first, "to": to, "lines": lines, "search": search, "max_bytes": max_bytes}
-        return cast(shapes.PassageShape, self._wire.get(f"/blobs/{part(ref)}", query))
+        return self._wire.get(shapes.PassageShape, f"/blobs/{part(ref)}", query)
 
     # ---- prompts and turns --------------------------------------------------------------------------------------------
 
@@ -273,7 +272,7 @@ class Folio:
     ) -> shapes.ContextShape:
         """Returns the part of memory that goes into a prompt, within `budget` tokens, with its receipt."""
         said = {"thread": thread, "budget": budget, "turn": turn, "model": model, "sections": sections}
-        return cast(shapes.ContextShape, self._wire.post("/context", {"prompt": prompt, **body_of(said)}))
+        return self._wire.post(shapes.ContextShape, "/context", {"prompt": prompt, **body_of(said)})
 
     def begin_turn(
         self,
@@ -289,32 +288,32 @@ class Folio:
         goes into the prompt."""
         said = body_of({"thread": thread, "budget": budget, "model": model})
         body = {"input": input, "background": background, **said}
-        return cast(shapes.BegunShape, self._wire.post("/turns", body, key=key, takes=TURN_MOST))
+        return self._wire.post(shapes.BegunShape, "/turns", body, key=key, takes=TURN_MOST)
 
     def end_turn(self, turn: str, *, key: str | None = None) -> shapes.EndedShape:
         """Ends a turn: goals are settled, patterns are learned, and what is resolved is archived."""
         path = f"/turns/{part(turn)}/end"
-        return cast(shapes.EndedShape, self._wire.post(path, {}, key=key, takes=TURN_MOST))
+        return self._wire.post(shapes.EndedShape, path, {}, key=key, takes=TURN_MOST)
 
     def turns(
         self, *, thread: str | None = None, open: bool = False, limit: int | None = None, cursor: str | None = None
     ) -> shapes.ListOfTurnShape:
         """Returns the turns, newest first."""
         query = {"thread": thread, "open": open or None, "limit": limit, "cursor": cursor}
-        return cast(shapes.ListOfTurnShape, self._wire.get("/turns", query))
+        return self._wire.get(shapes.ListOfTurnShape, "/turns", query)
 
     def turn(self, turn: str) -> shapes.TurnShape:
         """Returns one turn, with what its stages decided and why."""
-        return cast(shapes.TurnShape, self._wire.get(f"/turns/{part(turn)}"))
+        return self._wire.get(shapes.TurnShape, f"/turns/{part(turn)}")
 
     def turn_export(self, turn: str, *, full: bool = False) -> shapes.ExportShape:
         """Returns the export of a turn: the entries that it touched and a manifest of all entries; with `full`, also
         their content."""
-        return cast(shapes.ExportShape, self._wire.get(f"/turns/{part(turn)}/export", {"full": full or None}))
+        return self._wire.get(shapes.ExportShape, f"/turns/{part(turn)}/export", {"full": full or None})
 
     def receipts(self, turn: str) -> shapes.ListOfReceiptShape:
         """Returns the receipts of a turn: what each view and context showed, shortened and left out."""
-        return cast(shapes.ListOfReceiptShape, self._wire.get(f"/turns/{part(turn)}/receipts"))
+        return self._wire.get(shapes.ListOfReceiptShape, f"/turns/{part(turn)}/receipts")
 
     def trace(
         self,
@@ -338,7 +337,7 @@ class Folio:
             "limit": limit,
             "cursor": cursor,
         }
-        return cast(shapes.ListOfTraceLine, self._wire.get("/trace", query))
+        return self._wire.get(shapes.ListOfTraceLine, "/trace", query)
 
     # ---- all of memory ------------------------------------------------------------------------------------------------
 
@@ -367,30 +366,30 @@ class Folio:
             "limit": limit,
             "cursor": cursor,
         }
-        return cast(shapes.ListOfFound, self._wire.get("/search", query))
+        return self._wire.get(shapes.ListOfFound, "/search", query)
 
     def goals(self, *, thread: str | None = None, all: bool = False) -> shapes.ListOfGoalShape:
         """Returns goals and pending actions."""
-        return cast(shapes.ListOfGoalShape, self._wire.get("/goals", {"thread": thread, "all": all or None}))
+        return self._wire.get(shapes.ListOfGoalShape, "/goals", {"thread": thread, "all": all or None})
 
     def patterns(self, *, limit: int | None = None) -> shapes.ListOfObservation:
         """Returns what was learned from many turns."""
-        return cast(shapes.ListOfObservation, self._wire.get("/patterns", {"limit": limit}))
+        return self._wire.get(shapes.ListOfObservation, "/patterns", {"limit": limit})
 
     def calibration(self) -> shapes.ListOfReliability:
         """Returns how often a stated confidence proved right, by tool and type."""
-        return cast(shapes.ListOfReliability, self._wire.get("/calibration"))
+        return self._wire.get(shapes.ListOfReliability, "/calibration")
 
     def pages(
         self, *, run: str | None = None, role: Some | None = None, limit: int | None = None, cursor: str | None = None
     ) -> shapes.ListOfPageShape:
         """Returns the pages."""
         query = {"run": run, "role": role, "limit": limit, "cursor": cursor}
-        return cast(shapes.ListOfPageShape, self._wire.get("/pages", query))
+        return self._wire.get(shapes.ListOfPageShape, "/pages", query)
 
     def page(self, page: str) -> shapes.PageShape:
         """Returns one page, by its handle (`p7`) or id."""
-        return cast(shapes.PageShape, self._wire.get(f"/pages/{part(page)}"))
+        return self._wire.get(shapes.PageShape, f"/pages/{part(page)}")
 
     def page_markdown(self, page: str) -> str:
         """Returns a page as markdown."""
@@ -407,30 +406,30 @@ class Folio:
     ) -> shapes.PageShape:
         """Adds a page."""
         body = body_of({"title": title, "parent": parent, "role": role, "tags": several(tags)})
-        return cast(shapes.PageShape, self._wire.post("/pages", body, key=key))
+        return self._wire.post(shapes.PageShape, "/pages", body, key=key)
 
     def children(self, page: str) -> shapes.ListOfPageShape:
         """Returns the pages that a page contains."""
-        return cast(shapes.ListOfPageShape, self._wire.get(f"/pages/{part(page)}/children"))
+        return self._wire.get(shapes.ListOfPageShape, f"/pages/{part(page)}/children")
 
     def entries(
         self, page: str, *, tail: int | None = None, limit: int | None = None, cursor: str | None = None
     ) -> shapes.ListOfEntryShape:
         """Returns the entries of a page; with `tail`, only the last ones."""
         query = {"tail": tail, "limit": limit, "cursor": cursor}
-        return cast(shapes.ListOfEntryShape, self._wire.get(f"/pages/{part(page)}/entries", query))
+        return self._wire.get(shapes.ListOfEntryShape, f"/pages/{part(page)}/entries", query)
 
     def append(
         self, page: str, body: str, *, title: str | None = None, tags: Some | None = None, key: str | None = None
     ) -> shapes.WrittenEntryShape:
         """Appends an entry to a page."""
         said = body_of({"body": body, "title": title, "tags": several(tags)})
-        return cast(shapes.WrittenEntryShape, self._wire.post(f"/pages/{part(page)}/entries", said, key=key))
+        return self._wire.post(shapes.WrittenEntryShape, f"/pages/{part(page)}/entries", said, key=key)
 
     def rollup(self, page: str, *, budget: int | None = None, model: str | None = None) -> shapes.RollupShape:
         """Returns a summary of the pages below a page, within `budget` tokens."""
         query = {"budget": budget, "model": model}
-        return cast(shapes.RollupShape, self._wire.get(f"/pages/{part(page)}/rollup", query))
+        return self._wire.get(shapes.RollupShape, f"/pages/{part(page)}/rollup", query)
 
     def events(self, *, after: int | None = None) -> Generator[Event, None, None]:
         """Yields the commits of the space, each once, after the commit `after` or from now on. The stream has no end:
@@ -444,7 +443,7 @@ class Folio:
     def forget(self, *, key: str | None = None, **which: Unpack[shapes.Forget]) -> shapes.Forgot:
         """Erases the content of entries everywhere, for good, or only lists them (`dry_run=True`). For people. With
         `key`, a repeated request erases what was there when it was first made, and nothing that came later."""
-        return cast(shapes.Forgot, self._wire.post("/forget", dict(which), key=key))
+        return self._wire.post(shapes.Forgot, "/forget", dict(which), key=key)
 
     def export(self) -> bytes:
         """Returns the whole space as lines of JSON."""
@@ -477,7 +476,7 @@ class Folio:
         response = self._wire.ask(
             "POST", "/import", query=query, content=lines, headers=headers, takes=IMPORT_MOST
         )
-        return cast(shapes.Received, json_of(response))
+        return json_of(shapes.Received, response)
 
     # ---- runs ---------------------------------------------------------------------------------------------------------
 
@@ -515,7 +514,7 @@ class Folio:
             "allow_hosts": several(allow_hosts),
             "allow_tools": several(allow_tools),
         }
-        made = cast(shapes.RunInFull, self._wire.post("/runs", body_of(said), key=key))
+        made = self._wire.post(shapes.RunInFull, "/runs", body_of(said), key=key)
         return self.run(made["handle"])
 
     def run(self, run: str) -> Run:
@@ -527,12 +526,12 @@ class Folio:
     ) -> shapes.ListOfRunShape:
         """Returns the runs, newest first."""
         query = {"status": status, "limit": limit, "cursor": cursor}
-        return cast(shapes.ListOfRunShape, self._wire.get("/runs", query))
+        return self._wire.get(shapes.ListOfRunShape, "/runs", query)
 
     def answer(self, question: str, answer: str, *, key: str | None = None) -> shapes.RunInFull:
         """Answers a question of a run."""
         path = f"/questions/{part(question)}/answer"
-        return cast(shapes.RunInFull, self._wire.post(path, {"answer": answer}, key=key))
+        return self._wire.post(shapes.RunInFull, path, {"answer": answer}, key=key)
 
     def decide(
         self,
@@ -546,4 +545,4 @@ class Folio:
         """Approves or rejects a plan or call that waits for approval. With `always`, an approval also holds for later
         calls: of the tool, or with these arguments."""
         body = {"approve": approve, "reason": reason, **body_of({"always": always})}
-        return cast(shapes.RunInFull, self._wire.post(f"/approvals/{part(approval)}", body, key=key))
+        return self._wire.post(shapes.RunInFull, f"/approvals/{part(approval)}", body, key=key)

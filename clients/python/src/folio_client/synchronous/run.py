@@ -3,7 +3,7 @@
 
 import time
 from collections.abc import Generator
-from typing import Any, cast
+from typing import Any
 
 from ..coding import part
 from ..events import Event
@@ -34,15 +34,15 @@ class Run:
 
     def get(self) -> RunInFull:
         """Returns the state of the run, and its result once it has ended."""
-        return cast(RunInFull, self._wire.get(self._path))
+        return self._wire.get(RunInFull, self._path)
 
     def tree(self) -> TreeShape:
         """Returns all nodes of the run."""
-        return cast(TreeShape, self._wire.get(f"{self._path}/tree"))
+        return self._wire.get(TreeShape, f"{self._path}/tree")
 
     def node(self, node: str) -> NodeInFull:
         """Returns one node with its result and evidence."""
-        return cast(NodeInFull, self._wire.get(f"{self._path}/nodes/{part(node)}"))
+        return self._wire.get(NodeInFull, f"{self._path}/nodes/{part(node)}")
 
     def events(self, *, after: int = 0) -> Generator[Event, None, None]:
         """Yields the events of the run after the event `after`, each once, up to the last one, which is called `end`.
@@ -67,15 +67,15 @@ class Run:
 
     def cancel(self, node: str | None = None) -> RunInFull:
         """Cancels the run, or one node of it."""
-        return cast(RunInFull, self._wire.post(f"{self._path}/cancel", body_of({"node": node})))
+        return self._wire.post(RunInFull, f"{self._path}/cancel", body_of({"node": node}))
 
     def pause(self, node: str | None = None) -> RunInFull:
         """Pauses the run, or one node of it: no call begins until `go_on`."""
-        return cast(RunInFull, self._wire.post(f"{self._path}/pause", body_of({"node": node})))
+        return self._wire.post(RunInFull, f"{self._path}/pause", body_of({"node": node}))
 
     def go_on(self, node: str | None = None) -> RunInFull:
         """Continues what was paused."""
-        return cast(RunInFull, self._wire.post(f"{self._path}/continue", body_of({"node": node})))
+        return self._wire.post(RunInFull, f"{self._path}/continue", body_of({"node": node}))
 
     def fork(
         self, at: str | None = None, *, before_limit: bool = False, paused: bool = False, key: str | None = None
@@ -83,15 +83,15 @@ class Run:
         """Begins another run at the moment of this one when `at` was about to begin, or before a limit stopped anything
         in it."""
         body = body_of({"at": at, "before_limit": before_limit, "paused": paused})
-        return cast(RunInFull, self._wire.post(f"{self._path}/fork", body, key=key))
+        return self._wire.post(RunInFull, f"{self._path}/fork", body, key=key)
 
     def plan(self, *, node: str | None = None) -> PlanShape:
         """Returns the current plan, as markdown and as steps."""
-        return cast(PlanShape, self._wire.get(f"{self._path}/plan", {"node": node}))
+        return self._wire.get(PlanShape, f"{self._path}/plan", {"node": node})
 
     def plan_versions(self, *, node: str | None = None) -> ListOfPlanVersionShape:
         """Returns the versions of the plan."""
-        return cast(ListOfPlanVersionShape, self._wire.get(f"{self._path}/plan/versions", {"node": node}))
+        return self._wire.get(ListOfPlanVersionShape, f"{self._path}/plan/versions", {"node": node})
 
     def edit_plan(
         self, plan: dict[str, Any] | list[Any] | str, *, version: int, node: str | None = None
@@ -99,19 +99,17 @@ class Run:
         """Replaces the plan of version `version` by `plan` (a document, or YAML or the markdown of `plan` as text).
         Steps that have begun stay as they are."""
         query = {"node": node}
-        return cast(
-            EditedShape, self._wire.change("PUT", f"{self._path}/plan", plan, version=version, query=query)
-        )
+        return self._wire.change(EditedShape, "PUT", f"{self._path}/plan", plan, version=version, query=query)
 
     def limits(self, *, node: str | None = None) -> LimitsShape:
         """Returns the limits of the run, or of a node of it, with what is used up and set aside."""
-        return cast(LimitsShape, self._wire.get(f"{self._path}/limits", {"node": node}))
+        return self._wire.get(LimitsShape, f"{self._path}/limits", {"node": node})
 
     def change_limits(self, limits: dict[str, Any], *, node: str | None = None) -> LimitsShape:
         """Changes limits, under the names that `GET …/limits` uses, and `deadline`; never below what is used up."""
         path, query = f"{self._path}/limits", {"node": node}
-        return cast(LimitsShape, self._wire.change("PATCH", path, limits, version=None, query=query))
+        return self._wire.change(LimitsShape, "PATCH", path, limits, version=None, query=query)
 
     def questions(self) -> ListOfQuestionShape:
         """Returns the questions of the run that wait for people."""
-        return cast(ListOfQuestionShape, self._wire.get(f"{self._path}/questions"))
+        return self._wire.get(ListOfQuestionShape, f"{self._path}/questions")

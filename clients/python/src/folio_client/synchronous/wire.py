@@ -3,7 +3,7 @@
 
 import time
 from collections.abc import Generator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 
@@ -20,6 +20,9 @@ IMPORT_MOST, OFFLOAD_MOST, TURN_MOST = 610.0, 160.0, 70.0
 AGAIN = frozenset({429, 502, 503, 504})
 """Status codes for a stream when there is no server now, or it is at capacity: from Folio, or from a proxy in front of
 it."""
+NO_SERVER = "start a server with `folio serve`, or pass the address of one that runs: Folio(url)"
+NO_ANSWER = "see whether the server still runs and how busy it is, or wait longer: Folio(timeout=…)"
+T = TypeVar("T")
 
 
 class Wire:
@@ -38,8 +41,8 @@ class Wire:
         """Returns the same wire with one more header on each request."""
         return Wire(self.http, self.base, {**self.headers, name: value}, self.retries, self.stream_timeout)
 
-    def get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
-        return json_of(self.ask("GET", path, query=query))
+    def get(self, shape: type[T], path: str, query: Mapping[str, Any] | None = None) -> T:
+        return json_of(shape, self.ask("GET", path, query=query))
 
     def fetch(self, path: str, kind: str) -> httpx.Response:
         """Returns the content at `path`, which must have the media type `kind`."""
@@ -49,6 +52,7 @@ class Wire:
 
     def post(
         self,
+        shape: type[T],
         path: str,
         body: Any = None,
         *,
@@ -56,14 +60,15 @@ class Wire:
         key: str | None = None,
         version: int | None = None,
         takes: float | None = None,
-    ) -> Any:
+    ) -> T:
         """Sends a POST that takes effect once, however often it is retried. `key` identifies the request; by default it
         gets a new key."""
         headers = {**new_key(key), **at_version(version)}
-        return json_of(self.ask("POST", path, query=query, body=body, headers=headers, takes=takes))
+        return json_of(shape, self.ask("POST", path, query=query, body=body, headers=headers, takes=takes))
 
     def change(
         self,
+        shape: type[T],
         method: str,
         path: str,
         body: Any,
@@ -71,11 +76,11 @@ class Wire:
         version: int | None,
         query: Mapping[str, Any] | None = None,
         key: str | None = None,
-    ) -> Any:
+    ) -> T:
         """Sends `body` as a change; a text is sent as it is. With `key`, the change takes effect once, however often it
         is retried."""
         headers = {**({} if key is None else new_key(key)), **at_version(version)}
-        return json_of(self.ask(method, path, query=query, body=body, headers=headers))
+        return json_of(shape, self.ask(method, path, query=query, body=body, headers=headers))
 
     def ask(
         self,
@@ -105,7 +110,7 @@ class Wire:
             try:
                 response = self.http.send(request)
             except httpx.RequestError as error:
-                failed = unanswered(error)
+                failed = unanswered(error, request.url)
                 is_at_it = takes is not None and isinstance(error, httpx.ReadTimeout)
                 if is_last or is_at_it or not again or not isinstance(failed, Unreachable):
                     raise failed from error
@@ -160,7 +165,7 @@ class Wire:
                 finally:
                     response.close()
             except httpx.RequestError as error:
-                failed = unanswered(error)
+                failed = unanswered(error, request.url)
                 failed.__cause__ = error
                 if not isinstance(failed, Unreachable):
                     raise failed from error
@@ -196,14 +201,20 @@ class Wire:
             raise unsaid(error) from error
 
 
-def unanswered(error: httpx.RequestError) -> FolioError:
-    """Returns the error for a request without an answer: it cannot be sent, what came back is not an answer, or nobody
-    is there."""
+def unanswered(error: httpx.RequestError, url: httpx.URL) -> FolioError:
+    """Returns the error for a request to `url` without an answer: it cannot be sent, what came back is not an answer,
+    or nobody is there."""
     told = f"{type(error).__name__}: {error}"
     if isinstance(error, (httpx.LocalProtocolError, httpx.UnsupportedProtocol)):
         return Invalid("invalid", f"the request cannot be sent: {told}")
     if isinstance(error, httpx.TransportError):
-        return Unreachable("unreachable", told)
+        # The part of the URL that names the server, without a password that may stand before it.
+        server = f"{url.scheme}://{url.netloc.decode('ascii')}"
+        if isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout)):
+            detail, hint = f"no server answers at {server}: {told}", NO_SERVER
+        else:
+            detail, hint = f"the connection to {server} broke or timed out: {told}", NO_ANSWER
+        return Unreachable("unreachable", detail, hints=[hint])
     return not_folio(0, told)
 
 
