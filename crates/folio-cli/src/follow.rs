@@ -378,7 +378,7 @@ pub(crate) async fn summary(workspace: &Workspace, row: &RunRow, run: &folio::en
         ("workspace", projection::workspace_page(row.id)),
         ("main", projection::main_page(row.id)),
         ("plan", projection::plan_page(row.id)),
-        ("summary", projection::summary_page(row.id)),
+        ("summary", projection::summary_page(run)),
         ("report", projection::report_page(row.id)),
     ];
     let mut pages = BTreeMap::new();

@@ -11,7 +11,7 @@ use folio::engine::{Event, Run};
 use crate::error::Failure;
 use crate::output::{Output, safe_to_display};
 use crate::report::event::{EventLine, event_text};
-use crate::report::run::Titles;
+use crate::report::nodes::Titles;
 use crate::report::tree::{self, Frame};
 
 /// Where the lines go when there is no terminal to draw on.

@@ -268,8 +268,8 @@ fn rejected_plan_is_replanned_and_an_edit_approves_it_e9_14() {
     The shed is tidy.
     ! [TIME] planned   run  plan 1, 2 steps, waits for approval: it is so
     ! [TIME] rejected  run  plan 1, rejected by human: no fire
-    ! [TIME] skipped   look  superseded: not begun, because the plan was changed
-    ! [TIME] skipped   last  superseded: not begun, because the plan was changed
+    ! [TIME] skipped   look  superseded: not begun, because the plan was rejected
+    ! [TIME] skipped   last  superseded: not begun, because the plan was rejected
     ! [TIME] planned   run  plan 2, 2 steps, waits for approval: no fire another way
     ! [TIME] edited    run  plan 3, edited by human: added lock; kept look, last
     ! [TIME] decided   look  execute directly: it is so

@@ -57,10 +57,17 @@ pub fn report_page(run: RunId) -> PageId {
     page_of(run, &["report"])
 }
 
-/// The summary page of the run's first iteration; each plan that replaces another has a summary page of its own.
+/// The summary page of the last iteration of `run` that has ended; before that, of the first. Each plan that replaces
+/// another has a summary page of its own.
 #[must_use]
-pub fn summary_page(run: RunId) -> PageId {
-    iteration_summary_page(run, 1)
+pub fn summary_page(run: &Run) -> PageId {
+    let version = run.node(NodeId::root(run.id())).map_or(1, |root| root.plan_version);
+    let ended = if run.result().is_some() {
+        version
+    } else {
+        version.saturating_sub(1)
+    };
+    iteration_summary_page(run.id(), ended.max(1))
 }
 
 /// The summary page of an iteration, counted from 1.

@@ -5,6 +5,7 @@ pub(crate) mod found;
 pub(crate) mod history;
 pub(crate) mod item;
 pub(crate) mod list;
+pub(crate) mod nodes;
 pub(crate) mod observation;
 pub(crate) mod page;
 pub(crate) mod run;

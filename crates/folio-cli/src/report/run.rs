@@ -5,9 +5,8 @@ use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use folio::Timestamp;
-use folio::engine::plan::Step;
-use folio::engine::run::{NodeView, PendingApproval, RunSummary};
-use folio::engine::{NodeId, NodeResult, NodeState, Outcome, Output as Value_, Run, StopReason};
+use folio::engine::run::{NodeView, RunSummary};
+use folio::engine::{NodeId, NodeResult, Output as Value_, Run, StopReason};
 use folio::memory::counted::counted;
 use folio::memory::entry::MAX_INLINE_BYTES;
 use folio::runner::HeldUp;
@@ -16,6 +15,7 @@ use folio_server::wire::{OriginShape, SpendShape};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::nodes::{Titles, mark_of};
 use super::tree::{self, Mark, seconds};
 use super::{instant, printable};
 use crate::follow::waits_for;
@@ -132,11 +132,22 @@ pub(crate) const PAUSED: &str = "paused";
 /// calls that have begun are under way.
 pub(crate) fn active_paths(run: &Run, within: Option<NodeId>) -> Vec<String> {
     let in_flight: HashSet<_> = run.in_flight().into_iter().collect();
-    paths_of(run, within, |view, is_paused| match mark_of(view) {
+    let mut paths = paths_of(run, within, |view, is_paused| match mark_of(view) {
         Mark::Running | Mark::Stopping => !is_paused || in_flight.contains(&view.id),
         Mark::Paused => in_flight.contains(&view.id),
         _ => false,
-    })
+    });
+    // A run that is being stopped is named by what is being stopped in it.
+    if paths.len() > 1 {
+        paths.retain(|path| path != ROOT);
+    }
+    paths
+}
+
+/// The paths of the calls of `run` that had begun when its process ended.
+fn interrupted_paths(run: &Run) -> Vec<String> {
+    let in_flight: HashSet<_> = run.in_flight().into_iter().collect();
+    paths_of(run, None, |view, _| in_flight.contains(&view.id))
 }
 
 /// The paths of those parts of `run`, or of its part `within`, for which `is_match` holds. `is_match` also gets
@@ -154,10 +165,13 @@ fn paths_of(run: &Run, within: Option<NodeId>, is_match: impl Fn(&NodeView<'_>, 
     matching.map(|view| path_of(view).to_owned()).collect()
 }
 
+/// What the root is called, which has no path.
+const ROOT: &str = "run";
+
 /// The path of a node; `run` for the root, which has none.
 pub(crate) fn path_of<'v>(view: &NodeView<'v>) -> &'v str {
     match view.path {
-        "" => "run",
+        "" => ROOT,
         path => path,
     }
 }
@@ -173,7 +187,11 @@ pub(crate) fn join_few(names: &[String]) -> String {
 
 /// What an unfinished run is doing.
 fn activity(run: &Run, is_driven: bool) -> String {
-    let active_calls = active_paths(run, None);
+    let active_calls = if is_driven {
+        active_paths(run, None)
+    } else {
+        interrupted_paths(run)
+    };
     let is_asking = run.tree().iter().any(|view| mark_of(view) == Mark::Asking);
     let mut parts = Vec::new();
     if run.is_run_paused() {
@@ -421,7 +439,8 @@ impl Report for InFull {
         }
         if let Some(OriginShape { run, node }) = &self.forked_from {
             let run = self.origin.as_deref().unwrap_or(run);
-            writeln!(out, "{}", style.faint(format_args!("forked from {run} at {node}")))?;
+            let at = if node.is_empty() { ROOT } else { node };
+            writeln!(out, "{}", style.faint(format_args!("forked from {run} at {at}")))?;
         }
         if self.paid_twice > 0 {
             let calls = counted(u64::from(self.paid_twice), "call");
@@ -587,118 +606,6 @@ pub(crate) fn note_of(result: &NodeResult) -> String {
         Some(reason) if result.notes.is_empty() => reason.to_string(),
         Some(reason) => format!("{reason}: {}", result.notes),
         None => result.notes.clone(),
-    }
-}
-
-/// The titles of nodes, cached: filling in a template is costly, and a title does not change once its node has begun.
-#[derive(Debug, Default)]
-pub(crate) struct Titles {
-    known: HashMap<NodeId, String>,
-}
-
-impl Titles {
-    /// The nodes of `run` as the tree shows them.
-    pub(crate) fn nodes(&mut self, run: &Run) -> Vec<tree::Node> {
-        self.nodes_of(run, &run.tree_as_planned())
-    }
-
-    fn nodes_of(&mut self, run: &Run, views: &[NodeView<'_>]) -> Vec<tree::Node> {
-        let questions = asked_in(run);
-        views.iter().map(|view| self.node(run, view, &questions)).collect()
-    }
-
-    fn node(&mut self, run: &Run, view: &NodeView<'_>, questions: &HashMap<NodeId, String>) -> tree::Node {
-        let waiting_text = |subject: &str| match questions.get(&view.id) {
-            Some(question) => format!("waits for {subject} (`folio questions`): {question}"),
-            None => format!("waits for {subject}"),
-        };
-        let note = match view.result {
-            Some(result) if view.superseded && result.stop_reason != Some(StopReason::Superseded) => {
-                let note = note_of(result);
-                let colon = if note.is_empty() { "" } else { ": " };
-                format!("replaced by another plan, {}{colon}{note}", result.status)
-            }
-            Some(result) => note_of(result),
-            None if view.paused => "paused".to_owned(),
-            None => match view.state {
-                NodeState::Executing => view.call.to_owned(),
-                NodeState::WaitingInput => waiting_text("an answer"),
-                NodeState::AwaitingApproval => waiting_text("approval"),
-                NodeState::Parked => view.parked.map_or_else(String::new, |(until, cause)| {
-                    format!("retry at {}: {cause}", instant(until))
-                }),
-                _ => String::new(),
-            },
-        };
-        tree::Node {
-            depth: view.depth as usize,
-            title: self.title(run, view),
-            mark: mark_of(view),
-            // The run begins before its first part, and its root stands for the run.
-            started_at: match view.parent {
-                None => view.started_at.and(run.started_at()),
-                Some(_) => view.started_at,
-            },
-            finished_at: view.finished_at,
-            note: super::first_line(&note, 200),
-        }
-    }
-
-    fn title(&mut self, run: &Run, view: &NodeView<'_>) -> String {
-        if view.parent.is_none() {
-            return run.plan().title.clone();
-        }
-        if view.state == NodeState::Created {
-            let step_title = view.step.map_or("", Step::title);
-            let is_plain = !step_title.is_empty() && !step_title.contains('{');
-            return if is_plain {
-                step_title.to_owned()
-            } else {
-                view.slug().to_owned()
-            };
-        }
-        self.known.entry(view.id).or_insert_with(|| run.title(view.id)).clone()
-    }
-}
-
-/// The questions of `run`, by the node that waits for the answer.
-fn asked_in(run: &Run) -> HashMap<NodeId, String> {
-    let questions = run
-        .questions()
-        .into_iter()
-        .map(|(node, question)| (node, question.text.clone()));
-    let waiting = run.pending_approvals().into_iter().map(|(node, waiting)| {
-        let text = match waiting {
-            PendingApproval::Check(question) => question.text.clone(),
-            PendingApproval::Call(approval) => approval.in_words(),
-            PendingApproval::Plan(version) => format!("its plan, version {version}"),
-        };
-        (node, text)
-    });
-    questions.chain(waiting).collect()
-}
-
-fn mark_of(view: &NodeView<'_>) -> Mark {
-    match view.result.map(|result| result.status) {
-        Some(_) if view.superseded => Mark::Replaced,
-        Some(Outcome::Ok) => Mark::Ok,
-        Some(Outcome::Partial) => Mark::Partial,
-        Some(Outcome::Skipped) => Mark::Skipped,
-        Some(Outcome::Cancelled) => Mark::Cancelled,
-        Some(Outcome::Failed) => Mark::Failed,
-        None if view.paused => Mark::Paused,
-        None => match view.state {
-            NodeState::Created | NodeState::Terminal => Mark::Waiting,
-            NodeState::Executing
-            | NodeState::Deciding
-            | NodeState::Aggregating
-            | NodeState::Verifying
-            | NodeState::Replanning => Mark::Running,
-            NodeState::WaitingInput | NodeState::AwaitingApproval => Mark::Asking,
-            NodeState::Parked => Mark::Retrying,
-            NodeState::RunningChildren => Mark::Inside,
-            NodeState::Cancelling => Mark::Stopping,
-        },
     }
 }
 

@@ -23,7 +23,7 @@ use crate::node::NodeId;
 use crate::plan::{self, Step, Task, Work};
 use crate::result::{NodeResult, Outcome, StopReason};
 use crate::spend::{Allowance, Spend};
-use crate::talk::Purpose;
+use crate::talk::{ModelRole, Purpose};
 use crate::template;
 
 /// Something that a run needs done now.
@@ -412,14 +412,20 @@ impl Run {
                 self.stopped_result(index, cancel, &notes)
             }
             Some(cancel) if node.started_at.is_some() => {
-                self.stopped_result(index, cancel, "stopped before it was finished")
+                let notes = if self.is_done_by_program(index) {
+                    MAY_HAVE_CHANGED
+                } else {
+                    "stopped before it was finished"
+                };
+                self.stopped_result(index, cancel, notes)
             }
             Some(cancel) => self.stopped_result(index, cancel, "stopped before it began"),
-            None if self.is_superseded(index) => NodeResult::stopped(
-                Outcome::Skipped,
-                StopReason::Superseded,
-                "not begun, because the plan was changed",
-            ),
+            None if self.is_superseded(index) => {
+                let is_rejected = self.self_and_ancestors(index).any(|at| self.has_rejected_plan(at));
+                let happened = if is_rejected { "rejected" } else { "changed" };
+                let notes = format!("not begun, because the plan was {happened}");
+                NodeResult::stopped(Outcome::Skipped, StopReason::Superseded, notes)
+            }
             None => {
                 let failed = if self.parent_failed(index) {
                     "the step that it is in failed"
@@ -440,6 +446,12 @@ impl Run {
                 ..result
             }),
         }
+    }
+
+    /// Whether a program that works alone does the task of node `index`: nobody sees what it did until it says so.
+    fn is_done_by_program(&self, index: usize) -> bool {
+        let executor = || self.model_for(index, ModelRole::Executor);
+        self.nodes[index].kind == NodeKind::Model && executor().is_some_and(|(model, _)| model.program.is_some())
     }
 
     /// Whether the parent of node `index` failed, as a group does if none of its members can begin.

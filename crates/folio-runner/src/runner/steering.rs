@@ -4,7 +4,6 @@
 use folio_engine::event::{Always, NewLimits, PlanDifference};
 use folio_engine::run::{NodeKind, PendingApproval, RequestRef};
 use folio_engine::{Event, NodeId, Run};
-use folio_memory::view::is_blank;
 use folio_memory::{Actor, Role, RunId};
 
 use super::Runner;
@@ -73,7 +72,7 @@ impl Runner {
                     over: Some(at),
                 });
             }
-            if is_blank(answer) {
+            if question.is_empty_answer(answer) {
                 return Err(RunnerError::EmptyAnswer {
                     path: place_of(run, node),
                 });

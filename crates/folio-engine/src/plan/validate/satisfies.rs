@@ -1,5 +1,7 @@
 //! Which step serves which criterion (E9.6).
 
+use std::collections::HashSet;
+
 use crate::plan::cursor::At;
 use crate::plan::errors::code;
 use crate::plan::nearest::listed;
@@ -22,7 +24,10 @@ impl<'a> Validator<'a> {
                 .suggest_name(id, known())
                 .unwrap_or_else(|| match self.visible_criteria.len() {
                     0 => "there are no criteria here; leave it out".to_owned(),
-                    _ => format!("the criteria are {}", listed(known())),
+                    _ => {
+                        let mut seen = HashSet::new();
+                        format!("the criteria are {}", listed(known().filter(|id| seen.insert(*id))))
+                    }
                 });
             let at = item.unwrap_or_else(|| satisfies_at.clone());
             let message = format!("satisfies names {id:?}, which is not a criterion");

@@ -149,7 +149,8 @@ impl<'a> Validator<'a> {
         match group.join {
             Join::AllSettled | Join::FirstOk => {}
             Join::Quorum(k) => {
-                if k == 0 || k as usize > branches {
+                // That a group has no branches at all is a mistake of its own.
+                if branches > 0 && (k == 0 || k as usize > branches) {
                     let message = format!("a quorum of {k} out of {branches} branches");
                     let error = self.faults.add(&join_at, code::BAD_QUORUM, message);
                     error.with_hint(format!("write a number from 1 to {branches}"));

@@ -243,7 +243,7 @@ impl Run {
         })
     }
 
-    pub(super) fn has_rejected_plan(&self, index: usize) -> bool {
+    pub(in crate::run) fn has_rejected_plan(&self, index: usize) -> bool {
         self.agent(index).is_some_and(|agent| agent.is_rejected)
     }
 

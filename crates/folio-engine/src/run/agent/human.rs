@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use folio_memory::Timestamp;
 use folio_memory::excerpt::{cut, one_line, short_line};
+use folio_memory::view::is_blank;
 use serde_json::{Value, json};
 
 use super::TalkEntry;
@@ -33,6 +34,13 @@ impl Question {
     #[must_use]
     pub fn is_task(&self) -> bool {
         self.call.starts_with(OF_TASK)
+    }
+
+    /// Whether `answer` says nothing: it is blank, or of a task that is handed over only the word for its outcome.
+    #[must_use]
+    pub fn is_empty_answer(&self, answer: &str) -> bool {
+        let only_outcome = || self.is_task() && outcome_in(answer).is_some_and(|(_, reason)| is_blank(reason));
+        is_blank(answer) || only_outcome()
     }
 
     /// What is asked, in one line of at most `chars` characters: of a task that is handed over, only its title.
@@ -147,6 +155,13 @@ fn without_ids(digest: &str) -> String {
     text.to_owned()
 }
 
+/// The outcome that `answer` begins with, if it is not a success, and what it says besides.
+fn outcome_in(answer: &str) -> Option<(&'static str, &str)> {
+    let (word, rest) = answer.split_once(':')?;
+    let is_it = |outcome: &&&str| word.trim().eq_ignore_ascii_case(outcome);
+    OUTCOMES.iter().find(is_it).map(|outcome| (*outcome, rest.trim()))
+}
+
 /// A person's answer in the form in which a program answers. An object with `notes` is taken unchanged, other JSON
 /// becomes the output; a text may begin with a word that says that it is not a success.
 pub(super) fn reply_from_person(answer: &str) -> Reply {
@@ -155,13 +170,7 @@ pub(super) fn reply_from_person(answer: &str) -> Reply {
         Ok(Value::Object(fields)) if fields.contains_key("notes") => Value::Object(fields),
         Ok(output @ (Value::Object(_) | Value::Array(_))) => json!({"notes": answer, "output": output}),
         _ => {
-            let outcome = OUTCOMES.iter().find_map(|outcome| {
-                let (word, rest) = answer.split_once(':')?;
-                word.trim()
-                    .eq_ignore_ascii_case(outcome)
-                    .then_some((*outcome, rest.trim()))
-            });
-            let (status, notes) = outcome.unwrap_or(("ok", answer));
+            let (status, notes) = outcome_in(answer).unwrap_or(("ok", answer));
             json!({"status": status, "notes": notes, "output": notes})
         }
     };

@@ -42,12 +42,12 @@ const JUDGE: &str = "Judge whether criteria are met. You see a task, its result 
 it. For each criterion: met, unmet with the gap, or unverifiable with the reason if what you see does not show it. \
 Answer with one JSON object: {\"verdicts\": [{\"criterion\": \"c1\", \"finding\": \
 \"met\"|\"unmet\"|\"unverifiable\", \"gap\": …}]}.";
-const REPLAN: &str = "A plan was carried out and did not reach its goal. State why (root_cause) and what you change \
-(changes), and give the remaining steps. Steps that ended ok are kept and must not be repeated, unless you list them \
-in drop; new steps may use their results. If you repeat a for_each with the same id and step, only items that did \
-not end ok run again. Split or give up a step that failed three times; do not plan again what a person cancelled. If \
-no other plan can help, set give_up. Write steps as in a first plan. Do not repeat identical actions; update plan \
-and branch notes. Answer with one JSON object and nothing else.";
+const REPLAN: &str = "A plan was carried out and did not reach its goal, or a person rejected it before that. State \
+why (root_cause) and what you change (changes), and give the remaining steps. Steps that ended ok are kept and must \
+not be repeated, unless you list them in drop; new steps may use their results. If you repeat a for_each with the \
+same id and step, only items that did not end ok run again. Split or give up a step that failed three times; do not \
+plan again what a person cancelled. If no other plan can help, set give_up. Write steps as in a first plan. Do not \
+repeat identical actions; update plan and branch notes. Answer with one JSON object and nothing else.";
 const HAND_BACK: &str = "A limit has been reached. This is the last call for the task, and no more tools can be \
 called. Hand back what you have in a form that whoever assigned the task can use: what was done, what was found, \
 what is missing. Answer with one JSON object: {\"notes\": …, \"output\": …, \"evidence\": […]}.";

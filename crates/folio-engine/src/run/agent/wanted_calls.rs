@@ -51,9 +51,10 @@ impl Run {
             }
             // What it wrote is the result (E9.13).
             let reason = Some(StopReason::Unparseable);
-            let notes = match reply.text.trim() {
-                "" => "the model's answer was empty",
-                notes => notes,
+            let notes = match (reply.text.trim(), reply.stop) {
+                ("", Stop::Length) => "the model's answer reached its limit before a call was complete",
+                ("", Stop::Done | Stop::Refusal) => "the model's answer was empty",
+                (notes, _) => notes,
             };
             return self.proposed(index, (Outcome::Partial, reason), notes, &Value::Null, "");
         }

@@ -3,6 +3,7 @@
 use super::judged::{answer_question, drive_to_question};
 use super::models::{equipment, execute, finish, goal_with, plan_answer, prompt_text, root, text_answer};
 use super::*;
+use crate::event::Question;
 use crate::result::Output;
 use crate::run::RequiredApproval;
 use crate::talk::Purpose;
@@ -344,4 +345,31 @@ fn question_that_a_person_would_see_cut_is_sent_back_with_every_mistake_e9_13() 
         sim.derive();
     }
     assert_eq!(sim.run.questions()[0].1.text, "Which?");
+}
+
+#[test]
+fn answer_that_names_only_an_outcome_is_empty_e9_17() {
+    let mut sim = attended(VISIT);
+    sim.derive();
+    while sim.run.questions().is_empty() {
+        assert!(sim.end_one());
+        sim.derive();
+    }
+    let (_, task) = sim.run.questions()[0];
+    for (answer, is_empty) in [
+        (" \u{200b}", true),
+        ("partial:  ", true),
+        ("Failed :\u{200b}", true),
+        ("failed: too dark", false),
+        ("failed", false),
+        ("cellar:", false),
+    ] {
+        assert_eq!(task.is_empty_answer(answer), is_empty, "{answer:?}");
+    }
+    // Where something else is asked, such a word is an answer like any other.
+    let question = Question {
+        call: "w1".to_owned(),
+        ..task.clone()
+    };
+    assert!(!question.is_empty_answer("partial:"));
 }

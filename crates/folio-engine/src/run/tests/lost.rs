@@ -251,18 +251,13 @@ fn question_past_its_deadline_gets_its_default_answer_e9_14() {
         (result.status, result.stop_reason),
         (Outcome::Failed, Some(StopReason::NeedsInput))
     );
-    // What is no time is none.
-    for minutes in [json!(-1), json!("soon"), json!(1e300), Value::Null] {
-        let mut sim = asking(json!({"question": "Which colour?", "minutes": minutes}));
-        for _ in 0..50 {
-            sim.derive();
-            if !sim.end_one() {
-                break;
-            }
-        }
-        assert_eq!(sim.run.questions()[0].1.deadline, None, "{minutes}");
-        assert_eq!(sim.run.wakes_at(), None, "{minutes}");
+    let mut sim = asking(json!({"question": "Which colour?", "minutes": null}));
+    sim.derive();
+    while sim.run.questions().is_empty() {
+        assert!(sim.end_one());
+        sim.derive();
     }
+    assert_eq!((sim.run.questions()[0].1.deadline, sim.run.wakes_at()), (None, None));
 }
 
 /// A goal with one criterion for a judge and two for a person.

@@ -155,7 +155,7 @@ pub(crate) async fn render_run_in_full(
     row: &RunRow,
     run: &Run,
 ) -> Result<RunInFull, Problem> {
-    let pages = main_pages(workspace, row.id).await?;
+    let pages = main_pages(workspace, run).await?;
     let held_up = runner.held_up_now(row).await?.map(|(held_up, by)| HeldUpShape {
         name: held_up.name,
         by: by.handle.to_string(),
@@ -164,14 +164,14 @@ pub(crate) async fn render_run_in_full(
 }
 
 /// Returns the handles of a run's pages except its branches.
-async fn main_pages(workspace: &Workspace, run: RunId) -> Result<BTreeMap<&'static str, String>, Problem> {
+async fn main_pages(workspace: &Workspace, run: &Run) -> Result<BTreeMap<&'static str, String>, Problem> {
     let mut pages = BTreeMap::new();
     let page_ids = [
-        ("workspace", projection::workspace_page(run)),
-        ("main", projection::main_page(run)),
-        ("plan", projection::plan_page(run)),
+        ("workspace", projection::workspace_page(run.id())),
+        ("main", projection::main_page(run.id())),
+        ("plan", projection::plan_page(run.id())),
         ("summary", projection::summary_page(run)),
-        ("report", projection::report_page(run)),
+        ("report", projection::report_page(run.id())),
     ];
     for (name, id) in page_ids {
         match workspace.page(Ref::Id(id)).await {

@@ -1,0 +1,144 @@
+//! The nodes of a run as the tree shows them.
+
+use std::collections::{HashMap, HashSet};
+
+use folio::engine::plan::Step;
+use folio::engine::run::{NodeView, PendingApproval};
+use folio::engine::{NodeId, NodeState, Outcome, Run, StopReason};
+
+use super::instant;
+use super::run::{PAUSED, note_of};
+use super::tree::{self, Mark};
+
+/// The titles of nodes, cached: filling in a template is costly, and a title does not change once its node has begun.
+#[derive(Debug, Default)]
+pub(crate) struct Titles {
+    known: HashMap<NodeId, String>,
+}
+
+impl Titles {
+    /// The nodes of `run` as the tree shows them.
+    pub(crate) fn nodes(&mut self, run: &Run) -> Vec<tree::Node> {
+        self.nodes_of(run, &run.tree_as_planned())
+    }
+
+    pub(super) fn nodes_of(&mut self, run: &Run, views: &[NodeView<'_>]) -> Vec<tree::Node> {
+        let waiting = waiting_in(run);
+        let in_flight: HashSet<_> = run.in_flight().into_iter().collect();
+        let mut paused = HashSet::new();
+        let mut nodes = Vec::with_capacity(views.len());
+        for view in views {
+            if view.paused || view.parent.is_some_and(|parent| paused.contains(&parent)) {
+                paused.insert(view.id);
+            }
+            let stands_still = paused.contains(&view.id) && !in_flight.contains(&view.id);
+            nodes.push(self.node(run, view, &waiting, stands_still));
+        }
+        nodes
+    }
+
+    /// `view` as the tree shows it. `stands_still` is whether it is in a paused part and has no call under way.
+    fn node(
+        &mut self,
+        run: &Run,
+        view: &NodeView<'_>,
+        waiting: &HashMap<NodeId, (&str, String)>,
+        stands_still: bool,
+    ) -> tree::Node {
+        let waiting_text = |subject: &str| match waiting.get(&view.id) {
+            Some((subject, question)) => format!("waits for {subject} (`folio questions`): {question}"),
+            None => format!("waits for {subject}"),
+        };
+        let mark = match mark_of(view) {
+            Mark::Running if stands_still => Mark::Paused,
+            mark => mark,
+        };
+        let note = match view.result {
+            Some(result) if view.superseded && result.stop_reason != Some(StopReason::Superseded) => {
+                let note = note_of(result);
+                let colon = if note.is_empty() { "" } else { ": " };
+                format!("replaced by another plan, {}{colon}{note}", result.status)
+            }
+            Some(result) => note_of(result),
+            None if mark == Mark::Paused => PAUSED.to_owned(),
+            None => match view.state {
+                NodeState::Executing => view.call.to_owned(),
+                NodeState::WaitingInput => waiting_text("an answer"),
+                NodeState::AwaitingApproval => waiting_text("approval"),
+                NodeState::Parked => view.parked.map_or_else(String::new, |(until, cause)| {
+                    format!("retry at {}: {cause}", instant(until))
+                }),
+                _ => String::new(),
+            },
+        };
+        tree::Node {
+            depth: view.depth as usize,
+            title: self.title(run, view),
+            mark,
+            // The run begins before its first part, and its root stands for the run.
+            started_at: match view.parent {
+                None => view.started_at.and(run.started_at()),
+                Some(_) => view.started_at,
+            },
+            finished_at: view.finished_at,
+            note: super::first_line(&note, 200),
+        }
+    }
+
+    fn title(&mut self, run: &Run, view: &NodeView<'_>) -> String {
+        if view.parent.is_none() {
+            return run.plan().title.clone();
+        }
+        if view.state == NodeState::Created {
+            let step_title = view.step.map_or("", Step::title);
+            let is_plain = !step_title.is_empty() && !step_title.contains('{');
+            return if is_plain {
+                step_title.to_owned()
+            } else {
+                view.slug().to_owned()
+            };
+        }
+        self.known.entry(view.id).or_insert_with(|| run.title(view.id)).clone()
+    }
+}
+
+/// What people are asked in `run`, by the node that waits: for an answer or for approval, and to what.
+fn waiting_in(run: &Run) -> HashMap<NodeId, (&'static str, String)> {
+    let questions = run
+        .questions()
+        .into_iter()
+        .map(|(node, question)| (node, ("an answer", question.text.clone())));
+    let approvals = run.pending_approvals().into_iter().map(|(node, waiting)| {
+        let text = match waiting {
+            PendingApproval::Check(question) => question.text.clone(),
+            PendingApproval::Call(approval) => approval.in_words(),
+            PendingApproval::Plan(version) => format!("its plan, version {version}"),
+        };
+        (node, ("approval", text))
+    });
+    questions.chain(approvals).collect()
+}
+
+pub(super) fn mark_of(view: &NodeView<'_>) -> Mark {
+    match view.result.map(|result| result.status) {
+        Some(_) if view.superseded => Mark::Replaced,
+        Some(Outcome::Ok) => Mark::Ok,
+        Some(Outcome::Partial) => Mark::Partial,
+        Some(Outcome::Skipped) => Mark::Skipped,
+        Some(Outcome::Cancelled) => Mark::Cancelled,
+        Some(Outcome::Failed) => Mark::Failed,
+        None if view.paused => Mark::Paused,
+        None => match view.state {
+            NodeState::Created | NodeState::Terminal => Mark::Waiting,
+            NodeState::Executing
+            | NodeState::Deciding
+            | NodeState::Aggregating
+            | NodeState::Verifying
+            | NodeState::Replanning => Mark::Running,
+            NodeState::WaitingInput | NodeState::AwaitingApproval => Mark::Asking,
+            NodeState::Parked => Mark::Retrying,
+            NodeState::RunningChildren => Mark::Inside,
+            NodeState::Cancelling => Mark::Stopping,
+        },
+    }
+}
