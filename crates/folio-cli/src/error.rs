@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use crate::report::observation::Observation;
 use crate::settings::quoted;
 
-/// How the program exits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How the program exits, in the order of the exit codes: of several, the greatest is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Exit {
     /// Success.
     Done,
@@ -203,6 +203,11 @@ impl Failure {
     /// What was tried, and why it failed.
     pub(crate) fn message(&self) -> &str {
         &self.details.message
+    }
+
+    /// What to try.
+    pub(crate) fn hints(&self) -> &[String] {
+        &self.details.hints
     }
 
     /// How the program exits.
