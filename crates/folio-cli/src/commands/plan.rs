@@ -41,7 +41,7 @@ pub(crate) enum Plan {
 /// `folio plan check`.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// Plans in YAML or JSON; - reads one from standard input
+    /// Plans in YAML, JSON or markdown; - reads one from standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 }

@@ -28,7 +28,7 @@ use crate::who::Who;
 pub(crate) struct Run {
     /// Goal in words; without --plan, a model makes the plan
     goal: Option<String>,
-    /// Plan to run, in YAML or JSON; - reads it from standard input
+    /// Plan to run, in YAML, JSON or markdown; - reads it from standard input
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
     /// Input of the plan; repeatable
