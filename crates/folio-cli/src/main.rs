@@ -81,6 +81,7 @@ fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
     let untrusted = command.with_untrusted();
     let settings = Settings::resolve(&arguments.global, untrusted)?;
     output.set_color(settings.color);
+    output.set_dumb(settings.is_dumb_terminal);
     settings.describe(output);
     if let Some(unseen) = settings
         .passed_over
