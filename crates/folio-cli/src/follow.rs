@@ -13,7 +13,7 @@ use tokio::signal::unix::SignalKind;
 use tokio::task::JoinHandle;
 
 use crate::commands::Context;
-use crate::commands::budget::raise_commands;
+use crate::commands::budget::{before_raising, raise_commands};
 use crate::error::{Exit, Failure};
 use crate::leftovers::PATIENCE;
 use crate::progress::{Lines, Progress};
@@ -370,6 +370,9 @@ fn report_of(title: &str, bodies: &[&str]) -> String {
     let mut text = parts.join("\n\n");
     text.push('\n');
     text
+        if let Some(first) = result.stop_reason.and_then(|reason| before_raising(reason, run_itself)) {
+            output.note(style.faint(format_args!("  {first}")));
+        }
 }
 
 /// The summary of a run, with the handles of its pages and the text of its report.
