@@ -198,6 +198,22 @@ output: {given: '{{ inputs.where }}', found: '{{ results.find.output.matches[0].
 }
 
 #[test]
+fn step_that_cannot_have_a_plan_says_what_it_is() {
+    let folio = folio_with("plan.yaml", PLAN);
+    folio.ok(&["run", "--plan", "plan.yaml", "--quiet"]);
+    let seen = ["list", "each"].map(|node| folio.seen(&["plan", "show", "r1", "--node", node]));
+    assert_snapshot!(seen.join("----\n"), @r"
+    ! error[no_plan]: list is a call of a tool, which has no plan
+    !   hint: `folio show r1 --json` lists its nodes and their states
+    = 3
+    ----
+    ! error[no_plan]: each is a group of steps, which stand in the plan around it
+    !   hint: `folio show r1 --json` lists its nodes and their states
+    = 3
+    ");
+}
+
+#[test]
 fn invalid_run_request_is_refused_before_a_run_begins() {
     let folio = folio_with("plan.yaml", PLAN);
     folio.file(
