@@ -152,7 +152,7 @@ fn unattended_process_leaves_a_run_that_waits_for_an_answer() {
         assert_eq!(told.code, 0, "{told}");
         assert!(
             told.stderr
-                .contains("r1 waits for an answer, and there is nobody to ask"),
+                .contains("r1 waits for approval, and there is nobody to ask; `folio questions r1` lists it"),
             "{told}"
         );
     }
@@ -168,7 +168,7 @@ fn question_of_an_attended_run_stays_open_when_resumed_unattended_e9_14() {
         (&["run", "--plan", "quick.yaml", "--non-interactive"][..], "r1 waits; "),
         (
             &["resume", "--non-interactive"],
-            "r1 waits for an answer, and there is nobody to ask",
+            "r1 waits for approval, and there is nobody to ask; `folio questions r1` lists it",
         ),
     ] {
         let folio = folio();
