@@ -172,6 +172,12 @@ impl Failure {
         self
     }
 
+    /// Replaces the usual hints of the code, which do not fit here.
+    pub(crate) fn hint_instead(mut self, hint: impl Into<String>) -> Self {
+        self.details.hints.clear();
+        self.hint(hint)
+    }
+
     /// Adds the present state of the entry that the failure is about.
     fn about_entry(mut self, entry: &Entry) -> Self {
         self.details.current = serde_json::to_value(Observation::of(entry, entry.updated_at)).ok();
