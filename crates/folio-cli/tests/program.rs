@@ -128,6 +128,28 @@ fn json_failure_is_one_problem_on_stderr() {
 }
 
 #[test]
+fn handle_without_a_verb_is_refused_with_the_command_that_shows_it() {
+    let folio = Folio::new();
+    for (line, tip) in [
+        ("page p2", Some("folio page show p2")),
+        ("--quiet plan r1 --yaml", Some("folio --quiet plan show r1 --yaml")),
+        ("observe e3", Some("folio observe get e3")),
+        ("turn t1", Some("folio turn show t1")),
+        // A page has no turn, and `p` is no handle.
+        ("page t1", None),
+        ("page p", None),
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let said = folio.call(&words);
+        assert_eq!(said.code, 2, "{said}");
+        let word = words.iter().find(|word| word.len() < 3).unwrap();
+        let tip = tip.map(|meant| format!("tip: to show '{word}', write '{meant}'\n"));
+        assert_eq!(tip.is_some(), said.stderr.contains("tip: to show"), "{said}");
+        assert!(said.stderr.contains(&tip.unwrap_or_default()), "{said}");
+    }
+}
+
+#[test]
 fn role_option_after_the_command_is_refused_with_a_hint() {
     let said = Folio::new().call(&["observe", "add", "hi", "--role", "tool"]);
     assert_eq!(said.code, 2, "{said}");
