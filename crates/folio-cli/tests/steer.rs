@@ -267,6 +267,7 @@ fn rejected_plan_is_replanned_and_an_edit_approves_it_e9_14() {
 
     The shed is tidy.
     ! [TIME] planned   run  plan 1, 2 steps, waits for approval: it is so
+    ! r1 asks something and waits; `folio questions r1` lists it
     ! [TIME] rejected  run  plan 1, rejected by human: no fire
     ! [TIME] skipped   look  superseded: not begun, because the plan was changed
     ! [TIME] skipped   last  superseded: not begun, because the plan was changed
@@ -420,7 +421,6 @@ fn reached_limit_suggests_a_fork_with_more_of_it_e9_10() {
     assert_snapshot!(offered(&format!("budget: {{output_bytes: 5}}\nsteps: [{three}]")), @"");
 }
 
-#[test]
 /// More dollars would not help: nothing says what a call costs.
 #[test]
 fn unknown_price_is_followed_by_a_fork_that_can_go_on_e9_10() {
@@ -464,6 +464,7 @@ fn unknown_price_is_followed_by_a_fork_that_can_go_on_e9_10() {
     assert_eq!(folio.json(&["show", "r2"])["status"], "ok");
 }
 
+#[test]
 fn fork_raises_the_limit_of_the_node_that_it_stopped_e9_10() {
     let folio = Folio::new();
     let steps = "[{id: w, do: {tool: wait, args: {ms: 2000}}}, {id: e, do: {tool: text, args: {op: echo, value: 1}}}]";
