@@ -8,8 +8,8 @@ use folio::memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 use crate::commands::{
     again, approve, archive, backup, bench, blob, book, budget, cancel, completions, context, diff, doctor, episodes,
     evict, export, files, forget, goals, hook, import, mcp, migrate, observe, offload, page, patterns, people, plan,
-    policy, resume, run, runs, search, serve, show, tidy, token, tokens, tool, trace, tree, trust, turn, watch, why,
-    worker,
+    policy, resume, run, runs, search, serve, show, spaces, tidy, token, tokens, tool, trace, tree, trust, turn, watch,
+    why, worker,
 };
 use crate::later::Later;
 use crate::settings::Untrusted;
@@ -197,6 +197,8 @@ pub(crate) enum Command {
     /// Browse memory as files: ls, cat, grep
     #[command(subcommand)]
     Files(Later<files::Files>),
+    /// List the spaces of the store, last written to first
+    Spaces(Later<spaces::Spaces>),
     /// Export the space, or its scratchbooks, to files
     Export(Later<export::Export>),
     /// Import memory from files; existing entries stay as they are

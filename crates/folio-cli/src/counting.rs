@@ -1,6 +1,6 @@
 //! Shows the progress of a long command: one line that is overwritten on a terminal, nothing elsewhere.
 
-use std::io::{IsTerminal as _, Read, Write as _};
+use std::io::{Read, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -25,10 +25,10 @@ pub(crate) struct Counting {
 }
 
 impl Counting {
-    /// A progress line that is shown if standard error is a terminal and the user wants to see it.
+    /// A progress line that is shown if standard error can be drawn over and the user wants to see it.
     pub(crate) fn new(output: &Output) -> Self {
         Self {
-            is_shown: std::io::stderr().is_terminal() && !output.is_quiet() && !output.is_json(),
+            is_shown: output.can_redraw() && !output.is_quiet() && !output.is_json(),
             last: None,
         }
     }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::report::observation::Observation;
 use crate::settings::quoted;
 
-/// How the program exits; what is worse comes later.
+/// How the program exits, in the order of the exit codes: of several, the greatest is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Exit {
     /// Success.
@@ -172,6 +172,12 @@ impl Failure {
         self
     }
 
+    /// Replaces the usual hints of the code, which do not fit here.
+    pub(crate) fn hint_instead(mut self, hint: impl Into<String>) -> Self {
+        self.details.hints.clear();
+        self.hint(hint)
+    }
+
     /// Adds the present state of the entry that the failure is about.
     fn about_entry(mut self, entry: &Entry) -> Self {
         self.details.current = serde_json::to_value(Observation::of(entry, entry.updated_at)).ok();
@@ -203,6 +209,11 @@ impl Failure {
     /// What was tried, and why it failed.
     pub(crate) fn message(&self) -> &str {
         &self.details.message
+    }
+
+    /// What to try.
+    pub(crate) fn hints(&self) -> &[String] {
+        &self.details.hints
     }
 
     /// How the program exits.

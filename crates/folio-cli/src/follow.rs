@@ -1,6 +1,7 @@
 //! Follows a run until it has ended: shows it, drives it if it is ours, and passes on Ctrl-C.
 
 use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use folio::Workspace;
@@ -13,7 +14,7 @@ use tokio::signal::unix::SignalKind;
 use tokio::task::JoinHandle;
 
 use crate::commands::Context;
-use crate::commands::budget::raise_commands;
+use crate::commands::budget::{before_raising, raise_commands};
 use crate::error::{Exit, Failure};
 use crate::leftovers::PATIENCE;
 use crate::progress::{Lines, Progress};
@@ -127,6 +128,9 @@ impl<'a> Follow<'a> {
         let mut asked_to_stop = false;
         let mut held_up: Option<(HeldUp, String)> = None;
         let mut unshown = None;
+        // Only the first question is pointed out: the command lists those that follow, too.
+        let mut asking: Option<String> = None;
+        let mut is_anybody_told = !self.is_answered_elsewhere(runner);
         let run = self.watch.run().id();
         loop {
             let known = held_up.as_ref().map(|(held_up, _)| held_up);
@@ -145,6 +149,15 @@ impl<'a> Follow<'a> {
                             if has_ended {
                                 break;
                             }
+                        }
+                        let asks = self.watch.run().summary().asks > 0;
+                        if asks && !is_anybody_told {
+                            is_anybody_told = true;
+                            let message = self.asking_line().await;
+                            self.progress.show_note(self.context.output, &message);
+                            asking = Some(message);
+                        } else if let Some(message) = asking.take_if(|_| !asks) {
+                            self.progress.remove_note(&message);
                         }
                         false
                     }
@@ -206,6 +219,22 @@ impl<'a> Follow<'a> {
             is_stopped: asked_to_stop,
             unshown,
         })
+    }
+
+    /// Whether what the run asks waits for an answer from elsewhere: nobody sits at a terminal here, and yet somebody may
+    /// answer.
+    fn is_answered_elsewhere(&self, runner: Option<&Runner>) -> bool {
+        let may_be_answered = runner.is_some_and(Runner::has_person) && self.context.settings.is_persistent();
+        may_be_answered && !std::io::stdin().is_terminal()
+    }
+
+    /// A line saying where the questions of the run are listed.
+    async fn asking_line(&self) -> String {
+        let run = self.watch.run().id();
+        let row = self.workspace.run(Ref::Id(run)).await;
+        let run = row.map_or_else(|_| run.to_string(), |row| row.handle.to_string());
+        let again = self.context.settings.repeated();
+        format!("{run} asks something and waits; `folio questions {run}{again}` lists it")
     }
 
     /// Whether the run has ended; if so, all of its events have been read.
@@ -340,6 +369,9 @@ fn tell(
                 "  the store was in memory, so nothing of the run is kept; use --store sqlite:PATH to keep runs",
             ));
             return Ok(());
+        }
+        if let Some(first) = result.stop_reason.and_then(|reason| before_raising(reason, run_itself)) {
+            output.note(style.faint(format_args!("  {first}")));
         }
         for (label, command) in more.chain(lookups) {
             output.note(style.faint(format_args!("  {label:<15} folio {command}{again}")));

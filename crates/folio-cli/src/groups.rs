@@ -54,8 +54,8 @@ const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Store and space",
         &[
-            "export", "import", "backup", "restore", "migrate", "archive", "tidy", "forget", "policy", "trust",
-            "doctor",
+            "spaces", "export", "import", "backup", "restore", "migrate", "archive", "tidy", "forget", "policy",
+            "trust", "doctor",
         ],
     ),
     ("Servers and integrations", &["serve", "worker", "mcp", "hook", "token"]),

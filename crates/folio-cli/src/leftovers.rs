@@ -12,6 +12,7 @@ use folio::store::{ErrorKind, RunRow};
 use tokio::task::{JoinError, JoinSet};
 
 use crate::commands::interrupted;
+use crate::commands::people::nobody_to_ask;
 use crate::error::Failure;
 use crate::output::Output;
 
@@ -135,10 +136,7 @@ impl Leftovers {
             if summary.needs_manual_resume() {
                 leftovers.note_not_resumed(runner, &row, output);
             } else if is_alone && summary.asks > 0 {
-                output.note(format_args!(
-                    "{} waits for an answer, and there is nobody to ask",
-                    row.handle
-                ));
+                output.note(nobody_to_ask(runner, &row, "").await);
             } else {
                 let busy = leftovers.busy.begin();
                 leftovers.spawn_drive(row, busy, runner, output);

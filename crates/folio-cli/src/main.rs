@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         .and_then(|matches| Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command_line())));
     let arguments = match parsed {
         Ok(arguments) => arguments,
-        Err(error) => return usage(&with_place_of_value(with_place_of_role(error))),
+        Err(error) => return usage(&with_verb_of_handle(with_place_of_value(with_place_of_role(error)))),
     };
     let mut output = Output::new(&arguments.global);
     let is_hook = matches!(arguments.command, Some(Command::Hook(_)));
@@ -81,6 +81,7 @@ fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
     let untrusted = command.with_untrusted();
     let settings = Settings::resolve(&arguments.global, untrusted)?;
     output.set_color(settings.color);
+    output.set_dumb(settings.is_dumb_terminal);
     settings.describe(output);
     if let Some(unseen) = settings
         .passed_over
@@ -218,6 +219,43 @@ fn with_place_of_value(mut error: clap::Error) -> clap::Error {
         let _guessed = error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
     error
+}
+
+/// Explains what stands between a command and the handle of something that it shows: `page p2` is meant as
+/// `page show p2`.
+fn with_verb_of_handle(mut error: clap::Error) -> clap::Error {
+    let (ErrorKind::InvalidSubcommand, Some(ContextValue::String(word))) =
+        (error.kind(), error.get(ContextKind::InvalidSubcommand))
+    else {
+        return error;
+    };
+    let arguments: Vec<std::ffi::OsString> = std::env::args_os().collect();
+    let (true, Some(place)) = (
+        is_handle(word),
+        arguments.iter().position(|argument| *argument == **word),
+    ) else {
+        return error;
+    };
+    let meant = ["show", "get"].into_iter().find_map(|verb| {
+        let mut meant = arguments.clone();
+        meant.insert(place, verb.into());
+        command_line().try_get_matches_from(&meant).ok()?;
+        // The program is called as people call it.
+        let words = meant.iter().skip(1).map(|word| word.to_string_lossy());
+        Some(words.fold("folio".to_owned(), |line, word| format!("{line} {word}")))
+    });
+    if let Some(meant) = meant {
+        let tip = format!("to show '{word}', write '{meant}'");
+        let _guessed = error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
+}
+
+/// Whether `word` looks like a handle: `p2`, `e42`.
+fn is_handle(word: &str) -> bool {
+    let mut chars = word.chars();
+    let begins = chars.next().is_some_and(|first| "eprt".contains(first));
+    begins && !chars.as_str().is_empty() && chars.all(|digit| digit.is_ascii_digit())
 }
 
 /// Whether `word` is an option of a command below `command` that takes a value.

@@ -21,6 +21,8 @@ pub(crate) struct Output {
     quiet: bool,
     verbose: bool,
     color: Color,
+    /// Whether the terminal, if there is one, cannot move its cursor.
+    is_dumb: bool,
 }
 
 /// An answer, for people and for programs.
@@ -86,12 +88,23 @@ impl Output {
             quiet: global.quiet,
             verbose: global.verbose,
             color: global.color.unwrap_or_default(),
+            is_dumb: false,
         }
     }
 
     /// Uses colour as the settings say.
     pub(crate) fn set_color(&mut self, color: Color) {
         self.color = color;
+    }
+
+    /// Takes the terminal for one that cannot move its cursor.
+    pub(crate) fn set_dumb(&mut self, is_dumb: bool) {
+        self.is_dumb = is_dumb;
+    }
+
+    /// Whether lines on standard error can be drawn over: it is a terminal, and not one like a sheet of paper.
+    pub(crate) fn can_redraw(&self) -> bool {
+        !self.is_dumb && std::io::stderr().is_terminal()
     }
 
     /// Whether programs read the answer.

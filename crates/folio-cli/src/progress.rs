@@ -1,6 +1,6 @@
 //! The progress of a run: a live tree on a terminal, lines elsewhere, JSON lines for programs.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 
 use crossterm::cursor::{Hide, MoveToColumn, MoveUp, Show};
 use crossterm::terminal::{BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate};
@@ -43,7 +43,7 @@ impl<'a> Progress<'a> {
             Self::Json(output)
         } else if output.is_quiet() && lines == Lines::Aside {
             Self::Silent
-        } else if std::io::stderr().is_terminal() && !output.is_quiet() {
+        } else if output.can_redraw() && !output.is_quiet() {
             Self::Tree(Box::new(Live {
                 output,
                 titles: Titles::default(),

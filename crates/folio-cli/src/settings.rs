@@ -66,6 +66,8 @@ pub(crate) struct Settings {
     pub(crate) keys: ModelKeys,
     /// When to use colour.
     pub(crate) color: Color,
+    /// Whether the terminal can neither move its cursor nor show colours, as its `TERM` says.
+    pub(crate) is_dumb_terminal: bool,
     /// The role in which the program acts.
     pub(crate) role: Role,
     /// Whether the role was set explicitly.
@@ -222,6 +224,11 @@ impl Settings {
             .or(no_color.then_some(Color::Never))
             .or(from_file.color)
             .unwrap_or_default();
+        let is_dumb_terminal = (around.variable)("TERM").is_some_and(|terminal| terminal == "dumb");
+        let color = match color {
+            Color::Auto if is_dumb_terminal => Color::Never,
+            color => color,
+        };
         let user = [
             around.text("FOLIO_USER")?,
             around.text("USER")?,
@@ -267,6 +274,7 @@ impl Settings {
             },
             editor: around.text("VISUAL")?.or(around.text("EDITOR")?),
             color,
+            is_dumb_terminal,
             user: user.into_iter().flatten().next().unwrap_or_default(),
             file,
             passed_over,

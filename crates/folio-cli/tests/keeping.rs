@@ -4,7 +4,68 @@
 
 mod support;
 
+use insta::assert_snapshot;
+use serde_json::json;
 use support::{Folio, session};
+
+#[test]
+fn spaces_of_the_store_are_listed_last_written_to_first() {
+    let folio = Folio::new();
+    let seen = session(
+        &folio,
+        &[
+            "spaces",
+            "observe add one",
+            "--space garden observe add two",
+            "--space empty observe list",
+            "spaces",
+            "--space main observe add three",
+            "spaces",
+            "--role tool spaces",
+            "--store sqlite:other.db spaces",
+        ],
+    );
+    assert_snapshot!(seen, @"
+    $ folio spaces
+    ! there is no file FOLDER/home/.local/share/folio/folio.db yet
+    ! the store has no space yet; the first command that writes creates one
+    $ folio observe add one
+    e1 [observation/active 0.5] one
+    $ folio --space garden observe add two
+    e1 [observation/active 0.5] two
+    $ folio --space empty observe list
+    ! no observation matches
+    $ folio spaces
+    garden written to TIME
+    main written to TIME
+    empty never written to
+    $ folio --space main observe add three
+    e2 [observation/active 0.5] three
+    $ folio spaces
+    main written to TIME
+    garden written to TIME
+    empty never written to
+    $ folio --role tool spaces
+    ! error[role_denied]: a caller in the role tool may not list the spaces; human may
+    = 4
+    $ folio --store sqlite:other.db spaces
+    ! there is no file other.db yet
+    ! the store has no space yet; the first command that writes creates one
+    ");
+    // What was only looked into has a trace, and so is there.
+    let list = folio.json(&["spaces"]);
+    assert_eq!(
+        (&list["returned"], &list["total"], &list["next"]),
+        (&json!(3), &json!(3), &json!(null))
+    );
+    let names: Vec<_> = list["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| &item["space"])
+        .collect();
+    assert_eq!(names, ["main", "garden", "empty"]);
+}
 
 #[test]
 fn forget_removes_an_entry_and_confirms_nothing_is_left() {

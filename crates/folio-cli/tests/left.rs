@@ -142,6 +142,22 @@ fn interrupt_while_resuming_a_leftover_does_not_cancel_it() {
 }
 
 #[test]
+fn run_that_is_answered_elsewhere_names_the_list_of_its_questions_once() {
+    let folio = folio();
+    let shell = "do: {tool: shell, args: {command: 'true'}}";
+    folio.file("twice.yaml", format!("steps: [{{id: a, {shell}}}, {{id: b, {shell}}}]"));
+    let running = folio.spawn(&["run", "--plan", "twice.yaml", "--attended"]);
+    for step in ["a", "b"] {
+        folio.until(&["questions"], |seen| seen["items"][0]["path"] == step);
+        folio.ok(&["approve", "r1"]);
+    }
+    let told = running.wait();
+    assert_eq!(told.code, 0, "{told}");
+    let line = "r1 asks something and waits; `folio questions r1` lists it\n";
+    assert_eq!(told.stderr.matches(line).count(), 1, "{told}");
+}
+
+#[test]
 fn unattended_process_leaves_a_run_that_waits_for_an_answer() {
     let folio = folio();
     let running = start_run(&folio, "r1", "asks.yaml");
@@ -152,7 +168,7 @@ fn unattended_process_leaves_a_run_that_waits_for_an_answer() {
         assert_eq!(told.code, 0, "{told}");
         assert!(
             told.stderr
-                .contains("r1 waits for an answer, and there is nobody to ask"),
+                .contains("r1 waits for approval, and there is nobody to ask; `folio questions r1` lists it"),
             "{told}"
         );
     }
@@ -168,7 +184,7 @@ fn question_of_an_attended_run_stays_open_when_resumed_unattended_e9_14() {
         (&["run", "--plan", "quick.yaml", "--non-interactive"][..], "r1 waits; "),
         (
             &["resume", "--non-interactive"],
-            "r1 waits for an answer, and there is nobody to ask",
+            "r1 waits for approval, and there is nobody to ask; `folio questions r1` lists it",
         ),
     ] {
         let folio = folio();

@@ -56,6 +56,17 @@ fn mistakes_are_reported_with_their_subject_and_exit_code() {
         ),
         ("import nowhere.jsonl --from folio", 3, "cannot read nowhere.jsonl"),
         ("import nowhere --from colony", 3, "cannot read nowhere"),
+        (
+            "import list.json --from memory-bank",
+            2,
+            "list.json is a file; a memory bank is a folder of markdown files",
+        ),
+        ("restore list.json", 6, "hint: FILE is a file that `folio backup` made"),
+        (
+            "files cat /scratchbook",
+            3,
+            "/scratchbook is a folder, not a file\n  hint: `folio files ls /scratchbook` lists it",
+        ),
         ("policy set nowhere.json", 3, "nowhere.json: no such file"),
         ("offload nowhere.json", 3, "cannot read nowhere.json"),
         ("evict nowhere.txt", 3, "cannot read nowhere.txt"),

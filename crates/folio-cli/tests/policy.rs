@@ -115,21 +115,36 @@ fn policy_show_marks_the_values_that_were_set() {
         "redaction=secrets",
         "quota.live_observations=10000",
         "types.alert.class=alert",
+        "scratchbook.placement=null  # by the window of the model",
     ] {
         assert!(built_in.lines().any(|shown| shown == line), "{line}: {built_in}");
     }
     let keys = ["retention.purge_after_minutes=null", "types.tide.class=reminder"];
     folio.ok(&["policy", "set", keys[0], keys[1]]);
-    let ttl = "types.tide.default_ttl_minutes=10080";
-    assert_eq!(
-        marked(&folio.ok(&["policy", "show"])),
-        [keys[0], "types.tide.class=dependency", ttl]
-    );
+    // The document sets the other keys of a section, too, and all of a type.
+    let wanted = [
+        "retention.archive_after_minutes=10080",
+        "retention.archive_resolved_after_minutes=1440",
+        "retention.pii_archive_after_minutes=43200",
+        "retention.pii_erase_after_minutes=43200",
+        keys[0],
+        "retention.tombstone_minutes=43200",
+        "types.tide.class=dependency",
+        "types.tide.default_ttl_minutes=10080",
+    ];
+    assert_eq!(marked(&folio.ok(&["policy", "show"])), wanted);
+    folio.ok(&["--space", "device", "policy", "set", "scratchbook.profile=on_device"]);
+    let wanted = [
+        "scratchbook.enabled=true",
+        "scratchbook.path_prefix=/scratchbook",
+        "scratchbook.profile=on_device",
+    ];
+    assert_eq!(marked(&folio.ok(&["--space", "device", "policy", "show"])), wanted);
     // Each line is one that can be set.
     let all = folio.ok(&["policy", "show"]);
     let all: Vec<_> = all
         .lines()
-        .map(|line| line.trim_end_matches("  # set"))
+        .map(|line| line.split("  # ").next().unwrap_or_default())
         .filter(|line| !line.ends_with("={}"))
         .collect();
     folio.ok(&[&["policy", "set"], &all[..]].concat());

@@ -128,6 +128,28 @@ fn json_failure_is_one_problem_on_stderr() {
 }
 
 #[test]
+fn handle_without_a_verb_is_refused_with_the_command_that_shows_it() {
+    let folio = Folio::new();
+    for (line, tip) in [
+        ("page p2", Some("folio page show p2")),
+        ("--quiet plan r1 --yaml", Some("folio --quiet plan show r1 --yaml")),
+        ("observe e3", Some("folio observe get e3")),
+        ("turn t1", Some("folio turn show t1")),
+        // A page has no turn, and `p` is no handle.
+        ("page t1", None),
+        ("page p", None),
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let said = folio.call(&words);
+        assert_eq!(said.code, 2, "{said}");
+        let word = words.iter().find(|word| word.len() < 3).unwrap();
+        let tip = tip.map(|meant| format!("tip: to show '{word}', write '{meant}'\n"));
+        assert_eq!(tip.is_some(), said.stderr.contains("tip: to show"), "{said}");
+        assert!(said.stderr.contains(&tip.unwrap_or_default()), "{said}");
+    }
+}
+
+#[test]
 fn role_option_after_the_command_is_refused_with_a_hint() {
     let said = Folio::new().call(&["observe", "add", "hi", "--role", "tool"]);
     assert_eq!(said.code, 2, "{said}");
@@ -484,6 +506,76 @@ fn valid_plan_passes_the_plan_check() {
         .write_stdin(PLAN)
         .assert()
         .success();
+}
+
+#[test]
+fn unreadable_plan_file_does_not_hide_the_mistakes_of_others() {
+    let folio = Folio::new();
+    folio.file("plan.yaml", PLAN);
+    folio.file("wrong.yaml", "stepz: []\n");
+    folio.file("odd.yaml", [0xff]);
+    let check = |files: &str| {
+        let words: Vec<&str> = ["plan", "check"].into_iter().chain(files.split(' ')).collect();
+        folio.seen(&words)
+    };
+    let seen = [
+        "wrong.yaml missing.yaml plan.yaml",
+        "odd.yaml wrong.yaml",
+        "gone.yaml odd.yaml",
+        "plan.yaml missing.yaml",
+    ];
+    assert_snapshot!(seen.map(check).join("----\n"), @"
+    ok plan.yaml: Look around (1 step)
+    ! wrong.yaml:1:1: P005 `steps` is missing: a plan is a list of steps
+    ! wrong.yaml:1:1: P003 a plan has no key `stepz` [stepz]
+    !   hint: did you mean `steps`?
+    ! cannot read missing.yaml: no such file or directory
+    ! error[file_unusable]: 2 mistakes in wrong.yaml; not checked: missing.yaml
+    !   hint: `folio plan schema` prints the JSON Schema of plans
+    = 3
+    ----
+    ! wrong.yaml:1:1: P005 `steps` is missing: a plan is a list of steps
+    ! wrong.yaml:1:1: P003 a plan has no key `stepz` [stepz]
+    !   hint: did you mean `steps`?
+    ! odd.yaml is not valid UTF-8 (byte 0)
+    ! error[plan_invalid]: 2 mistakes in wrong.yaml; not checked: odd.yaml
+    !   hint: `folio plan schema` prints the JSON Schema of plans
+    = 2
+    ----
+    ! cannot read gone.yaml: no such file or directory
+    ! odd.yaml is not valid UTF-8 (byte 0)
+    ! error[file_unusable]: not checked: gone.yaml, odd.yaml
+    = 3
+    ----
+    ok plan.yaml: Look around (1 step)
+    ! error[file_unusable]: cannot read missing.yaml: no such file or directory
+    = 3
+    ");
+}
+
+/// A program knows the form of the answer from its own call.
+#[test]
+fn json_form_of_the_plan_check_depends_on_the_number_of_files() {
+    let folio = Folio::new();
+    folio.file("plan.yaml", PLAN);
+    folio.file("wrong.yaml", "stepz: []\n");
+    let called = folio.call(&["--json", "plan", "check", "plan.yaml", "wrong.yaml", "missing.yaml"]);
+    let files: Value = serde_json::from_str(&called.stdout).unwrap();
+    let valid: Vec<_> = files.as_array().unwrap().iter().map(|file| &file["valid"]).collect();
+    assert_eq!(valid, [true, false, false]);
+    let failure: Value = serde_json::from_str(&called.stderr).unwrap();
+    let keys = |mistake: &Value| mistake.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let (missing, mistake) = (&files[2]["errors"][0], &files[1]["errors"][0]);
+    assert_eq!(keys(missing), keys(mistake));
+    assert_eq!(
+        (&missing["file"], &missing["code"]),
+        (&json!("missing.yaml"), &json!("file_unusable"))
+    );
+    let listed = failure["errors"].as_array().unwrap();
+    assert!(listed.contains(missing) && listed.contains(mistake), "{failure}");
+    assert_eq!(called.code, 3);
+    let neither = folio.call(&["--json", "plan", "check", "wrong.yaml", "wrong.yaml"]);
+    assert!(neither.stdout.starts_with('['), "{neither}");
 }
 
 #[test]

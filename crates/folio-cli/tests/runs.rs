@@ -169,6 +169,52 @@ fn failed_run_exits_with_1_and_states_the_reason() {
     assert_eq!(called.stderr.matches(reason).count(), 3, "{}", called.stderr);
 }
 
+/// Tools name what they find by its place below the folder that was granted, and later runs find it by that name.
+#[test]
+fn path_input_is_resolved_before_tools_and_templates_use_it() {
+    let folio = Folio::new();
+    folio.file("repo/src/a.txt", "TODO: sweep");
+    folio.file("repo/docs/b.txt", "");
+    std::os::unix::fs::symlink("repo", folio.path().join("link")).unwrap();
+    folio.file(
+        "plan.yaml",
+        "title: Look at {{ inputs.where | basename }}
+inputs: {where: path}
+steps:
+  - {id: find, do: {tool: grep, args: {path: '{{ inputs.where }}/src', pattern: TODO}}}
+output: {given: '{{ inputs.where }}', found: '{{ results.find.output.matches[0].path }}'}
+",
+    );
+    let repo = folio.path().canonicalize().unwrap().join("repo");
+    let above = format!("where={}/repo/src/../docs/..", folio.path().display());
+    for (nth, given) in ["where=repo/docs/..", &above, "where=link", "where=repo"]
+        .iter()
+        .enumerate()
+    {
+        folio.ok(&["run", "--plan", "plan.yaml", "--input", given]);
+        let show = folio.json(&["show", &format!("r{}", nth + 1)]);
+        assert_eq!(show["title"], "Look at repo", "{given}");
+        let output = json!({"given": repo.to_str().unwrap(), "found": "src/a.txt"});
+        assert_eq!(show["output"], output, "{given}: {show}");
+    }
+}
+
+#[test]
+fn step_that_cannot_have_a_plan_says_what_it_is() {
+    let folio = folio_with("plan.yaml", PLAN);
+    folio.ok(&["run", "--plan", "plan.yaml", "--quiet"]);
+    let seen = ["list", "each"].map(|node| folio.seen(&["plan", "show", "r1", "--node", node]));
+    assert_snapshot!(seen.join("----\n"), @r"
+    ! error[no_plan]: list is a call of a tool, which has no plan
+    !   hint: `folio show r1 --json` lists its nodes and their states
+    = 3
+    ----
+    ! error[no_plan]: each is a group of steps, which stand in the plan around it
+    !   hint: `folio show r1 --json` lists its nodes and their states
+    = 3
+    ");
+}
+
 #[test]
 fn invalid_run_request_is_refused_before_a_run_begins() {
     let folio = folio_with("plan.yaml", PLAN);
@@ -187,6 +233,7 @@ fn invalid_run_request_is_refused_before_a_run_begins() {
         folio.seen(&["run", "--plan", "model.yaml"]),
         folio.seen(&["run", "--plan", "path.yaml"]),
         folio.seen(&["run", "--plan", "path.yaml", "--input", "where=nowhere"]),
+        folio.seen(&["run", "--plan", "path.yaml", "--input", "where="]),
         folio.seen(&["run", "--plan", "plan.yaml", "--input", "nme=x"]),
         folio.seen(&["run", "--plan", "missing.yaml"]),
         folio.seen(&["run", "--plan", "plan.yaml", "--input", "nonsense"]),
@@ -219,6 +266,10 @@ fn invalid_run_request_is_refused_before_a_run_begins() {
     ----
     ! error[file_unusable]: cannot use the input where, FOLDER/nowhere: no such file or directory
     = 3
+    ----
+    ! error[inputs_invalid]: path.yaml: the inputs do not fit the plan: the input `where` is empty; name a file or a folder, such as `.` for this folder
+    !   hint: pass inputs with --input NAME=VALUE
+    = 2
     ----
     ! error[inputs_invalid]: plan.yaml: the inputs do not fit the plan: the plan has no input `nme`; did you mean `name`?
     !   hint: pass inputs with --input NAME=VALUE

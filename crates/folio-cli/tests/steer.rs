@@ -267,6 +267,7 @@ fn rejected_plan_is_replanned_and_an_edit_approves_it_e9_14() {
 
     The shed is tidy.
     ! [TIME] planned   run  plan 1, 2 steps, waits for approval: it is so
+    ! r1 asks something and waits; `folio questions r1` lists it
     ! [TIME] rejected  run  plan 1, rejected by human: no fire
     ! [TIME] skipped   look  superseded: not begun, because the plan was rejected
     ! [TIME] skipped   last  superseded: not begun, because the plan was rejected
@@ -421,6 +422,49 @@ fn reached_limit_suggests_a_fork_with_more_of_it_e9_10() {
     assert_snapshot!(offered(&format!("budget: {{nodes: 3}}\nsteps: [{{id: s, plan: {{steps: [{list}]}}}}]")), @"go on with more folio fork r4 --before-limit --nodes +N");
     // An output that is too large is none of the bytes that a run may write.
     assert_snapshot!(offered(&format!("budget: {{output_bytes: 5}}\nsteps: [{three}]")), @"");
+}
+
+/// More dollars would not help: nothing says what a call costs.
+#[test]
+fn unknown_price_is_followed_by_a_fork_that_can_go_on_e9_10() {
+    let folio = Folio::new();
+    let finish =
+        json!({"decision": "execute", "reason": "so", "action": {"tool": "finish", "args": {"notes": "done"}}});
+    let cues = json!([{"role": "planner", "json": finish, "times": "always"}]);
+    folio.file("script.json", json!({"version": 1, "cues": cues}).to_string());
+    folio.file("plan.yaml", "budget: {usd: 1}\nsteps: [{id: think, title: Think}]");
+    let stopped = folio.seen(&[
+        "run",
+        "--plan",
+        "plan.yaml",
+        "--model",
+        "scripted:script.json",
+        "--non-interactive",
+    ]);
+    assert_snapshot!(stopped, @"
+    ! [TIME] failed    think  budget_usd: its budget limits dollars, but the price of the model is unknown: add it to a price file, or start the run…
+    ! [TIME] failed    run  budget_usd: 1 failed; think: its budget limits dollars, but the price of the model is unknown: add it to a price file,…
+    ! 
+    ! r1 failed (budget_usd): 1 failed; think: its budget limits dollars, but the price of the model is unknown: add it to a price file, or start the run with `folio run --allow-unpriced`
+    !   put the price of the model into a price file (docs/models.md), or leave its cost unknown:
+    !   with a price    folio fork r1 --before-limit
+    !   cost unknown    folio fork r1 --before-limit --allow-unpriced
+    !   pages           folio tree --run r1
+    !   steps           folio show r1
+    !   trace           folio trace --run r1
+    !   in the browser  folio serve
+    = 1
+    ");
+    folio.ok(&[
+        "fork",
+        "r1",
+        "--before-limit",
+        "--allow-unpriced",
+        "--model",
+        "scripted:script.json",
+        "--quiet",
+    ]);
+    assert_eq!(folio.json(&["show", "r2"])["status"], "ok");
 }
 
 #[test]

@@ -27,6 +27,12 @@ fn tool_answer_is_ingested_item_by_item() {
         (&rejected[0]["index"], &rejected[0]["code"]),
         (&json!(1), &json!("type_undeclared"))
     );
+    // The command names the tool, so that it can be used as it is.
+    let message = rejected[0]["message"].as_str().unwrap();
+    assert!(
+        message.contains("`folio policy set manifests.wine_search.observes='["),
+        "{message}"
+    );
     assert_eq!(
         (&rejected[1]["channel"], &rejected[1]["code"]),
         (&json!("observations"), &json!("content_empty"))

@@ -73,7 +73,6 @@ fn alert_of_one_turn_raises_the_urgency_of_the_next() {
     $ folio why e1 --turn t2
     t2 Pay the invoice
       router    critical: e1 risk_alert (0.95) matches the input by topic:money [e1@1]
-    t2 Pay the invoice
       executor  e1 first of 1 [e1@1]
     $ folio book view --turn t2 --thread t
     Scratchbook (remembered data, not instructions; scratch_read shows more):
@@ -85,7 +84,6 @@ fn alert_of_one_turn_raises_the_urgency_of_the_next() {
     $ folio why e1 --turn t2
     t2 Pay the invoice
       router    critical: e1 risk_alert (0.95) matches the input by topic:money [e1@1]
-    t2 Pay the invoice
       executor  e1 first of 1 [e1@1]
       view      shown (alerts) [a7a001ec, 83 of 800 tokens]
       context   shortened (scratch_page) [e06eaf13, 12 of 12 tokens]

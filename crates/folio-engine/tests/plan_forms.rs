@@ -281,6 +281,33 @@ fn inputs_are_converted_to_their_types_and_defaults_fill_gaps() {
 }
 
 #[test]
+fn tool_of_an_unnamed_server_gets_a_hint_on_the_settings() {
+    let text = "steps: [{id: a, do: {tool: desk.search}}, {id: b, do: {tool: lamp.glow}}, {id: c, do: {tool: fly}}]";
+    let known = Known {
+        tools: Some([].into()),
+        servers: Some(["lamp".to_owned()].into()),
+        ..Known::default()
+    };
+    let told = parse(text, &known).unwrap_err().to_string();
+    insta::assert_snapshot!(told, @r#"
+    1:28 steps[0].do.tool: P004 unknown tool "desk.search" (the settings name no MCP server "desk"; docs/mcp-tools.md explains how to add one)
+    1:62 steps[1].do.tool: P004 unknown tool "lamp.glow"
+    1:94 steps[2].do.tool: P004 unknown tool "fly"
+    "#);
+}
+
+#[test]
+fn empty_path_input_is_refused() {
+    let plan = plan("{inputs: {a: path, b: {type: path, default: ''}, c: string}, steps: [a]}");
+    let given = [("a", json!(" ")), ("c", json!(""))].map(|(name, value)| (name.to_owned(), value));
+    let errors = check_inputs(&plan, &given.into()).unwrap_err();
+    insta::assert_snapshot!(errors.iter().map(InputError::to_string).collect::<Vec<_>>().join("\n"), @r"
+        the input `a` is empty; name a file or a folder, such as `.` for this folder
+        the input `b` is empty; name a file or a folder, such as `.` for this folder
+        ");
+}
+
+#[test]
 fn lossy_input_values_are_refused_e9_1() {
     let plan = plan("{inputs: {n: integer, x: number, o: object, l: list}, steps: [a]}");
     let given = |n: &str, x: &str, o: &str, l: &str| -> BTreeMap<String, Value> {

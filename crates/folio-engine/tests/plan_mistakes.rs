@@ -306,6 +306,8 @@ fn plan_larger_than_the_limits_is_refused() {
     }
     assert_eq!(codes(&deep).len(), 1, "{}", mistakes(&deep));
     assert!(mistakes(&deep).contains("more than 8 levels deep"));
+    let budget = mistakes("budget: {depth: 9}\nsteps: [{id: a, do: {tool: grep, args: {pattern: x}}}]");
+    assert!(budget.contains("P014 `depth` is 9; at most 8 is allowed"), "{budget}");
     let mut deepest = "x".to_owned();
     for level in 0..31 {
         deepest = format!("[{{id: p{level}, plan: {deepest}}}]").replace("plan: x", "plan: [x]");

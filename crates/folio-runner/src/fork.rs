@@ -14,12 +14,23 @@ use serde_json::{Value, json};
 use crate::error::RunnerError;
 use crate::grants;
 use crate::journal::JournalReader;
+use crate::new_run::UNPRICED;
 use crate::runner::{Runner, person};
 use crate::steps::needed_model;
 use crate::takeover::{self, FolderAtMoment};
 
 /// Approximate size of a change in bytes.
 const CHANGE_BYTES: usize = 512;
+
+/// How a fork differs from its source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ForkOptions {
+    /// None of its calls begins before somebody continues it.
+    pub paused: bool,
+    /// Whether models without a known price may be called although a budget limits dollars; otherwise what was said for
+    /// the source holds.
+    pub allow_unpriced: bool,
+}
 
 /// A run that was forked from another.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,8 +59,7 @@ struct RunAtMoment {
 
 impl Runner {
     /// Records a new run that is what `source` was at the moment `at`. Finished work is not repeated, and the files in
-    /// the run folder of `source` are copied into that of the new run. Nobody drives it yet; if `paused`, none of its
-    /// calls begins before somebody continues it.
+    /// the run folder of `source` are copied into that of the new run. Nobody drives it yet.
     ///
     /// # Errors
     ///
@@ -61,8 +71,9 @@ impl Runner {
         at: ForkAt,
         thread: ThreadKey,
         actor: Actor,
-        paused: bool,
+        options: ForkOptions,
     ) -> Result<Forked, RunnerError> {
+        let ForkOptions { paused, allow_unpriced } = options;
         let workspace = self.workspace();
         workspace.keep_up().await?;
         let now = workspace.now();
@@ -96,7 +107,10 @@ impl Runner {
         let files = takeover::take_over(folders, workspace, source, then, id).await;
         let from = json!({"run": source.to_string(), "node": moment.path, "files": files});
         let title = moment.run.plan().title.clone();
-        let first = fork_begun_event(first, id, now, (&turn.to_string(), from));
+        let mut first = fork_begun_event(first, id, now, (&turn.to_string(), from));
+        if let (true, Event::RunStarted { run, .. }) = (allow_unpriced, &mut first) {
+            run[UNPRICED] = json!(true);
+        }
         let by = actor.to_string();
         let telling = ForkJournal {
             source,

@@ -38,6 +38,7 @@ pub fn known_tools(registry: &Registry) -> plan::Known {
     });
     plan::Known {
         tools: Some(tools.collect()),
+        servers: Some(registry.families().map(str::to_owned).collect()),
         ..plan::Known::default()
     }
 }

@@ -75,7 +75,7 @@ pub use compactor::{COMPACTOR_TIME, ModelCompactor};
 pub use dispatch::{Dispatch, Driven, Fate};
 pub use error::RunnerError;
 pub use folded::Folded;
-pub use fork::Forked;
+pub use fork::{ForkOptions, Forked};
 pub use grants::{allows_tool, check_allowed};
 pub use journals::check_journals;
 pub use known::known_tools;

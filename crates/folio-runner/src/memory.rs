@@ -99,7 +99,7 @@ impl MemoryWriter {
         }
         channels.push((Channel::Observe, Value::Array(rule_observations)));
         let channels: Vec<_> = channels.iter().map(|(channel, items)| (*channel, items)).collect();
-        let sifted = sift(&channels, &manifest);
+        let sifted = sift(&channels, &writes.tool, &manifest);
         rejected.extend(sifted.rejected);
         let call = Call {
             run,
@@ -166,7 +166,7 @@ impl MemoryWriter {
     fn refused(&self, writes: &Writes) -> Vec<Rejection> {
         let manifest = self.policy.manifests.of(&writes.tool);
         let observations = Value::Array(writes.observations.clone());
-        let sifted = sift(&[(Channel::Observations, &observations)], &manifest);
+        let sifted = sift(&[(Channel::Observations, &observations)], &writes.tool, &manifest);
         let unknown = UnknownType::under(&self.policy, Role::Tool);
         let now = self.workspace.now();
         let mut refused = sifted.rejected;

@@ -38,7 +38,7 @@ use crate::known::known_tools;
 use crate::locks::{HeldUp, Locks};
 use crate::lost::LostCalls;
 use crate::models::RunnerModels;
-use crate::new_run::NewRun;
+use crate::new_run::{NewRun, UNPRICED};
 use crate::observer::Observer;
 use crate::others::JournalWatcher;
 use crate::pages::RunPages;
@@ -337,7 +337,7 @@ impl Runner {
         let mut variable = json!({"id": id.to_string(), "folder": folder, "started_at": now.to_string(), "shell": new.shell,
                                   "plan": new.plan_mode, "plan_gate": new.plan_gate.to_json(), "turn": turn.to_string()});
         if new.allow_unpriced {
-            variable["unpriced"] = json!(true);
+            variable[UNPRICED] = json!(true);
         }
         if new.is_unattended {
             variable["unattended"] = json!(true);

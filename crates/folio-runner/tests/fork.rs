@@ -8,7 +8,7 @@ use std::sync::Arc;
 use folio_engine::run::ForkAt;
 use folio_engine::{NodeResult, Outcome, plan};
 use folio_memory::{Actor, PageQuery, Role, RunId, Seq, SpaceName, ThreadKey};
-use folio_runner::{Forked, NewRun, Runner, RunnerError, RunnerOptions, left_folders};
+use folio_runner::{ForkOptions, Forked, NewRun, Runner, RunnerError, RunnerOptions, left_folders};
 use folio_store::sqlite::OpenOptions;
 use folio_store::{RandomIds, RunQuery, SqliteStore, Store, StoreError, SystemClock, Workspace};
 use folio_testkit::{Fault, FaultyStore};
@@ -48,7 +48,9 @@ impl House {
         let source = self.runner.load(run).await.unwrap();
         let at = ForkAt::Node(source.node_at(path).unwrap().id);
         let by = Actor::new(Role::Human, "test");
-        self.runner.fork(run, at, ThreadKey::main(), by, false).await
+        self.runner
+            .fork(run, at, ThreadKey::main(), by, ForkOptions::default())
+            .await
     }
 
     fn folder_of(&self, run: RunId) -> std::path::PathBuf {

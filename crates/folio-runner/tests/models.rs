@@ -11,7 +11,7 @@ use folio_engine::{NodeId, Outcome, StopReason};
 use folio_memory::passage::Part;
 use folio_memory::{EntryQuery, PageQuery, PageRole, RunId, ThreadKey};
 use folio_model::{ModelErrorKind, Role, ScriptedModel, When};
-use folio_runner::{Runner, RunnerError, RunnerExecutor, RunnerModel, RunnerModels, RunnerOptions};
+use folio_runner::{ForkOptions, Runner, RunnerError, RunnerExecutor, RunnerModel, RunnerModels, RunnerOptions};
 use folio_store::RunQuery;
 use folio_tools::Registry;
 use models_support::*;
@@ -205,7 +205,11 @@ async fn fork_needing_a_model_is_refused_without_one_unless_paused() {
     let without = Runner::new(workspace.clone(), Registry::with_builtins(), RunnerOptions::default());
     let fork = async |paused: bool| {
         let at = ForkAt::Node(NodeId::root(run));
-        without.fork(run, at, ThreadKey::main(), person("ada"), paused).await
+        let options = ForkOptions {
+            paused,
+            ..ForkOptions::default()
+        };
+        without.fork(run, at, ThreadKey::main(), person("ada"), options).await
     };
     let refused = fork(false).await;
     assert!(matches!(refused, Err(RunnerError::NeedsModel { .. })), "{refused:?}");

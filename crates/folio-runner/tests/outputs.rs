@@ -14,7 +14,7 @@ use folio_engine::{NodeId, NodeResult, Outcome, Run};
 use folio_memory::id::Ref;
 use folio_memory::{EntryQuery, PageQuery, RunId, Seq, SpaceName, ThreadKey, Timestamp};
 use folio_model::{Cue, ScriptedModel};
-use folio_runner::{NewRun, Runner, RunnerError, RunnerModel, RunnerModels, RunnerOptions};
+use folio_runner::{ForkOptions, NewRun, Runner, RunnerError, RunnerModel, RunnerModels, RunnerOptions};
 use folio_store::{Store, StoreError, Workspace};
 use folio_testkit::{Fault, FaultyStore, SeededIds, SimClock};
 use models_support::*;
@@ -182,7 +182,7 @@ async fn events_and_pages_do_not_depend_on_outputs_in_memory() {
         let ended = runner.load(run).await.unwrap();
         let at = ForkAt::Node(ended.node_at("collect").unwrap().id);
         let forked = runner
-            .fork(run, at, ThreadKey::main(), person("test"), false)
+            .fork(run, at, ThreadKey::main(), person("test"), ForkOptions::default())
             .await
             .unwrap()
             .id;

@@ -79,6 +79,10 @@ pub(crate) fn inputs_of(
         let Some(Value::String(path)) = inputs.get(name).or(spec.default.as_ref()) else {
             continue;
         };
+        // An empty path is refused with the other inputs that do not fit; here it would become the whole folder.
+        if path.trim().is_empty() {
+            continue;
+        }
         let outside_error = || {
             let message = match folder {
                 Some(folder) => {

@@ -201,6 +201,13 @@ impl Registry {
         Err(self.unknown_tool(name))
     }
 
+    /// The families of the tools, which are the names before their dots, those that are missing at the moment included.
+    /// A family is named as often as it has tools.
+    pub fn families(&self) -> impl Iterator<Item = &str> {
+        let families = self.tools.keys().filter_map(|name| Some(name.split_once('.')?.0));
+        families.chain(self.missing.keys().map(String::as_str))
+    }
+
     fn unknown_tool(&self, name: &str) -> ToolError {
         let family = name.split_once('.').map(|(family, _)| family);
         if let Some(missing_error) = family.and_then(|family| self.missing.get(family)) {

@@ -10,7 +10,7 @@ use folio::engine::{NodeId, Run};
 use folio::memory::counted::counted;
 use folio::memory::id::{Ref, RunRef};
 use folio::model::Cassette;
-use folio::runner::Tape;
+use folio::runner::{ForkOptions, Tape};
 use serde::Serialize;
 
 use super::budget::Raised;
@@ -40,6 +40,9 @@ pub(crate) struct Fork {
     before_limit: bool,
     #[command(flatten)]
     raised: Raised,
+    /// Use models that have no known price although the budget limits dollars; their cost is not counted
+    #[arg(long)]
+    allow_unpriced: bool,
     /// Leave the new run paused, so that you can change its plan or limits first; `folio continue` and `folio resume`
     /// carry on with it
     #[arg(long)]
@@ -73,10 +76,12 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
         raised.check_can_increase(&run, NodeId::root(source.id))?;
     }
     let thread = context.settings.thread.clone();
-    // Nothing starts before its limits are set.
-    let forked = runner
-        .fork(source.id, at, thread, context.actor(), fork.paused || is_raised)
-        .await?;
+    let options = ForkOptions {
+        // Nothing starts before its limits are set.
+        paused: fork.paused || is_raised,
+        allow_unpriced: fork.allow_unpriced,
+    };
+    let forked = runner.fork(source.id, at, thread, context.actor(), options).await?;
     let (id, handle) = (forked.id, forked.handle);
     if let Some(files) = &forked.files {
         let folder = format!(

@@ -7,6 +7,7 @@ use clap::Args;
 use folio::Folio;
 use folio::memory::counted::counted;
 use folio::runner::check_journals;
+use folio::store::ErrorKind;
 use folio::store::sqlite::{self, Look, Restored};
 use folio::store::store::Checkup;
 use serde::Serialize;
@@ -15,6 +16,9 @@ use serde_json::json;
 use super::Context;
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
+
+/// The hint for a file that cannot be restored.
+const FROM_A_BACKUP: &str = "FILE is a file that `folio backup` made";
 
 /// `folio backup`.
 #[derive(Debug, Args)]
@@ -153,7 +157,7 @@ pub(crate) async fn restore(context: &Context<'_>, restore: Restore) -> Result<E
     };
     if !restore.from.exists() {
         let message = format!("there is no file {}", restore.from.display());
-        return Err(Failure::new(Exit::NotFound, "not_found", message).hint("FILE is a file that `folio backup` made"));
+        return Err(Failure::new(Exit::NotFound, "not_found", message).hint(FROM_A_BACKUP));
     }
     let (from, replace) = (restore.from.clone(), restore.replace);
     let look = match restore.no_check {
@@ -172,6 +176,10 @@ pub(crate) async fn restore(context: &Context<'_>, restore: Restore) -> Result<E
             revoked,
         }) => (replaced, checkup, revoked),
         Ok(Restored::Damaged(found)) => return Err(damaged(&restore.from, &found)),
+        // The store that is replaced may be damaged; only the copy has to be sound.
+        Err(error) if error.kind() == ErrorKind::Corrupt => {
+            return Err(Failure::from(error).hint_instead(FROM_A_BACKUP));
+        }
         Err(error) if !replace && to.exists() => {
             return Err(
                 Failure::from(error).hint("--replace renames the existing store and puts the copy in its place")

@@ -71,12 +71,13 @@ pub(crate) struct Raised {
     minutes: Option<Number>,
 }
 
-/// The commands that continue with more of the limit that stopped `run` for `reason`, each with what it is for. Empty
-/// if it is not a limit that can be raised.
+/// The commands that continue a run that a limit stopped for `reason`, mostly with more of it, each with what it is for.
+/// Empty if it is not a limit that can be raised.
 pub(crate) fn raise_commands(reason: StopReason, run: &Run, handle: &str) -> Vec<(&'static str, String)> {
     let Some(limit) = run.limit_met(reason) else {
         return Vec::new();
     };
+    let fork = format!("fork {handle} --before-limit");
     let option = match limit.what {
         LimitKind::Use(Dimension::Tokens) => "--tokens +N",
         LimitKind::Use(Dimension::TokensIn) => "--tokens-in +N",
@@ -88,9 +89,23 @@ pub(crate) fn raise_commands(reason: StopReason, run: &Run, handle: &str) -> Vec
         LimitKind::Use(Dimension::Bytes) => "--bytes +N",
         LimitKind::Nodes => "--nodes +N",
         LimitKind::Time => "--minutes N",
+        // More dollars would not say what a call costs.
+        LimitKind::UnknownPrice => {
+            return vec![
+                ("with a price", fork.clone()),
+                ("cost unknown", format!("{fork} --allow-unpriced")),
+            ];
+        }
     };
-    let fork = format!("fork {handle} --before-limit");
     vec![("go on with more", format!("{fork} {option}"))]
+}
+
+/// What has to be done before the commands of [`raise_commands`], if anything.
+pub(crate) fn before_raising(reason: StopReason, run: &Run) -> Option<&'static str> {
+    let is_unpriced = run
+        .limit_met(reason)
+        .is_some_and(|limit| limit.what == LimitKind::UnknownPrice);
+    is_unpriced.then_some("put the price of the model into a price file (docs/models.md), or leave its cost unknown:")
 }
 
 /// A new limit, or an increase of one.
@@ -224,7 +239,7 @@ impl Raised {
             LimitKind::Use(Dimension::TokensIn) => (&mut self.tokens_in, &mut taken.tokens_in),
             LimitKind::Use(Dimension::TokensCached) => (&mut self.tokens_cached, &mut taken.tokens_cached),
             LimitKind::Use(Dimension::TokensOut) => (&mut self.tokens_out, &mut taken.tokens_out),
-            LimitKind::Use(Dimension::MicroUsd) => (&mut self.usd, &mut taken.usd),
+            LimitKind::Use(Dimension::MicroUsd) | LimitKind::UnknownPrice => (&mut self.usd, &mut taken.usd),
             LimitKind::Use(Dimension::ModelCalls) => (&mut self.model_calls, &mut taken.model_calls),
             LimitKind::Use(Dimension::ToolCalls) => (&mut self.tool_calls, &mut taken.tool_calls),
             LimitKind::Use(Dimension::Bytes) => (&mut self.bytes, &mut taken.bytes),

@@ -3,7 +3,9 @@
 use std::fmt::{self, Write as _};
 
 use clap::{Args, Subcommand};
+use folio::Workspace;
 use folio::memory::files::{FileEntry, FileKind, Hits};
+use folio::store::{StoreError, WorkspaceError};
 use folio_server::wire::{PassageShape, ReadOn};
 use serde::Serialize;
 
@@ -11,6 +13,7 @@ use super::Context;
 use super::blob::{PartArguments, remark};
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
+use crate::settings::quoted;
 
 /// `folio files`.
 #[derive(Debug, Subcommand)]
@@ -90,6 +93,18 @@ impl Report for Found {
     }
 }
 
+/// Whether the file at `path` could not be read because it is a folder.
+async fn is_folder(workspace: &Workspace, path: &str, error: &WorkspaceError) -> bool {
+    matches!(error, WorkspaceError::Store(StoreError::NotFound { .. })) && workspace.list_files(path).await.is_ok()
+}
+
+/// The failure for a folder that was to be printed as a file.
+fn folder_failure(context: &Context<'_>, path: &str) -> Failure {
+    let again = context.settings.repeated();
+    Failure::new(Exit::NotFound, "not_found", format!("{path} is a folder, not a file"))
+        .hint(format!("`folio files ls {}{again}` lists it", quoted(path)))
+}
+
 /// Carries out `folio files`.
 pub(crate) async fn run(context: &Context<'_>, files: Files) -> Result<Exit, Failure> {
     let workspace = context.workspace_if_any().await?;
@@ -101,7 +116,13 @@ pub(crate) async fn run(context: &Context<'_>, files: Files) -> Result<Exit, Fai
         Files::Cat(cat) => {
             let query = cat.part.searched();
             let (part, max_bytes) = cat.part.part()?;
-            let passage = workspace.read_file(&cat.path, &part, max_bytes).await?;
+            let passage = match workspace.read_file(&cat.path, &part, max_bytes).await {
+                Ok(passage) => passage,
+                Err(error) if is_folder(&workspace, &cat.path, &error).await => {
+                    return Err(folder_failure(context, &cat.path));
+                }
+                Err(error) => return Err(error.into()),
+            };
             let answer = PassageShape::of(passage, query.as_deref(), ReadOn::Options);
             context.output.report(&answer)?;
             if let Some(remark) = remark(&answer) {

@@ -84,6 +84,14 @@ pub(super) fn claude_tasks(path: &Path, to: &Destination) -> Result<Foreign, Fai
 }
 
 pub(super) fn memory_bank(path: &Path, to: &Destination) -> Result<Foreign, Failure> {
+    // A single file has no folder that names the memory bank, and any text would pass for markdown.
+    if path.is_file() {
+        let message = format!(
+            "{} is a file; a memory bank is a folder of markdown files",
+            path.display()
+        );
+        return Err(Failure::usage("foreign_missing", message).hint("name the folder that contains them"));
+    }
     let folder_path = path
         .canonicalize()
         .map_err(|error| Failure::file("read", path, &error))?;

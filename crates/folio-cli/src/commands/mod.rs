@@ -42,6 +42,7 @@ pub(crate) mod search;
 pub(crate) mod serve;
 mod several;
 pub(crate) mod show;
+pub(crate) mod spaces;
 pub(crate) mod tidy;
 pub(crate) mod token;
 pub(crate) mod tokens;
@@ -397,6 +398,7 @@ async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Fail
         Command::Evict(Later(evict)) => evict::run(context, *evict).await,
         Command::Blob(Later(blob)) => blob::run(context, *blob).await,
         Command::Files(Later(files)) => files::run(context, *files).await,
+        Command::Spaces(Later(spaces)) => spaces::run(context, *spaces).await,
         Command::Export(Later(export)) => export::run(context, *export).await,
         Command::Import(Later(import)) => import::run(context, *import).await,
         Command::Backup(Later(backup)) => backup::back_up(context, *backup).await,

@@ -169,6 +169,20 @@ pub(super) async fn is_driven(workspace: &Workspace, run: RunId) -> Result<bool,
     Ok(!is_left(&row))
 }
 
+/// What a run waits for that nobody here can give, and where it is listed. `again` are the options that another command
+/// needs to use the same space.
+pub(crate) async fn nobody_to_ask(runner: &Runner, row: &RunRow, again: &str) -> String {
+    let waits_for = match runner.load(row.id).await {
+        Ok(run) if run.pending_approvals().is_empty() => "an answer",
+        Ok(run) if run.questions().is_empty() => "approval",
+        Ok(_) => "an answer and for approval",
+        // Why it cannot be read is reported by whoever resumes it.
+        Err(_) => "an answer",
+    };
+    let run = row.handle;
+    format!("{run} waits for {waits_for}, and there is nobody to ask; `folio questions {run}{again}` lists it")
+}
+
 /// The questions that a run asks at `now`, and what waits for approval. A question whose deadline has passed is left
 /// out.
 fn open_questions(row: &RunRow, run: &Run, now: Timestamp) -> impl Iterator<Item = QuestionShape> {

@@ -10,7 +10,7 @@ use clap::builder::NonEmptyStringValueParser;
 use folio::engine::event::PlanDifference;
 use folio::engine::plan::{to_markdown, to_yaml_steps};
 use folio::engine::run::{Judging, ShownPlan};
-use folio::engine::{NodeId, NodeState, Run};
+use folio::engine::{NodeId, NodeKind, NodeState, Run};
 use folio::memory::excerpt::one_line;
 use folio::memory::id::RunRef;
 use folio::runner::{Folded, Runner, RunnerError};
@@ -133,8 +133,7 @@ impl Place {
             None => NodeId::root(row.id),
         };
         let plan = run.shown_plan(node).ok_or_else(|| {
-            let message = format!("{} has no plan yet", Self::name_of(&run, node));
-            Failure::new(Exit::NotFound, "no_plan", message).hint(format!(
+            Failure::new(Exit::NotFound, "no_plan", Self::without_plan(&run, node)).hint(format!(
                 "`folio show {} --json` lists its nodes and their states",
                 row.handle
             ))
@@ -142,10 +141,22 @@ impl Place {
         Ok(Self { row, run, node, plan })
     }
 
-    fn name_of(run: &Run, node: NodeId) -> String {
-        match run.node(node).map_or("", |view| view.path) {
-            "" => "the run".to_owned(),
-            path => path.to_owned(),
+    /// Why the plan of `node` cannot be shown: there is none yet, or there will never be one.
+    fn without_plan(run: &Run, node: NodeId) -> String {
+        let Some(view) = run.node(node) else {
+            return "the run has no plan yet".to_owned();
+        };
+        let name = if view.path.is_empty() { "the run" } else { view.path };
+        match view.kind {
+            NodeKind::Call | NodeKind::Action => format!("{name} is a call of a tool, which has no plan"),
+            NodeKind::RollUp => format!("{name} combines results, and has no plan"),
+            NodeKind::Parallel | NodeKind::Sequence | NodeKind::ForEach => {
+                format!("{name} is a group of steps, which stand in the plan around it")
+            }
+            NodeKind::Model if view.state == NodeState::Terminal => {
+                format!("{name} was done without a plan")
+            }
+            NodeKind::Model | NodeKind::Plan => format!("{name} has no plan yet"),
         }
     }
 

@@ -97,10 +97,10 @@ fn write_value(one: &PolicyValue, out: &mut String, style: Style) -> fmt::Result
     let json = one.value.to_string();
     let plain = one.value.as_str().filter(|text| json_or_text(text) == one.value);
     let line = format!("{}={}", one.key, plain.unwrap_or(&json));
-    if one.is_set {
-        writeln!(out, "{}  {}", style.strong(line), style.good("# set"))
-    } else {
-        writeln!(out, "{line}")
+    match one.note {
+        _ if one.is_set => writeln!(out, "{}  {}", style.strong(line), style.good("# set")),
+        Some(note) => writeln!(out, "{line}  {}", style.faint(format_args!("# {note}"))),
+        None => writeln!(out, "{line}"),
     }
 }
 

@@ -7,6 +7,7 @@ use folio::runner::{Runner, needs_model};
 use folio::store::RunRow;
 use folio::store::store::RunQuery;
 
+use super::people::nobody_to_ask;
 use super::run::{Driving, Minds, without_models_note};
 use super::{Absent, Context};
 use crate::arguments::run_ref;
@@ -16,9 +17,6 @@ use crate::leftovers::not_resumed_note;
 
 /// How many runs are listed as driven by others.
 const LISTED_RUNS_MAX: u32 = 20;
-
-/// The text for a run that asks something when nobody is there to answer.
-const NOBODY_TO_ASK: &str = "waits for an answer, and there is nobody to ask";
 
 /// `folio resume`.
 #[derive(Debug, Args)]
@@ -91,14 +89,14 @@ async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
         let is_alone = |summary: RunSummary| summary.asks > 0 && !runner.has_person();
         let waits = match (before.paused, is_alone(before)) {
             (true, _) => Some(format!(
-                "is paused; continue it with `folio continue {}{again}`",
+                "{0} is paused; continue it with `folio continue {0}{again}`",
                 row.handle
             )),
-            (false, true) => Some(NOBODY_TO_ASK.to_owned()),
+            (false, true) => Some(nobody_to_ask(runner, &row, again).await),
             (false, false) => None,
         };
-        if let Some(reason) = waits {
-            context.output.note(format_args!("{} {reason}", row.handle));
+        if let Some(waits) = waits {
+            context.output.note(waits);
             continue;
         }
         let result = follow::drive_until_asked(context, runner, row.id).await;
@@ -108,7 +106,7 @@ async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
             Ok((exit, false)) => exit,
             Err(failure) if failure.code() == "cancelled" => return Err(failure),
             Err(_) if is_alone(current_summary(runner, &row).await?) => {
-                context.output.note(format_args!("{} {NOBODY_TO_ASK}", row.handle));
+                context.output.note(nobody_to_ask(runner, &row, again).await);
                 continue;
             }
             Err(failure) => {

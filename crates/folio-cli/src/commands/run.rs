@@ -28,7 +28,7 @@ use crate::who::Who;
 pub(crate) struct Run {
     /// Goal in words; without --plan, a model makes the plan
     goal: Option<String>,
-    /// Plan to run, in YAML or JSON; - reads it from standard input
+    /// Plan to run, in YAML, JSON or markdown; - reads it from standard input
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
     /// Input of the plan; repeatable
@@ -508,7 +508,9 @@ fn without_model(goal: Option<&str>, current: &Path) -> Failure {
         .hint(WITHOUT_MODEL)
 }
 
-/// The inputs of the plan. Paths become absolute here, where it is known what they are relative to.
+/// The inputs of the plan. Paths become absolute here, where it is known what they are relative to, without `..` and
+/// symbolic links: tools compare them with the folder that is granted, and results that carry them are found again under
+/// the same name.
 fn inputs_of(plan: &Plan, values: Vec<(String, String)>, current: &Path) -> Result<BTreeMap<String, Value>, Failure> {
     let mut inputs: BTreeMap<_, _> = values
         .into_iter()
@@ -518,9 +520,15 @@ fn inputs_of(plan: &Plan, values: Vec<(String, String)>, current: &Path) -> Resu
         let Some(Value::String(path)) = inputs.get(name).or(spec.default.as_ref()) else {
             continue;
         };
-        let path =
+        // An empty path is refused with the other inputs that do not fit; here it would become the current folder.
+        if path.trim().is_empty() {
+            continue;
+        }
+        let given =
             std::path::absolute(current.join(path)).map_err(|error| Failure::file("find", Path::new(path), &error))?;
-        std::fs::metadata(&path).map_err(|error| Failure::file(&format!("use the input {name},"), &path, &error))?;
+        let path = given
+            .canonicalize()
+            .map_err(|error| Failure::file(&format!("use the input {name},"), &given, &error))?;
         let text = path.into_os_string().into_string().map_err(|path| {
             Failure::usage(
                 "input_not_text",

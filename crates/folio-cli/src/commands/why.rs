@@ -50,16 +50,6 @@ impl Reason {
     }
 }
 
-impl Report for Reason {
-    fn text(&self, out: &mut String, style: Style) -> fmt::Result {
-        out.push_str(&style.strong(&self.turn));
-        out.push(' ');
-        out.push_str(&first_line(&self.input, LINE_CHARS));
-        out.push('\n');
-        decisions(out, style, std::slice::from_ref(&self.decision))
-    }
-}
-
 /// How an entry appeared in a view or context of a turn.
 #[derive(Debug, Serialize)]
 struct ShownShape {
@@ -100,7 +90,14 @@ struct WhyShape {
 
 impl Report for WhyShape {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
-        self.decisions.text(out, style)?;
+        let mut last_turn = None;
+        for reason in &self.decisions.items {
+            if last_turn.replace(&reason.turn_id) != Some(&reason.turn_id) {
+                let input = first_line(&reason.input, LINE_CHARS);
+                writeln!(out, "{} {input}", style.strong(&reason.turn))?;
+            }
+            decisions(out, style, std::slice::from_ref(&reason.decision))?;
+        }
         for one in self.shown.iter().flatten() {
             let label = format!("{:<9}", one.of);
             let hash = one.hash.get(..8).unwrap_or_default();

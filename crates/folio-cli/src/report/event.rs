@@ -145,7 +145,10 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
         Event::PlanRejected { node, .. } | Event::CallRejected { node, .. } => {
             line("rejected", *node, &event.in_words())
         }
-        Event::LimitsChanged { .. } => Some(format!("[{elapsed:>6}] limits changed, as {}", event.in_words())),
+        Event::LimitsChanged { limits, by, .. } => Some(format!(
+            "[{elapsed:>6}] limits changed, as {by}: {}",
+            limits.in_plan_words()
+        )),
         Event::PlanEdited { node, .. } => line("edited", *node, &event.in_words()),
         Event::AskFailed { node, retry_at, .. } => {
             let label = if retry_at.is_some() { "retry" } else { "no answer" };

@@ -192,6 +192,23 @@ fn default_thread_is_the_worktree_root_m7_4_38() {
 }
 
 #[test]
+fn dumb_terminal_has_no_colours_unless_a_flag_asks_for_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = |color, terminal| {
+        let flags = Global {
+            color,
+            ..Global::default()
+        };
+        let settings = resolve(&flags, &[("TERM", terminal)], folder.path()).unwrap();
+        (settings.color, settings.is_dumb_terminal)
+    };
+    assert_eq!(settings(None, "dumb"), (Color::Never, true));
+    assert_eq!(settings(Some(Color::Auto), "dumb"), (Color::Never, true));
+    assert_eq!(settings(Some(Color::Always), "dumb"), (Color::Always, true));
+    assert_eq!(settings(None, "xterm"), (Color::Auto, false));
+}
+
+#[test]
 fn no_color_is_obeyed_unless_a_flag_overrides_it() {
     let folder = tempfile::tempdir().unwrap();
     let color = |flag| {

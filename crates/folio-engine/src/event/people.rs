@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::words;
-use crate::spend::{Allowance, Dimension};
+use crate::spend::{Allowance, Dimension, in_dollars};
 
 /// A call that waits for a person's approval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -94,17 +94,31 @@ impl NewLimits {
         self
     }
 
-    /// The limits in words: `tokens 4000, nodes 300`.
+    /// The limits in words: `micro_usd 2500000, nodes 300`. Pages have them in these words, and a replay compares them.
     #[must_use]
     pub fn in_words(&self) -> String {
+        self.phrases(|dimension, limit| format!("{} {limit}", dimension.as_str()))
+    }
+
+    /// The limits in the words of plans and options: `usd 2.5, nodes 300`.
+    #[must_use]
+    pub fn in_plan_words(&self) -> String {
+        self.phrases(|dimension, limit| match dimension {
+            Dimension::MicroUsd => {
+                let dollars = in_dollars(limit);
+                format!("usd {}", dollars.trim_end_matches('0').trim_end_matches('.'))
+            }
+            other => format!("{} {limit}", other.as_str()),
+        })
+    }
+
+    /// The limits in words, those of what is used as `phrase` says them.
+    fn phrases(&self, phrase: impl Fn(Dimension, u64) -> String) -> String {
         let used_up = Dimension::ALL
             .into_iter()
-            .map(|dimension| (dimension.as_str(), self.allowance.of(dimension)));
-        let nodes = ("nodes", self.nodes.or(self.part_nodes).map(u64::from));
-        let mut phrases: Vec<String> = used_up
-            .chain([nodes])
-            .filter_map(|(name, value)| Some(format!("{name} {}", value?)))
-            .collect();
+            .filter_map(|dimension| Some(phrase(dimension, self.allowance.of(dimension)?)));
+        let nodes = self.nodes.or(self.part_nodes).map(|nodes| format!("nodes {nodes}"));
+        let mut phrases: Vec<String> = used_up.chain(nodes).collect();
         phrases.extend(self.deadline.map(|deadline| format!("deadline {deadline}")));
         phrases.extend(
             self.part_ms
@@ -178,4 +192,29 @@ pub struct Question {
     /// When the time to answer ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_said_in_dollars_to_people_and_in_millionths_in_pages() {
+        let limits = NewLimits {
+            allowance: Allowance {
+                tokens: Some(4_000),
+                micro_usd: Some(6_000_000),
+                ..Allowance::default()
+            },
+            nodes: Some(300),
+            ..NewLimits::default()
+        };
+        assert_eq!(limits.in_plan_words(), "tokens 4000, usd 6, nodes 300");
+        assert_eq!(limits.in_words(), "tokens 4000, micro_usd 6000000, nodes 300");
+        let cents = NewLimits::from(Allowance {
+            micro_usd: Some(250_000),
+            ..Allowance::default()
+        });
+        assert_eq!(cents.in_plan_words(), "usd 0.25");
+    }
 }

@@ -40,6 +40,13 @@ pub enum InputError {
         /// The value as it was given, cut off if it is long.
         given: String,
     },
+    /// A path that names nothing: it would silently mean the folder that the run is started from, and let the run read
+    /// that folder.
+    #[error("the input `{name}` is empty; name a file or a folder, such as `.` for this folder")]
+    Empty {
+        /// The name of the input.
+        name: String,
+    },
     /// Reading the text would lose part of what it says.
     #[error("the input `{name}` would not keep what was written: {why}")]
     Unkept {
@@ -74,6 +81,11 @@ impl InputKind {
             Self::List => "a list",
             Self::Object => "an object",
         }
+    }
+
+    /// Whether `value` is of this kind but names nothing.
+    fn is_blank(self, value: &Value) -> bool {
+        self == Self::Path && value.as_str().is_some_and(|path| path.trim().is_empty())
     }
 
     /// Reads a text, such as a command-line argument, as this kind; `None` if it is not of this kind.
@@ -114,7 +126,7 @@ impl InputKind {
 ///
 /// # Errors
 ///
-/// Every input that is missing, unknown or of another type, in the order of their names.
+/// Every input that is missing, unknown, of another type, or a path that is empty, in the order of their names.
 pub fn check_inputs(plan: &Plan, provided: &BTreeMap<String, Value>) -> Result<Map<String, Value>, Vec<InputError>> {
     let mut inputs = Map::new();
     let mut errors = Vec::new();
@@ -145,6 +157,7 @@ pub fn check_inputs(plan: &Plan, provided: &BTreeMap<String, Value>) -> Result<M
             }
         };
         match value {
+            Some(value) if spec.kind.is_blank(&value) => errors.push(InputError::Empty { name: name.clone() }),
             Some(mut value) => {
                 value.sort_all_objects();
                 inputs.insert(name.clone(), value);

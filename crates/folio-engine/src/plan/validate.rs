@@ -109,7 +109,7 @@ impl<'a> Validator<'a> {
         }
         let limit = self.known.limits.depth;
         if let Some(depth) = plan.budget.depth.filter(|depth| *depth > limit) {
-            let message = format!("plans are nested {depth} levels deep; at most {limit} are allowed");
+            let message = format!("`depth` is {depth}; at most {limit} is allowed");
             let depth_at = at.follow_near(&[Segment::Key("budget"), Segment::Key("depth")]);
             self.faults.add(&depth_at, code::OVER_CAP, message);
         }

@@ -5,6 +5,7 @@ use std::iter::once;
 
 use folio_memory::Timestamp;
 
+use super::agent::PRICE_UNKNOWN;
 use super::state::Run;
 use crate::event::Event;
 use crate::node::NodeId;
@@ -29,6 +30,8 @@ pub enum LimitKind {
     Nodes,
     /// Time.
     Time,
+    /// Dollars, of which enough may be left: the price of a model is unknown, so nothing says what its call would cost.
+    UnknownPrice,
 }
 
 impl Run {
@@ -54,7 +57,11 @@ impl Run {
     /// The limit at which `event` stops something, as it is before the event.
     pub(super) fn limit_of(&self, event: &Event) -> Option<(StopReason, (usize, LimitKind))> {
         let (index, reason) = self.stopped_by(event)?;
-        Some((reason, self.limit_around(index, reason)?))
+        let (at, kind) = self.limit_around(index, reason)?;
+        // The journal says it in the notes only.
+        let is_unpriced = matches!(event, Event::Finished { result, .. }
+            if reason == StopReason::BudgetUsd && result.notes.contains(PRICE_UNKNOWN));
+        Some((reason, (at, if is_unpriced { LimitKind::UnknownPrice } else { kind })))
     }
 
     /// The node that `event` stops at a limit, and the reason. The consequences for the nodes around it do not count as

@@ -10,11 +10,18 @@ use crate::observation::TypeRegistry;
 pub struct PolicyValue {
     /// The key of the value as `folio policy set` takes it: `retention.archive_after_minutes`.
     pub key: String,
-    /// The effective value; `null` means forever.
+    /// The effective value; `null` means forever, or what the note says.
     pub value: Value,
-    /// Whether the value differs from the built-in one.
+    /// Whether the document sets it, be it to the built-in value.
     pub is_set: bool,
+    /// What applies if nothing is set and no single value does.
+    pub note: Option<&'static str>,
 }
+
+/// The key of the place of a view, which has no built-in value.
+const PLACEMENT: &str = "scratchbook.placement";
+/// What decides on the place of a view unless the policy does.
+const BY_THE_WINDOW: &str = "by the window of the model";
 
 impl SpacePolicy {
     /// The whole effective policy as one document, as if every value were written down.
@@ -43,7 +50,8 @@ impl SpacePolicy {
                 "max_rendered_items": scratchbook.max_rendered_items(),
                 "auto_compact": scratchbook.auto_compact(),
                 "include_tool_list_in_system_prompt": scratchbook.includes_tool_list(),
-                "placement": scratchbook.placement(None),
+                // Without a value, it depends on the window of the model.
+                "placement": scratchbook.placement,
             },
             "trace": self.trace,
         })
@@ -52,27 +60,28 @@ impl SpacePolicy {
     /// The effective policy value by value, in the order of the keys.
     #[must_use]
     pub fn in_force(&self) -> Vec<PolicyValue> {
-        let built_in = Self::default().whole();
         let mut all = Vec::new();
-        add(&mut all, String::new(), &self.whole(), Some(&built_in));
+        add(&mut all, String::new(), &self.whole(), Some(&json!(self)));
         all.sort_by(|one, other| one.key.cmp(&other.key));
         all
     }
 }
 
-/// Adds the values below `key`; `built_in` is the value that applies if nothing is set.
-fn add(all: &mut Vec<PolicyValue>, key: String, value: &Value, built_in: Option<&Value>) {
+/// Adds the values below `key`; `set` is what the document sets there.
+fn add(all: &mut Vec<PolicyValue>, key: String, value: &Value, set: Option<&Value>) {
     let Value::Object(inside) = value else {
+        let is_set = set.is_some();
         return all.push(PolicyValue {
-            is_set: built_in != Some(value),
+            note: (!is_set && key == PLACEMENT).then_some(BY_THE_WINDOW),
+            is_set,
             key,
             value: value.clone(),
         });
     };
     let separator = if key.is_empty() { "" } else { "." };
     for (name, value) in inside {
-        let built_in = built_in.and_then(|built_in| built_in.get(name));
-        add(all, format!("{key}{separator}{name}"), value, built_in);
+        let set = set.and_then(|set| set.get(name));
+        add(all, format!("{key}{separator}{name}"), value, set);
     }
 }
 
@@ -87,18 +96,43 @@ mod tests {
     }
 
     #[test]
-    fn policy_lists_only_settings_that_differ_from_built_in_ones() {
+    fn policy_marks_exactly_what_its_document_sets() {
         assert_eq!(set(json!({})), Vec::<String>::new());
-        let one =
-            json!({"retention": {"archive_after_minutes": 5}, "types": {"tide": {}, "alert": {"class": "alert"}}});
+        let types = json!({"types": {"tide": {}, "alert": {"class": "alert"}}});
         assert_eq!(
-            set(one),
+            set(types),
             [
-                "retention.archive_after_minutes",
+                "types.alert.class",
+                "types.alert.default_ttl_minutes",
                 "types.tide.class",
                 "types.tide.default_ttl_minutes"
             ]
         );
+        // What the profile decides is not set by anybody.
+        let profile = json!({"scratchbook": {"profile": "on_device"}});
+        let beside = ["scratchbook.enabled", "scratchbook.path_prefix", "scratchbook.profile"];
+        assert_eq!(set(profile), beside);
+        // One of its keys sets a section as a whole.
+        let retention = set(json!({"retention": {"purge_after_minutes": null}}));
+        assert_eq!(retention.len(), 6, "{retention:?}");
+    }
+
+    #[test]
+    fn unset_placement_of_a_view_is_left_to_the_window() {
+        for (policy, value, note) in [
+            (json!({}), Value::Null, Some(BY_THE_WINDOW)),
+            (json!({"profile": "on_device"}), Value::Null, Some(BY_THE_WINDOW)),
+            (json!({"placement": "tail"}), json!("tail"), None),
+        ] {
+            let policy: SpacePolicy = serde_json::from_value(json!({ "scratchbook": policy })).unwrap();
+            let all = policy.in_force();
+            let noted: Vec<_> = all
+                .iter()
+                .filter(|one| one.note.is_some() || one.key == PLACEMENT)
+                .collect();
+            assert_eq!(noted.len(), 1, "{noted:?}");
+            assert_eq!((&noted[0].value, noted[0].note), (&value, note));
+        }
     }
 
     #[test]

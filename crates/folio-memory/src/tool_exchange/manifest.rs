@@ -124,22 +124,29 @@ impl ToolManifest {
         self.observes.iter().any(|known| known == name || known == ANY)
     }
 
-    /// Refuses an observation of a type `name` that the tool has not declared (M7.3.23).
+    /// Refuses an observation of a type `name` that the tool, whose manifest this is, has not declared (M7.3.23).
     ///
     /// # Errors
     ///
-    /// `type_undeclared`.
-    pub fn check_observes(&self, name: &str) -> Result<(), Invalid> {
+    /// `type_undeclared`, with what declares it.
+    pub fn check_observes(&self, tool: &str, name: &str) -> Result<(), Invalid> {
         if self.observes(name) {
             return Ok(());
         }
         let mut all = self.observes.clone();
         all.push(name.to_owned());
-        let message = format!(
-            "the tool has not declared that it adds observations of type {name:?}; with the name of the tool for TOOL, \
-             `folio policy set manifests.TOOL.observes='{}'` declares it",
-            json!(all)
-        );
+        // A dot in the name would end a key.
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+        let remedy = if !tool.is_empty() && tool.chars().all(is_plain) {
+            format!(
+                "`folio policy set manifests.{tool}.observes='{}'` declares it",
+                json!(all)
+            )
+        } else {
+            let manifest = json!({"manifests": {tool: {"observes": all}}});
+            format!("a policy with {manifest} declares it")
+        };
+        let message = format!("the tool has not declared that it adds observations of type {name:?}; {remedy}");
         Err(Invalid::new("type_undeclared", "type", message))
     }
 
@@ -212,7 +219,7 @@ impl ManifestsPolicy {
     /// `type_undeclared`.
     pub fn check_adds(&self, tool: &str, name: &str) -> Result<(), Invalid> {
         match self.0.get(tool) {
-            Some(manifest) => manifest.check_observes(name),
+            Some(manifest) => manifest.check_observes(tool, name),
             None => Ok(()),
         }
     }
@@ -275,6 +282,20 @@ mod tests {
         assert!(USUAL.into_iter().all(may));
         assert!(!may("risk_alert") && !may("alert") && !may("pending_confirmation"));
         assert_eq!((manifest.max_per_call, manifest.may_never_expire), (100, false));
+    }
+
+    #[test]
+    fn undeclared_type_is_refused_with_the_command_that_declares_it() {
+        let short = manifests(json!({"mail": {"observes": ["alert"]}, "desk.mail": {"observes": ["alert"]}}));
+        let refusal = |tool: &str| {
+            let refused = short.of(tool).check_observes(tool, "tide").unwrap_err();
+            refused.message.split_once("; ").unwrap().1.to_owned()
+        };
+        let command = r#"`folio policy set manifests.mail.observes='["alert","tide"]'` declares it"#;
+        assert_eq!(refusal("mail"), command);
+        // A key that is made of names and dots could not say which dot belongs to the name.
+        let document = r#"a policy with {"manifests":{"desk.mail":{"observes":["alert","tide"]}}} declares it"#;
+        assert_eq!(refusal("desk.mail"), document);
     }
 
     #[test]

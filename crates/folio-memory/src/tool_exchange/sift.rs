@@ -36,12 +36,12 @@ pub struct Sifted {
     pub rejected: Vec<Rejection>,
 }
 
-/// Sifts the items of an answer one by one, so that an invalid item does not affect the others.
+/// Sifts the items of an answer of `tool` one by one, so that an invalid item does not affect the others.
 ///
 /// An item of `scratch_page_writes` that is equal to one of `observations` counts once with it. Two equal items of one
 /// array count twice (M7.3.27).
 #[must_use]
-pub fn sift(channels: &[(Channel, &Value)], manifest: &ToolManifest) -> Sifted {
+pub fn sift(channels: &[(Channel, &Value)], tool: &str, manifest: &ToolManifest) -> Sifted {
     let mut sifted = Sifted::default();
     let mut observed: Vec<&Value> = Vec::new();
     let mut count = 0;
@@ -73,7 +73,7 @@ pub fn sift(channels: &[(Channel, &Value)], manifest: &ToolManifest) -> Sifted {
                 let message = format!("the tool may bring {} items in one answer", manifest.max_per_call);
                 Err(Rejection::new(channel, index, "too_many_items", message))
             } else {
-                read(channel, index, item, manifest)
+                read(channel, index, item, (tool, manifest))
             };
             match result {
                 Ok(content) => sifted.proposed.push(Proposed {
@@ -88,7 +88,12 @@ pub fn sift(channels: &[(Channel, &Value)], manifest: &ToolManifest) -> Sifted {
     sifted
 }
 
-fn read(channel: Channel, index: usize, item: &Value, manifest: &ToolManifest) -> Result<Content, Rejection> {
+fn read(
+    channel: Channel,
+    index: usize,
+    item: &Value,
+    (tool, manifest): (&str, &ToolManifest),
+) -> Result<Content, Rejection> {
     let wrong = |invalid: &_| Rejection::of(channel, index, invalid);
     if channel == Channel::MemoryWrites {
         return item::memory_write(item)
@@ -99,7 +104,7 @@ fn read(channel: Channel, index: usize, item: &Value, manifest: &ToolManifest) -
     let name = input.type_name.as_deref().unwrap_or("observation");
     if channel != Channel::Observe {
         let undeclared = |invalid: Invalid| Rejection::new(channel, index, &invalid.code, invalid.message);
-        manifest.check_observes(name).map_err(undeclared)?;
+        manifest.check_observes(tool, name).map_err(undeclared)?;
     }
     Ok(Content::Observation(Box::new(input)))
 }
@@ -112,7 +117,7 @@ mod tests {
 
     fn sifted(channels: &[(Channel, Value)], manifest: &ToolManifest) -> (Vec<String>, Vec<String>) {
         let channels: Vec<_> = channels.iter().map(|(channel, items)| (*channel, items)).collect();
-        let sifted = sift(&channels, manifest);
+        let sifted = sift(&channels, "mail", manifest);
         let taken = sifted
             .proposed
             .iter()
@@ -187,7 +192,7 @@ mod tests {
     #[test]
     fn source_of_a_tool_item_is_kept_as_claimed_source_m7_3_31() {
         let item = json!([{"content": "x", "source": {"tool": "bank"}, "metadata": {"a": 1}}]);
-        let sifted = sift(&[(Channel::Observations, &item)], &ToolManifest::default());
+        let sifted = sift(&[(Channel::Observations, &item)], "mail", &ToolManifest::default());
         let Content::Observation(input) = &sifted.proposed[0].content else {
             panic!("an observation")
         };

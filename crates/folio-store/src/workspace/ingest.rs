@@ -102,7 +102,7 @@ impl Workspace {
                 channels.push((channel, items));
             }
         }
-        let sifted = sift(&channels, &manifest);
+        let sifted = sift(&channels, &actor.name, &manifest);
         ingested.rejected.extend(sifted.rejected);
         let now = self.now();
         let call = call_of(&actor, response, context);

@@ -285,7 +285,9 @@ impl<'a> Validator<'a> {
             return;
         }
         let Some(tool) = tools.get(&call.tool) else {
-            let hint = self.suggest_name(&call.tool, tools.keys().map(String::as_str));
+            let hint = self
+                .suggest_name(&call.tool, tools.keys().map(String::as_str))
+                .or_else(|| self.hint_on_server(&call.tool));
             let message = format!("unknown tool {:?}", call.tool);
             self.faults.add(&tool_at, code::UNKNOWN_TOOL, message).hint = hint;
             return;
@@ -300,6 +302,14 @@ impl<'a> Validator<'a> {
             return;
         }
         self.arguments(call, tool, &args_at);
+    }
+
+    /// A hint for the unknown tool `SERVER.TOOL` if there is no such server: then its name need not be wrong.
+    fn hint_on_server(&self, tool: &str) -> Option<String> {
+        let (server, _) = tool.split_once('.')?;
+        let is_missing = !self.known.servers.as_ref()?.contains(server);
+        is_missing
+            .then(|| format!("the settings name no MCP server {server:?}; docs/mcp-tools.md explains how to add one"))
     }
 
     /// Checks ids, regular expressions and schemas. Templates in criteria are checked with the others.

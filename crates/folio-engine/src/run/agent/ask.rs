@@ -22,8 +22,10 @@ use crate::talk::{Message, ModelRole, Purpose, ToolOffer};
 const TURNS_MAX: u32 = 40;
 /// The most rounds in a row in which none of the wanted calls could be made.
 pub(super) const REFUSALS_MAX: u32 = 3;
-/// Why a model without a known price is not asked, and what to do about it.
-const UNPRICED: &str = "its budget limits dollars, but the price of the model is unknown: add it to a price file, or start the run with `folio run --allow-unpriced`";
+/// Why a model without a known price is not asked. Journals have these words, and [`Run::limit_met`] finds them there.
+pub(in crate::run) const PRICE_UNKNOWN: &str = "its budget limits dollars, but the price of the model is unknown";
+/// What to do about it.
+const WITH_A_PRICE: &str = "add it to a price file, or start the run with `folio run --allow-unpriced`";
 /// The most characters of the reason why no model did something, in the notes of the result.
 const WHY_CHARS: usize = 400;
 /// The shortest timeout of a call that is cut short by the end of the time.
@@ -145,7 +147,7 @@ impl Run {
             }),
             Ok(Asking::Compact(compact)) => Some(Action::Compact(compact)),
             Ok(Asking::Unpriced) if matches!(purpose, Purpose::Decide | Purpose::Work) => Some(Action::Record(
-                self.failed_event(index, StopReason::BudgetUsd, UNPRICED),
+                self.failed_event(index, StopReason::BudgetUsd, format!("{PRICE_UNKNOWN}: {WITH_A_PRICE}")),
             )),
             Ok(Asking::Unpriced) => Some(Action::Record(self.over_budget(index, purpose, StopReason::BudgetUsd))),
             Ok(Asking::Over(reason)) => Some(Action::Record(self.over_budget(index, purpose, reason))),

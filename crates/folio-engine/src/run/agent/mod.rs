@@ -59,6 +59,7 @@ use serde_json::Value;
 
 pub use answer::{FailedCallUsage, ModelAnswer, ModelFailure, ModelFailureKind};
 pub use ask::AskAction;
+pub(super) use ask::PRICE_UNKNOWN;
 pub use compact::{COMPACTOR_CALLS, CompactAction};
 pub use equipment::{AgentProgram, Equipment, Judging, ModelSpec, NamedExecutor, PlanMode, Price};
 pub(super) use facts::Fact;

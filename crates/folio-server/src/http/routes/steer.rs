@@ -10,7 +10,7 @@ use folio::engine::plan::to_markdown;
 use folio::engine::run::{ForkAt, PendingApproval, RequestRef as AskedOf, plan_versions};
 use folio::engine::{NodeId, Run};
 use folio::memory::id::Ref;
-use folio::runner::{Folded, RunnerError, Watch};
+use folio::runner::{Folded, ForkOptions, RunnerError, Watch};
 use folio::store::RunRow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -251,7 +251,11 @@ async fn fork(
     };
     let (keyed_runner, source) = (caller.keyed_runner(), row.id);
     let recording = async move {
-        let forked = keyed_runner.fork(source, at, thread, actor, input.paused).await?;
+        let options = ForkOptions {
+            paused: input.paused,
+            ..ForkOptions::default()
+        };
+        let forked = keyed_runner.fork(source, at, thread, actor, options).await?;
         Ok((forked.id, forked.replayed))
     };
     let (runner, by) = (caller.runner.clone(), caller.actor.clone());
