@@ -152,6 +152,16 @@ impl<'s> Opener<'s> {
             model = model.own_at_a_time(calls as usize);
         }
         if let Some(next) = &chosen.fallback {
+            let is_agent = |model: &ModelSettings| model.model.provider == Provider::Agent;
+            if is_agent(chosen) || is_agent(next) {
+                return Err(Failure::usage(
+                    "model_unusable",
+                    format!(
+                        "{} cannot have the fallback {}: only models stand in for each other",
+                        chosen.model, next.model
+                    ),
+                ));
+            }
             model = model.or(self.open_for_runs(next)?);
         }
         Ok(model)

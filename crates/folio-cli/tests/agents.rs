@@ -145,6 +145,22 @@ fn unusable_agent_program_is_reported_before_the_run_begins() {
     ! error[agent_unusable]: agent:painter cannot be asked: the section [agents] has no agent of that name
     = 2
     ");
+    let agents = "[agents.m]\ncommand = [\"true\"]\n";
+    let models = [
+        "default = { model = \"agent:m\", fallback = \"scripted:a.json\" }",
+        "default = { model = \"scripted:script.json\", fallback = \"agent:m\" }",
+    ];
+    folio.file("script.json", r#"{"version": 1, "cues": []}"#);
+    for models in models {
+        folio.file("folio.toml", format!("[models]\n{models}\n{agents}"));
+        let refused = folio.call(&["run", "Do it"]);
+        assert!(
+            refused.code == 2
+                && refused.stderr.contains("error[model_unusable]")
+                && refused.stderr.contains("only models stand in for each other"),
+            "{refused}"
+        );
+    }
     folio.file("folio.toml", "model = \"agent:m\"\n[agents.m]\ncommand = []\n");
     assert_snapshot!(folio.seen(&["run", "Mend the clock"]), @r#"
     ! error[agent_unusable]: FOLDER/folio.toml: [agents.m] cannot be used: `command` is a list with a program and its arguments

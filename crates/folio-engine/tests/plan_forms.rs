@@ -344,3 +344,32 @@ fn lossy_input_values_are_refused_e9_1() {
         json!({"n": u64::MAX, "x": 1e3, "o": {"a": "12345678901234567890123"}, "l": ["1", "2"]})
     );
 }
+
+#[test]
+fn mistakes_have_no_hints_that_nobody_can_follow() {
+    let hints = |text: &str| -> Vec<(String, Option<String>)> {
+        let errors = parse(text, &Known::default()).unwrap_err();
+        errors
+            .0
+            .into_iter()
+            .map(|error| (error.code.to_string(), error.hint))
+            .collect()
+    };
+    // A quorum of a group without branches could only be a number from 1 to 0.
+    let of_none = hints("[{parallel: [], join: quorum(1)}]");
+    assert!(of_none.iter().all(|(code, _)| code != "P027"), "{of_none:?}");
+    assert_eq!(of_none.len(), 1, "{of_none:?}");
+    // A task may name a criterion as the plan around it does.
+    let text = "
+        criteria: [{id: c1, text: it is whole}, {id: c2, text: it is dry}]
+        steps:
+          - id: part
+            criteria: [{id: c1, text: it is done}]
+            plan: [{id: a, satisfies: [nothing]}]";
+    let hint = "the criteria are c1, c2".to_owned();
+    assert!(
+        hints(text).contains(&("P031".to_owned(), Some(hint))),
+        "{:?}",
+        hints(text)
+    );
+}

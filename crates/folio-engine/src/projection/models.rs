@@ -387,8 +387,11 @@ impl Projection<'_> {
             "" => String::new(),
             words => format!("{words}\n\n"),
         };
-        let steps = counted(tasks.len() as u64, "step");
-        let summary = format!("{steps}: {counts}.\n\n{outcome}{notes}");
+        let steps = match tasks.len() {
+            0 => "None of its steps was carried out.".to_owned(),
+            steps => format!("{}: {counts}.", counted(steps as u64, "step")),
+        };
+        let summary = format!("{steps}\n\n{outcome}{notes}");
         self.iteration_ended(iteration, Outcome::Partial, (notes, summary), &tasks);
     }
 

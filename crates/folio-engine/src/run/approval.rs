@@ -239,6 +239,12 @@ impl Run {
         Ok(AskAction { allowed, ..action })
     }
 
+    /// Whether a person rejected what node `index` was about to do: it ends without being done, and waits for nothing.
+    pub(super) fn is_rejected_call(&self, index: usize) -> bool {
+        let answer = self.asked_about.get(&index).and_then(|request| request.answer.as_ref());
+        matches!(answer, Some(ApprovalAnswer::No(..)))
+    }
+
     /// The permission for what node `index` is about to do, or the event that requests approval or records a rejection.
     fn permission(&self, index: usize, tool: &str, args: &Value, may_ask: bool) -> Result<GrantedApproval, Box<Event>> {
         // The journal decides first: what was approved once stays approved, whoever drives the run. The command line of

@@ -668,3 +668,27 @@ steps:
     );
     assert_eq!(sim.status("g/c"), Outcome::Skipped);
 }
+
+#[test]
+fn edit_before_anything_began_is_summarized_in_words_e9_14() {
+    let mut sim = Sim::new(THREE);
+    let root = NodeId::root(sim.run.id());
+    sim.record(Event::Expanded {
+        node: root,
+        items: Vec::new(),
+        set_aside: None,
+        limits: None,
+    });
+    sim.edit(
+        "",
+        "- [ ] Only this {#x}\n  ```yaml\n  do: {tool: echo, args: {}}\n  ```\n",
+    );
+    let page = sim
+        .pages
+        .read(crate::projection::iteration_summary_page(sim.run.id(), 1));
+    assert!(
+        page.contains("\n## Iteration 1: partial\n\n3 steps: 3 unfinished.\n\nThe plan was changed.\n")
+            || page.contains("\n\nNone of its steps was carried out.\n\nThe plan was changed.\n"),
+        "{page}"
+    );
+}

@@ -50,6 +50,31 @@ fn calls_writing_one_resource_run_one_after_the_other_e9_15() {
 }
 
 #[test]
+fn rejected_call_ends_without_waiting_for_what_it_would_write_e9_15() {
+    let mut sim = Sim::new(
+        "steps: [{id: all, parallel: [
+            {id: a, do: {tool: echo, args: {to: board}}}, {id: b, do: {tool: write, args: {to: board}}},
+        ]}]",
+    );
+    sim.run
+        .set_approval_policy(Some(Arc::new(|tool: &str, _: &Value| (tool == "write").into())));
+    let mut sim = with_declared_writes(sim);
+    sim.derive_whole();
+    assert_eq!(under_way(&sim), ["a"]);
+    let b = sim.run.node_at("all/b").unwrap().id;
+    assert_eq!(sim.run.pending_approvals()[0].0, b, "it is asked about at once");
+    sim.record(Event::CallRejected {
+        node: b,
+        reason: "not so".to_owned(),
+        by: "ada".to_owned(),
+    });
+    sim.derive();
+    assert_eq!(under_way(&sim), ["a"]);
+    let result = sim.run.node(b).unwrap().result.expect("it has ended");
+    assert_eq!(result.stop_reason, Some(StopReason::PolicyDenied));
+}
+
+#[test]
 fn folder_and_its_contents_are_never_written_together_e9_15() {
     let mut sim = group(&[
         ("one", "/repo/a"),
