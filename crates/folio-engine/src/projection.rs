@@ -607,7 +607,8 @@ impl Projection<'_> {
         if below_root > steps.len() {
             let of_root = |outcome: Outcome| u32::from(outcome == result.status);
             let all = self.run.counts().iter();
-            let of_all = counts_in_words(all.map(|(outcome, count)| (*outcome, count - of_root(*outcome))));
+            let of_all =
+                counts_in_words(all.map(|(outcome, count)| (*outcome, count.saturating_sub(of_root(*outcome)))));
             lines.push(format!(
                 "The whole run, {}: {of_all}.",
                 counted(below_root as u64, "node")

@@ -186,6 +186,7 @@ impl Run {
         // not even looked up.
         if let Some(names) = self.nodes[index].writes.get()
             && !self.writing.contains_key(&index)
+            && !self.is_rejected_call(index)
         {
             let names = &**names;
             if ahead.last == Some(names) {
