@@ -96,7 +96,7 @@ pub struct ItemPatch {
     /// The new title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The new text.
+    /// The new text. The beginning that answers show of a longer text stands for that text and changes nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
     /// The new status or one of its synonyms.
@@ -242,7 +242,8 @@ pub fn patch(item: &Entry, patch: ItemPatch) -> Result<(Vec<FieldChange>, Vec<Wa
         }
         changes.push(FieldChange::Title(whole_title(&title)?));
     }
-    if let Some(body) = patch.body {
+    // Answers show only the beginning of a long text, and that must not replace the whole.
+    if let Some(body) = patch.body.filter(|text| !item.fields.is_beginning(text)) {
         let body = without_nul(body, &mut warnings);
         check_text(&body, "body")?;
         changes.push(FieldChange::Body(body));
