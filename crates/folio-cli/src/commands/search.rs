@@ -99,7 +99,8 @@ pub(crate) async fn run(context: &Context<'_>, search: Search) -> Result<Exit, F
             ..EntryQuery::default()
         };
         let now = workspace.now();
-        let (answer, used) = workspace.search(&query).await?;
+        let (mut answer, used) = workspace.search(&query).await?;
+        workspace.begin_with_matches(&mut answer, &text_query).await?;
         if used != match_mode && answer.total > 0 {
             context
                 .output

@@ -72,6 +72,16 @@ async fn long_text_round_trips_byte_for_byte_from_every_writer_m7_3_29() {
         ..EntryQuery::default()
     };
     assert_eq!(house.total(found).await, 1, "the beginning is found by its words");
+    let late = EntryQuery {
+        text: Some("watermill".to_owned()),
+        ..EntryQuery::default()
+    };
+    house.say(&long("late", "the old watermill")).await;
+    let mut answer = space.observations(late.clone()).await.unwrap();
+    assert_eq!(answer.total, 1, "and so is all that follows it (M7.2.17)");
+    let words = late.text_query().unwrap();
+    space.begin_with_matches(&mut answer, &words).await.unwrap();
+    assert!(answer.items[0].fields.body.contains("the old watermill"));
     house.assert_sound().await;
 }
 
