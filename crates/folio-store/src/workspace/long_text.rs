@@ -1,5 +1,7 @@
 //! Texts that are too long for an entry: kept beside it as bodies, read as one (M7.3.29).
 
+use std::borrow::Cow;
+
 use folio_memory::entry::{BodyRef, MAX_TEXT_BYTES, preview_of};
 use folio_memory::text::{INDEXED_BYTES, TextQuery, snippet};
 use folio_memory::{Change, Entry, EntryFields, FieldChange, ListAnswer};
@@ -22,21 +24,34 @@ pub(super) fn move_out(commit: &mut Commit) {
                     (new.fields.body, new.fields.body_ref) = (preview, Some(body));
                 }
             }
-            Change::PatchEntry { fields, .. } => {
-                let mut at = 0;
-                while let Some(field) = fields.get_mut(at) {
-                    at += 1;
-                    if let FieldChange::Body(text) = field
-                        && let Some((preview, body)) = split(text, blobs)
-                    {
-                        *text = preview;
-                        fields.insert(at, FieldChange::BodyRef(Some(body)));
-                    }
-                }
-            }
+            Change::PatchEntry { fields, .. } => move_out_of_patch(fields, blobs),
             _ => {}
         }
     }
+}
+
+fn move_out_of_patch(fields: &mut Vec<FieldChange>, blobs: &mut Vec<Blob>) {
+    let mut at = 0;
+    while let Some(field) = fields.get_mut(at) {
+        at += 1;
+        if let FieldChange::Body(text) = field
+            && let Some((preview, body)) = split(text, blobs)
+        {
+            *text = preview;
+            fields.insert(at, FieldChange::BodyRef(Some(body)));
+        }
+    }
+}
+
+/// `fields` as they will be kept: a text that is too long is replaced by its beginning.
+pub(super) fn as_kept(fields: &[FieldChange]) -> Cow<'_, [FieldChange]> {
+    let is_long = |field: &FieldChange| matches!(field, FieldChange::Body(text) if preview_of(text).is_some());
+    if !fields.iter().any(is_long) {
+        return Cow::Borrowed(fields);
+    }
+    let mut kept = fields.to_vec();
+    move_out_of_patch(&mut kept, &mut Vec::new());
+    Cow::Owned(kept)
 }
 
 /// Shortens `fields` as they will be kept: a text that is too long is replaced by its beginning.
