@@ -2289,6 +2289,17 @@ class Why(TypedDict):
     reason: NotRequired[str | None]
 
 
+class WrittenAnyEntry(TypedDict):
+    """The result of a write."""
+
+    # Fields that this write overwrote although somebody else had changed them in the meantime.
+    conflicts: NotRequired[list["FieldConflict"]]
+    # Whether an earlier call with the same key had written it already.
+    replayed: NotRequired[bool]
+    # Values that were corrected on input.
+    warnings: NotRequired[list["Warning"]]
+
+
 class WrittenEntryShape(TypedDict):
     """The result of a write."""
 
