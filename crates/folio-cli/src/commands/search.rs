@@ -72,6 +72,9 @@ impl From<Kind> for EntryKind {
 pub(crate) async fn run(context: &Context<'_>, search: Search) -> Result<Exit, Failure> {
     let workspace = context.workspace_if_any().await?;
     let text = search.words.join(" ");
+    if text.trim().is_empty() {
+        return Err(Failure::usage("query_invalid", "the text to search for is empty"));
+    }
     let match_mode = if search.any { TextMatch::Any } else { TextMatch::All };
     let text_query = TextQuery::of(&text, match_mode);
     if text_query.is_empty() {
