@@ -147,3 +147,29 @@ fn partial_search_matches_are_paged_without_duplicates() {
     handles.dedup();
     assert_eq!((seen.len(), handles.len()), (10, 10));
 }
+
+#[test]
+fn empty_search_and_repeated_context_path_are_refused() {
+    let folio = Folio::new();
+    folio.ok(&["observe", "add", "x", "--context", "k=a"]);
+    let list: &[&str] = &["observe", "list", "--context", "k=a"];
+    for (words, says) in [
+        (&["search", ""][..], "the text to search for is empty"),
+        (&["search", " ", " "], "the text to search for is empty"),
+        (
+            &[list, &["--context", "k=b"]].concat(),
+            "--context names k more than once",
+        ),
+        (
+            &[list, &["--context", "context.k=a"]].concat(),
+            "--context names k more than once",
+        ),
+    ] {
+        let refused = folio.call(words);
+        assert_eq!(refused.code, 2, "{refused}");
+        assert!(
+            refused.stderr.contains("error[query_invalid]") && refused.stderr.contains(says),
+            "{refused}"
+        );
+    }
+}

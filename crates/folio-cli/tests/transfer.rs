@@ -217,7 +217,7 @@ fn markdown_additions_are_imported_once() {
         &[
             "observe add 'The oak is old'",
             "page new 'What we found'",
-            "book add todo 'Water the oak'",
+            "book add todo 'Water the oak' --body 'By hand.\n\nSlowly.'",
             "export --format markdown --out there",
         ],
     );
@@ -230,9 +230,10 @@ fn markdown_additions_are_imported_once() {
         "p2-what-we-found.md",
         "<!-- folio:entry -->\n## An acorn\n\nBelow the oak.\n\n<!-- folio:entry -->\nMoss.\n",
     );
+    // Empty lines before it are no change of what is above.
     add(
         "p3-scratchbook-of-main.md",
-        "<!-- folio:entry {\"kind\": \"task\", \"tags\": [\"wood\"]} -->\r\n\r\n## Plant it\r\n",
+        "\n\n<!-- folio:entry {\"kind\": \"task\", \"tags\": [\"wood\"]} -->\r\n\r\n## Plant it\r\n",
     );
     let import = |name: &str| {
         let words: &[&str] = &["import", "--from", "markdown", "--merge", "there", "--json"];
@@ -250,6 +251,12 @@ fn markdown_additions_are_imported_once() {
     }
     let here = folio.ok(&["import", "--from", "markdown", "--merge", "there"]);
     assert!(here.starts_with("added 3 entries"), "{here}");
+    let above = folio.json(&["book", "get", "e2"]);
+    assert_eq!(
+        (&above["body"], &above["version"]),
+        (&json!("By hand.\n\nSlowly."), &json!(1)),
+        "{above}"
+    );
     let page = folio.ok(&["page", "show", "p2"]);
     assert!(
         page.contains("An acorn") && page.contains("Below the oak.") && page.contains("Moss."),

@@ -83,9 +83,9 @@ macro_rules! ulid_id {
 
             fn from_str(text: &str) -> Result<Self, IdError> {
                 let bare = text.strip_prefix($prefix).unwrap_or(text);
-                Ulid::from_string(bare)
+                parse_ulid(bare)
                     .map(Self)
-                    .map_err(|_| IdError::of(text, concat!($prefix, "<ulid>")))
+                    .ok_or_else(|| IdError::of(text, concat!($prefix, "<ulid>")))
             }
         }
 
@@ -119,6 +119,15 @@ ulid_id! {
 ulid_id! {
     /// The permanent id of a turn: one input handled in a thread.
     TurnId, "turn_"
+}
+
+/// Parses 26 characters of five bits each. The first has room for more than the 128 bits of an id: such a text is no id,
+/// and must not be taken for another one.
+fn parse_ulid(text: &str) -> Option<Ulid> {
+    let ulid = Ulid::from_string(text).ok()?;
+    let first = text.chars().next()?;
+    let is_within = matches!(first, '0'..='7' | 'O' | 'o' | 'I' | 'i' | 'L' | 'l');
+    is_within.then_some(ulid)
 }
 
 /// A text that should have been an id or a handle but is not.
@@ -276,6 +285,17 @@ mod tests {
         let id = EntryId::derived(&["a"]);
         assert_eq!(id.to_string().parse(), Ok(id));
         assert_eq!(id.to_string()["obs_".len()..].parse(), Ok(id));
+    }
+
+    #[test]
+    fn text_with_more_than_128_bits_is_no_id() {
+        let last = "7".to_owned() + &"Z".repeat(25);
+        assert_eq!(last.parse::<EntryId>().unwrap().to_bytes(), [0xff; 16]);
+        for first in ["8", "9", "A", "Z", "z"] {
+            let beyond = first.to_owned() + &"Z".repeat(25);
+            assert!(beyond.parse::<EntryId>().is_err(), "{beyond}");
+            assert!(format!("obs_{beyond}").parse::<EntryRef>().is_err(), "{beyond}");
+        }
     }
 
     #[test]

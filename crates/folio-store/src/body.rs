@@ -91,6 +91,33 @@ pub(crate) fn unpack(hash: &[u8], size: u64, encoding: &str, stored: Vec<u8>) ->
     }
 }
 
+/// The first `max` bytes of a stored body, without looking whether it matches its hash. `None` if it cannot be
+/// unpacked.
+pub(crate) fn beginning(encoding: &str, mut stored: Vec<u8>, max: usize) -> Option<Vec<u8>> {
+    match encoding {
+        "raw" => {
+            stored.truncate(max);
+            Some(stored)
+        }
+        "zstd" => {
+            let mut bytes = Vec::new();
+            let decoder = zstd::stream::read::Decoder::new(stored.as_slice()).ok()?;
+            decoder.take(max as u64).read_to_end(&mut bytes).ok()?;
+            Some(bytes)
+        }
+        _ => None,
+    }
+}
+
+/// The beginning of a text whose first bytes these are: a character that was cut at the end is left out.
+pub(crate) fn text_beginning(bytes: Vec<u8>) -> String {
+    let text = String::from_utf8(bytes);
+    text.unwrap_or_else(|error| {
+        let text = String::from_utf8_lossy(error.as_bytes());
+        text.trim_end_matches(char::REPLACEMENT_CHARACTER).to_owned()
+    })
+}
+
 /// Parses a written hash into its bytes.
 pub(crate) fn parse_hash(hash: &str) -> Option<[u8; 32]> {
     HEXLOWER.decode(hash.as_bytes()).ok()?.try_into().ok()

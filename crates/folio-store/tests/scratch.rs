@@ -121,6 +121,22 @@ async fn long_text_is_read_in_sizable_parts_despite_small_budgets() {
 }
 
 #[tokio::test]
+async fn note_added_by_the_handle_of_a_scratchbook_is_in_its_view() {
+    let house = House::new();
+    let space = &house.space;
+    call(space, "scratch_add", json!({"kind": "note", "title": "First"})).await;
+    let page = space
+        .page(Ref::Id(scratchbook::page_of(space.space(), &ThreadKey::main()).0))
+        .await;
+    let page = page.unwrap().handle.to_string();
+    let note = json!({"kind": "note", "page": page, "body": "Second\nand more", "tags": ["x"]});
+    let added = call(space, "scratch_add", note).await;
+    assert_eq!(added.text, "e2 [note/active] Second — and more #x");
+    let view = call(space, "scratch_read", json!({})).await.text;
+    assert!(view.contains("e2 [note/active] Second"), "{view}");
+}
+
+#[tokio::test]
 async fn impossible_tag_filter_matches_nothing_m7_2_13() {
     let house = House::new();
     call(&house.space, "scratch_add", json!({"kind": "note", "title": "x"})).await;

@@ -656,7 +656,7 @@ ItemKind: TypeAlias = Literal['note', 'todo', 'task']
 class ItemPatch(TypedDict):
     """The fields of an item to change; a field that is left out stays as it is."""
 
-    # The new text.
+    # The new text. The beginning that answers show of a longer text stands for that text and changes nothing.
     body: NotRequired[str | None]
     # The new phase.
     phase: NotRequired[str | None]
@@ -1319,7 +1319,7 @@ class ObservationPatch(TypedDict):
 
     # The new confidence: a number from 0 to 1, or `low`, `medium`, `high`.
     confidence: NotRequired[Any]
-    # The new text.
+    # The new text. The beginning that answers show of a longer text stands for that text and changes nothing.
     content: NotRequired[str | None]
     # The new context, which replaces all of the old one.
     context: NotRequired[Any]
@@ -2287,6 +2287,17 @@ class Why(TypedDict):
 
     # The reason, in words.
     reason: NotRequired[str | None]
+
+
+class WrittenAnyEntry(TypedDict):
+    """The result of a write."""
+
+    # Fields that this write overwrote although somebody else had changed them in the meantime.
+    conflicts: NotRequired[list["FieldConflict"]]
+    # Whether an earlier call with the same key had written it already.
+    replayed: NotRequired[bool]
+    # Values that were corrected on input.
+    warnings: NotRequired[list["Warning"]]
 
 
 class WrittenEntryShape(TypedDict):

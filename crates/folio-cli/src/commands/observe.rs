@@ -272,6 +272,7 @@ pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit,
             answer(context, &workspace, &[written])
         }
         Observe::List(list) => {
+            check_context_paths(&list.context)?;
             let (query, unknown) = query(*list);
             for name in &unknown {
                 context
@@ -333,6 +334,20 @@ pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit,
         Observe::Active(active) => {
             let found = workspace.active_observations(active.limit as usize).await?;
             show(context, &List::of(&found, |entry| shape(&workspace, entry)))
+        }
+    }
+}
+
+/// Refuses a filter that names the same place in the context twice. No entry has two values there, so it would find
+/// nothing.
+fn check_context_paths(filter: &[(String, String)]) -> Result<(), Failure> {
+    let path = |pair: &'_ (String, String)| pair.0.strip_prefix("context.").unwrap_or(&pair.0).to_owned();
+    let mut seen = std::collections::HashSet::new();
+    match filter.iter().map(path).find(|path| !seen.insert(path.clone())) {
+        None => Ok(()),
+        Some(path) => {
+            let message = format!("--context names {path} more than once");
+            Err(Failure::usage("query_invalid", message))
         }
     }
 }

@@ -72,6 +72,9 @@ impl From<Kind> for EntryKind {
 pub(crate) async fn run(context: &Context<'_>, search: Search) -> Result<Exit, Failure> {
     let workspace = context.workspace_if_any().await?;
     let text = search.words.join(" ");
+    if text.trim().is_empty() {
+        return Err(Failure::usage("query_invalid", "the text to search for is empty"));
+    }
     let match_mode = if search.any { TextMatch::Any } else { TextMatch::All };
     let text_query = TextQuery::of(&text, match_mode);
     if text_query.is_empty() {
@@ -99,7 +102,8 @@ pub(crate) async fn run(context: &Context<'_>, search: Search) -> Result<Exit, F
             ..EntryQuery::default()
         };
         let now = workspace.now();
-        let (answer, used) = workspace.search(&query).await?;
+        let (mut answer, used) = workspace.search(&query).await?;
+        workspace.begin_with_matches(&mut answer, &text_query).await?;
         if used != match_mode && answer.total > 0 {
             context
                 .output

@@ -136,6 +136,13 @@ impl EntryFields {
             brought: None,
         }
     }
+
+    /// Whether `text` is what the entry shows of a longer text that is kept beside it. A caller who sends that back has
+    /// read no more of it, and does not mean to cut the text.
+    #[must_use]
+    pub fn is_beginning(&self, text: &str) -> bool {
+        self.body_ref.is_some() && self.body == text
+    }
 }
 
 /// An entry in its current form.

@@ -16,7 +16,7 @@ use crate::warning::{Invalid, Warning};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ObservationPatch {
-    /// The new text.
+    /// The new text. The beginning that answers show of a longer text stands for that text and changes nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
     /// The new title.
@@ -114,13 +114,9 @@ pub fn patch(observation: &Entry, patch: ObservationPatch) -> Result<(Vec<FieldC
     }
     read_only::check_unchanged(observation, &patch.said_again)?;
     // Answers show only the beginning of a long text, and that must not replace the whole.
-    let is_beginning = patch.said_again.contains_key("content_ref") && observation.fields.body_ref.is_some();
-    if is_beginning
-        && patch
-            .content
-            .as_ref()
-            .is_some_and(|text| *text != observation.fields.body)
-    {
+    let content = patch.content.filter(|text| !observation.fields.is_beginning(text));
+    let is_marked = patch.said_again.contains_key("content_ref") && observation.fields.body_ref.is_some();
+    if is_marked && content.is_some() {
         let message = "cannot be changed: content is only the beginning of a long text; \
                        to replace it, send the new text without content_ref";
         return Err(Invalid::new("field_immutable", "content_ref", message));
@@ -130,7 +126,7 @@ pub fn patch(observation: &Entry, patch: ObservationPatch) -> Result<(Vec<FieldC
     if let Some(title) = patch.title {
         changes.push(FieldChange::Title(draft::title(title, &mut warnings)?));
     }
-    if let Some(text) = patch.content.filter(|_| !is_beginning) {
+    if let Some(text) = content {
         changes.push(FieldChange::Body(draft::content(text, &mut warnings)?));
     }
     if let Some(text) = patch.status {

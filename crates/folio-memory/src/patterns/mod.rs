@@ -247,9 +247,8 @@ impl<'e> PatternMatch<'e> {
         if let [earlier_pattern] = patterns[..] {
             let metadata = earlier_pattern.fields.metadata.as_ref();
             let is_same = |key: &str, value: Value| metadata.and_then(|metadata| metadata.get(key)) == Some(&value);
-            let known = is_same("members", json!(members_hash(&pattern.members)))
-                && is_same("of_turns", json!(pattern.of_turns));
-            pattern.is_news = !known;
+            // That it was looked for once more, and not seen, is no news: it would be written with every turn.
+            pattern.is_news = !is_same("members", json!(members_hash(&pattern.members)));
         }
         pattern.replaces = patterns.into_iter().map(Used::of).collect();
         pattern

@@ -96,7 +96,7 @@ pub struct ItemPatch {
     /// The new title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The new text.
+    /// The new text. The beginning that answers show of a longer text stands for that text and changes nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
     /// The new status or one of its synonyms.
@@ -242,7 +242,8 @@ pub fn patch(item: &Entry, patch: ItemPatch) -> Result<(Vec<FieldChange>, Vec<Wa
         }
         changes.push(FieldChange::Title(whole_title(&title)?));
     }
-    if let Some(body) = patch.body {
+    // Answers show only the beginning of a long text, and that must not replace the whole.
+    if let Some(body) = patch.body.filter(|text| !item.fields.is_beginning(text)) {
         let body = without_nul(body, &mut warnings);
         check_text(&body, "body")?;
         changes.push(FieldChange::Body(body));
@@ -262,7 +263,14 @@ pub fn patch(item: &Entry, patch: ItemPatch) -> Result<(Vec<FieldChange>, Vec<Wa
     }
     let is_cleared = changes.contains(&FieldChange::Progress(None));
     if let Some(progress) = patch.progress {
-        changes.push(FieldChange::Progress(Some(checked_progress(progress)?)));
+        let mut progress = checked_progress(progress)?;
+        if progress < 1.0 && is_done_after(item, &changes) {
+            // Work that is done has full progress (M7.5.41), also where a caller sends back what it read before.
+            let message = "progress of what is done is 1; reopen it to set less";
+            warnings.push(Warning::new("progress_of_done", message, progress, 1));
+            progress = 1.0;
+        }
+        changes.push(FieldChange::Progress(Some(progress)));
     } else if !is_cleared && item.fields.status != Status::Done && changes.contains(&FieldChange::Status(Status::Done))
     {
         // Work that becomes done has full progress, whether by an update or by completing it (M7.5.41).
@@ -295,6 +303,15 @@ pub fn complete(item: &Entry) -> Vec<FieldChange> {
         crate::entry::Family::Knowledge => vec![FieldChange::Status(Status::Resolved)],
         crate::entry::Family::Work => vec![FieldChange::Status(Status::Done), FieldChange::Progress(Some(1.0))],
     }
+}
+
+/// Whether `item` is done once `changes` are made.
+fn is_done_after(item: &Entry, changes: &[FieldChange]) -> bool {
+    let status = changes.iter().rev().find_map(|change| match change {
+        FieldChange::Status(status) => Some(*status),
+        _ => None,
+    });
+    status.unwrap_or(item.fields.status) == Status::Done
 }
 
 /// Whether `change` turns something into work to be done.
@@ -534,7 +551,8 @@ mod tests {
         let (changes, _) = patch(&item, said).unwrap();
         assert_eq!(
             changes,
-            [FieldChange::Status(Status::Done), FieldChange::Progress(Some(0.8))]
+            complete(&item),
+            "what is done has full progress, whatever is said"
         );
         let note = entry(EntryKind::Note);
         let (changes, _) = patch(&note, to("resolved")).unwrap();
@@ -737,6 +755,22 @@ mod tests {
         let (changes, warnings) = patch(&entry(EntryKind::Task), change).unwrap();
         assert_eq!(changes, [FieldChange::Body("c".to_owned())]);
         assert_eq!(warnings[0].code, "nul_removed");
+    }
+
+    #[test]
+    fn done_task_has_full_progress_whatever_a_patch_says_m7_5_41() {
+        let less = |status: Option<&str>| ItemPatch {
+            status: status.map(str::to_owned),
+            progress: Some(0.3),
+            ..ItemPatch::default()
+        };
+        let mut done = entry(EntryKind::Task);
+        done.fields.status = Status::Done;
+        let (changes, warnings) = patch(&done, less(None)).unwrap();
+        assert_eq!(changes, [FieldChange::Progress(Some(1.0))]);
+        assert_eq!(warnings[0].code, "progress_of_done");
+        let (changes, warnings) = patch(&done, less(Some("in_progress"))).unwrap();
+        assert!(changes.contains(&FieldChange::Progress(Some(0.3))) && warnings.is_empty());
     }
 
     #[test]

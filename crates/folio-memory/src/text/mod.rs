@@ -27,11 +27,14 @@ pub(crate) use token::is_picture;
 use crate::entry::{EntryFields, EntryKind};
 
 /// The version of the rules for terms. Terms of another version are useless and are rebuilt.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
+
+/// The maximum number of bytes of a text that are indexed. What comes after them is not found.
+pub const INDEXED_BYTES: usize = 1024 * 1024;
 
 /// The maximum number of terms that are indexed per entry: those of its title, then its tags, then its text. Further
-/// ones are not found.
-pub const MAX_TERMS: usize = 16_384;
+/// ones are not found. A text of [`INDEXED_BYTES`] has hardly ever as many.
+pub const MAX_TERMS: usize = 1024 * 1024;
 
 /// The maximum length of a term in bytes. The rest of a longer one is ignored, here and in queries.
 pub const MAX_TERM_BYTES: usize = 64;
@@ -64,7 +67,10 @@ pub struct EntryTerms {
 }
 
 impl EntryTerms {
-    /// The terms of an entry with these fields, at most [`MAX_TERMS`].
+    /// The terms of an entry with these fields, at most [`MAX_TERMS`], and of at most [`INDEXED_BYTES`] of the text.
+    ///
+    /// Of a text that is kept beside the entry, the fields hold only the beginning: a store has to put the whole in its
+    /// place first.
     #[must_use]
     pub fn of(fields: &EntryFields) -> Self {
         let mut left = MAX_TERMS;
@@ -73,7 +79,8 @@ impl EntryTerms {
         for tag in &fields.tags {
             tags.append(&mut take_terms(tag.as_str(), &mut left));
         }
-        let body = take_terms(&fields.body, &mut left);
+        let text = &fields.body[..fields.body.floor_char_boundary(INDEXED_BYTES)];
+        let body = take_terms(text, &mut left);
         Self { title, body, tags }
     }
 

@@ -60,6 +60,12 @@ pub fn snippet(text: &str, query: &TextQuery, max: usize) -> Snippet {
 }
 
 impl Snippet {
+    /// The pieces as one text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.parts.iter().map(|part| part.text.as_str()).collect()
+    }
+
     fn push(&mut self, text: &str, is_hit: bool) {
         if text.is_empty() {
             return;

@@ -160,8 +160,16 @@ fn query_and_entry_terms_are_limited_in_number() {
     let twice = TextQuery::of(&format!("{most} {most}"), TextMatch::All);
     assert_eq!((twice.words().len(), twice.is_cut()), (MAX_QUERY_TERMS, false));
     let body = fields("title", &long, &["tag"]);
-    assert_eq!(EntryTerms::of(&body).iter().count(), MAX_TERMS);
+    assert_eq!(EntryTerms::of(&body).iter().count(), 100_002);
     assert!(query.matches(&body));
+    let longer = fields("", &"日".repeat(INDEXED_BYTES), &[]);
+    assert_eq!(
+        EntryTerms::of(&longer).body.len(),
+        INDEXED_BYTES / 3 * 2 - 1,
+        "of a longer text, its first mebibyte counts"
+    );
+    let names = fields("", &"a_b ".repeat(INDEXED_BYTES), &["tag"]);
+    assert!(EntryTerms::of(&names).iter().count() <= MAX_TERMS);
     let (ones, more) = ("1".repeat(64), "1".repeat(70));
     assert!(finds(&ones, &more), "the rest of a long term does not count");
 }

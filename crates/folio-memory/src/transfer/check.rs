@@ -1,7 +1,11 @@
 //! Checks whether imported content could have been written here: the rules are those of ordinary writes.
 
+use std::time::Duration;
+
 use crate::change::{NewEntry, NewPage};
-use crate::entry::{Confidence, EntryKind, Owner, Tag, check_text, without_nul};
+use crate::entry::{Confidence, EntryFields, EntryKind, ImportedTimes, Lifetime, Owner, Tag, check_text, without_nul};
+use crate::observation::TypeRegistry;
+use crate::policy::MAX_TTL_MINUTES;
 use crate::time::Timestamp;
 use crate::warning::{Invalid, Warning};
 use crate::{observation, scratchbook};
@@ -12,10 +16,10 @@ use crate::{observation, scratchbook};
 /// # Errors
 ///
 /// The first field that a write would have refused. An erased entry needs no content.
-pub fn check_entry(new: &mut NewEntry, now: Timestamp) -> Result<Vec<Warning>, Invalid> {
+pub fn check_entry(new: &mut NewEntry, types: &TypeRegistry, now: Timestamp) -> Result<Vec<Warning>, Invalid> {
     let (id, kind) = (new.id, new.kind);
     let fields = &mut new.fields;
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<_> = later_than_now(fields.brought, now).into_iter().collect();
     if !fields.status.is_of(kind.family()) {
         let message = format!("a {kind} cannot be {}", fields.status);
         return Err(Invalid::new("status_invalid", "status", message));
@@ -52,7 +56,11 @@ pub fn check_entry(new: &mut NewEntry, now: Timestamp) -> Result<Vec<Warning>, I
     fields.context = fields.context.take().map(observation::check_context).transpose()?;
     fields.metadata = fields.metadata.take().map(observation::check_metadata).transpose()?;
     // No confirmation is later than now.
-    fields.validated_at = fields.validated_at.map(|at| at.min(now));
+    if let Some(at) = fields.validated_at.filter(|at| *at > now) {
+        fields.validated_at = Some(now);
+        warnings.push(became_now("validated_at", at));
+    }
+    warnings.extend(bound_lifetime(fields, types, now));
     if fields.superseded_by == Some(id) {
         let message = "cannot supersede itself";
         return Err(Invalid::new("supersede_cycle", "superseded_by", message));
@@ -60,23 +68,58 @@ pub fn check_entry(new: &mut NewEntry, now: Timestamp) -> Result<Vec<Warning>, I
     Ok(warnings)
 }
 
-/// Brings an imported page into the form that writing it would have produced.
+/// Brings an imported page into the form that writing it at `now` would have produced, and returns warnings about
+/// corrected values.
 ///
 /// # Errors
 ///
 /// The first field that a write would have refused.
-pub fn check_page(new: &mut NewPage) -> Result<(), Invalid> {
+pub fn check_page(new: &mut NewPage, now: Timestamp) -> Result<Vec<Warning>, Invalid> {
     let fields = &mut new.fields;
     fields.tags = Tag::parse_all(fields.tags.iter().map(Tag::as_str))?;
     fields.owner = Owner::parse(fields.owner.as_str())?;
-    Ok(())
+    Ok(later_than_now(fields.brought, now).into_iter().collect())
+}
+
+/// The warning that something was made or changed later than now, which adding it corrects.
+fn later_than_now(times: Option<ImportedTimes>, now: Timestamp) -> Option<Warning> {
+    let times = times?;
+    let all = [("created_at", times.created_at), ("updated_at", times.updated_at)];
+    let (field, at) = all.into_iter().find(|(_, at)| *at > now)?;
+    Some(became_now(field, at))
+}
+
+fn became_now(field: &str, at: Timestamp) -> Warning {
+    let message = format!("{field} is later than now");
+    Warning::new("later_than_now", message, at.to_string(), "now")
+}
+
+/// Replaces a lifetime that is longer than any write allows by the default of the type (M7.1.4). It counts from when the
+/// entry was made or last confirmed.
+fn bound_lifetime(fields: &mut EntryFields, types: &TypeRegistry, now: Timestamp) -> Option<Warning> {
+    let Lifetime::Until(end) = fields.lifetime else {
+        return None;
+    };
+    let made_at = fields.brought.map_or(now, |times| times.created_at.min(now));
+    let from = fields.validated_at.map_or(made_at, |at| at.max(made_at));
+    if end <= from.plus(Duration::from_secs(u64::from(MAX_TTL_MINUTES) * 60)) {
+        return None;
+    }
+    let of_type = fields.type_name.as_deref().and_then(|name| types.get(name));
+    let default_ttl = of_type.and_then(|known| known.default_ttl);
+    fields.lifetime = default_ttl.map_or(Lifetime::Unlimited, |ttl| Lifetime::Until(from.plus(ttl)));
+    let used = fields
+        .lifetime
+        .expires_at()
+        .map_or_else(|| "never".to_owned(), |end| end.to_string());
+    let message = "the lifetime is longer than 525600 minutes; the default of the type is used";
+    Some(Warning::new("ttl_invalid", message, end.to_string(), used))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::actor::Trust;
-    use crate::entry::EntryFields;
     use crate::id::{EntryId, PageId};
 
     #[test]
@@ -90,7 +133,7 @@ mod tests {
                 kind,
                 fields,
             };
-            let warnings = check_entry(&mut new, Timestamp::default()).unwrap();
+            let warnings = check_entry(&mut new, &TypeRegistry::default(), Timestamp::default()).unwrap();
             assert_eq!((new.fields.title.as_str(), new.fields.body.as_str()), ("tt", "bb"));
             assert_eq!(warnings.len(), 1, "{kind}");
         }

@@ -1,8 +1,9 @@
 //! The view of a scratchbook: its sections, their order, and their lines (seed 003; M7.8 V1, V2).
 
 use super::fit::{Part, fit};
-use super::line::{Audience, Candidate, candidate_for};
+use super::line::{Audience, Candidate, candidate_for, remarks};
 use super::receipt::Rendered;
+use crate::canonical::canonical_json;
 use crate::entry::{Entry, EntryKind, State};
 use crate::observation::{Class, TypeRegistry, by_priority};
 use crate::scratchbook::by_urgency;
@@ -217,25 +218,38 @@ fn share_of(section: ViewSection) -> u32 {
         .map_or(0, |(_, share)| *share)
 }
 
+/// What two entries have in common if they are folded into one line.
+fn sameness(entry: &Entry) -> impl Eq + std::hash::Hash + use<> {
+    let fields = &entry.fields;
+    let mut tags: Vec<String> = fields.tags.iter().map(ToString::to_string).collect();
+    tags.sort_unstable();
+    let text = (
+        fields.title.trim().to_owned(),
+        fields.body.trim().to_owned(),
+        // Long texts may be equal in their beginnings only.
+        fields.body_ref.as_ref().map(|body| body.hash.clone()),
+    );
+    let kind = (entry.kind, fields.type_name.clone(), fields.status, fields.trust);
+    let work = (fields.phase.clone(), fields.progress.map(f64::to_bits));
+    let about = (
+        tags,
+        fields.owner.clone(),
+        fields.context.as_ref().map(|context| canonical_json(context).ok()),
+    );
+    // The line also says how sure the writer was, and where the text comes from.
+    (kind, text, work, about, remarks(entry, false))
+}
+
 /// The lines of `items`. Equal entries are folded into one line, at the place of the first, which says how many there
-/// are (M7.3.27).
+/// are (M7.3.27). They are equal in everything that the line shows, and in what makes them different work or different
+/// knowledge: whose they are and what they are about.
 #[must_use]
 pub fn folded(items: Vec<Shown>, audience: Audience) -> Vec<Candidate> {
     let mut groups: Vec<(Shown, Vec<String>)> = Vec::new();
     let mut known = std::collections::HashMap::new();
     for item in items {
         let key = match &item {
-            Shown::Entry(entry) => {
-                let fields = &entry.fields;
-                let content = (fields.title.trim().to_owned(), fields.body.trim().to_owned());
-                Some((
-                    entry.kind,
-                    fields.type_name.clone(),
-                    fields.status,
-                    fields.trust,
-                    content,
-                ))
-            }
+            Shown::Entry(entry) => Some(sameness(entry)),
             Shown::Line(_) => None,
         };
         let place = key.map(|key| *known.entry(key).or_insert(groups.len()));

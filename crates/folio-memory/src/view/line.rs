@@ -156,7 +156,7 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 /// The phase and progress of a task, the confidence of an observation, and the origin of content from outside.
-fn remarks(entry: &Entry, is_silent: bool) -> String {
+pub(super) fn remarks(entry: &Entry, is_silent: bool) -> String {
     let fields = &entry.fields;
     let mut remarks: Vec<String> = Vec::new();
     if !is_silent {

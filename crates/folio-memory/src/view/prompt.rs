@@ -39,6 +39,7 @@ pub fn planner_block(
     // What the planner has to know first comes first, whether or not everything fits (E9.16).
     let mut executors = executors.to_vec();
     executors.sort_by_key(PageLines::order_key);
+    let in_order: Vec<usize> = (0..executors.len()).collect();
     // Most runs have few pages, so nothing has to be selected.
     let full_block = block(&unabridged(std::slice::from_ref(main)), &unabridged(&executors));
     if tokens.count(&full_block) <= budget {
@@ -50,10 +51,10 @@ pub fn planner_block(
             text: tail,
             tokens: used_tokens,
             ..
-        } = fit(std::slice::from_ref(main), share, tokens);
+        } = fit(std::slice::from_ref(main), &[0], share, tokens);
         block(
             &tail,
-            &fit(&executors, available.saturating_sub(used_tokens), tokens).text,
+            &fit(&executors, &in_order, available.saturating_sub(used_tokens), tokens).text,
         )
     })
 }

@@ -283,17 +283,17 @@ impl EntryLine {
 /// first.
 ///
 /// If not all lines fit, the last line says how many pages are not shown and in which statuses, or how many entries of
-/// their tails. If not even one page fits beside it, the line of the first page stands alone, cut between characters
-/// but never within its name.
+/// their tails. Pages that changed last are shown before others. If not even one page fits beside it, the line of the
+/// newest page stands alone, cut between characters but never within its name.
 #[must_use]
 pub fn rollup(pages: &[PageTail], budget: u32, tokens: &dyn Tokens) -> Rendered {
     let pages: Vec<_> = pages
         .iter()
         .map(|page| PageLines::of(&page.page, &page.tail, Naming::Entries))
         .collect();
-    let fitted = fit(&pages, budget, tokens);
+    let fitted = fit(&pages, &newest_first(&pages), budget, tokens);
     let is_empty = fitted.shown.iter().all(Option::is_none);
-    let first = is_empty.then(|| first_page_only(&pages, budget, tokens)).flatten();
+    let first = is_empty.then(|| newest_page_only(&pages, budget, tokens)).flatten();
     first.unwrap_or_else(|| with_receipt(fitted, &pages, budget, tokens))
 }
 
@@ -306,8 +306,9 @@ pub(super) struct Fitted {
     shown: Vec<Option<Vec<usize>>>,
 }
 
-/// Selects the part of `pages` that fits into `budget` tokens.
-pub(super) fn fit(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Fitted {
+/// Selects the part of `pages` that fits into `budget` tokens. Where there is no room for the lines of all, those that
+/// come first in `order` are kept.
+pub(super) fn fit(pages: &[PageLines], order: &[usize], budget: u32, tokens: &dyn Tokens) -> Fitted {
     let mut shown_entries: Vec<Option<Vec<usize>>> = vec![None; pages.len()];
     let mut whole_line = String::new();
     let mut cost = |indent: &str, line: &str| {
@@ -326,18 +327,19 @@ pub(super) fn fit(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Fitt
         true => 0,
         false => cost("", &notice_of(&PageCounts::of(pages), 9_999)),
     };
-    for (heading, page_entries) in headings.iter().zip(&mut shown_entries) {
-        let line_cost = cost("", heading);
+    for &at in order {
+        let line_cost = cost("", &headings[at]);
         if used_tokens.saturating_add(line_cost) > budget {
             break;
         }
         used_tokens += line_cost;
-        *page_entries = Some(Vec::new());
+        shown_entries[at] = Some(Vec::new());
     }
     // Newest first: the page that changed last shows its entries first.
-    let all_have_lines = shown_entries.iter().all(Option::is_some);
-    let mut newest: Vec<usize> = (0..pages.len()).filter(|_| all_have_lines).collect();
-    newest.sort_by_key(|at| Reverse((pages[*at].entries.last().map(|entry| entry.at), *at)));
+    let mut newest = newest_first(pages);
+    if shown_entries.iter().any(Option::is_none) {
+        newest.clear();
+    }
     // Once an entry of a page did not fit, none of its older ones is shown.
     let mut is_full = vec![false; pages.len()];
     for is_more in [false, true] {
@@ -367,20 +369,25 @@ pub(super) fn fit(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Fitt
             }
         }
     }
-    within(pages, &headings, shown_entries, budget, tokens)
+    within(pages, &headings, shown_entries, order, budget, tokens)
 }
 
-/// The line of the first page alone, as far as it fits, for when it does not fit together with the last line that
+/// The positions of `pages`, the one that changed last first.
+fn newest_first(pages: &[PageLines]) -> Vec<usize> {
+    let mut newest: Vec<usize> = (0..pages.len()).collect();
+    newest.sort_by_key(|at| Reverse((pages[*at].entries.last().map(|entry| entry.at), *at)));
+    newest
+}
+
+/// The line of the newest page alone, as far as it fits, for when it does not fit together with the last line that
 /// counts the rest (M7.8 V3, V10).
-fn first_page_only(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Option<Rendered> {
-    let first = pages.first()?;
-    let heading = first.heading();
-    let (text, total) = longest_prefix(&heading, &first.name(), budget, tokens)?;
+fn newest_page_only(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Option<Rendered> {
+    let at = newest_first(pages).into_iter().next()?;
+    let heading = pages[at].heading();
+    let (text, total) = longest_prefix(&heading, &pages[at].name(), budget, tokens)?;
     let is_cut = text.len() < heading.len();
     let mut shown = vec![None; pages.len()];
-    if let Some(first) = shown.first_mut() {
-        *first = Some(Vec::new());
-    }
+    shown[at] = Some(Vec::new());
     let fitted = Fitted {
         text: text.to_owned(),
         tokens: total,
@@ -393,11 +400,12 @@ fn first_page_only(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Opt
     Some(rendered)
 }
 
-/// Renders the `shown` entries, dropping from the end until they fit into `budget`.
+/// Renders the `shown` entries, dropping from the end of `order` until they fit into `budget`.
 fn within(
     pages: &[PageLines],
     headings: &[String],
     mut shown: Vec<Option<Vec<usize>>>,
+    order: &[usize],
     budget: u32,
     tokens: &dyn Tokens,
 ) -> Fitted {
@@ -405,8 +413,8 @@ fn within(
     loop {
         let text = written(pages, headings, &mut shown);
         let total = tokens.count(&text);
-        let last = shown.iter_mut().rev().find(|shown| shown.is_some());
-        match last {
+        let last = order.iter().rev().find(|at| shown[**at].is_some());
+        match last.and_then(|at| shown.get_mut(*at)) {
             Some(last) if total > budget => match last {
                 Some(entries) if !entries.is_empty() => drop(entries.remove(0)),
                 last => *last = None,

@@ -283,6 +283,48 @@ fn equal_observations_are_folded_into_one_counted_line_m7_3_27() {
 }
 
 #[test]
+fn entries_of_different_work_or_subject_are_not_folded_m7_3_27() {
+    type Set = fn(&mut EntryFields);
+    let same: Set = |_| {};
+    let fold = |kind, first: Set, second: Set| {
+        let told = |handle, set: Set| {
+            let mut entry = titled(handle, kind, "Write tests", "of it");
+            entry.fields.tags = vec![Tag::parse("web").unwrap(), Tag::parse("ci").unwrap()];
+            set(&mut entry.fields);
+            Shown::Entry(Box::new(entry))
+        };
+        folded(vec![told(1, first), told(2, second)], Audience::Message).len()
+    };
+    for kind in [EntryKind::Task, EntryKind::Observation] {
+        assert_eq!(fold(kind, same, same), 1);
+        assert_eq!(fold(kind, same, |fields| fields.tags.reverse()), 1);
+    }
+    let work: [Set; 2] = [
+        |fields| fields.phase = Some("frontend".to_owned()),
+        |fields| fields.progress = Some(0.9),
+    ];
+    for other in work {
+        assert_eq!(fold(EntryKind::Task, same, other), 2);
+    }
+    let knowledge: [Set; 5] = [
+        |fields| fields.tags = vec![Tag::parse("web").unwrap()],
+        |fields| fields.owner = Owner::parse("user").unwrap(),
+        |fields| fields.context = Some(serde_json::json!({"goal_id": "g2"})),
+        |fields| fields.confidence = Some(Confidence::clamped(0.3).0),
+        |fields| {
+            fields.body_ref = Some(crate::entry::BodyRef {
+                hash: "f".repeat(64),
+                bytes: 70_000,
+                pieces: Vec::new(),
+            });
+        },
+    ];
+    for other in knowledge {
+        assert_eq!(fold(EntryKind::Observation, same, other), 2);
+    }
+}
+
+#[test]
 fn tiny_view_budget_leaves_a_cut_first_line_or_nothing_m7_8_v3() {
     let book = some_book();
     let text = |budget| view(&book, how(budget), &Vocabulary::O200k).text;

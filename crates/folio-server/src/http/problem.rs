@@ -275,8 +275,8 @@ impl From<Invalid> for Problem {
     fn from(invalid: Invalid) -> Self {
         let detail = invalid.to_string();
         let status = match invalid.code.as_str() {
-            // An archived entry cannot change: a conflict with its current state.
-            "archived" => StatusCode::CONFLICT,
+            // An archived entry cannot change, and a superseded one cannot be pinned: conflicts with the current state.
+            "archived" | "superseded" => StatusCode::CONFLICT,
             "content_too_large" | "body_too_large" | "input_too_large" => StatusCode::PAYLOAD_TOO_LARGE,
             _ => StatusCode::UNPROCESSABLE_ENTITY,
         };

@@ -8,6 +8,7 @@ use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
 use folio::memory::tool_exchange::least_of;
 use parking_lot::Mutex;
+use percent_encoding::percent_decode_str;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
@@ -39,10 +40,27 @@ impl<S: Send + Sync, T: Fields> FromRequestParts<S> for QueryParams<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        check_encoding(parts.uri.query().unwrap_or_default())?;
         let query = Query::<Vec<(String, String)>>::from_request_parts(parts, state).await;
         let Query(pairs) = query.map_err(|error| Problem::invalid("query_invalid", error.body_text()))?;
         read(pairs).map(Self)
     }
+}
+
+/// Refuses what the decoder would take as some other text: a `%` that begins no encoded byte, and bytes that are not
+/// UTF-8. A filter that is read as another one finds nothing, or the wrong things.
+fn check_encoding(query: &str) -> Result<(), Problem> {
+    for part in query.split(['&', '=']) {
+        let is_encoded = |(at, _): (usize, &str)| {
+            let digits = part.as_bytes().get(at + 1..at + 3);
+            digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+        };
+        if !part.match_indices('%').all(is_encoded) || percent_decode_str(part).decode_utf8().is_err() {
+            let detail = format!("{part:?} in the query is not percent-encoded UTF-8");
+            return Err(Problem::invalid("query_invalid", detail).hint("write `%` itself as `%25`"));
+        }
+    }
+    Ok(())
 }
 
 /// A field of a query, from its schema.
@@ -328,6 +346,16 @@ mod tests {
         };
         assert_eq!(sample(&query), Ok(wanted));
         assert_eq!(sample(&[]), Ok(Sample::default()));
+    }
+
+    #[test]
+    fn query_with_broken_percent_encoding_is_refused() {
+        for query in ["", "tags=a%20b", "text=100%25", "a=b=c&&d", "text=%E2%98%83"] {
+            assert!(check_encoding(query).is_ok(), "{query}");
+        }
+        for query in ["tags=%FF", "tags=%zz", "text=100%", "text=%2", "%C3=a", "text=%E2%98"] {
+            assert_eq!(check_encoding(query).unwrap_err().code(), "query_invalid", "{query}");
+        }
     }
 
     #[test]

@@ -229,6 +229,10 @@ impl ServerHandler for Mcp {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
+        if let Some(name) = arguments.keys().find(|name| *name != "thread") {
+            let message = format!("{name}: is not an argument of {}; it takes thread", request.name);
+            return Err(ErrorData::invalid_params(message, None));
+        }
         let thread = match arguments.get("thread") {
             None | Some(Value::Null) => None,
             Some(Value::String(thread)) => Some(thread.as_str()),

@@ -2,12 +2,13 @@
 
 use folio::memory::scratchbook::ScratchItem;
 use folio::memory::{Entry, EntryKind, Timestamp};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::observation::Observation;
 
 /// An entry of any kind, in the shape that its kind has everywhere.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum AnyEntry {
     /// An observation.

@@ -65,6 +65,12 @@ async fn prompts_are_a_deterministic_function_of_memory() {
             .await
             .unwrap_err();
         assert!(error.to_string().contains("there are resume and handover"), "{error}");
+        let unknown = serde_json::from_value(json!({"name": "resume", "arguments": {"tread": "main"}})).unwrap();
+        let error = pair.client.get_prompt(unknown).await.unwrap_err();
+        assert!(
+            error.to_string().contains("tread: is not an argument of resume"),
+            "{error}"
+        );
         pair.end().await;
     }
 }

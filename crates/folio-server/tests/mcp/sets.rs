@@ -137,6 +137,7 @@ async fn list_limit_outside_1_to_1000_is_refused() {
     for (arguments, says) in [
         (json!({"limit": "5"}), "limit: invalid type: string \"5\""),
         (json!({"tags": 7, "limit": 5}), "tags: is not a text or a list of texts"),
+        (json!({"text": " "}), "text: is empty; leave it out"),
         (json!({"colour": "red"}), "colour: is not an argument of observe_list"),
     ] {
         let (text, _) = pair.refused("observe_list", arguments).await;

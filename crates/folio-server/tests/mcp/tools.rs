@@ -179,6 +179,51 @@ async fn scratch_read_answer_stays_within_2000_tokens_with_a_cursor() {
     pair.end().await;
 }
 
+#[tokio::test]
+async fn scratch_read_budget_covers_text_and_structured_content_together() {
+    let pair = Pair::new(Era::Requests, options()).await;
+    let long = "Every second \"line\" of it is about invoices.\n".repeat(60);
+    let much = json!({"goal_id": "g1", "place": "the old mill ".repeat(60)});
+    let observed = json!({"kind": "observation", "body": long, "context": much, "tags": ["alpha", "beta"]});
+    let (_, added) = pair.call("scratch_add", observed).await;
+    assert_eq!(added["handle"], "e1");
+    for n in 0..30 {
+        let title = format!("Number {n} of {}", "those that are many ".repeat(20));
+        pair.call(
+            "scratch_add",
+            json!({"kind": "note", "title": title, "tags": ["alpha"]}),
+        )
+        .await;
+    }
+    for budget in [1, 200, 300, 500, 1_000, 1_900] {
+        for (arguments, least) in [
+            (json!({"id": "e1"}), 200),
+            (json!({"id": "e2"}), 200),
+            (json!({}), 320),
+            (json!({"page": "book"}), 400),
+            (json!({"query": "many"}), 400),
+            (json!({"page": "tree"}), 400),
+        ] {
+            let mut arguments = arguments;
+            arguments["budget"] = budget.into();
+            let limit = if least == 320 { budget + 120 } else { budget.max(least) };
+            let mut whole = String::new();
+            for _ in 0..60 {
+                let (text, structured) = pair.call("scratch_read", arguments.clone()).await;
+                let tokens = Vocabulary::O200k.count(&text) + Vocabulary::O200k.count(&structured.to_string());
+                assert!(tokens <= limit, "{arguments}: {tokens}\n{text}\n{structured}");
+                whole.push_str(structured["content"].as_str().unwrap_or_default());
+                let Some(next) = structured["next"].as_str() else { break };
+                arguments["cursor"] = json!(next);
+            }
+            if arguments["id"] == "e1" {
+                assert_eq!(whole, long, "{budget}");
+            }
+        }
+    }
+    pair.end().await;
+}
+
 /// The tools, out of all six, that take the argument `thread`.
 async fn tools_with_thread(pair: &Pair) -> Vec<String> {
     let tools = pair.client.list_all_tools().await.unwrap();

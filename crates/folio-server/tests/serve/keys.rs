@@ -92,3 +92,35 @@ async fn key_of_forget_or_archive_is_refused_for_another_request() {
     assert_problem(&archive("wrong").await, 422, "key_reused");
     house.stop().await.unwrap();
 }
+
+#[tokio::test]
+async fn patch_that_changes_nothing_makes_no_commit_and_leaves_its_key_free() {
+    let house = House::new().await;
+    let long = "and so on, ".repeat(7_000);
+    house
+        .post_and_expect("/observations", 201, json!({"content": "once"}))
+        .await;
+    house
+        .post_and_expect("/observations", 201, json!({"content": long}))
+        .await;
+    let as_of = async || house.get_json("/observations").await["as_of"].clone();
+    let patch = async |path: &str, content: &str| {
+        let body = Some(json!({"content": content}));
+        house.ask("PATCH", path, &["Idempotency-Key: k"], body).await.json()
+    };
+    let before = as_of().await;
+    for (path, content) in [("/observations/e1", "once"), ("/observations/e2", &*long)] {
+        let same = patch(path, content).await;
+        assert_eq!(
+            (&same["version"], &same["replayed"]),
+            (&json!(1), &Value::Null),
+            "{path}"
+        );
+    }
+    assert_eq!(as_of().await, before);
+    let changed = patch("/observations/e1", "twice").await;
+    assert_eq!(changed["version"], 2, "{changed}");
+    let again = patch("/observations/e1", "twice").await;
+    assert_eq!((&again["version"], &again["replayed"]), (&json!(2), &json!(true)));
+    house.stop().await.unwrap();
+}

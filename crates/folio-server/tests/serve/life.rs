@@ -5,6 +5,11 @@ use serde_json::{Value, json};
 use crate::house::{House, assert_problem};
 
 impl House {
+    async fn patch_and_expect(&self, path: &str, change: Value) {
+        let answer = self.ask("PATCH", path, &[], Some(change)).await;
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+    }
+
     async fn noticed(&self, content: &str) -> Value {
         self.post_and_expect("/observations", 201, json!({ "content": content }))
             .await
@@ -78,6 +83,31 @@ async fn supersede_takes_an_outcome_and_refuses_archived_targets_m7_11_6() {
     let marked = json!({"by": "e2", "outcome": "confirmed"});
     let replaced = house.post_and_expect("/observations/e1/supersede", 200, marked).await;
     assert_eq!(replaced["outcome"], "confirmed", "{replaced}");
+}
+
+#[tokio::test]
+async fn archived_item_is_restored_and_superseded_entry_is_not_pinned() {
+    let house = House::new().await;
+    for content in ["old", "new"] {
+        house.noticed(content).await;
+    }
+    let task = json!({"kind": "task", "title": "Move", "progress": 0.5});
+    house
+        .post_and_expect("/threads/main/scratchbook/items", 201, task)
+        .await;
+    house
+        .patch_and_expect("/threads/main/scratchbook/items/e3", json!({"status": "archived"}))
+        .await;
+    let restored = house.post_and_expect("/observations/e3/restore", 200, json!({})).await;
+    assert_eq!(
+        (&restored["kind"], &restored["status"], &restored["title"]),
+        (&json!("task"), &json!("open"), &json!("Move"))
+    );
+    house
+        .post_and_expect("/observations/e1/supersede", 200, json!({"by": "e2"}))
+        .await;
+    let refused = house.post("/threads/main/scratchbook/items/e1/pin", "").await;
+    assert_problem(&refused, 409, "superseded");
 }
 
 #[tokio::test]

@@ -126,6 +126,9 @@ async fn invalid_query_parameter_value_is_refused() {
         "/pages/p1/entries?tail=1&limit=2",
         "/observations?order=up",
         "/observations?min_confidence=2",
+        "/observations?tags=%FF",
+        "/observations?tags=%zz",
+        "/search?text=100%",
     ] {
         house.assert_refused(path, 400, "query_invalid").await;
     }

@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 
 use folio_memory::Timestamp;
+use folio_memory::entry::BodyRef;
 
 use super::column::{count, get};
 use super::error::{Failure, damaged, not_found};
 use super::lookup::looked_up;
 use super::session::Session;
 use super::unclaimed;
-use crate::body::{Packed, parse_hash, unpack};
+use crate::body::{self, Packed, parse_hash, text_beginning, unpack};
 use crate::commit::BlobHash;
 use crate::place::to_column;
 
@@ -64,6 +65,25 @@ pub(super) async fn read(session: Option<&Session>, hash: &BlobHash) -> Result<V
     let row = row.ok_or_else(missing)?;
     unpack(&digest, count(&row, 0)?, get(&row, 1)?, get(&row, 2)?)
         .map_err(|why| Failure::Damaged(format!("body {hash} {why}")))
+}
+
+/// The first `max` bytes of the text kept as `text`. `None` if it is missing or damaged, which is for the doctor to tell.
+pub(super) async fn beginning(session: &Session, text: &BodyRef, max: usize) -> Result<Option<String>, Failure> {
+    let sql = "SELECT encoding, bytes FROM blob WHERE space = $1 AND hash = $2";
+    let mut bytes: Vec<u8> = Vec::new();
+    for hash in text.hashes().filter_map(|hash| parse_hash(hash)) {
+        let Some(row) = session.one(sql, &[&session.space.0, &hash.as_slice()]).await? else {
+            return Ok(None);
+        };
+        let Some(part) = body::beginning(get(&row, 0)?, get(&row, 1)?, max - bytes.len()) else {
+            return Ok(None);
+        };
+        bytes.extend(part);
+        if bytes.len() >= max {
+            break;
+        }
+    }
+    Ok(Some(text_beginning(bytes)))
 }
 
 /// Records that the body `hash` arrived at `at`, before anything refers to it.

@@ -3,9 +3,9 @@
 //! Adding an entry writes nothing here. A search first catches up, in a series of short transactions, so it finds
 //! everything that was committed before, by any process. The pure analyser decides what the words are.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use folio_memory::text::{self, EntryTerms};
+use folio_memory::text::{self, EntryTerms, INDEXED_BYTES};
 use folio_memory::{Entry, EntryId, Seq, SpaceName};
 
 use super::Inner;
@@ -13,12 +13,14 @@ use super::column::{count, get, seq};
 use super::error::{Failure, damaged};
 use super::patience::patiently;
 use super::session::{Purpose, Session};
-use super::{entry, rewrite};
+use super::{blob, entry, rewrite};
 use crate::fold;
 use crate::place::to_column;
 
 /// The most commits in one transaction.
 const COMMITS_MAX: i64 = 256;
+/// How many bytes of long texts one transaction indexes before it ends.
+const LONG_BYTES_MAX: u64 = 2 * INDEXED_BYTES as u64;
 /// The weights of a word in the title, in a tag and in the text.
 const WEIGHTS: [f64; 3] = [4.0, 2.0, 1.0];
 
@@ -75,25 +77,53 @@ async fn catch_up(session: &Session) -> Result<Seq, Failure> {
     let rows = session
         .query(sql, &[&space, &to_column(known.seq.0), &COMMITS_MAX])
         .await?;
-    let mut ids: BTreeSet<EntryId> = BTreeSet::new();
+    let mut commits: Vec<(Seq, Vec<EntryId>)> = Vec::with_capacity(rows.len());
     for row in &rows {
-        known.seq = seq(row, 0)?;
-        let name = || format!("commit {}", known.seq);
+        let commit = seq(row, 0)?;
+        let name = || format!("commit {commit}");
         let record = rewrite::text_of(get(row, 1)?, get(row, 2)?).map_err(|error| damaged(&name(), error))?;
-        ids.extend(fold::touched(&record).map_err(|error| damaged(&name(), error))?);
+        commits.push((commit, fold::touched(&record).map_err(|error| damaged(&name(), error))?));
     }
-    let ids: Vec<_> = ids.into_iter().collect();
-    let entries = entry::by_ids(session, &ids).await?;
-    let numbers: Vec<i64> = entries.iter().map(|(entry, _)| to_column(entry.handle.0)).collect();
+    let all: BTreeSet<EntryId> = commits.iter().flat_map(|(_, ids)| ids).copied().collect();
+    let all: Vec<_> = all.into_iter().collect();
+    let mut left: HashMap<EntryId, Entry> = HashMap::new();
+    for (entry, _) in entry::by_ids(session, &all).await? {
+        left.insert(entry.id, entry);
+    }
+    let (mut entries, mut long_bytes) = (Vec::new(), 0);
+    for (commit, ids) in commits {
+        known.seq = commit;
+        let touched = ids.iter().filter_map(|id| left.remove(id));
+        for entry in touched {
+            let text = entry.fields.body_ref.as_ref();
+            long_bytes += text.map_or(0, |text| text.bytes.min(INDEXED_BYTES as u64));
+            entries.push(entry);
+        }
+        if long_bytes >= LONG_BYTES_MAX {
+            break;
+        }
+    }
+    let numbers: Vec<i64> = entries.iter().map(|entry| to_column(entry.handle.0)).collect();
     known = take_out(session, known, &numbers).await?;
-    let entries: Vec<_> = entries
-        .iter()
-        .map(|(entry, _)| entry)
-        .filter(|entry| text::is_searchable(entry.kind))
-        .collect();
-    known = put_in(session, known, &entries).await?;
+    entries.retain(|entry| text::is_searchable(entry.kind));
+    let (long, short): (Vec<_>, Vec<_>) = entries.into_iter().partition(|entry| entry.fields.body_ref.is_some());
+    known = put_in(session, known, &short).await?;
+    for mut entry in long {
+        fill_in_text(session, &mut entry).await?;
+        known = put_in(session, known, &[entry]).await?;
+    }
     note(session, known).await?;
     Ok(known.seq)
+}
+
+/// Replaces the beginning of a long text in `entry` by as much of the whole as is searched.
+pub(super) async fn fill_in_text(session: &Session, entry: &mut Entry) -> Result<(), Failure> {
+    if let Some(text) = &entry.fields.body_ref
+        && let Some(text) = blob::beginning(session, text, INDEXED_BYTES).await?
+    {
+        entry.fields.body = text;
+    }
+    Ok(())
 }
 
 /// Locks the index of the space, and creates it if it does not exist.
@@ -178,7 +208,7 @@ async fn take_out(session: &Session, mut known: Indexed, numbers: &[i64]) -> Res
 }
 
 /// Adds `entries`, none of which is there, to the index; returns the new totals.
-async fn put_in(session: &Session, mut known: Indexed, entries: &[&Entry]) -> Result<Indexed, Failure> {
+async fn put_in(session: &Session, mut known: Indexed, entries: &[Entry]) -> Result<Indexed, Failure> {
     let (mut numbers, mut lengths, mut lists) = (Vec::new(), Vec::new(), Vec::new());
     let (mut words, mut word_numbers, mut weights) = (Vec::new(), Vec::new(), Vec::new());
     for entry in entries {

@@ -254,7 +254,7 @@ impl Question<'_> {
         let scores: HashMap<_, _> = found.into_iter().map(|hit| (hit.place.number(), hit.score)).collect();
         let now = entry::by_numbers(self.session, changed).await?;
         for before in journal::as_of(self.session, &now, self.as_of).await? {
-            if self.query.matches(&before, self.now) {
+            if self.matches_in_whole(&before).await? {
                 let number = before.handle.0;
                 hits.push(Hit {
                     place: Place::of(self.session.space, number),
@@ -264,6 +264,17 @@ impl Question<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether `entry` matches, by the whole of its text.
+    async fn matches_in_whole(&self, entry: &Entry) -> Result<bool, Failure> {
+        let matches = |entry: &Entry| self.query.matches(entry, self.now);
+        if entry.fields.body_ref.is_none() || matches(entry) {
+            return Ok(matches(entry));
+        }
+        let mut whole = entry.clone();
+        text::fill_in_text(self.session, &mut whole).await?;
+        Ok(matches(&whole))
     }
 
     /// The conditions on an entry apart from its words. `None` if nothing can match.

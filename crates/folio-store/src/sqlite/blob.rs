@@ -1,11 +1,12 @@
 //! Bodies, kept under the hash of their content.
 
+use folio_memory::entry::BodyRef;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::error::{Failure, not_found};
 use super::place::{SpaceId, from_column, to_column};
 use super::unclaimed;
-use crate::body::{Packed, parse_hash, unpack};
+use crate::body::{self, Packed, parse_hash, text_beginning, unpack};
 use crate::commit::BlobHash;
 
 /// Stores `blob`, unless it is there already; returns whether it is new.
@@ -47,4 +48,29 @@ pub(super) fn read(conn: &Connection, space: Option<SpaceId>, hash: &BlobHash) -
         .optional()?;
     let (size, encoding, bytes) = row.ok_or_else(missing)?;
     unpack(&digest, from_column(size), &encoding, bytes).map_err(|why| Failure::Damaged(format!("body {hash} {why}")))
+}
+
+/// The first `max` bytes of the text kept as `text`. `None` if it is missing or damaged, which is for the doctor to tell.
+pub(super) fn beginning(
+    conn: &Connection,
+    space: SpaceId,
+    text: &BodyRef,
+    max: usize,
+) -> Result<Option<String>, Failure> {
+    let sql = "SELECT encoding, bytes FROM blob WHERE hash = ?1 AND space = ?2";
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut bytes: Vec<u8> = Vec::new();
+    for hash in text.hashes().filter_map(|hash| parse_hash(hash)) {
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get(1)?));
+        let stored = statement.query_row(params![hash, space], read).optional()?;
+        let part = stored.and_then(|(encoding, stored)| body::beginning(&encoding, stored, max - bytes.len()));
+        let Some(part) = part else {
+            return Ok(None);
+        };
+        bytes.extend(part);
+        if bytes.len() >= max {
+            break;
+        }
+    }
+    Ok(Some(text_beginning(bytes)))
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use folio_memory::text::{self, EntryTerms};
+use folio_memory::text::{self, EntryTerms, INDEXED_BYTES};
 use folio_memory::{Entry, Seq};
 use rusqlite::{Connection, OptionalExtension, params};
 use tokio::time::Instant;
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::erase::overwrite_deleted;
 use super::error::{Failure, damaged};
 use super::place::{Place, SpaceId, from_column, to_column};
-use super::{entry, journal, rewrite};
+use super::{blob, entry, journal, rewrite};
 use crate::fold;
 
 /// How many commits the index may be behind before it catches up without a search.
@@ -153,13 +153,24 @@ fn begin(conn: &Connection, space: SpaceId) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Replaces the beginning of a long text in `entry` by as much of the whole as is searched.
+pub(super) fn fill_in_text(conn: &Connection, space: SpaceId, entry: &mut Entry) -> Result<(), Failure> {
+    if let Some(text) = &entry.fields.body_ref
+        && let Some(text) = blob::beginning(conn, space, text, INDEXED_BYTES)?
+    {
+        entry.fields.body = text;
+    }
+    Ok(())
+}
+
 /// Indexes the current terms of the entry at `place`.
 fn write(conn: &Connection, place: Place) -> Result<(), Failure> {
     let entry = entry::by_place(conn, place)?;
-    let Some(Entry { fields, .. }) = entry.filter(|entry| text::is_searchable(entry.kind)) else {
+    let Some(mut entry) = entry.filter(|entry| text::is_searchable(entry.kind)) else {
         return remove(conn, place);
     };
-    let terms = EntryTerms::of(&fields);
+    fill_in_text(conn, place.space(), &mut entry)?;
+    let terms = EntryTerms::of(&entry.fields);
     let sql = format!(
         "REPLACE INTO {} (rowid, title, body, tags) VALUES (?1, ?2, ?3, ?4)",
         table(place.space())

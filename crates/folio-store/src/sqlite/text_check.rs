@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::error::Failure;
 use super::place::{Place, SpaceId, from_column};
-use super::text::table;
+use super::text::{fill_in_text, table};
 use super::{entry, journal};
 use crate::checkup::findings::Findings;
 
@@ -63,13 +63,14 @@ fn check_space(conn: &Connection, space: SpaceId, seq: Seq, problems: &mut Vec<S
         let sizes: Option<Vec<u8>> = counted.query_row([place], |row| row.get(0)).optional()?;
         known += u64::from(sizes.is_some());
         // Rebuilding the rows has reported entries that cannot be read.
-        let Ok(Some(entry)) = entry::by_place(conn, place) else {
+        let Ok(Some(mut entry)) = entry::by_place(conn, place) else {
             continue;
         };
         if entry.updated_seq > seq {
             continue;
         }
         let terms = if text::is_searchable(entry.kind) {
+            fill_in_text(conn, space, &mut entry)?;
             EntryTerms::of(&entry.fields)
         } else {
             EntryTerms::default()

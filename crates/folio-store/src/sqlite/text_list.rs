@@ -227,7 +227,10 @@ impl Question<'_> {
             .collect();
         for chunk in changed.chunks(CHANGED_AT_ONCE) {
             let before = journal::as_of(self.conn, chunk, self.as_of)?;
-            for before in before.into_iter().filter(|before| self.query.matches(before, self.now)) {
+            for before in before {
+                if !self.matches_in_whole(&before)? {
+                    continue;
+                }
                 let place = Place::of(self.space, before.handle.0);
                 let score = scores.get(&place).copied().unwrap_or_default();
                 hits.push(Hit {
@@ -238,6 +241,17 @@ impl Question<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether `entry` matches, by the whole of its text.
+    fn matches_in_whole(&self, entry: &Entry) -> Result<bool, Failure> {
+        let matches = |entry: &Entry| self.query.matches(entry, self.now);
+        if entry.fields.body_ref.is_none() || matches(entry) {
+            return Ok(matches(entry));
+        }
+        let mut whole = entry.clone();
+        text::fill_in_text(self.conn, self.space, &mut whole)?;
+        Ok(matches(&whole))
     }
 
     /// The conditions on an entry apart from its words. `None` if nothing can match.

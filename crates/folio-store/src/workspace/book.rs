@@ -297,6 +297,14 @@ impl Workspace {
         let rank = self.next_pin(page).await?;
         let changes = |current: &Entry| {
             check_not_archived(current)?;
+            // No view shows it, pinned or not.
+            if current.fields.superseded_by.is_some() {
+                let message = format!(
+                    "{} was superseded, so no view would show it; pin what took its place",
+                    current.handle
+                );
+                return Err(Invalid::new("superseded", "pinned", message).into());
+            }
             let change = current
                 .fields
                 .pin_rank

@@ -53,12 +53,12 @@ impl WorkspaceError {
         }
     }
 
-    /// The kind of the error, by which callers decide what to do next. An archived entry, and an operation that is not
-    /// allowed, are conflicts.
+    /// The kind of the error, by which callers decide what to do next. An archived or superseded entry, and an
+    /// operation that is not allowed, are conflicts.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Invalid(invalid) if invalid.code == "archived" => ErrorKind::Conflict,
+            Self::Invalid(invalid) if matches!(&*invalid.code, "archived" | "superseded") => ErrorKind::Conflict,
             Self::Invalid(_) | Self::Input(_) => ErrorKind::Invalid,
             Self::Output(_) => ErrorKind::Unavailable,
             Self::Refused(_) | Self::Taken(_) | Self::Stale { .. } => ErrorKind::Conflict,

@@ -1,10 +1,17 @@
 //! Texts that are too long for an entry: kept beside it as bodies, read as one (M7.3.29).
 
+use std::borrow::Cow;
+
 use folio_memory::entry::{BodyRef, MAX_TEXT_BYTES, preview_of};
-use folio_memory::{Change, Entry, EntryFields, FieldChange};
+use folio_memory::text::{INDEXED_BYTES, TextQuery, snippet};
+use folio_memory::{Change, Entry, EntryFields, FieldChange, ListAnswer};
 
 use super::{Workspace, WorkspaceError};
 use crate::commit::{Blob, BlobHash, Commit};
+use crate::error::ErrorKind;
+
+/// How many characters are kept of the part of a long text where words were found; surfaces show less of it.
+const MATCH_CHARS: usize = 400;
 
 /// Moves every text of `commit` that is too long out of its entry: the entry keeps the beginning and says where the
 /// whole text is. Runs after redaction, so that the hash of the body is that of the kept text.
@@ -17,21 +24,34 @@ pub(super) fn move_out(commit: &mut Commit) {
                     (new.fields.body, new.fields.body_ref) = (preview, Some(body));
                 }
             }
-            Change::PatchEntry { fields, .. } => {
-                let mut at = 0;
-                while let Some(field) = fields.get_mut(at) {
-                    at += 1;
-                    if let FieldChange::Body(text) = field
-                        && let Some((preview, body)) = split(text, blobs)
-                    {
-                        *text = preview;
-                        fields.insert(at, FieldChange::BodyRef(Some(body)));
-                    }
-                }
-            }
+            Change::PatchEntry { fields, .. } => move_out_of_patch(fields, blobs),
             _ => {}
         }
     }
+}
+
+fn move_out_of_patch(fields: &mut Vec<FieldChange>, blobs: &mut Vec<Blob>) {
+    let mut at = 0;
+    while let Some(field) = fields.get_mut(at) {
+        at += 1;
+        if let FieldChange::Body(text) = field
+            && let Some((preview, body)) = split(text, blobs)
+        {
+            *text = preview;
+            fields.insert(at, FieldChange::BodyRef(Some(body)));
+        }
+    }
+}
+
+/// `fields` as they will be kept: a text that is too long is replaced by its beginning.
+pub(super) fn as_kept(fields: &[FieldChange]) -> Cow<'_, [FieldChange]> {
+    let is_long = |field: &FieldChange| matches!(field, FieldChange::Body(text) if preview_of(text).is_some());
+    if !fields.iter().any(is_long) {
+        return Cow::Borrowed(fields);
+    }
+    let mut kept = fields.to_vec();
+    move_out_of_patch(&mut kept, &mut Vec::new());
+    Cow::Owned(kept)
 }
 
 /// Shortens `fields` as they will be kept: a text that is too long is replaced by its beginning.
@@ -69,6 +89,29 @@ impl Workspace {
             Some(body) => self.body_text(body).await,
             None => Ok(entry.fields.body.clone()),
         }
+    }
+
+    /// Lets the long texts in `answer` begin with the part that has most of `words`: an entry shows the beginning of such
+    /// a text, and that need not be why it was found.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable`. A text that is damaged or missing is left as it is.
+    pub async fn begin_with_matches(
+        &self,
+        answer: &mut ListAnswer<Entry>,
+        words: &TextQuery,
+    ) -> Result<(), WorkspaceError> {
+        for entry in answer.items.iter_mut().filter(|entry| entry.fields.body_ref.is_some()) {
+            let whole = match self.whole_text(entry).await {
+                Err(error) if error.kind() == ErrorKind::Unavailable => return Err(error),
+                Err(_) => continue,
+                Ok(whole) => whole,
+            };
+            let searched = &whole[..whole.floor_char_boundary(INDEXED_BYTES)];
+            entry.fields.body = snippet(searched, words, MATCH_CHARS).text();
+        }
+        Ok(())
     }
 
     /// Returns `entry` with its whole text.

@@ -7,10 +7,11 @@ use folio_memory::excerpt::one_line;
 use folio_memory::id::{PageRef, Ref};
 use folio_memory::markdown::render_page;
 use folio_memory::query::{MAX_LIMIT, Order};
+use folio_memory::scratchbook::ItemInput;
 use folio_memory::view::is_blank;
 use folio_memory::{
     Actor, Change, Entry, EntryFields, EntryId, EntryKind, EntryQuery, Invalid, NewEntry, NewPage, Owner, Page,
-    PageFields, PageId, PageQuery, PageRole, Seq, Tag, Warning,
+    PageFields, PageId, PageQuery, PageRole, Seq, Tag, Warning, scratchbook,
 };
 use serde_json::json;
 
@@ -139,7 +140,8 @@ impl Workspace {
         Ok(page)
     }
 
-    /// Adds a log block to a page. Blocks on a page are never rewritten.
+    /// Adds a log block to a page. Blocks on a page are never rewritten. On the scratchbook of a thread it adds a note:
+    /// no view of a scratchbook shows a block.
     ///
     /// # Errors
     ///
@@ -154,6 +156,21 @@ impl Workspace {
         idempotency_key: Option<String>,
     ) -> Result<Written, WorkspaceError> {
         let page = self.page(page).await?;
+        if let Some(thread) = page
+            .fields
+            .thread
+            .as_ref()
+            .filter(|_| page.fields.role == PageRole::Scratchbook)
+            && scratchbook::page_of(self.space(), thread).0 == page.id
+        {
+            let note = ItemInput {
+                title: Some(title.to_owned()),
+                body,
+                tags: tags.to_vec(),
+                ..ItemInput::new(EntryKind::Note, "")
+            };
+            return self.add_item(actor, thread, note, idempotency_key).await;
+        }
         let mut fields = EntryFields::new(EntryKind::Log, owner_for(actor), self.trust_of(actor));
         let mut warnings = Vec::new();
         fields.title = checked_title(&without_nul(title.to_owned(), &mut warnings))?;

@@ -5,7 +5,7 @@ use folio_memory::id::{EntryRef, Ref};
 use folio_memory::{Actor, Change, Entry, EntryKind, FieldChange, Invalid, Seq, Status, Warning};
 
 use super::trace::verb_of;
-use super::{Workspace, WorkspaceError, Write, Written};
+use super::{Workspace, WorkspaceError, Write, Written, long_text};
 use crate::commit::{Committed, Expected};
 use crate::error::StoreError;
 
@@ -102,7 +102,7 @@ impl Workspace {
             let decided = match (changes_for(&current), &guard.idempotency_key) {
                 // The change may look impossible or needless because it was made before.
                 (Err(_), Some(key)) if self.replayed(actor, key).await?.is_some() => Ok((Vec::new(), Vec::new(), true)),
-                (Ok((fields, warnings)), Some(key)) if fields.is_empty() => {
+                (Ok((fields, warnings)), Some(key)) if fields.is_empty() || is_needless(&current, &fields, more) => {
                     Ok((fields, warnings, self.replayed(actor, key).await?.is_some()))
                 }
                 (decided, _) => decided.map(|(fields, warnings)| (fields, warnings, false)),
@@ -126,6 +126,16 @@ impl Workspace {
             self.authorise_patch(actor, &current, &fields).inspect_err(|refused| {
                 self.note_refusal(actor, verb_of(&fields), Some(&current), refused);
             })?;
+            // A commit that changes nothing would use up the idempotency key, and others would wait for it.
+            if is_needless(&current, &fields, more) {
+                self.note_warnings(actor, verb, &current, &warnings);
+                return Ok(Written {
+                    entry: current,
+                    warnings,
+                    conflicts: Vec::new(),
+                    replayed,
+                });
+            }
             let change = Change::PatchEntry {
                 entry: current.id,
                 fields,
@@ -247,6 +257,11 @@ impl Workspace {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Whether a commit of `fields` and `more` would leave everything as it is.
+fn is_needless(current: &Entry, fields: &[FieldChange], more: &[Change]) -> bool {
+    more.is_empty() && current.is_unchanged_by(&long_text::as_kept(fields))
 }
 
 fn conflicts_of(committed: &Committed) -> Vec<FieldConflict> {

@@ -7,7 +7,7 @@ use folio_memory::id::{EntryRef, PageRef};
 use folio_memory::policy::SCRATCHBOOKS_OFF;
 use folio_memory::roles::{Denied, Operation};
 use folio_memory::scratchbook::ScratchItem;
-use folio_memory::scratchbook::tools::Call;
+use folio_memory::scratchbook::tools::{ANSWER_TOKENS, Call};
 use folio_memory::tokens::Tokens;
 use folio_memory::view::candidate;
 use folio_memory::{Actor, Entry, EntryKind, Invalid, PageRole, ThreadKey, Timestamp, scratchbook};
@@ -24,6 +24,8 @@ pub struct ScratchAnswer {
     pub structured: Value,
     /// The entries that the answer is about, in order of appearance.
     pub entries: Vec<Entry>,
+    /// The most tokens that the text and the structured part may have together.
+    pub limit: u32,
 }
 
 /// The caller of a tool.
@@ -42,7 +44,7 @@ pub struct ScratchCaller<'c> {
 impl Workspace {
     /// Calls the tool `name` of the scratchbook of a thread with `arguments` as a model wrote them.
     ///
-    /// An answer has at most 2,000 tokens unless more are asked for; its cursor leads to what does not fit. A call
+    /// An answer has at most 2,000 tokens unless another budget is given; its cursor leads to what does not fit. A call
     /// changes only items of that scratchbook and other entries that the caller may change; it can read the whole
     /// space.
     ///
@@ -198,6 +200,7 @@ fn answer_of(written: &Written, now: Timestamp) -> ScratchAnswer {
         text,
         structured,
         entries: vec![entry.clone()],
+        limit: ANSWER_TOKENS,
     }
 }
 

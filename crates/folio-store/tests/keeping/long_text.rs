@@ -1,6 +1,6 @@
 use folio_memory::entry::MAX_INLINE_BYTES;
 use folio_memory::id::Ref;
-use folio_memory::scratchbook::ItemInput;
+use folio_memory::scratchbook::{ItemInput, ItemPatch};
 use folio_memory::{Entry, EntryKind, EntryQuery, Role, ThreadKey};
 use folio_store::ErrorKind;
 use folio_store::workspace::{ForgetFilter, Guard, IngestContext, PageInput};
@@ -72,6 +72,16 @@ async fn long_text_round_trips_byte_for_byte_from_every_writer_m7_3_29() {
         ..EntryQuery::default()
     };
     assert_eq!(house.total(found).await, 1, "the beginning is found by its words");
+    let late = EntryQuery {
+        text: Some("watermill".to_owned()),
+        ..EntryQuery::default()
+    };
+    house.say(&long("late", "the old watermill")).await;
+    let mut answer = space.observations(late.clone()).await.unwrap();
+    assert_eq!(answer.total, 1, "and so is all that follows it (M7.2.17)");
+    let words = late.text_query().unwrap();
+    space.begin_with_matches(&mut answer, &words).await.unwrap();
+    assert!(answer.items[0].fields.body.contains("the old watermill"));
     house.assert_sound().await;
 }
 
@@ -97,6 +107,33 @@ async fn long_text_can_be_edited_in_place_or_shortened_m7_3_29() {
     assert_eq!(same.version, 2, "the same text again is no change");
     let short = house.update(&entry, json!({"content": "short"})).await;
     assert_eq!((short.fields.body.as_str(), short.fields.body_ref), ("short", None));
+    house.assert_sound().await;
+}
+
+#[tokio::test]
+async fn beginning_of_a_long_text_that_is_sent_back_leaves_it_whole_m7_3_29() {
+    let house = House::new();
+    let (seen_text, noted_text) = (long("seen", "the end"), long("noted", "x"));
+    let seen = house.say(&seen_text).await;
+    let read = seen.fields.body.clone();
+    let same = house.update(&seen, json!({"content": read})).await;
+    assert_eq!(same.version, 1, "nothing was changed");
+    check(&house, &same, &seen_text).await;
+    let other = house.update(&seen, json!({"content": read, "tags": ["ci"]})).await;
+    assert_eq!((other.version, other.fields.tags.len()), (2, 1));
+    check(&house, &other, &seen_text).await;
+    let input: ItemInput = serde_json::from_value(json!({"kind": "note", "body": noted_text})).unwrap();
+    let (space, main) = (&house.workspace, ThreadKey::main());
+    let noted = space.add_item(&human(), &main, input, None).await.unwrap().entry;
+    let patch = |value| ItemPatch::from_json(value).unwrap();
+    let sent_back = patch(json!({"body": noted.fields.body, "title": "log"}));
+    let id = Ref::Id(noted.id);
+    let written = space.update_item(&human(), id, sent_back, None).await.unwrap();
+    assert_eq!(written.entry.fields.title, "log");
+    check(&house, &written.entry, &noted_text).await;
+    let shorter = patch(json!({"body": format!("{} and no more", noted.fields.body)}));
+    let written = space.update_item(&human(), id, shorter, None).await.unwrap();
+    assert_eq!(written.entry.fields.body_ref, None, "another text replaces it");
     house.assert_sound().await;
 }
 

@@ -2,7 +2,7 @@
 
 use folio_memory::id::Ref;
 use folio_memory::scratchbook::ItemInput;
-use folio_memory::{Clock as _, EntryHandle, ThreadKey};
+use folio_memory::{Clock as _, EntryHandle, EntryId, EntryQuery, ThreadKey};
 use folio_store::Workspace;
 use folio_store::workspace::{Fate, ImportOptions, Imported, PageInput};
 use serde_json::{Value, json};
@@ -187,10 +187,11 @@ async fn import_corrects_and_reports_values_that_a_write_would_correct() {
         [
             (Fate::Changed, "line 4", "nul_removed"),
             (Fate::Changed, "line 4", "confidence_clamped"),
+            (Fate::Changed, "line 4", "later_than_now"),
             (Fate::Changed, "line 5", "key_unknown"),
         ]
     );
-    assert_eq!(report.remarks[2].message, "nothing reads Body, titel");
+    assert_eq!(report.remarks[3].message, "nothing reads Body, titel");
     let first = house.space.entry(Ref::Handle(EntryHandle(1))).await.unwrap().fields;
     assert_eq!(first.body, "oak");
     assert!((first.confidence.unwrap().value() - 1.0).abs() < f64::EPSILON);
@@ -198,6 +199,44 @@ async fn import_corrects_and_reports_values_that_a_write_would_correct() {
         first.validated_at.unwrap() <= house.clock.now(),
         "nothing is from later than now"
     );
+}
+
+#[tokio::test]
+async fn import_corrects_times_in_the_future_and_too_long_lifetimes_m7_1_4() {
+    let mut lines = lines().await;
+    let future = "2099-01-01T00:00:00Z";
+    lines[1] = with(&lines[1], json!({"created_at": future}));
+    lines[3] = with(&lines[3], json!({"lifetime": {"until": future}}));
+    lines[4] = with(&lines[4], json!({"created_at": future, "updated_at": future}));
+    let (house, report) = imported(&lines.join("\n")).await;
+    assert_eq!(
+        told(&report),
+        [
+            (Fate::Changed, "line 2", "later_than_now"),
+            (Fate::Changed, "line 4", "ttl_invalid"),
+            (Fate::Changed, "line 5", "later_than_now"),
+        ]
+    );
+    let entry = async |number| house.space.entry(Ref::Handle(EntryHandle(number))).await.unwrap();
+    let (first, second) = (entry(1).await, entry(2).await);
+    let week = std::time::Duration::from_hours(7 * 24);
+    assert_eq!(first.fields.lifetime.expires_at(), Some(first.created_at.plus(week)));
+    assert!(second.created_at <= house.clock.now());
+}
+
+#[tokio::test]
+async fn entry_whose_successor_is_missing_is_live_after_an_import() {
+    let mut lines = lines().await;
+    let missing = EntryId::derived(&["nothing"]);
+    lines[3] = with(&lines[3], json!({"superseded_by": missing}));
+    let text = lines.join("\n");
+    let (house, report) = imported(&text).await;
+    assert_eq!(told(&report), [(Fate::Changed, "line 4", "item_adapted")]);
+    let message = format!("superseded_by was removed: {missing} is neither here nor in the file");
+    assert_eq!(report.remarks[0].message, message);
+    let live = house.space.observations(EntryQuery::default()).await.unwrap();
+    assert_eq!(live.total, 2);
+    assert_eq!(import(&house.space, &text).await.changed, 0, "it was corrected already");
 }
 
 #[tokio::test]
@@ -224,6 +263,7 @@ async fn import_refuses_supersede_and_blocks_cycles() {
             (Fate::Refused, "line 5", "supersede_cycle"),
             (Fate::Refused, "line 9", "blocks_itself"),
             (Fate::Refused, "line 10", "blocks_itself"),
+            (Fate::Changed, "line 4", "item_adapted"),
         ]
     );
     assert_eq!(report.links, 1);

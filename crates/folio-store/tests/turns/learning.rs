@@ -81,6 +81,32 @@ async fn only_a_further_sighting_supersedes_the_pattern_m7_9() {
 }
 
 #[tokio::test]
+async fn turn_with_the_same_tags_but_another_text_writes_no_new_pattern_m7_9() {
+    let scene = Scene::new();
+    for _ in 0..3 {
+        scene.turn_with("Which wine?", "wine_search", burgundy()).await;
+    }
+    let first = of_type(&scene, "pattern_detected").await.remove(0);
+    let fact = of_type(&scene, "learning").await.remove(0);
+    for content in ["Guests come on Friday", "No oak, please", "The cellar is at 12 degrees"] {
+        let other = json!({"type": "contextual_insight", "content": content,
+                           "confidence": 0.9, "tags": ["wine", "preference"]});
+        scene.turn_with("What else?", "wine_search", other).await;
+    }
+    let live = of_type(&scene, "pattern_detected").await;
+    assert_eq!((live.len(), live[0].id, live[0].version), (1, first.id, 1));
+    assert_eq!(of_type(&scene, "learning").await[0].id, fact.id);
+    scene.turn_with("Which wine?", "wine_search", burgundy()).await;
+    let next = of_type(&scene, "pattern_detected").await.remove(0);
+    assert_ne!(next.id, first.id, "a further sighting is news");
+    assert_eq!(
+        next.fields.metadata.unwrap()["of_turns"],
+        7,
+        "and the turns in between count"
+    );
+}
+
+#[tokio::test]
 async fn turn_end_supersedes_and_archives_a_resolved_pattern_m7_9() {
     let scene = Scene::new();
     for _ in 0..3 {

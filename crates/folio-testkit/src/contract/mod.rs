@@ -124,6 +124,7 @@ macro_rules! store_contract {
         $crate::store_contract!(@cases $home, search: [
             search_ignores_case_accents_and_word_endings,
             search_finds_substrings_in_scripts_without_spaces,
+            search_finds_words_anywhere_in_a_long_text,
             search_matches_all_words_or_any_as_requested,
             search_results_are_ordered_by_relevance_by_default,
             search_combines_words_with_filters,

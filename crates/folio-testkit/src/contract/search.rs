@@ -1,6 +1,9 @@
 //! Full-text search (M7.2.17).
 
+use folio_memory::entry::BodyRef;
+use folio_memory::text::INDEXED_BYTES;
 use folio_memory::{Change, Entry, EntryKind, EntryQuery, FieldChange, NewEntry, Order, PageId, Status, TextMatch};
+use folio_store::{Blob, Commit, Record};
 use serde_json::json;
 
 use super::Home;
@@ -39,6 +42,50 @@ pub async fn search_ignores_case_accents_and_word_endings(home: &dyn Home) {
         scene.titles(&search("zur")).await.is_empty(),
         "words are found as a whole"
     );
+}
+
+/// An entry shows only the beginning of such a text. As much of it as is searched is found as of a past commit as well.
+pub async fn search_finds_words_anywhere_in_a_long_text(home: &dyn Home) {
+    let (scene, page) = notes(home, &["another"]).await;
+    let kept = |text: &str| {
+        let blob = Blob::new(text.as_bytes().to_vec());
+        let body = BodyRef {
+            hash: blob.hash().0.clone(),
+            bytes: text.len() as u64,
+            pieces: Vec::new(),
+        };
+        (blob, body)
+    };
+    let commit = async |blob: Blob, change: Change| {
+        let commit = Commit {
+            blobs: vec![blob],
+            ..scene.commit_of(Record::of(vec![change]))
+        };
+        scene.store.commit(commit).await.expect("a commit");
+    };
+    let filler = "and so on, ".repeat(20_000);
+    let (blob, body) = kept(&format!(
+        "at first {filler} the watermill {}",
+        "—".repeat(INDEXED_BYTES / 3)
+    ));
+    let mut new = scene.note(page, "long");
+    (new.fields.body, new.fields.body_ref) = ("at first".to_owned(), Some(body));
+    let id = new.id;
+    commit(blob, Change::AddEntry(Box::new(new))).await;
+    let titles = async |text: &str, as_of| {
+        let query = EntryQuery { as_of, ..search(text) };
+        scene.titles(&query).await
+    };
+    assert_eq!(titles("watermill first", None).await, ["long"]);
+    let then = scene.head().await;
+    let (blob, body) = kept(&format!("at first {filler} the windmill"));
+    commit(blob, patch(id, vec![FieldChange::BodyRef(Some(body))])).await;
+    assert_eq!(titles("windmill", None).await, ["long"]);
+    assert_eq!(titles("watermill", None).await, [""; 0]);
+    assert_eq!(titles("watermill", Some(then)).await, ["long"]);
+    assert_eq!(titles("windmill", Some(then)).await, [""; 0]);
+    let report = scene.store.check().await.expect("a report");
+    assert_eq!(report.problems, [""; 0]);
 }
 
 /// In scripts without spaces, one character, two, or more are found.

@@ -16,7 +16,7 @@ use crate::http::describe::describe_operation;
 use crate::http::input::{Body, MayBody};
 use crate::http::problem::Problem;
 use crate::http::query::{Nothing, QueryParams};
-use crate::wire::{Observation, Written};
+use crate::wire::{AnyEntry, Observation, Written};
 
 pub(super) fn routes() -> ApiRouter<App> {
     ApiRouter::new()
@@ -60,7 +60,7 @@ pub(super) fn routes() -> ApiRouter<App> {
                 describe_operation(
                     "restore_observation",
                     GROUP,
-                    "Restores an archived observation to its earlier status",
+                    "Restores an archived observation, or an item of a scratchbook, to its earlier status",
                 ),
             ),
         )
@@ -167,8 +167,14 @@ async fn restore(
     caller: Caller,
     _: QueryParams<Nothing>,
     MayBody(input): MayBody<Why>,
-) -> Result<Answer<Written<Observation>>, Problem> {
-    let (entry, guard) = named_observation(&caller, input.reason).await?;
-    let written = caller.workspace.restore(&caller.actor, entry, guard).await?;
-    Ok(answer(&caller, &written))
+) -> Result<Answer<Written<AnyEntry>>, Problem> {
+    let entry = caller.workspace.entry(caller.path_param("observation")?).await?;
+    let guard = input.guard(&caller);
+    let written = caller
+        .workspace
+        .restore(&caller.actor, Ref::Id(entry.id), guard)
+        .await?;
+    let entry = AnyEntry::of(&written.entry, caller.workspace.now());
+    let shape = Written::of(entry, &written.warnings, written.replayed).over(&written.conflicts);
+    Ok(Answer::of(caller.with_ended_turn_warning(shape)).version(written.entry.version))
 }

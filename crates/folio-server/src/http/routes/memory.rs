@@ -240,7 +240,8 @@ async fn search(
         ..EntryQuery::default()
     };
     let now = workspace.now();
-    let (answer, _) = workspace.search(&query).await?;
+    let (mut answer, _) = workspace.search(&query).await?;
+    workspace.begin_with_matches(&mut answer, &text_query).await?;
     Ok(Answer::of(List::scored(&answer, |entry, score| {
         AsJson::of(&Found::of(entry, score, &text_query, now))
     })))

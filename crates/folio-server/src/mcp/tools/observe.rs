@@ -4,7 +4,7 @@ use folio::memory::id::EntryRef;
 use folio::memory::query::DEFAULT_LIMIT;
 use folio::memory::scratchbook::tools::ANSWER_TOKENS;
 use folio::memory::tool_exchange::{ContextQuery, ReadScope, context_query};
-use folio::memory::view::candidate;
+use folio::memory::view::{candidate, is_blank};
 use folio::memory::{Invalid, State};
 use folio::store::Written;
 use folio::{EntryQuery, ObservationInput, ObservationPatch};
@@ -166,7 +166,6 @@ fn written_answer(written: &Written, call: &Call<'_>) -> Answer {
 struct Asked {
     limit: Option<i64>,
     cursor: Option<String>,
-    /// A blank text does not filter.
     text: Option<String>,
     #[serde(flatten)]
     filters: Map<String, Value>,
@@ -179,7 +178,11 @@ async fn list_observations(call: Call<'_>) -> Result<Answer, Problem> {
         text,
         mut filters,
     } = read(&call.arguments)?;
-    if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
+    if let Some(text) = text {
+        // Left out, it would not filter, and a caller who narrows its question takes the answer for narrowed.
+        if is_blank(&text) {
+            return Err(invalid_argument("text", "is empty; leave it out to list by other filters alone").into());
+        }
         filters.insert("text".to_owned(), text.into());
     }
     let limit = item_limit(limit, DEFAULT_LIMIT, list::MAX_LINES)?;

@@ -29,12 +29,10 @@ pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
 
 /// Carries out a call of one of them.
 pub(super) async fn call(call: Call<'_>) -> Result<Answer, Problem> {
-    let requested = call.arguments.get("budget").and_then(Value::as_u64);
-    let limit = requested.and_then(|budget| u32::try_from(budget).ok());
-    let limit = limit.unwrap_or_default().max(ANSWER_TOKENS);
-    let answer = answer_within(&call, &call.arguments, limit).await?;
-    let excess = answer.excess(&call.caller.tokens);
+    let answer = answer_within(&call, &call.arguments, None).await?;
+    let (excess, limit) = (answer.excess(&call.caller.tokens), answer.limit);
     if excess == 0
+        || limit < ANSWER_TOKENS
         || answer
             .structured
             .get("next")
@@ -49,11 +47,12 @@ pub(super) async fn call(call: Call<'_>) -> Result<Answer, Problem> {
     }
     let mut arguments = call.arguments.clone();
     arguments["budget"] = budget.into();
-    answer_within(&call, &arguments, limit).await
+    answer_within(&call, &arguments, Some(limit)).await
 }
 
-/// Returns the answer to the call with `arguments`, with each entry in the shape that programs get on every surface.
-async fn answer_within(call: &Call<'_>, arguments: &Value, limit: u32) -> Result<Answer, Problem> {
+/// Returns the answer to the call with `arguments`, with each entry in the shape that programs get on every surface if a
+/// budget has room for it. Without `limit`, it has as many tokens as the call allows.
+async fn answer_within(call: &Call<'_>, arguments: &Value, limit: Option<u32>) -> Result<Answer, Problem> {
     let caller = ScratchCaller {
         actor: &call.caller.actor,
         thread: &call.caller.thread,
@@ -67,7 +66,7 @@ async fn answer_within(call: &Call<'_>, arguments: &Value, limit: u32) -> Result
     let mut answer = Answer {
         text: result.text,
         structured: result.structured,
-        limit,
+        limit: limit.unwrap_or(result.limit),
     };
     if let Some(Value::Array(brief)) = answer.structured.get("items") {
         if !entries.is_empty() {
@@ -75,11 +74,17 @@ async fn answer_within(call: &Call<'_>, arguments: &Value, limit: u32) -> Result
             let full = entries.iter().map(|entry| list::shape(entry, now)).collect();
             answer.put_items(full, brief, &call.caller.tokens);
         }
-    } else if let ([entry], Value::Object(fields)) = (entries.as_slice(), &mut answer.structured)
-        && let Value::Object(full) = list::shape(entry, now)
+    } else if let ([entry], Value::Object(fields)) = (entries.as_slice(), &answer.structured)
+        // A later part of a text has no kind: it repeats nothing of the entry.
+        && fields.contains_key("kind")
+        && let Value::Object(mut full) = list::shape(entry, now)
     {
-        for (name, value) in full {
-            fields.entry(name).or_insert(value);
+        let mut whole = answer.clone();
+        full.extend(fields.clone());
+        full.remove("brief");
+        whole.structured = Value::Object(full);
+        if answer.limit >= ANSWER_TOKENS || whole.excess(&call.caller.tokens) == 0 {
+            return Ok(whole);
         }
     }
     Ok(answer)

@@ -20,6 +20,10 @@ const FRAME: u32 = 120;
 const LIST_FRAME: u32 = 240;
 /// The smallest budget that still allows a useful answer.
 const MIN_BUDGET: u32 = 200;
+/// The same for a list.
+const MIN_LIST_BUDGET: u32 = 400;
+/// How many tokens of a long text a part has at least, so that reading it comes to an end.
+const MIN_PART: u32 = 16;
 
 impl Workspace {
     pub(super) async fn scratch_read(
@@ -72,10 +76,13 @@ impl Workspace {
             "hash": receipt.hash,
             "as_of": view.as_of,
         });
-        Ok(without_entries(text, structured))
+        // The budget is that of the view itself. Where there is no room for it twice, the structured part leaves it out.
+        let limit = budget.map_or(ANSWER_TOKENS, |budget| budget.saturating_add(FRAME));
+        Ok(without_entries(text, structured, limit))
     }
 
-    /// Reads one entry: its line, and its text from the cursor on.
+    /// Reads one entry: its line, and its text from the cursor on. From the second part on, the structured part has
+    /// nothing of the entry but what is needed to go on: the caller knows the rest.
     async fn read_one(
         &self,
         caller: &ScratchCaller<'_>,
@@ -96,14 +103,14 @@ impl Workspace {
             Some(cursor) => begin_of(cursor, &entry)?,
         };
         let now = self.now();
-        let all = budget.max(MIN_BUDGET).saturating_sub(FRAME);
+        let (budget, tokens) = (budget.max(MIN_BUDGET), caller.tokens);
         let heading = if from == 0 {
             let by = self.in_place_of(&entry).await?;
             let by = by.map(|by| format!("; {by} took its place")).unwrap_or_default();
             let line = |length| line_of(&entry, length, now) + &by;
             // The text follows below and is what the caller wants, so the line shows as little of it as possible.
             let short = line(1);
-            if caller.tokens.count(&short) <= all / 3 {
+            if tokens.count(&short) <= budget / 5 {
                 short
             } else {
                 line(2)
@@ -111,58 +118,87 @@ impl Workspace {
         } else {
             format!("{} (continued)", entry.handle)
         };
-        // The part is both in the text and in the structured answer.
-        let room = all.saturating_sub(caller.tokens.count(&heading)) / 2;
-        let part = self.part_from(&entry, from, room, caller.tokens).await?;
-        let Some((part, end, bytes)) = part else {
-            return Err(no_cursor(cursor.unwrap_or_default()).into());
+        let field = if entry.kind == EntryKind::Observation {
+            "content"
+        } else {
+            "body"
         };
-        let next = (end < bytes).then(|| format!("{}@{end}", entry.version));
-        let mut text = heading;
-        if !part.is_empty() {
-            text.push('\n');
-            text.push_str(&part);
+        let mut shape = if from == 0 {
+            shape_of(&entry, now)
+        } else {
+            json!({"handle": entry.handle, "version": entry.version})
+        };
+        shape[field] = json!("");
+        if tokens.count(&shape.to_string()) > budget / 3 {
+            shape = brief(&entry);
+            shape["brief"] = true.into();
         }
-        if let Some(next) = &next {
-            let left = bytes - end;
-            text.push_str(&format!("\n(+{left} bytes; go on with cursor {next:?})"));
-        }
-        let mut structured = shape_of(&entry, now);
-        if let Value::Object(fields) = &mut structured {
-            let field = if entry.kind == EntryKind::Observation {
-                "content"
-            } else {
-                "body"
+        let whole = self.text_unless_in_pieces(&entry).await?;
+        let surroundings = tokens.count(&heading) + tokens.count(&shape.to_string());
+        // The part is both in the text and in the structured answer.
+        let mut room = (budget.saturating_sub(surroundings) / 2).max(MIN_PART);
+        loop {
+            let part = self.part_from(&entry, whole.as_deref(), from, room, tokens).await?;
+            let Some((part, end, bytes)) = part else {
+                return Err(no_cursor(cursor.unwrap_or_default()).into());
             };
-            fields.insert(field.to_owned(), json!(part));
-            fields.insert("next".to_owned(), json!(next));
+            let next = (end < bytes).then(|| format!("{}@{end}", entry.version));
+            let mut text = heading.clone();
+            if !part.is_empty() {
+                text.push('\n');
+                text.push_str(&part);
+            }
+            if let Some(next) = &next {
+                let left = bytes - end;
+                text.push_str(&format!("\n(+{left} bytes; go on with cursor {next:?})"));
+            }
+            let mut structured = shape.clone();
+            structured[field] = json!(part);
+            structured["next"] = json!(next);
+            let used = tokens
+                .count(&text)
+                .saturating_add(tokens.count(&structured.to_string()));
+            if used <= budget || room == MIN_PART {
+                return Ok(ScratchAnswer {
+                    text,
+                    structured,
+                    entries: vec![entry],
+                    limit: budget,
+                });
+            }
+            // Line ends and quotation marks cost more in JSON than in the text.
+            room = room.saturating_sub((used - budget) / 2 + 4).max(MIN_PART);
         }
-        Ok(ScratchAnswer {
-            text,
-            structured,
-            entries: vec![entry],
-        })
+    }
+
+    /// The whole text of `entry`, unless it is in pieces, which may have any length.
+    async fn text_unless_in_pieces(&self, entry: &Entry) -> Result<Option<String>, WorkspaceError> {
+        let in_pieces = entry.fields.body_ref.as_ref().filter(|body| !body.pieces.is_empty());
+        match in_pieces {
+            Some(_) => Ok(None),
+            None => Ok(Some(self.whole_text(entry).await?)),
+        }
     }
 
     /// The part of the text of `entry` from byte `from` on that costs at most `room` tokens, the offset at which it
-    /// ends, and the length of the whole. `None` if no character begins at `from`.
+    /// ends, and the length of the whole. `None` if no character begins at `from`. `whole` is the text unless it is in
+    /// pieces, of which no more is read than is shown.
     async fn part_from(
         &self,
         entry: &Entry,
+        whole: Option<&str>,
         from: u64,
         room: u32,
         tokens: &dyn Tokens,
     ) -> Result<Option<(String, u64, u64)>, WorkspaceError> {
-        let in_pieces = entry.fields.body_ref.as_ref().filter(|body| !body.pieces.is_empty());
-        let Some(body) = in_pieces else {
-            let whole = self.whole_text(entry).await?;
+        if let Some(whole) = whole {
             let from = usize::try_from(from).ok().filter(|at| whole.is_char_boundary(*at));
             return Ok(from.map(|from| {
                 let part = part_of(&whole[from..], room, tokens);
                 (part.to_owned(), (from + part.len()) as u64, whole.len() as u64)
             }));
-        };
-        // A text in pieces may have any length: no more of it is read than is shown.
+        }
+        let bytes = entry.fields.body_ref.as_ref().map_or(0, |body| body.bytes);
         let part = Part::Bytes { from, to: u64::MAX };
         let mut max_bytes = most_bytes(room).max(1);
         loop {
@@ -173,7 +209,7 @@ impl Workspace {
             let cost = tokens.count(&text);
             if cost <= room || max_bytes == 1 {
                 let begins_there = passage.from == from;
-                return Ok(begins_there.then(|| (text.into_owned(), passage.to, body.bytes)));
+                return Ok(begins_there.then(|| (text.into_owned(), passage.to, bytes)));
             }
             max_bytes = fewer_bytes(passage.bytes.len(), room, cost).min(max_bytes - 1).max(1);
         }
@@ -199,9 +235,10 @@ impl Workspace {
         read: &Read,
         budget: u32,
     ) -> Result<ScratchAnswer, WorkspaceError> {
+        let budget = budget.max(MIN_LIST_BUDGET);
         let Some(tags) = Tag::parse_query_tags(&read.tags) else {
             let nothing = ListAnswer::empty(self.head().await?);
-            return Ok(listed(String::new(), nothing, caller.tokens));
+            return Ok(listed(String::new(), nothing, caller.tokens, budget));
         };
         let mut query = EntryQuery {
             tags,
@@ -236,10 +273,15 @@ impl Workspace {
             None => {}
         }
         let mut answer = self.entries(&query).await?;
-        let line = |entry: &Entry| candidate(entry).lengths[1].clone();
-        let room = budget
-            .max(MIN_BUDGET)
-            .saturating_sub(LIST_FRAME + caller.tokens.count(&heading));
+        let room = budget.saturating_sub(LIST_FRAME + caller.tokens.count(&heading));
+        let line = |entry: &Entry| {
+            let [_, line, short] = candidate(entry).lengths;
+            if caller.tokens.count(&line) <= room / 2 {
+                line
+            } else {
+                short
+            }
+        };
         loop {
             let lines: Vec<String> = answer.items.iter().map(line).collect();
             let briefs: Vec<Value> = answer.items.iter().map(brief).collect();
@@ -257,7 +299,7 @@ impl Workspace {
             text.push_str(&line(entry));
             text.push('\n');
         }
-        Ok(listed(text, answer, caller.tokens))
+        Ok(listed(text, answer, caller.tokens, budget))
     }
 
     /// Lists the tree of pages, one line each; the cursor is the number of lines before.
@@ -267,6 +309,7 @@ impl Workspace {
         cursor: Option<&str>,
         budget: u32,
     ) -> Result<ScratchAnswer, WorkspaceError> {
+        let budget = budget.max(MIN_LIST_BUDGET);
         let before: usize = match cursor {
             None => 0,
             Some(text) => text.parse().map_err(|_| no_cursor(text))?,
@@ -288,12 +331,7 @@ impl Workspace {
                 )
             })
             .unzip();
-        let fitting = fitting(
-            &lines,
-            &pages,
-            budget.max(MIN_BUDGET).saturating_sub(FRAME),
-            caller.tokens,
-        );
+        let fitting = fitting(&lines, &pages, budget.saturating_sub(FRAME), caller.tokens);
         let end = before + fitting;
         let next = (end < tree.len()).then(|| end.to_string());
         let mut text = lines[..fitting].join("\n");
@@ -309,7 +347,7 @@ impl Workspace {
             "as_of": self.head().await?,
             "tokens": caller.tokens.count(&text),
         });
-        Ok(without_entries(text, structured))
+        Ok(without_entries(text, structured, budget))
     }
 }
 
@@ -337,7 +375,7 @@ fn check_goes_together(read: &Read) -> Result<(), Invalid> {
 }
 
 /// Completes the answer whose lines are in `text` with the count and the cursor.
-fn listed(mut text: String, answer: ListAnswer<Entry>, tokens: &dyn Tokens) -> ScratchAnswer {
+fn listed(mut text: String, answer: ListAnswer<Entry>, tokens: &dyn Tokens, limit: u32) -> ScratchAnswer {
     match &answer.next {
         _ if answer.items.is_empty() => text.push_str("nothing matches"),
         None => text.push_str(&format!("{} in all", answer.total)),
@@ -359,15 +397,17 @@ fn listed(mut text: String, answer: ListAnswer<Entry>, tokens: &dyn Tokens) -> S
         text,
         structured,
         entries: answer.items,
+        limit,
     }
 }
 
 /// An answer that is not about particular entries.
-fn without_entries(text: String, structured: Value) -> ScratchAnswer {
+fn without_entries(text: String, structured: Value, limit: u32) -> ScratchAnswer {
     ScratchAnswer {
         text,
         structured,
         entries: Vec::new(),
+        limit,
     }
 }
 

@@ -88,6 +88,8 @@ pub(super) struct Incoming<'a> {
     /// Entries that are here but not in the file.
     pub(super) elsewhere: HashSet<EntryId>,
     pub(super) circles: Circles,
+    /// Entries with what superseded them, which may follow later in the file, and the names that the report uses.
+    pub(super) superseded: Vec<(EntryId, EntryId, String)>,
     /// Entries whose content was erased.
     tombstones: Vec<(EntryId, ErasedFor)>,
     /// How many pages, entries and links were read.
@@ -110,6 +112,7 @@ impl<'a> Incoming<'a> {
             linked: HashSet::new(),
             elsewhere: HashSet::new(),
             circles: Circles::default(),
+            superseded: Vec::new(),
             tombstones: Vec::new(),
             read: (0, 0, 0),
         }
@@ -119,6 +122,11 @@ impl<'a> Incoming<'a> {
     pub(super) fn has_other_than_links(&self) -> bool {
         let mut changes = self.changes.iter();
         changes.any(|change| !matches!(change, Change::AddLink(_)))
+    }
+
+    /// Whether the content of `entry` was erased in the other store.
+    pub(super) fn is_erased(&self, entry: EntryId) -> bool {
+        self.tombstones.iter().any(|(erased, _)| *erased == entry)
     }
 
     pub(super) fn push(&mut self, change: Change) {
@@ -199,6 +207,7 @@ impl Workspace {
             self.write_full_batch(&mut incoming, progress).await?;
         }
         self.write_batch(&mut incoming).await?;
+        self.drop_missing_successors(&mut incoming).await?;
         self.erase_again(&mut incoming).await?;
         if counted != Some(incoming.read) {
             let message = match (counted, incoming.read) {
@@ -331,11 +340,13 @@ impl Workspace {
         }
         let id = line.id;
         let mut new = line.into_new();
-        let checked = self.judge_page(&mut new).await?;
-        if let Err(invalid) = checked {
-            incoming.report.refuse(&name, &invalid);
-            return Ok(());
-        }
+        let warnings = match self.judge_page(&mut new).await? {
+            Ok(warnings) => warnings,
+            Err(invalid) => {
+                incoming.report.refuse(&name, &invalid);
+                return Ok(());
+            }
+        };
         incoming.pages.insert(original_id, id);
         match self.inner.store.page(self.space(), Ref::Id(id)).await {
             Ok(page) => {
@@ -358,6 +369,7 @@ impl Workspace {
             }
             Err(StoreError::NotFound { .. }) => {
                 incoming.report.pages += 1;
+                incoming.report.adapted(&name, &warnings);
                 incoming.push(Change::EnsurePage(Box::new(new)));
             }
             Err(error) => return Err(error.into()),
@@ -366,15 +378,17 @@ impl Workspace {
     }
 
     /// Checks that `new` could be written here.
-    async fn judge_page(&self, new: &mut NewPage) -> Result<Result<(), Invalid>, WorkspaceError> {
-        if let Err(invalid) = check_page(new) {
-            return Ok(Err(invalid));
-        }
+    async fn judge_page(&self, new: &mut NewPage) -> Result<Result<Vec<Warning>, Invalid>, WorkspaceError> {
+        let warnings = match check_page(new, self.now()) {
+            Ok(warnings) => warnings,
+            Err(invalid) => return Ok(Err(invalid)),
+        };
         if let Err(invalid) = check_depths([("props", &new.fields.props)]) {
             return Ok(Err(invalid));
         }
         let as_written = [Change::EnsurePage(Box::new(new.clone()))];
-        Ok(redact::refuse_secret_threads(&as_written, self.redaction().await?))
+        let refused = redact::refuse_secret_threads(&as_written, self.redaction().await?);
+        Ok(refused.map(|()| warnings))
     }
 
     /// The page here that corresponds to `page` of the file.
@@ -420,7 +434,7 @@ impl Workspace {
         };
         let mut new = line.into_new(page);
         let existing = self.if_there(id).await?;
-        let warnings = match self.judge_entry(incoming, &mut new, existing.as_ref()).await? {
+        let warnings = match self.judge_entry(incoming, &name, &mut new, existing.as_ref()).await? {
             Ok(warnings) => warnings,
             Err(invalid) => {
                 incoming.report.refuse(&name, &invalid);
@@ -486,6 +500,7 @@ impl Workspace {
     async fn judge_entry(
         &self,
         incoming: &mut Incoming<'_>,
+        name: &str,
         new: &mut NewEntry,
         existing: Option<&Entry>,
     ) -> Result<Result<Vec<Warning>, Invalid>, WorkspaceError> {
@@ -500,7 +515,8 @@ impl Workspace {
             ("metadata", metadata),
             ("claimed_source", claimed_source),
         ];
-        let checked = check_depths(values).and_then(|()| check_entry(new, self.now()));
+        let policy = self.policy_as_known().await?;
+        let checked = check_depths(values).and_then(|()| check_entry(new, policy.types(), self.now()));
         if checked.is_ok()
             && let Some(by) = new.fields.superseded_by
         {
@@ -510,6 +526,7 @@ impl Workspace {
                 return Ok(Err(Invalid::new("supersede_cycle", "superseded_by", message)));
             }
             incoming.circles.successors.add(new.id, by);
+            incoming.superseded.push((new.id, by, name.to_owned()));
         }
         Ok(checked)
     }

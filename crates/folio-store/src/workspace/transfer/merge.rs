@@ -38,7 +38,13 @@ impl Workspace {
         let mut imported_entry = new.clone();
         redact::clean_new(&mut imported_entry, None, self.redaction().await?);
         long_text::shorten(&mut imported_entry.fields);
-        let imported = imported_entry.fields;
+        let mut imported = imported_entry.fields;
+        // Empty lines that somebody leaves below a text, or before a section that begins there, are no change of it.
+        if imported.body_ref.is_none()
+            && imported.body.trim_end_matches('\n') == base_fields.body.trim_end_matches('\n')
+        {
+            imported.body.clone_from(&base_fields.body);
+        }
         let (changed_here, differing) = (
             between(&base_fields, &existing.fields),
             between(&imported, &existing.fields),

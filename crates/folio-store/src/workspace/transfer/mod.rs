@@ -11,6 +11,7 @@ mod merge;
 mod outgoing;
 mod pieces;
 mod report;
+mod successors;
 
 pub use incoming::ImportOptions;
 pub use outgoing::Outgoing;
