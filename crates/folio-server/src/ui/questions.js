@@ -40,7 +40,7 @@ export function questions(run, { signal, onchange, find, choose, rest }) {
   const draw = () => {
     const items = asked.filter((item, at) => isAll || at < MANY || isUsed(item));
     const left = asked.length - items.length;
-    keep(list, [...lost, ...items], (item) => (item.text === undefined ? item.id : `${item.id} lost`), (item) => (item.text === undefined ? form(item, { answered, find, choose }) : leftOver(item, () => dismiss(item))));
+    keep(list, [...lost, ...items], (item) => (item.text === undefined ? item.id : `${item.id} lost`), (item) => (item.text === undefined ? form(item, { answered, refused, find, choose }) : leftOver(item, () => dismiss(item))));
     more.hidden = left === 0;
     more.textContent = `Show ${left} more`;
   };
@@ -64,7 +64,7 @@ export function questions(run, { signal, onchange, find, choose, rest }) {
     const isOther = items.length !== asked.length;
     const gone = [...list.children].filter((one) => one.item && !items.some(({ id }) => id === one.item.id) && writtenIn(one) !== '');
     for (const one of gone) lost.push({ id: one.item.id, question: one.item.question, text: writtenIn(one) });
-    if (gone.length > 0) announce('Somebody else answered this question first. Your text is kept.');
+    if (gone.length > 0) announce('Somebody else answered first, or the question was withdrawn. Your text is kept.');
     asked = items;
     if (asked.length <= MANY) isAll = false;
     const hadFocus = list.contains(document.activeElement);
@@ -79,6 +79,11 @@ export function questions(run, { signal, onchange, find, choose, rest }) {
     announce(asked.length ? `${what} ${asked.length} more to answer.` : what);
     if (hadFocus && (document.activeElement === document.body || document.activeElement?.disabled || !document.activeElement?.isConnected)) next();
   };
+  // What was refused may no longer be asked. The reason is read out even if the form that shows it is gone.
+  const refused = async (made, error) => {
+    await look().catch(() => {});
+    if (!made.isConnected) announce(error.message);
+  };
   return { block, look, none: () => show([]), count: () => asked.length };
 }
 
@@ -87,7 +92,7 @@ const leftOver = (item, dismiss) => element('div', { class: 'question' },
   element('p', {}, element('span', { class: 'quiet' }, 'Somebody else answered first, or the question was withdrawn: '), written('bdi', {}, item.question)),
   element('textarea', { readonly: true, dir: 'auto', rows: 2, 'aria-label': 'Your unsent answer' }, item.text), element('button', { type: 'button', onclick: dismiss }, 'Dismiss'));
 
-function form(item, { answered, find, choose }) {
+function form(item, { answered, refused, find, choose }) {
   const note = element('div');
   // An answer that is being sent cannot be sent again.
   const say = async (path, body, what) => {
@@ -108,6 +113,7 @@ function form(item, { answered, find, choose }) {
       close(false);
       note.replaceChildren(trouble(told(error)));
       if (hadFocus) focused.focus({ preventScroll: true });
+      await refused(made, error);
     }
   };
   const who = nameOf(item, find, choose);

@@ -276,8 +276,12 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     isLooking = false;
     if (isLookedForAgain) laterQuestions();
   };
+  // A part that ends, or is to end, takes its questions with it.
+  const mayWithdraw = () => { if (asked.count() > 0) laterQuestions(); };
   // The effects of events beyond the tree.
   const besides = {
+    finished: mayWithdraw,
+    cancel_requested: mayWithdraw,
     told({ what }, node) {
       const one = node ?? tree.root;
       if (what === 'limits_changed') get(nodePath(one), { signal }).then(({ limits }) => { one.limits = limits; tree.touch(one); }, () => {});
