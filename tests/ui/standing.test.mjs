@@ -64,7 +64,27 @@ describe('run state', () => {
     await page.done();
   });
 
-  it('leaves node states unchanged when a limit changes', async () => {
+  it('says that a run waits if nothing is under way, whatever its tasks seem to do', async () => {
+    const steps = [{ id: 'all', parallel: [{ id: 'a', title: 'Begin', do: LONG }, { id: 'b', title: 'Look', executor: 'human' }] }];
+    const run = await house.run({ plan: { title: 'Held and asking', steps } });
+    const page = await house.page(`/runs/${run}`);
+    await node(page, 'Look, waiting for').waitFor();
+    const state = page.locator('.state');
+    await state.getByText('running').waitFor();
+    // A task in progress whose only call waits for another run.
+    await page.change(new RegExp(`/v1/.*/runs/${run}$`), (told) => ({ ...told, in_flight: 0, held_up: { name: '/a/path', by: 'r999' } }));
+    await state.getByText('waiting for you').waitFor();
+    await page.getByText('The part that writes it continues when that call ends.').waitFor();
+    await page.change(/\/questions$/, (told) => ({ ...told, items: [] }));
+    await page.reload();
+    await state.getByText('waiting for another run').waitFor();
+    await page.getByText('This run continues when that call ends.').waitFor();
+    await page.unrouteAll({ behavior: 'wait' });
+    await stopped(run);
+    await page.done();
+  });
+
+  it('leaves node states and calls unchanged by events that do not change them', async () => {
     const page = await house.page('/');
     const told = await page.evaluate(async () => {
       const [{ happen }, { Tree }] = await Promise.all(['happened', 'tree'].map((name) => import(`/ui/${name}.js`)));

@@ -22,6 +22,8 @@ const SEARCHED = 25;
 const TALLIED = ['failed', 'partial', 'skipped', 'cancelled', 'superseded'];
 /** Events that people cause, whether a process drives the run or not. */
 const BY_PEOPLE = /^(answered|call_approved|call_rejected|continued|limits_changed|paused|plan_approved|plan_edited|plan_rejected)$/;
+/** Events with which something gets under way. */
+const BEGINS = /^(started|asked|checked|compacting|continued)$/;
 const RUN_TABS = { result: 'Result', report: 'Report', log: 'Log', branches: 'Branches', plan: 'Plan', summary: 'Summary' };
 
 export async function showRun(view, { name, query, signal, title, go, mayGo, onmove }) {
@@ -293,8 +295,8 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   // second.
   const laterSummary = soon(() => { if (!signal.aborted) { summary(); drawControls(); } }, () => Math.max(60, tree.nodes.size / 100));
   let heard = Date.now();
-  // No event reports that a driver died, or that the run waits for another one.
-  const untold = ({ driven, held_up: heldUp }) => JSON.stringify([driven, heldUp]);
+  // No event reports that a driver died, that the run waits for another one, or that nothing is under way.
+  const untold = ({ driven, held_up: heldUp, in_flight: underWay }) => JSON.stringify([driven, heldUp, underWay === 0]);
   const lookAgain = async () => {
     if (signal.aborted || tree.root.outcome) return;
     const before = heard, is = await get(at, { signal }).catch(() => run);
@@ -304,7 +306,8 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   const laterStanding = soon(lookAgain, pause(1000));
   const hear = (event, data) => {
     heard = Date.now();
-    if (run.held_up) laterStanding();
+    if (BEGINS.test(data?.what ?? event)) run.in_flight = null;
+    if (run.held_up || (asked.count() > 0 && run.in_flight !== 0)) laterStanding();
     if (event === 'end') { atTheEnd().catch(() => {}); return false; }
     if (event === 'gap') { anew(); return false; }
     // If the token has expired, the next attempt asks for another.
