@@ -236,6 +236,21 @@ describe('reading a run', () => {
     await page.done();
   });
 
+  it('scrolls the focused row of a tree into a low window', async () => {
+    const steps = Array.from({ length: 12 }, (_, at) => ({ id: `s${at}`, title: `Step ${at}`, do: echo(at) }));
+    const run = await house.run({ plan: { title: 'In a low window', steps } });
+    await ended(run, 'ok');
+    const page = await house.page(`/runs/${run}`, { height: 260 });
+    await node(page, 'Step 1, done').focus();
+    await page.evaluate(() => scrollTo(0, 0));
+    await page.keyboard.press('ArrowDown');
+    const isVisible = () => page.evaluate(() => { const { top, bottom } = document.activeElement.getBoundingClientRect(); return top > -1 && bottom < innerHeight + 1; });
+    assert.ok(await isVisible());
+    await page.keyboard.press('End');
+    assert.ok(await isVisible());
+    await page.done();
+  });
+
   it('navigates a filtered tree with the arrow keys', async () => {
     const parts = Array.from({ length: 30 }, (_, n) => ({ id: `s${n}`, title: `Number ${n}.`, do: echo(n) }));
     const run = await house.run({ plan: { title: 'Found among many', steps: [{ id: 'all', title: 'All of them', parallel: parts }] } });

@@ -223,7 +223,10 @@ export class Tree {
     this.focused = node;
     this.reveal(node);
     this.draw();
-    this.rows.get(node)?.focus({ preventScroll: true });
+    const row = this.rows.get(node);
+    row?.focus({ preventScroll: true });
+    // The tree may be partly outside the window.
+    row?.scrollIntoView({ block: 'nearest' });
   }
 
   select(node, isByPerson = true) {
