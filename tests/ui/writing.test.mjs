@@ -161,6 +161,19 @@ describe('editing and answering', () => {
     await page.done();
   });
 
+  it('offers no permanent approval for repeating a call whose driver died', async () => {
+    const run = await house.run({ plan: { title: 'Once more', steps: [{ id: 'say', title: 'Say hello', do: { tool: 'shell', args: { argv: ['echo', 'hello'] } } }] } });
+    const page = await house.page(`/runs/${run}`);
+    await page.getByRole('button', { name: 'Always allow shell' }).waitFor();
+    await page.change(/\/questions$/, (told) => ({ ...told, items: told.items.map((one) => ({ ...one, id: `${one.id}-again`, call: { ...one.call, again: true } })) }));
+    await page.reload();
+    await page.getByRole('button', { name: 'Approve' }).waitFor();
+    assert.equal(await page.getByRole('button', { name: 'Always allow' }).count(), 0);
+    await page.unrouteAll({ behavior: 'wait' });
+    await stop(run);
+    await page.done();
+  });
+
   it('keeps the selected tab in the URL, goes back to the tree and links a fork to its origin', async () => {
     const run = await house.run({ plan: { title: 'There and back', steps: [{ id: 'a', title: 'Before', do: echo(1) }, { id: 'b', title: 'After', do: echo(2) }] } });
     await until(async () => (await house.ask('GET', `/runs/${run}`)).status === 'ok', 'it has ended');

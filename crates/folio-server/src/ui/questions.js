@@ -161,15 +161,16 @@ function question(item, who, note, say) {
 function approval(item, who, note, say) {
   const asks = revealed(item.question);
   const reason = element('input', { name: 'reason', dir: 'auto', autocomplete: 'off', 'aria-label': `Reason for rejecting: ${asks}`, placeholder: 'Reason for rejecting' });
-  const isCall = item.kind === 'call';
+  // A permission does not cover a call that was under way when its driver died: each is asked about.
+  const mayAlways = item.kind === 'call' && !item.call.again;
   const no = () => say(`/approvals/${item.id}`, { approve: false, reason: reason.value }, 'Rejected.');
   const button = (text, onclick, attributes = {}) => element('button', { type: 'button', onclick, ...attributes }, text);
   const yes = (more) => say(`/approvals/${item.id}`, { approve: true, ...more }, 'Approved.');
   const always = (text, what, more) => button(text, async () => { if (await sure('Always allow?', `${what} no longer needs approval in this run.`, 'Always allow')) yes(more); });
-  const tool = isCall && revealed(item.call.tool);
+  const tool = mayAlways && revealed(item.call.tool);
   return element('form', { class: 'question', onsubmit: (event) => { event.preventDefault(); if (reason.value.trim()) no(); } },
     element('p', {}, element('span', { class: 'quiet' }, who, ' is waiting for approval: '), element(item.kind === 'plan' ? 'span' : 'code', {}, asks)),
     button('Approve', () => yes({}), { class: 'main' }),
-    ...(isCall ? [always('Always allow this call', `The call “${asks}”`, { always: 'arguments' }), always(`Always allow ${tool}`, `Any call of ${tool}, whatever it does,`, { always: 'tool' })] : []),
+    ...(mayAlways ? [always('Always allow this call', `The call “${asks}”`, { always: 'arguments' }), always(`Always allow ${tool}`, `Any call of ${tool}, whatever it does,`, { always: 'tool' })] : []),
     reason, button('Reject', no), note);
 }
