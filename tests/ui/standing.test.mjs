@@ -94,6 +94,7 @@ describe('run state', () => {
       does('expanded', { node: 'top', nodes: ['a', 'b'].map((id) => ({ id, parent: 'top', kind: 'call', title: id })) });
       does('started', { node: 'a', attempt: 1, call: 'wait' });
       for (const [node, state] of [['a', 'executing'], ['b', 'created']]) does('told', { node, state, what: 'limits_changed', text: 'human:tokens 5000', at: '2026-01-01T00:01:00Z' });
+      does('told', { node: 'a', state: 'executing', what: 'replied', text: '7 tokens read, 5 written' });
       return ['a', 'b'].map((id) => tree.nodes.get(id)).map(({ state, call, started_at: at }) => [state, call, at]);
     });
     assert.deepEqual(told, [['executing', 'wait', '2026-01-01T00:00:00Z'], ['created', '', null]]);
