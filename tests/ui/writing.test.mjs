@@ -154,9 +154,14 @@ describe('editing and answering', () => {
     const page = await house.page(`/runs/${run}`);
     await page.getByRole('button', { name: 'Always allow shell' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Never mind' }).click();
+    // The part that waits says what it would run.
+    await node(page, 'Say hello, waiting for approval').click();
+    await page.getByRole('article').getByText('waiting for approval').waitFor();
+    await page.getByRole('article').getByText(/^To be approved: shell .*hello/).waitFor();
     await page.getByRole('button', { name: 'Approve' }).press('Enter');
     await node(page, 'After, running').waitFor();
-    await until(async () => /^One command/.test(await focused(page)), 'the tree has the focus');
+    await page.getByRole('article').getByText('To be approved').waitFor({ state: 'detached' });
+    await until(async () => /^Say hello/.test(await focused(page)), 'the tree has the focus');
     await stop(run);
     await page.done();
   });

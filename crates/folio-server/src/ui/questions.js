@@ -26,7 +26,7 @@ const enter = (form, options) => (form?.querySelector('textarea, input') ?? form
 
 /**
  * The questions of a run: a `block` that shows them, `look` to refresh them, `none` to clear them, and their `count`.
- * `onchange` is called when the number changes, `choose(node)` shows a node of the run that `find(id)` knows, `rest()`
+ * `onchange` is called with what is asked when that changes, `choose(node)` shows a node of the run that `find(id)` knows, `rest()`
  * moves the focus to what follows the questions.
  */
 export function questions(run, { signal, onchange, find, choose, rest }) {
@@ -61,7 +61,7 @@ export function questions(run, { signal, onchange, find, choose, rest }) {
   };
   const show = (items) => {
     if (items.length > asked.length) announce(`${items.length} question${items.length > 1 ? 's' : ''} to answer.`);
-    const isOther = items.length !== asked.length;
+    const isOther = items.map(({ id }) => id).join() !== asked.map(({ id }) => id).join();
     const gone = [...list.children].filter((one) => one.item && !items.some(({ id }) => id === one.item.id) && writtenIn(one) !== '');
     for (const one of gone) lost.push({ id: one.item.id, question: one.item.question, text: writtenIn(one) });
     if (gone.length > 0) announce('Somebody else answered first, or the question was withdrawn. Your text is kept.');
@@ -71,7 +71,7 @@ export function questions(run, { signal, onchange, find, choose, rest }) {
     draw();
     // The form that had the focus is gone.
     if (hadFocus && !list.contains(document.activeElement)) gone.length > 0 ? list.querySelector('[readonly]').focus() : next();
-    if (isOther) onchange();
+    if (isOther) onchange(items);
   };
   const look = async () => show((await get(`/runs/${run}/questions`, { signal })).items);
   const answered = async (what, hadFocus) => {

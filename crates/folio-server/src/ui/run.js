@@ -39,7 +39,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   const state = element('p', { class: 'line state' }), controls = element('p', { class: 'buttons' }), note = element('div'), broken = element('div');
   const progress = element('progress', { 'aria-label': 'Finished nodes' });
   const asked = questions(run.handle, {
-    signal, onchange: () => laterSummary(), find: (id) => tree.nodes.get(id),
+    signal, onchange: (items) => { tree.approve(items); laterSummary(); laterPane(); }, find: (id) => tree.nodes.get(id),
     choose: (node) => leadTo(node),
     rest: () => (pane.contains(document.activeElement) ? null : isNarrow() && view.classList.contains('reading') ? pane.focus({ preventScroll: true }) : tree.focus(tree.selected ?? tree.root)),
   });
@@ -235,9 +235,9 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     const put = (said, parts) => { if (!isOld() && pane.said !== said) { pane.said = said; settle(pane, parts()); } };
     const draw = async () => {
       if (wanted === 'result') {
-        const detail = await get(nodePath(node), { signal });
-        const state = node === tree.root && !detail.outcome && /^(asks|held)$/.test(standing) ? standing : stateOf(detail, run.driven || isHoped());
-        put(`${node.id}${state}${JSON.stringify(detail)}`, () => nodeParts(detail, { state, isKept: tree.isKept(node), find: (id) => tree.nodes.get(id), choose: leadTo }));
+        const detail = await get(nodePath(node), { signal }), { approval } = node;
+        const state = node === tree.root && !detail.outcome && /^(asks|held)$/.test(standing) ? standing : stateOf({ ...detail, approval }, run.driven || isHoped());
+        put(`${node.id}${state}${approval?.id}${JSON.stringify(detail)}`, () => nodeParts(detail, { state, approval, isKept: tree.isKept(node), find: (id) => tree.nodes.get(id), choose: leadTo }));
       } else if (wanted === 'plan') {
         await showPlan(pane, { run: run.handle, node: node === tree.root ? undefined : node.id, hasEnded: Boolean(node.outcome), signal, isOld, again: () => drawPane() });
       } else if (wanted === 'branches') {
