@@ -37,6 +37,7 @@ describe('run limits', () => {
     let dialog = await limits(page);
     await dialog.getByLabel(MINUTES).fill('30');
     assert.deepEqual(await hindrances(page), []);
+    await dialog.getByText(/\(now: in (9|10) min\)/).waitFor();
     assert.deepEqual(Object.keys(await change(page, dialog)), ['deadline']);
     await node(page, /^Short of nodes/).click();
     dialog = await limits(page);

@@ -158,6 +158,11 @@ describe('memory pages', () => {
     const small = await house.ask('GET', '/threads/main/scratchbook?view_token_limit=60');
     await until(async () => (await view.textContent()) === small.view, 'the view within 60 tokens');
     await page.getByRole('cell', { name: /budget/ }).first().waitFor();
+    await page.getByRole('spinbutton', { name: 'Tokens' }).fill('1');
+    await view.getByText('the token budget leaves room for nothing').waitFor();
+    await page.getByRole('spinbutton', { name: 'Tokens' }).fill('0');
+    await until(async () => (await page.locator('.meta').first().textContent()).includes('of 0 tokens'), 'no budget');
+    await view.getByText('the token budget leaves room for nothing').waitFor();
     house.folio('book', 'add', 'todo', 'Seen at once');
     await card(page, 'Seen at once').waitFor();
     await page.done();

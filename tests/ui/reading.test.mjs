@@ -236,6 +236,33 @@ describe('reading a run', () => {
     await page.done();
   });
 
+  it('indents the members of a group in the list of steps', async () => {
+    const inner = { id: 'inner', title: 'Inner', sequence: [{ id: 'b', title: 'In it', do: echo(1) }] };
+    const steps = [{ id: 'all', title: 'Outer', parallel: [{ id: 'a', title: 'Beside it', do: echo(1) }, inner] }, { id: 'c', title: 'Next', do: echo(1) }];
+    const run = await house.run({ plan: { title: 'Of groups', steps } });
+    await ended(run, 'ok');
+    const page = await house.page(`/runs/${run}?tab=plan`);
+    const left = async (title) => (await page.locator('.steps li', { hasText: title }).boundingBox()).x;
+    const [outer, beside, within, last, next] = [await left('Outer'), await left('Beside it'), await left('Inner'), await left('In it'), await left('Next')];
+    assert.ok(outer < beside && beside === within && within < last && next === outer, String([outer, beside, within, last, next]));
+    await page.done();
+  });
+
+  it('scrolls the focused row of a tree into a low window', async () => {
+    const steps = Array.from({ length: 12 }, (_, at) => ({ id: `s${at}`, title: `Step ${at}`, do: echo(at) }));
+    const run = await house.run({ plan: { title: 'In a low window', steps } });
+    await ended(run, 'ok');
+    const page = await house.page(`/runs/${run}`, { height: 260 });
+    await node(page, 'Step 1, done').focus();
+    await page.evaluate(() => scrollTo(0, 0));
+    await page.keyboard.press('ArrowDown');
+    const isVisible = () => page.evaluate(() => { const { top, bottom } = document.activeElement.getBoundingClientRect(); return top > -1 && bottom < innerHeight + 1; });
+    assert.ok(await isVisible());
+    await page.keyboard.press('End');
+    assert.ok(await isVisible());
+    await page.done();
+  });
+
   it('navigates a filtered tree with the arrow keys', async () => {
     const parts = Array.from({ length: 30 }, (_, n) => ({ id: `s${n}`, title: `Number ${n}.`, do: echo(n) }));
     const run = await house.run({ plan: { title: 'Found among many', steps: [{ id: 'all', title: 'All of them', parallel: parts }] } });

@@ -64,7 +64,27 @@ describe('run state', () => {
     await page.done();
   });
 
-  it('leaves node states unchanged when a limit changes', async () => {
+  it('says that a run waits if nothing is under way, whatever its tasks seem to do', async () => {
+    const steps = [{ id: 'all', parallel: [{ id: 'a', title: 'Begin', do: LONG }, { id: 'b', title: 'Look', executor: 'human' }] }];
+    const run = await house.run({ plan: { title: 'Held and asking', steps } });
+    const page = await house.page(`/runs/${run}`);
+    await node(page, 'Look, waiting for').waitFor();
+    const state = page.locator('.state');
+    await state.getByText('running').waitFor();
+    // A task in progress whose only call waits for another run.
+    await page.change(new RegExp(`/v1/.*/runs/${run}$`), (told) => ({ ...told, in_flight: 0, held_up: { name: '/a/path', by: 'r999' } }));
+    await state.getByText('waiting for you').waitFor();
+    await page.getByText('The part that writes it continues when that call ends.').waitFor();
+    await page.change(/\/questions$/, (told) => ({ ...told, items: [] }));
+    await page.reload();
+    await state.getByText('waiting for another run').waitFor();
+    await page.getByText('This run continues when that call ends.').waitFor();
+    await page.unrouteAll({ behavior: 'wait' });
+    await stopped(run);
+    await page.done();
+  });
+
+  it('leaves node states and calls unchanged by events that do not change them', async () => {
     const page = await house.page('/');
     const told = await page.evaluate(async () => {
       const [{ happen }, { Tree }] = await Promise.all(['happened', 'tree'].map((name) => import(`/ui/${name}.js`)));
@@ -74,6 +94,7 @@ describe('run state', () => {
       does('expanded', { node: 'top', nodes: ['a', 'b'].map((id) => ({ id, parent: 'top', kind: 'call', title: id })) });
       does('started', { node: 'a', attempt: 1, call: 'wait' });
       for (const [node, state] of [['a', 'executing'], ['b', 'created']]) does('told', { node, state, what: 'limits_changed', text: 'human:tokens 5000', at: '2026-01-01T00:01:00Z' });
+      does('told', { node: 'a', state: 'executing', what: 'replied', text: '7 tokens read, 5 written' });
       return ['a', 'b'].map((id) => tree.nodes.get(id)).map(({ state, call, started_at: at }) => [state, call, at]);
     });
     assert.deepEqual(told, [['executing', 'wait', '2026-01-01T00:00:00Z'], ['created', '', null]]);
@@ -157,7 +178,13 @@ describe('run state', () => {
     const { beyond } = receipt.sections.find(({ section }) => section === 'notes');
     assert.ok(beyond > 0, JSON.stringify(receipt));
     const page = await house.page('/threads/much');
-    await page.getByRole('row', { name: /^notes/ }).getByText(`and ${beyond} more`).waitFor();
+    await page.getByRole('row', { name: new RegExp(`^notes.*line limit: ${beyond} more`) }).waitFor();
+    // Some of them may be named.
+    const named = (one) => (one.section === 'notes' ? { ...one, omitted: [{ name: 'e7', reason: 'limit' }] } : one);
+    await page.change(/\/scratchbook(\?|$)/, (told) => ({ ...told, receipt: { ...told.receipt, sections: told.receipt.sections.map(named) } }));
+    await page.reload();
+    await page.getByRole('row', { name: new RegExp(`^notes.*line limit: e7 and ${beyond} more`) }).waitFor();
+    await page.unrouteAll({ behavior: 'wait' });
     await page.done();
   });
 

@@ -85,6 +85,38 @@ describe('editing and answering', () => {
     await page.done();
   });
 
+  it('removes a question of a cancelled part without waiting for a quiet moment', async () => {
+    const run = await house.run({ plan: { title: 'Asks in vain', steps: [{ id: 'all', parallel: [...people('Height'), { id: 'b', title: 'Goes on', do: LONG }] }] } });
+    const page = await house.page(`/runs/${run}`);
+    const height = page.getByRole('textbox', { name: /^Answer to: .*Height/s });
+    await height.waitFor();
+    // What the page looks at while nothing happens does not tell it.
+    await page.change(new RegExp(`/v1/.*/runs/${run}$`), (told) => ({ ...told, asks: 1 }));
+    const { items: [{ node_id: asking }] } = await house.ask('GET', `/runs/${run}/questions`);
+    await house.ask('POST', `/runs/${run}/cancel`, { node: asking });
+    await height.waitFor({ state: 'detached' });
+    await page.unrouteAll({ behavior: 'wait' });
+    await stop(run);
+    await page.done();
+  });
+
+  it('refreshes the questions after an answer was refused and keeps its text', async () => {
+    const run = await house.run({ plan: { title: 'Asks something else', steps: people('Height') } });
+    const page = await house.page('/', { quiet: true });
+    let isOld = true;
+    await page.change(/\/questions$/, (told) => ({ ...told, items: told.items.map((one) => (isOld ? { ...one, id: one.id.replace(/.$/, (last) => (last === '0' ? '1' : '0')) } : one)) }));
+    await page.route('**/answer', async (route) => { isOld = false; await route.continue(); });
+    await page.getByRole('link', { name: 'Asks something else' }).click();
+    const height = page.getByRole('textbox', { name: /^Answer to: .*Height/s });
+    await height.fill('about a metre');
+    await height.press('Control+Enter');
+    assert.equal(await page.getByRole('textbox', { name: 'Your unsent answer' }).inputValue(), 'about a metre');
+    assert.equal(await height.inputValue(), '');
+    await page.unrouteAll({ behavior: 'wait' });
+    await stop(run);
+    await page.done();
+  });
+
   it('limits the visible questions, sends an answer once and focuses the next question', async () => {
     const run = await house.run({ plan: { title: 'Asks much', steps: [{ id: 'all', parallel: people('One', 'Two', 'Three', 'Four', 'Five') }] } });
     const page = await house.page(`/runs/${run}`);
@@ -122,9 +154,27 @@ describe('editing and answering', () => {
     const page = await house.page(`/runs/${run}`);
     await page.getByRole('button', { name: 'Always allow shell' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Never mind' }).click();
+    // The part that waits says what it would run.
+    await node(page, 'Say hello, waiting for approval').click();
+    await page.getByRole('article').getByText('waiting for approval').waitFor();
+    await page.getByRole('article').getByText(/^To be approved: shell .*hello/).waitFor();
     await page.getByRole('button', { name: 'Approve' }).press('Enter');
     await node(page, 'After, running').waitFor();
-    await until(async () => /^One command/.test(await focused(page)), 'the tree has the focus');
+    await page.getByRole('article').getByText('To be approved').waitFor({ state: 'detached' });
+    await until(async () => /^Say hello/.test(await focused(page)), 'the tree has the focus');
+    await stop(run);
+    await page.done();
+  });
+
+  it('offers no permanent approval for repeating a call whose driver died', async () => {
+    const run = await house.run({ plan: { title: 'Once more', steps: [{ id: 'say', title: 'Say hello', do: { tool: 'shell', args: { argv: ['echo', 'hello'] } } }] } });
+    const page = await house.page(`/runs/${run}`);
+    await page.getByRole('button', { name: 'Always allow shell' }).waitFor();
+    await page.change(/\/questions$/, (told) => ({ ...told, items: told.items.map((one) => ({ ...one, id: `${one.id}-again`, call: { ...one.call, again: true } })) }));
+    await page.reload();
+    await page.getByRole('button', { name: 'Approve' }).waitFor();
+    assert.equal(await page.getByRole('button', { name: 'Always allow' }).count(), 0);
+    await page.unrouteAll({ behavior: 'wait' });
     await stop(run);
     await page.done();
   });

@@ -17,7 +17,7 @@ const DOES = {
     const stop = [node ?? tree.root];
     for (const each of stop) if (!each.outcome) { each.state = 'cancelling'; tree.touch(each); stop.push(...each.children); }
   },
-  told(tree, { at, text, state, what, nodes = [], superseded = [] }, node) {
+  told(tree, { at, state, what, nodes = [], superseded = [] }, node) {
     nodes.forEach((made) => tree.add(made));
     tree.order(nodes);
     for (const id of superseded) replace(tree, tree.nodes.get(id));
@@ -25,8 +25,8 @@ const DOES = {
     if (what === 'paused' || what === 'continued') one.paused = what === 'paused';
     else if (node) {
       Object.assign(node, { state: state ?? node.state, plan_version: node.plan_version || Number(what === 'planned') });
-      // A change of limits may concern a node that has not begun, and does not change the call that it makes.
-      if (what !== 'limits_changed' && node.state !== 'created') Object.assign(node, { call: text || node.call, started_at: node.started_at ?? at });
+      // A change of limits may concern a node that has not begun.
+      if (what !== 'limits_changed' && node.state !== 'created') node.started_at ??= at;
     }
     tree.touch(one);
   },

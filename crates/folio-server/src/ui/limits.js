@@ -3,7 +3,7 @@
 import { get, query, send, told } from './ask.js';
 import { now } from './clock.js';
 import { announce, element, trouble } from './dom.js';
-import { bytes, dollars, number } from './format.js';
+import { bytes, dollars, moment, number } from './format.js';
 
 /** The label of every limit, and the unit in which people write it: nobody types millionths of a dollar. */
 const FIELDS = {
@@ -62,7 +62,7 @@ export async function changeLimits(run, { node, what, signal }) {
   element('h2', { id: 'limits-title' }, `Limits of ${what}`),
   hasAny ? '' : element('p', { class: 'quiet' }, 'It has no limits of its own. The limits of the parts that contain it apply.'),
   ...inputs.map(({ row }) => row),
-  hasTime ? element('label', {}, 'Deadline, in minutes from now', minutes) : '',
+  hasTime ? element('label', {}, element('span', {}, 'Deadline, in minutes from now', ...(known.deadline ? [' (now: ', moment(known.deadline), ')'] : [])), minutes) : '',
   note,
   element('p', { class: 'buttons' }, element('button', { type: 'button', onclick: () => dialog.close() }, 'Cancel'),
     hasAny ? change : ''));

@@ -14,14 +14,16 @@ const LIMITS = { tokens: 'tokens', tokens_in: 'input tokens', tokens_cached: 'ca
 
 /**
  * The parts of a node's description. `find(id)` returns another node of the run, `choose` shows it; `state` is the
- * node's state, `isKept` whether it was done in the run that this one was forked from.
+ * node's state, `approval` what of it waits for approval, if anything does, `isKept` whether it was done in the run that
+ * this one was forked from.
  */
-export function nodeParts(node, { find, choose, state, isKept = false }) {
+export function nodeParts(node, { find, choose, state, approval, isKept = false }) {
   const { result } = node;
   const parts = [element('p', { class: 'line' }, stateLine(state), state === 'superseded' && element('span', { class: 'quiet' }, `was: ${words(node.outcome)}`), node.stop_reason && element('span', { class: 'quiet', title: node.stop_reason }, why(node.stop_reason)),
     result?.severity && element('span', { class: 'badge calm' }, `${result.severity} failure`), node.attempt > 1 && element('span', { class: 'meta' }, `attempt ${node.attempt}`))];
   if (isKept) parts.push(element('p', { class: 'quiet' }, 'Kept from the run that this one was forked from. It did not run again.'));
   if (node.parked) parts.push(element('p', { class: 'quiet' }, `Next attempt at ${absolute(node.parked.until)}: ${node.parked.cause}`));
+  if (approval && !node.outcome && approval.kind !== 'plan') parts.push(element('p', {}, element('span', { class: 'quiet' }, 'To be approved: '), element('code', {}, revealed(approval.question))));
   if (node.call) parts.push(element('p', { class: 'quiet' }, element('code', {}, revealed(node.call))));
   if (result?.notes) parts.push(...markdown(result.notes));
   if (result?.criteria.length) parts.push(element('h3', {}, 'Criteria'), element('ul', { class: 'plain' }, ...result.criteria.map((one) => criterion(one, node.criteria.find(({ id }) => id === one.criterion)?.text))));

@@ -26,6 +26,11 @@ export async function showPlan(pane, { run, node, hasEnded, signal, isOld, again
   there.show(known);
 }
 
+/** Members of groups in groups are indented up to this depth. */
+const DEEPEST = 3;
+/** The depth of every one of `steps` in groups, a group before its members, as the states of a plan are listed. */
+const depthsOf = (steps, depth = 0) => steps.flatMap((step) => [depth, ...depthsOf(step.parallel ?? step.sequence ?? [], depth + 1)]);
+
 /**
  * The present plan. A redraw leaves unchanged parts, with what somebody has opened or selected there. `change(known)`
  * opens the editor.
@@ -41,7 +46,8 @@ function sheet(change) {
     const { plan, versions, hasEnded } = given;
     settle(called, [`Version ${plan.plan_version}`]);
     edit.hidden = hasEnded;
-    keep(steps, plan.states, ({ id }) => id, (step) => element('li', {}, mark(step.status === 'waiting' ? 'created' : step.status), written('bdi', {}, step.title), element('span', { class: 'meta' }, ` ${step.id} · ${words(step.status)}`)));
+    const depths = depthsOf(plan.steps);
+    keep(steps, plan.states.map((step, at) => ({ ...step, depth: depths[at] ?? 0 })), ({ id }) => id, (step) => element('li', { class: step.depth > 0 ? `in-${Math.min(step.depth, DEEPEST)}` : null }, mark(step.status === 'waiting' ? 'created' : step.status), written('bdi', {}, step.title), element('span', { class: 'meta' }, ` ${step.id} · ${words(step.status)}`)));
     // A version never changes.
     keep(past, versions.map((_, at) => at), (at) => versions[at].plan_version, (at) => versionItem(versions[at], versions[at - 1]));
     settle(whole, markdown(`\`\`\`\n${plan.markdown.replaceAll('```', "'''")}\n\`\`\``));

@@ -26,7 +26,7 @@ const enter = (form, options) => (form?.querySelector('textarea, input') ?? form
 
 /**
  * The questions of a run: a `block` that shows them, `look` to refresh them, `none` to clear them, and their `count`.
- * `onchange` is called when the number changes, `choose(node)` shows a node of the run that `find(id)` knows, `rest()`
+ * `onchange` is called with what is asked when that changes, `choose(node)` shows a node of the run that `find(id)` knows, `rest()`
  * moves the focus to what follows the questions.
  */
 export function questions(run, { signal, onchange, find, choose, rest }) {
@@ -61,7 +61,7 @@ export function questions(run, { signal, onchange, find, choose, rest }) {
   };
   const show = (items) => {
     if (items.length > asked.length) announce(`${items.length} question${items.length > 1 ? 's' : ''} to answer.`);
-    const isOther = items.length !== asked.length;
+    const isOther = items.map(({ id }) => id).join() !== asked.map(({ id }) => id).join();
     const gone = [...list.children].filter((one) => one.item && !items.some(({ id }) => id === one.item.id) && writtenIn(one) !== '');
     for (const one of gone) lost.push({ id: one.item.id, question: one.item.question, text: writtenIn(one) });
     if (gone.length > 0) announce('Somebody else answered first, or the question was withdrawn. Your text is kept.');
@@ -71,7 +71,7 @@ export function questions(run, { signal, onchange, find, choose, rest }) {
     draw();
     // The form that had the focus is gone.
     if (hadFocus && !list.contains(document.activeElement)) gone.length > 0 ? list.querySelector('[readonly]').focus() : next();
-    if (isOther) onchange();
+    if (isOther) onchange(items);
   };
   const look = async () => show((await get(`/runs/${run}/questions`, { signal })).items);
   const answered = async (what, hadFocus) => {
@@ -161,15 +161,16 @@ function question(item, who, note, say) {
 function approval(item, who, note, say) {
   const asks = revealed(item.question);
   const reason = element('input', { name: 'reason', dir: 'auto', autocomplete: 'off', 'aria-label': `Reason for rejecting: ${asks}`, placeholder: 'Reason for rejecting' });
-  const isCall = item.kind === 'call';
+  // A permission does not cover a call that was under way when its driver died: each is asked about.
+  const mayAlways = item.kind === 'call' && !item.call.again;
   const no = () => say(`/approvals/${item.id}`, { approve: false, reason: reason.value }, 'Rejected.');
   const button = (text, onclick, attributes = {}) => element('button', { type: 'button', onclick, ...attributes }, text);
   const yes = (more) => say(`/approvals/${item.id}`, { approve: true, ...more }, 'Approved.');
   const always = (text, what, more) => button(text, async () => { if (await sure('Always allow?', `${what} no longer needs approval in this run.`, 'Always allow')) yes(more); });
-  const tool = isCall && revealed(item.call.tool);
+  const tool = mayAlways && revealed(item.call.tool);
   return element('form', { class: 'question', onsubmit: (event) => { event.preventDefault(); if (reason.value.trim()) no(); } },
     element('p', {}, element('span', { class: 'quiet' }, who, ' is waiting for approval: '), element(item.kind === 'plan' ? 'span' : 'code', {}, asks)),
     button('Approve', () => yes({}), { class: 'main' }),
-    ...(isCall ? [always('Always allow this call', `The call “${asks}”`, { always: 'arguments' }), always(`Always allow ${tool}`, `Any call of ${tool}, whatever it does,`, { always: 'tool' })] : []),
+    ...(mayAlways ? [always('Always allow this call', `The call “${asks}”`, { always: 'arguments' }), always(`Always allow ${tool}`, `Any call of ${tool}, whatever it does,`, { always: 'tool' })] : []),
     reason, button('Reject', no), note);
 }

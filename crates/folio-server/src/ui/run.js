@@ -22,6 +22,8 @@ const SEARCHED = 25;
 const TALLIED = ['failed', 'partial', 'skipped', 'cancelled', 'superseded'];
 /** Events that people cause, whether a process drives the run or not. */
 const BY_PEOPLE = /^(answered|call_approved|call_rejected|continued|limits_changed|paused|plan_approved|plan_edited|plan_rejected)$/;
+/** Events with which something gets under way. */
+const BEGINS = /^(started|asked|checked|compacting|continued)$/;
 const RUN_TABS = { result: 'Result', report: 'Report', log: 'Log', branches: 'Branches', plan: 'Plan', summary: 'Summary' };
 
 export async function showRun(view, { name, query, signal, title, go, mayGo, onmove }) {
@@ -37,7 +39,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   const state = element('p', { class: 'line state' }), controls = element('p', { class: 'buttons' }), note = element('div'), broken = element('div');
   const progress = element('progress', { 'aria-label': 'Finished nodes' });
   const asked = questions(run.handle, {
-    signal, onchange: () => laterSummary(), find: (id) => tree.nodes.get(id),
+    signal, onchange: (items) => { tree.approve(items); laterSummary(); laterPane(); }, find: (id) => tree.nodes.get(id),
     choose: (node) => leadTo(node),
     rest: () => (pane.contains(document.activeElement) ? null : isNarrow() && view.classList.contains('reading') ? pane.focus({ preventScroll: true }) : tree.focus(tree.selected ?? tree.root)),
   });
@@ -233,9 +235,9 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     const put = (said, parts) => { if (!isOld() && pane.said !== said) { pane.said = said; settle(pane, parts()); } };
     const draw = async () => {
       if (wanted === 'result') {
-        const detail = await get(nodePath(node), { signal });
-        const state = node === tree.root && !detail.outcome && /^(asks|held)$/.test(standing) ? standing : stateOf(detail, run.driven || isHoped());
-        put(`${node.id}${state}${JSON.stringify(detail)}`, () => nodeParts(detail, { state, isKept: tree.isKept(node), find: (id) => tree.nodes.get(id), choose: leadTo }));
+        const detail = await get(nodePath(node), { signal }), { approval } = node;
+        const state = node === tree.root && !detail.outcome && /^(asks|held)$/.test(standing) ? standing : stateOf({ ...detail, approval }, run.driven || isHoped());
+        put(`${node.id}${state}${approval?.id}${JSON.stringify(detail)}`, () => nodeParts(detail, { state, approval, isKept: tree.isKept(node), find: (id) => tree.nodes.get(id), choose: leadTo }));
       } else if (wanted === 'plan') {
         await showPlan(pane, { run: run.handle, node: node === tree.root ? undefined : node.id, hasEnded: Boolean(node.outcome), signal, isOld, again: () => drawPane() });
       } else if (wanted === 'branches') {
@@ -293,8 +295,8 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   // second.
   const laterSummary = soon(() => { if (!signal.aborted) { summary(); drawControls(); } }, () => Math.max(60, tree.nodes.size / 100));
   let heard = Date.now();
-  // No event reports that a driver died, or that the run waits for another one.
-  const untold = ({ driven, held_up: heldUp }) => JSON.stringify([driven, heldUp]);
+  // No event reports that a driver died, that the run waits for another one, or that nothing is under way.
+  const untold = ({ driven, held_up: heldUp, in_flight: underWay }) => JSON.stringify([driven, heldUp, underWay === 0]);
   const lookAgain = async () => {
     if (signal.aborted || tree.root.outcome) return;
     const before = heard, is = await get(at, { signal }).catch(() => run);
@@ -304,7 +306,8 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   const laterStanding = soon(lookAgain, pause(1000));
   const hear = (event, data) => {
     heard = Date.now();
-    if (run.held_up) laterStanding();
+    if (BEGINS.test(data?.what ?? event)) run.in_flight = null;
+    if (run.held_up || (asked.count() > 0 && run.in_flight !== 0)) laterStanding();
     if (event === 'end') { atTheEnd().catch(() => {}); return false; }
     if (event === 'gap') { anew(); return false; }
     // If the token has expired, the next attempt asks for another.

@@ -4,8 +4,8 @@ import { element } from './dom.js';
 import { revealed } from './format.js';
 import { stateOf } from './tree.js';
 
-/** States in which something is under way. */
-const BUSY = ['executing', 'deciding', 'aggregating', 'verifying', 'replanning', 'cancelling', 'parked'];
+/** States in which something is under way, if any call is. */
+const BUSY = ['executing', 'deciding', 'aggregating', 'verifying', 'replanning', 'cancelling'];
 /** States in which a person is waited for. */
 const WAITING = ['waiting_input', 'awaiting_approval'];
 
@@ -33,8 +33,9 @@ export function standingOf(run, root, stands, { asks, isHoped }) {
   if (root.paused && !isStopping) return 'paused';
   if (!run.driven) return isHoped ? 'taken_up' : 'interrupted';
   if (isStopping) return 'cancelling';
-  // If nothing is under way, a person is waited for.
-  const isIdle = !BUSY.some((one) => stands[one]);
+  // If nothing is under way, a person or another run is waited for. A task that waits for its own calls seems to be
+  // under way; the server knows how many calls really are. What is retried later waits for time.
+  const isIdle = !stands.parked && (run.in_flight === 0 || !BUSY.some((one) => stands[one]));
   return (isIdle && (asks ? 'asks' : run.held_up && 'held')) || 'running';
 }
 
@@ -42,13 +43,14 @@ export function standingOf(run, root, stands, { asks, isHoped }) {
 export function showWaiting(line, run, root, standing) {
   const { held_up: heldUp } = root.outcome ? {} : run;
   const isLeft = standing === 'interrupted', isStopping = root.state === 'cancelling';
-  const said = isLeft ? `${standing} ${isStopping}` : heldUp ? JSON.stringify(heldUp) : '';
+  const isAll = standing === 'held';
+  const said = isLeft ? `${standing} ${isStopping}` : heldUp ? `${JSON.stringify(heldUp)} ${isAll}` : '';
   if (line.said === said) return;
   line.said = said;
   const resume = element('code', {}, `folio resume ${run.handle}`);
   if (isLeft) line.replaceChildren(isStopping ? 'This run is being cancelled, but no process drives it. To finish, run: ' : 'No process drives this run. To continue where it stopped, run: ', resume);
   else if (heldUp) {
     line.replaceChildren('Waiting: a call of ', element('a', { href: `/runs/${heldUp.by}` }, heldUp.by), ' is writing ', element('code', {}, revealed(heldUp.name)),
-      ', which this run writes next. This run continues when that call ends.');
+      `, which this run writes next. ${isAll ? 'This run' : 'The part that writes it'} continues when that call ends.`);
   } else line.replaceChildren();
 }

@@ -64,7 +64,7 @@ export async function showThread(view, { name, query, signal, title }) {
       sum.replaceChildren(meter(kept.budget ? shown.tokens / kept.budget : 0, `${shown.tokens} of ${kept.budget} tokens`),
         ` ${number(shown.tokens)} of ${number(kept.budget)} tokens, ${kept.counted}; placement: ${shown.placement}`, element('code', { class: 'hash', title: `Hash of the text: ${kept.hash}` }, kept.hash.slice(0, 12)));
       if (text.textContent !== shown.view) text.textContent = shown.view;
-      if (shown.view === '') text.replaceChildren(empty('Nothing yet: the scratchbook is empty.'));
+      if (shown.view === '') text.replaceChildren(empty(hasAny(shown) ? 'Nothing: the token budget leaves room for nothing.' : 'Nothing yet: the scratchbook is empty.'));
       settle(receipt, [receiptTable(kept)]);
       keep(led, one ? [one] : [], (item) => item.item_id, itemCard);
       for (const card of led.children) card.classList.add('led');
@@ -83,6 +83,9 @@ export async function showThread(view, { name, query, signal, title }) {
   await live(draw, signal, { most: MINUTE });
 }
 
+/** Whether there is something to show, whatever the limits leave of it. */
+const hasAny = ({ items, receipt }) => items.length > 0 || receipt.sections.some(({ omitted, beyond }) => omitted?.length || beyond);
+
 /** A name quoted for a shell. */
 const quoted = (name) => (/^[\w.:@/-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`);
 
@@ -94,15 +97,17 @@ function linkTo(handle, section) {
   return at ? element('a', { class: 'handle', href: `${at}/${handle}` }, handle) : element('span', { class: 'handle' }, handle);
 }
 
+const REASONS = { limit: 'line limit' };
 const FACTS = ['Tokens', 'Shown', 'Shortened', 'Left out'];
 /** What was shown, shortened and left out, and why. */
 export function receiptTable(receipt) {
   const rows = receipt.sections.map((section) => {
     const why = new Map();
     for (const { name, reason } of section.omitted ?? []) why.set(reason, [...(why.get(reason) ?? []), name]);
-    const left = [...why].flatMap(([reason, omitted]) => [element('span', { class: 'reason' }, `${reason.replaceAll('_', ' ')}: `), ...names(omitted, section.section), element('br')]);
-    // Only the first names are listed; of the others only the number is known.
-    if (section.beyond) left.push(`and ${number(section.beyond)} more`);
+    // Of what is beyond the line limit, only the first names are known, and how many others there are.
+    if (section.beyond && !why.has('limit')) why.set('limit', []);
+    const left = [...why].flatMap(([reason, omitted]) => [element('span', { class: 'reason' }, `${REASONS[reason] ?? reason.replaceAll('_', ' ')}: `), ...names(omitted, section.section),
+      reason === 'limit' && section.beyond ? `${omitted.length > 0 ? ' and ' : ''}${number(section.beyond)} more` : '', element('br')]);
     const cells = [[`${number(section.tokens)} of ${number(section.reserved)}`], names(section.shown ?? [], section.section), names(section.shortened ?? [], section.section), left];
     return element('tr', {}, element('th', { scope: 'row' }, section.section.replaceAll('_', ' ')), ...cells.map((parts, at) => element('td', { class: at === 0 ? 'figure' : null, 'data-label': FACTS[at] }, ...parts)));
   });

@@ -15,7 +15,7 @@ const BEYOND = 8;
 const AT_WORK = new Set(['executing', 'running_children', 'deciding', 'aggregating', 'verifying', 'replanning']);
 
 export const stateOf = (node, isDriven = true) => (node.outcome && node.superseded ? 'superseded' : node.outcome)
-  ?? (node.paused && node.state !== 'executing' ? 'paused' : !isDriven && AT_WORK.has(node.state) ? 'interrupted' : node.state);
+  ?? (node.paused && node.state !== 'executing' ? 'paused' : !isDriven && AT_WORK.has(node.state) ? 'interrupted' : node.approval && node.state === 'waiting_input' ? 'awaiting_approval' : node.state);
 
 /** For each limit, how much of it the spending of a node uses up, if it is part of the spending. */
 const SPENT = { tokens: (spent) => (spent.tokens_in ?? 0) + (spent.tokens_out ?? 0) };
@@ -37,7 +37,7 @@ export class Tree {
    * `mayLeave()` says beforehand whether a person may select another one.
    */
   constructor({ onselect, onopen = () => {}, onsift = () => {}, mayLeave = async () => true, signal }) {
-    Object.assign(this, { onselect, onopen, onsift, mayLeave, nodes: new Map(), root: null, selected: null, focused: null, rows: new Map(), flat: [], changed: new Set(), sought: '', only: null, isDriven: true, stoodAt: null, keptUntil: null, frame: 0 });
+    Object.assign(this, { onselect, onopen, onsift, mayLeave, nodes: new Map(), root: null, selected: null, focused: null, rows: new Map(), approvals: new Map(), flat: [], changed: new Set(), sought: '', only: null, isDriven: true, stoodAt: null, keptUntil: null, frame: 0 });
     this.list = element('div', { role: 'tree', 'aria-label': 'Run tree', class: 'rows', onkeydown: (event) => this.key(event), onclick: (event) => this.click(event) });
     this.none = element('p', { class: 'empty', role: 'status' });
     this.scroller = element('div', { class: 'tree', onscroll: () => this.later() }, this.list);
@@ -57,10 +57,21 @@ export class Tree {
     node.above = this.nodes.get(node.parent);
     node.level = node.above ? node.above.level + 1 : 1;
     node.above?.children.push(node);
+    node.approval = this.approvals.get(node.id);
     this.nodes.set(node.id, node);
     if (!node.above) this.root = node;
     this.isStale = true;
     this.touch(node.above ?? node);
+  }
+
+  /** Notes which nodes wait for an approval rather than an answer, by `asks`: what is asked of people. */
+  approve(asks) {
+    const before = this.approvals;
+    this.approvals = new Map(asks.filter(({ kind }) => kind !== 'question').map((item) => [item.node_id, item]));
+    for (const id of new Set([...before.keys(), ...this.approvals.keys()])) {
+      const node = this.nodes.get(id);
+      if (node) { node.approval = this.approvals.get(id); this.touch(node); }
+    }
   }
 
   /** Sorts children that are among `nodes` into the order of `nodes`. */
@@ -223,7 +234,10 @@ export class Tree {
     this.focused = node;
     this.reveal(node);
     this.draw();
-    this.rows.get(node)?.focus({ preventScroll: true });
+    const row = this.rows.get(node);
+    row?.focus({ preventScroll: true });
+    // The tree may be partly outside the window.
+    row?.scrollIntoView({ block: 'nearest' });
   }
 
   select(node, isByPerson = true) {
