@@ -95,13 +95,15 @@ fn became_now(field: &str, at: Timestamp) -> Warning {
 }
 
 /// Replaces a lifetime that is longer than any write allows by the default of the type (M7.1.4). It counts from when the
-/// entry was made or last confirmed.
+/// entry was made, last changed or last confirmed, whichever was last.
 fn bound_lifetime(fields: &mut EntryFields, types: &TypeRegistry, now: Timestamp) -> Option<Warning> {
     let Lifetime::Until(end) = fields.lifetime else {
         return None;
     };
-    let made_at = fields.brought.map_or(now, |times| times.created_at.min(now));
-    let from = fields.validated_at.map_or(made_at, |at| at.max(made_at));
+    let written_at = fields
+        .brought
+        .map_or(now, |times| times.created_at.max(times.updated_at).min(now));
+    let from = fields.validated_at.map_or(written_at, |at| at.max(written_at));
     if end <= from.plus(Duration::from_secs(u64::from(MAX_TTL_MINUTES) * 60)) {
         return None;
     }
