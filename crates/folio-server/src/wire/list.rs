@@ -30,6 +30,11 @@ pub struct List<T> {
     pub tokens: u64,
 }
 
+/// `score` to six significant digits. The rest depends on the order in which a store adds up the words of a search.
+fn rounded(score: f64) -> f64 {
+    format!("{score:.5e}").parse().unwrap_or(score)
+}
+
 impl<T: Serialize> List<T> {
     /// Returns `answer` with its items in their wire form.
     pub fn of<E>(answer: &ListAnswer<E>, item: impl Fn(&E) -> T) -> Self {
@@ -38,7 +43,8 @@ impl<T: Serialize> List<T> {
 
     /// The same, with each item's score if the query had a text.
     pub fn scored<E>(answer: &ListAnswer<E>, item: impl Fn(&E, Option<f64>) -> T) -> Self {
-        let scores = answer.scores.iter().copied().map(Some).chain(std::iter::repeat(None));
+        let scores = answer.scores.iter().map(|score| Some(rounded(*score)));
+        let scores = scores.chain(std::iter::repeat(None));
         let items = answer.items.iter().zip(scores);
         let items = items.map(|(entry, score)| item(entry, score)).collect();
         Self {
@@ -143,5 +149,23 @@ impl<T: JsonSchema> JsonSchema for AsJson<T> {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         T::json_schema(generator)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scores_have_six_significant_digits_and_small_ones_stay_above_zero() {
+        let cases = [
+            (1.583_517_022_976_792_8, "1.58352"),
+            (1.583_517_022_976_793, "1.58352"),
+            (0.000_001_234_567, "1.23457e-6"),
+            (12.5, "12.5"),
+        ];
+        for (score, shown) in cases {
+            assert_eq!(serde_json::to_string(&rounded(score)).unwrap(), shown);
+        }
     }
 }

@@ -207,10 +207,10 @@ class AsyncFolio:
 
     async def restore_observation(
         self, observation: str, *, reason: str | None = None, version: int | None = None
-    ) -> shapes.WrittenObservation:
-        """Restores the observation from the archive, which only people may do."""
+    ) -> shapes.WrittenAnyEntry:
+        """Restores an observation, or an item of a scratchbook, from the archive, which only people may do."""
         path = f"/observations/{part(observation)}/restore"
-        return await self._wire.post(shapes.WrittenObservation, path, body_of({"reason": reason}), version=version)
+        return await self._wire.post(shapes.WrittenAnyEntry, path, body_of({"reason": reason}), version=version)
 
     async def observation_history(self, observation: str) -> shapes.ListOfVersionShape:
         """Returns the history of the observation."""

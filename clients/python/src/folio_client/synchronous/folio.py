@@ -208,10 +208,10 @@ class Folio:
 
     def restore_observation(
         self, observation: str, *, reason: str | None = None, version: int | None = None
-    ) -> shapes.WrittenObservation:
-        """Restores the observation from the archive, which only people may do."""
+    ) -> shapes.WrittenAnyEntry:
+        """Restores an observation, or an item of a scratchbook, from the archive, which only people may do."""
         path = f"/observations/{part(observation)}/restore"
-        return self._wire.post(shapes.WrittenObservation, path, body_of({"reason": reason}), version=version)
+        return self._wire.post(shapes.WrittenAnyEntry, path, body_of({"reason": reason}), version=version)
 
     def observation_history(self, observation: str) -> shapes.ListOfVersionShape:
         """Returns the history of the observation."""
