@@ -450,8 +450,7 @@ impl Run {
 
     /// Whether a program that works alone does the task of node `index`: nobody sees what it did until it says so.
     fn is_done_by_program(&self, index: usize) -> bool {
-        let executor = || self.model_for(index, ModelRole::Executor);
-        self.nodes[index].kind == NodeKind::Model && executor().is_some_and(|(model, _)| model.program.is_some())
+        self.nodes[index].kind == NodeKind::Model && self.is_filled_by_program(index, ModelRole::Executor)
     }
 
     /// Whether the parent of node `index` failed, as a group does if none of its members can begin.

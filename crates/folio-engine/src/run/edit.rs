@@ -527,7 +527,11 @@ impl Run {
         let mut rest = vec![index];
         while let Some(at) = rest.pop() {
             if !kept.contains(&at) && !std::mem::replace(&mut self.nodes[at].replaced, true) {
-                rest.extend(&self.nodes[at].children);
+                let node = &self.nodes[at];
+                if let Some(result) = &node.result {
+                    *self.replaced.entry(result.status).or_insert(0) += 1;
+                }
+                rest.extend(&node.children);
             }
         }
     }

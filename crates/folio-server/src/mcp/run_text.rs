@@ -40,7 +40,7 @@ fn progress_text(run: &Run) -> String {
     let count = |outcome: Outcome| {
         let of = |counts: &BTreeMap<Outcome, u32>| counts.get(&outcome).copied().unwrap_or(0);
         let of_root = u32::from(run_outcome == Some(outcome));
-        of(run.counts()).saturating_sub(of(&replaced)).saturating_sub(of_root)
+        of(run.counts()).saturating_sub(of(replaced)).saturating_sub(of_root)
     };
     let (ended, total) = ended_and_total(run);
     let mut text = format!("{ended} of {total} done");

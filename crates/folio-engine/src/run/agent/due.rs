@@ -159,11 +159,13 @@ impl Run {
 
     /// Whether a program or a person fills `role` for node `index`.
     pub(super) fn works_alone(&self, index: usize, role: ModelRole) -> bool {
-        let is_program = || {
-            let model = self.model_for(index, role);
-            model.is_some_and(|(model, _)| model.program.is_some())
-        };
-        (role == ModelRole::Executor && self.is_for_person_at(index)) || is_program()
+        (role == ModelRole::Executor && self.is_for_person_at(index)) || self.is_filled_by_program(index, role)
+    }
+
+    /// Whether a program fills `role` for node `index`.
+    pub(in crate::run) fn is_filled_by_program(&self, index: usize, role: ModelRole) -> bool {
+        let model = self.model_for(index, role);
+        model.is_some_and(|(model, _)| model.program.is_some())
     }
 
     /// The model that is asked in `role` for node `index`: the usual one, the executor that its task names, or the one
