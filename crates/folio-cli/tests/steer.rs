@@ -136,7 +136,7 @@ fn plan_edit_reaches_the_process_that_drives_the_run_e9_14() {
     let run = folio.json(&["show", "r1"]);
     assert_eq!(run["status"], "ok");
     assert_eq!(node_at(&run, "third")["status"], "ok");
-    assert_eq!(run["counts"]["skipped"], 1, "the old third step");
+    assert_eq!(run["counts"]["replaced"], 1, "the old third step");
 }
 
 #[test]
@@ -308,6 +308,9 @@ fn command_waits_for_approval_that_only_a_human_may_give_e9_14() {
     let asked = folio.json(&["questions", "r1"]);
     assert_eq!(asked["items"][0]["call"]["args"], json!({"argv": ["echo", "hello"]}));
     assert_eq!((&asked["returned"], &asked["total"]), (&json!(1), &json!(1)), "{asked}");
+    let states = folio.json(&["plan", "show", "r1"])["states"].take();
+    let statuses: Vec<&Value> = states.as_array().unwrap().iter().map(|step| &step["status"]).collect();
+    assert_eq!(statuses, ["awaiting_approval", "waiting", "waiting"]);
     assert_snapshot!(folio.seen(&["--role", "executor", "approve", "r1"]), @"
     ! error[role_denied]: only a person may do that, not the role executor
     !   hint: leave out --role and FOLIO_ROLE

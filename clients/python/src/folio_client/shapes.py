@@ -1714,7 +1714,7 @@ class RunInFull(TypedDict):
 
     # The number of open questions to people and of plans, calls and checks that wait for approval.
     asks: int
-    # The number of ended nodes, by outcome.
+    # The number of ended nodes, by outcome. Those that another version of a plan replaced are `replaced`.
     counts: dict[str, int]
     created_at: str
     # Whether a live process drives it. A run that is `running` but not driven waits to be resumed.
@@ -1957,7 +1957,8 @@ class StepState(TypedDict):
     editable: bool
     # The id (slug) of the step in the plan.
     id: str
-    # `waiting`, `running`, or the outcome.
+    # `waiting`, `running`, `waiting_input` or `awaiting_approval` if a person is asked, `superseded` if another plan
+    # replaced it, or the outcome.
     status: str
     # The title of the step, one line for people.
     title: str
@@ -2460,7 +2461,7 @@ class WrittenRunInFull(TypedDict):
     asks: int
     # Fields that this write overwrote although somebody else had changed them in the meantime.
     conflicts: NotRequired[list["FieldConflict"]]
-    # The number of ended nodes, by outcome.
+    # The number of ended nodes, by outcome. Those that another version of a plan replaced are `replaced`.
     counts: dict[str, int]
     created_at: str
     # Whether a live process drives it. A run that is `running` but not driven waits to be resumed.

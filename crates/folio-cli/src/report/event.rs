@@ -37,7 +37,7 @@ impl EventLine {
                 writes,
                 ..
             } => {
-                let mut more = json!({"title": run.title(*node), "attempt": attempt, "call": call});
+                let mut more = json!({"title": run.label(*node), "attempt": attempt, "call": call});
                 if !writes.is_empty() {
                     more["writes"] = json!(writes);
                 }
@@ -56,7 +56,7 @@ impl EventLine {
                     Some(view) => json!(ResultShape::of(&view, result)),
                     None => json!({}),
                 };
-                more["title"] = json!(run.title(*node));
+                more["title"] = json!(run.label(*node));
                 more
             }
             Event::CancelRequested { by, .. } => json!({"by": by}),

@@ -86,19 +86,14 @@ impl Titles {
     }
 
     fn title(&mut self, run: &Run, view: &NodeView<'_>) -> String {
-        if view.parent.is_none() {
-            return run.plan().title.clone();
-        }
         if view.state == NodeState::Created {
             let step_title = view.step.map_or("", Step::title);
-            let is_plain = !step_title.is_empty() && !step_title.contains('{');
-            return if is_plain {
-                step_title.to_owned()
-            } else {
-                view.slug().to_owned()
-            };
+            if step_title.contains('{') {
+                return view.slug().to_owned();
+            }
+            return run.label(view.id);
         }
-        self.known.entry(view.id).or_insert_with(|| run.title(view.id)).clone()
+        self.known.entry(view.id).or_insert_with(|| run.label(view.id)).clone()
     }
 }
 

@@ -277,11 +277,7 @@ impl Summary {
                 .map(|reason| reason.to_string()),
             notes: result.map(|result| result.notes.clone()).unwrap_or_default(),
             output: result.and_then(output_of),
-            counts: run
-                .counts()
-                .iter()
-                .map(|(outcome, count)| (outcome.as_str(), *count))
-                .collect(),
+            counts: run.counts_by_state(),
             nodes_total: run.len(),
             started_at: run.started_at(),
             pages,
@@ -525,7 +521,7 @@ impl NodeShape {
             node_id: view.id.to_string(),
             parent_id: view.parent.map(|parent| parent.to_string()),
             path: view.path.to_owned(),
-            title: run.title(view.id),
+            title: run.label(view.id),
             kind: view.kind.as_str(),
             depth: view.depth,
             optional: view.optional,

@@ -24,6 +24,9 @@ use super::errors::{PlanError, code};
 use super::spanned::{self, Entry, Node, Tree};
 use super::{Place, Step};
 
+/// The status of a step that has not begun.
+pub(crate) const WAITING: &str = "waiting";
+
 /// A step of a plan in its current state, for people.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShownStep {
@@ -38,6 +41,9 @@ pub struct ShownStep {
     pub mark: char,
     /// How the step ended.
     pub outcome: Option<String>,
+    /// `waiting`, `running`, `waiting_input` or `awaiting_approval` if a person is asked, `superseded` if another plan
+    /// replaced it, or the outcome.
+    pub status: &'static str,
     /// Whether an edit may change it, because it has not begun.
     pub is_open: bool,
     /// The members, if it is a group or a sequence.
@@ -69,6 +75,7 @@ impl ShownStep {
             step,
             mark: ' ',
             outcome: None,
+            status: WAITING,
             is_open: true,
             members,
         }

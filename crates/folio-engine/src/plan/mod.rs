@@ -44,6 +44,7 @@ pub(crate) use edit::{EditTarget, Part, read_edit};
 pub use errors::{CODES, Place, PlanError, PlanErrors};
 pub use graph::{Graph, GraphNode};
 pub use inputs::{InputError, check_inputs};
+pub(crate) use markdown::WAITING;
 pub use markdown::{ShownStep, to_markdown, to_yaml_steps};
 pub use parse::{Known, KnownTool, Limits, from_stored, from_value, parse};
 pub use slug::{SLUG_CHARS_MAX, Slug, SlugError};

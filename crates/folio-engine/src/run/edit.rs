@@ -14,7 +14,7 @@ use super::state::{JournalError, Run};
 use super::tree::NodeKind;
 use crate::event::{Event, PlanDifference};
 use crate::node::{Move, NodeId, NodeState};
-use crate::plan::{self, EditTarget, Graph, Known, Part, PlanErrors, ShownStep, Slug, Step};
+use crate::plan::{self, EditTarget, Graph, Known, Part, PlanErrors, ShownStep, Slug, Step, WAITING};
 use crate::result::Outcome;
 use crate::template::Scope;
 
@@ -158,8 +158,25 @@ impl Run {
             title: self.title(node.id),
             mark,
             outcome: node.result.as_ref().map(|result| result.status.to_string()),
+            status: self.step_status(index),
             is_open: self.is_open(index),
             members,
+        }
+    }
+
+    /// The status of node `index` as a step of its plan, as [`ShownStep::status`] lists them.
+    fn step_status(&self, index: usize) -> &'static str {
+        let view = self.view(index);
+        match (view.result, view.state) {
+            (Some(_), _) if view.superseded => "superseded",
+            (Some(result), _) => result.status.as_str(),
+            (None, NodeState::Created) => WAITING,
+            (None, NodeState::AwaitingApproval) => NodeState::AwaitingApproval.as_str(),
+            (None, NodeState::WaitingInput) if self.asked_about.contains_key(&index) => {
+                NodeState::AwaitingApproval.as_str()
+            }
+            (None, NodeState::WaitingInput) => NodeState::WaitingInput.as_str(),
+            (None, _) => "running",
         }
     }
 

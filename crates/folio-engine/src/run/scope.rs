@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::state::Run;
 use super::tree::NodeKind;
 use crate::node::NodeId;
-use crate::plan::{Slug, Step};
+use crate::plan::{Slug, Step, is_generated_id};
 use crate::result::{NodeResult, Output, OutputTree};
 use crate::template::{self, References, Scope, TemplateError};
 
@@ -118,6 +118,22 @@ impl Run {
         match rendered {
             Some(Ok(title)) if !title.trim().is_empty() => short_line(&title, TITLE_CHARS),
             _ => slug(),
+        }
+    }
+
+    /// The title of a node where its members are shown as well: as [`Run::title`], but the run has the title of its
+    /// plan, and groups and sequences without a name say how their members are done.
+    #[must_use]
+    pub fn label(&self, node: NodeId) -> String {
+        let title = self.title(node);
+        let Ok(index) = self.index(node) else {
+            return title;
+        };
+        match self.nodes[index].kind {
+            _ if index == 0 && !self.plan.title.is_empty() => self.plan.title.clone(),
+            NodeKind::Parallel if is_generated_id(&title) => "In parallel".to_owned(),
+            NodeKind::Sequence if is_generated_id(&title) => "In order".to_owned(),
+            _ => title,
         }
     }
 

@@ -160,6 +160,19 @@ impl Run {
         &self.replaced
     }
 
+    /// How many nodes ended in each way, with those whose result no longer counts as `replaced`. The run itself is one
+    /// of the nodes.
+    #[must_use]
+    pub fn counts_by_state(&self) -> BTreeMap<&'static str, u32> {
+        let replaced_of = |outcome| self.replaced.get(outcome).copied().unwrap_or(0);
+        let current = self
+            .finished
+            .iter()
+            .map(|(outcome, count)| (outcome.as_str(), count.saturating_sub(replaced_of(outcome))));
+        let replaced = [("replaced", self.replaced.values().sum())];
+        current.chain(replaced).filter(|(_, count)| *count > 0).collect()
+    }
+
     /// How often somebody asked to stop the run or a part of it.
     #[must_use]
     pub fn cancel_requests(&self) -> u32 {

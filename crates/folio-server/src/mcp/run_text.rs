@@ -1,15 +1,12 @@
 //! A run as a text: its state in one line, or the whole run.
 
-use std::collections::BTreeMap;
-
 use folio::engine::run::PendingApproval;
-use folio::engine::{NodeId, NodeState, NodeView, Outcome, Run};
+use folio::engine::{NodeId, NodeState, NodeView, Run};
 use folio::memory::counted::counted;
 use folio::memory::tokens::Tokens;
 use folio::store::RunRow;
 
 use super::answer::truncate_to_tokens;
-use crate::wire::run::title_of;
 
 /// The most steps that a text lists.
 const MAX_LISTED_STEPS: usize = 300;
@@ -35,19 +32,15 @@ pub(super) fn ended_and_total(run: &Run) -> (u32, u32) {
 /// Returns the progress of `run` as `folio show` counts it: `6 of 9 done`, or with what ended otherwise: `6 of 9 done, 1
 /// failed, 2 replaced`.
 fn progress_text(run: &Run) -> String {
-    let run_outcome = run.result().map(|result| result.status);
-    let replaced = run.replaced_counts();
-    let count = |outcome: Outcome| {
-        let of = |counts: &BTreeMap<Outcome, u32>| counts.get(&outcome).copied().unwrap_or(0);
-        let of_root = u32::from(run_outcome == Some(outcome));
-        of(run.counts()).saturating_sub(of(replaced)).saturating_sub(of_root)
-    };
+    let mut counts = run.counts_by_state();
+    if let Some(result) = run.result() {
+        let of_root = counts.entry(result.status.as_str()).or_default();
+        *of_root = of_root.saturating_sub(1);
+    }
     let (ended, total) = ended_and_total(run);
     let mut text = format!("{ended} of {total} done");
-    let others = [Outcome::Partial, Outcome::Failed, Outcome::Skipped, Outcome::Cancelled];
-    let others = others.map(|outcome| (count(outcome), outcome.as_str()));
-    for (number, name) in others.into_iter().chain([(replaced.values().sum(), "replaced")]) {
-        if number > 0 {
+    for name in ["partial", "failed", "skipped", "cancelled", "replaced"] {
+        if let Some(number) = counts.get(name).filter(|number| **number > 0) {
             text.push_str(&format!(", {number} {name}"));
         }
     }
@@ -134,7 +127,7 @@ pub(super) fn run_brief(row: &RunRow, run: &Run, is_driven: bool, report: Option
     let Some(result) = run.result() else {
         let under_way = run.tree_as_planned().into_iter().filter(is_under_way);
         for view in under_way.filter(|view| view.parent.is_some()).take(5) {
-            text.push_str(&format!("\n- under way: {}", title_of(run, &view)));
+            text.push_str(&format!("\n- under way: {}", run.label(view.id)));
         }
         if !is_driven {
             text.push_str("\nnobody drives it; `folio resume` resumes it");
@@ -180,7 +173,7 @@ pub(super) fn run_markdown(row: &RunRow, run: &Run) -> String {
         let step_status = view.result.map_or(view.state.as_str(), |result| result.status.as_str());
         let replaced = if view.superseded { ", replaced" } else { "" };
         let indent = "  ".repeat(view.depth.saturating_sub(1).min(8) as usize);
-        text.push_str(&format!("{indent}- [{step_status}{replaced}] {}", title_of(run, view)));
+        text.push_str(&format!("{indent}- [{step_status}{replaced}] {}", run.label(view.id)));
         let notes = view
             .result
             .map(|result| result.notes.lines().next().unwrap_or_default());

@@ -6,7 +6,7 @@ use folio::engine::{Event, NodeId, Run, projection};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::run::{LimitShape, SpendShape, severity_name, title_of};
+use super::run::{LimitShape, SpendShape, severity_name};
 
 /// The data of the message `end`, the last of a stream.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -125,7 +125,7 @@ impl NewNode {
             id: view.id.to_string(),
             parent: view.parent.map(|parent| parent.to_string()),
             path: view.path.to_owned(),
-            title: title_of(run, view),
+            title: run.label(view.id),
             kind: view.kind.as_str(),
             optional: view.optional,
             page_id: projection::branch_page(run, view.id).to_string(),

@@ -28,7 +28,8 @@ pub struct StepState {
     pub id: String,
     /// The title of the step, one line for people.
     pub title: String,
-    /// `waiting`, `running`, or the outcome.
+    /// `waiting`, `running`, `waiting_input` or `awaiting_approval` if a person is asked, `superseded` if another plan
+    /// replaced it, or the outcome.
     pub status: String,
     /// Whether an edit may change it.
     pub editable: bool,
@@ -43,15 +44,10 @@ impl StepState {
     }
 
     fn add(step: &ShownStep, states: &mut Vec<Self>) {
-        let status = match (&step.outcome, step.mark) {
-            (Some(outcome), _) => outcome.clone(),
-            (None, ' ') => "waiting".to_owned(),
-            (None, _) => "running".to_owned(),
-        };
         states.push(Self {
             id: step.slug.clone(),
             title: step.title.clone(),
-            status,
+            status: step.status.to_owned(),
             editable: step.is_open,
         });
         step.members.iter().for_each(|member| Self::add(member, states));

@@ -105,7 +105,7 @@ pub(crate) struct RunInFull {
     in_flight: usize,
     /// Whether the whole run is paused: no call begins until somebody continues it.
     paused: bool,
-    /// The number of ended nodes, by outcome.
+    /// The number of ended nodes, by outcome. Those that another version of a plan replaced are `replaced`.
     counts: BTreeMap<&'static str, u32>,
     /// What the run has used.
     spent: SpendShape,
@@ -176,11 +176,7 @@ impl RunInFull {
             nodes: run.len(),
             in_flight: run.in_flight().len(),
             paused: run.is_run_paused(),
-            counts: run
-                .counts()
-                .iter()
-                .map(|(outcome, count)| (outcome.as_str(), *count))
-                .collect(),
+            counts: run.counts_by_state(),
             spent: root.map_or_else(SpendShape::default, |root| SpendShape::of(root.spent)),
             asks: run.questions().len() + run.pending_approvals().len(),
             result: run.result().map(ResultShape::of),
@@ -516,7 +512,7 @@ impl NodeShape {
             id: view.id.to_string(),
             parent: view.parent.map(|parent| parent.to_string()),
             path: view.path.to_owned(),
-            title: title_of(run, view),
+            title: run.label(view.id),
             kind: view.kind.as_str(),
             optional: view.optional,
             state: view.state.as_str(),
@@ -547,13 +543,5 @@ impl NodeShape {
             page: pages.get(&page_id).map(ToString::to_string),
             page_id: page_id.to_string(),
         }
-    }
-}
-
-/// Returns the title of a node; for the root, that of its plan if it has one.
-pub(crate) fn title_of(run: &Run, view: &NodeView<'_>) -> String {
-    match view.parent {
-        None if !run.plan().title.is_empty() => run.plan().title.clone(),
-        _ => run.title(view.id),
     }
 }

@@ -53,7 +53,7 @@ async fn run_tree_lists_parents_before_children_with_branch_pages() {
         [
             " Echo plan terminal ok",
             "a a call terminal ok",
-            "group-2 group-2 parallel terminal ok",
+            "group-2 In parallel parallel terminal ok",
             "group-2/b Second call terminal ok",
             "group-2/c c plan terminal ok",
             "group-2/c/inner inner call terminal ok",
