@@ -348,6 +348,10 @@ fn command_waits_for_approval_that_only_a_human_may_give_e9_14() {
             .ends_with("rejected it: enough"),
         "{run}"
     );
+    let timeline = folio.ok(&["trace", "--turn", "t1"]);
+    for decision in ["approved", "rejected"] {
+        assert!(timeline.contains(decision), "{timeline}");
+    }
     // Without anybody there, it is refused as before.
     let alone = folio.call(&["run", "--plan", "plan.yaml", "--quiet"]);
     assert_eq!(alone.code, 1, "{}", alone.stderr);

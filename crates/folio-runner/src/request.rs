@@ -9,6 +9,7 @@ use folio_store::workspace::WorkspaceError;
 use folio_store::{Commit, Expected, Record, RequestKey, RunAppend, StoreError, Workspace};
 
 use crate::error::RunnerError;
+use crate::memory::turn_of;
 use crate::runner::Runner;
 
 /// What became of a request to a run.
@@ -76,7 +77,7 @@ impl Runner {
     ) -> Result<Requested, RunnerError> {
         roles::may_steer(by)?;
         let workspace = &*self.workspace_for_write();
-        let actor = by.clone().in_run(run);
+        let mut actor = by.clone().in_run(run);
         if let Some(key) = &self.asked
             && workspace.is_recorded(&actor, key.key()).await?
         {
@@ -86,6 +87,8 @@ impl Runner {
         // Somebody may write to the journal in between; the request is then made from what it says now.
         for _ in 0..100 {
             let (mut folded, head) = self.shared.fold(run).await?;
+            // What people do in a run belongs to the run's turn, unless they work in one of their own.
+            actor.turn = by.turn.or_else(|| turn_of(&folded));
             if folded.result().is_some() {
                 return Ok(Requested::Ended);
             }
