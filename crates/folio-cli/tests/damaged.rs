@@ -138,3 +138,102 @@ fn doctor_reports_a_damaged_database_page_and_suggests_export() {
         "{called}"
     );
 }
+
+/// The records of an export, each as JSON.
+fn records(lines: &str) -> Vec<Value> {
+    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn export_writes_what_is_readable_around_a_damaged_text() {
+    let folio = Folio::new();
+    let store = "sqlite:f.db";
+    folio.ok(&with_store(store, &["observe", "add", "one"]));
+    // Numbers that cannot be made much shorter, so that the middle of the file is in this text.
+    let long: String = (1..60_000_u64)
+        .map(|n| format!("{:x} ", n.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
+        .collect();
+    folio.file("long.txt", &long);
+    folio.ok(&with_store(store, &["evict", "long.txt"]));
+    folio.ok(&with_store(store, &["observe", "add", "three"]));
+    let mut bytes = std::fs::read(folio.path().join("f.db")).unwrap();
+    let middle = bytes.len() / 2;
+    for byte in bytes.get_mut(middle..middle + 16).unwrap() {
+        *byte ^= 0x55;
+    }
+    folio.file("f.db", bytes);
+
+    let called = folio.call(&with_store(store, &["export", "--out", "out.jsonl"]));
+    assert_eq!(called.code, 6, "{called}");
+    assert!(
+        called
+            .stderr
+            .contains("cannot be read: the text of e2 after its beginning: "),
+        "{called}"
+    );
+    let written = records(&std::fs::read_to_string(folio.path().join("out.jsonl")).unwrap());
+    let contents = |records: &[Value]| -> Vec<String> {
+        let entries = records.iter().filter(|record| record["record"] == "entry");
+        entries
+            .map(|entry| entry["body"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let found = contents(&written);
+    assert_eq!((found.len(), found[0].as_str(), found[2].as_str()), (3, "one", "three"));
+    assert!(!found[1].is_empty() && long.starts_with(&found[1]), "{}", found[1]);
+    assert_eq!(written.last().unwrap()["entries"], 3);
+    // Another store takes it in whole.
+    folio.ok(&with_store(
+        "sqlite:new.db",
+        &["import", "out.jsonl", "--from", "folio"],
+    ));
+    assert_eq!(
+        contents(&records(&folio.ok(&with_store("sqlite:new.db", &["export"])))),
+        found
+    );
+    // On standard output, as a folder and as JSON it is the same.
+    let called = folio.call(&with_store(store, &["export"]));
+    assert_eq!(
+        (called.code, contents(&records(&called.stdout))),
+        (6, found),
+        "{called}"
+    );
+    let called = folio.call(&with_store(
+        store,
+        &["export", "--format", "markdown", "--out", "there", "--json"],
+    ));
+    let told: Value = serde_json::from_str(&called.stdout).unwrap();
+    assert_eq!(
+        (called.code, told["problems"].as_array().unwrap().len()),
+        (6, 1),
+        "{told}"
+    );
+    assert!(folio.path().join("there").is_dir());
+}
+
+#[test]
+fn export_writes_the_entries_beside_a_damaged_database_page() {
+    let folio = Folio::new();
+    let store = "sqlite:f.db";
+    let lines: Vec<String> = (1..=400)
+        .map(|n| json!({"id": format!("bd-{n}"), "title": format!("needle {n} {}", "x".repeat(200))}).to_string())
+        .collect();
+    folio.file("issues.jsonl", lines.join("\n"));
+    folio.ok(&with_store(store, &["import", "issues.jsonl", "--from", "beads"]));
+    // Everything that was written is in the copy, which has no log beside it.
+    folio.ok(&with_store(store, &["backup", "copy.db", "--no-check"]));
+    let mut bytes = std::fs::read(folio.path().join("copy.db")).unwrap();
+    // The last pages of the file hold entries: the commit that added them was written before.
+    let damaged = bytes
+        .chunks_mut(4096)
+        .rfind(|page| page.windows(11).any(|window| window == b"needle 200 "));
+    damaged.unwrap().fill(0xA5);
+    folio.file("copy.db", bytes);
+
+    let called = folio.call(&with_store("sqlite:copy.db", &["export"]));
+    assert_eq!(called.code, 6, "{called}");
+    let written = records(&called.stdout);
+    let entries = written.iter().filter(|record| record["record"] == "entry").count();
+    assert!((300..400).contains(&entries), "{entries}: {called}");
+    assert_eq!(written.last().unwrap()["entries"], entries);
+}

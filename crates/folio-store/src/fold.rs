@@ -171,6 +171,15 @@ pub(crate) fn answered(found: &Entry, mut state: Option<Entry>, row: &LogRow, in
     })
 }
 
+/// The entry that `change` adds or changes.
+pub(crate) fn changed_entry(change: &Change) -> Option<EntryId> {
+    match change {
+        Change::AddEntry(new) => Some(new.id),
+        Change::PatchEntry { entry, .. } | Change::EraseEntry { entry, .. } => Some(*entry),
+        _ => None,
+    }
+}
+
 /// Parses a record, or says what is wrong with it.
 pub(crate) fn record_of(text: &str) -> Result<Record, String> {
     let record: Record = serde_json::from_str(text).map_err(|error| error.to_string())?;

@@ -159,6 +159,24 @@ async fn run_of_a_killed_driver_is_taken_over_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn driver_is_seen_by_whoever_opens_the_file_through_a_link() {
+    let folder = tempfile::tempdir().unwrap();
+    let scene = scene(&OpenOptions::at(folder.path().join("folio.db")), 1);
+    let (_process, run, path) = a_driven_run(&scene).await;
+    let link = folder.path().join("link.db");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let linked = SqliteStore::open(&OpenOptions::at(&link)).unwrap();
+    assert!(linked.run(&scene.space, Ref::Id(run)).await.unwrap().driven);
+    let refused = linked.claim_run(&scene.space, run, &owner("here")).await.unwrap_err();
+    assert!(matches!(refused, StoreError::RunTaken { .. }), "{refused}");
+    // And the other way round.
+    let other = scene.a_run("another run").await;
+    linked.claim_run(&scene.space, other, &owner("linked")).await.unwrap();
+    let refused = scene.store.claim_run(&scene.space, other, &owner("here")).await;
+    assert!(matches!(refused, Err(StoreError::RunTaken { .. })), "{refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hanging_driver_is_replaced_and_learns_of_the_takeover() {
     let folder = tempfile::tempdir().unwrap();
     let scene = scene(&options(&folder.path().join("folio.db")), 1);

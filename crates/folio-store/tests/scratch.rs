@@ -9,6 +9,7 @@ use std::time::Duration;
 use folio_memory::id::Ref;
 use folio_memory::lifecycle::Report;
 use folio_memory::observation::{ObservationInput, TypeRegistry};
+use folio_memory::scratchbook::ItemInput;
 use folio_memory::tokens::{Estimate, Tokens as _, Vocabulary};
 use folio_memory::view::{Audience, Render, render, sections_of};
 use folio_memory::{Actor, Entry, EntryHandle, EntryQuery, Owner, Role, Status, ThreadKey, scratchbook};
@@ -134,6 +135,50 @@ async fn note_added_by_the_handle_of_a_scratchbook_is_in_its_view() {
     assert_eq!(added.text, "e2 [note/active] Second — and more #x");
     let view = call(space, "scratch_read", json!({})).await.text;
     assert!(view.contains("e2 [note/active] Second"), "{view}");
+}
+
+#[tokio::test]
+async fn key_reused_for_another_scratchbook_does_not_stop_later_writes_to_it() {
+    let house = House::new();
+    let space = &house.space;
+    let actor = model();
+    let todo = |title: &str| -> ItemInput { serde_json::from_value(json!({"kind": "todo", "title": title})).unwrap() };
+    let (first, second) = (thread("first"), thread("second"));
+    let key = || Some("request-1".to_owned());
+    let (first, second) = (space.in_thread(&first), space.in_thread(&second));
+    let made = first
+        .add_item(&actor, &thread("first"), todo("One"), key())
+        .await
+        .unwrap();
+    let again = second
+        .add_item(&actor, &thread("second"), todo("Two"), key())
+        .await
+        .unwrap();
+    assert_eq!((again.replayed, again.entry.handle), (true, made.entry.handle));
+    // The repeated request made no scratchbook, so this one does.
+    let added = second
+        .add_item(&actor, &thread("second"), todo("Two"), None)
+        .await
+        .unwrap();
+    assert_eq!((added.replayed, added.entry.fields.title.as_str()), (false, "Two"));
+}
+
+#[tokio::test]
+async fn view_shows_observations_when_the_policy_has_the_most_types() {
+    let house = House::new();
+    let space = &house.space;
+    let types: serde_json::Map<String, Value> = (0..1_000)
+        .map(|n| (format!("kind_{n}"), json!({"class": "observation"})))
+        .collect();
+    let policy = serde_json::from_value(json!({"types": types})).unwrap();
+    space
+        .set_policy(&Actor::new(Role::Human, "ada"), policy, None, None)
+        .await
+        .unwrap();
+    let observation = json!({"kind": "observation", "type": "kind_7", "body": "Seen"});
+    call(space, "scratch_add", observation).await;
+    let view = call(space, "scratch_read", json!({})).await.text;
+    assert!(view.contains("[kind_7/active] (50% sure) Seen"), "{view}");
 }
 
 #[tokio::test]

@@ -43,11 +43,18 @@ pub enum OpenError {
     Store(#[from] StoreError),
 }
 
-/// The outbox of the store at `url`: beside it, if it is a file.
+/// The outbox of the store at `url`: beside it, if it is a file. If that is a link to another file, beside that one:
+/// all who use the file share the outbox.
 pub(crate) fn outbox_of(url: &str) -> Option<PathBuf> {
     let path = url.strip_prefix("sqlite:")?;
     let path = path.strip_prefix("//").unwrap_or(path);
-    (!path.is_empty()).then(|| PathBuf::from(format!("{path}{OUTBOX_SUFFIX}")))
+    if path.is_empty() {
+        return None;
+    }
+    let file = std::fs::canonicalize(path).unwrap_or_else(|_| PathBuf::from(path));
+    let mut outbox = file.into_os_string();
+    outbox.push(OUTBOX_SUFFIX);
+    Some(outbox.into())
 }
 
 /// Calls [`open`] on a separate thread, where it may block on disks and servers.

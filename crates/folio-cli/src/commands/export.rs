@@ -19,6 +19,8 @@ use crate::counting::Counting;
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 
+/// The most parts of a damaged store that people are told of one by one.
+const MAX_SHOWN_PROBLEMS: usize = 20;
 /// How many symbolic links are followed to a file; the system follows no more.
 const LINKS_MAX: u32 = 40;
 
@@ -61,6 +63,9 @@ struct Answer {
     /// How many entries the format cannot express.
     #[serde(skip_serializing_if = "Option::is_none")]
     left_out: Option<u64>,
+    /// What could not be read, because the store is damaged.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    problems: Vec<String>,
 }
 
 impl Report for Answer {
@@ -95,10 +100,27 @@ pub(crate) async fn run(context: &Context<'_>, export: Export) -> Result<Exit, F
         _ => {
             let workspace = context.existing_workspace().await?;
             let mut out = BufWriter::new(std::io::stdout());
-            workspace.export_space(&mut out, &mut |_| {}).await?;
-            Ok(Exit::Done)
+            let (_, problems) = workspace.rescue_space(&mut out, &mut |_| {}).await?;
+            Ok(exit_after(context, &problems))
         }
     }
+}
+
+/// Says what could not be read; returns how the program ends then.
+fn exit_after(context: &Context<'_>, problems: &[String]) -> Exit {
+    if problems.is_empty() {
+        return Exit::Done;
+    }
+    for problem in problems.iter().take(MAX_SHOWN_PROBLEMS) {
+        context.output.note(format_args!("cannot be read: {problem}"));
+    }
+    if let Some(more) = problems.len().checked_sub(MAX_SHOWN_PROBLEMS).filter(|more| *more > 0) {
+        context.output.note(format_args!("and {more} more"));
+    }
+    context
+        .output
+        .note("the store is damaged; what can be read of it was written");
+    Exit::Damaged
 }
 
 /// Shows the progress.
@@ -111,7 +133,7 @@ fn counting(context: &Context<'_>) -> impl FnMut(Outgoing) + Send {
 }
 
 /// The report on an export of the whole space, and where it was written.
-fn answer(format: &'static str, files: Vec<String>, exported: Outgoing) -> Answer {
+fn answer(format: &'static str, files: Vec<String>, exported: Outgoing, problems: Vec<String>) -> Answer {
     Answer {
         format,
         files,
@@ -119,6 +141,7 @@ fn answer(format: &'static str, files: Vec<String>, exported: Outgoing) -> Answe
         entries: exported.entries,
         links: Some(exported.links),
         left_out: None,
+        problems,
     }
 }
 
@@ -182,9 +205,9 @@ async fn space_to(context: &Context<'_>, file: &Path, force: bool) -> Result<Exi
     let partial = if is_sink { file.to_owned() } else { partial_path(file) };
     let out_file = open(file, &partial).map_err(|error| Failure::file("write", file, &error))?;
     let mut out = BufWriter::new(out_file);
-    let exported = workspace.export_space(&mut out, &mut progress).await;
+    let exported = workspace.rescue_space(&mut out, &mut progress).await;
     drop(progress);
-    let exported = match exported {
+    let (exported, problems) = match exported {
         Ok(exported) => exported,
         Err(error) => {
             drop(out);
@@ -204,8 +227,9 @@ async fn space_to(context: &Context<'_>, file: &Path, force: bool) -> Result<Exi
         });
     finished.map_err(|error| Failure::file("write", file, &error))?;
     let files = vec![file.display().to_string()];
-    context.output.report(&answer("folio", files, exported))?;
-    Ok(Exit::Done)
+    let exit = exit_after(context, &problems);
+    let answer = answer("folio", files, exported, problems);
+    context.output.report_ending(&answer, exit)
 }
 
 /// Why `file` was not written.
@@ -222,7 +246,7 @@ async fn pages_to(context: &Context<'_>, folder: &Path) -> Result<Exit, Failure>
     // If interrupted, this leaves nothing that looks complete.
     let partial = partial_path(folder);
     let mut pages = MarkdownFolder::new(folder, &partial)?;
-    let exported = workspace.export_space(&mut pages, &mut progress).await;
+    let exported = workspace.rescue_space(&mut pages, &mut progress).await;
     drop(progress);
     let finished = match exported {
         Ok(exported) => pages
@@ -231,13 +255,14 @@ async fn pages_to(context: &Context<'_>, folder: &Path) -> Result<Exit, Failure>
             .map_err(|error| Failure::file("write", folder, &error)),
         Err(error) => Err(write_failure(error, folder)),
     };
-    let (exported, files) = finished.inspect_err(|_| {
+    let ((exported, problems), files) = finished.inspect_err(|_| {
         // Half an export is of no use to anybody. That it cannot be removed is not the failure to report.
         let _left = std::fs::remove_dir_all(&partial);
     })?;
     let files = files.iter().map(|file| folder.join(file).display().to_string());
-    context.output.report(&answer("markdown", files.collect(), exported))?;
-    Ok(Exit::Done)
+    let exit = exit_after(context, &problems);
+    let answer = answer("markdown", files.collect(), exported, problems);
+    context.output.report_ending(&answer, exit)
 }
 
 /// The name of a file until it is complete.

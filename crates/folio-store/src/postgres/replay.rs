@@ -1,7 +1,9 @@
 //! The answer to a commit that was made before, found by its idempotency key.
 
+use std::collections::HashMap;
+
 use folio_memory::id::RunHandle;
-use folio_memory::{Change, EntryId, PageHandle, Seq};
+use folio_memory::{Change, Entry, EntryId, PageHandle, Seq};
 
 use super::error::Failure;
 use super::session::Session;
@@ -21,6 +23,7 @@ pub(super) async fn committed(session: &Session, row: &LogRow) -> Result<Committ
         pages: Vec::new(),
         run: None,
     };
+    let entries = Entries::of(session, row).await?;
     for (index, change) in row.record.changes.iter().enumerate() {
         match change {
             Change::EnsurePage(new) => {
@@ -29,11 +32,11 @@ pub(super) async fn committed(session: &Session, row: &LogRow) -> Result<Committ
                     .ok_or_else(|| missing("a page"))?;
                 answer.pages.push((new.id, PageHandle(number)));
             }
-            Change::AddEntry(new) => answer.entries.push(entry_after(session, row, index, new.id).await?),
-            Change::PatchEntry { entry, .. } | Change::EraseEntry { entry, .. } => {
-                answer.entries.push(entry_after(session, row, index, *entry).await?);
+            change => {
+                if let Some(id) = fold::changed_entry(change) {
+                    answer.entries.push(entries.after(row, index, id)?);
+                }
             }
-            _ => {}
         }
     }
     if let Some(append) = &row.record.run {
@@ -44,15 +47,36 @@ pub(super) async fn committed(session: &Session, row: &LogRow) -> Result<Committ
     Ok(answer)
 }
 
-/// The state of entry `id` after the commit of `row`, and whether its change number `index` changed it.
-async fn entry_after(session: &Session, row: &LogRow, index: usize, id: EntryId) -> Result<CommittedEntry, Failure> {
-    let missing = || Failure::Damaged(format!("commit {} refers to {id}, which does not exist", row.seq));
-    let found = entry::by_id(session, id).await?.ok_or_else(missing)?;
-    let before = if found.created_seq < row.seq {
-        let before = journal::as_of(session, std::slice::from_ref(&found), Seq(row.seq.0 - 1)).await?;
-        before.into_iter().next()
-    } else {
-        None
-    };
-    fold::answered(&found, before, row, index).ok_or_else(missing)
+/// The entries that a commit added or changed: as they are now, and as they were before it.
+struct Entries {
+    now: HashMap<EntryId, Entry>,
+    before: HashMap<EntryId, Entry>,
+}
+
+impl Entries {
+    /// Reads those of the commit of `row`. The earlier commits that touched them are each read once.
+    async fn of(session: &Session, row: &LogRow) -> Result<Self, Failure> {
+        let mut now = HashMap::new();
+        for id in row.record.changes.iter().filter_map(fold::changed_entry) {
+            if !now.contains_key(&id) {
+                now.extend(entry::by_id(session, id).await?.map(|entry| (id, entry)));
+            }
+        }
+        let older = now.values().filter(|entry: &&Entry| entry.created_seq < row.seq);
+        let older: Vec<Entry> = older.cloned().collect();
+        let before = if older.is_empty() {
+            Vec::new()
+        } else {
+            journal::as_of(session, &older, Seq(row.seq.0 - 1)).await?
+        };
+        let before = before.into_iter().map(|entry| (entry.id, entry)).collect();
+        Ok(Self { now, before })
+    }
+
+    /// The state of entry `id` after the commit of `row`, and whether its change number `index` changed it.
+    fn after(&self, row: &LogRow, index: usize, id: EntryId) -> Result<CommittedEntry, Failure> {
+        let missing = || Failure::Damaged(format!("commit {} refers to {id}, which does not exist", row.seq));
+        let found = self.now.get(&id).ok_or_else(missing)?;
+        fold::answered(found, self.before.get(&id).cloned(), row, index).ok_or_else(missing)
+    }
 }

@@ -104,6 +104,7 @@ use crate::access::KeptToken;
 use crate::commit::{BlobHash, Commit, Committed};
 use crate::copy::CopiedCommit;
 use crate::error::StoreError;
+use crate::live::is_for_live_entries;
 use crate::parts::{self, CommittedParts, Parts};
 use crate::prepare::Prepared;
 use crate::silence::DRIVER_RECHECK_PAUSE;
@@ -168,7 +169,12 @@ impl SqliteStore {
     fn open_with(options: &OpenOptions, start: &mut Start<'_>) -> Result<Arc<Self>, StoreError> {
         let target = Target::of(options);
         let conn = target.prepare()?;
-        let owners = Arc::new(Owners::new(target.file.clone(), options.lease));
+        // Whoever opens the file through a link has to find the same locks.
+        let lock_beside = target
+            .file
+            .as_ref()
+            .map(|file| file.canonicalize().unwrap_or_else(|_| file.clone()));
+        let owners = Arc::new(Owners::new(lock_beside, options.lease));
         let wake = Wake::new();
         let marks = Arc::new(Marks::default());
         let writer = Writer::new(
@@ -411,9 +417,11 @@ impl Store for SqliteStore {
         if query.text.is_some() {
             return self.search(space, query, now).await;
         }
+        // The index answers from memory; what it does not cover is read and sorted, which may take long.
+        let is_quick = self.living.is_ready(space) && is_for_live_entries(query);
         let (name, query, living) = (space.clone(), query.clone(), Arc::clone(&self.living));
         let question = move |conn: &Connection, space| list::entries(conn, &living, &name, space, &query, now);
-        if self.living.is_ready(space) {
+        if is_quick {
             self.read_one(space, question).await
         } else {
             self.read(space, question).await

@@ -1,6 +1,8 @@
 //! The answer to a commit that was made before, found by its idempotency key.
 
-use folio_memory::{Change, EntryId, PageHandle, Seq};
+use std::collections::HashMap;
+
+use folio_memory::{Change, Entry, EntryId, PageHandle, Seq};
 use rusqlite::Connection;
 
 use super::error::Failure;
@@ -21,17 +23,18 @@ pub(super) fn committed(conn: &Connection, space: SpaceId, row: &LogRow) -> Resu
         pages: Vec::new(),
         run: None,
     };
+    let entries = Entries::of(conn, space, row)?;
     for (index, change) in row.record.changes.iter().enumerate() {
         match change {
             Change::EnsurePage(new) => {
                 let place = page::place_of(conn, space, new.id)?.ok_or_else(|| missing("a page"))?;
                 answer.pages.push((new.id, PageHandle(place.number())));
             }
-            Change::AddEntry(new) => answer.entries.push(entry_after(conn, space, row, index, new.id)?),
-            Change::PatchEntry { entry, .. } | Change::EraseEntry { entry, .. } => {
-                answer.entries.push(entry_after(conn, space, row, index, *entry)?);
+            change => {
+                if let Some(id) = fold::changed_entry(change) {
+                    answer.entries.push(entries.after(row, index, id)?);
+                }
             }
-            _ => {}
         }
     }
     if let Some(append) = &row.record.run {
@@ -41,17 +44,31 @@ pub(super) fn committed(conn: &Connection, space: SpaceId, row: &LogRow) -> Resu
     Ok(answer)
 }
 
-/// The state of entry `id` after the commit of `row`, and whether its change number `index` changed it.
-fn entry_after(
-    conn: &Connection,
-    space: SpaceId,
-    row: &LogRow,
-    index: usize,
-    id: EntryId,
-) -> Result<CommittedEntry, Failure> {
-    let missing = || Failure::Damaged(format!("commit {} refers to {id}, which does not exist", row.seq));
-    let found = entry::by_id(conn, space, id)?.ok_or_else(missing)?;
-    let place = Place::of(space, found.handle.0);
-    let before = journal::as_of(conn, &[place], Seq(row.seq.0.saturating_sub(1)))?.pop();
-    fold::answered(&found, before, row, index).ok_or_else(missing)
+/// The entries that a commit added or changed: as they are now, and as they were before it.
+struct Entries {
+    now: HashMap<EntryId, Entry>,
+    before: HashMap<EntryId, Entry>,
+}
+
+impl Entries {
+    /// Reads those of the commit of `row`. The earlier commits that touched them are each read once.
+    fn of(conn: &Connection, space: SpaceId, row: &LogRow) -> Result<Self, Failure> {
+        let mut now = HashMap::new();
+        for id in row.record.changes.iter().filter_map(fold::changed_entry) {
+            if !now.contains_key(&id) {
+                now.extend(entry::by_id(conn, space, id)?.map(|entry| (id, entry)));
+            }
+        }
+        let places: Vec<Place> = now.values().map(|entry| Place::of(space, entry.handle.0)).collect();
+        let before = journal::as_of(conn, &places, Seq(row.seq.0.saturating_sub(1)))?;
+        let before = before.into_iter().map(|entry| (entry.id, entry)).collect();
+        Ok(Self { now, before })
+    }
+
+    /// The state of entry `id` after the commit of `row`, and whether its change number `index` changed it.
+    fn after(&self, row: &LogRow, index: usize, id: EntryId) -> Result<CommittedEntry, Failure> {
+        let missing = || Failure::Damaged(format!("commit {} refers to {id}, which does not exist", row.seq));
+        let found = self.now.get(&id).ok_or_else(missing)?;
+        fold::answered(found, self.before.get(&id).cloned(), row, index).ok_or_else(missing)
+    }
 }

@@ -61,22 +61,35 @@ impl Workspace {
         }
     }
 
-    /// Starts, at most once a second, a background search for entries whose lifetime has ended. Readers call this; they
+    /// Starts, at most once a second and never two at a time, a background search for entries whose lifetime has ended. Readers call this; they
     /// neither wait for the search nor see its result.
     pub(super) fn notice_ended(&self) {
         let now = self.now().as_nanos();
         let next_look = self.inner.looks_again.load(Ordering::Relaxed);
-        let next = now.saturating_add(i64::try_from(PAUSE.as_nanos()).unwrap_or(i64::MAX));
         let is_ours = now >= next_look
             && self
                 .inner
                 .looks_again
-                .compare_exchange(next_look, next, Ordering::Relaxed, Ordering::Relaxed)
+                .compare_exchange(next_look, i64::MAX, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok();
-        if is_ours && let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let workspace = self.clone();
-            // If this fails, a later reader looks again.
-            drop(runtime.spawn(async move { workspace.note_ended().await }));
+        if !is_ours {
+            return;
         }
+        let search = Search(self.clone());
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            // If this fails, a later reader looks again.
+            drop(runtime.spawn(async move { search.0.note_ended().await }));
+        }
+    }
+}
+
+/// A background search. No other one begins before it has ended: both would note the same entries.
+struct Search(Workspace);
+
+impl Drop for Search {
+    fn drop(&mut self) {
+        let pause = i64::try_from(PAUSE.as_nanos()).unwrap_or(i64::MAX);
+        let next = self.0.now().as_nanos().saturating_add(pause);
+        self.0.inner.looks_again.store(next, Ordering::Relaxed);
     }
 }

@@ -178,7 +178,9 @@ impl Workspace {
             }
         };
         self.saw_commit(&committed);
-        for change in &record.changes {
+        // A repeated request made nothing: the pages that it would have needed may be missing.
+        let ensured = record.changes.iter().filter(|_| !committed.replayed);
+        for change in ensured {
             if let Change::EnsurePage(page) = change {
                 self.remember(page.id);
             }

@@ -1,18 +1,23 @@
 //! Exports a space, line by line.
 
+use std::fmt::Display;
 use std::io::Write;
 
-use folio_memory::id::Ref;
+use folio_memory::id::{EntryHandle, PageHandle, Ref};
 use folio_memory::transfer::{EntryLine, FORMAT, Line, PageLine};
-use folio_memory::{Entry, EntryId, EntryQuery, Link, Order, PageId, PageQuery, Seq, Status, query};
+use folio_memory::{Entry, EntryId, EntryQuery, Link, ListAnswer, Order, Page, PageId, PageQuery, Seq, Status, query};
 
 use super::super::{Workspace, WorkspaceError};
 use super::pieces::piece_of;
 use crate::commit::BlobHash;
-use crate::error::StoreError;
+use crate::error::{ErrorKind, StoreError};
 
 /// How many entries are read at once.
 const CHUNK: u32 = 200;
+
+/// How many handles in a row may be unknown or unreadable before the search for the pages or entries of a damaged store
+/// ends.
+const MAX_UNREAD_IN_A_ROW: u32 = 1_000;
 
 /// How much was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,9 +36,37 @@ struct Lines<'a> {
     written: Outgoing,
     /// The commit of which everything is written: what is newer is left out.
     as_of: Seq,
+    /// What could not be read and was left out; `None` if damage ends the export.
+    left_out: Option<Vec<String>>,
 }
 
 impl Lines<'_> {
+    /// Returns the value, or `None` if it is damaged and the export goes on without it: `what` is then reported.
+    fn unless_damaged<T>(
+        &mut self,
+        what: &dyn Display,
+        read: Result<T, WorkspaceError>,
+    ) -> Result<Option<T>, WorkspaceError> {
+        match (read, &mut self.left_out) {
+            (Ok(value), _) => Ok(Some(value)),
+            (Err(error), Some(left_out)) if error.kind() == ErrorKind::Corrupt => {
+                left_out.push(format!("{what}: {error}"));
+                Ok(None)
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    /// Writes a page, and notes it among those `written`, unless it is newer than the rest of the file.
+    fn page(&mut self, page: Page, written: &mut Vec<PageId>) -> Result<(), WorkspaceError> {
+        if page.created_seq > self.as_of {
+            return Ok(());
+        }
+        written.push(page.id);
+        self.written.pages += 1;
+        self.line(&Line::Page(Box::new(PageLine::of(page))))
+    }
+
     fn line(&mut self, line: &Line) -> Result<(), WorkspaceError> {
         let mut text = line.to_json();
         text.push('\n');
@@ -58,95 +91,203 @@ impl Workspace {
         out: &mut (dyn Write + Send),
         progress: &mut (dyn FnMut(Outgoing) + Send),
     ) -> Result<Outgoing, WorkspaceError> {
+        self.export(out, progress, None).await.map(|(written, _)| written)
+    }
+
+    /// Exports as [`Workspace::export_space`], but goes on where the store is damaged. Of an entry whose long text
+    /// cannot be read, the beginning is written; what cannot be read at all is left out. Returns also what was left
+    /// out, and why: empty if nothing was.
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::export_space`]; `Corrupt` only if the store does not even tell what the space has.
+    pub async fn rescue_space(
+        &self,
+        out: &mut (dyn Write + Send),
+        progress: &mut (dyn FnMut(Outgoing) + Send),
+    ) -> Result<(Outgoing, Vec<String>), WorkspaceError> {
+        self.export(out, progress, Some(Vec::new())).await
+    }
+
+    async fn export(
+        &self,
+        out: &mut (dyn Write + Send),
+        progress: &mut (dyn FnMut(Outgoing) + Send),
+        left_out: Option<Vec<String>>,
+    ) -> Result<(Outgoing, Vec<String>), WorkspaceError> {
         self.require_space_read("the space as a file")?;
-        let mut query = all_entries();
-        // Everything is as of the first answer. The pages of its entries exist by now.
-        let mut answer = self.read_entries(&query).await?;
+        let as_of = self.head().await?;
         let mut lines = Lines {
             out,
             written: Outgoing::default(),
-            as_of: answer.as_of,
+            as_of,
+            left_out,
         };
+        let mut query = all_entries();
+        // Everything is as of the first answer. The pages of its entries exist by now.
+        let first = self.read_entries(&query).await;
+        let mut answer = lines.unless_damaged(&"a list of entries", first)?;
+        if let Some(answer) = &answer {
+            lines.as_of = answer.as_of;
+        }
         lines.line(&Line::Space {
             format: FORMAT,
             space: self.space().clone(),
-            as_of: answer.as_of,
+            as_of: lines.as_of,
         })?;
-        let policy = self.policy().await?;
-        if policy.version() > 0 {
+        let policy = lines.unless_damaged(&"the policy", self.policy().await)?;
+        if let Some(policy) = policy.filter(|policy| policy.version() > 0) {
             let policy = Box::new(policy.document().clone());
             lines.line(&Line::Policy { policy })?;
         }
-        self.write_pages(&mut lines).await?;
-        let mut written = Vec::new();
+        let pages = self.write_pages(&mut lines).await?;
+        let (mut written, mut last) = (Vec::new(), 0);
         loop {
-            for entry in answer.items {
+            let Some(ListAnswer { items, next, .. }) = answer else {
+                self.write_entries_one_by_one(&mut lines, last, &mut written).await?;
+                break;
+            };
+            for entry in items {
+                last = entry.handle.0;
                 written.push(entry.id);
                 self.write_entry(&mut lines, entry).await?;
             }
             progress(lines.written);
-            let Some(next) = answer.next else { break };
-            query.cursor = Some(next);
-            answer = self.read_entries(&query).await?;
+            if next.is_none() {
+                break;
+            }
+            query.cursor = next;
+            let batch = self.read_entries(&query).await;
+            answer = lines.unless_damaged(&"a list of entries", batch)?;
         }
-        self.write_links(&mut lines, &written, progress).await?;
+        self.write_links(&mut lines, &pages, &written, progress).await?;
         let Outgoing { pages, entries, links } = lines.written;
         lines.line(&Line::End { pages, entries, links })?;
         lines.out.flush().map_err(WorkspaceError::Output)?;
-        Ok(lines.written)
+        Ok((lines.written, lines.left_out.unwrap_or_default()))
     }
 
-    async fn write_pages(&self, lines: &mut Lines<'_>) -> Result<(), WorkspaceError> {
-        let mut query = all_pages();
+    /// Writes every page; returns the ids of those written.
+    async fn write_pages(&self, lines: &mut Lines<'_>) -> Result<Vec<PageId>, WorkspaceError> {
+        let mut written = Vec::new();
+        let mut query = PageQuery {
+            limit: CHUNK,
+            ..PageQuery::default()
+        };
         loop {
-            let pages = self.pages(&query).await?;
-            let Some(last) = pages.last() else { return Ok(()) };
+            let batch = self.pages(&query).await;
+            let Some(pages) = lines.unless_damaged(&"a list of pages", batch)? else {
+                self.write_pages_one_by_one(lines, query.after.unwrap_or(0), &mut written)
+                    .await?;
+                return Ok(written);
+            };
+            let Some(last) = pages.last() else { return Ok(written) };
             query.after = Some(last.handle.0);
-            let as_of = lines.as_of;
-            for page in pages.into_iter().filter(|page| page.created_seq <= as_of) {
-                lines.written.pages += 1;
-                lines.line(&Line::Page(Box::new(PageLine::of(page))))?;
+            for page in pages {
+                lines.page(page, &mut written)?;
             }
         }
     }
 
-    async fn write_entry(&self, lines: &mut Lines<'_>, entry: Entry) -> Result<(), WorkspaceError> {
-        let (id, body) = (entry.id, entry.fields.body_ref.clone());
+    /// Writes the pages after number `after`, as far as each can be read by its handle.
+    async fn write_pages_one_by_one(
+        &self,
+        lines: &mut Lines<'_>,
+        after: u64,
+        written: &mut Vec<PageId>,
+    ) -> Result<(), WorkspaceError> {
+        let mut unread_in_a_row = 0;
+        for handle in (after + 1..).map(PageHandle) {
+            let read = match self.page(Ref::Handle(handle)).await {
+                Err(WorkspaceError::Store(StoreError::NotFound { .. })) => None,
+                read => lines.unless_damaged(&handle, read)?,
+            };
+            match read {
+                Some(page) => {
+                    unread_in_a_row = 0;
+                    lines.page(page, written)?;
+                }
+                None if unread_in_a_row >= MAX_UNREAD_IN_A_ROW => break,
+                None => unread_in_a_row += 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the entries after number `after`, as far as each can be read by its handle.
+    async fn write_entries_one_by_one(
+        &self,
+        lines: &mut Lines<'_>,
+        after: u64,
+        written: &mut Vec<EntryId>,
+    ) -> Result<(), WorkspaceError> {
+        // A large part of the entries may be gone from the middle, so the newest one tells how many there were.
+        let newest = EntryQuery {
+            order: Order::Newest,
+            limit: 1,
+            ..all_entries()
+        };
+        let newest = self.read_entries(&newest).await.ok();
+        let last = newest.and_then(|answer| answer.items.first().map(|entry| entry.handle.0));
+        let mut unread_in_a_row = 0;
+        for handle in (after + 1..).map(EntryHandle) {
+            let read = match self.read_entry(Ref::Handle(handle)).await {
+                Err(WorkspaceError::Store(StoreError::NotFound { .. })) => None,
+                read => lines.unless_damaged(&handle, read)?,
+            };
+            let Some(entry) = read else {
+                if unread_in_a_row >= MAX_UNREAD_IN_A_ROW && last.is_none_or(|last| handle.0 >= last) {
+                    break;
+                }
+                unread_in_a_row += 1;
+                continue;
+            };
+            unread_in_a_row = 0;
+            if entry.created_seq <= lines.as_of {
+                written.push(entry.id);
+                self.write_entry(lines, entry).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn write_entry(&self, lines: &mut Lines<'_>, mut entry: Entry) -> Result<(), WorkspaceError> {
+        let (id, mut hashes) = (entry.id, pieces_of(&entry));
+        if lines.left_out.is_some() {
+            // The line of the entry says how its text continues, so it has to be known beforehand.
+            for hash in &hashes {
+                let what = format!("the text of {} after its beginning", entry.handle);
+                if lines.unless_damaged(&what, self.read_blob(hash).await)?.is_none() {
+                    entry.fields.body_ref = None;
+                    hashes.clear();
+                    break;
+                }
+            }
+        }
         lines.line(&Line::Entry(Box::new(EntryLine::of(entry))))?;
         lines.written.entries += 1;
-        let Some(body) = body else { return Ok(()) };
-        let pieces = body.pieces.into_iter().map(|piece| piece.hash);
-        let hashes: Vec<String> = if pieces.len() == 0 {
-            vec![body.hash]
-        } else {
-            pieces.collect()
-        };
         for (hash, number) in hashes.into_iter().zip(1..) {
-            let bytes = self.read_blob(&BlobHash(hash)).await?;
+            let bytes = self.read_blob(&hash).await?;
             lines.line(&Line::Piece(piece_of(id, number, bytes)))?;
         }
         Ok(())
     }
 
-    /// Writes every link, with the page or the one of `entries` at which it begins.
+    /// Writes every link that begins at one of `pages` or `entries`.
     async fn write_links(
         &self,
         lines: &mut Lines<'_>,
+        pages: &[PageId],
         entries: &[EntryId],
         progress: &mut (dyn FnMut(Outgoing) + Send),
     ) -> Result<(), WorkspaceError> {
-        let mut pages = all_pages();
-        loop {
-            let batch = self.pages(&pages).await?;
-            let Some(last) = batch.last() else { break };
-            pages.after = Some(last.handle.0);
-            let old = batch.into_iter().filter(|page| page.created_seq <= lines.as_of);
-            let ids = old.map(|page| page.id.to_string()).collect();
-            self.write_links_of(lines, ids).await?;
+        for chunk in pages.chunks(CHUNK as usize) {
+            self.write_links_of(lines, chunk.iter().map(ToString::to_string).collect())
+                .await?;
         }
         for chunk in entries.chunks(CHUNK as usize) {
-            let ids = chunk.iter().map(ToString::to_string).collect();
-            self.write_links_of(lines, ids).await?;
+            self.write_links_of(lines, chunk.iter().map(ToString::to_string).collect())
+                .await?;
             progress(lines.written);
         }
         Ok(())
@@ -156,13 +297,20 @@ impl Workspace {
     async fn write_links_of(&self, lines: &mut Lines<'_>, ends: Vec<String>) -> Result<(), WorkspaceError> {
         let mut links = Vec::new();
         for end in ends {
-            let of_end = self.inner.store.links(self.space(), &end).await?;
-            links.extend(of_end.into_iter().filter(|link| link.src == end));
+            let of_end = self.inner.store.links(self.space(), &end).await;
+            let what = format!("the links of {end}");
+            let of_end = lines.unless_damaged(&what, of_end.map_err(WorkspaceError::from))?;
+            links.extend(of_end.into_iter().flatten().filter(|link| link.src == end));
         }
         // While nothing was written since, all of them lead to old things.
         let is_quiet = links.is_empty() || self.head().await? == lines.as_of;
         for link in links {
-            if is_quiet || self.leads_to_old(&link, lines.as_of).await? {
+            let leads_to_old = match is_quiet {
+                true => Ok(true),
+                false => self.leads_to_old(&link, lines.as_of).await,
+            };
+            let what = format!("the link from {} to {}", link.src, link.dst);
+            if lines.unless_damaged(&what, leads_to_old)? == Some(true) {
                 lines.written.links += 1;
                 lines.line(&Line::Link(link))?;
             }
@@ -190,10 +338,12 @@ impl Workspace {
     }
 }
 
-fn all_pages() -> PageQuery {
-    PageQuery {
-        limit: CHUNK,
-        ..PageQuery::default()
+/// The pieces of the long text of `entry`, by the hashes that they are kept under; none if it has no long text.
+fn pieces_of(entry: &Entry) -> Vec<BlobHash> {
+    match &entry.fields.body_ref {
+        None => Vec::new(),
+        Some(body) if body.pieces.is_empty() => vec![BlobHash(body.hash.clone())],
+        Some(body) => body.pieces.iter().map(|piece| BlobHash(piece.hash.clone())).collect(),
     }
 }
 
