@@ -29,6 +29,15 @@ class FolioError(Exception):
         for hint in self.hints:
             self.add_note(f"hint: {hint}")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By default, an exception is copied by calling its class with its message, which is not what it is made of.
+        return _copied, (type(self), self.args), self.__dict__
+
+
+def _copied(kind: type[FolioError], args: tuple[Any, ...]) -> FolioError:
+    """Returns an error as pickle and `copy` make it, to which they then add the attributes of the original."""
+    return kind.__new__(kind, *args)
+
 
 class Unreachable(FolioError):
     """Nobody answered, or the connection broke, after all retries: code `unreachable`."""
