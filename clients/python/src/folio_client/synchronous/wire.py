@@ -18,8 +18,7 @@ SILENCE_MOST = 45.0
 IMPORT_MOST, OFFLOAD_MOST, TURN_MOST = 610.0, 160.0, 70.0
 """Timeouts in seconds for requests that take long: the server's own limit, and a little more for the network."""
 AGAIN = frozenset({429, 502, 503, 504})
-"""Status codes for a stream when there is no server now, or it is at capacity: from Folio, or from a proxy in front of
-it."""
+"""Status codes when there is no server now, or it is at capacity: from Folio, or from a proxy in front of it."""
 NO_SERVER = "start a server with `folio serve`, or pass the address of one that runs: Folio(url)"
 NO_ANSWER = "see whether the server still runs and how busy it is, or wait longer: Folio(timeout=…)"
 T = TypeVar("T")
@@ -95,9 +94,9 @@ class Wire:
     ) -> httpx.Response:
         """Returns the answer if it is a success, after waiting for at most `takes` seconds or the usual timeout.
 
-        Reads, and requests with a key, are retried after a broken connection and when the server is busy; other changes
-        only if there were too many requests, since then nothing was done. A request with `takes` that has taken longer
-        is not retried: the server may still be working on it.
+        Reads, and requests with a key, are retried after a broken connection, and when the server is busy or a proxy
+        does not reach it; other changes only if there were too many requests, since then nothing was done. A request
+        with `takes` that has taken longer is not retried: the server may still be working on it.
         """
         said = {**self.headers, **(headers or {})}
         again = method == "GET" or "Idempotency-Key" in said
@@ -119,8 +118,9 @@ class Wire:
             if response.is_success:
                 return response
             failed = failure_of(response)
-            is_at_it = takes is not None and failed.code == "too_slow"
-            if is_last or is_at_it or not (response.status_code == 429 or (again and response.status_code == 503)):
+            # 504 is the same, said by a proxy.
+            is_at_it = takes is not None and (failed.code == "too_slow" or failed.status == 504)
+            if is_last or is_at_it or not (failed.status == 429 or (again and failed.status in AGAIN)):
                 raise failed
             time.sleep(wait_before(tried, getattr(failed, "retry_after", None)))
         raise AssertionError("the last try returns or raises")
