@@ -43,6 +43,10 @@ class AsyncWire:
     async def get(self, shape: type[T], path: str, query: Mapping[str, Any] | None = None) -> T:
         return json_of(shape, await self.ask("GET", path, query=query))
 
+    async def look(self, shape: type[T], path: str, within: float | None) -> T:
+        """Returns what is at `path`, for which it asks once, for at most `within` seconds."""
+        return json_of(shape, await self.ask("GET", path, retries=0, within=within))
+
     async def fetch(self, path: str, kind: str) -> httpx.Response:
         """Returns the content at `path`, which must have the media type `kind`."""
         response = await self.ask("GET", path)
@@ -91,8 +95,11 @@ class AsyncWire:
         content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         takes: float | None = None,
+        within: float | None = None,
+        retries: int | None = None,
     ) -> httpx.Response:
-        """Returns the answer if it is a success, after waiting for at most `takes` seconds or the usual timeout.
+        """Returns the answer if it is a success, after waiting for at most `takes` seconds or the usual timeout, and
+        never longer than `within`. `retries` is the client's by default.
 
         Reads, and requests with a key, are retried after a broken connection, and when the server is busy or a proxy
         does not reach it; other changes only if there were too many requests, since then nothing was done. A request
@@ -103,9 +110,10 @@ class AsyncWire:
         if body is not None:
             kind, content = body_bytes(body)
             said = {"Content-Type": kind, **said}
-        request = self.request(method, path, query, headers=said, content=content, timeout=self.waiting(takes))
-        for tried in range(self.retries + 1):
-            is_last = tried == self.retries
+        request = self.request(method, path, query, headers=said, content=content, timeout=self.waiting(takes, within))
+        most = self.retries if retries is None else retries
+        for tried in range(most + 1):
+            is_last = tried == most
             try:
                 response = await self.http.send(request)
             except httpx.RequestError as error:
@@ -172,7 +180,7 @@ class AsyncWire:
                 if alive is not None and not isinstance(error, httpx.ReadTimeout):
                     alive = time.monotonic()
             except FolioError as error:
-                if error.status not in AGAIN:
+                if not may_pass(error):
                     raise
                 failed = error
             except ValueError as error:
@@ -184,12 +192,15 @@ class AsyncWire:
                 raise failed
             await asyncio.sleep(pause)
 
-    def waiting(self, takes: float | None) -> httpx.Timeout:
-        """Returns the timeout for a request that takes `takes` seconds; never shorter than the usual one."""
-        usual = self.http.timeout
-        if takes is None or usual.read is None:
-            return usual
-        return httpx.Timeout(connect=usual.connect, read=max(usual.read, takes), write=usual.write, pool=usual.pool)
+    def waiting(self, takes: float | None, within: float | None = None) -> httpx.Timeout:
+        """Returns the timeout for a request that takes `takes` seconds: never shorter than the usual one, but at most
+        `within`."""
+        of = self.http.timeout.as_dict()
+        if takes is not None and of["read"] is not None:
+            of["read"] = max(of["read"], takes)
+        if within is not None:
+            of = {what: within if seconds is None else min(seconds, within) for what, seconds in of.items()}
+        return httpx.Timeout(**of)
 
     def request(self, method: str, path: str, query: Mapping[str, Any] | None = None, **said: Any) -> httpx.Request:
         """Builds a request. Raises `Invalid` if it cannot be sent."""
@@ -199,6 +210,11 @@ class AsyncWire:
             return self.http.build_request(method, self.base + path, params=params, **said)
         except (httpx.InvalidURL, TypeError, ValueError) as error:
             raise unsaid(error) from error
+
+
+def may_pass(error: FolioError) -> bool:
+    """Returns whether there is only no server now, or it is at capacity, so that asking again later may help."""
+    return isinstance(error, Unreachable) or error.status in AGAIN
 
 
 def unanswered(error: httpx.RequestError, url: httpx.URL) -> FolioError:
