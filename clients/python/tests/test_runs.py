@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -95,6 +96,35 @@ def test_allow_shell_skips_approval_and_always_covers_later_calls(folio: Folio) 
     folio.decide(waiting[0]["id"], approve=True, always="tool", key="yes")
     assert asks.wait(timeout=20)["status"] == "ok", "the second needs no yes"
     assert folio.decide(waiting[0]["id"], approve=True, always="tool", key="yes")["run_id"] == waiting[0]["run_id"]
+
+
+def test_space_events_begin_at_the_call_not_at_the_first_iteration(folio: Folio) -> None:
+    folio.observe("before")
+    with closing(folio.events()) as events:
+        written = [folio.observe(f"after {n}") for n in range(2)]
+        head = folio.observations(limit=1)["as_of"]
+        assert [next(events).id for _ in written] == [head - 1, head]
+
+
+def test_space_events_of_the_async_client_begin_at_the_first_iteration_or_after_as_of(url: str) -> None:
+    async def watch() -> list[int]:
+        async with AsyncFolio(url) as folio:
+            before = (await folio.observations(limit=1))["as_of"]
+            late = folio.events()
+            await folio.observe("missed by the one that is not iterated yet")
+            first = asyncio.ensure_future(anext(late))
+            early = folio.events(after=before)
+            seen = [await anext(early)]
+            while not first.done():
+                await folio.observe("seen by both")
+                await asyncio.wait([first], timeout=0.05)
+            for events in (late, early):
+                await events.aclose()
+            return [(event.id or 0) - before for event in [*seen, first.result()]]
+
+    early, late = asyncio.run(asyncio.wait_for(watch(), 30))
+    assert early == 1
+    assert late > 1
 
 
 def test_space_events_are_streamed_live(url: str) -> None:

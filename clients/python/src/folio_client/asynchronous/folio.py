@@ -430,14 +430,26 @@ class AsyncFolio:
         query = {"budget": budget, "model": model}
         return await self._wire.get(shapes.RollupShape, f"/pages/{part(page)}/rollup", query)
 
-    async def events(self, *, after: int | None = None) -> AsyncGenerator[Event, None]:
+    def events(self, *, after: int | None = None) -> AsyncGenerator[Event, None]:
         """Yields the commits of the space, each once, after the commit `after` or from now on. The stream has no end:
-        close it when you stop reading (`contextlib.aclosing`)."""
+        close it when you stop reading (`contextlib.aclosing`).
+
+        With `asyncio`, "now" is when the iteration begins, since a call that is not awaited asks for nothing. If
+        something may be written before that, pass `after`: the `as_of` of an earlier answer.
+        """
+        # blocking: after = self._head() if after is None else after
+        return self._events(after)
+
+    async def _events(self, after: int | None) -> AsyncGenerator[Event, None]:
         if after is None:
-            after = (await self.observations(limit=1))["as_of"]
+            after = await self._head()
         async with aclosing(self._wire.events("/events", after)) as events:
             async for event in events:
                 yield event
+
+    async def _head(self) -> int:
+        """Returns the number of the last commit of the space."""
+        return (await self.observations(limit=1))["as_of"]
 
     async def forget(self, *, key: str | None = None, **which: Unpack[shapes.Forget]) -> shapes.Forgot:
         """Erases the content of entries everywhere, for good, or only lists them (`dry_run=True`). For people. With

@@ -433,12 +433,24 @@ class Folio:
 
     def events(self, *, after: int | None = None) -> Generator[Event, None, None]:
         """Yields the commits of the space, each once, after the commit `after` or from now on. The stream has no end:
-        close it when you stop reading (`contextlib.closing`)."""
+        close it when you stop reading (`contextlib.closing`).
+
+        With `asyncio`, "now" is when the iteration begins, since a call that is not awaited asks for nothing. If
+        something may be written before that, pass `after`: the `as_of` of an earlier answer.
+        """
+        after = self._head() if after is None else after
+        return self._events(after)
+
+    def _events(self, after: int | None) -> Generator[Event, None, None]:
         if after is None:
-            after = (self.observations(limit=1))["as_of"]
+            after = self._head()
         with closing(self._wire.events("/events", after)) as events:
             for event in events:
                 yield event
+
+    def _head(self) -> int:
+        """Returns the number of the last commit of the space."""
+        return (self.observations(limit=1))["as_of"]
 
     def forget(self, *, key: str | None = None, **which: Unpack[shapes.Forget]) -> shapes.Forgot:
         """Erases the content of entries everywhere, for good, or only lists them (`dry_run=True`). For people. With
