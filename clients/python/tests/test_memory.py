@@ -88,6 +88,24 @@ def test_update_with_stale_version_raises_conflict_with_current_entry(folio: Fol
     assert caught.value.current["content"] == "second"
 
 
+def test_of_equal_changes_at_one_version_both_succeed_and_of_different_ones_the_first(folio: Folio) -> None:
+    def count(by: str | None) -> list[int]:
+        """Counts from 0 to 1 twice, both times at version 1."""
+        counter = folio.observe("counter", context={"n": 0})["handle"]
+        names = [None, None] if by is None else [f"{by}-1", f"{by}-2"]
+        contexts = [{"n": 1} if name is None else {"n": 1, "by": name} for name in names]
+        return [folio.update_observation(counter, context=context, version=1)["version"] for context in contexts]
+
+    assert count(by=None) == [2, 2], "the second changed nothing"
+    with pytest.raises(Conflict) as caught:
+        count(by="worker")
+    assert caught.value.current is not None
+    assert caught.value.current["context"] == {"n": 1, "by": "worker-1"}
+    book = folio.thread("shared")
+    task = book.add("task", "For one of two")["handle"]
+    assert [book.update(task, status="in_progress", version=1)["version"] for _ in range(2)] == [2, 2]
+
+
 def test_errors_carry_code_status_and_details(folio: Folio, url: str) -> None:
     with pytest.raises(NotFound, match="e99999") as missing:
         folio.observation("e99999")

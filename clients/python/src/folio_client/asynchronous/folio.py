@@ -157,8 +157,9 @@ class AsyncFolio:
         key: str | None = None,
         **fields: Unpack[shapes.ObservationPatch],
     ) -> shapes.WrittenObservation:
-        """Changes the given fields. With `version`, changes the observation only if it is still at that version
-        (otherwise `Conflict`)."""
+        """Changes the given fields. With `version`, raises `Conflict` if the observation is at a later version, unless
+        it already is as the change wants it: of two equal changes at one version, both succeed. So a counter needs
+        something in it that nobody else writes, such as the name of the writer."""
         path = f"/observations/{part(observation)}"
         return await self._wire.change(shapes.WrittenObservation, "PATCH", path, fields, version=version, key=key)
 

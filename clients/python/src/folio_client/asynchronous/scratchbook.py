@@ -87,8 +87,9 @@ class AsyncScratchbook:
         key: str | None = None,
         **fields: Unpack[ItemFields],
     ) -> WrittenScratchItem:
-        """Changes the given fields; `None` empties a field. With `version`, changes the item only if it is still at
-        that version (otherwise `Conflict`)."""
+        """Changes the given fields; `None` empties a field. With `version`, raises `Conflict` if the item is at a later
+        version, unless it already is as the change wants it: of two equal changes at one version, both succeed. So this
+        does not claim a task for one of several workers, as `plan_claim` of the Model Context Protocol does."""
         body: dict[str, Any] = dict(fields)
         if "tags" in fields:
             body["tags"] = several(fields["tags"])
