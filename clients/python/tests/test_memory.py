@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from folio_client import AsyncFolio, Conflict, Folio, Invalid, NotFound
+from folio_client import AsyncFolio, Conflict, Folio, Invalid, NotFound, shapes
 
 
 def test_observation_is_found_by_tag_context_confidence_type_and_text(folio: Folio) -> None:
@@ -68,6 +68,15 @@ def test_tags_may_contain_commas_and_context_values_keep_their_type(folio: Folio
     book = folio.thread("..")
     item = book.add("note", "Dots", tags="one, with a comma")
     assert [one["handle"] for one in book.items(tags="one, with a comma", kind="note")["items"]] == [item["handle"]]
+
+
+def test_restored_entry_is_an_observation_or_an_item(folio: Folio) -> None:
+    seen = folio.observe("of use after all")["handle"]
+    folio.archive_observation(seen)
+    restored = folio.restore_observation(seen)
+    # All of this passes mypy, too.
+    assert (restored["handle"], restored["content"], restored["state"]) == (seen, "of use after all", "live")
+    assert {"handle", "status", "tags", "version"} == shapes.WrittenAnyEntry.__required_keys__
 
 
 def test_each_observation_reads_all_pages(folio: Folio) -> None:

@@ -330,6 +330,7 @@ OF_SOMEBODY_ELSE: list[tuple[httpx.Response, Callable[[Folio], Any]]] = [
     (HTML, lambda folio: list(folio.run("r1").events())),
     (httpx.Response(200, json=["ok"]), lambda folio: folio.observations()),
     (httpx.Response(200, json={"status": "ok"}), lambda folio: folio.observe("x")),
+    (httpx.Response(200, json={"replayed": False}), lambda folio: folio.restore_observation("e1")),
     (httpx.Response(200, json={"status": "ok"}), lambda folio: folio.run("r1").wait()),
     (httpx.Response(200, json={"items": [], "total": 0}), lambda folio: list(folio.each_observation())),
     (httpx.Response(200, json={"entries": 1}), lambda folio: folio.import_(b"{}")),

@@ -72,6 +72,28 @@ def is_structure(schema: Schema) -> bool:
     return bool(schema.get("properties"))
 
 
+def with_alternatives(schema: Schema, schemas: dict[str, Schema]) -> Schema:
+    """Returns `schema`, an object, with the fields of the objects that it may be besides (`anyOf`). Those that all of
+    them require are required. One class with all fields, since a union cannot be indexed before it is narrowed."""
+    alternatives = [
+        with_alternatives(schemas[one["$ref"].rsplit("/", 1)[-1]] if "$ref" in one else one, schemas)
+        for one in (*schema.get("anyOf", ()), *schema.get("oneOf", ()))
+    ]
+    if not alternatives:
+        return schema
+    found: dict[str, list[Any]] = {}
+    for one in (schema, *alternatives):
+        for field, of in one.get("properties", {}).items():
+            if of not in found.setdefault(field, []):
+                found[field].append(of)
+    common = set.intersection(*(set(one.get("required", ())) for one in alternatives))
+    return {
+        **{name: value for name, value in schema.items() if name not in ("anyOf", "oneOf")},
+        "properties": {field: ofs[0] if len(ofs) == 1 else {"anyOf": ofs} for field, ofs in sorted(found.items())},
+        "required": sorted({*schema.get("required", ()), *common}),
+    }
+
+
 def comment(text: str, indent: str) -> list[str]:
     """`text` as comment lines."""
     return textwrap.wrap(" ".join(text.split()), 118, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# ")
@@ -105,7 +127,10 @@ def functional(name: str, schema: Schema) -> list[str]:
 def module(document: Schema) -> str:
     """The whole module."""
     parts = []
-    for name, schema in sorted(document["components"]["schemas"].items()):
+    schemas = document["components"]["schemas"]
+    for name, schema in sorted(schemas.items()):
+        if is_structure(schema):
+            schema = with_alternatives(schema, schemas)
         if not is_structure(schema):
             about = comment(schema.get("description", ""), "")
             parts.append("\n".join([*about, f"{name}: TypeAlias = {type_of(schema)}"]))

@@ -2293,10 +2293,75 @@ class Why(TypedDict):
 class WrittenAnyEntry(TypedDict):
     """The result of a write."""
 
+    # The rule by which it was archived, if no actor did it.
+    archived_for: NotRequired[str | None]
+    # The text; of a long text, the beginning.
+    body: NotRequired[str]
+    # Where the whole text is kept, if `body` is only its beginning.
+    body_ref: NotRequired["BodyRef | None"]
+    # The source that its writer stated.
+    claimed_source: NotRequired[Any]
+    # The writer's confidence, from 0 to 1.
+    confidence: NotRequired[float | None]
     # Fields that this write overwrote although somebody else had changed them in the meantime.
     conflicts: NotRequired[list["FieldConflict"]]
+    # The text of the observation; only the beginning if it is long.
+    content: NotRequired[str]
+    # Where a long text is kept. `content` is then its beginning, or the whole text if that was requested.
+    content_ref: NotRequired["BodyRef | None"]
+    # What it is about, as JSON; null if not given.
+    context: NotRequired[Any]
+    # When the observation was added.
+    created_at: NotRequired[str]
+    # When the item was made, in nanoseconds since 1970. No two items of a space share this value.
+    created_at_nanoseconds: NotRequired[int]
+    erased: NotRequired[str | None]
+    # When its lifetime ends; null for never.
+    expires_at: NotRequired[str | None]
+    handle: str
+    # The item's permanent id.
+    item_id: NotRequired[str]
+    # `note`, `todo`, `task`.
+    kind: NotRequired[str]
+    # Any other data; null if not given.
+    metadata: NotRequired[Any]
+    # The observation's permanent id.
+    observation_id: NotRequired[str]
+    # Whether it was confirmed or refuted later.
+    outcome: NotRequired[str | None]
+    # Who should act.
+    owner: NotRequired[str]
+    # The phase of a task.
+    phase: NotRequired[str | None]
+    # The kinds of personal data that were detected in it.
+    pii: NotRequired[list[str]]
+    pinned: NotRequired[int | None | bool]
+    # The progress of a task, from 0 to 1.
+    progress: NotRequired[float | None]
     # Whether an earlier call with the same key had written it already.
     replayed: NotRequired[bool]
+    # How well it matches the text searched for.
+    score: NotRequired[float | None]
+    # Where it came from. Folio stamps the source and never takes it from the request.
+    source: NotRequired["Source"]
+    # The state that Folio computes for readers: `live`, `settled`, `archived` or `expired`.
+    state: NotRequired[str]
+    status: str
+    # The entry that superseded it.
+    superseded_by: NotRequired[str | None]
+    tags: list[str]
+    title: NotRequired[str]
+    # How far to trust its content: `user`, `model`, `tool_internal`, `tool_external` or `imported`.
+    trust: NotRequired[str]
+    # Its lifetime in minutes; null if it has no end.
+    ttl_minutes: NotRequired[float | None]
+    # The registered type of the observation.
+    type: NotRequired[str | None]
+    # When the observation last changed.
+    updated_at: NotRequired[str]
+    # When the item last changed, in nanoseconds since 1970.
+    updated_at_nanoseconds: NotRequired[int]
+    version: int
     # Values that were corrected on input.
     warnings: NotRequired[list["Warning"]]
 
