@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from folio_client import Busy, Conflict, FolioError, Invalid, NotFound, Refused, Unreachable
+from folio_client import Busy, Closed, Conflict, FolioError, Invalid, NotFound, Refused, Unreachable
 from folio_client.errors import error_of
 
 PROBLEM = {
@@ -20,6 +20,7 @@ PROBLEM = {
 ERRORS: list[FolioError] = [
     FolioError("not_folio", "the answer is not valid JSON", status=200),
     Unreachable("unreachable", "no server answers", hints=["start a server"]),
+    Closed("closed", "the client has been closed"),
     Invalid("invalid", "the request cannot be encoded"),
     *(error_of(status, PROBLEM) for status in (401, 404, 409, 422, 500)),
     error_of(503, PROBLEM, 2.5),
@@ -44,7 +45,7 @@ def test_pickled_or_copied_error_keeps_all_it_says(
 
 
 def test_every_kind_of_error_is_copied() -> None:
-    kinds = {FolioError, Unreachable, Invalid, Refused, NotFound, Conflict, Busy}
+    kinds = {FolioError, Closed, Unreachable, Invalid, Refused, NotFound, Conflict, Busy}
     assert {type(error) for error in ERRORS} == kinds == {FolioError, *FolioError.__subclasses__()}
     assert isinstance(again := pickled(ERRORS[-1]), Busy)
     assert again.retry_after == 2.5

@@ -33,6 +33,26 @@ def test_run_events_arrive_once_in_order_and_close_with_end(folio: Folio) -> Non
     assert folio.start(PLAN, inputs={"n": 3}, thread="t", key="three").run == run.run
 
 
+def test_repeated_start_and_fork_with_the_same_key_are_marked_as_replayed(folio: Folio) -> None:
+    runs = [folio.start(PLAN, inputs={"n": 1}, key="replayed") for _ in range(2)]
+    assert [run.run for run in runs] == [runs[0].run] * 2
+    assert [run.replayed for run in (*runs, folio.start(PLAN, inputs={"n": 1}))] == [False, True, False]
+    assert not folio.run(runs[0].run).replayed
+    runs[0].wait(timeout=10)
+    forks = [runs[0].fork("b", key="replayed", paused=True) for _ in range(2)]
+    assert [fork.get("replayed", False) for fork in forks] == [False, True]
+
+
+def test_run_starts_from_a_list_of_steps(folio: Folio) -> None:
+    def echo(name: str) -> dict[str, Any]:
+        return {"id": name, "do": {"tool": "text", "args": {"op": "echo", "value": name}}}
+
+    run = folio.start([echo("a"), [echo("b"), echo("c")]])
+    assert run.wait(timeout=10)["status"] == "ok"
+    first, group = run.plan()["steps"]
+    assert (first["id"], [step["id"] for step in group["parallel"]]) == ("a", ["b", "c"])
+
+
 def test_events_after_an_unknown_id_begin_with_a_gap(folio: Folio) -> None:
     run = folio.start(PLAN, inputs={"n": 1})
     run.wait(timeout=10)

@@ -1,5 +1,6 @@
 """What happens to a request when the network or the server misbehaves."""
 
+import asyncio
 import json
 import socket
 import time
@@ -14,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from folio_client import Busy, Event, Folio, FolioError, Invalid, Refused, Unreachable, shapes
+from folio_client import AsyncFolio, Busy, Closed, Event, Folio, FolioError, Invalid, Refused, Unreachable, shapes
 from folio_client.coding import header_word
 from folio_client.events import Messages
 from folio_client.outage import WAIT_FIRST
@@ -305,6 +306,26 @@ CANNOT_BE_SAID: list[Callable[[Folio], Any]] = [
     lambda folio: list(Folio("http://folio.test", token="secret ").run("r1").events()),
     lambda folio: Folio("folio.test").spaces(),
     lambda folio: Folio("http://folio.test:port").spaces(),
+    lambda folio: folio.observation(3),  # type: ignore[arg-type]
+    lambda folio: folio.observation(None),  # type: ignore[arg-type]
+    lambda folio: folio.observation(""),
+    lambda folio: folio.thread(None),  # type: ignore[arg-type]
+    lambda folio: folio.in_turn(3),  # type: ignore[arg-type]
+    lambda folio: folio.observe("x", key=3),  # type: ignore[arg-type]
+    lambda folio: folio.observe("x", tags=3),  # type: ignore[arg-type]
+    lambda folio: folio.observations(tags=[3]),  # type: ignore[list-item]
+    lambda folio: folio.observations(tags=3),  # type: ignore[arg-type]
+    lambda folio: folio.runs(status=[None]),  # type: ignore[list-item]
+    lambda folio: folio.start({}, allow_tools=[b"shell"]),  # type: ignore[list-item]
+    lambda folio: Folio(space=""),
+    lambda folio: Folio(retries=-1),
+    lambda folio: Folio(retries=1.5),  # type: ignore[arg-type]
+    lambda folio: Folio(timeout=-1),
+    lambda folio: Folio(timeout=0),
+    lambda folio: Folio(timeout=float("nan")),
+    lambda folio: Folio(timeout="30"),  # type: ignore[arg-type]
+    lambda folio: Folio(stream_timeout=-1),
+    lambda folio: AsyncFolio(retries=-1),
 ]
 
 
@@ -317,6 +338,70 @@ def test_unencodable_request_is_invalid_and_never_sent(says: Callable[[Folio], A
         says(asking(answer))
     assert (caught.value.code, caught.value.status, waits) == ("invalid", 0, [])
     assert "secr" not in str(caught.value)
+
+
+MISTAKES: list[tuple[Callable[[Folio], Any], str]] = [
+    (lambda folio: folio.observations(tags=["a", 3]), "`tags` takes a text or several texts, not 3"),  # type: ignore[list-item]
+    (lambda folio: folio.runs(status=3), "`status` takes a text or several texts, not 3"),  # type: ignore[arg-type]
+    (lambda folio: folio.start({}, allow_hosts=3), "`allow_hosts` takes a text or several texts, not 3"),  # type: ignore[arg-type]
+    (lambda folio: folio.observation(None), "a name, a handle or an id is a text, not None"),  # type: ignore[arg-type]
+    (lambda _: Folio(retries=-1), "`retries` is -1, not a number from 0"),
+    (lambda _: Folio(timeout=-1), "`timeout` is -1, not a positive number of seconds, or None for no limit"),
+]
+
+
+@pytest.mark.parametrize(("says", "told"), MISTAKES)
+def test_error_for_a_mistake_in_a_call_says_what_it_takes(says: Callable[[Folio], Any], told: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        says(asking(lambda _: httpx.Response(500)))
+    assert str(caught.value) == f"invalid: {told}"
+
+
+def test_client_without_a_timeout_waits_as_long_as_it_takes() -> None:
+    assert Folio(timeout=None)._http.timeout == httpx.Timeout(None)
+
+
+def test_closed_client_raises_closed(waits: list[float]) -> None:
+    folio = Folio("http://folio.test")
+    run, turn = folio.run("r1"), folio.in_turn("t1")
+    events = folio.events(after=0)
+    folio.close()
+    folio.close()
+    asks: list[Callable[[], Any]] = [
+        folio.spaces,
+        lambda: folio.observe("x"),
+        turn.goals,
+        folio.export,
+        run.wait,
+        lambda: next(events),
+        lambda: next(run.events()),
+    ]
+    for ask in asks:
+        with pytest.raises(Closed, match="closed: the client has been closed") as caught:
+            ask()
+        assert isinstance(caught.value, RuntimeError), "which httpx raises"
+    assert waits == []
+
+
+def test_closed_async_client_raises_closed() -> None:
+    async def ask() -> None:
+        async with AsyncFolio("http://folio.test") as folio:
+            pass
+        await folio.spaces()
+
+    with pytest.raises(Closed):
+        asyncio.run(ask())
+
+
+def test_representations_name_what_they_stand_for_without_secrets() -> None:
+    named = Folio("http://user:pass@127.0.0.1:7717/prefix?token=pass", token="secret", space="a b")
+    assert repr(named) == "Folio('http://127.0.0.1:7717/prefix', space='a b')"
+    assert repr(Folio("http://user:p@ss/@folio.test:port")) == "Folio('http://folio.test:port', space='main')"
+    assert repr(Folio("user:pass@folio.test").in_turn("t1")) == "Folio('folio.test', space='main')"
+    assert (repr(named.run("r3")), repr(named.thread("a"))) == ("Run('r3')", "Scratchbook('a')")
+    other = AsyncFolio()
+    assert repr(other) == "AsyncFolio('http://127.0.0.1:7717', space='main')"
+    assert (repr(other.run("r3")), repr(other.thread("a"))) == ("AsyncRun('r3')", "AsyncScratchbook('a')")
 
 
 HTML = httpx.Response(200, text="<html>Log in first", headers={"Content-Type": "text/html"})

@@ -43,8 +43,12 @@ class Unreachable(FolioError):
     """Nobody answered, or the connection broke, after all retries: code `unreachable`."""
 
 
+class Closed(FolioError, RuntimeError):
+    """The client has been closed, so nothing was sent: code `closed`."""
+
+
 class Invalid(FolioError):
-    """The request is invalid (400, 405, 413, 415, 421, 422)."""
+    """The request is invalid (400, 405, 413, 415, 421, 422), or the client cannot send it (0)."""
 
 
 class Refused(FolioError):

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, Unpack
 import httpx
 
 from .. import shapes
-from ..coding import header_word, json_of, new_key, part
+from ..coding import check_patience, header_word, json_of, new_key, part, without_secrets
 from ..events import Event
 from ..filters import Filters, Some, body_of, several
 from .run import AsyncRun
@@ -25,8 +25,8 @@ class AsyncFolio:
     `token` is one of `folio token new`, and needed only if the server listens for other machines. To record that
     something is done in a turn, pass `turn` (or use `in_turn`). A request that only reads or has a key is retried up to
     `retries` times if there was no answer within `timeout` seconds; that does nothing twice. Requests that take a
-    server long have longer timeouts. A client of your own (`http`) is not closed. A stream reconnects when the server
-    is back, unless it was away for `stream_timeout` seconds.
+    server long have longer timeouts; `None` is no limit. A client of your own (`http`) has its own timeouts, and is not
+    closed. A stream reconnects when the server is back, unless it was away for `stream_timeout` seconds.
     """
 
     def __init__(
@@ -36,11 +36,12 @@ class AsyncFolio:
         space: str = "main",
         token: str | None = None,
         turn: str | None = None,
-        timeout: float = 30.0,
+        timeout: float | None = 30.0,
         retries: int = 2,
         stream_timeout: float = 60.0,
         http: httpx.AsyncClient | None = None,
     ) -> None:
+        check_patience(timeout, retries, stream_timeout)
         self.space = space
         headers = body_of(
             {
@@ -53,6 +54,9 @@ class AsyncFolio:
         self._http = http or httpx.AsyncClient(timeout=timeout)
         self._root = AsyncWire(self._http, base, headers, retries, stream_timeout)
         self._wire = AsyncWire(self._http, f"{base}/v1/spaces/{part(space)}", headers, retries, stream_timeout)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({without_secrets(self._root.base)!r}, space={self.space!r})"
 
     async def __aenter__(self) -> Self:
         return self
@@ -494,7 +498,7 @@ class AsyncFolio:
 
     async def start(
         self,
-        plan: Mapping[str, Any] | str | None = None,
+        plan: Mapping[str, Any] | list[Any] | str | None = None,
         *,
         goal: str | None = None,
         inputs: Mapping[str, Any] | None = None,
@@ -507,8 +511,9 @@ class AsyncFolio:
         allow_tools: Some | None = None,
         key: str | None = None,
     ) -> AsyncRun:
-        """Starts a run of a plan (a document, or YAML or JSON as text), or of a goal, which the server's model works on;
-        once, however often the request is retried. The run goes on whether anybody watches or not.
+        """Starts a run of a plan (a document, a list of steps, or YAML or JSON as text), or of a goal, which the server's
+        model works on; once, however often the request is retried. The run goes on whether anybody watches or not. With
+        a `key` of an earlier call, returns the run that it started, which is then `replayed`.
 
         `plan_gate` says which plans of models wait for a person's approval (`"depth<=2"`), `planning` whether models
         split tasks into steps, and `judging` whose criteria a judge checks. Only people may allow the shell, hosts, and
@@ -523,11 +528,11 @@ class AsyncFolio:
             "planning": planning,
             "judging": judging,
             "allow_shell": allow_shell or None,
-            "allow_hosts": several(allow_hosts),
-            "allow_tools": several(allow_tools),
+            "allow_hosts": several(allow_hosts, "allow_hosts"),
+            "allow_tools": several(allow_tools, "allow_tools"),
         }
-        made = await self._wire.post(shapes.RunInFull, "/runs", body_of(said), key=key)
-        return self.run(made["handle"])
+        made = await self._wire.post(shapes.WrittenRunInFull, "/runs", body_of(said), key=key)
+        return AsyncRun(self._wire, made["handle"], replayed=made.get("replayed", False))
 
     def run(self, run: str) -> AsyncRun:
         """Returns a run, by its handle (`r3`) or id."""

@@ -19,6 +19,7 @@ from ..shapes import (
     PlanShape,
     RunInFull,
     TreeShape,
+    WrittenRunInFull,
 )
 from .wire import AsyncWire, may_pass
 
@@ -31,10 +32,15 @@ LOOK_LEAST = 1.0
 class AsyncRun:
     """A run, by its handle (`r3`) or id."""
 
-    def __init__(self, wire: AsyncWire, run: str) -> None:
+    def __init__(self, wire: AsyncWire, run: str, *, replayed: bool = False) -> None:
         self.run = run
+        self.replayed = replayed
+        """Whether `start` did not start it, since an earlier call with the same key had."""
         self._wire = wire
         self._path = f"/runs/{part(run)}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.run!r})"
 
     async def get(self) -> RunInFull:
         """Returns the state of the run, and its result once it has ended."""
@@ -102,11 +108,11 @@ class AsyncRun:
 
     async def fork(
         self, at: str | None = None, *, before_limit: bool = False, paused: bool = False, key: str | None = None
-    ) -> RunInFull:
+    ) -> WrittenRunInFull:
         """Begins another run at the moment of this one when `at` was about to begin, or before a limit stopped anything
         in it."""
         body = body_of({"at": at, "before_limit": before_limit, "paused": paused})
-        return await self._wire.post(RunInFull, f"{self._path}/fork", body, key=key)
+        return await self._wire.post(WrittenRunInFull, f"{self._path}/fork", body, key=key)
 
     async def plan(self, *, node: str | None = None) -> PlanShape:
         """Returns the current plan, as markdown and as steps."""

@@ -25,6 +25,9 @@ class AsyncScratchbook:
         self._wire = wire
         self._path = f"/threads/{part(thread)}"
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.thread!r})"
+
     async def view(
         self,
         *,

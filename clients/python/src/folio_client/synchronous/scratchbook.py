@@ -26,6 +26,9 @@ class Scratchbook:
         self._wire = wire
         self._path = f"/threads/{part(thread)}"
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.thread!r})"
+
     def view(
         self,
         *,

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import httpx
 
 from ..coding import at_version, body_bytes, check_headers, check_kind, json_of, new_key, not_folio, unsaid
-from ..errors import FolioError, Invalid, Unreachable, error_of
+from ..errors import Closed, FolioError, Invalid, Unreachable, error_of
 from ..events import Event, Messages
 from ..filters import query_of
 from ..outage import STOOD_LEAST, Outage, wait_before
@@ -115,7 +115,7 @@ class Wire:
         for tried in range(most + 1):
             is_last = tried == most
             try:
-                response = self.http.send(request)
+                response = self.send(request)
             except httpx.RequestError as error:
                 failed = unanswered(error, request.url)
                 is_at_it = takes is not None and isinstance(error, httpx.ReadTimeout)
@@ -145,7 +145,7 @@ class Wire:
             began = alive = None
             failed: FolioError = Unreachable("unreachable", "the stream keeps ending")
             try:
-                response = self.http.send(request, stream=True)
+                response = self.send(request, stream=True)
                 try:
                     if not response.is_success:
                         response.read()
@@ -191,6 +191,14 @@ class Wire:
             if pause is None:
                 raise failed
             time.sleep(pause)
+
+    def send(self, request: httpx.Request, *, stream: bool = False) -> httpx.Response:
+        try:
+            return self.http.send(request, stream=stream)
+        except RuntimeError as error:
+            if not self.http.is_closed:
+                raise
+            raise Closed("closed", "the client has been closed: nothing can be asked any more") from error
 
     def waiting(self, takes: float | None, within: float | None = None) -> httpx.Timeout:
         """Returns the timeout for a request that takes `takes` seconds: never shorter than the usual one, but at most
