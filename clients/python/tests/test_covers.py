@@ -87,7 +87,7 @@ def operations() -> dict[str, list[Operation]]:
                 of["query"],
                 set(json_schema(content).get("properties", {})),
                 of["header"],
-                set(json_schema(answers).get("required", [])),
+                required(json_schema(answers)),
             )
             found.setdefault(method.upper(), []).append(one)
     return found
@@ -96,8 +96,18 @@ def operations() -> dict[str, list[Operation]]:
 def json_schema(content: dict[str, Any]) -> dict[str, Any]:
     """The schema of JSON content; empty if the content has other types only."""
     ref = content.get("application/json", {}).get("schema", {}).get("$ref")
-    schema: dict[str, Any] = DESCRIPTION["components"]["schemas"][ref.rsplit("/", 1)[-1]] if ref else {}
+    return schema_at(ref) if ref else {}
+
+
+def schema_at(ref: str) -> dict[str, Any]:
+    schema: dict[str, Any] = DESCRIPTION["components"]["schemas"][ref.rsplit("/", 1)[-1]]
     return schema
+
+
+def required(schema: dict[str, Any]) -> set[str]:
+    """The fields that an object always has, also where it is one of several (`anyOf`)."""
+    kinds = [set(schema_at(one["$ref"]).get("required", [])) for one in schema.get("anyOf", [])]
+    return set(schema.get("required", [])).union(set.intersection(*kinds) if kinds else ())
 
 
 OPERATIONS = operations()

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from folio_client import AsyncFolio, Conflict, Folio, Invalid, NotFound
+from folio_client import AsyncFolio, Conflict, Folio, Invalid, NotFound, shapes
 
 
 def test_observation_is_found_by_tag_context_confidence_type_and_text(folio: Folio) -> None:
@@ -70,6 +70,15 @@ def test_tags_may_contain_commas_and_context_values_keep_their_type(folio: Folio
     assert [one["handle"] for one in book.items(tags="one, with a comma", kind="note")["items"]] == [item["handle"]]
 
 
+def test_restored_entry_is_an_observation_or_an_item(folio: Folio) -> None:
+    seen = folio.observe("of use after all")["handle"]
+    folio.archive_observation(seen)
+    restored = folio.restore_observation(seen)
+    # All of this passes mypy, too.
+    assert (restored["handle"], restored["content"], restored["state"]) == (seen, "of use after all", "live")
+    assert {"handle", "status", "tags", "version"} == shapes.WrittenAnyEntry.__required_keys__
+
+
 def test_each_observation_reads_all_pages(folio: Folio) -> None:
     for number in range(7):
         folio.observe(f"number {number}", tags=["many"])
@@ -86,6 +95,24 @@ def test_update_with_stale_version_raises_conflict_with_current_entry(folio: Fol
     assert caught.value.code == "stale_version"
     assert caught.value.current is not None
     assert caught.value.current["content"] == "second"
+
+
+def test_of_equal_changes_at_one_version_both_succeed_and_of_different_ones_the_first(folio: Folio) -> None:
+    def count(by: str | None) -> list[int]:
+        """Counts from 0 to 1 twice, both times at version 1."""
+        counter = folio.observe("counter", context={"n": 0})["handle"]
+        names = [None, None] if by is None else [f"{by}-1", f"{by}-2"]
+        contexts = [{"n": 1} if name is None else {"n": 1, "by": name} for name in names]
+        return [folio.update_observation(counter, context=context, version=1)["version"] for context in contexts]
+
+    assert count(by=None) == [2, 2], "the second changed nothing"
+    with pytest.raises(Conflict) as caught:
+        count(by="worker")
+    assert caught.value.current is not None
+    assert caught.value.current["context"] == {"n": 1, "by": "worker-1"}
+    book = folio.thread("shared")
+    task = book.add("task", "For one of two")["handle"]
+    assert [book.update(task, status="in_progress", version=1)["version"] for _ in range(2)] == [2, 2]
 
 
 def test_errors_carry_code_status_and_details(folio: Folio, url: str) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -30,6 +31,26 @@ def test_run_events_arrive_once_in_order_and_close_with_end(folio: Folio) -> Non
     again = list(run.events(after=3))
     assert [event.id for event in again[:-1]] == list(range(4, len(events)))
     assert folio.start(PLAN, inputs={"n": 3}, thread="t", key="three").run == run.run
+
+
+def test_repeated_start_and_fork_with_the_same_key_are_marked_as_replayed(folio: Folio) -> None:
+    runs = [folio.start(PLAN, inputs={"n": 1}, key="replayed") for _ in range(2)]
+    assert [run.run for run in runs] == [runs[0].run] * 2
+    assert [run.replayed for run in (*runs, folio.start(PLAN, inputs={"n": 1}))] == [False, True, False]
+    assert not folio.run(runs[0].run).replayed
+    runs[0].wait(timeout=10)
+    forks = [runs[0].fork("b", key="replayed", paused=True) for _ in range(2)]
+    assert [fork.get("replayed", False) for fork in forks] == [False, True]
+
+
+def test_run_starts_from_a_list_of_steps(folio: Folio) -> None:
+    def echo(name: str) -> dict[str, Any]:
+        return {"id": name, "do": {"tool": "text", "args": {"op": "echo", "value": name}}}
+
+    run = folio.start([echo("a"), [echo("b"), echo("c")]])
+    assert run.wait(timeout=10)["status"] == "ok"
+    first, group = run.plan()["steps"]
+    assert (first["id"], [step["id"] for step in group["parallel"]]) == ("a", ["b", "c"])
 
 
 def test_events_after_an_unknown_id_begin_with_a_gap(folio: Folio) -> None:
@@ -95,6 +116,35 @@ def test_allow_shell_skips_approval_and_always_covers_later_calls(folio: Folio) 
     folio.decide(waiting[0]["id"], approve=True, always="tool", key="yes")
     assert asks.wait(timeout=20)["status"] == "ok", "the second needs no yes"
     assert folio.decide(waiting[0]["id"], approve=True, always="tool", key="yes")["run_id"] == waiting[0]["run_id"]
+
+
+def test_space_events_begin_at_the_call_not_at_the_first_iteration(folio: Folio) -> None:
+    folio.observe("before")
+    with closing(folio.events()) as events:
+        written = [folio.observe(f"after {n}") for n in range(2)]
+        head = folio.observations(limit=1)["as_of"]
+        assert [next(events).id for _ in written] == [head - 1, head]
+
+
+def test_space_events_of_the_async_client_begin_at_the_first_iteration_or_after_as_of(url: str) -> None:
+    async def watch() -> list[int]:
+        async with AsyncFolio(url) as folio:
+            before = (await folio.observations(limit=1))["as_of"]
+            late = folio.events()
+            await folio.observe("missed by the one that is not iterated yet")
+            first = asyncio.ensure_future(anext(late))
+            early = folio.events(after=before)
+            seen = [await anext(early)]
+            while not first.done():
+                await folio.observe("seen by both")
+                await asyncio.wait([first], timeout=0.05)
+            for events in (late, early):
+                await events.aclose()
+            return [(event.id or 0) - before for event in [*seen, first.result()]]
+
+    early, late = asyncio.run(asyncio.wait_for(watch(), 30))
+    assert early == 1
+    assert late > 1
 
 
 def test_space_events_are_streamed_live(url: str) -> None:

@@ -1,4 +1,4 @@
-"""What happens to a stream when its server goes away: a real server, over real connections, with a simulated clock."""
+"""What happens to a stream, and to whoever waits for a run, when the server goes away. The clock is simulated."""
 
 import json
 import threading
@@ -8,9 +8,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import httpx
 import pytest
 
-from folio_client import Busy, Event, Folio, Unreachable
+from folio_client import Busy, Event, Folio, FolioError, Unreachable
 from folio_client.outage import WAIT_FIRST, WAIT_MOST, Outage
-from folio_client.synchronous import wire
+from folio_client.shapes import RunInFull
+from folio_client.synchronous import run, wire
 
 
 class Clock:
@@ -83,7 +84,8 @@ class Server(ThreadingHTTPServer):
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(wire, "time", clock)
+    for module in (wire, run):
+        monkeypatch.setattr(module, "time", clock)
     return clock
 
 
@@ -231,6 +233,87 @@ def test_stream_resumes_from_the_position_of_a_gap(server: Server) -> None:
     server.asked, server.script = [], [gap(None), ends]
     assert [event.name for event in events(server)] == ["gap", "finished", "end"]
     assert server.asked == ["0", "0"], "all events of the run follow"
+
+
+Look = Callable[[httpx.Request], httpx.Response]
+
+
+def waiting(look: Look, *, timeout: float | None, **said: float) -> str:
+    """Waits for a run on a server that answers each poll with `look`, and returns its status."""
+    http = httpx.Client(transport=httpx.MockTransport(look), timeout=30)
+    with Folio("http://folio.test", http=http, **said) as folio:  # type: ignore[arg-type]
+        return folio.run("r1").wait(timeout=timeout)["status"]
+
+
+def looks_like(status: str, finished_at: str | None) -> httpx.Response:
+    fields = {"status": status, "finished_at": finished_at}
+    return httpx.Response(200, json={**dict.fromkeys(RunInFull.__required_keys__), **fields})
+
+
+def hangs(clock: Clock) -> Look:
+    def look(request: httpx.Request) -> httpx.Response:
+        clock.now += request.extensions["timeout"]["read"]
+        raise httpx.ReadTimeout("nothing came")
+
+    return look
+
+
+@pytest.mark.parametrize("away", [httpx.ConnectError("restarts"), httpx.Response(502), httpx.Response(503)])
+@pytest.mark.parametrize("timeout", [None, 100])
+def test_waiting_for_a_run_survives_a_server_outage_of_fifty_seconds(
+    clock: Clock, away: httpx.Response | httpx.ConnectError, timeout: float | None
+) -> None:
+    def look(request: httpx.Request) -> httpx.Response:
+        if not 5 <= clock.now < 55:
+            return looks_like("running", None) if clock.now < 60 else looks_like("ok", "2026-01-01T00:00:00Z")
+        if isinstance(away, httpx.Response):
+            return away
+        raise away
+
+    assert waiting(look, timeout=timeout, retries=0) == "ok"
+    assert 60 <= clock.now <= 61
+
+
+def test_outages_of_a_server_do_not_add_up_while_a_run_is_waited_for(clock: Clock) -> None:
+    def look(request: httpx.Request) -> httpx.Response:
+        if clock.now % 20 < 10:
+            raise httpx.ConnectError("restarts")
+        return looks_like("ok", "then") if clock.now > 300 else looks_like("running", None)
+
+    assert waiting(look, timeout=None, stream_timeout=15) == "ok"
+
+
+def test_waiting_for_a_run_without_a_server_ends_with_stream_timeout(clock: Clock) -> None:
+    def look(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("nobody")
+
+    with pytest.raises(Unreachable, match="no server answers"):
+        waiting(look, timeout=None, stream_timeout=7)
+    assert clock.now == pytest.approx(7)
+
+
+@pytest.mark.parametrize("timeout", [1, 2.5, 45, 50])
+def test_waiting_with_a_timeout_on_a_silent_server_ends_in_time(clock: Clock, timeout: float) -> None:
+    with pytest.raises(TimeoutError, match=f"r1 is not known to have ended after {timeout} s") as caught:
+        waiting(hangs(clock), timeout=timeout)
+    assert timeout <= clock.now <= timeout + 1
+    assert isinstance(caught.value.__cause__, Unreachable)
+
+
+def test_waiting_for_no_time_still_looks_once(clock: Clock) -> None:
+    assert waiting(lambda _: looks_like("ok", "then"), timeout=0) == "ok"
+    with pytest.raises(TimeoutError, match="r1 has not ended after 0 s"):
+        waiting(lambda _: looks_like("running", None), timeout=0)
+    assert (clock.now, clock.waited) == (0, [])
+    with pytest.raises(TimeoutError):
+        waiting(hangs(clock), timeout=0)
+    assert clock.now == 1
+
+
+def test_waiting_for_a_run_that_is_not_there_fails_at_once(clock: Clock) -> None:
+    with pytest.raises(FolioError, match="not_found"):
+        waiting(lambda _: httpx.Response(404, json={"code": "not_found"}), timeout=9)
+    assert clock.waited == []
 
 
 def test_outage_pauses_double_and_end_at_the_time_limit() -> None:

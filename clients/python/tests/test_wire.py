@@ -1,5 +1,6 @@
 """What happens to a request when the network or the server misbehaves."""
 
+import asyncio
 import json
 import socket
 import time
@@ -14,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from folio_client import Busy, Event, Folio, FolioError, Invalid, Refused, Unreachable, shapes
+from folio_client import AsyncFolio, Busy, Closed, Event, Folio, FolioError, Invalid, Refused, Unreachable, shapes
 from folio_client.coding import header_word
 from folio_client.events import Messages
 from folio_client.outage import WAIT_FIRST
@@ -77,7 +78,9 @@ LONG: list[tuple[Callable[[Folio], Any], float]] = [
 ]
 
 
-@pytest.mark.parametrize("too_slow", [httpx.ReadTimeout("nothing came"), busy("too_slow")])
+@pytest.mark.parametrize(
+    "too_slow", [httpx.ReadTimeout("nothing came"), busy("too_slow"), httpx.Response(504, text="<html>")]
+)
 @pytest.mark.parametrize(("asks", "least"), LONG)
 def test_slow_operations_have_longer_timeouts_and_are_not_retried(
     asks: Callable[[Folio], Any], least: float, too_slow: httpx.Response | httpx.ReadTimeout
@@ -90,12 +93,12 @@ def test_slow_operations_have_longer_timeouts_and_are_not_retried(
             return too_slow
         raise too_slow
 
-    with pytest.raises((Unreachable, Busy)):
+    with pytest.raises(FolioError):
         asks(asking(answer))
     (read,) = waited
     assert least < read < least + 15
     patient = httpx.Client(transport=httpx.MockTransport(answer), timeout=None)
-    with pytest.raises((Unreachable, Busy)):
+    with pytest.raises(FolioError):
         asks(Folio("http://folio.test", http=patient))
     assert waited[1:] == [None]
 
@@ -210,6 +213,34 @@ def test_update_without_key_is_not_retried() -> None:
     assert (len(tries), caught.value.retry_after, caught.value.hints) == (1, 2.0, ["wait"])
 
 
+@pytest.mark.parametrize("status", [502, 503, 504])
+def test_status_of_a_proxy_without_a_server_is_retried_where_repeating_is_safe(
+    status: int, waits: list[float]
+) -> None:
+    tries: list[str | None] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        tries.append(request.headers.get("Idempotency-Key"))
+        if len(tries) < 3:
+            return httpx.Response(status, text="<html>")
+        return answered(shapes.ListOfObservation if request.method == "GET" else shapes.WrittenObservation)
+
+    safe: list[Callable[[Folio], Any]] = [
+        lambda folio: folio.observations(),
+        lambda folio: folio.observe("x"),
+        lambda folio: folio.update_observation("e1", content="y", key="k"),
+    ]
+    for asks in safe:
+        tries.clear()
+        asks(asking(answer))
+        assert (len(tries), len(set(tries))) == (3, 1)
+    assert waits == [WAIT_FIRST, WAIT_FIRST * 2] * 3
+    tries.clear()
+    with pytest.raises(FolioError, match=f"status_{status}"):
+        asking(answer).update_observation("e1", content="y")
+    assert len(tries) == 1
+
+
 def test_unauthorized_answer_raises_refused() -> None:
     folio = asking(lambda _: httpx.Response(401, json={"code": "token_invalid", "detail": "no"}))
     with pytest.raises(Refused, match="token_invalid"):
@@ -275,6 +306,26 @@ CANNOT_BE_SAID: list[Callable[[Folio], Any]] = [
     lambda folio: list(Folio("http://folio.test", token="secret ").run("r1").events()),
     lambda folio: Folio("folio.test").spaces(),
     lambda folio: Folio("http://folio.test:port").spaces(),
+    lambda folio: folio.observation(3),  # type: ignore[arg-type]
+    lambda folio: folio.observation(None),  # type: ignore[arg-type]
+    lambda folio: folio.observation(""),
+    lambda folio: folio.thread(None),  # type: ignore[arg-type]
+    lambda folio: folio.in_turn(3),  # type: ignore[arg-type]
+    lambda folio: folio.observe("x", key=3),  # type: ignore[arg-type]
+    lambda folio: folio.observe("x", tags=3),  # type: ignore[arg-type]
+    lambda folio: folio.observations(tags=[3]),  # type: ignore[list-item]
+    lambda folio: folio.observations(tags=3),  # type: ignore[arg-type]
+    lambda folio: folio.runs(status=[None]),  # type: ignore[list-item]
+    lambda folio: folio.start({}, allow_tools=[b"shell"]),  # type: ignore[list-item]
+    lambda folio: Folio(space=""),
+    lambda folio: Folio(retries=-1),
+    lambda folio: Folio(retries=1.5),  # type: ignore[arg-type]
+    lambda folio: Folio(timeout=-1),
+    lambda folio: Folio(timeout=0),
+    lambda folio: Folio(timeout=float("nan")),
+    lambda folio: Folio(timeout="30"),  # type: ignore[arg-type]
+    lambda folio: Folio(stream_timeout=-1),
+    lambda folio: AsyncFolio(retries=-1),
 ]
 
 
@@ -289,6 +340,70 @@ def test_unencodable_request_is_invalid_and_never_sent(says: Callable[[Folio], A
     assert "secr" not in str(caught.value)
 
 
+MISTAKES: list[tuple[Callable[[Folio], Any], str]] = [
+    (lambda folio: folio.observations(tags=["a", 3]), "`tags` takes a text or several texts, not 3"),  # type: ignore[list-item]
+    (lambda folio: folio.runs(status=3), "`status` takes a text or several texts, not 3"),  # type: ignore[arg-type]
+    (lambda folio: folio.start({}, allow_hosts=3), "`allow_hosts` takes a text or several texts, not 3"),  # type: ignore[arg-type]
+    (lambda folio: folio.observation(None), "a name, a handle or an id is a text, not None"),  # type: ignore[arg-type]
+    (lambda _: Folio(retries=-1), "`retries` is -1, not a number from 0"),
+    (lambda _: Folio(timeout=-1), "`timeout` is -1, not a positive number of seconds, or None for no limit"),
+]
+
+
+@pytest.mark.parametrize(("says", "told"), MISTAKES)
+def test_error_for_a_mistake_in_a_call_says_what_it_takes(says: Callable[[Folio], Any], told: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        says(asking(lambda _: httpx.Response(500)))
+    assert str(caught.value) == f"invalid: {told}"
+
+
+def test_client_without_a_timeout_waits_as_long_as_it_takes() -> None:
+    assert Folio(timeout=None)._http.timeout == httpx.Timeout(None)
+
+
+def test_closed_client_raises_closed(waits: list[float]) -> None:
+    folio = Folio("http://folio.test")
+    run, turn = folio.run("r1"), folio.in_turn("t1")
+    events = folio.events(after=0)
+    folio.close()
+    folio.close()
+    asks: list[Callable[[], Any]] = [
+        folio.spaces,
+        lambda: folio.observe("x"),
+        turn.goals,
+        folio.export,
+        run.wait,
+        lambda: next(events),
+        lambda: next(run.events()),
+    ]
+    for ask in asks:
+        with pytest.raises(Closed, match="closed: the client has been closed") as caught:
+            ask()
+        assert isinstance(caught.value, RuntimeError), "which httpx raises"
+    assert waits == []
+
+
+def test_closed_async_client_raises_closed() -> None:
+    async def ask() -> None:
+        async with AsyncFolio("http://folio.test") as folio:
+            pass
+        await folio.spaces()
+
+    with pytest.raises(Closed):
+        asyncio.run(ask())
+
+
+def test_representations_name_what_they_stand_for_without_secrets() -> None:
+    named = Folio("http://user:pass@127.0.0.1:7717/prefix?token=pass", token="secret", space="a b")
+    assert repr(named) == "Folio('http://127.0.0.1:7717/prefix', space='a b')"
+    assert repr(Folio("http://user:p@ss/@folio.test:port")) == "Folio('http://folio.test:port', space='main')"
+    assert repr(Folio("user:pass@folio.test").in_turn("t1")) == "Folio('folio.test', space='main')"
+    assert (repr(named.run("r3")), repr(named.thread("a"))) == ("Run('r3')", "Scratchbook('a')")
+    other = AsyncFolio()
+    assert repr(other) == "AsyncFolio('http://127.0.0.1:7717', space='main')"
+    assert (repr(other.run("r3")), repr(other.thread("a"))) == ("AsyncRun('r3')", "AsyncScratchbook('a')")
+
+
 HTML = httpx.Response(200, text="<html>Log in first", headers={"Content-Type": "text/html"})
 EVENTS = {"Content-Type": "text/event-stream"}
 OF_SOMEBODY_ELSE: list[tuple[httpx.Response, Callable[[Folio], Any]]] = [
@@ -300,6 +415,7 @@ OF_SOMEBODY_ELSE: list[tuple[httpx.Response, Callable[[Folio], Any]]] = [
     (HTML, lambda folio: list(folio.run("r1").events())),
     (httpx.Response(200, json=["ok"]), lambda folio: folio.observations()),
     (httpx.Response(200, json={"status": "ok"}), lambda folio: folio.observe("x")),
+    (httpx.Response(200, json={"replayed": False}), lambda folio: folio.restore_observation("e1")),
     (httpx.Response(200, json={"status": "ok"}), lambda folio: folio.run("r1").wait()),
     (httpx.Response(200, json={"items": [], "total": 0}), lambda folio: list(folio.each_observation())),
     (httpx.Response(200, json={"entries": 1}), lambda folio: folio.import_(b"{}")),

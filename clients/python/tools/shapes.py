@@ -6,8 +6,10 @@ python tools/shapes.py --check   # fails if it is not what would be written
 
 import json
 import keyword
+import re
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +22,18 @@ HEAD = '''"""The shapes of what Folio takes and gives, as `docs/openapi.json` ha
 Made by `tools/shapes.py`; changed there and nowhere else.
 """
 
-from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
+import sys
+from typing import Any, Literal, NotRequired, TypeAlias
+
+# Pydantic reads no other before Python 3.12.
+if sys.version_info >= (3, 12):
+    from typing import TypedDict
+else:
+    from typing_extensions import TypedDict
 
 '''
 
+QUOTE = '"'
 Schema = dict[str, Any]
 
 
@@ -72,6 +82,28 @@ def is_structure(schema: Schema) -> bool:
     return bool(schema.get("properties"))
 
 
+def with_alternatives(schema: Schema, schemas: dict[str, Schema]) -> Schema:
+    """Returns `schema`, an object, with the fields of the objects that it may be besides (`anyOf`). Those that all of
+    them require are required. One class with all fields, since a union cannot be indexed before it is narrowed."""
+    alternatives = [
+        with_alternatives(schemas[one["$ref"].rsplit("/", 1)[-1]] if "$ref" in one else one, schemas)
+        for one in (*schema.get("anyOf", ()), *schema.get("oneOf", ()))
+    ]
+    if not alternatives:
+        return schema
+    found: dict[str, list[Any]] = {}
+    for one in (schema, *alternatives):
+        for field, of in one.get("properties", {}).items():
+            if of not in found.setdefault(field, []):
+                found[field].append(of)
+    common = set.intersection(*(set(one.get("required", ())) for one in alternatives))
+    return {
+        **{name: value for name, value in schema.items() if name not in ("anyOf", "oneOf")},
+        "properties": {field: ofs[0] if len(ofs) == 1 else {"anyOf": ofs} for field, ofs in sorted(found.items())},
+        "required": sorted({*schema.get("required", ()), *common}),
+    }
+
+
 def comment(text: str, indent: str) -> list[str]:
     """`text` as comment lines."""
     return textwrap.wrap(" ".join(text.split()), 118, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# ")
@@ -104,16 +136,28 @@ def functional(name: str, schema: Schema) -> list[str]:
 
 def module(document: Schema) -> str:
     """The whole module."""
-    parts = []
-    for name, schema in sorted(document["components"]["schemas"].items()):
+    schemas = document["components"]["schemas"]
+    classes, aliases = [], {}
+    for name, schema in sorted(schemas.items()):
+        about = comment(schema.get("description", ""), "")
         if not is_structure(schema):
-            about = comment(schema.get("description", ""), "")
-            parts.append("\n".join([*about, f"{name}: TypeAlias = {type_of(schema)}"]))
-        elif any(keyword.iskeyword(field) for field in schema["properties"]):
-            parts.append("\n".join([*comment(schema.get("description", ""), ""), *functional(name, schema)]))
-        else:
-            parts.append("\n".join(structure(name, schema)))
+            # Names of classes stand in quotes, since they may be defined further down. All are defined above aliases,
+            # which would otherwise be texts when a program looks at the types.
+            aliases[name] = [*about, f"{name}: TypeAlias = {type_of(schema).replace(QUOTE, '')}"]
+            continue
+        schema = with_alternatives(schema, schemas)
+        is_functional = any(keyword.iskeyword(field) for field in schema["properties"])
+        classes.append([*about, *functional(name, schema)] if is_functional else structure(name, schema))
+    parts = ["\n".join(lines) for lines in (*classes, *in_order(aliases))]
     return HEAD + "\n" + "\n\n\n".join(parts) + "\n"
+
+
+def in_order(aliases: dict[str, list[str]]) -> Iterator[list[str]]:
+    """Yields the lines of `aliases`, each after those that it names."""
+    left = dict(aliases)
+    while left:
+        name = next(one for one in left if not left.keys() & (set(re.findall(r"\w+", left[one][-1])) - {one}))
+        yield left.pop(name)
 
 
 def main() -> int:

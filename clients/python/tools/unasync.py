@@ -21,6 +21,8 @@ RULES = [
     (r"\ba(close|closing|read|iter_bytes)\b", r"\1"),
     (r"\basyncio\.sleep\b", "time.sleep"),
     (r"for programs that use `asyncio`", "for programs that block"),
+    # What only a call that blocks can do.
+    (r"# blocking: ", ""),
 ]
 
 

@@ -7,13 +7,13 @@
         book.add("task", "Book the flight")
         print(book.view(limit=300)["view"])
 
-`Folio` blocks; `AsyncFolio` has the same methods for programs that use `asyncio`. Answers are dictionaries with
+`Folio` blocks; `AsyncFolio` has the same methods for programs that use `asyncio` (and `aclose` for `close`). Answers are dictionaries with
 the types of `folio_client.shapes`; failures are raised as a `FolioError` with a `code`.
 """
 
 from . import shapes
 from .asynchronous import AsyncFolio, AsyncRun, AsyncScratchbook
-from .errors import Busy, Conflict, FolioError, Invalid, NotFound, Refused, Unreachable
+from .errors import Busy, Closed, Conflict, FolioError, Invalid, NotFound, Refused, Unreachable
 from .events import Event
 from .filters import Filters
 from .synchronous import Folio, Run, Scratchbook
@@ -23,6 +23,7 @@ __all__ = [
     "AsyncRun",
     "AsyncScratchbook",
     "Busy",
+    "Closed",
     "Conflict",
     "Event",
     "Filters",

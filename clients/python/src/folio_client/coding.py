@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import re
 import string
 import uuid
@@ -79,6 +80,8 @@ def check_headers(headers: Mapping[str, str]) -> None:
 
 def header_word(word: str) -> str:
     """Returns `word` as it is put into a header: what is not plain ASCII is percent-encoded, `%C3%A9`."""
+    if not isinstance(word, str):
+        raise Invalid("invalid", f"a key or a turn is a text, not {word!r}")
     if PLAIN.fullmatch(word):
         return word
     try:
@@ -101,14 +104,45 @@ def at_version(version: int | None) -> dict[str, str]:
     return {} if version is None else {"If-Match": f'"{version}"'}
 
 
+def check_patience(timeout: Any, retries: Any, stream_timeout: Any) -> None:
+    """Checks what a client is made with.
+
+    :raises Invalid: if a time is not a number of seconds, or no number of retries is given.
+    """
+    if timeout is not None and not (is_seconds(timeout) and timeout > 0):
+        detail = f"`timeout` is {timeout!r}, not a positive number of seconds, or None for no limit"
+        raise Invalid("invalid", detail, hints=["for several timeouts, pass a client of httpx with them: http=…"])
+    if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
+        raise Invalid("invalid", f"`retries` is {retries!r}, not a number from 0")
+    if not (is_seconds(stream_timeout) and stream_timeout >= 0):
+        raise Invalid("invalid", f"`stream_timeout` is {stream_timeout!r}, not a number of seconds from 0")
+
+
+def is_seconds(said: Any) -> bool:
+    return isinstance(said, (int, float)) and not isinstance(said, bool) and not math.isnan(said)
+
+
 def part(name: str) -> str:
     """Returns `name` encoded as one segment of a path. A name of dots alone would lead elsewhere, so they are encoded,
-    too."""
+    too.
+
+    :raises Invalid: if it is not a text, or is empty, so that it names nothing.
+    """
+    if not isinstance(name, str):
+        raise Invalid("invalid", f"a name, a handle or an id is a text, not {name!r}")
+    if not name:
+        raise Invalid("invalid", "a name, a handle or an id is empty")
     try:
         word = quote(name, safe="")
     except UnicodeEncodeError as error:
         raise unsaid(error) from error
     return word.replace(".", "%2E") if name in {".", ".."} else word
+
+
+def without_secrets(url: str) -> str:
+    """Returns `url` without what may be secret, also if it is not valid: name, password, query and fragment."""
+    server = re.sub(r"^(\w+://)?.*@", r"\1", url, flags=re.DOTALL)
+    return re.split(r"[?#]", server, maxsplit=1)[0]
 
 
 def unsaid(error: Exception) -> Invalid:

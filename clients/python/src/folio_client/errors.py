@@ -29,13 +29,26 @@ class FolioError(Exception):
         for hint in self.hints:
             self.add_note(f"hint: {hint}")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By default, an exception is copied by calling its class with its message, which is not what it is made of.
+        return _copied, (type(self), self.args), self.__dict__
+
+
+def _copied(kind: type[FolioError], args: tuple[Any, ...]) -> FolioError:
+    """Returns an error as pickle and `copy` make it, to which they then add the attributes of the original."""
+    return kind.__new__(kind, *args)
+
 
 class Unreachable(FolioError):
     """Nobody answered, or the connection broke, after all retries: code `unreachable`."""
 
 
+class Closed(FolioError, RuntimeError):
+    """The client has been closed, so nothing was sent: code `closed`."""
+
+
 class Invalid(FolioError):
-    """The request is invalid (400, 405, 413, 415, 421, 422)."""
+    """The request is invalid (400, 405, 413, 415, 421, 422), or the client cannot send it (0)."""
 
 
 class Refused(FolioError):

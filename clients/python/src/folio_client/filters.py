@@ -1,8 +1,10 @@
 """The filters of lists, and how they are written in a query."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict
+
+from .errors import Invalid
 
 Some: TypeAlias = str | Sequence[str]
 """One value or several."""
@@ -68,17 +70,26 @@ def query_of(said: Mapping[str, Any]) -> list[tuple[str, str]]:
                 (f"{name}.{path}", json.dumps(one, ensure_ascii=False, allow_nan=False)) for path, one in value.items()
             ]
         elif name in LISTS:
-            query += [(name, one.replace(",", "\\,")) for one in several(value) or ()]
+            query += [(name, one.replace(",", "\\,")) for one in several(value, name) or ()]
         else:
             query.append((name, _word(value)))
     return query
 
 
-def several(said: Some | None) -> list[str] | None:
-    """Returns what is said as a list; one text is a list of one."""
+def several(said: Some | None, name: str = "tags") -> list[str] | None:
+    """Returns what is said as a list; one text is a list of one.
+
+    :raises Invalid: if it is neither a text nor texts. The error calls it `name`.
+    """
     if said is None:
         return None
-    return [said] if isinstance(said, str) else list(said)
+    if isinstance(said, str):
+        return [said]
+    given: list[Any] = list(said) if isinstance(said, Iterable) else [said]
+    for one in given:
+        if not isinstance(one, str):
+            raise Invalid("invalid", f"`{name}` takes a text or several texts, not {one!r}")
+    return given
 
 
 def body_of(said: Mapping[str, Any]) -> dict[str, Any]:

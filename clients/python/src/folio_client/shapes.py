@@ -3,7 +3,14 @@
 Made by `tools/shapes.py`; changed there and nowhere else.
 """
 
-from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
+import sys
+from typing import Any, Literal, NotRequired, TypeAlias
+
+# Pydantic reads no other before Python 3.12.
+if sys.version_info >= (3, 12):
+    from typing import TypedDict
+else:
+    from typing_extensions import TypedDict
 
 
 class Alive(TypedDict):
@@ -114,9 +121,6 @@ class BodyRef(TypedDict):
     pieces: NotRequired[list["BodyPiece"]]
 
 
-CameTrue: TypeAlias = Literal['confirmed'] | Literal['refuted']
-
-
 class ChangeShape(TypedDict):
     """One change that a commit made to memory."""
 
@@ -130,10 +134,6 @@ class ChangeShape(TypedDict):
     observation_id: NotRequired[str | None]
     # The id of the changed page, or of the page that holds the added entry.
     page_id: NotRequired[str | None]
-
-
-# The part of an answer that an item was in.
-Channel: TypeAlias = Literal['observations'] | Literal['scratch_page_writes'] | Literal['memory_writes'] | Literal['observe']
 
 
 class CommitShape(TypedDict):
@@ -232,10 +232,6 @@ class CriterionShape(TypedDict):
     text: str
 
 
-# An entry in the form in which its lists show it.
-Current: TypeAlias = "Observation | ScratchItem"
-
-
 class Decision(TypedDict):
     """An approval or a rejection."""
 
@@ -274,10 +270,6 @@ class EditedShape(TypedDict):
     states: list["StepState"]
     # The steps in the plan format.
     steps: Any
-
-
-# The body of the request, which has no fields.
-End: TypeAlias = dict[str, Any]
 
 
 class EndedShape(TypedDict):
@@ -323,10 +315,6 @@ class EndedShape(TypedDict):
     turn_id: str
     # The urgency that the router decided on.
     urgency: NotRequired[str | None]
-
-
-# The kind of content that an entry holds.
-EntryKind: TypeAlias = Literal['observation'] | Literal['note'] | Literal['todo'] | Literal['task'] | Literal['goal'] | Literal['pending_action'] | Literal['step'] | Literal['log'] | Literal['summary']
 
 
 class EntryShape(TypedDict):
@@ -398,10 +386,6 @@ class ExportShape(TypedDict):
     # The entries that the turn touched, as they were then, with the versions that it found.
     touched: list[Any]
     turn_id: str
-
-
-# What happened to an item of a file.
-Fate: TypeAlias = Literal['changed'] | Literal['merged'] | Literal['differs'] | Literal['refused']
 
 
 class FieldConflict(TypedDict):
@@ -503,9 +487,6 @@ class ForkInput(TypedDict):
     before_limit: NotRequired[bool]
     # Whether the fork begins paused, so no call begins until somebody continues it.
     paused: NotRequired[bool]
-
-
-Form: TypeAlias = Literal['folio', 'colony']
 
 
 class Found(TypedDict):
@@ -649,10 +630,6 @@ class ItemInput(TypedDict):
     title: NotRequired[str | None]
 
 
-# The kind of an item.
-ItemKind: TypeAlias = Literal['note', 'todo', 'task']
-
-
 class ItemPatch(TypedDict):
     """The fields of an item to change; a field that is left out stays as it is."""
 
@@ -668,10 +645,6 @@ class ItemPatch(TypedDict):
     tags: NotRequired[list[str] | None]
     # The new title.
     title: NotRequired[str | None]
-
-
-# Which criteria a judge decides.
-Judged: TypeAlias = Literal['wanted'] | Literal['all']
 
 
 class Large(TypedDict):
@@ -1036,10 +1009,6 @@ class ListOfVersionShape(TypedDict):
     tokens: int
     # The number of all matches; null where they are not counted.
     total: NotRequired[int | None]
-
-
-# How many of the words searched for must match.
-Match: TypeAlias = Literal['all', 'any']
 
 
 class Named(TypedDict):
@@ -1453,10 +1422,6 @@ PassageShape = TypedDict(
 )
 
 
-# Where the view stands in the request.
-Placement: TypeAlias = Literal['system'] | Literal['tail']
-
-
 class PlanShape(TypedDict):
     """The plan of a run or of a part of it."""
 
@@ -1487,10 +1452,6 @@ class PlanVersionShape(TypedDict):
     steps: Any
     # When this version became the plan.
     timestamp: str
-
-
-# When models split tasks into steps.
-Planning: TypeAlias = Literal['always'] | Literal['auto'] | Literal['never']
 
 
 class Problem(TypedDict):
@@ -1672,10 +1633,6 @@ class Residue(TypedDict):
     searched: list[str]
 
 
-# The origin of a result. Only results of tools are put away: the others can be read again from their origin.
-ResultOf: TypeAlias = Literal['tool'] | Literal['file'] | Literal['memory']
-
-
 class ResultShape(TypedDict):
     """The result of a node."""
 
@@ -1703,10 +1660,6 @@ class RollupShape(TypedDict):
     rollup: str
     # The number of tokens of the text.
     tokens: int
-
-
-# An event of a run. It holds only what is new: a client that applies every event to the tree has the current tree.
-RunEvent: TypeAlias = dict[str, Any]
 
 
 class RunInFull(TypedDict):
@@ -1749,10 +1702,6 @@ class RunInFull(TypedDict):
     # The turn that it belongs to: its own, or the one in which it was started.
     turn_id: NotRequired[str | None]
     updated_at: str
-
-
-# The data of a message of a stream of a run.
-RunMessage: TypeAlias = "RunEvent | StreamEnd | StreamGap | Problem"
 
 
 class RunShape(TypedDict):
@@ -1859,10 +1808,6 @@ class SectionShape(TypedDict):
     tokens: int
 
 
-# Sections of a context: `scratch_page`, `scratchbook`, `pages`, `episodic`, `semantic`.
-Sections: TypeAlias = list[str] | dict[str, int]
-
-
 class Seen(TypedDict):
     """The part of memory that a tool asked for and may see."""
 
@@ -1877,10 +1822,6 @@ class Settled(TypedDict):
     outcome: NotRequired["CameTrue | None"]
     # The reason, in words.
     reason: NotRequired[str | None]
-
-
-# A part of a text on one line, in consecutive pieces.
-Snippet: TypeAlias = list["SnippetPart"]
 
 
 class SnippetPart(TypedDict):
@@ -1907,10 +1848,6 @@ class Source(TypedDict):
     tool: NotRequired[str | None]
     # The turn in which it was added.
     turn_id: NotRequired[str | None]
-
-
-# The data of a message of a stream of a space.
-SpaceMessage: TypeAlias = "CommitShape | StreamGap | Problem"
 
 
 class SpaceShape(TypedDict):
@@ -1940,14 +1877,6 @@ class SpendShape(TypedDict):
     tool_calls: NotRequired[int]
     # The number of model calls whose price is unknown; `micro_usd` does not include them.
     unpriced_calls: NotRequired[int]
-
-
-# A stage of a turn (M7.11.1).
-Stage: TypeAlias = Literal['router'] | Literal['clarifier'] | Literal['executor'] | Literal['evaluator'] | Literal['reflector']
-
-
-# The status of a run.
-Status: TypeAlias = Literal['running', 'ok', 'partial', 'failed', 'cancelled']
 
 
 class StepState(TypedDict):
@@ -2170,10 +2099,6 @@ class TreeShape(TypedDict):
     title: str
 
 
-# How far to believe content. Ordered: derived content is only as trustworthy as its weakest source.
-Trust: TypeAlias = Literal['imported'] | Literal['tool_external'] | Literal['tool_internal'] | Literal['model'] | Literal['user']
-
-
 class TurnShape(TypedDict):
     """A turn."""
 
@@ -2280,9 +2205,6 @@ class Warning(TypedDict):
     used: Any
 
 
-Way: TypeAlias = Literal['newest', 'oldest', 'priority', 'relevance']
-
-
 class Why(TypedDict):
     """The reason for an action."""
 
@@ -2293,10 +2215,75 @@ class Why(TypedDict):
 class WrittenAnyEntry(TypedDict):
     """The result of a write."""
 
+    # The rule by which it was archived, if no actor did it.
+    archived_for: NotRequired[str | None]
+    # The text; of a long text, the beginning.
+    body: NotRequired[str]
+    # Where the whole text is kept, if `body` is only its beginning.
+    body_ref: NotRequired["BodyRef | None"]
+    # The source that its writer stated.
+    claimed_source: NotRequired[Any]
+    # The writer's confidence, from 0 to 1.
+    confidence: NotRequired[float | None]
     # Fields that this write overwrote although somebody else had changed them in the meantime.
     conflicts: NotRequired[list["FieldConflict"]]
+    # The text of the observation; only the beginning if it is long.
+    content: NotRequired[str]
+    # Where a long text is kept. `content` is then its beginning, or the whole text if that was requested.
+    content_ref: NotRequired["BodyRef | None"]
+    # What it is about, as JSON; null if not given.
+    context: NotRequired[Any]
+    # When the observation was added.
+    created_at: NotRequired[str]
+    # When the item was made, in nanoseconds since 1970. No two items of a space share this value.
+    created_at_nanoseconds: NotRequired[int]
+    erased: NotRequired[str | None]
+    # When its lifetime ends; null for never.
+    expires_at: NotRequired[str | None]
+    handle: str
+    # The item's permanent id.
+    item_id: NotRequired[str]
+    # `note`, `todo`, `task`.
+    kind: NotRequired[str]
+    # Any other data; null if not given.
+    metadata: NotRequired[Any]
+    # The observation's permanent id.
+    observation_id: NotRequired[str]
+    # Whether it was confirmed or refuted later.
+    outcome: NotRequired[str | None]
+    # Who should act.
+    owner: NotRequired[str]
+    # The phase of a task.
+    phase: NotRequired[str | None]
+    # The kinds of personal data that were detected in it.
+    pii: NotRequired[list[str]]
+    pinned: NotRequired[int | None | bool]
+    # The progress of a task, from 0 to 1.
+    progress: NotRequired[float | None]
     # Whether an earlier call with the same key had written it already.
     replayed: NotRequired[bool]
+    # How well it matches the text searched for.
+    score: NotRequired[float | None]
+    # Where it came from. Folio stamps the source and never takes it from the request.
+    source: NotRequired["Source"]
+    # The state that Folio computes for readers: `live`, `settled`, `archived` or `expired`.
+    state: NotRequired[str]
+    status: str
+    # The entry that superseded it.
+    superseded_by: NotRequired[str | None]
+    tags: list[str]
+    title: NotRequired[str]
+    # How far to trust its content: `user`, `model`, `tool_internal`, `tool_external` or `imported`.
+    trust: NotRequired[str]
+    # Its lifetime in minutes; null if it has no end.
+    ttl_minutes: NotRequired[float | None]
+    # The registered type of the observation.
+    type: NotRequired[str | None]
+    # When the observation last changed.
+    updated_at: NotRequired[str]
+    # When the item last changed, in nanoseconds since 1970.
+    updated_at_nanoseconds: NotRequired[int]
+    version: int
     # Values that were corrected on input.
     warnings: NotRequired[list["Warning"]]
 
@@ -2541,3 +2528,88 @@ class WrittenScratchItem(TypedDict):
     version: int
     # Values that were corrected on input.
     warnings: NotRequired[list["Warning"]]
+
+
+CameTrue: TypeAlias = Literal['confirmed'] | Literal['refuted']
+
+
+# The part of an answer that an item was in.
+Channel: TypeAlias = Literal['observations'] | Literal['scratch_page_writes'] | Literal['memory_writes'] | Literal['observe']
+
+
+# An entry in the form in which its lists show it.
+Current: TypeAlias = Observation | ScratchItem
+
+
+# The body of the request, which has no fields.
+End: TypeAlias = dict[str, Any]
+
+
+# The kind of content that an entry holds.
+EntryKind: TypeAlias = Literal['observation'] | Literal['note'] | Literal['todo'] | Literal['task'] | Literal['goal'] | Literal['pending_action'] | Literal['step'] | Literal['log'] | Literal['summary']
+
+
+# What happened to an item of a file.
+Fate: TypeAlias = Literal['changed'] | Literal['merged'] | Literal['differs'] | Literal['refused']
+
+
+Form: TypeAlias = Literal['folio', 'colony']
+
+
+# The kind of an item.
+ItemKind: TypeAlias = Literal['note', 'todo', 'task']
+
+
+# Which criteria a judge decides.
+Judged: TypeAlias = Literal['wanted'] | Literal['all']
+
+
+# How many of the words searched for must match.
+Match: TypeAlias = Literal['all', 'any']
+
+
+# Where the view stands in the request.
+Placement: TypeAlias = Literal['system'] | Literal['tail']
+
+
+# When models split tasks into steps.
+Planning: TypeAlias = Literal['always'] | Literal['auto'] | Literal['never']
+
+
+# The origin of a result. Only results of tools are put away: the others can be read again from their origin.
+ResultOf: TypeAlias = Literal['tool'] | Literal['file'] | Literal['memory']
+
+
+# An event of a run. It holds only what is new: a client that applies every event to the tree has the current tree.
+RunEvent: TypeAlias = dict[str, Any]
+
+
+# The data of a message of a stream of a run.
+RunMessage: TypeAlias = RunEvent | StreamEnd | StreamGap | Problem
+
+
+# Sections of a context: `scratch_page`, `scratchbook`, `pages`, `episodic`, `semantic`.
+Sections: TypeAlias = list[str] | dict[str, int]
+
+
+# A part of a text on one line, in consecutive pieces.
+Snippet: TypeAlias = list[SnippetPart]
+
+
+# The data of a message of a stream of a space.
+SpaceMessage: TypeAlias = CommitShape | StreamGap | Problem
+
+
+# A stage of a turn (M7.11.1).
+Stage: TypeAlias = Literal['router'] | Literal['clarifier'] | Literal['executor'] | Literal['evaluator'] | Literal['reflector']
+
+
+# The status of a run.
+Status: TypeAlias = Literal['running', 'ok', 'partial', 'failed', 'cancelled']
+
+
+# How far to believe content. Ordered: derived content is only as trustworthy as its weakest source.
+Trust: TypeAlias = Literal['imported'] | Literal['tool_external'] | Literal['tool_internal'] | Literal['model'] | Literal['user']
+
+
+Way: TypeAlias = Literal['newest', 'oldest', 'priority', 'relevance']

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, Unpack
 import httpx
 
 from .. import shapes
-from ..coding import header_word, json_of, new_key, part
+from ..coding import check_patience, header_word, json_of, new_key, part, without_secrets
 from ..events import Event
 from ..filters import Filters, Some, body_of, several
 from .run import AsyncRun
@@ -25,8 +25,8 @@ class AsyncFolio:
     `token` is one of `folio token new`, and needed only if the server listens for other machines. To record that
     something is done in a turn, pass `turn` (or use `in_turn`). A request that only reads or has a key is retried up to
     `retries` times if there was no answer within `timeout` seconds; that does nothing twice. Requests that take a
-    server long have longer timeouts. A client of your own (`http`) is not closed. A stream reconnects when the server
-    is back, unless it was away for `stream_timeout` seconds.
+    server long have longer timeouts; `None` is no limit. A client of your own (`http`) has its own timeouts, and is not
+    closed. A stream reconnects when the server is back, unless it was away for `stream_timeout` seconds.
     """
 
     def __init__(
@@ -36,11 +36,12 @@ class AsyncFolio:
         space: str = "main",
         token: str | None = None,
         turn: str | None = None,
-        timeout: float = 30.0,
+        timeout: float | None = 30.0,
         retries: int = 2,
         stream_timeout: float = 60.0,
         http: httpx.AsyncClient | None = None,
     ) -> None:
+        check_patience(timeout, retries, stream_timeout)
         self.space = space
         headers = body_of(
             {
@@ -53,6 +54,9 @@ class AsyncFolio:
         self._http = http or httpx.AsyncClient(timeout=timeout)
         self._root = AsyncWire(self._http, base, headers, retries, stream_timeout)
         self._wire = AsyncWire(self._http, f"{base}/v1/spaces/{part(space)}", headers, retries, stream_timeout)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({without_secrets(self._root.base)!r}, space={self.space!r})"
 
     async def __aenter__(self) -> Self:
         return self
@@ -157,8 +161,9 @@ class AsyncFolio:
         key: str | None = None,
         **fields: Unpack[shapes.ObservationPatch],
     ) -> shapes.WrittenObservation:
-        """Changes the given fields. With `version`, changes the observation only if it is still at that version
-        (otherwise `Conflict`)."""
+        """Changes the given fields. With `version`, raises `Conflict` if the observation is at a later version, unless
+        it already is as the change wants it: of two equal changes at one version, both succeed. So a counter needs
+        something in it that nobody else writes, such as the name of the writer."""
         path = f"/observations/{part(observation)}"
         return await self._wire.change(shapes.WrittenObservation, "PATCH", path, fields, version=version, key=key)
 
@@ -430,14 +435,26 @@ class AsyncFolio:
         query = {"budget": budget, "model": model}
         return await self._wire.get(shapes.RollupShape, f"/pages/{part(page)}/rollup", query)
 
-    async def events(self, *, after: int | None = None) -> AsyncGenerator[Event, None]:
+    def events(self, *, after: int | None = None) -> AsyncGenerator[Event, None]:
         """Yields the commits of the space, each once, after the commit `after` or from now on. The stream has no end:
-        close it when you stop reading (`contextlib.aclosing`)."""
+        close it when you stop reading (`contextlib.aclosing`).
+
+        With `asyncio`, "now" is when the iteration begins, since a call that is not awaited asks for nothing. If
+        something may be written before that, pass `after`: the `as_of` of an earlier answer.
+        """
+        # blocking: after = self._head() if after is None else after
+        return self._events(after)
+
+    async def _events(self, after: int | None) -> AsyncGenerator[Event, None]:
         if after is None:
-            after = (await self.observations(limit=1))["as_of"]
+            after = await self._head()
         async with aclosing(self._wire.events("/events", after)) as events:
             async for event in events:
                 yield event
+
+    async def _head(self) -> int:
+        """Returns the number of the last commit of the space."""
+        return (await self.observations(limit=1))["as_of"]
 
     async def forget(self, *, key: str | None = None, **which: Unpack[shapes.Forget]) -> shapes.Forgot:
         """Erases the content of entries everywhere, for good, or only lists them (`dry_run=True`). For people. With
@@ -481,7 +498,7 @@ class AsyncFolio:
 
     async def start(
         self,
-        plan: Mapping[str, Any] | str | None = None,
+        plan: Mapping[str, Any] | list[Any] | str | None = None,
         *,
         goal: str | None = None,
         inputs: Mapping[str, Any] | None = None,
@@ -494,8 +511,9 @@ class AsyncFolio:
         allow_tools: Some | None = None,
         key: str | None = None,
     ) -> AsyncRun:
-        """Starts a run of a plan (a document, or YAML or JSON as text), or of a goal, which the server's model works on;
-        once, however often the request is retried. The run goes on whether anybody watches or not.
+        """Starts a run of a plan (a document, a list of steps, or YAML or JSON as text), or of a goal, which the server's
+        model works on; once, however often the request is retried. The run goes on whether anybody watches or not. With
+        a `key` of an earlier call, returns the run that it started, which is then `replayed`.
 
         `plan_gate` says which plans of models wait for a person's approval (`"depth<=2"`), `planning` whether models
         split tasks into steps, and `judging` whose criteria a judge checks. Only people may allow the shell, hosts, and
@@ -510,11 +528,11 @@ class AsyncFolio:
             "planning": planning,
             "judging": judging,
             "allow_shell": allow_shell or None,
-            "allow_hosts": several(allow_hosts),
-            "allow_tools": several(allow_tools),
+            "allow_hosts": several(allow_hosts, "allow_hosts"),
+            "allow_tools": several(allow_tools, "allow_tools"),
         }
-        made = await self._wire.post(shapes.RunInFull, "/runs", body_of(said), key=key)
-        return self.run(made["handle"])
+        made = await self._wire.post(shapes.WrittenRunInFull, "/runs", body_of(said), key=key)
+        return AsyncRun(self._wire, made["handle"], replayed=made.get("replayed", False))
 
     def run(self, run: str) -> AsyncRun:
         """Returns a run, by its handle (`r3`) or id."""

@@ -25,6 +25,9 @@ class AsyncScratchbook:
         self._wire = wire
         self._path = f"/threads/{part(thread)}"
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.thread!r})"
+
     async def view(
         self,
         *,
@@ -87,8 +90,9 @@ class AsyncScratchbook:
         key: str | None = None,
         **fields: Unpack[ItemFields],
     ) -> WrittenScratchItem:
-        """Changes the given fields; `None` empties a field. With `version`, changes the item only if it is still at
-        that version (otherwise `Conflict`)."""
+        """Changes the given fields; `None` empties a field. With `version`, raises `Conflict` if the item is at a later
+        version, unless it already is as the change wants it: of two equal changes at one version, both succeed. So this
+        does not claim a task for one of several workers, as `plan_claim` of the Model Context Protocol does."""
         body: dict[str, Any] = dict(fields)
         if "tags" in fields:
             body["tags"] = several(fields["tags"])

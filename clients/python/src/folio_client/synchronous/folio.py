@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, Unpack
 import httpx
 
 from .. import shapes
-from ..coding import header_word, json_of, new_key, part
+from ..coding import check_patience, header_word, json_of, new_key, part, without_secrets
 from ..events import Event
 from ..filters import Filters, Some, body_of, several
 from .run import Run
@@ -26,8 +26,8 @@ class Folio:
     `token` is one of `folio token new`, and needed only if the server listens for other machines. To record that
     something is done in a turn, pass `turn` (or use `in_turn`). A request that only reads or has a key is retried up to
     `retries` times if there was no answer within `timeout` seconds; that does nothing twice. Requests that take a
-    server long have longer timeouts. A client of your own (`http`) is not closed. A stream reconnects when the server
-    is back, unless it was away for `stream_timeout` seconds.
+    server long have longer timeouts; `None` is no limit. A client of your own (`http`) has its own timeouts, and is not
+    closed. A stream reconnects when the server is back, unless it was away for `stream_timeout` seconds.
     """
 
     def __init__(
@@ -37,11 +37,12 @@ class Folio:
         space: str = "main",
         token: str | None = None,
         turn: str | None = None,
-        timeout: float = 30.0,
+        timeout: float | None = 30.0,
         retries: int = 2,
         stream_timeout: float = 60.0,
         http: httpx.Client | None = None,
     ) -> None:
+        check_patience(timeout, retries, stream_timeout)
         self.space = space
         headers = body_of(
             {
@@ -54,6 +55,9 @@ class Folio:
         self._http = http or httpx.Client(timeout=timeout)
         self._root = Wire(self._http, base, headers, retries, stream_timeout)
         self._wire = Wire(self._http, f"{base}/v1/spaces/{part(space)}", headers, retries, stream_timeout)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({without_secrets(self._root.base)!r}, space={self.space!r})"
 
     def __enter__(self) -> Self:
         return self
@@ -158,8 +162,9 @@ class Folio:
         key: str | None = None,
         **fields: Unpack[shapes.ObservationPatch],
     ) -> shapes.WrittenObservation:
-        """Changes the given fields. With `version`, changes the observation only if it is still at that version
-        (otherwise `Conflict`)."""
+        """Changes the given fields. With `version`, raises `Conflict` if the observation is at a later version, unless
+        it already is as the change wants it: of two equal changes at one version, both succeed. So a counter needs
+        something in it that nobody else writes, such as the name of the writer."""
         path = f"/observations/{part(observation)}"
         return self._wire.change(shapes.WrittenObservation, "PATCH", path, fields, version=version, key=key)
 
@@ -433,12 +438,24 @@ class Folio:
 
     def events(self, *, after: int | None = None) -> Generator[Event, None, None]:
         """Yields the commits of the space, each once, after the commit `after` or from now on. The stream has no end:
-        close it when you stop reading (`contextlib.closing`)."""
+        close it when you stop reading (`contextlib.closing`).
+
+        With `asyncio`, "now" is when the iteration begins, since a call that is not awaited asks for nothing. If
+        something may be written before that, pass `after`: the `as_of` of an earlier answer.
+        """
+        after = self._head() if after is None else after
+        return self._events(after)
+
+    def _events(self, after: int | None) -> Generator[Event, None, None]:
         if after is None:
-            after = (self.observations(limit=1))["as_of"]
+            after = self._head()
         with closing(self._wire.events("/events", after)) as events:
             for event in events:
                 yield event
+
+    def _head(self) -> int:
+        """Returns the number of the last commit of the space."""
+        return (self.observations(limit=1))["as_of"]
 
     def forget(self, *, key: str | None = None, **which: Unpack[shapes.Forget]) -> shapes.Forgot:
         """Erases the content of entries everywhere, for good, or only lists them (`dry_run=True`). For people. With
@@ -482,7 +499,7 @@ class Folio:
 
     def start(
         self,
-        plan: Mapping[str, Any] | str | None = None,
+        plan: Mapping[str, Any] | list[Any] | str | None = None,
         *,
         goal: str | None = None,
         inputs: Mapping[str, Any] | None = None,
@@ -495,8 +512,9 @@ class Folio:
         allow_tools: Some | None = None,
         key: str | None = None,
     ) -> Run:
-        """Starts a run of a plan (a document, or YAML or JSON as text), or of a goal, which the server's model works on;
-        once, however often the request is retried. The run goes on whether anybody watches or not.
+        """Starts a run of a plan (a document, a list of steps, or YAML or JSON as text), or of a goal, which the server's
+        model works on; once, however often the request is retried. The run goes on whether anybody watches or not. With
+        a `key` of an earlier call, returns the run that it started, which is then `replayed`.
 
         `plan_gate` says which plans of models wait for a person's approval (`"depth<=2"`), `planning` whether models
         split tasks into steps, and `judging` whose criteria a judge checks. Only people may allow the shell, hosts, and
@@ -511,11 +529,11 @@ class Folio:
             "planning": planning,
             "judging": judging,
             "allow_shell": allow_shell or None,
-            "allow_hosts": several(allow_hosts),
-            "allow_tools": several(allow_tools),
+            "allow_hosts": several(allow_hosts, "allow_hosts"),
+            "allow_tools": several(allow_tools, "allow_tools"),
         }
-        made = self._wire.post(shapes.RunInFull, "/runs", body_of(said), key=key)
-        return self.run(made["handle"])
+        made = self._wire.post(shapes.WrittenRunInFull, "/runs", body_of(said), key=key)
+        return Run(self._wire, made["handle"], replayed=made.get("replayed", False))
 
     def run(self, run: str) -> Run:
         """Returns a run, by its handle (`r3`) or id."""

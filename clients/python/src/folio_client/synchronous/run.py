@@ -6,8 +6,10 @@ from collections.abc import Generator
 from typing import Any
 
 from ..coding import part
+from ..errors import FolioError
 from ..events import Event
 from ..filters import body_of
+from ..outage import Outage
 from ..shapes import (
     EditedShape,
     LimitsShape,
@@ -17,20 +19,28 @@ from ..shapes import (
     PlanShape,
     RunInFull,
     TreeShape,
+    WrittenRunInFull,
 )
-from .wire import Wire
+from .wire import Wire, may_pass
 
 LOOK_FIRST, LOOK_MOST = 0.02, 1.0
 """Seconds between two polls of a run that is waited for: at first, and at most."""
+LOOK_LEAST = 1.0
+"""Seconds for one poll, even if less is left. So a run that has ended is seen, however short the timeout is."""
 
 
 class Run:
     """A run, by its handle (`r3`) or id."""
 
-    def __init__(self, wire: Wire, run: str) -> None:
+    def __init__(self, wire: Wire, run: str, *, replayed: bool = False) -> None:
         self.run = run
+        self.replayed = replayed
+        """Whether `start` did not start it, since an earlier call with the same key had."""
         self._wire = wire
         self._path = f"/runs/{part(run)}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.run!r})"
 
     def get(self) -> RunInFull:
         """Returns the state of the run, and its result once it has ended."""
@@ -50,20 +60,39 @@ class Run:
         return self._wire.events(f"{self._path}/events", after)
 
     def wait(self, *, timeout: float | None = None) -> RunInFull:
-        """Waits until the run has ended, and returns its state.
+        """Waits until the run has ended, and returns its state. Like a stream, it waits for a server that is away or
+        busy, for at most `stream_timeout` seconds.
 
-        :raises TimeoutError: after `timeout` seconds.
+        :raises TimeoutError: after `timeout` seconds, or one more if the server is slow to answer.
         """
         until = None if timeout is None else time.monotonic() + timeout
-        pause = LOOK_FIRST
+        outage = Outage(self._wire.stream_timeout)
+        pause: float | None
+        steady = LOOK_FIRST
         while True:
-            run = self.get()
-            if run.get("finished_at"):
-                return run
-            if until is not None and time.monotonic() >= until:
-                raise TimeoutError(f"{self.run} has not ended after {timeout} s")
-            time.sleep(pause)
-            pause = min(LOOK_MOST, pause * 1.5)
+            failed: FolioError | None = None
+            within = None if until is None else max(LOOK_LEAST, until - time.monotonic())
+            try:
+                run = self._wire.look(RunInFull, self._path, within)
+            except FolioError as error:
+                if not may_pass(error):
+                    raise
+                failed = error
+            else:
+                if run.get("finished_at"):
+                    return run
+                outage.is_over()
+            now = time.monotonic()
+            if until is not None and now >= until:
+                told = "has not ended" if failed is None else "is not known to have ended"
+                raise TimeoutError(f"{self.run} {told} after {timeout} s") from failed
+            if failed is None:
+                pause, steady = steady, min(LOOK_MOST, steady * 1.5)
+            else:
+                pause = outage.pause(now, getattr(failed, "retry_after", None))
+                if pause is None:
+                    raise failed
+            time.sleep(pause if until is None else min(pause, until - now))
 
     def cancel(self, node: str | None = None) -> RunInFull:
         """Cancels the run, or one node of it."""
@@ -79,11 +108,11 @@ class Run:
 
     def fork(
         self, at: str | None = None, *, before_limit: bool = False, paused: bool = False, key: str | None = None
-    ) -> RunInFull:
+    ) -> WrittenRunInFull:
         """Begins another run at the moment of this one when `at` was about to begin, or before a limit stopped anything
         in it."""
         body = body_of({"at": at, "before_limit": before_limit, "paused": paused})
-        return self._wire.post(RunInFull, f"{self._path}/fork", body, key=key)
+        return self._wire.post(WrittenRunInFull, f"{self._path}/fork", body, key=key)
 
     def plan(self, *, node: str | None = None) -> PlanShape:
         """Returns the current plan, as markdown and as steps."""

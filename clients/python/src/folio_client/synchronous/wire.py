@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import httpx
 
 from ..coding import at_version, body_bytes, check_headers, check_kind, json_of, new_key, not_folio, unsaid
-from ..errors import FolioError, Invalid, Unreachable, error_of
+from ..errors import Closed, FolioError, Invalid, Unreachable, error_of
 from ..events import Event, Messages
 from ..filters import query_of
 from ..outage import STOOD_LEAST, Outage, wait_before
@@ -18,8 +18,7 @@ SILENCE_MOST = 45.0
 IMPORT_MOST, OFFLOAD_MOST, TURN_MOST = 610.0, 160.0, 70.0
 """Timeouts in seconds for requests that take long: the server's own limit, and a little more for the network."""
 AGAIN = frozenset({429, 502, 503, 504})
-"""Status codes for a stream when there is no server now, or it is at capacity: from Folio, or from a proxy in front of
-it."""
+"""Status codes when there is no server now, or it is at capacity: from Folio, or from a proxy in front of it."""
 NO_SERVER = "start a server with `folio serve`, or pass the address of one that runs: Folio(url)"
 NO_ANSWER = "see whether the server still runs and how busy it is, or wait longer: Folio(timeout=…)"
 T = TypeVar("T")
@@ -43,6 +42,10 @@ class Wire:
 
     def get(self, shape: type[T], path: str, query: Mapping[str, Any] | None = None) -> T:
         return json_of(shape, self.ask("GET", path, query=query))
+
+    def look(self, shape: type[T], path: str, within: float | None) -> T:
+        """Returns what is at `path`, for which it asks once, for at most `within` seconds."""
+        return json_of(shape, self.ask("GET", path, retries=0, within=within))
 
     def fetch(self, path: str, kind: str) -> httpx.Response:
         """Returns the content at `path`, which must have the media type `kind`."""
@@ -92,23 +95,27 @@ class Wire:
         content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         takes: float | None = None,
+        within: float | None = None,
+        retries: int | None = None,
     ) -> httpx.Response:
-        """Returns the answer if it is a success, after waiting for at most `takes` seconds or the usual timeout.
+        """Returns the answer if it is a success, after waiting for at most `takes` seconds or the usual timeout, and
+        never longer than `within`. `retries` is the client's by default.
 
-        Reads, and requests with a key, are retried after a broken connection and when the server is busy; other changes
-        only if there were too many requests, since then nothing was done. A request with `takes` that has taken longer
-        is not retried: the server may still be working on it.
+        Reads, and requests with a key, are retried after a broken connection, and when the server is busy or a proxy
+        does not reach it; other changes only if there were too many requests, since then nothing was done. A request
+        with `takes` that has taken longer is not retried: the server may still be working on it.
         """
         said = {**self.headers, **(headers or {})}
         again = method == "GET" or "Idempotency-Key" in said
         if body is not None:
             kind, content = body_bytes(body)
             said = {"Content-Type": kind, **said}
-        request = self.request(method, path, query, headers=said, content=content, timeout=self.waiting(takes))
-        for tried in range(self.retries + 1):
-            is_last = tried == self.retries
+        request = self.request(method, path, query, headers=said, content=content, timeout=self.waiting(takes, within))
+        most = self.retries if retries is None else retries
+        for tried in range(most + 1):
+            is_last = tried == most
             try:
-                response = self.http.send(request)
+                response = self.send(request)
             except httpx.RequestError as error:
                 failed = unanswered(error, request.url)
                 is_at_it = takes is not None and isinstance(error, httpx.ReadTimeout)
@@ -119,8 +126,9 @@ class Wire:
             if response.is_success:
                 return response
             failed = failure_of(response)
-            is_at_it = takes is not None and failed.code == "too_slow"
-            if is_last or is_at_it or not (response.status_code == 429 or (again and response.status_code == 503)):
+            # 504 is the same, said by a proxy.
+            is_at_it = takes is not None and (failed.code == "too_slow" or failed.status == 504)
+            if is_last or is_at_it or not (failed.status == 429 or (again and failed.status in AGAIN)):
                 raise failed
             time.sleep(wait_before(tried, getattr(failed, "retry_after", None)))
         raise AssertionError("the last try returns or raises")
@@ -137,7 +145,7 @@ class Wire:
             began = alive = None
             failed: FolioError = Unreachable("unreachable", "the stream keeps ending")
             try:
-                response = self.http.send(request, stream=True)
+                response = self.send(request, stream=True)
                 try:
                     if not response.is_success:
                         response.read()
@@ -172,7 +180,7 @@ class Wire:
                 if alive is not None and not isinstance(error, httpx.ReadTimeout):
                     alive = time.monotonic()
             except FolioError as error:
-                if error.status not in AGAIN:
+                if not may_pass(error):
                     raise
                 failed = error
             except ValueError as error:
@@ -184,12 +192,23 @@ class Wire:
                 raise failed
             time.sleep(pause)
 
-    def waiting(self, takes: float | None) -> httpx.Timeout:
-        """Returns the timeout for a request that takes `takes` seconds; never shorter than the usual one."""
-        usual = self.http.timeout
-        if takes is None or usual.read is None:
-            return usual
-        return httpx.Timeout(connect=usual.connect, read=max(usual.read, takes), write=usual.write, pool=usual.pool)
+    def send(self, request: httpx.Request, *, stream: bool = False) -> httpx.Response:
+        try:
+            return self.http.send(request, stream=stream)
+        except RuntimeError as error:
+            if not self.http.is_closed:
+                raise
+            raise Closed("closed", "the client has been closed: nothing can be asked any more") from error
+
+    def waiting(self, takes: float | None, within: float | None = None) -> httpx.Timeout:
+        """Returns the timeout for a request that takes `takes` seconds: never shorter than the usual one, but at most
+        `within`."""
+        of = self.http.timeout.as_dict()
+        if takes is not None and of["read"] is not None:
+            of["read"] = max(of["read"], takes)
+        if within is not None:
+            of = {what: within if seconds is None else min(seconds, within) for what, seconds in of.items()}
+        return httpx.Timeout(**of)
 
     def request(self, method: str, path: str, query: Mapping[str, Any] | None = None, **said: Any) -> httpx.Request:
         """Builds a request. Raises `Invalid` if it cannot be sent."""
@@ -199,6 +218,11 @@ class Wire:
             return self.http.build_request(method, self.base + path, params=params, **said)
         except (httpx.InvalidURL, TypeError, ValueError) as error:
             raise unsaid(error) from error
+
+
+def may_pass(error: FolioError) -> bool:
+    """Returns whether there is only no server now, or it is at capacity, so that asking again later may help."""
+    return isinstance(error, Unreachable) or error.status in AGAIN
 
 
 def unanswered(error: httpx.RequestError, url: httpx.URL) -> FolioError:
