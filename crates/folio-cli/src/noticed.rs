@@ -60,7 +60,7 @@ fn held_up(patience: Duration, result: &Result<Exit, Failure>) -> Option<String>
     let seconds = patience.as_secs();
     (!is_reported).then(|| {
         format!(
-            "this read is missing from the trace: the store could not be written within {seconds} s because another process has it locked"
+            "this read is missing from the trace: the store could not be written within {seconds} s, because another process has it locked or it cannot be reached"
         )
     })
 }

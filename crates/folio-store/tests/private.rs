@@ -69,7 +69,9 @@ async fn next_copy_removes_an_unfinished_one_of_a_dead_process() {
     let at = |name: &str| folder.path().join(name);
     let unfinished = |name: &str| at(&format!("{name}-{}.unfinished", OwnerId::random().0));
     let (dead, alive) = (unfinished("other.db"), unfinished("copy.db"));
-    for path in [&dead, &alive, &at("mine.unfinished")] {
+    let journal = |path: &std::path::Path| std::path::PathBuf::from(format!("{}-journal", path.display()));
+    let (of_dead, of_alive, orphan) = (journal(&dead), journal(&alive), journal(&unfinished("gone.db")));
+    for path in [&dead, &alive, &at("mine.unfinished"), &of_dead, &of_alive, &orphan] {
         std::fs::write(path, "half").unwrap();
     }
     let held = File::open(&alive).unwrap();
@@ -80,7 +82,8 @@ async fn next_copy_removes_an_unfinished_one_of_a_dead_process() {
         .back_up(&at("copy.db"))
         .await
         .unwrap();
-    assert!(!dead.exists());
+    assert!(!dead.exists() && !of_dead.exists() && !orphan.exists());
+    assert!(of_alive.exists());
     assert!(alive.exists() && at("mine.unfinished").exists());
 }
 

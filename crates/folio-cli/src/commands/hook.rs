@@ -7,7 +7,7 @@
 
 mod transcript;
 
-use std::io::{BufReader, IsTerminal as _, Read as _};
+use std::io::{self, BufReader, IsTerminal as _, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -22,6 +22,7 @@ use folio::memory::view::Audience;
 use folio::store::workspace::{ContextRequest, Offload, TurnInput, ViewRequest};
 use folio::store::{StoreError, WorkspaceError};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
 use super::context::counter;
@@ -32,6 +33,8 @@ use crate::output::{Report, Style};
 
 /// How many bytes of a prompt a turn keeps.
 const PROMPT_BYTES: usize = 64 * 1024;
+/// How much of standard input is read at a time, in bytes.
+const CHUNK_BYTES: usize = 64 * 1024;
 /// How many open turns of a thread are ended when the next one begins.
 const OPEN_TURNS: u32 = 20;
 /// The sections of memory that are added to a prompt. The scratchbook is not among them: it was added when the session
@@ -191,6 +194,11 @@ async fn pre_compact(context: &Context<'_>) -> Result<(), Failure> {
     let transcript_file = opened_if_file(&path).map_err(|error| Failure::file("read", &path, &error))?;
     let transcript =
         transcript::read(BufReader::new(transcript_file)).map_err(|error| Failure::file("read", &path, &error))?;
+    if transcript.is_unknown {
+        let message = format!("no messages are recognised in {}", path.display());
+        return Err(Failure::usage("transcript_unusable", message)
+            .hint("this hook reads the transcripts of Claude Code, Codex and Cursor, and lines of JSON with `role` and `content`"));
+    }
     let workspace = context.workspace_outside_turn().await?;
     let (mut offloaded_count, mut known) = (0, 0);
     for messages in transcript.parts {
@@ -282,9 +290,8 @@ fn read_hook_input() -> Result<Said, Failure> {
     if stdin.is_terminal() {
         return Ok(Said::default());
     }
-    let mut text = Vec::new();
-    let read_result = stdin.take(MAX_INPUT_BYTES + 1).read_to_end(&mut text);
-    read_result.map_err(|error| Failure::cannot("read", "standard input", error))?;
+    let text = read_object(stdin.take(MAX_INPUT_BYTES + 1));
+    let text = text.map_err(|error| Failure::cannot("read", "standard input", error))?;
     if text.len() as u64 > MAX_INPUT_BYTES {
         return Err(too_large("standard input"));
     }
@@ -306,11 +313,49 @@ fn read_hook_input() -> Result<Said, Failure> {
     })
 }
 
+/// Reads `input` up to its end, or up to the end of a JSON object: some programs leave the input open and wait.
+fn read_object(mut input: impl Read) -> io::Result<Vec<u8>> {
+    let (mut text, mut chunk) = (Vec::new(), vec![0; CHUNK_BYTES]);
+    loop {
+        let count = match input.read(&mut chunk) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            read => read?,
+        };
+        text.extend_from_slice(chunk.get(..count).unwrap_or_default());
+        let may_be_complete = text.trim_ascii_end().ends_with(b"}");
+        if count == 0 || (may_be_complete && serde_json::from_slice::<IgnoredAny>(&readable(&text)).is_ok()) {
+            return Ok(text);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use folio::store::ErrorKind;
 
     use super::*;
+
+    /// Gives its parts one by one, and fails when it is read further.
+    struct LeftOpen(Vec<&'static [u8]>);
+
+    impl Read for LeftOpen {
+        fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+            assert!(!self.0.is_empty(), "nobody reads beyond the object");
+            let part = self.0.remove(0);
+            buf.get_mut(..part.len()).unwrap().copy_from_slice(part);
+            Ok(part.len())
+        }
+    }
+
+    #[test]
+    fn input_is_read_up_to_the_end_of_its_object_only() {
+        let parts: Vec<&[u8]> = vec![b"{\"prompt\": \"a }", b"\", \"more\": {}", b"}\n"];
+        let whole = parts.concat();
+        assert_eq!(read_object(LeftOpen(parts)).unwrap(), whole);
+        // What is no object is read to the end, and refused as a whole.
+        assert_eq!(read_object(&b"{} {}"[..]).unwrap(), b"{} {}");
+        assert_eq!(read_object(&b"{\"prompt\": "[..]).unwrap(), b"{\"prompt\": ");
+    }
 
     #[test]
     fn ending_an_already_ended_turn_is_not_an_error() {

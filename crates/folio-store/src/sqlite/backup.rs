@@ -1,5 +1,6 @@
 //! Copies of the store's file, and putting a copy in its place.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -70,6 +71,8 @@ pub(super) fn is_there(to: &Path) -> Failure {
 
 /// The suffix of copies that are not complete yet.
 const UNFINISHED: &str = ".unfinished";
+/// What SQLite adds to the name of a file for its rollback journal.
+const JOURNAL: &str = "-journal";
 
 /// A copy that is complete and durable, but does not have its final name yet. It is locked while it is being made: an
 /// unlocked one was left behind by a process that died.
@@ -164,7 +167,12 @@ fn remove_left_over(to: &Path) {
     let siblings = to.parent().and_then(|folder| std::fs::read_dir(folder).ok());
     for path in siblings.into_iter().flatten().flatten().map(|entry| entry.path()) {
         let name = path.file_name().map(OsStrExt::as_bytes).unwrap_or_default();
-        let owner = name
+        // What SQLite left beside it goes with it, or afterwards.
+        let base = name.strip_suffix(JOURNAL.as_bytes());
+        let is_orphan = base.is_some_and(|base| !path.with_file_name(OsStr::from_bytes(base)).exists());
+        let owner = base
+            .filter(|_| is_orphan)
+            .unwrap_or(name)
             .strip_suffix(UNFINISHED.as_bytes())
             .and_then(|name| name.rsplit(|byte| *byte == b'-').next());
         if owner.is_some_and(is_drawn)
@@ -173,6 +181,9 @@ fn remove_left_over(to: &Path) {
             && left.try_lock().is_ok()
         {
             std::fs::remove_file(&path).unwrap_or_default();
+            if !is_orphan {
+                std::fs::remove_file(with(&path, JOURNAL)).unwrap_or_default();
+            }
         }
     }
 }

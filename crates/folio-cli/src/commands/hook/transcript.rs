@@ -24,6 +24,8 @@ pub(super) struct Transcript {
     /// How many lines since then were left out because they are not JSON. The last line does not count while it is
     /// incomplete.
     pub(super) unreadable: usize,
+    /// Whether there are lines, but neither a message nor a compaction is recognised in any of them.
+    pub(super) is_unknown: bool,
 }
 
 /// Reads `transcript`.
@@ -39,8 +41,9 @@ pub(super) fn read(mut transcript: impl BufRead) -> io::Result<Transcript> {
         mut parts,
         mut too_long,
         mut unreadable,
+        ..
     } = Transcript::default();
-    let mut bytes = 0;
+    let (mut bytes, mut has_known, mut has_lines) = (0, false, false);
     loop {
         let mut line = Vec::new();
         let byte_count = io::Read::take(&mut transcript, LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
@@ -49,8 +52,10 @@ pub(super) fn read(mut transcript: impl BufRead) -> io::Result<Transcript> {
                 parts,
                 too_long,
                 unreadable,
+                is_unknown: has_lines && !has_known,
             });
         }
+        has_lines |= line.ends_with(b"\n") && !line.trim_ascii().is_empty();
         if byte_count as u64 == LINE_BYTES_MAX && !line.ends_with(b"\n") {
             too_long += 1;
             transcript.skip_until(b'\n')?;
@@ -60,9 +65,8 @@ pub(super) fn read(mut transcript: impl BufRead) -> io::Result<Transcript> {
             unreadable += usize::from(line.ends_with(b"\n") && !line.trim_ascii().is_empty());
             continue;
         };
-        if has_text(&record, "subtype", "compact_boundary")
-            || record.get("isCompactSummary") == Some(&Value::Bool(true))
-        {
+        if is_compaction(&record) {
+            has_known = true;
             parts.clear();
             (bytes, too_long, unreadable) = (0, 0, 0);
             continue;
@@ -73,13 +77,11 @@ pub(super) fn read(mut transcript: impl BufRead) -> io::Result<Transcript> {
         {
             continue;
         }
-        let message = match record.get_mut("message") {
-            Some(message) => message.take(),
-            None => record,
-        };
+        let message = message_in(record);
         let has_speaker = ["user", "assistant", "system", "tool"]
             .into_iter()
             .any(|role| has_text(&message, "role", role));
+        has_known |= has_speaker;
         if !has_speaker || is_of_a_command(&message) {
             continue;
         }
@@ -93,6 +95,30 @@ pub(super) fn read(mut transcript: impl BufRead) -> io::Result<Transcript> {
             part.push(message);
         }
     }
+}
+
+/// Whether `record` says that the conversation was compacted there: as Claude Code does, or Codex.
+fn is_compaction(record: &Value) -> bool {
+    has_text(record, "subtype", "compact_boundary")
+        || record.get("isCompactSummary") == Some(&Value::Bool(true))
+        || has_text(record, "type", "compacted")
+}
+
+/// The message of `record`: below `message` (Claude Code, Cursor) or `payload` (Codex), or the record itself. Cursor
+/// has the role beside the message.
+fn message_in(mut record: Value) -> Value {
+    let role = record.get("role").cloned();
+    for key in ["message", "payload"] {
+        let Some(inner) = record.get_mut(key).filter(|inner| inner.is_object()) else {
+            continue;
+        };
+        let mut message = inner.take();
+        if let (Some(role), Some(fields)) = (role, message.as_object_mut()) {
+            fields.entry("role").or_insert(role);
+        }
+        return message;
+    }
+    record
 }
 
 /// Whether `message` records one of the program's own commands: which one was called, and what it printed.
@@ -186,6 +212,41 @@ mod tests {
             json!({"role": "tool", "content": "18446744073709551617"}),
         ];
         assert_eq!(read(lines.as_bytes()).unwrap().parts, [wanted.to_vec()]);
+    }
+
+    #[test]
+    fn transcripts_of_codex_and_cursor_are_read() {
+        let codex = [
+            json!({"type": "session_meta", "payload": {"id": "s"}}),
+            json!({"type": "response_item", "payload": {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "old"}]}}),
+            json!({"type": "compacted", "payload": {"message": "a summary"}}),
+            json!({"type": "response_item", "payload": {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "do it"}]}}),
+            json!({"type": "response_item", "payload": {"type": "reasoning", "summary": []}}),
+        ];
+        let cursor = [
+            json!({"role": "user", "message": {"content": [{"type": "text", "text": "do it"}]}}),
+            json!({"role": "assistant", "message": {"content": [{"type": "text", "text": "done"}]}}),
+        ];
+        let of = |lines: &[Value]| {
+            let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            let transcript = read(text.as_bytes()).unwrap();
+            assert!(!transcript.is_unknown);
+            transcript.parts
+        };
+        assert_eq!(of(&codex), [vec![codex[3]["payload"].clone()]]);
+        let of_cursor = |n: usize, role| json!({"content": cursor[n]["message"]["content"], "role": role});
+        assert_eq!(of(&cursor), [vec![of_cursor(0, "user"), of_cursor(1, "assistant")]]);
+    }
+
+    #[test]
+    fn transcript_without_anything_recognised_is_unknown() {
+        let is_unknown = |text: &str| read(text.as_bytes()).unwrap().is_unknown;
+        assert!(is_unknown("{\n  \"history\": []\n}\n"));
+        assert!(is_unknown("{\"speaker\": \"ada\", \"says\": \"do it\"}\n"));
+        assert!(!is_unknown(""));
+        assert!(!is_unknown("{\"torn"));
+        assert!(!is_unknown("{\"role\": \"user\", \"content\": \"do it\"}\n"));
+        assert!(!is_unknown("{\"subtype\": \"compact_boundary\"}\n"));
     }
 
     #[test]
