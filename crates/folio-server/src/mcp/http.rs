@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{DefaultBodyLimit, FromRequest as _, Request, State};
@@ -18,9 +19,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::conversations::{self, Conversations};
 use super::input::Line;
+use super::tools::run::MAX_WAIT_SECONDS;
 use super::{Mcp, input};
 use crate::http::problem::Problem;
-use crate::http::{BodyLimit, Permit, refuse_compressed, unreadable_body};
+use crate::http::{BodyLimit, Permit, RESPONSE_TIMEOUT, declare_response_time, refuse_compressed, unreadable_body};
 use crate::spaces::Spaces;
 
 /// The path of the endpoint.
@@ -56,8 +58,13 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(
         conversations: open.clone(),
         services: Arc::default(),
     };
+    // Declared inside the layers that read the body: a body has no more time to arrive than elsewhere.
+    let response_time = middleware::from_fn_with_state(
+        Duration::from_secs(MAX_WAIT_SECONDS) + RESPONSE_TIMEOUT,
+        declare_response_time,
+    );
     Router::new()
-        .route(PATH, any(answer_in_space))
+        .route(PATH, any(answer_in_space).layer(response_time))
         .with_state(services)
         .layer(middleware::from_fn(refusals_to_problems))
         .layer(middleware::from_fn_with_state(open.clone(), normalize_request))
@@ -179,3 +186,6 @@ async fn refusals_to_problems(request: Request, next: Next) -> Response {
     }
     refusal
 }
+
+#[cfg(test)]
+mod tests;

@@ -32,7 +32,7 @@ use crate::submit;
 /// Seconds that an answer waits for the end of a run by default: hosts give up after a minute.
 const DEFAULT_WAIT_SECONDS: u64 = 45;
 /// The most seconds that a call may ask to wait.
-const MAX_WAIT_SECONDS: u64 = 3_600;
+pub(in crate::mcp) const MAX_WAIT_SECONDS: u64 = 3_600;
 /// The most names in `allow_tools`.
 const ALLOWED_MAX: usize = 64;
 /// The most questions of a run that an answer lists.
