@@ -2,6 +2,7 @@ use folio::memory::tokens::for_model;
 use folio::runner::{Runner, RunnerOptions};
 use folio::tools::{ArgKind, Effect, Registry, ToolResponse, ToolSpec};
 use folio::{Actor, Folio, Role, ThreadKey};
+use futures_util::{FutureExt as _, StreamExt as _};
 use hyper::service::Service as _;
 use hyper_util::service::TowerToHyperService;
 use serde_json::{Value, json};
@@ -70,6 +71,31 @@ impl Endpoint {
         let request = request.body(Body::from(body)).unwrap();
         self.router.call(request).await.unwrap()
     }
+
+    /// Begins a session and returns its id.
+    async fn begin(&self) -> String {
+        let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}});
+        let began = self.send(Method::POST, &[], initialize.to_string()).await;
+        let session = began.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+        assert_eq!(message(began).await["result"]["serverInfo"]["name"], "folio");
+        let told = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        let told = self.in_session(&session, Method::POST, told.to_string()).await;
+        assert_eq!(told.status(), StatusCode::ACCEPTED);
+        session
+    }
+
+    async fn in_session(&self, session: &str, method: Method, body: String) -> Response {
+        let headers = [("mcp-session-id", session), ("mcp-protocol-version", "2025-11-25")];
+        self.send(method, &headers, body).await
+    }
+
+    /// Returns the status of the answer to a ping in `session`, and the code of the problem if it is one.
+    async fn ping(&self, session: &str) -> (u16, Value) {
+        let ping = json!({"jsonrpc": "2.0", "id": 9, "method": "ping"}).to_string();
+        let answer = self.in_session(session, Method::POST, ping).await;
+        (answer.status().as_u16(), message(answer).await["code"].clone())
+    }
 }
 
 /// The message in an answer: JSON, or the last one of a stream.
@@ -120,4 +146,51 @@ async fn sessionless_run_start_may_wait_as_long_as_it_asks() {
     assert_eq!(answer.status(), StatusCode::OK);
     let answer = message(answer).await;
     assert_eq!(answer["result"]["structuredContent"]["status"], "ok", "{answer}");
+}
+
+#[tokio::test]
+async fn session_with_a_waiting_request_stays_open() {
+    let endpoint = Endpoint::new().await;
+    let session = endpoint.begin().await;
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": run_start(400, 500)});
+    let answer = endpoint.in_session(&session, Method::POST, call.to_string()).await;
+    assert_eq!(answer.status(), StatusCode::OK);
+    let (answer, ()) = tokio::join!(message(answer), async {
+        endpoint.pass_in_call(360).await;
+        pass(50).await;
+    });
+    assert_eq!(answer["result"]["structuredContent"]["status"], "ok", "{answer}");
+    assert_eq!(endpoint.ping(&session).await, (200, Value::Null));
+}
+
+#[tokio::test]
+async fn session_with_an_open_stream_stays_open() {
+    let endpoint = Endpoint::new().await;
+    let session = endpoint.begin().await;
+    let stream = endpoint.in_session(&session, Method::GET, String::new()).await;
+    assert_eq!(stream.status(), StatusCode::OK);
+    let mut parts = stream.into_body().into_data_stream();
+    for _ in 0..3 {
+        pass(360).await;
+        // What comes meanwhile keeps the connection alive.
+        while let Some(part) = parts.next().now_or_never() {
+            assert!(part.is_some(), "it has no end");
+        }
+    }
+    assert_eq!(endpoint.ping(&session).await, (200, Value::Null));
+    drop(parts);
+    pass(299).await;
+    assert_eq!(endpoint.ping(&session).await, (200, Value::Null));
+}
+
+#[tokio::test]
+async fn unused_session_ends_after_five_minutes() {
+    let endpoint = Endpoint::new().await;
+    let session = endpoint.begin().await;
+    for _ in 0..3 {
+        pass(299).await;
+        assert_eq!(endpoint.ping(&session).await, (200, Value::Null));
+    }
+    pass(301).await;
+    assert_eq!(endpoint.ping(&session).await, (404, json!("not_found")));
 }
