@@ -338,6 +338,17 @@ async fn refusal_for_another_reason_is_not_taken_for_one_of_the_temperature() {
 }
 
 #[tokio::test]
+async fn tools_of_openai_are_not_strict() {
+    // If it is left out, Responses make the schema strict, and arguments that may be left out come back empty.
+    let strict = async |wire: &str, place: &str| {
+        let body = ask(wire, &with_tools(), events(wire, "Hello")).await.body();
+        body.pointer(place).cloned()
+    };
+    assert_eq!(strict("openai-responses", "/tools/0/strict").await, Some(json!(false)));
+    assert_eq!(strict("openai", "/tools/0/function/strict").await, Some(json!(false)));
+}
+
+#[tokio::test]
 async fn tool_named_like_an_anthropic_builtin_is_sent_as_custom_tool() {
     // Anthropic has one of its own by this name.
     let mut request = with_tools();
