@@ -251,7 +251,7 @@ fn resume_drives_every_leftover_run_that_it_can() {
     assert_eq!(told.code, 2, "one could not be gone on with: {told}");
     assert_eq!(status(&folio, "r3"), "ok");
     // Where there should be a model, that it cannot be had is what is wrong.
-    folio.file("folio.toml", "model = \"gpt\"");
+    folio.settings("model = \"gpt\"");
     start_run(&folio, "r4", "short.yaml").kill();
     for arguments in [&["resume", "--json"][..], &["resume", "r1"]] {
         let told = folio.call(arguments);
