@@ -3,8 +3,8 @@
 //!
 //! If no token is required, everything that can reach the loopback address can make requests. That includes web pages
 //! of strangers in the browser of the person who runs the server: by a host name of their own that points at this
-//! machine (the header `Host` then has that name), or by sending a form here (`Origin` then names their site). Both are
-//! refused.
+//! machine (the header `Host` then has that name), by sending a form here (`Origin` then names their site), or by loading
+//! something from here as part of themselves (`Sec-Fetch-Site` says so). All are refused.
 
 use std::net::IpAddr;
 use std::pin::pin;
@@ -133,8 +133,16 @@ fn refusal(method: &Method, uri: &Uri, headers: &HeaderMap, any_host: bool) -> O
                 .hint("use localhost, 127.0.0.1 or [::1] in the address"),
         );
     };
+    // Pages of other ports of this machine are strange as well, although of the same site.
+    let is_of_other_page = header_text(headers, &HeaderName::from_static("sec-fetch-site"))
+        .is_some_and(|site| !matches!(site, "same-origin" | "none"));
     if method.is_safe() {
-        return None;
+        // Whoever follows a link sees the page. The answers to other requests cannot be read by the page that makes
+        // them, but a request alone tells whether something is here, and takes its place.
+        let is_navigation =
+            header_text(headers, &HeaderName::from_static("sec-fetch-mode")).is_some_and(|mode| mode == "navigate");
+        return (is_of_other_page && !is_navigation)
+            .then(|| origin_refused("a page of another site may not load anything from here"));
     }
     let is_own = |origin: &[u8]| {
         let without_scheme = origin
@@ -145,15 +153,11 @@ fn refusal(method: &Method, uri: &Uri, headers: &HeaderMap, any_host: bool) -> O
     let is_strange = headers
         .get(header::ORIGIN)
         .is_some_and(|origin| !is_own(origin.as_bytes()));
-    let is_cross_site = header_text(headers, &HeaderName::from_static("sec-fetch-site"))
-        .is_some_and(|site| !matches!(site, "same-origin" | "none"));
-    (is_strange || is_cross_site).then(|| {
-        Problem::new(
-            StatusCode::FORBIDDEN,
-            "origin_refused",
-            "a page of another site may not change anything here",
-        )
-    })
+    (is_strange || is_of_other_page).then(|| origin_refused("a page of another site may not change anything here"))
+}
+
+fn origin_refused(detail: &str) -> Problem {
+    Problem::new(StatusCode::FORBIDDEN, "origin_refused", detail)
 }
 
 fn header_text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
@@ -288,6 +292,37 @@ mod tests {
                 assert_eq!(status, Some(StatusCode::BAD_REQUEST), "{hosts:?}");
             }
         }
+    }
+
+    #[test]
+    fn page_of_another_site_may_link_here_and_load_nothing() {
+        let refused = |method: &Method, headers: &[(&'static str, &'static str)]| {
+            let host = [("host", "localhost:7717")];
+            let headers = host
+                .iter()
+                .chain(headers)
+                .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+            refusal(method, &Uri::from_static("/"), &headers.collect(), false).map(|problem| problem.code().to_owned())
+        };
+        let of = |site, mode| [("sec-fetch-site", site), ("sec-fetch-mode", mode)];
+        let refusal = Some("origin_refused".to_owned());
+        for method in [Method::GET, Method::HEAD, Method::OPTIONS] {
+            assert_eq!(refused(&method, &[]), None, "no browser");
+            for mode in ["navigate", "no-cors", "cors", "same-origin"] {
+                for site in ["same-origin", "none"] {
+                    assert_eq!(refused(&method, &of(site, mode)), None, "{method} {site} {mode}");
+                }
+                for site in ["cross-site", "same-site"] {
+                    let wanted = refusal.clone().filter(|_| mode != "navigate");
+                    assert_eq!(refused(&method, &of(site, mode)), wanted, "{method} {site} {mode}");
+                }
+            }
+            // Older browsers say only the site.
+            assert_eq!(refused(&method, &[("sec-fetch-site", "cross-site")]), refusal);
+        }
+        // A form is sent by a navigation.
+        assert_eq!(refused(&Method::POST, &of("cross-site", "navigate")), refusal);
+        assert_eq!(refused(&Method::POST, &of("same-origin", "cors")), None);
     }
 
     #[test]
