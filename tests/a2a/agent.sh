@@ -47,6 +47,7 @@ token_file = "token"
 form = "a2a"
 url = "$url"
 END
+"$folio" trust >/dev/null
 
 works() {
     "$folio" run "Mend the clock" --model agent:mender --planning never --allow-tool agent:mender || return 1

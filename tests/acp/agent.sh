@@ -92,6 +92,13 @@ while IFS= read -r line; do
                     update '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Half: \ud83c"}}'
                     ends end_turn
                     ;;
+                # A log line in Latin-1, and a text that was cut inside a character.
+                garbles)
+                    printf 'caf\351 \374ber\n'
+                    text="Cut: caf$(printf '\303')"
+                    update "{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":\"$text\"}}"
+                    ends end_turn
+                    ;;
                 asks) may read a1 read ;;
                 offers) may execute a3 read | sed 's/"allow_always"/"allow_on_sundays"/' ;;
                 # It reports the call before it asks for permission.

@@ -66,6 +66,7 @@ prompt = "argument"
 environment = $passes
 time_s = 180
 END
+"$folio" trust >/dev/null
 
 works() {
     "$folio" run "Mend the FOLIO-CLOCK" --model "agent:$1" --planning never --allow-shell || return 1

@@ -36,6 +36,7 @@ allow = ["echo", "get-sum", "get-tiny-image", "get-structured-content"]
 url = "http://127.0.0.1:$port/mcp"
 allow = ["*"]
 END
+"$folio" trust >/dev/null
 
 calls() {
     cat >plan.yaml <<END

@@ -210,7 +210,7 @@ pub(crate) enum Command {
     Restore(Later<backup::Restore>),
     /// Copy the whole store to another one, of any kind, while it stays in use
     Migrate(Later<migrate::Migrate>),
-    /// Trust the folio.toml of a repository as it is now
+    /// Trust the folio.toml of this folder as it is now
     Trust(Later<trust::Trust>),
     /// Check the store for damage, and whether configured MCP servers answer
     Doctor(Later<doctor::Doctor>),

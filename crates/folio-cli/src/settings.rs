@@ -130,8 +130,8 @@ impl PlacedValue {
 }
 
 impl Settings {
-    /// Reads all sources. A settings file of a repository that nobody has looked at is refused or ignored, as
-    /// `untrusted` says.
+    /// Reads all sources. A settings file of a folder that nobody has looked at is refused or ignored, as `untrusted`
+    /// says.
     ///
     /// # Errors
     ///

@@ -15,9 +15,7 @@ fn folio_with(script: &str) -> Folio {
     let folio = Folio::new();
     folio.file("mender.sh", script);
     let command = format!("[\"sh\", \"{}/mender.sh\"]", folio.path().display());
-    folio.file(
-        "folio.toml",
-        format!(
+    folio.settings(format!(
             "[models]\nexecutor = \"agent:mender\"\n\n[agents.mender]\ncommand = {command}\nform = \"claude\"\nenvironment = [\"TICKET\"]\ngrace_s = 1\n"
         ),
     );
@@ -84,7 +82,7 @@ fn secret_printed_by_an_agent_program_is_redacted() {
     let told = printed(&json!({"status": "ok", "notes": "the key is TICKET"})).replace("TICKET", "'\"$MENDER_KEY\"'");
     let folio = folio_with(&format!("printf '%s\\n' '{told}'\n"));
     let settings = std::fs::read_to_string(folio.path().join("folio.toml")).unwrap();
-    folio.file("folio.toml", settings.replace("TICKET", "MENDER_KEY"));
+    folio.settings(settings.replace("TICKET", "MENDER_KEY"));
     let ran = folio
         .command(&["run", "Mend the clock", "--allow-shell", "--json"])
         .env("PATH", PATH)
@@ -152,7 +150,7 @@ fn unusable_agent_program_is_reported_before_the_run_begins() {
     ];
     folio.file("script.json", r#"{"version": 1, "cues": []}"#);
     for models in models {
-        folio.file("folio.toml", format!("[models]\n{models}\n{agents}"));
+        folio.settings(format!("[models]\n{models}\n{agents}"));
         let refused = folio.call(&["run", "Do it"]);
         assert!(
             refused.code == 2
@@ -161,7 +159,7 @@ fn unusable_agent_program_is_reported_before_the_run_begins() {
             "{refused}"
         );
     }
-    folio.file("folio.toml", "model = \"agent:m\"\n[agents.m]\ncommand = []\n");
+    folio.settings("model = \"agent:m\"\n[agents.m]\ncommand = []\n");
     assert_snapshot!(folio.seen(&["run", "Mend the clock"]), @r#"
     ! error[agent_unusable]: FOLDER/folio.toml: [agents.m] cannot be used: `command` is a list with a program and its arguments
     !   hint: an agent needs `command` for a program, `form = "a2a"` and `url` for another machine, or `form = "tool"` for a tool
@@ -206,10 +204,9 @@ fn acp_agent_program_executes_a_goal_e9_17() {
     folio.file("agent.sh", include_str!("../../../tests/acp/agent.sh"));
     let answer = json!({"status": "ok", "notes": "It ticks."}).to_string();
     let script = folio.path().join("agent.sh");
-    folio.file(
-        "folio.toml",
-        format!("[agents.mender]\ncommand = [\"sh\", {script:?}, \"asks\", {answer:?}]\nform = \"acp\"\ngrants = [\"read\"]\n"),
-    );
+    folio.settings(format!(
+        "[agents.mender]\ncommand = [\"sh\", {script:?}, \"asks\", {answer:?}]\nform = \"acp\"\ngrants = [\"read\"]\n"
+    ));
     folio.ok(&[
         "run",
         "Mend the clock",
@@ -263,9 +260,7 @@ fn folio_killed_at_work(mode: &str) -> Folio {
     folio.file("agent.sh", include_str!("../../../tests/acp/agent.sh"));
     let answer = json!({"status": "ok", "notes": "It ticks."}).to_string();
     let script = folio.path().join("agent.sh");
-    folio.file(
-        "folio.toml",
-        format!(
+    folio.settings(format!(
             "[models]\nexecutor = \"agent:mender\"\n\n[agents.mender]\ncommand = [\"sh\", {script:?}, {mode:?}, {answer:?}]\nform = \"acp\"\n"
         ),
     );

@@ -55,7 +55,7 @@ fn environment_headers_go_only_to_the_environment_endpoint() {
         head.starts_with("post /v1/traces ") && head.contains("x-key: hunter2"),
         "{head}"
     );
-    folio.file("folio.toml", format!("[telemetry]\nendpoint = \"{endpoint}\"\n"));
+    folio.settings(format!("[telemetry]\nendpoint = \"{endpoint}\"\n"));
     assert_eq!(run_with(&folio, &[headers]).code, 0);
     let head = told.recv_timeout(Duration::from_secs(20)).unwrap();
     assert!(

@@ -159,9 +159,7 @@ fn script_named_by_several_model_roles_is_shared() {
          "json": {"decision": "execute", "reason": "it is small", "action": {"tool": "text", "args": {"op": "count", "value": ["a"]}}}},
         {"role": "executor", "calls": [{"tool": "finish", "args": finish_claims("one file")}]}
     ]));
-    folio.file(
-        "folio.toml",
-        "[models]\nexecutor = {model = \"scripted:script.json\", at_a_time = 1}\nplanner = \"scripted:script.json\"\njudge = \"scripted:script.json\"\n",
+    folio.settings("[models]\nexecutor = {model = \"scripted:script.json\", at_a_time = 1}\nplanner = \"scripted:script.json\"\njudge = \"scripted:script.json\"\n",
     );
     let run = folio.call(&["run", "Count the files", "--quiet"]);
     assert_eq!(run.code, 0, "{run}");
@@ -209,10 +207,7 @@ fn provider_reads_its_key_from_the_settings_key_file() {
     // be read does not stop such a run, and is told.
     for model in ["anthropic:some", "openai:some", "openai-responses:some", "gemini:some"] {
         for (key, is_read) in [("key", true), ("nokey", false)] {
-            folio.file(
-                "folio.toml",
-                format!("[models.default]\nmodel = \"{model}\"\nkey_file = \"{key}\"\n"),
-            );
+            folio.settings(format!("[models.default]\nmodel = \"{model}\"\nkey_file = \"{key}\"\n"));
             let told = folio.call(&["run", "--plan", "plan.yaml"]);
             assert_eq!(told.code, 0, "{told}");
             assert_eq!(!told.stderr.contains("cannot read the key in"), is_read, "{told}");

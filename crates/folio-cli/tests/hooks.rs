@@ -238,7 +238,7 @@ fn hook_with_invalid_settings_or_arguments_exits_with_1() {
         "FOLIO_SPACE",
         "FOLIO_SPACE: \"A B\" is not a space name",
     );
-    folio.file("folio.toml", "this is no setting");
+    folio.file("home/.config/folio/folio.toml", "this is no setting");
     check(
         folio.hook(&["stop"], &json!({})),
         "folio.toml",

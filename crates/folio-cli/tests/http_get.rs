@@ -44,7 +44,7 @@ fn http_get_requests_only_hosts_that_the_run_allows() {
     assert_eq!((&run["status"], &run["output"]), (&json!("ok"), &json!("ok")), "{run}");
 
     // What the settings allow holds for each run that is submitted with them, and is recorded with it.
-    folio.file("folio.toml", format!("[http]\nallow = [\"{host}\"]\n"));
+    folio.settings(format!("[http]\nallow = [\"{host}\"]\n"));
     folio.ok(&["run", "--plan", "plan.yaml", "--quiet"]);
     assert_eq!(folio.json(&["show", "r3"])["status"], "ok");
 }
@@ -59,7 +59,7 @@ fn invalid_allowed_host_is_refused_with_a_reason() {
     ! For more information, try '--help'.
     = 2
     "#);
-    folio.file("folio.toml", "[http]\nallow = [\"example.org:http\"]\n");
+    folio.settings("[http]\nallow = [\"example.org:http\"]\n");
     assert_snapshot!(folio.seen(&["run", "--plan", "plan.yaml"]), @r#"
     ! error[settings_invalid]: FOLDER/folio.toml:2:9: "example.org:http" is not a host: write `example.org`, `example.org:8080`, `*.example.org`, an address, or a network such as `10.0.0.0/8`
     = 2

@@ -73,8 +73,7 @@ fn non_interactive_human_task_fails_with_needs_input_e9_14() {
 fn executor_name_human_is_reserved_for_people_e9_17() {
     let folio = folio_with_plan();
     folio.file("script.json", "{\"version\": 1, \"cues\": []}");
-    folio.file(
-        "folio.toml",
+    folio.settings(
         "[models]\ndefault = \"scripted:script.json\"\n[models.executors.human]\nmodel = \"scripted:script.json\"\n",
     );
     let refused = folio.call(&["run", "Look"]);

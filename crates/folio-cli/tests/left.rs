@@ -251,7 +251,7 @@ fn resume_drives_every_leftover_run_that_it_can() {
     assert_eq!(told.code, 2, "one could not be gone on with: {told}");
     assert_eq!(status(&folio, "r3"), "ok");
     // Where there should be a model, that it cannot be had is what is wrong.
-    folio.file("folio.toml", "model = \"gpt\"");
+    folio.settings("model = \"gpt\"");
     start_run(&folio, "r4", "short.yaml").kill();
     for arguments in [&["resume", "--json"][..], &["resume", "r1"]] {
         let told = folio.call(arguments);
@@ -339,6 +339,44 @@ fn only_humans_may_issue_tokens_back_up_or_migrate_m7_7() {
             );
         }
         folio.ok(call);
+    }
+}
+
+#[test]
+fn commands_that_read_a_run_refuse_the_roles_that_may_not_see_it_m7_7() {
+    let folio = folio();
+    folio.ok(&["run", "--plan", "quick.yaml"]);
+    let roles = [
+        ("tool", 4),
+        ("executor", 4),
+        ("planner", 4),
+        ("compactor", 4),
+        ("router", 0),
+        ("clarifier", 0),
+        ("evaluator", 0),
+        ("reflector", 0),
+        ("cleaner", 0),
+        ("client", 0),
+        ("human", 0),
+    ];
+    for call in [
+        &["show", "r1"][..],
+        &["runs"],
+        &["watch", "r1"],
+        &["plan", "show", "r1"],
+        &["budget", "r1"],
+        &["diff", "r1", "r1"],
+        &["questions"],
+        &["questions", "r1"],
+        &["resume", "r1"],
+    ] {
+        for (role, code) in roles {
+            let told = folio.call(&[&["--role", role], call].concat());
+            assert_eq!(told.code, code, "{role} {call:?}: {told}");
+            let is_refused = told.stderr.contains("error[role_denied]");
+            assert_eq!(is_refused, code != 0, "{role} {call:?}: {told}");
+            assert!(!is_refused || told.stdout.is_empty(), "{told}");
+        }
     }
 }
 

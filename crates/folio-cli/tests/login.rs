@@ -24,10 +24,7 @@ fn folio_with_login() -> (Folio, OAuthServer, tokio::runtime::Runtime) {
     let routes = server.routes(axum::Router::new());
     drop(runtime.spawn(async move { axum::serve(listener, routes).await }));
     let folio = Folio::new();
-    folio.file(
-        "folio.toml",
-        format!("[mcp.desk]\nurl = \"{base}/mcp\"\noauth = {{}}\n"),
-    );
+    folio.settings(format!("[mcp.desk]\nurl = \"{base}/mcp\"\noauth = {{}}\n"));
     (folio, server, runtime)
 }
 
@@ -88,6 +85,11 @@ fn browser_redirect_completes_the_login() {
         let back = redirect_of(address);
         let elsewhere = back.split_once("/callback").unwrap().0;
         assert!(get(&format!("{elsewhere}/favicon.ico")).starts_with("HTTP/1.1 404"));
+        // Whoever else finds the port does not end the login.
+        for strange in ["code=x", "code=x&state=y", "error=access_denied", "error=x&state="] {
+            let answer = get(&format!("{elsewhere}/callback?{strange}"));
+            assert!(answer.starts_with("HTTP/1.1 404"), "{strange}: {answer}");
+        }
         assert!(get(&back).contains("Folio continues"));
         None
     });
@@ -125,16 +127,13 @@ fn denied_and_impossible_logins_are_reported() {
         unknown.code == 3 && unknown.stderr.contains("they name desk"),
         "{unknown}"
     );
-    folio.file("folio.toml", "[mcp.desk]\nurl = \"http://127.0.0.1:9/mcp\"\n");
+    folio.settings("[mcp.desk]\nurl = \"http://127.0.0.1:9/mcp\"\n");
     let without = folio.call(&["tool", "login", "desk"]);
     assert!(
         without.code == 5 && without.stderr.contains("`oauth = {}`"),
         "{without}"
     );
-    folio.file(
-        "folio.toml",
-        "[mcp.desk]\nurl = \"http://127.0.0.1:9/mcp\"\noauth = {}\n",
-    );
+    folio.settings("[mcp.desk]\nurl = \"http://127.0.0.1:9/mcp\"\noauth = {}\n");
     let nobody = folio.call(&["tool", "login", "desk"]);
     assert!(
         nobody.code == 5 && nobody.stderr.contains("nothing listens at 127.0.0.1:9"),

@@ -18,7 +18,7 @@ fn folio_with(more: &str) -> Folio {
     folio.file("server.sh", SCRIPT);
     let script = folio.path().join("server.sh");
     let settings = format!("[mcp.desk]\ncommand = [\"sh\", {script:?}]\nfolder = \".\"\n{more}");
-    folio.file("folio.toml", settings);
+    folio.settings(settings);
     folio
 }
 
@@ -248,7 +248,7 @@ fn unavailable_mcp_server_is_reported_and_the_run_continues() {
     let ran = folio.call(&["run", "--plan", "plan.yaml"]);
     assert_eq!(ran.code, 0, "{ran}");
     assert!(ran.stderr.contains("the MCP server gone cannot be used: "), "{ran}");
-    folio.file("folio.toml", "[mcp.gone]\nurl = \"nowhere\"\n");
+    folio.settings("[mcp.gone]\nurl = \"nowhere\"\n");
     assert_snapshot!(folio.seen(&["tool", "list"]), @r"
     ! error[mcp_invalid]: the MCP server gone cannot be used: `url` begins with https:// or http://
     !   hint: correct [mcp.gone] in the settings file; docs/mcp-tools.md explains how

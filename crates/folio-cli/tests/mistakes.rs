@@ -209,7 +209,7 @@ fn invalid_environment_and_settings_values_name_their_origin() {
         ("mcp.x.time_s = \"long\"", "expected a whole number"),
         ("mcp.x.tools = \"all\"", "expected a list"),
     ] {
-        folio.file("folio.toml", settings);
+        folio.settings(settings);
         let seen = folio.seen(&["runs"]);
         assert!(seen.contains(said) && seen.ends_with("= 2\n"), "{settings}: {seen}");
     }
@@ -227,7 +227,7 @@ fn invalid_model_setting_does_not_block_a_run_without_models() {
             "prices.toml:2:5: the prices cannot be read: invalid type: string \"dear\", expected a table",
         ),
     ] {
-        folio.file("folio.toml", settings);
+        folio.settings(settings);
         for line in ["run --plan plan.yaml", "resume"] {
             let called = folio.call(&line.split(' ').collect::<Vec<_>>());
             assert_eq!(called.code, 0, "{line}: {called}");
@@ -324,7 +324,7 @@ fn not_found_error_mentions_a_missing_store_file() {
     let called = folio.call(&["--store", "sqlite:typo.db", "--json", "show", "r1"]);
     assert_eq!(called.code, 3, "{called}");
     assert!(called.stderr.contains("there is no file typo.db yet"), "{called}");
-    folio.file("folio.toml", "space = 5\n");
+    folio.settings("space = 5\n");
     let called = folio.call(&["runs"]);
     assert_eq!(called.code, 2, "{called}");
     assert!(

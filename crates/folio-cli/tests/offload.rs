@@ -91,7 +91,7 @@ fn with_compactor(script: &serde_json::Value) -> Folio {
     ]);
     folio.file("said.json", messages.to_string());
     folio.file("compactor.json", script.to_string());
-    folio.file("folio.toml", "[models]\ncompactor = \"scripted:compactor.json\"\n");
+    folio.settings("[models]\ncompactor = \"scripted:compactor.json\"\n");
     folio
 }
 
@@ -144,8 +144,7 @@ fn invalid_compactor_reply_falls_back_to_folios_own_summary_m7_8_v8() {
 #[test]
 fn agent_program_as_compactor_is_not_started() {
     let folio = with_compactor(&json!({"version": 1, "cues": []}));
-    folio.file(
-        "folio.toml",
+    folio.settings(
         "[models]\ncompactor = \"agent:mender\"\n[agents.mender]\ncommand = [\"sh\", \"-c\", \"echo begun > begun\"]\n",
     );
     let called = folio.call(&["offload", "said.json", "--force", "--keep", "0"]);

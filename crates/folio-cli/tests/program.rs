@@ -333,7 +333,7 @@ fn doctor_reports_an_intact_store_as_healthy() {
 #[test]
 fn settings_come_from_flags_then_the_environment_then_the_file() {
     let folio = Folio::new();
-    folio.file("folio.toml", "store = \"sqlite:from-file.db\"\nspace = \"file\"\n");
+    folio.settings("store = \"sqlite:from-file.db\"\nspace = \"file\"\n");
     let used = |folio: &Folio, variable: Option<&str>, arguments: &[&str]| {
         let mut command = folio.command(&[arguments, &["observe", "list", "-v"]].concat());
         command.envs(variable.map(|value| ("FOLIO_SPACE", value)));
@@ -362,7 +362,7 @@ fn settings_come_from_flags_then_the_environment_then_the_file() {
 #[test]
 fn invalid_settings_file_is_reported_with_its_position() {
     let folio = Folio::new();
-    folio.file("folio.toml", "space = \"x\"\ncolour = \"auto\"\n");
+    folio.settings("space = \"x\"\ncolour = \"auto\"\n");
     assert_snapshot!(folio.seen(&["observe", "list"]), @"
     ! error[settings_invalid]: FOLDER/folio.toml:2:1: unknown field `colour`, expected one of `store`, `space`, `thread`, `model`, `models`, `agents`, `mcp`, `http`, `telemetry`, `lost_calls`, `color`
     = 2

@@ -1,4 +1,4 @@
-//! A `folio.toml` that came with a repository, until somebody has looked at it.
+//! A `folio.toml` of a folder, until its user has looked at it.
 
 #![expect(
     clippy::unwrap_used,
@@ -145,7 +145,7 @@ fn trust_is_bound_to_path_and_content_and_stored_privately() {
 }
 
 #[test]
-fn named_personal_and_non_repository_settings_need_no_trust() {
+fn named_and_personal_settings_need_no_trust() {
     let settings = "store = \"sqlite:notes.db\"\n";
     let folio = repository(settings);
     folio.ok(&["--config", "folio.toml", "tree"]);
@@ -163,7 +163,74 @@ fn named_personal_and_non_repository_settings_need_no_trust() {
         .success();
     let outside = Folio::new();
     outside.file("folio.toml", settings);
-    outside.ok(&["tree"]);
+    outside.ok(&["--config", "folio.toml", "tree"]);
+}
+
+#[test]
+fn settings_outside_of_worktrees_are_refused_until_trusted() {
+    let folio = Folio::new();
+    folio.file("folio.toml", STARTS_A_PROGRAM);
+    insta::assert_snapshot!(session(&folio, &["tree", "trust", "tree"]), @r#"
+    $ folio tree
+    ! error[settings_untrusted]: FOLDER/folio.toml, which sets mcp.helper, is not trusted
+    !   hint: look at the file, then run `folio trust`
+    = 2
+    $ folio trust
+    FOLDER/folio.toml is now trusted; it sets
+      mcp.helper = {"command":["sh","-c","touch started"]}
+    $ folio tree
+    ! there is no file FOLDER/home/.local/share/folio/folio.db yet
+    ! there are no pages yet
+    "#);
+    // A hook sends no key to where the file of a stranger says.
+    let folio = Folio::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap();
+    folio.file(
+        "folio.toml",
+        format!("[models]\nadvisor = \"openai+http://{address}/v1:m\"\n"),
+    );
+    let mut prompt = folio.command(&["hook", "user-prompt"]);
+    let prompt = prompt
+        .env("OPENAI_API_KEY", "sk-of-the-user")
+        .write_stdin(r#"{"prompt": "What now?"}"#);
+    let called = Called::of(prompt.output().unwrap());
+    assert_eq!(called.code, 0, "{called}");
+    assert!(called.stderr.contains("is not trusted, so it is ignored"), "{called}");
+    assert_eq!(
+        listener.accept().unwrap_err().kind(),
+        std::io::ErrorKind::WouldBlock,
+        "nobody was asked"
+    );
+}
+
+#[test]
+fn settings_that_others_wrote_or_may_write_are_refused_until_trusted() {
+    let folio = Folio::new();
+    let shared = folio.path().join("shared");
+    folio.file("shared/folio.toml", "store = \"sqlite:notes.db\"\n");
+    let file = shared.join("folio.toml");
+    let open_to_all =
+        |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    open_to_all(&shared, 0o1777);
+    open_to_all(&file, 0o666);
+    // Only who may do everything can give a file away.
+    let _given_away = std::os::unix::fs::chown(&file, Some(65_534), None);
+    let call = |arguments: &[&str]| {
+        let mut command = folio.command(arguments);
+        Called::of(command.current_dir(&shared).output().unwrap())
+    };
+    let refused = call(&["tree"]);
+    assert_eq!(refused.code, 2, "{refused}");
+    assert!(refused.stderr.contains("which sets store, is not trusted"), "{refused}");
+    assert_eq!(call(&["trust"]).code, 0);
+    assert_eq!(call(&["tree"]).code, 0);
+    // What was trusted is what stood there.
+    folio.file("shared/folio.toml", "store = \"sqlite:other.db\"\n");
+    let refused = call(&["tree"]);
+    assert_eq!(refused.code, 2, "{refused}");
+    assert!(refused.stderr.contains("has changed since it was trusted"), "{refused}");
 }
 
 #[test]

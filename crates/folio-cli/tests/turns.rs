@@ -368,7 +368,7 @@ fn role_restrictions_apply_to_cli_commands_m7_7() {
 /// A house whose settings name an advisor that finds every input urgent and every turn incomplete.
 fn with_advisor() -> Folio {
     let folio = Folio::new();
-    folio.file("folio.toml", "[models]\nadvisor = \"scripted:script.json\"\n");
+    folio.settings("[models]\nadvisor = \"scripted:script.json\"\n");
     let cues = json!([
         {"role": "advisor", "contains": "before the agent reads it", "times": "always",
          "json": {"urgency": "high", "why": "it is due tonight", "question": null}},

@@ -126,7 +126,7 @@ pub struct Request {
     pub answer_schema: Option<Arc<Value>>,
     /// The maximum number of tokens of the answer. Always set: the budget sets this amount aside.
     pub tokens_max: u32,
-    /// The sampling temperature, from 0; `None` for the provider's default. Not sent to models that do not support it.
+    /// The sampling temperature, from 0; `None` for the provider's default. Left out for models that refuse it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f32>,
     /// The same for a repeated request, so that a provider that supports it does not charge twice.

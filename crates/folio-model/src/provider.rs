@@ -3,7 +3,8 @@
 //! Requests are built, sent and parsed here for every protocol, with limits on everything received. What the address of
 //! a model says is never guessed from the name of the model, and nothing is read from the environment. Answers are
 //! always streamed, so that time limits can distinguish a working model from a lost one. A request is made once; the
-//! caller decides about retries.
+//! caller decides about retries. Only a temperature that the model refuses is left out in a second request: it is a
+//! wish, and nobody else could tell which models take one.
 
 mod answer;
 mod body;
@@ -15,6 +16,7 @@ mod request;
 mod schema;
 mod wire;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -67,6 +69,8 @@ pub(crate) struct ProviderModel {
     schema: SchemaForm,
     patience: Patience,
     http: reqwest::Client,
+    /// Whether the model has refused a temperature and answered without one.
+    refuses_temperature: AtomicBool,
 }
 
 impl ProviderModel {
@@ -92,14 +96,31 @@ impl ProviderModel {
             schema,
             patience,
             http,
+            refuses_temperature: AtomicBool::new(false),
         }))
     }
 
     async fn ask(&self, request: &Request, pieces: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
         let request = &*names::with_accepted_ids(request, &self.target);
         let failures = self.failures(request);
-        let body = body::body(request, &self.target, self.schema);
-        let fetched = Fetched::begin(&self.http, &body, self.patience, failures).await?;
+        let mut body = body::body(request, &self.target, self.schema);
+        if self.refuses_temperature.load(Ordering::Relaxed) {
+            request::remove_temperature(&mut body);
+        }
+        let key = &request.idempotency_key;
+        let fetched = match Fetched::begin(&self.http, &body, key, self.patience, failures).await {
+            Err(refused) if refused.names_temperature && request::remove_temperature(&mut body) => {
+                // Another request, so that the answer is not the refusal again.
+                let key = &format!("{key}-no-temperature");
+                let again = Fetched::begin(&self.http, &body, key, self.patience, failures).await;
+                if again.is_ok() {
+                    self.refuses_temperature.store(true, Ordering::Relaxed);
+                }
+                again
+            }
+            begun => begun,
+        };
+        let fetched = fetched.map_err(|not_begun| not_begun.error)?;
         let reply = answer::read_frames(fetched, failures, pieces).await?;
         Ok(names::decode_tool_names(reply, request))
     }

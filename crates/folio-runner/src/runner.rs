@@ -616,13 +616,8 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// `Store`.
+    /// `Refused` if the asker of the workspace may not read the run; `Store`.
     pub async fn row(&self, run: Ref<RunId, RunHandle>) -> Result<RunRow, RunnerError> {
-        Ok(self
-            .shared
-            .workspace
-            .store()
-            .run(self.shared.workspace.space(), run)
-            .await?)
+        Ok(self.shared.workspace.run(run).await?)
     }
 }

@@ -57,6 +57,21 @@ impl Respond for House {
     }
 }
 
+/// The same provider with a model that takes no temperature.
+struct Untempered;
+
+impl Respond for Untempered {
+    fn respond(&self, request: &Request) -> ResponseTemplate {
+        let body: Value = request.body_json().unwrap();
+        if body.get("temperature").is_none() {
+            return House.respond(request);
+        }
+        let message = "`temperature` is deprecated for this model.";
+        ResponseTemplate::new(400)
+            .set_body_json(json!({"error": {"type": "invalid_request_error", "message": message}}))
+    }
+}
+
 /// What a model is asked for, according to its rules.
 fn purpose_of(read: &str) -> &'static str {
     let found = [
@@ -288,4 +303,20 @@ async fn model_run_killed_at_each_commit_repeats_no_answered_request_e9_9() {
         in_the_middle > commits / 2,
         "{in_the_middle} of {commits}, {after_end} too late"
     );
+}
+
+#[tokio::test]
+async fn run_goes_on_although_its_model_refuses_a_temperature() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = MockServer::start().await;
+    Mock::given(any()).respond_with(Untempered).mount(&server).await;
+    let runner = runner_on(&folder.path().join("main.db"), &server.uri());
+    let goal = of_goal("survey the house", json!({"criteria": ["the owner knows"]}));
+    let run = submit(&runner, goal).await;
+    runner.drive(run).await.unwrap();
+    let result = runner.load(run).await.unwrap().result().cloned().unwrap();
+    assert_eq!(result.status, folio_engine::Outcome::Ok, "{result:?}");
+    // The judge is asked at temperature 0.
+    let asked = received_requests(&server).await;
+    assert_eq!(asked.iter().filter(|(_, what)| *what == "judge").count(), 2);
 }

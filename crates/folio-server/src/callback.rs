@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
+use percent_encoding::percent_decode_str;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
@@ -40,10 +41,16 @@ impl Callback {
         format!("http://{}{PATH}", self.address)
     }
 
-    /// Waits for the browser and then closes the port. Returns the address with which the browser returned, or `None`
-    /// if it did not return within `time`.
-    pub async fn wait_for_redirect(self, time: Duration) -> Option<String> {
-        let (sender, mut receiver) = mpsc::channel(1);
+    /// Waits until the browser returns from the login at `login_url`, and then closes the port. Returns the address
+    /// with which the browser returned, or `None` if it did not return within `time`. Requests of other logins, or of
+    /// whoever else finds the port, are ignored: they do not have the `state` of `login_url`.
+    pub async fn wait_for_redirect(self, login_url: &str, time: Duration) -> Option<String> {
+        let (came, mut receiver) = mpsc::channel(1);
+        let query = login_url.split_once('?').map_or("", |(_, query)| query);
+        let sender = Redirects {
+            came,
+            state: field_of(query, "state"),
+        };
         let (shutdown_sender, shutdown) = oneshot::channel::<()>();
         let routes = Router::new().fallback(handle_redirect).with_state(sender);
         let server = axum::serve(self.listener, routes).with_graceful_shutdown(async move { drop(shutdown.await) });
@@ -59,13 +66,30 @@ impl Callback {
     }
 }
 
-async fn handle_redirect(State(sender): State<mpsc::Sender<Uri>>, uri: Uri) -> (StatusCode, &'static str) {
+/// Where the returning browser is awaited.
+#[derive(Debug, Clone)]
+struct Redirects {
+    came: mpsc::Sender<Uri>,
+    /// The `state` of the login, if it has one.
+    state: Option<String>,
+}
+
+/// Returns the decoded value of the field `name` of a query.
+fn field_of(query: &str, name: &str) -> Option<String> {
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let (_, value) = pairs.find(|(found, _)| *found == name)?;
+    let value = value.replace('+', " ");
+    Some(percent_decode_str(&value).decode_utf8_lossy().into_owned())
+}
+
+async fn handle_redirect(State(redirects): State<Redirects>, uri: Uri) -> (StatusCode, &'static str) {
     let query = uri.query().unwrap_or_default();
-    let has_field = |name: &str| query.split('&').any(|pair| pair.starts_with(name));
-    if uri.path() != PATH || !(has_field("code=") || has_field("error=")) {
+    let is_outcome = ["code", "error"].iter().any(|name| field_of(query, name).is_some());
+    let is_of_login = redirects.state.is_none() || field_of(query, "state") == redirects.state;
+    if uri.path() != PATH || !is_outcome || !is_of_login {
         return (StatusCode::NOT_FOUND, "There is nothing here.\n");
     }
-    let _already_came = sender.try_send(uri);
+    let _already_came = redirects.came.try_send(uri);
     (
         StatusCode::OK,
         "You can close this page. Folio continues where it was started.\n",

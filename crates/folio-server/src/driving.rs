@@ -37,7 +37,7 @@ pub(crate) struct Driving {
     by_space: Mutex<BTreeMap<SpaceName, Busy>>,
     places: Places,
     spaces: Spaces,
-    /// The runs, each with whether it was taken back, and its task.
+    /// The runs that have a task here.
     runs: Mutex<Vec<DrivenRun>>,
 }
 
@@ -169,19 +169,23 @@ impl Driving {
     }
 
     /// Does the same for a request that cancels the run when it is dropped, even while the run is being recorded.
-    /// Returns the run's id, and the request; `None` if the run existed and is driven here already.
+    /// Returns the run's id, and the request; `None` if the run existed already: another request started it.
     pub(crate) async fn begin_for(
         self: &Arc<Self>,
         runner: Runner,
         by: Actor,
-        place: RunSlot,
-        recording: impl Future<Output = Result<RunId, RunnerError>> + Send + 'static,
+        place: Option<RunSlot>,
+        recording: impl Future<Output = Result<(RunId, bool), RunnerError>> + Send + 'static,
     ) -> Result<(RunId, Option<CancelOnDrop>), RunnerError> {
         let driving = Arc::clone(self);
         run_to_completion(Box::pin(async move {
-            let id = recording.await?;
+            let (id, replayed) = recording.await?;
+            let mut asked_for = place.and_then(|place| driving.drive(runner, id, by, place));
+            if replayed && let Some(asked_for) = asked_for.take() {
+                asked_for.detach();
+            }
             // Dropped with the answer if nobody receives that.
-            Ok((id, driving.drive(runner, id, by, place)))
+            Ok((id, asked_for))
         }))
         .await
     }
@@ -369,10 +373,10 @@ mod tests {
         let (go_on, recording) = hold_recording(async move {
             let (id, _) = submits.submit(new).await?;
             let _kept = tell.send(id);
-            Ok(id)
+            Ok((id, false))
         });
         let place = driving.take_slot(&SpaceName::main()).expect("a place");
-        let asked = driving.begin_for(runner.clone(), by, place, recording);
+        let asked = driving.begin_for(runner.clone(), by, Some(place), recording);
         assert!(tokio::time::timeout(Duration::ZERO, asked).await.is_err());
         go_on.send(()).expect("what was begun goes on");
         assert_eq!(outcome_of_recorded(&folio, told).await, Some(Outcome::Cancelled));

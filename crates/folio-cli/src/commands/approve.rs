@@ -1,10 +1,11 @@
 //! `folio approve` and `folio reject`: a person's decision.
 
 use clap::{Args, ValueEnum};
+use folio::Role;
 use folio::engine::event::Always;
 use folio::engine::run::{PendingApproval, RequestRef};
 use folio::memory::id::RunRef;
-use folio::runner::Runner;
+use folio::runner::{Runner, RunnerError};
 use folio::store::RunRow;
 
 use super::Context;
@@ -69,7 +70,7 @@ pub(crate) async fn approve(context: &Context<'_>, approve: Approve) -> Result<E
         AlwaysArgument::Arguments => Always::Arguments,
     });
     let runner = runner(context).await?;
-    let (row, request) = find_request(&runner, &approve.target).await?;
+    let (row, request) = find_request(context, &runner, &approve.target).await?;
     if always.is_some() {
         is_call(&runner, &row, &request).await?;
     }
@@ -80,7 +81,7 @@ pub(crate) async fn approve(context: &Context<'_>, approve: Approve) -> Result<E
 /// Carries out `folio reject`.
 pub(crate) async fn reject(context: &Context<'_>, reject: Reject) -> Result<Exit, Failure> {
     let runner = runner(context).await?;
-    let (row, request) = find_request(&runner, &reject.target).await?;
+    let (row, request) = find_request(context, &runner, &reject.target).await?;
     runner.reject(row.id, request, &reject.reason, &context.actor()).await?;
     report_decision(context, &runner, &row).await
 }
@@ -95,7 +96,17 @@ async fn report_decision(context: &Context<'_>, runner: &Runner, row: &RunRow) -
 }
 
 /// The run, and what in it `target` refers to.
-async fn find_request(runner: &Runner, target: &Target) -> Result<(RunRow, RequestRef), Failure> {
+async fn find_request(
+    context: &Context<'_>,
+    runner: &Runner,
+    target: &Target,
+) -> Result<(RunRow, RequestRef), Failure> {
+    // Said first: whoever may decide nothing may often not read the run either.
+    let role = context.actor().role;
+    if role != Role::Human {
+        let role = role.to_string();
+        return Err(RunnerError::NotAPerson { role }.into());
+    }
     let row = runner.row(target.run).await?;
     if let Some(name) = &target.node {
         let node = node_called(runner, &row, name).await?;

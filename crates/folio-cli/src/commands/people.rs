@@ -272,7 +272,7 @@ async fn all_open_questions(runner: &Runner) -> Result<Vec<QuestionShape>, Failu
             before,
             ..RunQuery::running(RUNS_AT_A_TIME)
         };
-        let rows = workspace.store().runs(workspace.space(), &query).await?;
+        let rows = workspace.runs(&query).await?;
         let summaries = workspace.runs_so_far(&rows).await?;
         for row in &rows {
             if summaries.get(&row.id).is_none_or(|summary| summary.asks > 0) {

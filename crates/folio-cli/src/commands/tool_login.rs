@@ -67,7 +67,7 @@ pub(super) async fn log_in(context: &Context<'_>, options: Login) -> Result<Exit
         ));
         read_pasted_address().await?
     } else {
-        wait_for_browser(callback).await?
+        wait_for_browser(callback, login.address()).await?
     };
     let scopes = login.end(&redirect_url).await.map_err(|error| failed(&error))?;
     context.output.report(&LoggedIn {
@@ -111,9 +111,10 @@ fn server_of<'c>(context: &'c Context<'_>, name: &str) -> Result<&'c ToStart, Fa
     Ok(server)
 }
 
-/// Waits for the browser, and returns the address that it was redirected to.
-async fn wait_for_browser(callback: Callback) -> Result<String, Failure> {
-    callback.wait_for_redirect(BROWSER_TIMEOUT).await.ok_or_else(|| {
+/// Waits for the browser to return from `login_url`, and returns the address that it was redirected to.
+async fn wait_for_browser(callback: Callback, login_url: &str) -> Result<String, Failure> {
+    let returned = callback.wait_for_redirect(login_url, BROWSER_TIMEOUT).await;
+    returned.ok_or_else(|| {
         let message = format!(
             "the login was not completed in the browser within {} minutes",
             BROWSER_TIMEOUT.as_secs() / 60

@@ -1,4 +1,4 @@
-//! `folio trust`: trusts a settings file that came with a repository, once somebody has looked at it.
+//! `folio trust`: trusts a settings file of a folder, once its user has looked at it.
 
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;

@@ -6,12 +6,16 @@ use std::time::Duration;
 use super::file::FILE_NAME;
 use super::*;
 
+/// The settings in the folder `current`, whose file is named, and so needs no trust.
 fn resolve(flags: &Global, variables: &[(&str, &str)], current: &Path) -> Result<Settings, Failure> {
+    let file = current.join(FILE_NAME);
     let variable = |name: &str| {
-        variables
-            .iter()
-            .find(|(known, _)| *known == name)
-            .map(|(_, value)| OsString::from(value))
+        let known = variables.iter().find(|(known, _)| *known == name);
+        match known {
+            Some((_, value)) => Some(OsString::from(value)),
+            None if name == "FOLIO_CONFIG" && file.exists() => Some(file.clone().into_os_string()),
+            None => None,
+        }
     };
     let folders = Some((PathBuf::from("/data"), PathBuf::from("/nowhere")));
     resolve_around(

@@ -1,4 +1,5 @@
-//! Trust in settings files that came with a repository: they may start programs, and say where memory is kept.
+//! Trust in settings files that are found in a folder: they may have come with a repository, in an archive, or from
+//! whoever else may write there, and they start programs, and say where memory is kept and where keys are sent.
 //!
 //! Trust is recorded as a file in the user's own data folder, one for each place. It holds a digest of the place and
 //! of the contents, so that a file that changed afterwards is not trusted.
@@ -21,10 +22,13 @@ use crate::error::{Failure, without_passwords};
 /// What an unreadable file is said to set.
 const UNREADABLE: &str = "what cannot be read";
 
-/// A settings file of a repository that nobody has looked at, or not since it was changed.
+/// A settings file of a folder that its user has not looked at, or not since it was changed.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Unseen {
     file: String,
+    /// Whether it is in a worktree.
+    #[serde(skip)]
+    is_in_repository: bool,
     /// The harmful keys that it sets.
     sets: Vec<String>,
     /// Whether somebody has looked at an earlier version.
@@ -35,16 +39,15 @@ pub(crate) struct Unseen {
 }
 
 impl Unseen {
-    /// Returns the file of `folder`, which contains `text`, if it must not be used. `None` if it is outside of every
-    /// worktree, is the user's own, is harmless, or somebody has looked at it. A file that is not `readable` as
-    /// settings counts as harmful: it decides which other file is used.
+    /// Returns the file of `folder`, which contains `text`, if it must not be used. `None` if it is the user's own, is
+    /// harmless, or somebody has looked at it. A file that is not `readable` as settings counts as harmful: it decides
+    /// which other file is used.
     pub(super) fn find_untrusted(
         text: &str,
         folder: &Path,
         surroundings: &Surroundings<'_>,
         readable: bool,
     ) -> Option<Self> {
-        worktree_of(folder)?;
         let mut sets: Vec<_> = harmful(text).into_iter().map(|(key, _)| key).collect();
         if sets.is_empty() && !readable {
             sets.push(UNREADABLE.to_owned());
@@ -60,6 +63,7 @@ impl Unseen {
         let is_seen = noted.is_some_and(|noted| noted.lines().next() == Some(&digest(&file, text)));
         (!is_seen).then(|| Self {
             file: file.display().to_string(),
+            is_in_repository: worktree_of(folder).is_some(),
             sets,
             changed,
             mistake: None,
@@ -89,7 +93,12 @@ impl fmt::Display for Unseen {
             true => "has changed since it was trusted",
             false => "is not trusted",
         };
-        write!(f, "{file}, which is in a repository and sets {sets}, {state}")
+        let place = if self.is_in_repository {
+            "is in a repository and "
+        } else {
+            ""
+        };
+        write!(f, "{file}, which {place}sets {sets}, {state}")
     }
 }
 

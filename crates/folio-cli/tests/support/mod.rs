@@ -46,6 +46,12 @@ impl Folio {
         std::fs::write(path, content).unwrap();
     }
 
+    /// Writes `folio.toml` into the folder, and trusts it unless it cannot be read as settings.
+    pub(crate) fn settings(&self, content: impl AsRef<[u8]>) {
+        self.file("folio.toml", content);
+        self.call(&["trust"]);
+    }
+
     /// The program with `arguments`, without the environment of the tests.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("folio"));

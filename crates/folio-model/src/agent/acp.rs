@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-use tokio_util::codec::{FramedRead, FramedWrite, LinesCodec, LinesCodecError};
+use tokio_util::codec::{AnyDelimiterCodec, AnyDelimiterCodecError, FramedRead, FramedWrite, LinesCodec};
 use tokio_util::sync::CancellationToken;
 
 use super::again::{self, EarlierPrompt};
@@ -200,12 +200,15 @@ async fn run_conversation(
     let longest = settings.output_bytes();
     let listening = Arc::clone(&heard);
     // When the output is too large, reading stops, which ends the conversation.
-    let incoming = FramedRead::new(stdout, LinesCodec::new_with_max_length(longest))
+    let lines = AnyDelimiterCodec::new_with_max_length(b"\n".to_vec(), Vec::new(), longest);
+    let incoming = FramedRead::new(stdout, lines)
+        // Lines are bytes: programs write logs in other encodings, and cut texts inside of characters.
+        .map(|line| line.map(|bytes| OutputLine::of(&bytes)))
         .take_while(move |line| ready(is_within(&mut listening.lock(), line, longest)))
         // The library answers lines that are not messages. A program that does the same would exchange such answers
         // until its time is over.
-        .filter(|line| ready(line.as_deref().map_or(true, is_message)))
-        .map(|line| line.map(repaired_line).map_err(io::Error::other));
+        .filter(|line| ready(line.as_ref().map_or(true, |line| is_message(&line.text))))
+        .map(|line| line.map(|line| repaired_line(line.text)).map_err(io::Error::other));
     let outgoing = FramedWrite::new(stdin, LinesCodec::new());
     let telling = Arc::clone(&heard);
     let outgoing = SinkExt::<String>::sink_map_err(outgoing, move |error| {
@@ -471,6 +474,24 @@ fn stop_or_timeout(time: Duration, stop: &CancellationToken) -> impl Future<Outp
     }
 }
 
+/// A line of the program's output.
+struct OutputLine {
+    /// Its text; U+FFFD stands for what is not UTF-8.
+    text: String,
+    /// Its length, with its end.
+    bytes: usize,
+}
+
+impl OutputLine {
+    fn of(line: &[u8]) -> Self {
+        let text = line.strip_suffix(b"\r").unwrap_or(line);
+        Self {
+            text: String::from_utf8_lossy(text).into_owned(),
+            bytes: line.len() + 1,
+        }
+    }
+}
+
 /// Whether a line is a message, as far as that can be seen without parsing it.
 fn is_message(line: &str) -> bool {
     let markers = [r#""method""#, r#""result""#, r#""error""#];
@@ -503,17 +524,17 @@ fn with_known_options(line: &str) -> Option<String> {
 }
 
 /// Whether the output is still within the limit after `line`.
-fn is_within(heard: &mut SessionState, line: &Result<String, LinesCodecError>, bytes_max: usize) -> bool {
+fn is_within(heard: &mut SessionState, line: &Result<OutputLine, AnyDelimiterCodecError>, bytes_max: usize) -> bool {
     match line {
         Ok(line) => {
-            heard.bytes += line.len() + 1;
-            let text = line.trim();
+            heard.bytes += line.bytes;
+            let text = line.text.trim();
             if !text.is_empty() && !is_message(text) {
                 heard.stray = Some(cut(text, LINE_CHARS));
             }
         }
-        Err(LinesCodecError::MaxLineLengthExceeded) => heard.bytes = usize::MAX,
-        Err(LinesCodecError::Io(_)) => {}
+        Err(AnyDelimiterCodecError::MaxChunkLengthExceeded) => heard.bytes = usize::MAX,
+        Err(AnyDelimiterCodecError::Io(_)) => {}
     }
     heard.has_too_much_output = heard.bytes > bytes_max;
     !heard.has_too_much_output

@@ -255,6 +255,11 @@ async fn lone_surrogate_in_acp_message_becomes_a_replacement_character() {
 }
 
 #[tokio::test]
+async fn acp_output_that_is_not_utf_8_is_read_with_replacement_characters() {
+    assert_eq!(Bench::new("garbles").reply().await.text, "Cut: caf\u{fffd}");
+}
+
+#[tokio::test]
 async fn non_message_output_of_an_acp_agent_is_reported_unanswered() {
     for line in ["{}", r#"{"jsonrpc":"2.0"}"#, "hello"] {
         let mut bench = Bench::new("works");

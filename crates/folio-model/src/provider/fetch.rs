@@ -20,6 +20,23 @@ const FRAME_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// error in a few hundred bytes, of which only the beginning is shown.
 const ERROR_BYTES_MAX: usize = 64 * 1024;
 
+/// Why no answer began.
+#[derive(Debug)]
+pub(super) struct NotBegun {
+    pub(super) error: ModelError,
+    /// Whether the provider said that the request is wrong, and named its temperature.
+    pub(super) names_temperature: bool,
+}
+
+impl From<ModelError> for NotBegun {
+    fn from(error: ModelError) -> Self {
+        Self {
+            error,
+            names_temperature: false,
+        }
+    }
+}
+
 /// The streamed answer to one request.
 #[derive(Debug)]
 pub(super) struct Fetched<'a> {
@@ -32,7 +49,7 @@ pub(super) struct Fetched<'a> {
 }
 
 impl<'a> Fetched<'a> {
-    /// Sends `body`, and waits until the answer begins.
+    /// Sends `body` under `idempotency_key`, and waits until the answer begins.
     ///
     /// # Errors
     ///
@@ -40,12 +57,13 @@ impl<'a> Fetched<'a> {
     pub(super) async fn begin(
         client: &Client,
         body: &Value,
+        idempotency_key: &str,
         patience: Patience,
         failures: Failures<'a>,
-    ) -> Result<Self, ModelError> {
+    ) -> Result<Self, NotBegun> {
         let target = failures.target;
         let mut request = client.post(&target.url).json(body);
-        for (name, value) in target.headers(&failures.request.idempotency_key) {
+        for (name, value) in target.headers(idempotency_key) {
             request = request.header(name, value);
         }
         let sent = timeout(seconds(patience.first_byte_s), request.send()).await;
@@ -64,7 +82,13 @@ impl<'a> Fetched<'a> {
         }
         let (status, headers) = (response.status(), response.headers().clone());
         let body = beginning_of(response, between).await;
-        Err(failures.of_status(status.as_u16(), Some(&headers), &String::from_utf8_lossy(&body)))
+        let body = String::from_utf8_lossy(&body);
+        let error = failures.of_status(status.as_u16(), Some(&headers), &body);
+        Err(NotBegun {
+            names_temperature: error.kind == ModelErrorKind::Invalid
+                && body.to_ascii_lowercase().contains("temperature"),
+            error,
+        })
     }
 
     /// The data of the next frame; `None` at the end.

@@ -41,10 +41,20 @@ pub(super) fn temperature(request: &Request, target: &Target) -> Option<f64> {
     Some(temperature.to_string().parse().unwrap_or(f64::from(temperature)))
 }
 
-/// Whether a temperature is sent: OpenAI's reasoning models accept none. It is sent to models at custom addresses,
-/// since their names say nothing.
+/// Whether a temperature is sent at first: OpenAI's reasoning models accept none. It is sent to all other models, since
+/// names say little, and left out once a model has refused it.
 fn takes_temperature(target: &Target) -> bool {
     !(target.is_official && matches!(target.wire, Wire::Chat | Wire::Responses) && is_reasoning_model(&target.name))
+}
+
+/// Removes the temperature from the body of a request, and returns whether there was one.
+pub(super) fn remove_temperature(body: &mut Value) -> bool {
+    let settings = match body.get_mut("generationConfig") {
+        Some(config) => config,
+        None => body,
+    };
+    let settings = settings.as_object_mut();
+    settings.and_then(|settings| settings.remove("temperature")).is_some()
 }
 
 /// Whether `name` is the name of a reasoning model of OpenAI.

@@ -1,9 +1,11 @@
 //! Request bodies.
 
-use folio_model::{SchemaForm, Speaker};
+use folio_model::{ModelErrorKind, SchemaForm, Speaker, open};
 use serde_json::{Value, json};
+use wiremock::matchers::any;
+use wiremock::{Mock, MockServer, ResponseTemplate};
 
-use crate::house::{KEY, WIRES, ask, ask_in, ask_with, events, message_from, options, request, with_tools};
+use crate::house::{FAILS_TEST, KEY, WIRES, ask, ask_in, ask_with, events, message_from, options, request, with_tools};
 
 #[tokio::test]
 async fn provider_key_is_sent_in_one_header_only() {
@@ -263,13 +265,87 @@ async fn temperature_is_sent_unchanged() {
     request.temperature = Some(0.2);
     for wire in WIRES {
         let body = ask(wire, &request, events(wire, "Hello")).await.body();
-        let place = if wire == "gemini" {
-            "/generationConfig/temperature"
-        } else {
-            "/temperature"
-        };
-        assert_eq!(body.pointer(place), Some(&json!(0.2)), "{wire}");
+        assert_eq!(temperature_in(wire, &body), Some(&json!(0.2)), "{wire}");
     }
+}
+
+/// The place of the temperature in a body.
+fn temperature_in<'b>(wire: &str, body: &'b Value) -> Option<&'b Value> {
+    body.pointer(match wire {
+        "gemini" => "/generationConfig/temperature",
+        _ => "/temperature",
+    })
+}
+
+#[tokio::test]
+async fn refused_temperature_is_left_out_from_then_on() {
+    let mut request = request();
+    request.temperature = Some(0.0);
+    for wire in WIRES {
+        let server = MockServer::start().await;
+        Mock::given(any())
+            .respond_with(move |asked: &wiremock::Request| {
+                let body: Value = asked.body_json().expect(FAILS_TEST);
+                match temperature_in(wire, &body) {
+                    Some(_) => ResponseTemplate::new(400).set_body_json(json!({"error": {
+                        "type": "invalid_request_error", "message": "`temperature` is deprecated for this model."}})),
+                    None => events(wire, "Hello"),
+                }
+            })
+            .mount(&server)
+            .await;
+        let address = format!("{wire}+{}/v1:m", server.uri()).parse().expect(FAILS_TEST);
+        let model = open(&address, &options()).expect(FAILS_TEST);
+        for _ in 0..2 {
+            let reply = model.reply(&request, &mut |_| {}).await;
+            assert_eq!(reply.expect(wire).text, "Hello", "{wire}");
+        }
+        let asked = server.received_requests().await.expect(FAILS_TEST);
+        let keys: Vec<&str> = asked
+            .iter()
+            .filter_map(|asked| asked.headers.get("idempotency-key")?.to_str().ok())
+            .collect();
+        match wire {
+            "gemini" => assert_eq!((asked.len(), keys.len()), (3, 0)),
+            _ => assert_eq!(
+                keys,
+                ["run_1-call_2", "run_1-call_2-no-temperature", "run_1-call_2"],
+                "{wire}"
+            ),
+        }
+    }
+}
+
+#[tokio::test]
+async fn refusal_for_another_reason_is_not_taken_for_one_of_the_temperature() {
+    let refusal = |message: &str| {
+        let error = json!({"type": "invalid_request_error", "message": message});
+        ResponseTemplate::new(400).set_body_json(json!({"error": error}))
+    };
+    for wire in WIRES {
+        for (temperature, message, count) in [
+            (Some(0.0), "max_tokens is too large", 1),
+            (None, "the temperature is wrong", 1),
+            (Some(0.0), "the temperature is wrong", 2),
+        ] {
+            let mut request = request();
+            request.temperature = temperature;
+            let asked = ask(wire, &request, refusal(message)).await;
+            assert_eq!(asked.error().kind, ModelErrorKind::Invalid, "{wire} {message}");
+            assert_eq!(asked.requests.len(), count, "{wire} {message}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn tools_of_openai_are_not_strict() {
+    // If it is left out, Responses make the schema strict, and arguments that may be left out come back empty.
+    let strict = async |wire: &str, place: &str| {
+        let body = ask(wire, &with_tools(), events(wire, "Hello")).await.body();
+        body.pointer(place).cloned()
+    };
+    assert_eq!(strict("openai-responses", "/tools/0/strict").await, Some(json!(false)));
+    assert_eq!(strict("openai", "/tools/0/function/strict").await, Some(json!(false)));
 }
 
 #[tokio::test]

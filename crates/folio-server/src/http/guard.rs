@@ -3,8 +3,8 @@
 //!
 //! If no token is required, everything that can reach the loopback address can make requests. That includes web pages
 //! of strangers in the browser of the person who runs the server: by a host name of their own that points at this
-//! machine (the header `Host` then has that name), or by sending a form here (`Origin` then names their site). Both are
-//! refused.
+//! machine (the header `Host` then has that name), by sending a form here (`Origin` then names their site), or by loading
+//! something from here as part of themselves (`Sec-Fetch-Site` says so). All are refused.
 
 use std::net::IpAddr;
 use std::pin::pin;
@@ -16,27 +16,29 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use folio::runner::{ADVISOR_TIME, COMPACTOR_TIME};
 use futures_util::StreamExt as _;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::problem::Problem;
 
-/// How long an answer may take to begin after its request has arrived. Streams continue after that.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
-/// The same for imports, and for operations that read the whole space.
-const LONG_RESPONSE_TIMEOUT: Duration = Duration::from_secs(600);
+/// How long an answer may take to begin after its request has arrived, unless its route declares another time. Streams
+/// continue after that.
+pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+/// The same for operations that read the whole space or a whole run.
+pub(crate) const LONG_RESPONSE_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Returns how long the answer to a request for `path` may take to begin. A model that the operation asks has its own
-/// time in addition; if the model does not answer within it, the operation continues without its answer.
-fn timeout_for(method: &Method, path: &str) -> Duration {
-    match (path.strip_prefix("/v1/spaces/"), path.rsplit('/').next()) {
-        (Some(_), Some("import" | "forget")) => LONG_RESPONSE_TIMEOUT,
-        (Some(_), Some("history")) if *method == Method::POST => COMPACTOR_TIME + RESPONSE_TIMEOUT,
-        (Some(_), Some("turns" | "end")) if *method == Method::POST => ADVISOR_TIME + RESPONSE_TIMEOUT,
-        _ => RESPONSE_TIMEOUT,
+/// How long the answer to a request may take to begin. The guard puts it into the request; a route with another time
+/// changes it by [`declare_response_time`].
+#[derive(Debug, Clone)]
+struct ResponseTime(Arc<Mutex<Duration>>);
+
+/// Declares that answers of a route may take `time` to begin. A layer of the route.
+pub(crate) async fn declare_response_time(State(time): State<Duration>, request: Request, next: Next) -> Response {
+    if let Some(ResponseTime(limit)) = request.extensions().get() {
+        *limit.lock() = time;
     }
+    next.run(request).await
 }
 
 /// The headers of every response, for browsers: load nothing from other sites, run only our own scripts, allow no
@@ -60,10 +62,7 @@ const HEADERS: [(HeaderName, &str); 6] = [
 pub(crate) async fn guard(State(any_host): State<bool>, request: Request, next: Next) -> Response {
     let mut response = match refusal(request.method(), request.uri(), request.headers(), any_host) {
         Some(problem) => problem.into_response(),
-        None => {
-            let time = timeout_for(request.method(), request.uri().path());
-            answer_within(time, request, |request| next.run(request)).await
-        }
+        None => answer_in_time(request, |request| next.run(request)).await,
     };
     let headers = response.headers_mut();
     for (name, value) in HEADERS {
@@ -76,16 +75,14 @@ pub(crate) async fn guard(State(any_host): State<bool>, request: Request, next: 
     response
 }
 
-/// Returns the answer to `request`, or an error if there is none `time` after the last part of the body arrived: a body
-/// may take long to arrive, but only as long as the longest answer may take.
-async fn answer_within<A: Future<Output = Response>>(
-    time: Duration,
-    request: Request,
-    answer: impl FnOnce(Request) -> A,
-) -> Response {
+/// Returns the answer to `request`, or an error if there is none within the time of its route after the last part of
+/// the body arrived: a body may take long to arrive, but at most [`LONG_RESPONSE_TIMEOUT`].
+async fn answer_in_time<A: Future<Output = Response>>(request: Request, answer: impl FnOnce(Request) -> A) -> Response {
     let began = Instant::now();
     let last = Arc::new(Mutex::new(began));
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    let limit = Arc::new(Mutex::new(RESPONSE_TIMEOUT));
+    parts.extensions.insert(ResponseTime(Arc::clone(&limit)));
     let body = if body.is_end_stream() {
         body
     } else {
@@ -95,12 +92,12 @@ async fn answer_within<A: Future<Output = Response>>(
         }))
     };
     let mut answer = pin!(answer(Request::from_parts(parts, body)));
-    let mut until = began + time;
+    let mut until = began + RESPONSE_TIMEOUT;
     loop {
         if let Ok(response) = tokio::time::timeout_at(until, answer.as_mut()).await {
             return response;
         }
-        let last = *last.lock();
+        let (time, last) = (*limit.lock(), *last.lock());
         let extended = last.min(began + LONG_RESPONSE_TIMEOUT) + time;
         if extended <= until {
             return timeout_problem(time).into_response();
@@ -136,8 +133,16 @@ fn refusal(method: &Method, uri: &Uri, headers: &HeaderMap, any_host: bool) -> O
                 .hint("use localhost, 127.0.0.1 or [::1] in the address"),
         );
     };
+    // Pages of other ports of this machine are strange as well, although of the same site.
+    let is_of_other_page = header_text(headers, &HeaderName::from_static("sec-fetch-site"))
+        .is_some_and(|site| !matches!(site, "same-origin" | "none"));
     if method.is_safe() {
-        return None;
+        // Whoever follows a link sees the page. The answers to other requests cannot be read by the page that makes
+        // them, but a request alone tells whether something is here, and takes its place.
+        let is_navigation =
+            header_text(headers, &HeaderName::from_static("sec-fetch-mode")).is_some_and(|mode| mode == "navigate");
+        return (is_of_other_page && !is_navigation)
+            .then(|| origin_refused("a page of another site may not load anything from here"));
     }
     let is_own = |origin: &[u8]| {
         let without_scheme = origin
@@ -148,15 +153,11 @@ fn refusal(method: &Method, uri: &Uri, headers: &HeaderMap, any_host: bool) -> O
     let is_strange = headers
         .get(header::ORIGIN)
         .is_some_and(|origin| !is_own(origin.as_bytes()));
-    let is_cross_site = header_text(headers, &HeaderName::from_static("sec-fetch-site"))
-        .is_some_and(|site| !matches!(site, "same-origin" | "none"));
-    (is_strange || is_cross_site).then(|| {
-        Problem::new(
-            StatusCode::FORBIDDEN,
-            "origin_refused",
-            "a page of another site may not change anything here",
-        )
-    })
+    (is_strange || is_of_other_page).then(|| origin_refused("a page of another site may not change anything here"))
+}
+
+fn origin_refused(detail: &str) -> Problem {
+    Problem::new(StatusCode::FORBIDDEN, "origin_refused", detail)
 }
 
 fn header_text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
@@ -179,8 +180,15 @@ fn is_loopback(host: &str) -> bool {
 mod tests {
     use axum::body::to_bytes;
     use futures_util::stream;
+    use hyper::service::Service as _;
+    use hyper_util::service::TowerToHyperService;
+    use tokio::sync::watch;
 
     use super::*;
+    use crate::driving::Driving;
+    use crate::http::{App, Metrics, Transfers, routers};
+    use crate::server::TransferLimits;
+    use crate::spaces::Spaces;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -197,7 +205,7 @@ mod tests {
             tokio::time::sleep(SECOND * after).await;
             body.map_or(StatusCode::BAD_REQUEST, |_| StatusCode::OK).into_response()
         };
-        answer_within(RESPONSE_TIMEOUT, request, answer).await.status()
+        answer_in_time(request, answer).await.status()
     }
 
     #[tokio::test(start_paused = true)]
@@ -217,23 +225,52 @@ mod tests {
         }
     }
 
-    #[test]
-    fn routes_that_call_a_model_have_a_longer_timeout_m7_8() {
-        let space = "/v1/spaces/main";
-        for (method, path, time) in [
+    #[tokio::test]
+    async fn each_route_declares_its_response_time_m7_8() {
+        let spaces = Spaces::for_tests().await;
+        let (_stop, stopping) = watch::channel(false);
+        let app = App {
+            driving: Driving::of(spaces.clone()),
+            spaces,
+            folder: None,
+            feeds: Arc::default(),
+            transfers: Transfers::with_limits(TransferLimits::default()),
+            metrics: Metrics::new(false, false),
+            stopping,
+        };
+        let (router, _) = routers(app);
+        let router = TowerToHyperService::new(router);
+        for (method, path, seconds) in [
             (Method::POST, "/turns", 60),
             (Method::POST, "/turns/t1/end", 60),
             (Method::GET, "/turns", 30),
+            (Method::GET, "/turns/t1", 30),
+            (Method::GET, "/turns/t1/export", 600),
             (Method::POST, "/threads/a/history", 150),
             (Method::GET, "/threads/a/history", 30),
+            (Method::POST, "/threads/export/evict", 30),
+            (Method::GET, "/export", 600),
             (Method::POST, "/import", 600),
             (Method::POST, "/forget", 600),
+            (Method::POST, "/runs/r1/fork", 600),
+            (Method::GET, "/runs/r1", 30),
             (Method::POST, "/observations", 30),
         ] {
-            let found = timeout_for(&method, &format!("{space}{path}"));
-            assert_eq!(found, SECOND * time, "{method} {path}");
+            let limit = Arc::new(Mutex::new(RESPONSE_TIMEOUT));
+            let request = axum::http::Request::builder()
+                .method(&method)
+                .uri(format!("/v1/spaces/main{path}"))
+                .extension(ResponseTime(Arc::clone(&limit)))
+                .body(Body::empty())
+                .expect("a request");
+            // Without a permit nothing is carried out.
+            let status = router.call(request).await.expect("an answer").status();
+            assert!(
+                !status.is_success() && status != StatusCode::NOT_FOUND,
+                "{path}: {status}"
+            );
+            assert_eq!(*limit.lock(), SECOND * seconds, "{method} {path}");
         }
-        assert_eq!(timeout_for(&Method::POST, "/mcp"), SECOND * 30);
     }
 
     #[test]
@@ -255,6 +292,37 @@ mod tests {
                 assert_eq!(status, Some(StatusCode::BAD_REQUEST), "{hosts:?}");
             }
         }
+    }
+
+    #[test]
+    fn page_of_another_site_may_link_here_and_load_nothing() {
+        let refused = |method: &Method, headers: &[(&'static str, &'static str)]| {
+            let host = [("host", "localhost:7717")];
+            let headers = host
+                .iter()
+                .chain(headers)
+                .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+            refusal(method, &Uri::from_static("/"), &headers.collect(), false).map(|problem| problem.code().to_owned())
+        };
+        let of = |site, mode| [("sec-fetch-site", site), ("sec-fetch-mode", mode)];
+        let refusal = Some("origin_refused".to_owned());
+        for method in [Method::GET, Method::HEAD, Method::OPTIONS] {
+            assert_eq!(refused(&method, &[]), None, "no browser");
+            for mode in ["navigate", "no-cors", "cors", "same-origin"] {
+                for site in ["same-origin", "none"] {
+                    assert_eq!(refused(&method, &of(site, mode)), None, "{method} {site} {mode}");
+                }
+                for site in ["cross-site", "same-site"] {
+                    let wanted = refusal.clone().filter(|_| mode != "navigate");
+                    assert_eq!(refused(&method, &of(site, mode)), wanted, "{method} {site} {mode}");
+                }
+            }
+            // Older browsers say only the site.
+            assert_eq!(refused(&method, &[("sec-fetch-site", "cross-site")]), refusal);
+        }
+        // A form is sent by a navigation.
+        assert_eq!(refused(&Method::POST, &of("cross-site", "navigate")), refusal);
+        assert_eq!(refused(&Method::POST, &of("same-origin", "cors")), None);
     }
 
     #[test]

@@ -37,6 +37,7 @@ use axum::{Extension, Router, middleware};
 
 pub(crate) use self::access::{Access, Permit};
 pub(crate) use self::app::App;
+pub(crate) use self::guard::{RESPONSE_TIMEOUT, declare_response_time};
 pub(crate) use self::input::{BodyLimit, refuse_compressed, unreadable_body};
 pub(crate) use self::metrics::Metrics;
 pub(crate) use self::openapi::routes_with_document;

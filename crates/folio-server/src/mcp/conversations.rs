@@ -1,7 +1,8 @@
-//! Sessions over HTTP: how many may be open, which token owns each, and how long it gets messages.
+//! Sessions over HTTP: how many may be open, which token owns each, how long it gets messages, and when it ends.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Body, HttpBody as _};
 use axum::extract::{Request, State};
@@ -13,7 +14,10 @@ use futures_util::StreamExt as _;
 use parking_lot::Mutex;
 use rmcp::model::{JsonRpcError, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage};
+use rmcp::transport::streamable_http_server::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::pending_requests::{PendingRequests, id_of_request};
 use crate::http::Permit;
@@ -23,6 +27,8 @@ use crate::spaces::Spaces;
 
 /// The most sessions that may be open at the same time.
 const MAX_SESSIONS: usize = 256;
+/// How long a session stays open that nobody uses.
+const IDLE_TIME: Duration = Duration::from_secs(300);
 /// The header that names a session.
 const SESSION: &str = "mcp-session-id";
 
@@ -31,16 +37,38 @@ const SESSION: &str = "mcp-session-id";
 pub(super) struct Conversations {
     pub(super) sessions: Arc<LocalSessionManager>,
     spaces: Spaces,
-    owners: Arc<Mutex<HashMap<String, Owner>>>,
+    opened: Arc<Mutex<HashMap<String, Opened>>>,
+    /// Cancelled when the server stops, which ends all sessions.
+    stopping: CancellationToken,
     /// The requests that are being answered in each session.
     pending_requests: Arc<Mutex<HashMap<String, PendingRequests>>>,
 }
 
-/// Who opened a session.
+/// Who opened a session, and how it is used.
 #[derive(Debug)]
-struct Owner {
+struct Opened {
     token: Option<String>,
     space: SpaceName,
+    /// The requests that are being answered, open streams included.
+    uses: usize,
+    /// When the last of them ended.
+    last_used: Instant,
+}
+
+/// A use of a session: a request, until it is answered or nobody listens any more.
+#[derive(Debug)]
+struct SessionUse {
+    opened: Arc<Mutex<HashMap<String, Opened>>>,
+    session: String,
+}
+
+impl Drop for SessionUse {
+    fn drop(&mut self) {
+        if let Some(session) = self.opened.lock().get_mut(&self.session) {
+            session.uses -= 1;
+            session.last_used = Instant::now();
+        }
+    }
 }
 
 /// A request of a session, until it is answered or nobody listens any more.
@@ -64,20 +92,61 @@ impl Drop for RequestGuard {
 }
 
 impl Conversations {
-    /// Creates the record of the sessions in `spaces`, with none yet.
-    pub(super) fn of(spaces: Spaces) -> Self {
+    /// Creates the record of the sessions in `spaces`, with none yet. All end when `stopping` is cancelled.
+    pub(super) fn of(spaces: Spaces, stopping: CancellationToken) -> Self {
+        let mut sessions = LocalSessionManager::default();
+        // It would count only messages: neither requests that wait for their answers, nor open streams.
+        sessions.session_config.keep_alive = None;
         Self {
-            sessions: Arc::default(),
+            sessions: Arc::new(sessions),
             spaces,
-            owners: Arc::default(),
+            opened: Arc::default(),
+            stopping,
             pending_requests: Arc::default(),
         }
     }
 
     /// Returns whether `token_id` opened the session `id`, or nobody did.
     fn may_use_session(&self, id: &str, token_id: Option<&str>) -> bool {
-        let owners = self.owners.lock();
-        owners.get(id).is_none_or(|owner| owner.token.as_deref() == token_id)
+        let opened = self.opened.lock();
+        opened.get(id).is_none_or(|opened| opened.token.as_deref() == token_id)
+    }
+
+    /// Marks the session `id` as used until the returned use is dropped; `None` if there is no such session.
+    fn begin_use(&self, id: &str) -> Option<SessionUse> {
+        self.opened.lock().get_mut(id)?.uses += 1;
+        Some(SessionUse {
+            opened: Arc::clone(&self.opened),
+            session: id.to_owned(),
+        })
+    }
+
+    /// Returns when the session `id` will have been unused for [`IDLE_TIME`] if nobody uses it until then; `None` if it
+    /// is forgotten.
+    fn idle_until(&self, id: &str) -> Option<Instant> {
+        let opened = self.opened.lock();
+        let session = opened.get(id)?;
+        let last_used = if session.uses > 0 {
+            Instant::now()
+        } else {
+            session.last_used
+        };
+        Some(last_used + IDLE_TIME)
+    }
+
+    /// Ends the session `id` once it has not been used for [`IDLE_TIME`].
+    async fn end_when_idle(self, id: String) {
+        while let Some(until) = self.idle_until(&id) {
+            if until > Instant::now() {
+                tokio::time::sleep_until(until).await;
+                continue;
+            }
+            // It fails only if the session has ended already. Its owner is forgotten last: until it has ended, no other
+            // token may use it.
+            drop(self.sessions.close_session(&id.as_str().into()).await);
+            self.opened.lock().remove(&id);
+            return;
+        }
     }
 
     /// Records the request in the session that `headers` name, if they name one.
@@ -102,12 +171,21 @@ impl Conversations {
         }))
     }
 
-    /// Records that `owner` opened the session `id`, and forgets the sessions that have ended.
-    async fn record_session(&self, id: &str, owner: Owner) {
+    /// Records that the session `id` was opened in `space` with `token`, and forgets the sessions that have ended.
+    async fn record_session(&self, id: &str, token: Option<String>, space: SpaceName) {
         let open = self.sessions.sessions.read().await;
-        let mut owners = self.owners.lock();
-        owners.retain(|id, _| open.contains_key(id.as_str()));
-        owners.insert(id.to_owned(), owner);
+        let mut opened = self.opened.lock();
+        opened.retain(|id, _| open.contains_key(id.as_str()));
+        let session = Opened {
+            token,
+            space,
+            uses: 0,
+            last_used: Instant::now(),
+        };
+        opened.insert(id.to_owned(), session);
+        let stopping = self.stopping.clone();
+        let ending = self.clone().end_when_idle(id.to_owned());
+        tokio::spawn(async move { stopping.run_until_cancelled(ending).await });
     }
 
     /// Checks that `space` may open another session.
@@ -117,9 +195,9 @@ impl Conversations {
     /// A 503 if as many are open as this server allows, or as many of `space` as its share is.
     async fn check_session_limit(&self, space: &SpaceName) -> Result<(), Problem> {
         let open = self.sessions.sessions.read().await;
-        let owners = self.owners.lock();
-        let is_here = |(id, owner): &(&String, &Owner)| owner.space == *space && open.contains_key(id.as_str());
-        let (all, here) = (open.len(), owners.iter().filter(is_here).count());
+        let opened = self.opened.lock();
+        let is_here = |(id, opened): &(&String, &Opened)| opened.space == *space && open.contains_key(id.as_str());
+        let (all, here) = (open.len(), opened.iter().filter(is_here).count());
         let free = MAX_SESSIONS.saturating_sub(all);
         if may_take(here, free, self.spaces.is_only_one()) {
             return Ok(());
@@ -163,11 +241,15 @@ pub(super) async fn restrict_to_owner(State(open): State<Conversations>, request
     {
         return Problem::not_found("not_found", format!("there is no session {id}")).into_response();
     }
+    let used = session_in(request.headers()).and_then(|id| open.begin_use(id));
     let response = next.run(request).await;
-    if let Some((id, permit)) = session_in(response.headers()).zip(permit.as_ref()) {
-        let space = permit.space.clone();
-        open.record_session(id, Owner { token: token_id, space }).await;
+    // The transport names the session in its answers to later requests as well.
+    if used.is_none()
+        && let Some((id, permit)) = session_in(response.headers()).zip(permit.as_ref())
+    {
+        open.record_session(id, token_id, permit.space.clone()).await;
     }
+    let response = hold_until_sent(response, used);
     match permit.filter(Permit::has_token) {
         Some(permit) if is_stream(&response) => response.map(|body| cut_off_when_invalid(body, permit)),
         _ => response,
@@ -175,7 +257,7 @@ pub(super) async fn restrict_to_owner(State(open): State<Conversations>, request
 }
 
 /// Returns `response`, keeping `guard` until all of it was sent or nobody reads it any more.
-pub(super) fn hold_until_sent(response: Response, guard: Option<RequestGuard>) -> Response {
+pub(super) fn hold_until_sent<G: Send + 'static>(response: Response, guard: Option<G>) -> Response {
     match guard {
         Some(guard) if is_stream(&response) => response.map(|body| {
             let parts = body.into_data_stream().inspect(move |_| {
@@ -218,7 +300,7 @@ mod tests {
 
     #[tokio::test]
     async fn request_id_is_reserved_until_its_response_ends() {
-        let open = Conversations::of(Spaces::for_tests().await);
+        let open = Conversations::of(Spaces::for_tests().await, CancellationToken::new());
         let asked: RxJsonRpcMessage<RoleServer> =
             serde_json::from_str(r#"{"jsonrpc":"2.0","id":5,"method":"ping"}"#).unwrap();
         let of = |session: &'static str| {

@@ -110,9 +110,8 @@ impl ServerHandler for Mcp {
                 };
                 scope.under(key, &[request.name.as_bytes(), arguments_json.as_bytes()])
             });
-            let key = request_key.as_ref().map(|request_key| request_key.key().to_owned());
-            if let Some(request_key) = request_key {
-                caller.workspace = caller.workspace.asked_under(request_key);
+            if let Some(request_key) = &request_key {
+                caller.workspace = caller.workspace.asked_under(request_key.clone());
             }
             let call = tools::Call {
                 mcp: self,
@@ -121,7 +120,7 @@ impl ServerHandler for Mcp {
                 caller,
                 name: &request.name,
                 arguments: Value::Object(arguments),
-                idempotency_key: key,
+                request_key,
                 responses: request.input_responses.unwrap_or_default(),
                 state: request.request_state,
             };

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{DefaultBodyLimit, FromRequest as _, Request, State};
@@ -18,9 +19,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::conversations::{self, Conversations};
 use super::input::Line;
+use super::tools::run::MAX_WAIT_SECONDS;
 use super::{Mcp, input};
 use crate::http::problem::Problem;
-use crate::http::{BodyLimit, Permit, refuse_compressed, unreadable_body};
+use crate::http::{BodyLimit, Permit, RESPONSE_TIMEOUT, declare_response_time, refuse_compressed, unreadable_body};
 use crate::spaces::Spaces;
 
 /// The path of the endpoint.
@@ -29,6 +31,8 @@ const PATH: &str = "/mcp";
 const MAX_BODY_BYTES: usize = 1024 * 1024;
 /// The most bytes that are kept of the text with which a request is refused.
 const MAX_REFUSAL_BYTES: usize = 4 * 1024;
+/// What the transport says of a session that has ended meanwhile.
+const SESSION_ENDED: [&str; 2] = ["Session service terminated", "Session not found"];
 /// The origins of web pages that may make requests: those of this machine.
 const ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
 
@@ -43,12 +47,12 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(
     let mut config = StreamableHttpServerConfig::default()
         .with_allowed_origins(ORIGINS)
         .with_max_request_body_bytes(MAX_BODY_BYTES)
-        .with_cancellation_token(stopping);
+        .with_cancellation_token(stopping.clone());
     if needs_token {
         config = config.disable_allowed_hosts();
         config.allowed_origins.clear();
     }
-    let open = Conversations::of(spaces.clone());
+    let open = Conversations::of(spaces.clone(), stopping);
     let services = Services {
         mcp,
         spaces,
@@ -56,8 +60,13 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(
         conversations: open.clone(),
         services: Arc::default(),
     };
+    // Declared inside the layers that read the body: a body has no more time to arrive than elsewhere.
+    let response_time = middleware::from_fn_with_state(
+        Duration::from_secs(MAX_WAIT_SECONDS) + RESPONSE_TIMEOUT,
+        declare_response_time,
+    );
     Router::new()
-        .route(PATH, any(answer_in_space))
+        .route(PATH, any(answer_in_space).layer(response_time))
         .with_state(services)
         .layer(middleware::from_fn(refusals_to_problems))
         .layer(middleware::from_fn_with_state(open.clone(), normalize_request))
@@ -162,6 +171,12 @@ async fn refusals_to_problems(request: Request, next: Next) -> Response {
     if !(status.is_client_error() || status.is_server_error()) || kind.is_some() {
         return response;
     }
+    let (parts, body) = response.into_parts();
+    let words = to_bytes(body, MAX_REFUSAL_BYTES).await.unwrap_or_default();
+    let words = String::from_utf8_lossy(&words).into_owned();
+    // A session can end between the transport's look at it and the message to it.
+    let has_ended = SESSION_ENDED.iter().any(|ended| words.contains(ended));
+    let status = if has_ended { StatusCode::NOT_FOUND } else { status };
     let code = match status {
         StatusCode::NOT_FOUND => "not_found",
         StatusCode::FORBIDDEN => "origin_refused",
@@ -170,12 +185,12 @@ async fn refusals_to_problems(request: Request, next: Next) -> Response {
         status if status.is_client_error() => "header_invalid",
         _ => "internal",
     };
-    let (parts, body) = response.into_parts();
-    let words = to_bytes(body, MAX_REFUSAL_BYTES).await.unwrap_or_default();
-    let words = String::from_utf8_lossy(&words).into_owned();
     let mut refusal = Problem::new(status, code, words).into_response();
     if let Some(allowed) = parts.headers.get(header::ALLOW) {
         refusal.headers_mut().insert(header::ALLOW, allowed.clone());
     }
     refusal
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@ use folio::{Actor, Folio, Role, SpaceName, ThreadKey, Workspace};
 use folio_server::{Mcp, McpError, McpOptions};
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, Implementation, ProtocolVersion,
+    RequestMetaObject,
 };
 use rmcp::service::{ClientLifecycleMode, ClientServiceExt as _, RoleClient, RunningService};
 use rmcp::{ClientHandler, ServiceError};
@@ -97,6 +98,28 @@ impl<H: ClientHandler> Pair<H> {
         let arguments = arguments.as_object().unwrap().clone();
         let request = CallToolRequestParams::new(name.to_owned()).with_arguments(arguments);
         self.client.call_tool(request).await
+    }
+
+    /// Calls a tool under an idempotency key.
+    pub(crate) async fn try_call_under(
+        &self,
+        key: &str,
+        name: &str,
+        arguments: Value,
+    ) -> Result<CallToolResult, ServiceError> {
+        let arguments = arguments.as_object().unwrap().clone();
+        let mut request = CallToolRequestParams::new(name.to_owned()).with_arguments(arguments);
+        let mut meta = RequestMetaObject::new();
+        meta.insert("folio/idempotencyKey".to_owned(), json!(key));
+        request.meta = Some(meta);
+        self.client.call_tool(request).await
+    }
+
+    /// Calls a tool under an idempotency key, and returns its text and its structured content.
+    pub(crate) async fn call_under(&self, key: &str, name: &str, arguments: Value) -> (String, Value) {
+        let result = self.try_call_under(key, name, arguments).await.unwrap();
+        assert_eq!(result.is_error, Some(false), "{result:?}");
+        (text(&result), result.structured_content.unwrap_or_default())
     }
 
     /// Calls a tool, and returns its text and its structured content.

@@ -68,5 +68,7 @@ fn tool(tool: &ToolDescription) -> Value {
         "name": names::encode_tool_name(&tool.name),
         "description": tool.description,
         "parameters": tool.args_schema,
+        // Without it, the schema is made strict, and arguments that may be left out come back as empty texts.
+        "strict": false,
     })
 }

@@ -220,7 +220,7 @@ struct Entries {
     /// Only the last N entries, the oldest of them first.
     #[schemars(range(min = 1, max = 1000))]
     tail: Option<u32>,
-    /// The maximum number of pages; 100 if not given.
+    /// The maximum number of entries; 100 if not given.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
     /// The value of `next` in an earlier answer, to continue there.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
 use axum::extract::State;
+use axum::middleware;
 use folio::engine::event::{Always, PlanDifference};
 use folio::engine::plan::to_markdown;
 use folio::engine::run::{ForkAt, PendingApproval, RequestRef as AskedOf, plan_versions};
@@ -21,6 +22,7 @@ use crate::http::answer::{Accepted, Answer, Made};
 use crate::http::app::App;
 use crate::http::caller::{Caller, IfMatch};
 use crate::http::describe::{MARKDOWN, describe_operation};
+use crate::http::guard::{LONG_RESPONSE_TIMEOUT, declare_response_time};
 use crate::http::input::{Body, Kinds, Text, body_invalid};
 use crate::http::problem::Problem;
 use crate::http::query::{Fields, Nothing, QueryParams};
@@ -32,6 +34,7 @@ use crate::wire::{List, StepState};
 const GROUP: &str = "people";
 
 pub(super) fn routes() -> ApiRouter<App> {
+    let time = middleware::from_fn_with_state(LONG_RESPONSE_TIMEOUT, declare_response_time);
     ApiRouter::new()
         .api_route(
             "/runs/{run}/plan",
@@ -68,7 +71,8 @@ pub(super) fn routes() -> ApiRouter<App> {
                     GROUP,
                     "Forks a run: starts another run from a moment of this one",
                 ),
-            ),
+            )
+            .layer(time),
         )
         .api_route(
             "/approvals/{approval}",

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
+use axum::middleware;
 use axum::routing::post;
 use folio::memory::evict::{LIMIT_TOKENS, ResultOf};
 use folio::memory::id::{EntryRef, Ref};
@@ -13,6 +14,7 @@ use folio::memory::passage::Part;
 use folio::memory::scratchbook::{ItemInput, ItemPatch, ScratchItem, page_of};
 use folio::memory::tokens::for_model;
 use folio::memory::{Entry, EntryKind, Status, Tag};
+use folio::runner::COMPACTOR_TIME;
 use folio::store::workspace::{BookFilter, Eviction, Offload, ViewRequest};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -23,6 +25,7 @@ use crate::http::answer::{Answer, Made};
 use crate::http::app::App;
 use crate::http::caller::Caller;
 use crate::http::describe::describe_operation;
+use crate::http::guard::{RESPONSE_TIMEOUT, declare_response_time};
 use crate::http::input::{Body, MayBody, Raw, read_json, unreadable};
 use crate::http::problem::Problem;
 use crate::http::query::{Fields, Nothing, QueryParams, check_exclusive, invalid_value_problem};
@@ -98,20 +101,23 @@ pub(super) fn routes() -> ApiRouter<App> {
 
 /// Returns the routes that take or return long texts.
 pub(super) fn long_routes() -> ApiRouter<App> {
+    // If the model does not answer within its time, the operation continues without its answer.
+    let time = middleware::from_fn_with_state(COMPACTOR_TIME + RESPONSE_TIMEOUT, declare_response_time);
     ApiRouter::new()
         .api_route(
             "/threads/{thread}/history",
-            get_with(
+            post_with(
+                offload,
+                describe_operation("offload", LONG_GROUP, "Offloads the older messages of a conversation"),
+            )
+            .layer(time)
+            .get_with(
                 said,
                 describe_operation(
                     "read_history",
                     LONG_GROUP,
                     "Returns offloaded messages by their numbers",
                 ),
-            )
-            .post_with(
-                offload,
-                describe_operation("offload", LONG_GROUP, "Offloads the older messages of a conversation"),
             ),
         )
         .api_route(

@@ -13,6 +13,7 @@ use aide::axum::routing::{get_with, post_with};
 use axum::body::{Body as Sent, Bytes};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
+use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use folio::memory::entry::Owner;
 use folio::memory::{EntryKind, EntryQuery, Tag};
@@ -29,6 +30,7 @@ use crate::http::answer::Answer;
 use crate::http::app::App;
 use crate::http::caller::{Caller, thread_called};
 use crate::http::describe::{JSON_LINES, describe_media_type, describe_operation};
+use crate::http::guard::{LONG_RESPONSE_TIMEOUT, declare_response_time};
 use crate::http::input::{Body, Kinds, Text, body_invalid};
 use crate::http::problem::Problem;
 use crate::http::query::{Fields, Nothing, QueryParams};
@@ -46,6 +48,7 @@ pub(super) fn routes() -> ApiRouter<App> {
         describe_operation("export_space", GROUP, "Exports the whole space as JSON lines"),
         JSON_LINES,
     );
+    let time = middleware::from_fn_with_state(LONG_RESPONSE_TIMEOUT, declare_response_time);
     ApiRouter::new()
         .api_route("/export", get_with(export, lines))
         .api_route(
@@ -66,6 +69,7 @@ pub(super) fn routes() -> ApiRouter<App> {
                 describe_operation("forget", GROUP, "Erases the content of entries permanently"),
             ),
         )
+        .layer(time)
 }
 
 /// Streams the space line by line, as fast as the client reads.

@@ -3,12 +3,14 @@
 use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
 use axum::http::{HeaderMap, header};
+use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use folio::Timestamp;
 use folio::memory::Seq;
 use folio::memory::id::{Ref, TurnHandle, TurnRef};
 use folio::memory::tokens::for_model;
 use folio::memory::turn::TurnQuery;
+use folio::runner::ADVISOR_TIME;
 use folio::store::workspace::{ContextRequest, TraceQuery, TurnInput};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -18,6 +20,7 @@ use crate::http::answer::{Answer, Made};
 use crate::http::app::App;
 use crate::http::caller::{Caller, thread_called};
 use crate::http::describe::{JSON_LINES, describe_media_type, describe_operation};
+use crate::http::guard::{LONG_RESPONSE_TIMEOUT, RESPONSE_TIMEOUT, declare_response_time};
 use crate::http::input::MayBody;
 use crate::http::problem::Problem;
 use crate::http::query::{Fields, Nothing, QueryParams, invalid_value_problem};
@@ -41,20 +44,24 @@ pub(super) fn routes() -> ApiRouter<App> {
         ),
         JSON_LINES,
     );
+    // If the advisor does not answer within its time, the operation continues without its answer.
+    let advisor_time = middleware::from_fn_with_state(ADVISOR_TIME + RESPONSE_TIMEOUT, declare_response_time);
+    let export_time = middleware::from_fn_with_state(LONG_RESPONSE_TIMEOUT, declare_response_time);
     ApiRouter::new()
         .api_route(
             "/turns",
-            get_with(
-                list,
-                describe_operation("list_turns", GROUP, "Lists turns, newest first"),
-            )
-            .post_with(
+            post_with(
                 begin,
                 describe_operation(
                     "begin_turn",
                     GROUP,
                     "Begins a turn and decides its urgency, its clarity and the order of work",
                 ),
+            )
+            .layer(advisor_time.clone())
+            .get_with(
+                list,
+                describe_operation("list_turns", GROUP, "Lists turns, newest first"),
             ),
         )
         .api_route(
@@ -73,7 +80,8 @@ pub(super) fn routes() -> ApiRouter<App> {
                     GROUP,
                     "Ends a turn: evaluates it, finds patterns and archives what is resolved",
                 ),
-            ),
+            )
+            .layer(advisor_time),
         )
         .api_route(
             "/turns/{turn}/trace",
@@ -86,7 +94,8 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/turns/{turn}/export",
             get_with(export_of, move |operation| {
                 export(operation.response::<200, axum::Json<ExportShape>>())
-            }),
+            })
+            .layer(export_time),
         )
         .api_route(
             "/turns/{turn}/receipts",

@@ -12,6 +12,8 @@ use std::sync::Arc;
 
 use folio::memory::Invalid;
 use folio::memory::query::MAX_LIMIT;
+use folio::runner::Runner;
+use folio::store::RequestKey;
 use rmcp::model::{InputResponses, Tool, ToolAnnotations};
 use rmcp::service::{RequestContext, RoleServer};
 use serde::de::DeserializeOwned;
@@ -34,11 +36,36 @@ pub(super) struct Call<'c> {
     pub(super) name: &'c str,
     /// The arguments: an object, without `thread`.
     pub(super) arguments: Value,
-    pub(super) idempotency_key: Option<String>,
+    /// The key of the call, if it has one.
+    pub(super) request_key: Option<RequestKey>,
     /// The answers of a person to the forms that an earlier answer showed.
     pub(super) responses: InputResponses,
     /// The state that was sent with those forms.
     pub(super) state: Option<String>,
+}
+
+impl Call<'_> {
+    /// Returns the key under which the store records the call.
+    pub(super) fn idempotency_key(&self) -> Option<String> {
+        self.request_key.as_ref().map(|key| key.key().to_owned())
+    }
+
+    /// Returns whether the same call was recorded before under its key.
+    pub(super) async fn is_recorded(&self) -> Result<bool, Problem> {
+        match &self.request_key {
+            Some(key) => Ok(self.caller.workspace.is_recorded(&self.caller.actor, key.key()).await?),
+            None => Ok(false),
+        }
+    }
+
+    /// Returns the runner that records what this call does to runs under its key, so it is done once.
+    pub(super) fn keyed_runner(&self) -> Runner {
+        let runner = &self.mcp.shared.runner;
+        match &self.request_key {
+            Some(key) => runner.asked_under(key.clone()),
+            None => runner.clone(),
+        }
+    }
 }
 
 /// Returns the offered tools, in the order in which a model sees them.

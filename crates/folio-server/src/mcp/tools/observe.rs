@@ -110,7 +110,7 @@ async fn add(call: Call<'_>) -> Result<Answer, Problem> {
     let caller = &call.caller;
     let added = caller
         .workspace
-        .add_observation(&caller.actor, input, call.idempotency_key.clone());
+        .add_observation(&caller.actor, input, call.idempotency_key());
     Ok(written_answer(&added.await?, &call))
 }
 

@@ -315,7 +315,7 @@ async fn delegate(call: Call<'_>) -> Result<Answer, Problem> {
             &caller.thread,
             &worker,
             delegation,
-            call.idempotency_key.clone(),
+            call.idempotency_key(),
         )
         .await?;
     let mut structured = shape(&written.entry);
@@ -359,7 +359,7 @@ async fn report(call: Call<'_>) -> Result<Answer, Problem> {
         after: parse_entry_refs("after", &input.after)?,
     };
     let caller = &call.caller;
-    let key = call.idempotency_key.clone();
+    let key = call.idempotency_key();
     let (written, note) = caller
         .workspace
         .report_work(&caller.actor, &caller.thread, &worker, report, key)

@@ -8,6 +8,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use folio::Role;
 use folio::engine::event::Question;
+use folio::engine::run::RequestRef;
 use folio::engine::{NodeId, Run};
 use folio::memory::RunId;
 use folio::memory::id::RunRef;
@@ -32,7 +33,7 @@ use crate::submit;
 /// Seconds that an answer waits for the end of a run by default: hosts give up after a minute.
 const DEFAULT_WAIT_SECONDS: u64 = 45;
 /// The most seconds that a call may ask to wait.
-const MAX_WAIT_SECONDS: u64 = 3_600;
+pub(in crate::mcp) const MAX_WAIT_SECONDS: u64 = 3_600;
 /// The most names in `allow_tools`.
 const ALLOWED_MAX: usize = 64;
 /// The most questions of a run that an answer lists.
@@ -132,7 +133,8 @@ fn allowed_tools(call: &Call<'_>, requested: Option<Vec<String>>) -> Result<Vec<
 }
 
 /// Submits the plan and drives the run. If the request is cancelled while it waits, the run is cancelled. Once it has
-/// stopped waiting, or has asked something, it is not.
+/// stopped waiting, or has asked something, it is not. A repeated call with the same key waits for the same run, which is
+/// cancelled only with the first.
 async fn start(call: Call<'_>) -> Result<Reply, Problem> {
     submit::may_steer(&call.caller.actor)?;
     let input: Start = read(&call.arguments)?;
@@ -153,7 +155,12 @@ async fn start(call: Call<'_>) -> Result<Reply, Problem> {
     let inputs = submit::inputs_of(&plan, input.inputs, folder).map_err(|(name, message)| {
         Problem::from(invalid_argument(&name, message)).hint("start the server in another folder")
     })?;
-    let place = call.mcp.shared.driving.take_slot(runner.workspace().space())?;
+    let place = match call.mcp.shared.driving.take_slot(runner.workspace().space()) {
+        Ok(place) => Some(place),
+        // The run exists already.
+        Err(_) if call.is_recorded().await? => None,
+        Err(busy) => return Err(busy),
+    };
     let new = NewRun {
         plan,
         goal: input.goal,
@@ -171,8 +178,11 @@ async fn start(call: Call<'_>) -> Result<Reply, Problem> {
         actor: call.caller.actor.clone(),
     };
     let by = call.caller.actor.clone();
-    let submits = runner.clone();
-    let recording = Box::pin(async move { Ok(submits.submit(new).await?.0) });
+    let submits = call.keyed_runner();
+    let recording = Box::pin(async move {
+        let submitted = submits.submit_once(new).await?;
+        Ok((submitted.id, submitted.replayed))
+    });
     let driving = &call.mcp.shared.driving;
     let (id, asked_for) = driving.begin_for(runner.clone(), by, place, recording).await?;
     let row = call.caller.workspace.run(RunRef::Id(id)).await?;
@@ -236,7 +246,8 @@ struct Said {
     node: Option<String>,
 }
 
-/// Answers a question of a run in the name of the caller. The answer is durable when this returns.
+/// Answers a question of a run in the name of the caller. The answer is durable when this returns. Repeated with the same
+/// key, it answers nothing more.
 async fn answer_question(call: Call<'_>) -> Result<Answer, Problem> {
     submit::may_steer(&call.caller.actor)?;
     let input: Said = read(&call.arguments)?;
@@ -244,17 +255,20 @@ async fn answer_question(call: Call<'_>) -> Result<Answer, Problem> {
         return Err(invalid_argument("answer", "is empty: pass on what the person said").into());
     }
     let row = call.caller.workspace.run(run_named(&input.run)?).await?;
-    let runner = &call.mcp.shared.runner;
+    if call.is_recorded().await? {
+        return answer(call.mcp, &call.caller, row.id).await;
+    }
+    let runner = call.keyed_runner();
     let run = runner.load(row.id).await?;
     let questions = run.questions();
-    let node = match (&input.node, questions.as_slice()) {
+    let asked = match (&input.node, questions.as_slice()) {
         (Some(name), _) => {
             let is_named = |(node, _): &&(NodeId, &Question)| {
                 node.to_string() == *name || run.node(*node).is_some_and(|view| view.path == name)
             };
-            questions.iter().find(is_named).map(|(node, _)| *node)
+            questions.iter().find(is_named).copied()
         }
-        (None, [(node, _)]) => Some(*node),
+        (None, [only]) => Some(*only),
         (None, []) => None,
         (None, several) => {
             let detail = format!(
@@ -270,7 +284,7 @@ async fn answer_question(call: Call<'_>) -> Result<Answer, Problem> {
             ));
         }
     };
-    let Some(node) = node else {
+    let Some((node, question)) = asked else {
         let detail = format!("run {} has no open question there", row.handle);
         let problem = Problem::not_found("no_question", detail);
         return Err(match approvals(&row, &run, &call.caller.tokens).as_slice() {
@@ -278,7 +292,13 @@ async fn answer_question(call: Call<'_>) -> Result<Answer, Problem> {
             waiting => problem.hint(format!("a person can approve what waits: {}", waiting.join("; "))),
         });
     };
-    runner.answer(row.id, node, &input.answer, &call.caller.actor).await?;
+    // The question may be answered, and another asked, before the answer is recorded.
+    let reference = RequestRef {
+        node,
+        mark: Some(question.mark()),
+    };
+    let by = &call.caller.actor;
+    runner.answer(row.id, reference, &input.answer, by).await?;
     answer(call.mcp, &call.caller, row.id).await
 }
 

@@ -57,7 +57,7 @@ async fn answer_within(call: &Call<'_>, arguments: &Value, limit: Option<u32>) -
         actor: &call.caller.actor,
         thread: &call.caller.thread,
         tokens: &call.caller.tokens,
-        idempotency_key: call.idempotency_key.clone(),
+        idempotency_key: call.idempotency_key(),
     };
     let workspace = &call.caller.workspace;
     let result = workspace.call_scratch_tool(&caller, call.name, arguments).await?;
