@@ -471,7 +471,9 @@ impl Run {
             Event::ApprovalAsked { node, approval } => {
                 let index = self.step_to(*node, Move::Wait)?;
                 self.ready.remove(&index);
-                // The call is not under way any more, so it blocks nobody.
+                // A call that was lost is not under way any more, so it blocks nobody, and there is nothing to stop.
+                self.executing.remove(&index);
+                self.stopping.remove(&index);
                 self.give_back_resources(index);
                 let request = ApprovalRequest {
                     approval: (**approval).clone(),

@@ -58,6 +58,7 @@ mod shares;
 mod steering;
 mod table;
 mod told;
+mod under_way;
 mod unheard;
 mod words;
 
@@ -166,6 +167,7 @@ impl Sim {
         self.run
             .apply(self.now, &event)
             .unwrap_or_else(|error| panic!("{error}: {event:?}"));
+        under_way::only_what_has_begun_is_under_way(&self.run, &event);
         self.pages.write(&self.run, &event, self.now);
         // What is written down must be read back as the same.
         let text = serde_json::to_string(&event).unwrap();
