@@ -301,9 +301,11 @@ impl Run {
                 writes,
                 limits,
             } => {
-                let is_again = self
-                    .index(*node)
-                    .is_ok_and(|at| self.nodes[at].state == NodeState::Executing);
+                // Earlier versions counted a call that a person allowed to be made once more as another attempt.
+                let is_again = self.index(*node).is_ok_and(|at| {
+                    let is_counted = self.is_repetition_allowed(at) && self.nodes[at].attempt == *attempt;
+                    is_counted || self.nodes[at].state == NodeState::Executing
+                });
                 let index = self.step_to(*node, Move::Start)?;
                 self.take_share(index, limits.as_deref());
                 self.ready.remove(&index);

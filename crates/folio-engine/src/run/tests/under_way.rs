@@ -75,3 +75,102 @@ fn approved_repetition_of_a_lost_call_takes_its_own_place_e9_15() {
     let sim = sim.driven_on();
     assert_eq!(sim.status("mail"), Outcome::Ok);
 }
+
+/// The only call of a run with this `budget`, which had begun when its driver died and about which a person is asked.
+fn lost_within(budget: &str) -> (Sim, NodeId) {
+    let mut sim = Sim::new(&format!(
+        "steps: [{{id: mail, do: {{tool: echo, args: {{}}}}, budget: {budget}}}]"
+    ));
+    sim.derive();
+    let mut sim = Sim::resumed(&sim.journal);
+    sim.run
+        .set_approval_policy(Some(Arc::new(|_, _| RequiredApproval::Nothing)));
+    let Some(Action::Call(call)) = sim.run.due(sim.now, 4).pop() else {
+        panic!("it is owed again");
+    };
+    let event = sim.run.call_lost(&call);
+    sim.record(event);
+    (sim, call.node)
+}
+
+#[test]
+fn approved_repetition_of_a_lost_call_is_counted_once_e9_12() {
+    for budget in ["{tool_calls: 1}", "{}"] {
+        let (mut sim, node) = lost_within(budget);
+        sim.record(Event::CallApproved {
+            node,
+            always: None,
+            by: "ada".to_owned(),
+        });
+        let due = sim.run.due(sim.now, 4);
+        assert!(
+            matches!(due.as_slice(), [Action::Call(call)] if !call.again && sim.run.is_still_due(&due[0])),
+            "{due:?}"
+        );
+        let sim = sim.driven_on();
+        let mail = sim.run.node(node).unwrap();
+        let result = mail.result.unwrap();
+        assert_eq!((result.status, result.attempts), (Outcome::Ok, 1), "{}", result.notes);
+        assert_eq!(mail.spent.tool_calls, 1);
+    }
+}
+
+#[test]
+fn rejected_repetition_is_unknown_although_the_budget_is_used_up_e9_12() {
+    let (mut sim, node) = lost_within("{tool_calls: 1}");
+    sim.record(Event::CallRejected {
+        node,
+        reason: String::new(),
+        by: "ada".to_owned(),
+    });
+    let sim = sim.driven_on();
+    let result = sim.run.node(node).unwrap().result.unwrap();
+    assert_eq!(
+        (result.severity, result.stop_reason),
+        (Some(Severity::Hard), Some(StopReason::OutcomeUnknown)),
+        "{}",
+        result.notes
+    );
+}
+
+#[test]
+fn journal_that_counted_an_approved_repetition_twice_folds_as_it_was_e9_9() {
+    let (mut sim, node) = lost_within("{tool_calls: 2}");
+    sim.record(Event::CallApproved {
+        node,
+        always: None,
+        by: "ada".to_owned(),
+    });
+    let Some(Action::Call(call)) = sim.run.due(sim.now, 4).pop() else {
+        panic!("it is allowed");
+    };
+    // As earlier versions recorded it.
+    sim.record(CallAction { attempt: 2, ..*call }.started());
+    assert_eq!(sim.run.node(node).unwrap().spent.tool_calls, 2);
+}
+
+#[test]
+fn rejected_call_is_reported_as_rejected_although_the_budget_ran_out_meanwhile_e9_14() {
+    let mut sim = Sim::new(
+        "budget: {tool_calls: 1}
+steps: [{id: ask, do: {tool: echo, args: {}}}, {id: other, needs: [], do: {tool: noted, args: {}}}]",
+    );
+    sim.run.set_approval_policy(Some(Arc::new(|tool, _| match tool {
+        "echo" => RequiredApproval::AnyYes,
+        _ => RequiredApproval::Nothing,
+    })));
+    sim.derive();
+    assert!(sim.end_one(), "the other call uses up the budget");
+    let node = sim.run.node_at("ask").unwrap().id;
+    sim.record(Event::CallRejected {
+        node,
+        reason: "not today".to_owned(),
+        by: "ada".to_owned(),
+    });
+    let sim = sim.driven_on();
+    let result = sim.run.node(node).unwrap().result.unwrap();
+    assert_eq!(
+        (result.stop_reason, result.notes.as_str()),
+        (Some(StopReason::PolicyDenied), "ada rejected it: not today")
+    );
+}
