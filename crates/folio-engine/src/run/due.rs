@@ -7,7 +7,7 @@ use folio_memory::excerpt::cut;
 use serde_json::Value;
 
 use super::agent::repair::too_deep_to_keep;
-use super::agent::{AskAction, CompactAction, read_steps};
+use super::agent::{AskAction, CompactAction, DEFAULT, read_steps};
 use super::aggregate::Aggregation;
 use super::approval::GrantedApproval;
 use super::conclude::{CHANGES_NOTHING, MAY_HAVE_CHANGED};
@@ -345,7 +345,7 @@ impl Run {
             Some(default) => Event::Answered {
                 node: self.nodes[index].id,
                 answer: default.clone(),
-                by: "default".to_owned(),
+                by: DEFAULT.to_owned(),
             },
             None => self.failed_event(
                 index,

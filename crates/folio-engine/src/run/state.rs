@@ -6,7 +6,7 @@ use std::sync::Arc;
 use folio_memory::{RunId, Timestamp};
 use serde_json::Value;
 
-use super::agent::{Equipment, Fact};
+use super::agent::{Equipment, Facts};
 use super::approval::{ApprovalRequest, AskFirst, PlanGate, Rule};
 use super::bodies::Bodies;
 use super::limit_met::LimitKind;
@@ -69,7 +69,7 @@ pub struct Run {
     /// Nodes that wait for a person's answer.
     pub(super) unanswered: BTreeSet<usize>,
     /// The answers of people, by question.
-    pub(super) answers: BTreeMap<String, Fact>,
+    pub(super) answers: Facts,
     /// What memory held when a task was last briefed.
     pub(super) last_briefed_memory: Arc<str>,
     /// The number of calls that models wanted, and of roll-ups: nodes that belong to no plan.
@@ -186,7 +186,7 @@ impl Run {
             cancel_requests: 0,
             equipment: None,
             unanswered: BTreeSet::new(),
-            answers: BTreeMap::new(),
+            answers: Facts::default(),
             last_briefed_memory: Arc::default(),
             actions: 0,
             replans: 0,

@@ -18,6 +18,7 @@ use crate::template::Templates;
 
 mod after_no;
 mod again;
+mod answers;
 mod budgets;
 mod cancel;
 mod compact;

@@ -9,11 +9,14 @@ use serde_json::Value;
 
 use super::TalkEntry;
 use super::digest::value_excerpt;
-use super::people::ANSWERED_BY;
+use super::people::{ANSWERED_BY, normalised};
 use super::sizes::{DIGEST_MIN, Need, Sizes, shares};
 use crate::lines::push_list_item;
 use crate::run::state::Run;
 use crate::talk::{Message, Purpose, Speaker};
+
+/// The name under which the default of a question is recorded as its answer.
+pub(in crate::run) const DEFAULT: &str = "default";
 
 /// The characters of a question that are always shown.
 const QUESTION_MIN: usize = 80;
@@ -27,6 +30,54 @@ pub(in crate::run) struct Fact {
     pub(super) said: String,
     /// The entry with the whole answer.
     pub(super) entry: EntryId,
+}
+
+/// The answers that tasks of a run were given.
+#[derive(Debug, Default)]
+pub(in crate::run) struct Facts {
+    /// What people said, by question.
+    said: BTreeMap<String, Fact>,
+    /// Defaults that held because nobody answered, by the task that asked and its question. They are no facts for other
+    /// tasks, whose defaults and options may be different (E9.14).
+    defaults: BTreeMap<(usize, String), Fact>,
+}
+
+impl Facts {
+    /// Adds what node `index` was answered by `by`.
+    pub(super) fn insert(&mut self, index: usize, fact: Fact, by: &str) {
+        let question = normalised(&fact.question);
+        if by == DEFAULT {
+            self.defaults.insert((index, question), fact);
+        } else {
+            self.said.insert(question, fact);
+        }
+    }
+
+    /// The answer of a person to `question`.
+    pub(super) fn said(&self, question: &str) -> Option<&Fact> {
+        self.said.get(&normalised(question))
+    }
+
+    /// The answer to `question` that node `index` may know: that of a person, or its own default.
+    pub(super) fn known_to(&self, index: usize, question: &str) -> Option<&Fact> {
+        let own = || self.defaults.get(&(index, normalised(question)));
+        self.said(question).or_else(own)
+    }
+
+    /// What node `index` may know, in the order of the questions.
+    fn of(&self, index: usize) -> impl Iterator<Item = &Fact> {
+        let own = self.defaults.range((index, String::new())..(index + 1, String::new()));
+        let own = own.filter(|((_, question), _)| !self.said.contains_key(question));
+        let mut all: Vec<(&str, &Fact)> = own.map(|((_, question), fact)| (question.as_str(), fact)).collect();
+        all.extend(self.said.iter().map(|(question, fact)| (question.as_str(), fact)));
+        all.sort_by_key(|(question, _)| *question);
+        all.into_iter().map(|(_, fact)| fact)
+    }
+
+    /// Every answer, whoever may know it.
+    fn all(&self) -> impl Iterator<Item = &Fact> {
+        self.said.values().chain(self.defaults.values())
+    }
 }
 
 impl Fact {
@@ -54,7 +105,7 @@ impl Run {
         let max = self.sizes(Purpose::Work).answer;
         if message.speaker == Speaker::Tool
             && message.text.len() > max
-            && let Some(fact) = self.answers.values().find(|fact| fact.said == message.text)
+            && let Some(fact) = self.answers.all().find(|fact| fact.said == message.text)
         {
             message.text = fact.answer_excerpt(max);
         }
@@ -67,7 +118,7 @@ impl Run {
         let talk = self.agent(index).map_or(&[][..], |agent| &agent.talk);
         refused.values().any(|told| {
             let is_known = |said: &TalkEntry| matches!(said, TalkEntry::Message(said) if said.speaker == Speaker::Tool && said.text == *told);
-            self.answers.values().any(|fact| fact.said == *told) && !talk.iter().any(is_known)
+            self.answers.all().any(|fact| fact.said == *told) && !talk.iter().any(is_known)
         })
     }
 
@@ -80,7 +131,7 @@ impl Run {
                 |said| matches!(said, TalkEntry::Message(said) if said.speaker == Speaker::Tool && said.text == fact.said),
             )
         };
-        let mut facts: Vec<&Fact> = self.answers.values().filter(|fact| !is_told(fact)).collect();
+        let mut facts: Vec<&Fact> = self.answers.of(index).filter(|fact| !is_told(fact)).collect();
         if facts.is_empty() {
             return;
         }

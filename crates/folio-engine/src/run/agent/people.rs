@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use folio_memory::excerpt::{cut, one_line};
 
-use super::{Agent, Fact, human};
+use super::facts::Fact;
+use super::{Agent, human};
 use crate::event::{Event, Proposal, Question, words};
 use crate::node::{Move, NodeId, NodeState};
 use crate::plan::{Check, Criterion};
@@ -96,12 +97,10 @@ impl Run {
 
     /// The answer that was given meanwhile to the same question of another task, and by whom.
     pub(in crate::run) fn answered_meanwhile(&self, question: &Question) -> Option<(String, String)> {
-        let fact = self
-            .answers
-            .get(&normalised(&question.text))
-            .filter(|_| question.is_of_model())?;
+        let fact = self.answers.said(&question.text).filter(|_| question.is_of_model())?;
         let (answer, by) = fact.parts();
-        Some((answer.to_owned(), by.to_owned()))
+        // With other options it is another question.
+        question.accepts(answer).then(|| (answer.to_owned(), by.to_owned()))
     }
 
     /// Whether a person is there who could answer.
@@ -248,7 +247,7 @@ impl Run {
             said: answer_text,
             entry,
         };
-        self.answers.insert(normalised(&fact.question), fact);
+        self.answers.insert(index, fact, by);
         Ok(())
     }
 
