@@ -165,9 +165,11 @@ impl Run {
             }
             Event::Spent { node, reason } => {
                 let (index, _) = self.agent_at(*node, "spent")?;
+                let met = self.limit_around(index, *reason);
                 self.compaction_given_up(index);
                 let (index, agent) = self.agent_at(*node, "spent")?;
                 agent.spent = Some(*reason);
+                agent.spent_at = met;
                 agent.stage_before_limit = agent.stage;
                 agent.unread = None;
                 agent.unanswered = None;
@@ -209,6 +211,10 @@ impl Run {
             self.nodes[index].call = format!("model, to {}", purpose.as_str().replace('_', " ")).into();
         }
         let (_, agent) = self.agent_at(node, "asked")?;
+        // Earlier versions went on after any change of a limit, whether or not it was the one that had stopped it.
+        if agent.stage == Stage::HandingBack && matches!(purpose, Purpose::Decide | Purpose::Work) {
+            agent.goes_on();
+        }
         agent.calls = pending.call;
         if !std::mem::take(&mut agent.is_repeating) {
             agent.warned = warned;
