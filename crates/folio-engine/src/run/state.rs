@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::agent::{Equipment, Facts};
 use super::approval::{ApprovalRequest, AskFirst, PlanGate, Rule};
 use super::bodies::Bodies;
+use super::inherit::Inherited;
 use super::limit_met::LimitKind;
 use super::limits::Limits;
 use super::narrow::OwnLimits;
@@ -45,7 +46,7 @@ pub struct Run {
     /// Nodes that may begin, in the order in which they were made.
     pub(super) ready: Ready,
     /// Nodes of lists that were planned anew, each with the node that an earlier version made for the same item.
-    pub(super) inherited: BTreeMap<usize, usize>,
+    pub(super) inherited: BTreeMap<usize, Inherited>,
     /// Nodes that will not begin, or only need their result recorded.
     pub(super) skipped: BTreeSet<usize>,
     /// Nodes that begin no more of their children.
