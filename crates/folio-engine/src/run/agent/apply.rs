@@ -205,6 +205,7 @@ impl Run {
         self.ready.remove(&index);
         self.executing.insert(index);
         let warned = self.warning_step(index);
+        let answers_given = self.answers.given;
         // A call that is being judged keeps the line that says what was called, and the number of its attempts.
         if self.nodes[index].kind != NodeKind::Call {
             self.nodes[index].attempt = 1;
@@ -218,6 +219,7 @@ impl Run {
         agent.calls = pending.call;
         if !std::mem::take(&mut agent.is_repeating) {
             agent.warned = warned;
+            agent.answers_given = answers_given;
         }
         agent.pending = Some(pending);
         match purpose {

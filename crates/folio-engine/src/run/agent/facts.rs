@@ -30,32 +30,38 @@ pub(in crate::run) struct Fact {
     pub(super) said: String,
     /// The entry with the whole answer.
     pub(super) entry: EntryId,
+    /// How many answers were given before it.
+    pub(super) number: u32,
 }
 
 /// The answers that tasks of a run were given.
 #[derive(Debug, Default)]
 pub(in crate::run) struct Facts {
-    /// What people said, by question.
-    said: BTreeMap<String, Fact>,
+    /// What people said, by question. The last answer counts; the earlier ones are kept for requests that are repeated.
+    said: BTreeMap<String, Vec<Fact>>,
     /// Defaults that held because nobody answered, by the task that asked and its question. They are no facts for other
     /// tasks, whose defaults and options may be different (E9.14).
     defaults: BTreeMap<(usize, String), Fact>,
+    /// The number of answers so far.
+    pub(super) given: u32,
 }
 
 impl Facts {
     /// Adds what node `index` was answered by `by`.
-    pub(super) fn insert(&mut self, index: usize, fact: Fact, by: &str) {
+    pub(super) fn insert(&mut self, index: usize, mut fact: Fact, by: &str) {
+        fact.number = self.given;
+        self.given += 1;
         let question = normalised(&fact.question);
         if by == DEFAULT {
             self.defaults.insert((index, question), fact);
         } else {
-            self.said.insert(question, fact);
+            self.said.entry(question).or_default().push(fact);
         }
     }
 
     /// The answer of a person to `question`.
     pub(super) fn said(&self, question: &str) -> Option<&Fact> {
-        self.said.get(&normalised(question))
+        self.said.get(&normalised(question))?.last()
     }
 
     /// The answer to `question` that node `index` may know: that of a person, or its own default.
@@ -64,19 +70,22 @@ impl Facts {
         self.said(question).or_else(own)
     }
 
-    /// What node `index` may know, in the order of the questions.
-    fn of(&self, index: usize) -> impl Iterator<Item = &Fact> {
+    /// What node `index` may know of the first `count` answers, in the order of the questions.
+    fn of(&self, index: usize, count: u32) -> Vec<&Fact> {
+        let mut known: BTreeMap<&str, &Fact> = BTreeMap::new();
         let own = self.defaults.range((index, String::new())..(index + 1, String::new()));
-        let own = own.filter(|((_, question), _)| !self.said.contains_key(question));
-        let mut all: Vec<(&str, &Fact)> = own.map(|((_, question), fact)| (question.as_str(), fact)).collect();
-        all.extend(self.said.iter().map(|(question, fact)| (question.as_str(), fact)));
-        all.sort_by_key(|(question, _)| *question);
-        all.into_iter().map(|(_, fact)| fact)
+        let own = own.map(|((_, question), fact)| (question, fact));
+        let said = self.said.iter();
+        let said = said.flat_map(|(question, facts)| facts.iter().map(move |fact| (question, fact)));
+        for (question, fact) in own.chain(said).filter(|(_, fact)| fact.number < count) {
+            known.insert(question, fact);
+        }
+        known.into_values().collect()
     }
 
     /// Every answer, whoever may know it.
     fn all(&self) -> impl Iterator<Item = &Fact> {
-        self.said.values().chain(self.defaults.values())
+        self.said.values().flatten().chain(self.defaults.values())
     }
 }
 
@@ -131,7 +140,15 @@ impl Run {
                 |said| matches!(said, TalkEntry::Message(said) if said.speaker == Speaker::Tool && said.text == fact.said),
             )
         };
-        let mut facts: Vec<&Fact> = self.answers.of(index).filter(|fact| !is_told(fact)).collect();
+        // A request that is repeated says what it said when nobody saw its end (E9.9).
+        let repeated = self.agent(index).filter(|agent| agent.is_repeating);
+        let count = repeated.map_or(self.answers.given, |agent| agent.answers_given);
+        let mut facts: Vec<&Fact> = self
+            .answers
+            .of(index, count)
+            .into_iter()
+            .filter(|fact| !is_told(fact))
+            .collect();
         if facts.is_empty() {
             return;
         }
@@ -170,6 +187,7 @@ mod tests {
                 question: "which?".to_owned(),
                 said: format!("the left one (of two){ANSWERED_BY}{by})"),
                 entry: EntryId::derived(&["an answer"]),
+                number: 0,
             };
             assert_eq!(fact.parts(), ("the left one (of two)", by));
         }

@@ -246,6 +246,7 @@ impl Run {
             question,
             said: answer_text,
             entry,
+            number: 0,
         };
         self.answers.insert(index, fact, by);
         Ok(())

@@ -149,6 +149,8 @@ pub(in crate::run) struct Agent {
     pub(in crate::run) warned: Option<u64>,
     /// Whether the next call repeats one whose driver died: it is the same, word for word (E9.9).
     pub(in crate::run) is_repeating: bool,
+    /// How many answers people had given when the last call was begun.
+    pub(in crate::run) answers_given: u32,
     /// The messages beside the work: to a judge, or when handing back.
     pub(in crate::run) side_talk: Vec<TalkEntry>,
 }
@@ -204,6 +206,7 @@ impl Agent {
             executor: None,
             warned: None,
             is_repeating: false,
+            answers_given: 0,
             side_talk: Vec::new(),
         }
     }

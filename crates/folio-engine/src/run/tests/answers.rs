@@ -89,3 +89,51 @@ fn task_that_repeats_its_question_is_told_its_own_default_e9_14() {
     let asked = sim.journal.iter().filter(|(_, event)| event.name() == "questioned");
     assert_eq!(asked.count(), 1);
 }
+
+#[test]
+fn repeated_request_does_not_tell_of_later_answers_e9_9() {
+    let mut sim = two_ask(json!({"question": "Which one?"}), json!({}));
+    let script: Script = Arc::new(|ask| match (ask.purpose, task_named(ask).as_str()) {
+        (Purpose::Decide, "a wall") => execute("echo", json!({"text": "x"})),
+        (Purpose::Work, _) => finish("done"),
+        _ => text_answer("{\"notes\": \"all of it\"}"),
+    });
+    sim.derive();
+    sim.end_one();
+    sim.derive();
+    let door = sim.run.node_at("group-1/door").unwrap().id;
+    let at = sim.asking.iter().position(|ask| ask.node == door).unwrap();
+    sim.end_nth(at);
+    sim.derive();
+    let [first] = sim.asking.as_slice() else {
+        panic!("{:?}", sim.asking)
+    };
+    // The answer comes between the end of one driver and the start of the next, or a moment later; both may die again.
+    for is_before in [true, false] {
+        let mut equipment = equipment();
+        equipment.has_person = true;
+        let mut journal = sim.journal.clone();
+        let answered = Event::Answered {
+            node: door,
+            answer: "the left one".to_owned(),
+            by: "ada".to_owned(),
+        };
+        if is_before {
+            journal.push((sim.now, answered.clone()));
+        }
+        let mut resumed = Sim::resumed_with(&journal, equipment.clone(), Arc::clone(&script));
+        if !is_before {
+            resumed.record(answered);
+        }
+        for _ in 0..2 {
+            resumed.derive();
+            let again = resumed.asks.iter().find(|ask| ask.node == first.node).unwrap();
+            assert_eq!(again.idempotency_key, first.idempotency_key);
+            assert_eq!(again.messages, first.messages);
+            resumed = Sim::resumed_with(&resumed.journal, equipment.clone(), Arc::clone(&script));
+        }
+        let resumed = resumed.driven_on();
+        let last = resumed.asks.iter().rfind(|ask| ask.node == first.node).unwrap();
+        assert!(last.messages[1].text.contains("the left one"), "{:?}", last.messages);
+    }
+}
