@@ -61,6 +61,7 @@ impl Run {
             parked_for: Box::default(),
             started_at: None,
             finished_at: None,
+            ended_as: 0,
             call: Box::default(),
             result: None,
             agent: None,

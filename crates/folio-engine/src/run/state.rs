@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::agent::{Equipment, Facts};
 use super::approval::{ApprovalRequest, AskFirst, PlanGate, Rule};
 use super::bodies::Bodies;
+use super::changes::Changes;
 use super::inherit::Inherited;
 use super::limit_met::LimitKind;
 use super::limits::Limits;
@@ -71,6 +72,8 @@ pub struct Run {
     pub(super) unanswered: BTreeSet<usize>,
     /// The answers of people, by question.
     pub(super) answers: Facts,
+    /// What changed, and when.
+    pub(super) changes: Changes,
     /// What memory held when a task was last briefed.
     pub(super) last_briefed_memory: Arc<str>,
     /// The number of calls that models wanted, and of roll-ups: nodes that belong to no plan.
@@ -188,6 +191,7 @@ impl Run {
             equipment: None,
             unanswered: BTreeSet::new(),
             answers: Facts::default(),
+            changes: Changes::default(),
             last_briefed_memory: Arc::default(),
             actions: 0,
             replans: 0,
@@ -330,6 +334,7 @@ impl Run {
                 ..
             } => {
                 let index = self.step_to(*node, Move::Park)?;
+                self.note_end_of_call(index);
                 self.executing.remove(&index);
                 self.give_back_resources(index);
                 self.park(index, *retry_at, failure);
@@ -617,6 +622,7 @@ impl Run {
         self.asked_about.remove(&index);
         self.give_back_resources(index);
         self.end_time(index);
+        self.note_end_of_call(index);
         let node = &mut self.nodes[index];
         node.result = Some(NodeResult {
             output: result.output.packed(),

@@ -50,6 +50,7 @@ mod properties;
 mod readable;
 mod recorded;
 mod regressions;
+mod repeated;
 mod replans;
 mod replies;
 mod resources;

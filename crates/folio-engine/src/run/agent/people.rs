@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use folio_memory::excerpt::{cut, one_line};
 
-use super::facts::Fact;
+use super::facts::{DEFAULT, Fact};
 use super::{Agent, human};
 use crate::event::{Event, Proposal, Question, words};
 use crate::node::{Move, NodeId, NodeState};
@@ -142,6 +142,7 @@ impl Run {
         if !self.may_be_checked(index) {
             return;
         }
+        self.note_end_of_call(index);
         self.executing.remove(&index);
         self.stopping.remove(&index);
         self.settled.remove(&index);
@@ -229,6 +230,9 @@ impl Run {
             return self.criterion_answered(node, answer, by);
         }
         let index = self.agent_steps_to(node, Move::Start, "answered")?;
+        if by != DEFAULT {
+            self.note_answer();
+        }
         self.unanswered.remove(&index);
         self.make_ready(index);
         let is_for_person = self.is_for_person_at(index);
@@ -255,6 +259,9 @@ impl Run {
     /// Takes in a person's answer about a criterion or its command.
     fn criterion_answered(&mut self, node: NodeId, answer: &str, by: &str) -> Result<(), JournalError> {
         let index = self.agent_steps_to(node, Move::Verify, "answered")?;
+        if by != NOBODY {
+            self.note_answer();
+        }
         self.unanswered.remove(&index);
         self.make_ready(index);
         let (_, agent) = self.agent_at(node, "answered")?;

@@ -24,6 +24,8 @@ pub(super) const CALLS_MAX: usize = 16;
 /// How often the same reading call may fail before it is refused: what is out of reach for a moment may be there the
 /// second time.
 const FAILED_LOOKS_MAX: usize = 2;
+/// The tool that only lets time pass, after which the same call may give something else.
+const WAIT: &str = "wait";
 /// The longest time to wait for a person's answer; a longer one is ignored.
 const WAIT_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
@@ -190,8 +192,8 @@ impl Run {
         known.map_or_else(Vec::new, |known| known.mistakes(&call.args))
     }
 
-    /// The identical calls that were made since something last changed, the latest first (seed 000: no identical action
-    /// twice).
+    /// The identical calls that were made since something last changed in the run, or the task waited, the latest first
+    /// (seed 000: no identical action twice).
     fn earlier_identical_calls(&self, index: usize, call: &Wanted) -> Vec<usize> {
         let mut identical = Vec::new();
         for entry in self.agent(index).iter().flat_map(|agent| agent.talk.iter().rev()) {
@@ -209,10 +211,13 @@ impl Run {
                 .equipment
                 .as_ref()
                 .and_then(|equipment| equipment.tool(&earlier_call.tool));
-            if tool.is_none_or(|tool| tool.writes) {
+            if tool.is_none_or(|tool| tool.writes) || earlier_call.tool == WAIT {
                 break;
             }
             if earlier_call.tool == call.tool && earlier_call.args == call.args {
+                if self.has_changed_since(*at) {
+                    break;
+                }
                 identical.push(*at);
             }
         }
