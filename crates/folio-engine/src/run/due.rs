@@ -10,7 +10,7 @@ use super::agent::repair::too_deep_to_keep;
 use super::agent::{AskAction, CompactAction, DEFAULT, read_steps};
 use super::aggregate::Aggregation;
 use super::approval::GrantedApproval;
-use super::conclude::{CHANGES_NOTHING, MAY_HAVE_CHANGED};
+use super::conclude::{CHANGES_NOTHING, MAY_HAVE_CHANGED, push_note};
 use super::criteria::{CheckAction, spend_of};
 use super::narrow::Lanes;
 use super::purses::Fits;
@@ -611,7 +611,12 @@ impl Run {
             )
         };
         if !is_counted && let Some(reason) = self.refused_by_budget(index, &Spend::TOOL_CALL, false) {
-            return Err(Refusal::Template(reason, used_up(reason)));
+            let mut notes = used_up(reason);
+            // They ran out while it waited for another attempt.
+            if !node.parked_for.is_empty() {
+                push_note(&mut notes, &format!("the last attempt failed: {}", node.parked_for));
+            }
+            return Err(Refusal::Template(reason, notes));
         }
         // The arguments of a call that a model wants are not templates.
         let args = if node.kind == NodeKind::Action {
