@@ -6,12 +6,15 @@ mod models_support;
 
 use std::sync::Arc;
 
+use folio_engine::plan;
 use folio_engine::run::ForkAt;
 use folio_engine::{NodeId, Outcome, StopReason};
 use folio_memory::passage::Part;
 use folio_memory::{EntryQuery, PageQuery, PageRole, RunId, ThreadKey};
 use folio_model::{ModelErrorKind, Role, ScriptedModel, When};
-use folio_runner::{ForkOptions, Runner, RunnerError, RunnerExecutor, RunnerModel, RunnerModels, RunnerOptions};
+use folio_runner::{
+    ForkOptions, NewRun, Runner, RunnerError, RunnerExecutor, RunnerModel, RunnerModels, RunnerOptions,
+};
 use folio_store::RunQuery;
 use folio_tools::Registry;
 use models_support::*;
@@ -224,6 +227,34 @@ async fn fork_needing_a_model_is_refused_without_one_unless_paused() {
 }
 
 #[tokio::test]
+async fn run_whose_work_for_models_is_over_is_driven_without_one_e9_17() {
+    let house = House::new(vec![doing("say hello", "finish", json!({"notes": "hello"}))]);
+    let steps = json!({"version": 1, "title": "t", "steps": [
+        {"id": "hello", "title": "say hello"},
+        {"id": "wait", "do": {"tool": "wait", "args": {"ms": 0}}},
+    ]});
+    let workspace = house.runner.workspace().clone();
+    let without = Runner::new(workspace, Registry::with_builtins(), RunnerOptions::default());
+    let plan = plan::from_value(&steps, &without.known()).unwrap();
+    let run = submit(&house.runner, NewRun::of(plan, person("ada"))).await;
+    house.runner.drive(run).await.unwrap();
+    let wait = without.load(run).await.unwrap().node_at("wait").unwrap().id;
+    let fork = async |node: NodeId| {
+        let at = ForkAt::Node(node);
+        let options = ForkOptions::default();
+        without.fork(run, at, ThreadKey::main(), person("ada"), options).await
+    };
+    let forked = fork(wait).await.unwrap();
+    without.drive(forked.id).await.unwrap();
+    assert!(without.load(forked.id).await.unwrap().result().is_some());
+    let refused = fork(NodeId::root(run)).await;
+    assert!(
+        matches!(&refused, Err(RunnerError::NeedsModel { tasks }) if tasks == &["hello"]),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test]
 async fn entry_named_in_a_shortened_answer_holds_the_whole_answer_e9_14() {
     let house = House::new(vec![
         doing("paint the door", "ask_person", json!({"question": "Which colour?"})),
@@ -347,8 +378,8 @@ async fn task_timeout_ends_a_model_call_without_a_retry() {
     let slow = std::time::Duration::from_secs(60);
     let house = House::new(vec![When::any().text("too late").latency(slow).always()]);
     let plan = "steps: [{id: paint, title: paint the door, timeout: 100ms}]";
-    let plan = folio_engine::plan::parse(plan, &house.runner.known()).unwrap();
-    let new = folio_runner::NewRun {
+    let plan = plan::parse(plan, &house.runner.known()).unwrap();
+    let new = NewRun {
         plan,
         ..of_goal("x", json!({}))
     };
@@ -429,10 +460,10 @@ steps:
   - {id: say, do: {tool: text, args: {op: echo, value: '{{ results.judge.output.fine }}'}}}
 output: '{{ results.say.output.value }}'
 ";
-    let plan = folio_engine::plan::parse(plan, &house.runner.known()).unwrap();
+    let plan = plan::parse(plan, &house.runner.known()).unwrap();
     let run = submit(
         &house.runner,
-        folio_runner::NewRun {
+        NewRun {
             plan,
             ..of_goal("x", json!({}))
         },
@@ -464,8 +495,8 @@ async fn model_concurrency_limit_holds_while_a_confirmation_is_pending_e9_15() {
         "title: Four\nbudget: {{concurrency: 2}}\nsteps:\n- parallel:\n{}",
         steps.concat()
     );
-    let plan = folio_engine::plan::parse(&plan, &house.runner.known()).unwrap_or_else(|errors| panic!("{errors}"));
-    let new = folio_runner::NewRun {
+    let plan = plan::parse(&plan, &house.runner.known()).unwrap_or_else(|errors| panic!("{errors}"));
+    let new = NewRun {
         plan,
         ..of_goal("x", json!({}))
     };
@@ -493,8 +524,8 @@ fn house_with_direct_executor(reason: &str) -> House {
 }
 
 async fn submit_plan(house: &House, plan: &serde_json::Value) -> RunId {
-    let plan = folio_engine::plan::from_value(plan, &folio_engine::plan::Known::default()).unwrap();
-    let new = folio_runner::NewRun {
+    let plan = plan::from_value(plan, &plan::Known::default()).unwrap();
+    let new = NewRun {
         plan,
         ..of_goal("four at once", json!({}))
     };
