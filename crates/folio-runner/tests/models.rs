@@ -200,6 +200,33 @@ async fn question_accepts_one_valid_answer_and_refuses_later_ones_e9_14() {
 }
 
 #[tokio::test]
+async fn question_is_answered_although_an_earlier_task_asks_the_same_e9_14() {
+    let asks = |task| doing(task, "ask_person", json!({"question": "Which colour?"}));
+    let paints = |task| calling(task, "blue", "finish", json!({"notes": "painted blue"}));
+    let (door, wall) = ("paint the door", "paint the wall");
+    let house = House::new(vec![asks(door), asks(wall), paints(door), paints(wall)]);
+    let steps = json!({"version": 1, "title": "t", "steps": [
+        {"parallel": [{"id": "door", "title": door}, {"id": "wall", "title": wall}]},
+    ]});
+    let plan = plan::from_value(&steps, &house.runner.known()).unwrap();
+    let run = submit(&house.runner, NewRun::of(plan, person("ada"))).await;
+    let driver = house.runner.clone();
+    let driving = tokio::spawn(async move { driver.drive(run).await });
+    let second = loop {
+        let loaded = house.runner.load(run).await.unwrap();
+        let open: Vec<NodeId> = loaded.open_questions().map(|(node, _)| node).collect();
+        if let [first, second] = open.as_slice() {
+            let listed: Vec<NodeId> = loaded.questions().iter().map(|(node, _)| *node).collect();
+            assert_eq!(listed, [*first], "it is shown once");
+            break *second;
+        }
+        tokio::task::yield_now().await;
+    };
+    house.runner.answer(run, second, "blue", &person("ada")).await.unwrap();
+    assert_eq!(driving.await.unwrap().unwrap().status, Outcome::Ok);
+}
+
+#[tokio::test]
 async fn fork_needing_a_model_is_refused_without_one_unless_paused() {
     let house = House::new(vec![doing("say hello", "finish", json!({"notes": "hello"}))]);
     let run = submit(&house.runner, of_goal("say hello", json!({}))).await;

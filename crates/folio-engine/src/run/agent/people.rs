@@ -75,11 +75,17 @@ impl Run {
     #[must_use]
     pub fn questions(&self) -> Vec<(NodeId, &Question)> {
         let mut seen_texts = HashSet::new();
+        self.open_questions()
+            .filter(|(_, question)| !question.is_of_model() || seen_texts.insert(normalised(&question.text)))
+            .collect()
+    }
+
+    /// The same for whoever answers: every question with its node, also those that several tasks ask. A task before it
+    /// in the tree may ask the same after a person has seen the question.
+    pub fn open_questions(&self) -> impl Iterator<Item = (NodeId, &Question)> {
         self.asked_of_people()
             .filter(|(_, question)| !question.is_permission())
             .map(|(index, question)| (self.nodes[index].id, question))
-            .filter(|(_, question)| !question.is_of_model() || seen_texts.insert(normalised(&question.text)))
-            .collect()
     }
 
     /// The commands of criteria that wait for approval.
