@@ -297,6 +297,8 @@ impl Run {
 
     fn decided(&mut self, node: NodeId, first: Option<&Wanted>, executor: Option<&str>) -> Result<(), JournalError> {
         let index = self.agent_steps_to(node, Move::Start, "decided")?;
+        // No other plan follows, so it takes none of those that the run has left.
+        self.replanning.remove(&index);
         self.make_ready(index);
         let (_, agent) = self.agent_at(node, "decided")?;
         agent.is_rejected = false;
