@@ -86,6 +86,15 @@ impl Run {
         let cancel = self.nodes[index].cancel;
         let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         let result = match outcome {
+            // A tool that ends its call as cancelled, which nobody had asked for, has failed.
+            CallOutcome::Stopped { may_have_changed } if cancel.is_none() => {
+                let (reason, effect) = match may_have_changed {
+                    true => (StopReason::OutcomeUnknown, MAY_HAVE_CHANGED),
+                    false => (StopReason::RetriesExhausted, CHANGES_NOTHING),
+                };
+                let notes = format!("its tool ended it as cancelled, although nobody had cancelled it: {effect}");
+                NodeResult::failed(self.severity_of(index, reason), reason, notes)
+            }
             CallOutcome::Stopped { may_have_changed } => {
                 let why = cancel.unwrap_or(Cancel::ByUser);
                 let notes = match may_have_changed {
