@@ -44,7 +44,7 @@ use crate::results::{Question, RunResults};
 use crate::run_time::RunTime;
 use crate::runner::Shared;
 use crate::sessions::SessionBegun;
-use crate::steps::{Outside, UnderWay, derive, needed_model};
+use crate::steps::{Outside, UnderWay, derive};
 use crate::submitted::Opened;
 
 /// Bytes of model answers after which no more go into the same commit. A plan in them takes many times as much memory
@@ -162,13 +162,8 @@ impl Drive {
     ) -> Result<Self, RunnerError> {
         let Opened { run, head, pages } = shared.open(id).await?;
         let policy = shared.workspace.policy().await?;
-        if shared.options.models.is_none()
-            && let Some(tasks) = needed_model(&run)
-        {
-            // Another process that has a model can continue the run; here it would only fail.
-            return Err(RunnerError::NeedsModel { tasks });
-        }
-        // The same holds for tools, and for executors: the default model is no substitute for the one that is named.
+        // Another process that has a model can continue the run; here it would only fail. The same holds for tools, and
+        // for executors: the default model is no substitute for the one that is named.
         shared.check_needs(&run.needs())?;
         let roots = grants::roots_of(&run)?;
         let run_folder = grants::run_folder(shared.options.run_folders.as_deref(), &run);

@@ -16,7 +16,6 @@ use crate::grants;
 use crate::journal::JournalReader;
 use crate::new_run::UNPRICED;
 use crate::runner::{Runner, person};
-use crate::steps::needed_model;
 use crate::takeover::{self, FolderAtMoment};
 
 /// Approximate size of a change in bytes.
@@ -92,12 +91,6 @@ impl Runner {
         if is_beyond_usual {
             // The person allowed it for the run that they saw.
             person(&actor)?;
-        }
-        if !paused
-            && !self.has_model()
-            && let Some(tasks) = needed_model(&moment.run)
-        {
-            return Err(RunnerError::NeedsModel { tasks });
         }
         if !paused && !self.has_dispatcher() {
             self.shared.check_needs(&moment.run.needs())?;

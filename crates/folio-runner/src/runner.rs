@@ -43,7 +43,7 @@ use crate::observer::Observer;
 use crate::others::JournalWatcher;
 use crate::pages::RunPages;
 use crate::places::Places;
-use crate::steps::{MAX_CONCURRENT_STEPS, model_tasks};
+use crate::steps::MAX_CONCURRENT_STEPS;
 use crate::submitted::{self, Opened};
 use crate::watch::Watch;
 
@@ -151,9 +151,13 @@ impl Shared {
         Ok((watch.into_run(), head))
     }
 
-    /// Refuses `needs` of which this process does not have everything. A tool of a server that cannot be reached at the
+    /// Refuses `needs` of which this process does not have everything: models, executors and tools. A tool of a server that cannot be reached at the
     /// moment counts as there: its call fails with the reason, and may be retried.
     pub(crate) fn check_needs(&self, needs: &Needs) -> Result<(), RunnerError> {
+        if self.options.models.is_none() && !needs.models.is_empty() {
+            let tasks = needs.models.iter().cloned().collect();
+            return Err(RunnerError::NeedsModel { tasks });
+        }
         let executors = self.options.models.as_ref().map(|models| &models.executors);
         let has_executor = |name: &str| executors.is_some_and(|executors| executors.contains_key(name));
         let tools = needs
@@ -261,19 +265,10 @@ impl Runner {
         }
     }
 
-    /// Whether its runs can use models: its own, or those of the processes that drive them.
-    pub(crate) fn has_model(&self) -> bool {
-        self.shared.options.models.is_some() || self.shared.options.dispatch.is_some()
-    }
-
     /// Refuses a plan for which whoever drives the runs has no model, or this process not the tools and executors.
     fn can_drive(&self, plan: &Plan) -> Result<(), RunnerError> {
         if self.has_dispatcher() {
             return Ok(());
-        }
-        let tasks = model_tasks(&plan.steps);
-        if !self.has_model() && !tasks.is_empty() {
-            return Err(RunnerError::NeedsModel { tasks });
         }
         self.shared.check_needs(&Needs::of_plan(plan))
     }

@@ -1,10 +1,10 @@
 //! From due actions to one commit: applies what follows, gathers what it writes, and names what is to begin.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use folio_engine::event::FORMAT;
-use folio_engine::plan::{self, Check, Criterion, Plan, Step, Work};
-use folio_engine::run::{AskAction, CheckAction, CompactAction};
+use folio_engine::plan::{self, Check, Criterion, Plan};
+use folio_engine::run::{AskAction, CheckAction, CompactAction, Needs};
 use folio_engine::{Action, CallAction, Event, NodeId, NodeState, Run, projection};
 use folio_memory::{Change, Timestamp, TraceNote};
 use folio_store::Blob;
@@ -339,38 +339,14 @@ pub(crate) fn status_of(run: &Run) -> Option<String> {
     run.result().map(|result| result.status.to_string())
 }
 
-/// The tasks of a run that need a model; `None` if it has ended or is being cancelled, which needs no model.
-pub(crate) fn needed_model(run: &Run) -> Option<Vec<String>> {
-    let root = run.node(NodeId::root(run.id()))?;
-    if run.result().is_some() || root.state == NodeState::Cancelling {
-        return None;
-    }
-    let tasks = model_tasks(&run.plan().steps);
-    (!tasks.is_empty()).then_some(tasks)
-}
-
 /// Whether part of `plan` cannot be done or verified without a model: a task that needs a model, or a criterion that a
 /// model judges.
 #[must_use]
 pub fn needs_model(plan: &Plan) -> bool {
     let needs_judge = |criteria: &[Criterion]| criteria.iter().any(|one| one.check == Check::Judge);
-    !model_tasks(&plan.steps).is_empty()
+    !Needs::of_plan(plan).models.is_empty()
         || needs_judge(&plan.criteria)
         || plan::tasks_of(&plan.steps)
             .into_iter()
             .any(|task| needs_judge(&task.criteria))
-}
-
-/// The names of a plan's tasks that need a model; without a plan, that is the goal.
-#[must_use]
-pub(crate) fn model_tasks(steps: &[Step]) -> Vec<String> {
-    if steps.is_empty() {
-        return vec!["the goal".to_owned()];
-    }
-    let tasks = plan::tasks_of(steps).into_iter();
-    let found: BTreeSet<_> = tasks
-        .filter(|task| matches!(task.work, Work::Model) && task.needs_model())
-        .map(|task| task.id.to_string())
-        .collect();
-    found.into_iter().collect()
 }

@@ -110,8 +110,10 @@ async fn driven(runner: &Runner, run: RunId) -> NodeResult {
 async fn cut_off(path: &Path, effect: Effect, says: Says, what: Option<(&str, LostCall)>, log: &Log) -> RunId {
     let faulty = Arc::new(FaultyStore::new(sqlite(path)));
     let first = runner(Arc::clone(&faulty) as Arc<dyn Store>, effect, says, what, log);
-    let steps =
-        json!({"version": 1, "title": "t", "steps": [{"id": "letter", "do": {"tool": "post.send", "args": {}}}]});
+    // A call that waits for a person must not take the place of the one that follows.
+    let steps = json!({"version": 1, "title": "t", "budget": {"concurrency": 1}, "steps": [
+        {"id": "letter", "do": {"tool": "post.send", "args": {}}, "budget": {"concurrency": 1}},
+    ]});
     let plan = plan::from_value(&steps, &first.known()).unwrap();
     let (run, _) = first
         .submit(NewRun::of(plan, Actor::new(Role::Human, "ada")))
@@ -174,7 +176,11 @@ async fn guarded_tool_is_asked_to_reconcile_a_lost_call_e9_12() {
 
 #[tokio::test]
 async fn person_is_asked_when_a_guarded_tool_cannot_reconcile_e9_12() {
-    for (is_approved, status, letters) in [(true, Outcome::Ok, 2), (false, Outcome::Failed, 1)] {
+    for (said, status, letters) in [
+        ("yes", Outcome::Ok, 2),
+        ("no", Outcome::Failed, 1),
+        ("cancel", Outcome::Cancelled, 1),
+    ] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("folio.db");
         let log = Log::default();
@@ -203,10 +209,10 @@ async fn person_is_asked_when_a_guarded_tool_cannot_reconcile_e9_12() {
         ] {
             assert!(matches!(said, Err(RunnerError::AskedElse { .. })), "{said:?}");
         }
-        if is_approved {
-            second.approve(run, asked, None, &ada).await.unwrap();
-        } else {
-            second.reject(run, node, "it was sent", &ada).await.unwrap();
+        match said {
+            "yes" => second.approve(run, asked, None, &ada).await.unwrap(),
+            "no" => second.reject(run, node, "it was sent", &ada).await.unwrap(),
+            _ => second.cancel(run, None, &ada).await.unwrap(),
         }
         let result = driving.await.unwrap();
         assert_eq!(result.status, status, "{}", result.notes);

@@ -6,12 +6,15 @@ mod models_support;
 
 use std::sync::Arc;
 
+use folio_engine::plan;
 use folio_engine::run::ForkAt;
 use folio_engine::{NodeId, Outcome, StopReason};
 use folio_memory::passage::Part;
 use folio_memory::{EntryQuery, PageQuery, PageRole, RunId, ThreadKey};
 use folio_model::{ModelErrorKind, Role, ScriptedModel, When};
-use folio_runner::{ForkOptions, Runner, RunnerError, RunnerExecutor, RunnerModel, RunnerModels, RunnerOptions};
+use folio_runner::{
+    ForkOptions, NewRun, Runner, RunnerError, RunnerExecutor, RunnerModel, RunnerModels, RunnerOptions,
+};
 use folio_store::RunQuery;
 use folio_tools::Registry;
 use models_support::*;
@@ -197,6 +200,33 @@ async fn question_accepts_one_valid_answer_and_refuses_later_ones_e9_14() {
 }
 
 #[tokio::test]
+async fn question_is_answered_although_an_earlier_task_asks_the_same_e9_14() {
+    let asks = |task| doing(task, "ask_person", json!({"question": "Which colour?"}));
+    let paints = |task| calling(task, "blue", "finish", json!({"notes": "painted blue"}));
+    let (door, wall) = ("paint the door", "paint the wall");
+    let house = House::new(vec![asks(door), asks(wall), paints(door), paints(wall)]);
+    let steps = json!({"version": 1, "title": "t", "steps": [
+        {"parallel": [{"id": "door", "title": door}, {"id": "wall", "title": wall}]},
+    ]});
+    let plan = plan::from_value(&steps, &house.runner.known()).unwrap();
+    let run = submit(&house.runner, NewRun::of(plan, person("ada"))).await;
+    let driver = house.runner.clone();
+    let driving = tokio::spawn(async move { driver.drive(run).await });
+    let second = loop {
+        let loaded = house.runner.load(run).await.unwrap();
+        let open: Vec<NodeId> = loaded.open_questions().map(|(node, _)| node).collect();
+        if let [first, second] = open.as_slice() {
+            let listed: Vec<NodeId> = loaded.questions().iter().map(|(node, _)| *node).collect();
+            assert_eq!(listed, [*first], "it is shown once");
+            break *second;
+        }
+        tokio::task::yield_now().await;
+    };
+    house.runner.answer(run, second, "blue", &person("ada")).await.unwrap();
+    assert_eq!(driving.await.unwrap().unwrap().status, Outcome::Ok);
+}
+
+#[tokio::test]
 async fn fork_needing_a_model_is_refused_without_one_unless_paused() {
     let house = House::new(vec![doing("say hello", "finish", json!({"notes": "hello"}))]);
     let run = submit(&house.runner, of_goal("say hello", json!({}))).await;
@@ -221,6 +251,34 @@ async fn fork_needing_a_model_is_refused_without_one_unless_paused() {
     // Somebody else may go on with it.
     fork(true).await.unwrap();
     assert_eq!(runs().await, 2);
+}
+
+#[tokio::test]
+async fn run_whose_work_for_models_is_over_is_driven_without_one_e9_17() {
+    let house = House::new(vec![doing("say hello", "finish", json!({"notes": "hello"}))]);
+    let steps = json!({"version": 1, "title": "t", "steps": [
+        {"id": "hello", "title": "say hello"},
+        {"id": "wait", "do": {"tool": "wait", "args": {"ms": 0}}},
+    ]});
+    let workspace = house.runner.workspace().clone();
+    let without = Runner::new(workspace, Registry::with_builtins(), RunnerOptions::default());
+    let plan = plan::from_value(&steps, &without.known()).unwrap();
+    let run = submit(&house.runner, NewRun::of(plan, person("ada"))).await;
+    house.runner.drive(run).await.unwrap();
+    let wait = without.load(run).await.unwrap().node_at("wait").unwrap().id;
+    let fork = async |node: NodeId| {
+        let at = ForkAt::Node(node);
+        let options = ForkOptions::default();
+        without.fork(run, at, ThreadKey::main(), person("ada"), options).await
+    };
+    let forked = fork(wait).await.unwrap();
+    without.drive(forked.id).await.unwrap();
+    assert!(without.load(forked.id).await.unwrap().result().is_some());
+    let refused = fork(NodeId::root(run)).await;
+    assert!(
+        matches!(&refused, Err(RunnerError::NeedsModel { tasks }) if tasks == &["hello"]),
+        "{refused:?}"
+    );
 }
 
 #[tokio::test]
@@ -347,8 +405,8 @@ async fn task_timeout_ends_a_model_call_without_a_retry() {
     let slow = std::time::Duration::from_secs(60);
     let house = House::new(vec![When::any().text("too late").latency(slow).always()]);
     let plan = "steps: [{id: paint, title: paint the door, timeout: 100ms}]";
-    let plan = folio_engine::plan::parse(plan, &house.runner.known()).unwrap();
-    let new = folio_runner::NewRun {
+    let plan = plan::parse(plan, &house.runner.known()).unwrap();
+    let new = NewRun {
         plan,
         ..of_goal("x", json!({}))
     };
@@ -429,10 +487,10 @@ steps:
   - {id: say, do: {tool: text, args: {op: echo, value: '{{ results.judge.output.fine }}'}}}
 output: '{{ results.say.output.value }}'
 ";
-    let plan = folio_engine::plan::parse(plan, &house.runner.known()).unwrap();
+    let plan = plan::parse(plan, &house.runner.known()).unwrap();
     let run = submit(
         &house.runner,
-        folio_runner::NewRun {
+        NewRun {
             plan,
             ..of_goal("x", json!({}))
         },
@@ -464,8 +522,8 @@ async fn model_concurrency_limit_holds_while_a_confirmation_is_pending_e9_15() {
         "title: Four\nbudget: {{concurrency: 2}}\nsteps:\n- parallel:\n{}",
         steps.concat()
     );
-    let plan = folio_engine::plan::parse(&plan, &house.runner.known()).unwrap_or_else(|errors| panic!("{errors}"));
-    let new = folio_runner::NewRun {
+    let plan = plan::parse(&plan, &house.runner.known()).unwrap_or_else(|errors| panic!("{errors}"));
+    let new = NewRun {
         plan,
         ..of_goal("x", json!({}))
     };
@@ -493,8 +551,8 @@ fn house_with_direct_executor(reason: &str) -> House {
 }
 
 async fn submit_plan(house: &House, plan: &serde_json::Value) -> RunId {
-    let plan = folio_engine::plan::from_value(plan, &folio_engine::plan::Known::default()).unwrap();
-    let new = folio_runner::NewRun {
+    let plan = plan::from_value(plan, &plan::Known::default()).unwrap();
+    let new = NewRun {
         plan,
         ..of_goal("four at once", json!({}))
     };

@@ -245,6 +245,23 @@ impl Run {
         matches!(answer, Some(ApprovalAnswer::No(..)))
     }
 
+    /// Whether a person allowed the call of node `index` to be made once more, which had begun when its driver died: it
+    /// is counted already (E9.12).
+    pub(super) fn is_repetition_allowed(&self, index: usize) -> bool {
+        // An attempt after that one is counted.
+        let is_to_begin = self.nodes[index].state == NodeState::WaitingInput;
+        let request = self.asked_about.get(&index).filter(|_| is_to_begin);
+        request.is_some_and(|request| request.approval.again && matches!(request.answer, Some(ApprovalAnswer::Yes(_))))
+    }
+
+    /// The event that ends node `index`, if a person rejected what it was about to do.
+    pub(super) fn rejection_of_call(&self, index: usize) -> Option<Event> {
+        match self.asked_about.get(&index)?.answer.as_ref()? {
+            ApprovalAnswer::No(by, reason) => Some(self.rejected_call_event(index, by, reason)),
+            ApprovalAnswer::Yes(_) => None,
+        }
+    }
+
     /// The permission for what node `index` is about to do, or the event that requests approval or records a rejection.
     fn permission(&self, index: usize, tool: &str, args: &Value, may_ask: bool) -> Result<GrantedApproval, Box<Event>> {
         // The journal decides first: what was approved once stays approved, whoever drives the run. The command line of
@@ -257,10 +274,10 @@ impl Run {
             {
                 return Ok(*granted);
             }
-            Some((_, ApprovalAnswer::No(by, reason))) => {
-                return Err(Box::new(self.rejected_call_event(index, by, reason)));
-            }
-            Some((_, ApprovalAnswer::Yes(_))) | None => {}
+            Some(_) | None => {}
+        }
+        if let Some(event) = self.rejection_of_call(index) {
+            return Err(Box::new(event));
         }
         let required = self.required_approval(tool, args);
         if required == RequiredApproval::Nothing && self.rules.is_empty() {
@@ -471,7 +488,9 @@ impl Run {
             Event::ApprovalAsked { node, approval } => {
                 let index = self.step_to(*node, Move::Wait)?;
                 self.ready.remove(&index);
-                // The call is not under way any more, so it blocks nobody.
+                // A call that was lost is not under way any more, so it blocks nobody, and there is nothing to stop.
+                self.executing.remove(&index);
+                self.stopping.remove(&index);
                 self.give_back_resources(index);
                 let request = ApprovalRequest {
                     approval: (**approval).clone(),

@@ -7,7 +7,7 @@ use folio_memory::{Timestamp, json_fits};
 use serde_json::Value;
 
 use super::agent::Stage;
-use super::due::CallAction;
+use super::due::{CallAction, used_up};
 use super::scope::{BodyNeeded, result_value};
 use super::state::Run;
 use super::tree::Cancel;
@@ -15,6 +15,7 @@ use crate::event::{Event, Proposal};
 use crate::node::NodeId;
 use crate::plan::{Criterion, Observe, Step, Task};
 use crate::result::{Evidence, Failure, Finding, NodeResult, Outcome, Output, Severity, StopReason};
+use crate::spend::Spend;
 use crate::template::{self, Scope};
 
 /// The notes of a call that was stopped, if nothing better is known.
@@ -85,6 +86,15 @@ impl Run {
         let cancel = self.nodes[index].cancel;
         let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         let result = match outcome {
+            // A tool that ends its call as cancelled, which nobody had asked for, has failed.
+            CallOutcome::Stopped { may_have_changed } if cancel.is_none() => {
+                let (reason, effect) = match may_have_changed {
+                    true => (StopReason::OutcomeUnknown, MAY_HAVE_CHANGED),
+                    false => (StopReason::RetriesExhausted, CHANGES_NOTHING),
+                };
+                let notes = format!("its tool ended it as cancelled, although nobody had cancelled it: {effect}");
+                NodeResult::failed(self.severity_of(index, reason), reason, notes)
+            }
             CallOutcome::Stopped { may_have_changed } => {
                 let why = cancel.unwrap_or(Cancel::ByUser);
                 let notes = match may_have_changed {
@@ -96,8 +106,10 @@ impl Run {
             CallOutcome::Failed { mut failure, output } => {
                 if cancel.is_none() && failure.may_retry && attempt < task.retry.max_attempts {
                     let retry_at = now.plus(task.retry.pause_before(attempt + 1));
-                    // An attempt after the deadline would be of no use.
-                    if self.deadline_around(index).is_none_or(|deadline| retry_at < deadline) {
+                    // An attempt after the deadline would be of no use, and one that no budget allows is not made.
+                    let refused = self.refused_by_budget(index, &Spend::TOOL_CALL, false);
+                    let is_in_time = self.deadline_around(index).is_none_or(|deadline| retry_at < deadline);
+                    if refused.is_none() && is_in_time {
                         return Event::AttemptFailed {
                             node,
                             attempt,
@@ -105,7 +117,8 @@ impl Run {
                             retry_at,
                         };
                     }
-                    failure.message.push_str("; the time is over before another attempt");
+                    let why = refused.map_or_else(|| "the time is over before another attempt".to_owned(), used_up);
+                    push_note(&mut failure.message, &why);
                 }
                 let severity = self.severity_of(index, failure.reason);
                 let mut result = NodeResult::failed(severity, failure.reason, failure.message);

@@ -7,10 +7,10 @@ use folio_memory::excerpt::cut;
 use serde_json::Value;
 
 use super::agent::repair::too_deep_to_keep;
-use super::agent::{AskAction, CompactAction, read_steps};
+use super::agent::{AskAction, CompactAction, DEFAULT, read_steps};
 use super::aggregate::Aggregation;
 use super::approval::GrantedApproval;
-use super::conclude::{CHANGES_NOTHING, MAY_HAVE_CHANGED};
+use super::conclude::{CHANGES_NOTHING, MAY_HAVE_CHANGED, push_note};
 use super::criteria::{CheckAction, spend_of};
 use super::narrow::Lanes;
 use super::purses::Fits;
@@ -19,7 +19,7 @@ use super::scope::BodyNeeded;
 use super::state::Run;
 use super::tree::NodeKind;
 use crate::event::Event;
-use crate::node::NodeId;
+use crate::node::{NodeId, NodeState};
 use crate::plan::{self, Step, Task, Work};
 use crate::result::{NodeResult, Outcome, StopReason};
 use crate::spend::{Allowance, Spend};
@@ -290,10 +290,10 @@ impl Run {
             }
             Action::Compact(compact) => may_begin(compact.node, &compact.reserved.unwrap_or_default(), false),
             Action::Call(call) => {
-                let is_free = self
-                    .index(call.node)
-                    .is_ok_and(|index| !self.is_written(index, &call.writes));
-                let spend = if call.again { Spend::default() } else { Spend::TOOL_CALL };
+                let index = self.index(call.node).ok();
+                let is_free = index.is_some_and(|index| !self.is_written(index, &call.writes));
+                let is_counted = call.again || index.is_some_and(|index| self.is_repetition_allowed(index));
+                let spend = if is_counted { Spend::default() } else { Spend::TOOL_CALL };
                 is_free && may_begin(call.node, &spend, false)
             }
             Action::Verify(check) => {
@@ -345,7 +345,7 @@ impl Run {
             Some(default) => Event::Answered {
                 node: self.nodes[index].id,
                 answer: default.clone(),
-                by: "default".to_owned(),
+                by: DEFAULT.to_owned(),
             },
             None => self.failed_event(
                 index,
@@ -576,6 +576,10 @@ impl Run {
         let Some(Step::Task(task)) = &node.step else {
             return Action::Record(self.failed_event(index, StopReason::InvalidInput, "it is not a task"));
         };
+        // What a person said of it comes first: a call that is not made needs nothing of a budget.
+        if let Some(event) = self.rejection_of_call(index) {
+            return Action::Record(event);
+        }
         match self.call_of(index, task) {
             Ok(call) => match self.check_call_permission(index, call) {
                 Ok(call) => Action::Call(Box::new(call)),
@@ -596,7 +600,9 @@ impl Run {
         let node = &self.nodes[index];
         // A call that had begun when its driver died is counted already, and what happens to it depends on the effect
         // of its tool (E9.9, E9.12).
-        let again = node.state == crate::node::NodeState::Executing;
+        let again = node.state == NodeState::Executing;
+        // So is one that a person allowed to be made once more.
+        let is_counted = again || self.is_repetition_allowed(index);
         let invalid = |error: template::TemplateError| {
             // A name that the check of the plan accepted is missing now only if its step has no result.
             Refusal::Template(
@@ -604,8 +610,13 @@ impl Run {
                 format!("its arguments cannot be made: {error}"),
             )
         };
-        if !again && let Some(reason) = self.refused_by_budget(index, &Spend::TOOL_CALL, false) {
-            return Err(Refusal::Template(reason, used_up(reason)));
+        if !is_counted && let Some(reason) = self.refused_by_budget(index, &Spend::TOOL_CALL, false) {
+            let mut notes = used_up(reason);
+            // They ran out while it waited for another attempt.
+            if !node.parked_for.is_empty() {
+                push_note(&mut notes, &format!("the last attempt failed: {}", node.parked_for));
+            }
+            return Err(Refusal::Template(reason, notes));
         }
         // The arguments of a call that a model wants are not templates.
         let args = if node.kind == NodeKind::Action {
@@ -617,7 +628,7 @@ impl Run {
                 .map_err(|BodyNeeded(hash)| Refusal::Body(hash))?;
             self.templates.render_value(&call.args, &scope).map_err(invalid)?
         };
-        let attempt = if again { node.attempt } else { node.attempt + 1 };
+        let attempt = if is_counted { node.attempt } else { node.attempt + 1 };
         let writes = self.writes_of(index, &call.tool, &args);
         Ok(CallAction {
             node: node.id,

@@ -452,7 +452,6 @@ impl Run {
                         let mut outer_step = json!(self.named_step(parent));
                         outer_step[key][position] = value;
                         value = outer_step;
-                        let key = if key == "parallel" { "parallel" } else { "sequence" };
                         path.extend([Part::At(position), Part::Key(key)]);
                     }
                     NodeKind::ForEach => {

@@ -8,9 +8,10 @@ use std::time::Duration;
 use folio_memory::{RunId, Timestamp};
 
 use super::state::{JournalError, Run};
+use super::tree::Cancel;
 use crate::event::Event;
 use crate::node::NodeId;
-use crate::result::StopReason;
+use crate::result::{Outcome, StopReason};
 use crate::template::Templates;
 
 /// The moment of a run at which a fork begins.
@@ -79,6 +80,10 @@ pub struct ForkSearch {
     found: Option<Found>,
     /// The positions of requests to stop, each with the node; `None` for the whole run.
     stops: Vec<(usize, Option<NodeId>)>,
+    /// The position of the first event of each node.
+    first: HashMap<NodeId, usize>,
+    /// For each node that began no more of its children after one of them failed, the first event of that one.
+    failed: HashMap<NodeId, usize>,
     /// The events with which nodes that have not ended last began.
     begun: HashMap<NodeId, Vec<usize>>,
 }
@@ -133,6 +138,8 @@ impl ForkSearch {
             folded: 0,
             found,
             stops: Vec::new(),
+            first: HashMap::new(),
+            failed: HashMap::new(),
             begun: HashMap::new(),
         }
     }
@@ -145,6 +152,9 @@ impl ForkSearch {
     pub fn take(&mut self, at: Timestamp, event: &Event) -> Result<bool, JournalError> {
         let position = self.passed;
         self.passed += 1;
+        if let Some(node) = event.node() {
+            self.first.entry(node).or_insert(position);
+        }
         if self.found.is_none() {
             self.found = self.find_moment(position, event);
         }
@@ -154,6 +164,7 @@ impl ForkSearch {
         }
         self.run.apply(at, event)?;
         self.folded = self.passed;
+        self.note_failure(event);
         match event {
             Event::CancelRequested { node, .. } => self.stops.push((position, *node)),
             Event::Started { node, .. }
@@ -179,9 +190,11 @@ impl ForkSearch {
     fn find_moment(&self, position: usize, event: &Event) -> Option<Found> {
         let (cut, node) = match self.at {
             ForkAt::Node(node) if event.node() != Some(node) => return None,
-            // The node was stopped before it began: to do it, the fork has to begin before the stop.
+            // The node was stopped or skipped before it began: to do it, the fork has to begin before the stop, or
+            // before the step that failed.
             ForkAt::Node(node) if matches!(event, Event::Finished { .. }) => {
-                (self.stop_position(node).unwrap_or(position), node)
+                let stopped = self.stop_position(node).or_else(|| self.failure_position(node, event));
+                (stopped.unwrap_or(position), node)
             }
             ForkAt::Node(node) => (position, node),
             ForkAt::Limit => (position, stopped_by_limit(self.run.id(), event)?),
@@ -199,6 +212,57 @@ impl ForkSearch {
             .iter()
             .find(|(_, stopped)| stops_node(stopped))
             .map(|(position, _)| *position)
+    }
+
+    /// Notes which failure kept the steps beside it from beginning.
+    fn note_failure(&mut self, event: &Event) {
+        let (node, result) = match event {
+            Event::Finished { node, result } if result.status == Outcome::Failed => (node, result),
+            // What failed in the version before holds back nothing in this one.
+            Event::Planned { node, .. } | Event::PlanEdited { node, .. } => {
+                self.failed.remove(node);
+                return;
+            }
+            _ => return,
+        };
+        let Ok(failed) = self.run.index(*node) else { return };
+        let parent = self.run.nodes[failed].parent;
+        let holds = |container: usize| {
+            let at = &self.run.nodes[container];
+            at.halted
+                || at
+                    .children
+                    .iter()
+                    .any(|child| self.run.nodes[*child].cancel == Some(Cancel::ByParent))
+        };
+        // A group that failed as a whole may have members that never began.
+        let is_group = !self.run.nodes[failed].children.is_empty();
+        let containers = [
+            is_group.then_some(failed),
+            parent.filter(|parent| result.is_hard() && holds(*parent)),
+        ];
+        let first = self.first.get(node).copied().unwrap_or_default();
+        for container in containers.into_iter().flatten() {
+            let id = self.run.nodes[container].id;
+            self.failed.entry(id).or_insert(first);
+        }
+    }
+
+    /// The position before the failure because of which `node` ended with `event` before it began.
+    fn failure_position(&self, node: NodeId, event: &Event) -> Option<usize> {
+        let Event::Finished { result, .. } = event else {
+            return None;
+        };
+        let index = self.run.index(node).ok()?;
+        let failure_in = |at: usize| self.failed.get(&self.run.nodes[at].id).copied();
+        let is_stopped = |at: &usize| self.run.nodes[*at].cancel == Some(Cancel::ByParent);
+        let around = self.run.self_and_ancestors(index);
+        if result.stop_reason == Some(StopReason::UpstreamFailed) {
+            return around.skip(1).find_map(failure_in);
+        }
+        // The losers of a race are stopped in the same way, without a failure.
+        let outermost = is_stopped(&index).then(|| around.take_while(is_stopped).last());
+        failure_in(self.run.nodes[outermost.flatten()?].parent?)
     }
 
     fn path_of(&self, node: NodeId) -> Option<String> {

@@ -61,6 +61,7 @@ impl Run {
             parked_for: Box::default(),
             started_at: None,
             finished_at: None,
+            ended_as: 0,
             call: Box::default(),
             result: None,
             agent: None,
@@ -242,9 +243,10 @@ impl Run {
             });
             roots.push(root);
         }
+        let is_whole = self.is_taken_over_whole(owner);
         for (root, earlier) in roots.iter().zip(earlier) {
             if let Some(earlier) = earlier {
-                self.inherit(*root, earlier);
+                self.inherit(*root, earlier, is_whole);
             }
         }
         // Lanes instead of a counter: item n waits for item n - k, so at most k run and the order is fixed.

@@ -17,6 +17,26 @@ use crate::node::NodeState;
 use crate::plan::{self, Slug, Step};
 use crate::result::{Evidence, NodeResult};
 
+/// What a node takes over from the node that an earlier version made for the same item.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Inherited {
+    /// That node.
+    from: usize,
+    /// Whether everything that ended in it counts, not only what succeeded.
+    is_whole: bool,
+}
+
+/// What a step of an item takes over.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum TakenOver {
+    /// Nothing: it is done, or it is a group, whose members say what they take over.
+    Nothing,
+    /// The result.
+    Result(Inherited),
+    /// The results of the same items.
+    Items(Inherited),
+}
+
 impl Run {
     /// For each of `items` of the list `index`, the child that the previous version of the list made for the same item;
     /// `None` if there is no such version.
@@ -40,7 +60,7 @@ impl Run {
     fn earlier_list(&self, index: usize) -> Option<usize> {
         // A list inside the body of another list.
         if let Some(earlier) = self.inherited.get(&index) {
-            return Some(*earlier);
+            return Some(earlier.from);
         }
         let frame = self.nodes[index].frame?;
         let owner = self.frames[frame].owner;
@@ -77,32 +97,79 @@ impl Run {
                 .all(|name| find_step(frame, name) == find_step(before, name))
     }
 
-    /// Lets node `new`, which was just created, inherit from node `old` of an earlier version: tasks in it that
-    /// succeeded are not done again.
-    pub(super) fn inherit(&mut self, new: usize, old: usize) {
-        let mut pairs = vec![(new, old)];
-        while let Some((new, old)) = pairs.pop() {
-            let kind = self.nodes[new].kind;
-            if kind != self.nodes[old].kind {
-                continue;
+    /// What the steps of an item take over from the item whose root is `old`, by their places in its graph.
+    ///
+    /// In a group that succeeded, everything that ended counts, also what failed or was stopped without harm. Otherwise
+    /// a task that succeeded counts unless it waited for something that is done again: it may have read that.
+    pub(super) fn taken_over(&self, old: usize, is_whole: bool) -> Vec<TakenOver> {
+        let Some(frame) = self.nodes[old].frame.map(|frame| &self.frames[frame]) else {
+            return Vec::new();
+        };
+        let steps = || frame.graph.nodes.iter().zip(&frame.nodes);
+        let mut is_in_success: Vec<bool> = Vec::with_capacity(frame.nodes.len());
+        for (planned, old) in steps() {
+            let is_around = planned.parent.map_or(is_whole, |parent| is_in_success[parent]);
+            let is_group = matches!(self.nodes[*old].kind, NodeKind::Parallel | NodeKind::Sequence);
+            is_in_success.push(is_around || is_group && self.nodes[*old].is_ok());
+        }
+        let counts = |at: usize| {
+            let node = &self.nodes[frame.nodes[at]];
+            node.is_ok() || is_in_success[at] && node.result.is_some()
+        };
+        // What waits for a step that is done again is done again, and so on. A step may wait for a later one.
+        let mut is_kept: Vec<bool> = (0..frame.nodes.len()).map(counts).collect();
+        let mut is_free = vec![true; frame.nodes.len()];
+        loop {
+            let mut changes = false;
+            for (at, (planned, _)) in steps().enumerate() {
+                let parent = planned.parent;
+                let is_in_whole = parent.map_or(is_whole, |parent| is_in_success[parent]);
+                let waits_for_kept = || planned.waits.iter().all(|wait| is_kept[*wait]);
+                let may = parent.is_none_or(|parent| is_free[parent]) && (is_in_whole || waits_for_kept());
+                changes |= is_free[at] && !may;
+                is_free[at] &= may;
+                is_kept[at] &= may;
             }
-            match kind {
-                NodeKind::Parallel | NodeKind::Sequence => {
-                    let slug_of = |at: &usize| Slug::of(self.view(*at).slug());
-                    for member in &self.nodes[new].children {
-                        let mut others = self.nodes[old].children.iter();
-                        let twin = others.find(|other| slug_of(other) == slug_of(member));
-                        pairs.extend(twin.map(|twin| (*member, *twin)));
-                    }
-                }
-                NodeKind::ForEach => drop(self.inherited.insert(new, old)),
-                _ if self.nodes[old].is_ok() => {
-                    self.ready.remove(&new);
-                    self.inherited.insert(new, old);
-                }
-                _ => {}
+            if !changes {
+                break;
             }
         }
+        let take = |(at, old): (usize, &usize)| match self.nodes[*old].kind {
+            _ if !is_free[at] => TakenOver::Nothing,
+            NodeKind::Parallel | NodeKind::Sequence => TakenOver::Nothing,
+            NodeKind::ForEach => TakenOver::Items(Inherited {
+                from: *old,
+                is_whole: is_kept[at],
+            }),
+            _ if is_kept[at] => TakenOver::Result(Inherited {
+                from: *old,
+                is_whole: true,
+            }),
+            _ => TakenOver::Nothing,
+        };
+        frame.nodes.iter().enumerate().map(take).collect()
+    }
+
+    /// Lets the item with the root `new`, which was just created, inherit from the item with the root `old` of an
+    /// earlier version: what succeeded is not done again.
+    pub(super) fn inherit(&mut self, new: usize, old: usize, is_whole: bool) {
+        let Some(frame) = self.nodes[new].frame else { return };
+        let nodes = self.frames[frame].nodes.clone();
+        for (new, taken_over) in nodes.into_iter().zip(self.taken_over(old, is_whole)) {
+            match taken_over {
+                TakenOver::Nothing => {}
+                TakenOver::Items(inherited) => drop(self.inherited.insert(new, inherited)),
+                TakenOver::Result(inherited) => {
+                    self.ready.remove(&new);
+                    self.inherited.insert(new, inherited);
+                }
+            }
+        }
+    }
+
+    /// Whether everything in the list `index` counts that ended in the version before.
+    pub(super) fn is_taken_over_whole(&self, index: usize) -> bool {
+        self.inherited.get(&index).is_some_and(|inherited| inherited.is_whole)
     }
 
     /// Whether node `index` has not begun and need not, because it succeeded in an earlier version.
@@ -114,9 +181,14 @@ impl Run {
 
     /// The events to record for nodes that need not be done again.
     pub(super) fn inheriting(&self) -> impl Iterator<Item = Action> {
-        let due = self.inherited.iter().filter(|(new, _)| self.is_inherited(**new));
-        due.filter_map(|(new, old)| {
-            let old = &self.nodes[*old];
+        // What failed comes last: before anything has succeeded, its group would stop the rest.
+        let succeeded = |inherited: &Inherited| self.nodes[inherited.from].is_ok();
+        let all = self.inherited.iter();
+        let first = all.clone().filter(move |(_, inherited)| succeeded(inherited));
+        let last = all.filter(move |(_, inherited)| !succeeded(inherited));
+        let due = first.chain(last).filter(|(new, _)| self.is_inherited(**new));
+        due.filter_map(|(new, inherited)| {
+            let old = &self.nodes[inherited.from];
             let result = old.result.as_ref()?;
             let from = Evidence {
                 kind: "node".to_owned(),

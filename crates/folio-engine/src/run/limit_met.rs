@@ -91,7 +91,7 @@ impl Run {
 
     /// Out of the limits around node `index` that `reason` can mean, the one that leaves the least; of equal ones, the
     /// innermost.
-    fn limit_around(&self, index: usize, reason: StopReason) -> Option<(usize, LimitKind)> {
+    pub(super) fn limit_around(&self, index: usize, reason: StopReason) -> Option<(usize, LimitKind)> {
         let use_limit = |dimensions: &[Dimension]| {
             self.least_room(index, dimensions)
                 .map(|(at, dimension, _)| (at, LimitKind::Use(dimension)))

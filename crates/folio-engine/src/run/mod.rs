@@ -17,12 +17,14 @@
 //! - `needs`: what the steps to come need of the process that drives it
 //! - `scope`: what the templates of a node see; `bodies`: the cache of large outputs
 //! - `criteria`: what can be checked without a model, and what the runner has to check
+//! - `changes`: when something last changed, so that the same call may give something else
 
 pub mod agent;
 mod aggregate;
 mod approval;
 mod blocks;
 mod bodies;
+mod changes;
 mod conclude;
 mod criteria;
 mod due;

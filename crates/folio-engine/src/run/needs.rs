@@ -13,6 +13,8 @@ pub struct Needs {
     pub tools: BTreeSet<String>,
     /// The executors that tasks for models name, without people.
     pub executors: BTreeSet<String>,
+    /// The tasks that need a model, by name; without a plan, that is the goal.
+    pub models: BTreeSet<String>,
 }
 
 impl Needs {
@@ -20,11 +22,21 @@ impl Needs {
     #[must_use]
     pub fn of_plan(plan: &Plan) -> Self {
         let mut needs = Self::default();
+        if plan.steps.is_empty() {
+            needs.add_goal();
+        }
         needs.add_steps(&plan.steps);
         needs
     }
 
+    fn add_goal(&mut self) {
+        self.models.insert("the goal".to_owned());
+    }
+
     fn add_task(&mut self, task: &Task) {
+        if task.needs_model() {
+            self.models.insert(task.id.to_string());
+        }
         match &task.work {
             Work::Do(call) => {
                 self.tools.insert(call.tool.clone());
@@ -75,6 +87,11 @@ impl Run {
                 None => {}
             }
             stack.extend(node.children.iter().copied().filter(is_to_come));
+        }
+        // The steps of a goal are what its model made of it.
+        if self.plan().steps.is_empty() {
+            needs.models.clear();
+            needs.add_goal();
         }
         needs
     }

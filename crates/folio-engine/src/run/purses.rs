@@ -8,11 +8,12 @@ use folio_memory::counted::counted;
 use serde_json::Value;
 
 use super::agent::Equipment;
+use super::inherit::TakenOver;
 use super::state::Run;
 use super::tree::{Node, NodeKind};
 use crate::event::{Event, SetAside};
 use crate::node::{NodeId, NodeState};
-use crate::plan::{ForEach, HUMAN, Join, Step, Work};
+use crate::plan::{ForEach, Graph, HUMAN, Join, Step, Work};
 use crate::result::StopReason;
 use crate::spend::{Allowance, Amount, Dimension, Purse, Spend, in_dollars};
 use crate::talk::ModelRole;
@@ -322,8 +323,9 @@ impl Run {
     pub(super) fn needs_of_items(&self, index: usize, for_each: &ForEach, items: &[Value]) -> MinimumNeeds {
         let (task, limits) = (self.estimated_task_spend(), self.limits_around(index));
         let full_need = least_of(&for_each.body, &Amount::of(&task), &limits);
+        let is_whole = self.is_taken_over_whole(index);
         let left = |earlier: Option<usize>| match earlier {
-            Some(earlier) => self.minimum_need_without_done(&for_each.body, earlier, &Amount::of(&task), &limits),
+            Some(earlier) => self.minimum_need_without_done(earlier, is_whole, &Amount::of(&task), &limits),
             None => full_need,
         };
         let is_task = matches!(for_each.body, Step::Task(_));
@@ -361,19 +363,14 @@ impl Run {
         self.equipment.as_deref().map(task_of).unwrap_or_default()
     }
 
-    /// What `step` needs at least, without what succeeded in node `old`, which an earlier version of its list made from
-    /// it.
-    fn minimum_need_without_done(&self, step: &Step, old: usize, task: &Amount, limits: &Allowance) -> Amount {
-        let members = match step {
-            Step::Task(_) if self.nodes[old].is_ok() => return Amount::default(),
-            Step::Parallel(group) if group.join == Join::AllSettled => &group.steps,
-            Step::Sequence(sequence) => &sequence.steps,
-            Step::Task(_) | Step::Parallel(_) | Step::ForEach(_) => return least_of(step, task, limits),
+    /// What an item needs at least, without what it takes over from the item with the root `old`, which an earlier
+    /// version of its list made.
+    fn minimum_need_without_done(&self, old: usize, is_whole: bool, task: &Amount, limits: &Allowance) -> Amount {
+        let Some(frame) = self.nodes[old].frame else {
+            return Amount::default();
         };
-        let pairs = members.iter().zip(&self.nodes[old].children);
-        pairs.fold(Amount::default(), |sum, (member, old)| {
-            sum.plus(&self.minimum_need_without_done(member, *old, task, limits))
-        })
+        let taken_over = self.taken_over(old, is_whole);
+        least_in_graph(&self.frames[frame].graph, 0, &taken_over, task, limits)
     }
 
     /// The same for node `index`, which exists already: without what has ended in it or need not be done again.
@@ -546,6 +543,26 @@ fn task_of(equipment: &Equipment) -> Spend {
         tokens_out: planner.tokens_out.max(executor.tokens_out),
         micro_usd: planner.micro_usd.max(executor.micro_usd),
         ..planner
+    }
+}
+
+/// The least that the step at `at` of `graph` needs, of whose steps `taken_over` says what they take over.
+fn least_in_graph(graph: &Graph, at: usize, taken_over: &[TakenOver], task: &Amount, limits: &Allowance) -> Amount {
+    let planned = &graph.nodes[at];
+    let is_sum = match &planned.step {
+        Step::Parallel(group) => group.join == Join::AllSettled,
+        Step::Sequence(_) => true,
+        Step::Task(_) | Step::ForEach(_) => false,
+    };
+    if is_sum {
+        let members = planned.children.iter();
+        return members.fold(Amount::default(), |sum, member| {
+            sum.plus(&least_in_graph(graph, *member, taken_over, task, limits))
+        });
+    }
+    match taken_over.get(at) {
+        Some(TakenOver::Result(_)) => Amount::default(),
+        _ => least_of(&planned.step, task, limits),
     }
 }
 

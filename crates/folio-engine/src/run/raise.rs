@@ -5,13 +5,12 @@ use std::time::Duration;
 use folio_memory::Timestamp;
 
 use super::agent::Stage;
-use super::purses::reason_of;
+use super::limit_met::LimitKind;
 use super::state::{JournalError, Run};
 use crate::event::{Event, NewLimits};
 use crate::node::NodeId;
 use crate::plan;
-use crate::result::StopReason;
-use crate::spend::Dimension;
+use crate::spend::{Allowance, Dimension};
 
 /// Why a change of a limit was refused. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -133,10 +132,11 @@ impl Run {
         })
     }
 
-    /// Folds [`Event::LimitsChanged`] in. Tasks that a raised limit had stopped, and that have not handed back what
-    /// they have, continue.
+    /// Folds [`Event::LimitsChanged`] in. Tasks that this limit had stopped, and that have not handed back what they
+    /// have, continue if it was raised.
     pub(super) fn limits_changed(&mut self, node: Option<NodeId>, limits: &NewLimits) -> Result<(), JournalError> {
         let index = node.map_or(Ok(0), |id| self.index(id))?;
+        let before = self.limits_at(index);
         if let Some(purse) = self.nodes[index].purse.as_deref_mut() {
             purse.limit = limits.allowance.or(&purse.limit);
             if index == 0 {
@@ -146,12 +146,15 @@ impl Run {
         self.change_own(index, limits.part_ms.map(Duration::from_millis), limits.part_nodes);
         self.limits.nodes_max = limits.nodes.unwrap_or(self.limits.nodes_max);
         self.deadline = limits.deadline.or(self.deadline);
-        let is_raised = |reason: StopReason| {
-            let of = Dimension::ALL
-                .into_iter()
-                .filter(|dimension| limits.allowance.of(*dimension).is_some());
-            let is_later = limits.deadline.is_some() || limits.part_ms.is_some();
-            of.map(reason_of).any(|raised| raised == reason) || (is_later && reason == StopReason::Deadline)
+        let after = self.limits_at(index);
+        let is_raised = |(at, kind): (usize, LimitKind)| {
+            let is_higher = match kind {
+                LimitKind::Use(dimension) => is_more(before.0.of(dimension), after.0.of(dimension)),
+                LimitKind::Time => is_more(before.1, after.1),
+                // Neither stops a task that could hand back what it has.
+                LimitKind::Nodes | LimitKind::UnknownPrice => false,
+            };
+            at == index && is_higher
         };
         let mut below = vec![index];
         while let Some(at) = below.pop() {
@@ -164,10 +167,30 @@ impl Run {
             else {
                 continue;
             };
-            if agent.spent.is_some_and(is_raised) && agent.stage == Stage::HandingBack {
+            if agent.spent_at.is_some_and(is_raised) && agent.stage == Stage::HandingBack {
                 agent.goes_on();
             }
         }
         Ok(())
+    }
+
+    /// What node `index` may use, and when it must have ended, by its own limits; for the root, by those of the run.
+    fn limits_at(&self, index: usize) -> (Allowance, Option<Timestamp>) {
+        let purse = self.nodes[index].purse.as_deref();
+        let deadline = if index == 0 {
+            self.deadline
+        } else {
+            self.own_deadline(index)
+        };
+        (purse.map(|purse| purse.limit).unwrap_or_default(), deadline)
+    }
+}
+
+/// Whether the limit `after` allows more than the limit `before`.
+fn is_more<T: Ord>(before: Option<T>, after: Option<T>) -> bool {
+    match (before, after) {
+        (Some(before), Some(after)) => after > before,
+        (before, None) => before.is_some(),
+        (None, Some(_)) => false,
     }
 }

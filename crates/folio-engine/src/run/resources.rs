@@ -46,7 +46,7 @@ impl fmt::Debug for Declared {
 pub type IsReadOnlyTool = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// Wraps [`IsReadOnlyTool`] so that a run can be printed.
-pub(super) struct ReadOnlyTools(IsReadOnlyTool);
+pub(super) struct ReadOnlyTools(pub(super) IsReadOnlyTool);
 
 impl fmt::Debug for ReadOnlyTools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use folio_memory::{RunId, Timestamp};
 use serde_json::Value;
 
-use super::agent::{Equipment, Fact};
+use super::agent::{Equipment, Facts};
 use super::approval::{ApprovalRequest, AskFirst, PlanGate, Rule};
 use super::bodies::Bodies;
+use super::changes::Changes;
+use super::inherit::Inherited;
 use super::limit_met::LimitKind;
 use super::limits::Limits;
 use super::narrow::OwnLimits;
@@ -45,7 +47,7 @@ pub struct Run {
     /// Nodes that may begin, in the order in which they were made.
     pub(super) ready: Ready,
     /// Nodes of lists that were planned anew, each with the node that an earlier version made for the same item.
-    pub(super) inherited: BTreeMap<usize, usize>,
+    pub(super) inherited: BTreeMap<usize, Inherited>,
     /// Nodes that will not begin, or only need their result recorded.
     pub(super) skipped: BTreeSet<usize>,
     /// Nodes that begin no more of their children.
@@ -69,7 +71,9 @@ pub struct Run {
     /// Nodes that wait for a person's answer.
     pub(super) unanswered: BTreeSet<usize>,
     /// The answers of people, by question.
-    pub(super) answers: BTreeMap<String, Fact>,
+    pub(super) answers: Facts,
+    /// What changed, and when.
+    pub(super) changes: Changes,
     /// What memory held when a task was last briefed.
     pub(super) last_briefed_memory: Arc<str>,
     /// The number of calls that models wanted, and of roll-ups: nodes that belong to no plan.
@@ -186,7 +190,8 @@ impl Run {
             cancel_requests: 0,
             equipment: None,
             unanswered: BTreeSet::new(),
-            answers: BTreeMap::new(),
+            answers: Facts::default(),
+            changes: Changes::default(),
             last_briefed_memory: Arc::default(),
             actions: 0,
             replans: 0,
@@ -301,9 +306,11 @@ impl Run {
                 writes,
                 limits,
             } => {
-                let is_again = self
-                    .index(*node)
-                    .is_ok_and(|at| self.nodes[at].state == NodeState::Executing);
+                // Earlier versions counted a call that a person allowed to be made once more as another attempt.
+                let is_again = self.index(*node).is_ok_and(|at| {
+                    let is_counted = self.is_repetition_allowed(at) && self.nodes[at].attempt == *attempt;
+                    is_counted || self.nodes[at].state == NodeState::Executing
+                });
                 let index = self.step_to(*node, Move::Start)?;
                 self.take_share(index, limits.as_deref());
                 self.ready.remove(&index);
@@ -327,6 +334,7 @@ impl Run {
                 ..
             } => {
                 let index = self.step_to(*node, Move::Park)?;
+                self.note_end_of_call(index);
                 self.executing.remove(&index);
                 self.give_back_resources(index);
                 self.park(index, *retry_at, failure);
@@ -614,6 +622,7 @@ impl Run {
         self.asked_about.remove(&index);
         self.give_back_resources(index);
         self.end_time(index);
+        self.note_end_of_call(index);
         let node = &mut self.nodes[index];
         node.result = Some(NodeResult {
             output: result.output.packed(),

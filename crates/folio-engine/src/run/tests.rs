@@ -18,6 +18,7 @@ use crate::template::Templates;
 
 mod after_no;
 mod again;
+mod answers;
 mod budgets;
 mod cancel;
 mod compact;
@@ -49,6 +50,7 @@ mod properties;
 mod readable;
 mod recorded;
 mod regressions;
+mod repeated;
 mod replans;
 mod replies;
 mod resources;
@@ -58,6 +60,7 @@ mod shares;
 mod steering;
 mod table;
 mod told;
+mod under_way;
 mod unheard;
 mod words;
 
@@ -166,6 +169,7 @@ impl Sim {
         self.run
             .apply(self.now, &event)
             .unwrap_or_else(|error| panic!("{error}: {event:?}"));
+        under_way::only_what_has_begun_is_under_way(&self.run, &event);
         self.pages.write(&self.run, &event, self.now);
         // What is written down must be read back as the same.
         let text = serde_json::to_string(&event).unwrap();

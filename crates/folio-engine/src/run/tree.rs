@@ -178,6 +178,8 @@ pub(super) struct Node {
     pub(super) parked_for: Box<str>,
     pub(super) started_at: Option<Timestamp>,
     pub(super) finished_at: Option<Timestamp>,
+    /// The number of the end of its last call, if it is one, among those of the run.
+    pub(super) ended_as: u64,
     /// The last call, in one line.
     pub(super) call: Box<str>,
     pub(super) result: Option<NodeResult>,

@@ -57,8 +57,8 @@ impl Runner {
         let reference = reference.into();
         let node = reference.node;
         let request = |run: &Run| {
-            let questions = run.questions();
-            let Some((_, question)) = questions.iter().find(|(asked_node, _)| *asked_node == node) else {
+            let mut questions = run.open_questions();
+            let Some((_, question)) = questions.find(|(asked_node, _)| *asked_node == node) else {
                 return Err(no_question(run, node));
             };
             if !reference.matches_mark(&question.mark()) {

@@ -57,7 +57,7 @@ pub(super) fn forms(run: &Run, put_off: &[String]) -> BTreeMap<String, ElicitReq
 
 /// Returns whether the question `name` of `run` is still open.
 fn is_open(run: &Run, name: &str) -> bool {
-    let mut open = run.questions().into_iter();
+    let mut open = run.open_questions();
     open.any(|(node, question)| question_ref(node, question).to_string() == name)
 }
 
@@ -221,7 +221,7 @@ impl Mcp {
         let runner = &self.shared.runner;
         let loaded = runner.load(run).await?;
         let mut postponed = Vec::new();
-        for (node, question) in loaded.questions() {
+        for (node, question) in loaded.open_questions() {
             let reference = question_ref(node, question);
             let name = reference.to_string();
             let Some(response) = responses.get(&name) else { continue };

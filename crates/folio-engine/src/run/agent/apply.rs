@@ -165,9 +165,11 @@ impl Run {
             }
             Event::Spent { node, reason } => {
                 let (index, _) = self.agent_at(*node, "spent")?;
+                let met = self.limit_around(index, *reason);
                 self.compaction_given_up(index);
                 let (index, agent) = self.agent_at(*node, "spent")?;
                 agent.spent = Some(*reason);
+                agent.spent_at = met;
                 agent.stage_before_limit = agent.stage;
                 agent.unread = None;
                 agent.unanswered = None;
@@ -203,15 +205,21 @@ impl Run {
         self.ready.remove(&index);
         self.executing.insert(index);
         let warned = self.warning_step(index);
+        let answers_given = self.answers.given;
         // A call that is being judged keeps the line that says what was called, and the number of its attempts.
         if self.nodes[index].kind != NodeKind::Call {
             self.nodes[index].attempt = 1;
             self.nodes[index].call = format!("model, to {}", purpose.as_str().replace('_', " ")).into();
         }
         let (_, agent) = self.agent_at(node, "asked")?;
+        // Earlier versions went on after any change of a limit, whether or not it was the one that had stopped it.
+        if agent.stage == Stage::HandingBack && matches!(purpose, Purpose::Decide | Purpose::Work) {
+            agent.goes_on();
+        }
         agent.calls = pending.call;
         if !std::mem::take(&mut agent.is_repeating) {
             agent.warned = warned;
+            agent.answers_given = answers_given;
         }
         agent.pending = Some(pending);
         match purpose {
@@ -289,6 +297,8 @@ impl Run {
 
     fn decided(&mut self, node: NodeId, first: Option<&Wanted>, executor: Option<&str>) -> Result<(), JournalError> {
         let index = self.agent_steps_to(node, Move::Start, "decided")?;
+        // No other plan follows, so it takes none of those that the run has left.
+        self.replanning.remove(&index);
         self.make_ready(index);
         let (_, agent) = self.agent_at(node, "decided")?;
         agent.is_rejected = false;

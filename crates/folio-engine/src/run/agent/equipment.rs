@@ -220,7 +220,7 @@ impl Equipment {
         self.executors.keys().map(String::as_str).chain(human)
     }
 
-    pub(super) fn tool(&self, name: &str) -> Option<&ToolOffer> {
+    pub(in crate::run) fn tool(&self, name: &str) -> Option<&ToolOffer> {
         self.tools.iter().find(|tool| tool.name == name)
     }
 }

@@ -9,11 +9,14 @@ use serde_json::Value;
 
 use super::TalkEntry;
 use super::digest::value_excerpt;
-use super::people::ANSWERED_BY;
+use super::people::{ANSWERED_BY, normalised};
 use super::sizes::{DIGEST_MIN, Need, Sizes, shares};
 use crate::lines::push_list_item;
 use crate::run::state::Run;
 use crate::talk::{Message, Purpose, Speaker};
+
+/// The name under which the default of a question is recorded as its answer.
+pub(in crate::run) const DEFAULT: &str = "default";
 
 /// The characters of a question that are always shown.
 const QUESTION_MIN: usize = 80;
@@ -27,6 +30,63 @@ pub(in crate::run) struct Fact {
     pub(super) said: String,
     /// The entry with the whole answer.
     pub(super) entry: EntryId,
+    /// How many answers were given before it.
+    pub(super) number: u32,
+}
+
+/// The answers that tasks of a run were given.
+#[derive(Debug, Default)]
+pub(in crate::run) struct Facts {
+    /// What people said, by question. The last answer counts; the earlier ones are kept for requests that are repeated.
+    said: BTreeMap<String, Vec<Fact>>,
+    /// Defaults that held because nobody answered, by the task that asked and its question. They are no facts for other
+    /// tasks, whose defaults and options may be different (E9.14).
+    defaults: BTreeMap<(usize, String), Fact>,
+    /// The number of answers so far.
+    pub(super) given: u32,
+}
+
+impl Facts {
+    /// Adds what node `index` was answered by `by`.
+    pub(super) fn insert(&mut self, index: usize, mut fact: Fact, by: &str) {
+        fact.number = self.given;
+        self.given += 1;
+        let question = normalised(&fact.question);
+        if by == DEFAULT {
+            self.defaults.insert((index, question), fact);
+        } else {
+            self.said.entry(question).or_default().push(fact);
+        }
+    }
+
+    /// The answer of a person to `question`.
+    pub(super) fn said(&self, question: &str) -> Option<&Fact> {
+        self.said.get(&normalised(question))?.last()
+    }
+
+    /// The answer to `question` that node `index` may know: that of a person, or its own default.
+    pub(super) fn known_to(&self, index: usize, question: &str) -> Option<&Fact> {
+        let own = || self.defaults.get(&(index, normalised(question)));
+        self.said(question).or_else(own)
+    }
+
+    /// What node `index` may know of the first `count` answers, in the order of the questions.
+    fn of(&self, index: usize, count: u32) -> Vec<&Fact> {
+        let mut known: BTreeMap<&str, &Fact> = BTreeMap::new();
+        let own = self.defaults.range((index, String::new())..(index + 1, String::new()));
+        let own = own.map(|((_, question), fact)| (question, fact));
+        let said = self.said.iter();
+        let said = said.flat_map(|(question, facts)| facts.iter().map(move |fact| (question, fact)));
+        for (question, fact) in own.chain(said).filter(|(_, fact)| fact.number < count) {
+            known.insert(question, fact);
+        }
+        known.into_values().collect()
+    }
+
+    /// Every answer, whoever may know it.
+    fn all(&self) -> impl Iterator<Item = &Fact> {
+        self.said.values().flatten().chain(self.defaults.values())
+    }
 }
 
 impl Fact {
@@ -54,7 +114,7 @@ impl Run {
         let max = self.sizes(Purpose::Work).answer;
         if message.speaker == Speaker::Tool
             && message.text.len() > max
-            && let Some(fact) = self.answers.values().find(|fact| fact.said == message.text)
+            && let Some(fact) = self.answers.all().find(|fact| fact.said == message.text)
         {
             message.text = fact.answer_excerpt(max);
         }
@@ -67,7 +127,7 @@ impl Run {
         let talk = self.agent(index).map_or(&[][..], |agent| &agent.talk);
         refused.values().any(|told| {
             let is_known = |said: &TalkEntry| matches!(said, TalkEntry::Message(said) if said.speaker == Speaker::Tool && said.text == *told);
-            self.answers.values().any(|fact| fact.said == *told) && !talk.iter().any(is_known)
+            self.answers.all().any(|fact| fact.said == *told) && !talk.iter().any(is_known)
         })
     }
 
@@ -80,7 +140,15 @@ impl Run {
                 |said| matches!(said, TalkEntry::Message(said) if said.speaker == Speaker::Tool && said.text == fact.said),
             )
         };
-        let mut facts: Vec<&Fact> = self.answers.values().filter(|fact| !is_told(fact)).collect();
+        // A request that is repeated says what it said when nobody saw its end (E9.9).
+        let repeated = self.agent(index).filter(|agent| agent.is_repeating);
+        let count = repeated.map_or(self.answers.given, |agent| agent.answers_given);
+        let mut facts: Vec<&Fact> = self
+            .answers
+            .of(index, count)
+            .into_iter()
+            .filter(|fact| !is_told(fact))
+            .collect();
         if facts.is_empty() {
             return;
         }
@@ -119,6 +187,7 @@ mod tests {
                 question: "which?".to_owned(),
                 said: format!("the left one (of two){ANSWERED_BY}{by})"),
                 entry: EntryId::derived(&["an answer"]),
+                number: 0,
             };
             assert_eq!(fact.parts(), ("the left one (of two)", by));
         }

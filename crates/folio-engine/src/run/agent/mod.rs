@@ -62,7 +62,7 @@ pub use ask::AskAction;
 pub(super) use ask::PRICE_UNKNOWN;
 pub use compact::{COMPACTOR_CALLS, CompactAction};
 pub use equipment::{AgentProgram, Equipment, Judging, ModelSpec, NamedExecutor, PlanMode, Price};
-pub(super) use facts::Fact;
+pub(super) use facts::{DEFAULT, Facts};
 pub use fixed::FixedCosts;
 pub use offer::OfferedTools;
 use progress::TalkEntry;

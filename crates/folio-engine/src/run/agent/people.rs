@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use folio_memory::excerpt::{cut, one_line};
 
-use super::{Agent, Fact, human};
+use super::facts::{DEFAULT, Fact};
+use super::{Agent, human};
 use crate::event::{Event, Proposal, Question, words};
 use crate::node::{Move, NodeId, NodeState};
 use crate::plan::{Check, Criterion};
@@ -74,11 +75,17 @@ impl Run {
     #[must_use]
     pub fn questions(&self) -> Vec<(NodeId, &Question)> {
         let mut seen_texts = HashSet::new();
+        self.open_questions()
+            .filter(|(_, question)| !question.is_of_model() || seen_texts.insert(normalised(&question.text)))
+            .collect()
+    }
+
+    /// The same for whoever answers: every question with its node, also those that several tasks ask. A task before it
+    /// in the tree may ask the same after a person has seen the question.
+    pub fn open_questions(&self) -> impl Iterator<Item = (NodeId, &Question)> {
         self.asked_of_people()
             .filter(|(_, question)| !question.is_permission())
             .map(|(index, question)| (self.nodes[index].id, question))
-            .filter(|(_, question)| !question.is_of_model() || seen_texts.insert(normalised(&question.text)))
-            .collect()
     }
 
     /// The commands of criteria that wait for approval.
@@ -96,12 +103,10 @@ impl Run {
 
     /// The answer that was given meanwhile to the same question of another task, and by whom.
     pub(in crate::run) fn answered_meanwhile(&self, question: &Question) -> Option<(String, String)> {
-        let fact = self
-            .answers
-            .get(&normalised(&question.text))
-            .filter(|_| question.is_of_model())?;
+        let fact = self.answers.said(&question.text).filter(|_| question.is_of_model())?;
         let (answer, by) = fact.parts();
-        Some((answer.to_owned(), by.to_owned()))
+        // With other options it is another question.
+        question.accepts(answer).then(|| (answer.to_owned(), by.to_owned()))
     }
 
     /// Whether a person is there who could answer.
@@ -143,6 +148,7 @@ impl Run {
         if !self.may_be_checked(index) {
             return;
         }
+        self.note_end_of_call(index);
         self.executing.remove(&index);
         self.stopping.remove(&index);
         self.settled.remove(&index);
@@ -230,6 +236,9 @@ impl Run {
             return self.criterion_answered(node, answer, by);
         }
         let index = self.agent_steps_to(node, Move::Start, "answered")?;
+        if by != DEFAULT {
+            self.note_answer();
+        }
         self.unanswered.remove(&index);
         self.make_ready(index);
         let is_for_person = self.is_for_person_at(index);
@@ -247,14 +256,18 @@ impl Run {
             question,
             said: answer_text,
             entry,
+            number: 0,
         };
-        self.answers.insert(normalised(&fact.question), fact);
+        self.answers.insert(index, fact, by);
         Ok(())
     }
 
     /// Takes in a person's answer about a criterion or its command.
     fn criterion_answered(&mut self, node: NodeId, answer: &str, by: &str) -> Result<(), JournalError> {
         let index = self.agent_steps_to(node, Move::Verify, "answered")?;
+        if by != NOBODY {
+            self.note_answer();
+        }
         self.unanswered.remove(&index);
         self.make_ready(index);
         let (_, agent) = self.agent_at(node, "answered")?;

@@ -6,6 +6,7 @@ use super::{REJECTIONS_MAX, calls};
 use crate::event::{BookView, Proposal, Question};
 use crate::plan::{Criterion, Step, Task};
 use crate::result::{Failure, Finding, StopReason, Verdict};
+use crate::run::LimitKind;
 use crate::spend::Spend;
 use crate::talk::{Message, Purpose, Reply, Speaker};
 
@@ -130,6 +131,8 @@ pub(in crate::run) struct Agent {
     pub(in crate::run) allowed_commands: Vec<String>,
     /// The limit that was reached and the stage before that; why no judge answered, or none could be read.
     pub(in crate::run) spent: Option<StopReason>,
+    /// Whose limit stopped it, and on what: raising another one does not help.
+    pub(in crate::run) spent_at: Option<(usize, LimitKind)>,
     pub(in crate::run) unjudged: Option<StopReason>,
     pub(in crate::run) stage_before_limit: Stage,
     /// Why people rejected plans for it, and whether another plan has to follow the last one.
@@ -146,6 +149,8 @@ pub(in crate::run) struct Agent {
     pub(in crate::run) warned: Option<u64>,
     /// Whether the next call repeats one whose driver died: it is the same, word for word (E9.9).
     pub(in crate::run) is_repeating: bool,
+    /// How many answers people had given when the last call was begun.
+    pub(in crate::run) answers_given: u32,
     /// The messages beside the work: to a judge, or when handing back.
     pub(in crate::run) side_talk: Vec<TalkEntry>,
 }
@@ -190,6 +195,7 @@ impl Agent {
             has_begun_checks: false,
             allowed_commands: Vec::new(),
             spent: None,
+            spent_at: None,
             unjudged: None,
             stage_before_limit: Stage::Deciding,
             rejected_plans: Vec::new(),
@@ -200,6 +206,7 @@ impl Agent {
             executor: None,
             warned: None,
             is_repeating: false,
+            answers_given: 0,
             side_talk: Vec::new(),
         }
     }
@@ -235,6 +242,7 @@ impl Agent {
     /// Notes that the limit that stopped it was raised before it had handed back what it has.
     pub(in crate::run) fn goes_on(&mut self) {
         self.spent = None;
+        self.spent_at = None;
         self.stage = self.stage_before_limit;
         // The outcome of the call for handing back is obsolete, whether there was an answer or not.
         self.unread = None;

@@ -9,7 +9,7 @@ use crate::event::{CheckBegins, Event, Proposal};
 use crate::node::{Move, NodeId};
 use crate::plan::{Check, Criterion};
 use crate::result::{Finding, NodeResult, Outcome, Severity, StopReason, Verdict};
-use crate::run::criteria::{CheckAction, commands_of, spend_of};
+use crate::run::criteria::{CheckAction, SHELL, commands_of, spend_of};
 use crate::run::due::{Action, used_up};
 use crate::run::scope::BodyNeeded;
 use crate::run::state::{JournalError, Run};
@@ -133,6 +133,7 @@ impl Run {
     /// Notes that the commands have ended, if any had begun.
     pub(super) fn check_ended(&mut self, index: usize) {
         if self.executing.remove(&index) {
+            self.note_end_of(SHELL.to_owned());
             self.give_back_resources(index);
             self.make_ready(index);
         }

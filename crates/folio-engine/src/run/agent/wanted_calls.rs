@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use super::TalkEntry;
 use super::fields::text_of;
-use super::people::normalised;
 use super::schema::{ASK_PERSON, FINISH};
 use crate::event::{Event, Question};
 use crate::result::{Outcome, StopReason};
@@ -25,6 +24,8 @@ pub(super) const CALLS_MAX: usize = 16;
 /// How often the same reading call may fail before it is refused: what is out of reach for a moment may be there the
 /// second time.
 const FAILED_LOOKS_MAX: usize = 2;
+/// The tool that only lets time pass, after which the same call may give something else.
+const WAIT: &str = "wait";
 /// The longest time to wait for a person's answer; a longer one is ignored.
 const WAIT_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
@@ -110,7 +111,9 @@ impl Run {
         }
         let Some(tool) = self.equipment.as_ref().and_then(|equipment| equipment.tool(&call.tool)) else {
             if call.tool == ASK_PERSON {
-                return self.answer_known(call).or_else(|| Some(self.why_not_asked(call)));
+                return self
+                    .answer_known(index, call)
+                    .or_else(|| Some(self.why_not_asked(call)));
             }
             let known = self
                 .equipment
@@ -189,8 +192,8 @@ impl Run {
         known.map_or_else(Vec::new, |known| known.mistakes(&call.args))
     }
 
-    /// The identical calls that were made since something last changed, the latest first (seed 000: no identical action
-    /// twice).
+    /// The identical calls that were made since something last changed in the run, or the task waited, the latest first
+    /// (seed 000: no identical action twice).
     fn earlier_identical_calls(&self, index: usize, call: &Wanted) -> Vec<usize> {
         let mut identical = Vec::new();
         for entry in self.agent(index).iter().flat_map(|agent| agent.talk.iter().rev()) {
@@ -208,20 +211,27 @@ impl Run {
                 .equipment
                 .as_ref()
                 .and_then(|equipment| equipment.tool(&earlier_call.tool));
-            if tool.is_none_or(|tool| tool.writes) {
+            if tool.is_none_or(|tool| tool.writes) || earlier_call.tool == WAIT {
                 break;
             }
             if earlier_call.tool == call.tool && earlier_call.args == call.args {
+                if self.has_changed_since(*at) {
+                    break;
+                }
                 identical.push(*at);
             }
         }
         identical
     }
 
-    fn answer_known(&self, call: &Wanted) -> Option<String> {
+    /// The answer to the question of `call`, if node `index` need not ask for it: it was given before, and is one of
+    /// the options.
+    fn answer_known(&self, index: usize, call: &Wanted) -> Option<String> {
         let question = call.args.get("question").and_then(Value::as_str)?;
-        let fact = self.answers.get(&normalised(question))?;
-        Some(fact.said.clone())
+        let fact = self.answers.known_to(index, question)?;
+        let (answer, _) = fact.parts();
+        let options = options_of(call);
+        (options.is_empty() || options.iter().any(|option| option == answer)).then(|| fact.said.clone())
     }
 
     /// The question that a model has for a person; `None` if it was answered before, or is not a valid question.
@@ -229,29 +239,33 @@ impl Run {
         let node = self.nodes[index].id;
         let text = call.args.get("question").and_then(Value::as_str).map(str::trim)?;
         // Other calls of the same reply come first; the model asks again.
-        if reply.calls.len() > 1 || self.answer_known(call).is_some() || !question_mistakes(&call.args).is_empty() {
+        if reply.calls.len() > 1
+            || self.answer_known(index, call).is_some()
+            || !question_mistakes(&call.args).is_empty()
+        {
             return None;
         }
         if !self.equipment.as_ref().is_some_and(|equipment| equipment.has_person) {
             return None;
         }
-        let options = call.args.get("options").and_then(Value::as_array);
-        let options = options
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .map(str::to_owned);
         Some(Event::Questioned {
             node,
             question: Box::new(Question {
                 call: call.id.clone(),
                 text: text.to_owned(),
-                options: options.collect(),
+                options: options_of(call),
                 default: call.args.get("default").and_then(Value::as_str).map(str::to_owned),
                 deadline: call.args.get("minutes").and_then(wait_of).map(|time| now.plus(time)),
             }),
         })
     }
+}
+
+/// The answers to choose from that the question of `call` names.
+fn options_of(call: &Wanted) -> Vec<String> {
+    let options = call.args.get("options").and_then(Value::as_array);
+    let options = options.into_iter().flatten().filter_map(Value::as_str);
+    options.map(str::to_owned).collect()
 }
 
 /// What is wrong with the arguments of a question, in words for the model: a person sees all of it or nothing (E9.13).

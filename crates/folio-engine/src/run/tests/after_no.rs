@@ -133,3 +133,31 @@ fn plan_gate_without_a_person_skips_steps_awaiting_approval_e9_14() {
         (Outcome::Ok, Outcome::Skipped)
     );
 }
+
+#[test]
+fn task_done_directly_after_a_rejected_plan_leaves_its_replan_to_others_e9_8() {
+    let equipment = Equipment {
+        has_person: true,
+        ..equipment()
+    };
+    let extra = json!({"run": {"plan_gate": PlanGate::Always.to_json()}});
+    let mut sim = goal_with("survey the house", &extra, equipment, |ask| match ask.purpose {
+        Purpose::Decide => plan_answer(json!([
+            {"id": "walls", "title": "look at walls", "criteria": ["seen"]},
+            {"id": "cellar", "title": "go down", "criteria": ["seen"]},
+        ])),
+        Purpose::Replan => text_answer(&json!({"root_cause": "none", "changes": "", "give_up": true}).to_string()),
+        _ => finish("seen"),
+    });
+    sim.settled();
+    sim.answer_plan(plan_rejected_event);
+    sim.derive();
+    assert_eq!(sim.run.replanning.len(), 1, "it may make another plan");
+    sim.end_one();
+    sim.derive();
+    let is_direct =
+        |(_, event): &(Timestamp, Event)| matches!(event, Event::Decided { by, .. } if by == "plan_rejected");
+    assert!(sim.journal.iter().any(is_direct));
+    assert!(sim.run.result().is_none() && sim.run.replanning.is_empty());
+    assert_eq!(root(&sim.driven_on()).status, Outcome::Ok);
+}

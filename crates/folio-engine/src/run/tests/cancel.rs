@@ -551,3 +551,25 @@ fn task_cancelled_before_a_retry_reports_its_last_failure_e9_11() {
         "stopped while it waited for another attempt; the last failed: fail failed"
     );
 }
+
+#[test]
+fn call_that_its_tool_ends_as_cancelled_has_failed_e9_11() {
+    for (may_have_changed, severity, reason) in [
+        (true, Severity::Hard, StopReason::OutcomeUnknown),
+        (false, Severity::Soft, StopReason::RetriesExhausted),
+    ] {
+        let mut sim = Sim::new("steps: [{id: a, do: {tool: echo, args: {}}}]");
+        sim.derive();
+        let call = sim.under_way.pop().unwrap();
+        let stopped = CallOutcome::Stopped { may_have_changed };
+        let event = sim.run.conclude(call.node, stopped, Duration::ZERO, sim.now);
+        sim.record(event);
+        let result = sim.run.node(call.node).unwrap().result.unwrap();
+        assert_eq!(
+            (result.status, result.severity, result.stop_reason),
+            (Outcome::Failed, Some(severity), Some(reason)),
+            "{}",
+            result.notes
+        );
+    }
+}

@@ -255,3 +255,59 @@ fn unreadable_judge_is_not_a_limit_to_fork_before_e9_10() {
     let refused = forked(source, ForkAt::Limit, RunId::derived(&["x"]), first, sim.now);
     assert!(matches!(refused, Err(ForkError::Unlimited)), "{refused:?}");
 }
+
+#[test]
+fn fork_at_a_skipped_step_begins_before_the_step_that_failed() {
+    for (plan, at) in [
+        (
+            "steps:
+  - {id: first, do: {tool: echo, args: {}}}
+  - {id: second, do: {tool: deny, args: {}}}
+  - {id: third, do: {tool: echo, args: {}}}",
+            "third",
+        ),
+        (
+            "steps:
+  - {id: first, do: {tool: echo, args: {}}}
+  - {id: second, do: {tool: deny, args: {}}}
+  - {id: part, sequence: [{id: third, do: {tool: echo, args: {}}}]}",
+            "part/third",
+        ),
+        (
+            "steps:
+  - {id: first, do: {tool: echo, args: {}}}
+  - {id: both, parallel: [{id: second, do: {tool: deny, args: {}}}, {id: third, do: {tool: echo, args: {}}}], on_hard: cancel}",
+            "both/third",
+        ),
+    ] {
+        let mut whole = Sim::new(plan);
+        whole.concurrency = 1;
+        let whole = whole.driven_on();
+        let node = whole.run.node_at(at).unwrap_or_else(|| panic!("no {at}"));
+        assert!(node.attempt == 0, "{at} has not begun");
+        let made = forked(
+            (whole.run.id(), &whole.journal),
+            ForkAt::Node(node.id),
+            RunId::derived(&["forked"]),
+            whole.journal[0].1.clone(),
+            whole.now,
+        )
+        .unwrap();
+        let mut sim = Sim::empty();
+        sim.run = made.run;
+        sim.journal = made.events.into_iter().map(|event| (whole.now, event)).collect();
+        sim.pages = Pages::of(sim.run.id(), &sim.journal);
+        sim.derive();
+        let begun: Vec<&str> = sim.under_way.iter().map(|call| call.tool.as_str()).collect();
+        assert!(begun.contains(&"deny"), "{at}: {begun:?}");
+        assert!(!sim.calls.iter().any(|(path, _)| path == "first"), "{:?}", sim.calls);
+        // It is done if the other one succeeds this time.
+        let second = sim.under_way.iter().position(|call| call.tool == "deny").unwrap();
+        let call = sim.under_way.remove(second);
+        let answered = CallOutcome::Answered(CallAnswer::default());
+        let event = sim.run.conclude(call.node, answered, Duration::ZERO, sim.now);
+        sim.record(event);
+        let sim = sim.driven_on();
+        assert_eq!(sim.status(at), Outcome::Ok, "{at}");
+    }
+}

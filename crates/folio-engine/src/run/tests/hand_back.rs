@@ -214,3 +214,56 @@ fn model_call_timeout_keeps_a_tenth_of_the_remaining_time_e9_10() {
     assert_eq!(timeouts(1_000), [60, 60], "as long as any call may take");
     assert_eq!(timeouts(20), [18, 18], "a tenth is kept");
 }
+
+/// A part whose own limit is reached and that is being asked to hand back what it has, below a run with room.
+fn part_at_its_limit() -> Sim {
+    let plan = json!({
+        "budget": {"model_calls": 9, "tool_calls": 9},
+        "steps": [{"id": "part", "title": "count", "budget": {"model_calls": 3}}],
+    });
+    let mut sim = goal_with(
+        "count",
+        &plan,
+        equipment(),
+        counting(|| text_answer("{\"notes\": \"some\"}")),
+    );
+    sim.concurrency = 1;
+    loop {
+        sim.derive();
+        if purposes(&sim).last() == Some(&Purpose::HandBack) {
+            return sim;
+        }
+        assert!(sim.end_one());
+    }
+}
+
+#[test]
+fn hand_back_goes_on_when_another_limit_is_changed_e9_10() {
+    let of_run = |model_calls, tool_calls| Allowance {
+        model_calls,
+        tool_calls,
+        ..Allowance::default()
+    };
+    for other in [of_run(Some(30), None), of_run(Some(5), None), of_run(None, Some(30))] {
+        let mut sim = part_at_its_limit();
+        let event = sim.run.change_limits(None, other.into(), "ada", sim.now).unwrap();
+        sim.record(event);
+        let sim = sim.driven_on();
+        let part = sim.run.node_at("part").unwrap().result.unwrap();
+        assert_eq!(
+            (part.status, part.stop_reason, part.notes.as_str()),
+            (Outcome::Partial, Some(StopReason::BudgetModelCalls), "some"),
+            "{other:?}"
+        );
+    }
+    // Neither does a limit that stays as it is.
+    for (limit, notes) in [(3, "some"), (30, "counted")] {
+        let mut sim = part_at_its_limit();
+        let part = sim.run.node_at("part").unwrap().id;
+        let own = of_run(Some(limit), None);
+        let event = sim.run.change_limits(Some(part), own.into(), "ada", sim.now).unwrap();
+        sim.record(event);
+        let sim = sim.driven_on();
+        assert_eq!(sim.run.node_at("part").unwrap().result.unwrap().notes, notes, "{limit}");
+    }
+}

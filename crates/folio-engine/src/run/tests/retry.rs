@@ -126,3 +126,63 @@ fn retry_due_after_the_deadline_is_given_up_at_once_e9_10() {
         assert_eq!(result.notes, "fail failed; the time is over before another attempt");
     }
 }
+
+#[test]
+fn retry_that_no_budget_allows_reports_the_failure_with_its_output_e9_10() {
+    let mut sim = Sim::new(
+        "steps: [{id: a, do: {tool: fail, args: {}}, budget: {tool_calls: 1}, retry: {max_attempts: 3, delay: 2s}}]",
+    );
+    sim.derive();
+    let call = sim.under_way.pop().unwrap();
+    let failure = Failure {
+        code: "exit_7".to_owned(),
+        message: "the command ended with 7".to_owned(),
+        reason: StopReason::RetriesExhausted,
+        may_retry: true,
+    };
+    let output = Arc::new(json!({"exit": 7}));
+    let outcome = CallOutcome::Failed { failure, output };
+    let event = sim.run.conclude(call.node, outcome, Duration::ZERO, sim.now);
+    sim.record(event);
+    let result = sim
+        .run
+        .node(call.node)
+        .unwrap()
+        .result
+        .expect("there is no other attempt");
+    assert_eq!(
+        (result.stop_reason, result.attempts),
+        (Some(StopReason::RetriesExhausted), 1)
+    );
+    assert_eq!(
+        result.notes,
+        "the command ended with 7; the calls of tools that its budget allows are used up"
+    );
+    assert_eq!(result.code.as_deref(), Some("exit_7"));
+    assert_eq!(json!(result.output), json!({"inline": {"exit": 7}}));
+}
+
+#[test]
+fn retry_whose_budget_ran_out_meanwhile_reports_the_last_failure_e9_10() {
+    let mut sim = Sim::new(
+        "budget: {tool_calls: 2}
+steps:
+  - {id: a, do: {tool: fail, args: {}}, retry: {max_attempts: 3, delay: 2s}}
+  - {id: b, do: {tool: echo, args: {}}, needs: []}",
+    );
+    sim.concurrency = 1;
+    sim.derive();
+    sim.end_one();
+    sim.derive();
+    sim.end_one();
+    assert_eq!(sim.status("b"), Outcome::Ok, "it took the last call");
+    let sim = sim.driven_on();
+    let result = sim.run.node_at("a").unwrap().result.unwrap();
+    assert_eq!(
+        (result.stop_reason, result.notes.as_str()),
+        (
+            Some(StopReason::BudgetToolCalls),
+            "the calls of tools that its budget allows are used up; the last attempt failed: fail failed"
+        )
+    );
+}
