@@ -452,7 +452,7 @@ fn unknown_price_is_followed_by_a_fork_that_can_go_on_e9_10() {
     ! [TIME] failed    think  budget_usd: its budget limits dollars, but the price of the model is unknown: add it to a price file, or start the run…
     ! [TIME] failed    run  budget_usd: 1 failed; think: its budget limits dollars, but the price of the model is unknown: add it to a price file,…
     ! 
-    ! r1 failed (budget_usd): 1 failed; think: its budget limits dollars, but the price of the model is unknown: add it to a price file, or start the run with `folio run --allow-unpriced`
+    ! r1 failed (budget_usd): 1 failed; think: its budget limits dollars, but the price of the model is unknown: add it to a price file, or start the run with `folio run --allow-unpriced` (`NewRun.allow_unpriced`)
     !   put the price of the model into a price file (docs/models.md), or leave its cost unknown:
     !   with a price    folio fork r1 --before-limit
     !   cost unknown    folio fork r1 --before-limit --allow-unpriced

@@ -28,6 +28,11 @@ impl Tool for McpTool {
         &self.offered.spec
     }
 
+    /// Its refusal also names the setting of the server that would allow the call.
+    fn enforces_approval(&self) -> bool {
+        true
+    }
+
     async fn call(&self, request: &ToolRequest, context: &ToolContext) -> ToolResponse {
         let spec = self.spec();
         if spec.approval == Approval::UnlessAllowed && !context.allowed {

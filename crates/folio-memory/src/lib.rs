@@ -96,4 +96,4 @@ pub use text::{TextMatch, TextQuery};
 pub use time::{Clock, Timestamp};
 pub use trace::{NoteQuery, NotesKept, TraceNote};
 pub use turn::{Turn, TurnQuery};
-pub use warning::{Invalid, Warning};
+pub use warning::{Invalid, ParseError, Warning};

@@ -295,6 +295,7 @@ pub fn check_permission(actor: &Actor, operation: Operation, is_in_scope: bool, 
         role: actor.role,
         operation,
         what: subject.to_owned(),
+        is_of_other_thread: false,
     })
 }
 
@@ -346,11 +347,24 @@ pub struct Denied {
     pub operation: Operation,
     /// The object of the operation.
     pub what: String,
+    /// Whether the object belongs to another thread than the one that the actor works in. There the role may carry out
+    /// the operation.
+    pub is_of_other_thread: bool,
 }
 
 impl Denied {
     /// The stable code of the error, for programs.
     pub const CODE: &str = "role_denied";
+
+    /// The same refusal, which says that the object belongs to another thread if that is why.
+    #[must_use]
+    pub fn because_of_thread(self, is_of_other_thread: bool) -> Self {
+        let is_of_other_thread = is_of_other_thread && reach(self.role, self.operation) == Reach::Within;
+        Self {
+            is_of_other_thread,
+            ..self
+        }
+    }
 
     /// The other roles that may carry out the operation anywhere.
     #[must_use]
@@ -375,6 +389,9 @@ impl fmt::Display for Denied {
             self.operation.as_str(),
             self.what,
         )?;
+        if self.is_of_other_thread {
+            return f.write_str(", which belongs to another thread; use a workspace of that thread (`in_thread`)");
+        }
         match permitted_roles.as_slice() {
             [] => Ok(()),
             permitted_roles => write!(f, "; {} may", permitted_roles.join(", ")),
@@ -474,6 +491,7 @@ mod tests {
             role,
             operation,
             what: "e3".to_owned(),
+            is_of_other_thread: false,
         };
         for (role, operation, told) in [
             (

@@ -1,8 +1,11 @@
 //! Spaces, the boundary between tenants (M7.6.51), and the threads inside them.
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+
+use crate::warning::ParseError;
 
 /// The name of a space: 1 to 64 of `a-z`, `0-9`, `.`, `_`, `-`, beginning with a letter or digit.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -21,7 +24,7 @@ impl SpaceName {
     /// # Errors
     ///
     /// The reason in words.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
         let well_formed = text.len() <= 64
             && text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
             && text
@@ -30,9 +33,9 @@ impl SpaceName {
         if well_formed {
             Ok(Self(text.to_owned()))
         } else {
-            Err(format!(
+            Err(ParseError::new(format!(
                 "{text:?} is not a space name: 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or digit"
-            ))
+            )))
         }
     }
 
@@ -40,6 +43,14 @@ impl SpaceName {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl FromStr for SpaceName {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        Self::parse(text)
     }
 }
 
@@ -56,8 +67,8 @@ impl fmt::Debug for SpaceName {
 }
 
 impl TryFrom<String> for SpaceName {
-    type Error = String;
-    fn try_from(text: String) -> Result<Self, String> {
+    type Error = ParseError;
+    fn try_from(text: String) -> Result<Self, ParseError> {
         Self::parse(&text)
     }
 }
@@ -69,7 +80,7 @@ impl From<SpaceName> for String {
 }
 
 /// The key of a thread. Opaque: `a/b`, `a_b` and any script are different keys, and none is ever used as a path
-/// (M7.4.38).
+/// (M7.4.38). An empty key, and one with a zero character, are refused when something is written.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ThreadKey(pub String);
@@ -101,8 +112,9 @@ mod tests {
     #[test]
     fn space_name_resembling_a_path_or_a_flag_is_refused() {
         for bad in ["", "-x", "a/b", "A", "..", ".hidden", "ä", &"a".repeat(65)] {
-            let invalid = SpaceName::parse(bad).unwrap_err();
+            let invalid = SpaceName::parse(bad).unwrap_err().to_string();
             assert!(invalid.contains(&format!("{bad:?}")), "{invalid}");
+            assert_eq!(bad.parse::<SpaceName>().unwrap_err().to_string(), invalid);
         }
         assert_eq!(SpaceName::parse("team-1.dev_x").unwrap().as_str(), "team-1.dev_x");
     }

@@ -1,9 +1,12 @@
 //! Instants, and the clock that they come from.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::warning::ParseError;
 
 /// An instant, in nanoseconds since 1970-01-01T00:00:00Z.
 ///
@@ -64,13 +67,13 @@ impl Timestamp {
     /// # Errors
     ///
     /// The reason in words if `text` is not an instant that can be represented.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
         let parsed: jiff::Timestamp = text
             .parse()
-            .map_err(|e| format!("{text:?} is not an RFC 3339 time: {e}"))?;
+            .map_err(|e| ParseError::new(format!("{text:?} is not an RFC 3339 time: {e}")))?;
         i64::try_from(parsed.as_nanosecond())
             .map(Self)
-            .map_err(|_| format!("{text:?} is outside the years 1678 to 2262"))
+            .map_err(|_| ParseError::new(format!("{text:?} is outside the years 1678 to 2262")))
     }
 
     /// Parses like [`Self::parse`], but returns the earliest or latest representable instant for a text outside the
@@ -79,7 +82,7 @@ impl Timestamp {
     /// # Errors
     ///
     /// The reason in words if `text` is not an instant.
-    pub fn parse_nearest(text: &str) -> Result<Self, String> {
+    pub fn parse_nearest(text: &str) -> Result<Self, ParseError> {
         Self::parse(text).or_else(|why| nearest_in_range(text).ok_or(why))
     }
 }
@@ -93,6 +96,14 @@ fn nearest_in_range(text: &str) -> Option<Timestamp> {
         ..1678 if is_instant => Some(Timestamp::MIN),
         2262.. if is_instant => Some(Timestamp::MAX),
         _ => None,
+    }
+}
+
+impl FromStr for Timestamp {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        Self::parse(text)
     }
 }
 

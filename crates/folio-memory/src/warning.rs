@@ -105,6 +105,25 @@ impl Invalid {
     }
 }
 
+/// A text that is not what it was parsed as, with the reason in words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ParseError(String);
+
+impl ParseError {
+    /// Creates an error with the reason in words.
+    #[must_use]
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
+}
+
+impl From<ParseError> for String {
+    fn from(error: ParseError) -> Self {
+        error.0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -20,6 +20,7 @@ use folio_model::{
     Cassette, Delta, Model, ModelError, RecordingModel, ReplayingModel, Reply, Request, ToolCall, Worker,
 };
 use folio_store::Workspace;
+use folio_tools::tool::AGENT_PREFIX;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -27,7 +28,7 @@ use crate::bodies::Bodies;
 use crate::equipped::EquipmentCache;
 use crate::error::RunnerError;
 use crate::grants;
-use crate::models::{AGENT_PREFIX, RunnerExecutor, RunnerModel, RunnerModels, answer_of, request_of};
+use crate::models::{RunnerExecutor, RunnerModel, RunnerModels, answer_of, request_of};
 use crate::runner::Runner;
 
 /// How many forms of one request are kept that were due before it was made: one for each round of due actions.

@@ -19,7 +19,8 @@ use folio_memory::id::Ref;
 use folio_memory::{Change, EntryId, RunId, ThreadKey, Timestamp};
 use folio_store::workspace::WorkspaceError;
 use folio_store::{StoreError, Workspace};
-use folio_tools::ToolContext;
+use folio_tools::panics::caught_now;
+use folio_tools::{Roots, ToolContext};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -44,7 +45,7 @@ use crate::results::{Question, RunResults};
 use crate::run_time::RunTime;
 use crate::runner::Shared;
 use crate::sessions::SessionBegun;
-use crate::steps::{Outside, UnderWay, derive};
+use crate::steps::{Outside, UnderWay, derive, is_ending};
 use crate::submitted::Opened;
 
 /// Bytes of model answers after which no more go into the same commit. A plan in them takes many times as much memory
@@ -165,7 +166,12 @@ impl Drive {
         // Another process that has a model can continue the run; here it would only fail. The same holds for tools, and
         // for executors: the default model is no substitute for the one that is named.
         shared.check_needs(&run.needs())?;
-        let roots = grants::roots_of(&run)?;
+        let roots = match grants::roots_of(&run) {
+            Ok(roots) => roots,
+            // A run that only has to end needs no folders: nothing begins in it any more.
+            Err(_) if is_ending(&run, shared.workspace.now()) => Roots::none(),
+            Err(error) => return Err(error),
+        };
         let run_folder = grants::run_folder(shared.options.run_folders.as_deref(), &run);
         let mut context = ToolContext::new(roots, run_folder);
         context.shell = Arc::new(grants::shell_of(&run));
@@ -266,12 +272,9 @@ impl Drive {
         if let Some(observer) = &self.shared.options.observer {
             let watch = self.shared.watch(self.run.id());
             let models = self.shared.options.models.clone();
-            observer.drive_started(DriveFollower::new(
-                watch,
-                self.followed.from,
-                self.followed.heads(),
-                models,
-            ));
+            let follower = DriveFollower::new(watch, self.followed.from, self.followed.heads(), models);
+            // Whatever watches a run does not stop it.
+            let _panicked = caught_now(|| observer.drive_started(follower)).is_err();
         }
     }
 

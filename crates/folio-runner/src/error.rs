@@ -5,6 +5,7 @@ use folio_memory::roles::Denied;
 use folio_memory::{RunId, Timestamp};
 use folio_store::workspace::WorkspaceError;
 use folio_store::{ErrorKind, StoreError};
+use folio_tools::ToolError;
 
 /// Why a run could not be submitted or driven.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +45,9 @@ pub enum RunnerError {
         /// The executors that are missing.
         executors: Vec<String>,
     },
+    /// A tool of this process has a name by which it cannot be called.
+    #[error("{}", .0.message)]
+    ToolName(ToolError),
     /// The inputs do not fit the plan.
     #[error("the inputs do not fit the plan: {}", problems.join("; "))]
     Inputs {
@@ -156,6 +160,7 @@ impl RunnerError {
             Self::Dispatch { .. } => "dispatch_unavailable",
             Self::Leaving => "leaving",
             Self::Folder { .. } => "folder_unusable",
+            Self::ToolName(error) => &error.code,
         }
     }
 
@@ -174,6 +179,7 @@ impl RunnerError {
             | Self::NotAnOption { .. }
             | Self::EmptyAnswer { .. }
             | Self::Folder { .. }
+            | Self::ToolName(_)
             | Self::Edit(EditError::Mistakes(_)) => ErrorKind::Invalid,
             Self::Refused(_)
             | Self::NotAPerson { .. }

@@ -1,6 +1,7 @@
 //! What a run may use: the folders that its inputs name, its run folder to write to, and the commands, hosts and tools
 //! that were allowed.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,13 +12,12 @@ use folio_engine::{NodeId, Run};
 use folio_memory::causes::with_causes;
 use folio_store::Workspace;
 use folio_tools::panics::caught_now;
-use folio_tools::tool::Approval;
+use folio_tools::tool::{AGENT_PREFIX, Approval};
 use folio_tools::{Access, HostList, Registry, Root, Roots, RunFolder, ShellPolicy, Tool, ToolContext, ToolError};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::error::RunnerError;
-use crate::models::AGENT_PREFIX;
 
 /// The tool that makes requests to web servers.
 pub(crate) const HTTP_GET: &str = "http_get";
@@ -29,9 +29,15 @@ pub(crate) const JUDGING: &str = "judging";
 ///
 /// A path to a file grants the folder that contains it.
 pub(crate) fn roots_of(run: &Run) -> Result<Roots, RunnerError> {
-    let mut paths: Vec<(String, PathBuf)> = path_inputs(run.plan(), run.inputs());
+    let folder = run.variable().get("folder").and_then(Value::as_str);
+    open_roots(run.plan(), run.inputs(), folder)
+}
+
+/// Opens the folders that a run of `plan` with these inputs, submitted from `folder`, is granted.
+pub(crate) fn open_roots(plan: &Plan, inputs: &Value, folder: Option<&str>) -> Result<Roots, RunnerError> {
+    let mut paths: Vec<(String, PathBuf)> = path_inputs(plan, inputs);
     if paths.is_empty()
-        && let Some(folder) = run.variable().get("folder").and_then(Value::as_str)
+        && let Some(folder) = folder
     {
         paths.push(("here".to_owned(), PathBuf::from(folder)));
     }
@@ -52,6 +58,57 @@ pub(crate) fn roots_of(run: &Run) -> Result<Roots, RunnerError> {
         path: "inputs".to_owned(),
         reason: with_causes(&error),
     })
+}
+
+/// Makes the paths of a new run absolute, those of its inputs and its `folder`, which is returned as text: what is
+/// granted must not depend on where its driver was started. If this process drives the run (`is_here`), they are
+/// relative to the current directory, lose `..` and symbolic links, since tools compare them with the folder that is
+/// granted, and are checked. Otherwise they are paths of another machine.
+///
+/// # Errors
+///
+/// `Folder` if one cannot be used, or is relative on another machine; `Inputs` for such an input.
+pub(crate) fn resolve_paths(
+    plan: &Plan,
+    inputs: &mut BTreeMap<String, Value>,
+    folder: Option<&Path>,
+    is_here: bool,
+) -> Result<Option<String>, RunnerError> {
+    let mut problems = Vec::new();
+    for (name, spec) in &plan.inputs {
+        let Some(Value::String(path)) = inputs.get(name).filter(|_| spec.kind == InputKind::Path) else {
+            continue;
+        };
+        match absolute(Path::new(path), is_here) {
+            Ok(path) => drop(inputs.insert(name.clone(), Value::String(path))),
+            Err(reason) => problems.push(format!("the input `{name}` is {path:?}, which {reason}")),
+        }
+    }
+    if !problems.is_empty() {
+        return Err(RunnerError::Inputs { problems });
+    }
+    let absolute_folder = |folder: &Path| {
+        absolute(folder, is_here).map_err(|reason| RunnerError::Folder {
+            path: folder.display().to_string(),
+            reason: format!("it {reason}"),
+        })
+    };
+    let folder = folder.map(absolute_folder).transpose()?;
+    if is_here {
+        open_roots(plan, &json!(inputs), folder.as_deref())?;
+    }
+    Ok(folder)
+}
+
+/// `path` as an absolute path, or why it is none. A path that does not exist stays as it is.
+fn absolute(path: &Path, is_here: bool) -> Result<String, String> {
+    if !is_here && path.is_relative() {
+        return Err("is relative, but another machine may drive the run; give it from the root on".to_owned());
+    }
+    let absolute = std::path::absolute(path).map_err(|error| format!("cannot be made absolute: {error}"))?;
+    let resolved = if is_here { absolute.canonicalize().ok() } else { None };
+    let text = resolved.unwrap_or(absolute).into_os_string().into_string();
+    text.map_err(|_| "is not valid UTF-8".to_owned())
 }
 
 /// The inputs of kind `path`, by name.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use folio_engine::argument::CallCheck;
 use folio_engine::plan;
 use folio_tools::Registry;
+use folio_tools::panics::caught_now;
 
 /// The names and arguments of the tools in `registry`, in the form that a plan is checked against.
 #[must_use]
@@ -28,7 +29,8 @@ pub fn known_tools(registry: &Registry) -> plan::Known {
                 // A tool with a schema says everything there.
                 check: spec.schema.is_none().then(|| {
                     let tool = Arc::clone(tool);
-                    CallCheck::new(move |args| tool.mistakes(args))
+                    // A check that panics finds nothing; the tool itself looks at the arguments again.
+                    CallCheck::new(move |args| caught_now(|| tool.mistakes(args)).unwrap_or_default())
                 }),
                 schema: spec.schema.clone(),
                 output: spec.output.clone(),

@@ -17,6 +17,7 @@ use folio_memory::policy::ScratchbookPolicy;
 use folio_memory::scratchbook::tools::{Definition, definitions};
 use folio_memory::tokens::for_model;
 use folio_model::{Model, ModelParts, Usage, Worker};
+use folio_tools::tool::AGENT_PREFIX;
 use folio_tools::{Registry, ToolSpec};
 use serde_json::json;
 
@@ -33,9 +34,6 @@ const MAX_CONCURRENT_CALLS: usize = 16;
 const DEFAULT_WINDOW_TOKENS: u32 = 128_000;
 /// The default for the tokens of one answer.
 const ANSWER_TOKENS: u32 = 4_096;
-
-/// The prefix of the names of agent programs.
-pub(crate) const AGENT_PREFIX: &str = "agent:";
 
 /// One model that a runner may ask. Cheap to clone.
 #[derive(Debug, Clone)]

@@ -16,7 +16,8 @@ use crate::watch::Watch;
 
 /// Is told which runs this process drives, to follow them beside their drivers.
 pub trait Observer: Debug + Send + Sync {
-    /// This process drives a run from now on; `follower` says for how long. Must return at once.
+    /// This process drives a run from now on; `follower` says for how long. Must return at once. If it
+    /// panics, the run goes on unobserved.
     fn drive_started(&self, follower: DriveFollower);
 
     /// How many things could not be reported; `None` if that is not known.

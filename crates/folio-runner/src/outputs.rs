@@ -1,11 +1,31 @@
 //! Where outputs are kept: in the journal if they are small, beside it if they are not.
 
-use folio_engine::{Event, Output, Run};
+use std::sync::Arc;
+
+use folio_engine::{Event, NodeResult, Output, Run};
 use folio_memory::entry::MAX_INLINE_BYTES;
 use folio_memory::json_fits;
 use folio_store::Blob;
+use serde_json::Value;
 
 use crate::bodies::Bodies;
+use crate::error::RunnerError;
+use crate::runner::Runner;
+
+impl Runner {
+    /// The output of a result: of the run, as [`Runner::drive`] returns it, or of one of its nodes. A large output is
+    /// read from beside the journal, where [`Output::value`] has none.
+    ///
+    /// # Errors
+    ///
+    /// `Store`; with kind `NotFound` if the output was erased.
+    pub async fn output(&self, result: &NodeResult) -> Result<Arc<Value>, RunnerError> {
+        match &result.output {
+            Output::Inline(inline) => Ok(inline.value()),
+            Output::Blob { hash, .. } => Ok(Arc::new(self.bodies().read(hash).await?)),
+        }
+    }
+}
 
 /// Moves an output of `event` out of it if its JSON text is too long for the journal: it goes into `blobs`, and `run`
 /// gets its value, so that later steps need not read it back.

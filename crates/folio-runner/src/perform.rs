@@ -22,6 +22,16 @@ const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30 * 60);
 /// How long a call that was told to stop may take before it is dropped (E9.11).
 pub(crate) const GRACE: Duration = Duration::from_secs(12);
 
+/// How long a call with this effect may take to stop. What changes nothing has nothing to bring to an end, and is
+/// dropped as soon as it does not stop by itself.
+pub(crate) fn grace_of(effect: Effect) -> Duration {
+    if effect.changes_nothing() {
+        Duration::ZERO
+    } else {
+        GRACE
+    }
+}
+
 /// A call that has ended.
 #[derive(Debug)]
 pub(crate) struct Performed {
@@ -124,7 +134,8 @@ async fn make_call(
     timeout: Duration,
 ) -> (CallOutcome, Writes) {
     let failed = |failure| (CallOutcome::from(failure), Writes::default());
-    match run_with_timeout(timeout, &context.cancel, registry.call(request, context)).await {
+    let grace = grace_of(effect_of(&request.tool, registry));
+    match run_with_timeout((timeout, grace), &context.cancel, registry.call(request, context)).await {
         Ended::Answered(response) => outcome_of(*response, &request.tool, registry),
         Ended::Stopped => (stopped_outcome(&request.tool, registry), Writes::default()),
         // It was still working; its effect says whether a second call is harmless (E9.12).
@@ -178,7 +189,7 @@ pub(crate) enum Ended {
 /// Waits for `call`. When the time is up or `cancel` fires, the call is told to stop, has the grace period to do so,
 /// and is then dropped, which kills what it started.
 pub(crate) async fn run_with_timeout(
-    timeout: Duration,
+    (timeout, grace): (Duration, Duration),
     cancel: &CancellationToken,
     call: impl Future<Output = ToolResponse>,
 ) -> Ended {
@@ -191,7 +202,7 @@ pub(crate) async fn run_with_timeout(
         () = tokio::time::sleep(timeout) => true,
     };
     cancel.cancel();
-    match tokio::time::timeout(GRACE, &mut call).await {
+    match tokio::time::timeout(grace, &mut call).await {
         // It finished before it was stopped: what it did counts.
         Ok(response) if response.is_ok() => Ended::Answered(Box::new(response)),
         // It knows more about the outcome than that it took too long.
@@ -502,6 +513,20 @@ mod tests {
             // Attempts are made if whoever wrote the plan wants some.
             let seen = (failure.code.as_str(), failure.reason, failure.may_retry);
             assert_eq!(seen, ("timed_out", reason, true), "{effect:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_a_call_that_changes_something_has_time_to_stop_e9_11() {
+        for (effect, seconds) in [
+            (Effect::Pure, 5),
+            (Effect::Read, 5),
+            (Effect::Idempotent, 17),
+            (Effect::Opaque, 17),
+        ] {
+            let began = Instant::now();
+            outcome_after_timeout(effect, Reconciled::Unknown).await;
+            assert_eq!(began.elapsed().as_secs(), seconds, "{effect:?}");
         }
     }
 

@@ -277,7 +277,8 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// `Inputs`, `NeedsModel` or `NotEquipped` if the plan cannot be run like this; `Store`.
+    /// `Inputs`, `NeedsModel` or `NotEquipped` if the plan cannot be run like this; `Folder` if a folder of the run
+    /// cannot be opened; `ToolName` if a tool was registered under a name that cannot be used; `Store`.
     pub async fn submit(&self, new: NewRun) -> Result<(RunId, RunHandle), RunnerError> {
         let submitted = self.submit_once(new).await?;
         Ok((submitted.id, submitted.handle))
@@ -290,6 +291,7 @@ impl Runner {
     ///
     /// As [`Runner::submit`].
     pub async fn submit_once(&self, new: NewRun) -> Result<Submitted, RunnerError> {
+        self.shared.registry.check_names().map_err(RunnerError::ToolName)?;
         if let Err(error) = self.can_drive(&new.plan)
             // Whether the same request was made under this key before is checked where it is recorded.
             && !self.is_request_recorded(&new.actor).await?
@@ -299,7 +301,14 @@ impl Runner {
         let inputs = plan::check_inputs(&new.plan, &new.inputs).map_err(|errors| RunnerError::Inputs {
             problems: errors.iter().map(ToString::to_string).collect(),
         })?;
-        let inputs: BTreeMap<String, Value> = inputs.into_iter().collect();
+        let mut inputs: BTreeMap<String, Value> = inputs.into_iter().collect();
+        let is_here = !self.has_dispatcher();
+        let folder = match grants::resolve_paths(&new.plan, &mut inputs, new.folder.as_deref(), is_here) {
+            Ok(folder) => folder,
+            // A folder that is gone by now does not change what was recorded.
+            Err(_) if self.is_request_recorded(&new.actor).await? => None,
+            Err(error) => return Err(error),
+        };
         let workspace = &self.shared.workspace;
         workspace.keep_up().await?;
         let now = workspace.now();
@@ -327,7 +336,6 @@ impl Runner {
             .unwrap_or_else(|| "Untitled".to_owned());
         let title = plan.title.clone();
         let limits = folio_engine::Limits::of(&plan);
-        let folder = new.folder.map(|folder| folder.display().to_string());
         let (actor, turn, turn_change) = self.turn_of(new.actor, new.thread, &goal, id).await?;
         let mut variable = json!({"id": id.to_string(), "folder": folder, "started_at": now.to_string(), "shell": new.shell,
                                   "plan": new.plan_mode, "plan_gate": new.plan_gate.to_json(), "turn": turn.to_string()});

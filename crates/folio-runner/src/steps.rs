@@ -339,6 +339,14 @@ pub(crate) fn status_of(run: &Run) -> Option<String> {
     run.result().map(|result| result.status.to_string())
 }
 
+/// Whether nothing more begins in `run` at `now`: somebody cancelled it, or its deadline has passed (E9.9, E9.11).
+#[must_use]
+pub(crate) fn is_ending(run: &Run, now: Timestamp) -> bool {
+    let root = NodeId::root(run.id());
+    let is_cancelled = run.node(root).is_some_and(|view| view.state == NodeState::Cancelling);
+    is_cancelled || run.passed_deadline(root, now).is_some()
+}
+
 /// Whether part of `plan` cannot be done or verified without a model: a task that needs a model, or a criterion that a
 /// model judges.
 #[must_use]

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::models::{RunnerModel, answer_of, request_of};
-use crate::perform::{Ended, run_with_timeout};
+use crate::perform::{Ended, grace_of, run_with_timeout};
 use crate::places::Places;
 
 /// The longest time limit of a call, and the one of a call whose task sets none.
@@ -61,7 +61,7 @@ pub(crate) async fn run_task_by_tool(
     };
     let began = Instant::now();
     match run_with_timeout(
-        limit,
+        (limit, grace_of(effect)),
         &cancel,
         worker_context.registry.call(&request, &worker_context.context),
     )

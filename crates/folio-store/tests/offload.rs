@@ -397,6 +397,35 @@ async fn offload_accepts_a_long_thread_name_m7_8_v8() {
     assert!(put_away.unwrap().block.is_some());
 }
 
+#[tokio::test]
+async fn refusal_in_another_thread_says_how_to_work_there_m7_7() {
+    let house = House::new();
+    let other = house.space.in_thread(&thread());
+    let item = ItemInput::new(EntryKind::Todo, "Ask");
+    let item = other.add_item(&client(), &thread(), item, None).await.unwrap().entry;
+    let list = Value::from(conversation("a", 5));
+    let offloaded = house.space.offload(&client(), &thread(), &list, &at_once()).await;
+    let pinned = house.space.pin_item(&client(), Ref::Id(item.id)).await;
+    for refused in [offloaded.unwrap_err(), pinned.unwrap_err()] {
+        assert_eq!(refused.code(), "role_denied");
+        let message = refused.to_string();
+        let ends = "which belongs to another thread; use a workspace of that thread (`in_thread`)";
+        assert!(message.ends_with(ends), "{message}");
+    }
+    other.pin_item(&client(), Ref::Id(item.id)).await.unwrap();
+}
+
+#[tokio::test]
+async fn thread_without_a_usable_name_is_refused() {
+    let house = House::new();
+    for name in ["", "a\0"] {
+        let thread = ThreadKey(name.to_owned());
+        let item = ItemInput::new(EntryKind::Todo, "Ask");
+        let refused = house.space.add_item(&client(), &thread, item, None).await.unwrap_err();
+        assert_eq!(refused.code(), "thread_invalid", "{name:?}");
+    }
+}
+
 /// The messages before anything is done.
 fn wishes() -> Vec<Value> {
     vec![

@@ -13,7 +13,7 @@ use crate::context::{ToolContext, ToolLimits};
 use crate::function::FunctionTool;
 use crate::panics::catch_panic;
 use crate::response::{FailureKind, ToolError, ToolResponse, ToolStatus, Truncated};
-use crate::tool::{Effect, Reconciled, Tool, ToolRequest, ToolSpec};
+use crate::tool::{Approval, Effect, Reconciled, Tool, ToolRequest, ToolSpec};
 
 /// How deeply lists and objects may be nested in an argument or an output.
 pub const DEPTH_MAX: usize = 64;
@@ -30,6 +30,8 @@ pub struct Registry {
     tools: Arc<BTreeMap<String, Arc<dyn Tool>>>,
     /// Families of tools that are missing, by the name before their dot, and why.
     missing: Arc<BTreeMap<String, ToolError>>,
+    /// Tools that were not added because of their names, and why.
+    refused: Arc<BTreeMap<String, ToolError>>,
 }
 
 impl Registry {
@@ -48,8 +50,15 @@ impl Registry {
     }
 
     /// Adds a tool. A tool with the same name is replaced and returned.
+    ///
+    /// A tool whose [name](ToolSpec::name) cannot be used is not added. [`check_names`](Self::check_names) says so, and
+    /// a runner with this registry submits no runs.
     pub fn register(&mut self, tool: Arc<dyn Tool>) -> Option<Arc<dyn Tool>> {
         let name = tool.spec().name.clone();
+        if let Err(error) = tool.spec().check_name() {
+            Arc::make_mut(&mut self.refused).insert(name, error);
+            return None;
+        }
         Arc::make_mut(&mut self.tools).insert(name, tool)
     }
 
@@ -81,8 +90,18 @@ impl Registry {
         self.register(Arc::new(FunctionTool { spec, function }))
     }
 
+    /// Checks that every tool that was registered could be added.
+    ///
+    /// # Errors
+    ///
+    /// `tool_name_invalid`, for the first one whose name cannot be used.
+    pub fn check_names(&self) -> Result<(), ToolError> {
+        self.refused.values().next().cloned().map_or(Ok(()), Err)
+    }
+
     /// Removes a tool, so that no task can call it.
     pub fn remove(&mut self, name: &str) -> Option<Arc<dyn Tool>> {
+        Arc::make_mut(&mut self.refused).remove(name);
         Arc::make_mut(&mut self.tools).remove(name)
     }
 
@@ -109,8 +128,9 @@ impl Registry {
 
     /// Calls a tool, and always returns an answer that can be recorded.
     ///
-    /// The arguments are checked before the call and the answer after it. An unknown name, wrong arguments, a tool
-    /// that panics and a malformed answer are failures of the call, never of the caller. Dropping the future stops
+    /// The arguments are checked before the call and the answer after it. An unknown name, wrong arguments, a call that
+    /// needs approval and has none, a tool that panics and a malformed answer are failures of the call, never of the
+    /// caller. Dropping the future stops
     /// what the tool started.
     ///
     /// An answer that is over [`ToolLimits::output_bytes`], or nested more than [`DEPTH_MAX`] levels deep, is an error
@@ -137,6 +157,10 @@ impl Registry {
             }),
             Err(error) => return ToolResponse::failed(request, error),
         };
+        // Where a person is there, the run has waited for approval before it came here.
+        if spec.approval == Approval::UnlessAllowed && !context.allowed && !tool.enforces_approval() {
+            return ToolResponse::failed(request, not_allowed(&spec.name));
+        }
         if context.cancel.is_cancelled() {
             return ToolResponse::failed(request, ToolError::cancelled());
         }
@@ -209,6 +233,9 @@ impl Registry {
     }
 
     fn unknown_tool(&self, name: &str) -> ToolError {
+        if let Some(refused_error) = self.refused.get(name) {
+            return refused_error.clone();
+        }
         let family = name.split_once('.').map(|(family, _)| family);
         if let Some(missing_error) = family.and_then(|family| self.missing.get(family)) {
             return missing_error.clone();
@@ -224,6 +251,14 @@ impl Registry {
             None => error.hint(format!("the tools are: {}", names.join(", "))),
         }
     }
+}
+
+/// The refusal of a call that needs approval and has none.
+fn not_allowed(tool: &str) -> ToolError {
+    let message = format!("{tool} was not called: this run does not allow it");
+    ToolError::new(FailureKind::Denied, "tool_not_allowed", message).hint(format!(
+        "start the run with {tool} among its allowed tools (--allow-tool), or where somebody can approve the call"
+    ))
 }
 
 /// Turns an answer into one that can be recorded.

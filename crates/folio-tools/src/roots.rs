@@ -185,7 +185,8 @@ impl RunFolder {
                 FailureKind::Denied,
                 "no_run_folder",
                 "this run has no folder of its own",
-            ));
+            )
+            .hint("`RunnerOptions.run_folders` gives runs a folder to write to, `NewRun.folder` one to read"));
         };
         if let Some(root) = inner.root.get() {
             return Ok(Arc::clone(root));

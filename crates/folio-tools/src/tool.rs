@@ -5,13 +5,20 @@ use std::fmt::Debug;
 use async_trait::async_trait;
 use folio_engine::argument::one_of;
 pub use folio_engine::argument::{ArgKind, CallArgs, Mistake};
+use folio_engine::run::EXECUTOR_TOOLS;
 pub use folio_engine::talk::Need;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::context::ToolContext;
 use crate::resource::resource_names;
-use crate::response::ToolResponse;
+use crate::response::{FailureKind, ToolError, ToolResponse};
+
+/// The longest name of a tool, in characters.
+const NAME_CHARS_MAX: usize = 200;
+
+/// What the names of agents begin with, where calls and grants name them.
+pub const AGENT_PREFIX: &str = "agent:";
 
 /// What a call changes. This decides what happens to an interrupted call after a crash.
 ///
@@ -55,6 +62,9 @@ pub enum Approval {
     /// The tool can be called by any task.
     Never,
     /// The call is refused or waits for approval, unless a setting of the run allows it.
+    ///
+    /// Where a person is there, the run waits for approval; where nobody is, [`Registry::call`](crate::Registry::call)
+    /// refuses the call, unless the tool [enforces this itself](Tool::enforces_approval).
     UnlessAllowed,
 }
 
@@ -74,7 +84,8 @@ pub struct ArgSpec {
 /// The specification of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
-    /// The name that plans and models call it by.
+    /// The name that plans and models call it by: up to 200 characters, none of them white space or a control
+    /// character. `finish` and `ask_person` are tools that models have anyway, and what begins with `agent:` is an agent.
     pub name: String,
     /// What it does and what it returns, for people and models.
     pub description: String,
@@ -129,6 +140,29 @@ impl ToolSpec {
             need: Need::default(),
             resources: Vec::new(),
         }
+    }
+
+    /// Checks that plans and models can call a tool by its [name](Self::name).
+    ///
+    /// # Errors
+    ///
+    /// `tool_name_invalid`.
+    pub fn check_name(&self) -> Result<(), ToolError> {
+        let name = &*self.name;
+        let reason = if name.is_empty() || name.chars().count() > NAME_CHARS_MAX {
+            format!("it has to have 1 to {NAME_CHARS_MAX} characters")
+        } else if name.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            "it has white space or control characters in it".to_owned()
+        } else if EXECUTOR_TOOLS.contains(&name) {
+            "models have a tool of this name that belongs to Folio".to_owned()
+        } else if name.starts_with(AGENT_PREFIX) {
+            format!("`{AGENT_PREFIX}` begins the names of agents")
+        } else {
+            return Ok(());
+        };
+        let shown: String = name.escape_debug().take(NAME_CHARS_MAX).collect();
+        let message = format!("a tool cannot be called \"{shown}\": {reason}");
+        Err(ToolError::new(FailureKind::InvalidArgs, "tool_name_invalid", message).hint("give the tool another name"))
     }
 
     /// Marks a tool that changes nothing by itself but whose answer is written into memory.
@@ -285,9 +319,16 @@ pub trait Tool: Send + Sync + Debug {
         false
     }
 
+    /// Whether the tool itself refuses calls that nobody allowed, by rules of its own: which commands, which hosts. For
+    /// all other tools that need approval, [`Registry::call`](crate::Registry::call) refuses every call in a context
+    /// that is not [`allowed`](ToolContext::allowed).
+    fn enforces_approval(&self) -> bool {
+        false
+    }
+
     /// Further mistakes in arguments that each satisfy [`spec`](Self::spec): patterns that cannot be parsed, arguments
     /// that must be given together. Called for the calls of a plan before it runs, where some arguments are templates,
-    /// and for those of a model before they are made.
+    /// and for those of a model before they are made. A panic counts as no mistakes.
     ///
     /// Must be quick and look at nothing else: a plan may have thousands of calls.
     fn mistakes(&self, args: CallArgs<'_>) -> Vec<Mistake> {
@@ -315,7 +356,9 @@ pub trait Tool: Send + Sync + Debug {
 
     /// Carries out `request`, within `context`.
     ///
-    /// The arguments have been checked against [`spec`](Self::spec). A tool that may take long watches
-    /// `context.cancel`; dropping the future stops what it started.
+    /// The arguments have been checked against [`spec`](Self::spec). Dropping the future stops what it started.
+    ///
+    /// A tool that may take long watches `context.cancel`, which fires when the call is cancelled or its time is up. A
+    /// call that does not end then is dropped: at once if the [effect](Effect) changes nothing, otherwise after 12 s.
     async fn call(&self, request: &ToolRequest, context: &ToolContext) -> ToolResponse;
 }

@@ -30,6 +30,9 @@ pub enum OpenError {
         "the URL of a store in a file takes no settings, and there is no file whose name includes the question mark"
     )]
     NoSettings,
+    /// The URL of a store in memory names something, as if it were a file.
+    #[error("a store in memory has no name: its URL is `memory:`")]
+    InMemory,
     /// The store does not exist, and was not to be created.
     #[error("there is no {what} {place}")]
     NotThere {
@@ -105,6 +108,7 @@ pub(crate) fn open(url: &str, may_create: bool) -> Result<Arc<dyn Store>, OpenEr
             }),
             path => Ok(SqliteStore::open(&OpenOptions::at(path))?),
         },
+        "memory" if !rest.is_empty() => Err(OpenError::InMemory),
         "memory" => Ok(SqliteStore::open(&OpenOptions::in_memory())?),
         "postgres" | "postgresql" => {
             let options = postgres::OpenOptions {
@@ -213,5 +217,7 @@ mod tests {
     #[test]
     fn memory_url_opens_a_store_without_a_file() {
         assert_eq!(open("memory:", true).unwrap().location(), "memory:");
+        // It would be lost, whatever it is called.
+        assert!(matches!(open("memory:notes", true), Err(OpenError::InMemory)));
     }
 }

@@ -53,8 +53,8 @@ mod views;
 mod tests;
 
 pub use agent::{
-    AgentProgram, AskAction, CompactAction, Equipment, FailedCallUsage, FixedCosts, Judging, ModelAnswer, ModelFailure,
-    ModelFailureKind, ModelSpec, NamedExecutor, OfferedTools, PlanMode, Price,
+    AgentProgram, AskAction, CompactAction, EXECUTOR_TOOLS, Equipment, FailedCallUsage, FixedCosts, Judging,
+    ModelAnswer, ModelFailure, ModelFailureKind, ModelSpec, NamedExecutor, OfferedTools, PlanMode, Price,
 };
 pub use approval::{ApprovalPolicy, GrantedApproval, PendingApproval, PlanGate, RequiredApproval, micro_usd};
 pub use conclude::{CallAnswer, CallOutcome};

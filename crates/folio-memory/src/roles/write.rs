@@ -206,7 +206,8 @@ impl WriteCheck<'_> {
                 Role::Client => !self.is_foreign_scratchbook(new.page),
                 _ => actor.run.is_some(),
             };
-            check_permission(actor, Operation::Pin, is_in_scope, "what it adds")?;
+            check_permission(actor, Operation::Pin, is_in_scope, "what it adds")
+                .map_err(|denied| self.with_thread(denied, new.page))?;
         }
         Ok(())
     }
@@ -230,7 +231,7 @@ impl WriteCheck<'_> {
                     (Role::Client, Operation::Pin) => !self.is_foreign_scratchbook(entry.page),
                     _ => self.is_in_own_scope(entry),
                 };
-                may_patch(actor, entry, is_in_scope, fields)
+                may_patch(actor, entry, is_in_scope, fields).map_err(|denied| self.with_thread(denied, entry.page))
             }
             None => check_permission(actor, Operation::PatchOthers, false, &id.to_string()),
         }
@@ -276,6 +277,12 @@ impl WriteCheck<'_> {
     fn is_foreign_scratchbook(&self, page: PageId) -> bool {
         let fields = self.fields_of(page);
         fields.is_some_and(|fields| fields.role == PageRole::Scratchbook && !self.is_of_thread(fields))
+    }
+
+    /// Has the refusal of a client say so if something on `page` belongs to another thread.
+    fn with_thread(&self, denied: Denied, page: PageId) -> Denied {
+        let is_of_other_thread = self.actor.role == Role::Client && self.is_foreign_scratchbook(page);
+        denied.because_of_thread(is_of_other_thread)
     }
 
     fn is_own_page(&self, page: PageId) -> bool {

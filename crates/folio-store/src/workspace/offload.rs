@@ -196,15 +196,18 @@ impl Workspace {
     /// Refuses actors that may not write to the scratchbook of `thread`, where the summary is pinned, or may not read
     /// it: the message that stands for the rest shows it.
     async fn may_offload(&self, actor: &Actor, thread: &ThreadKey) -> Result<(), WorkspaceError> {
-        let is_own_thread = matches!(actor.role, Role::Client | Role::Compactor) && *self.thread() == *thread;
+        let may_in_thread = matches!(actor.role, Role::Client | Role::Compactor);
+        let is_own_thread = may_in_thread && *self.thread() == *thread;
         let target = "the history of the thread";
         let (_, book) = scratchbook::page_of(self.space(), thread);
         let allowed = match self.visibility().await?.includes_page(&book) {
-            true => roles::check_permission(actor, Operation::Pages, is_own_thread, target),
+            true => roles::check_permission(actor, Operation::Pages, is_own_thread, target)
+                .map_err(|denied| denied.because_of_thread(may_in_thread && !is_own_thread)),
             false => Err(Denied {
                 role: actor.role,
                 operation: Operation::Read,
                 what: target.to_owned(),
+                is_of_other_thread: false,
             }),
         };
         allowed.map_err(|denied| {

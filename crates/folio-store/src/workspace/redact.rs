@@ -421,11 +421,12 @@ pub(crate) fn clean_actor(actor: &mut Actor, mode: Redaction) {
     Cleaner::new(mode).name(&mut actor.name, "name");
 }
 
-/// Refuses the name of a thread that is a secret: under another name it would be another thread.
+/// Refuses the name of a thread that is empty or has a zero character in it, which nobody could name afterwards, and one
+/// that is a secret: under another name it would be another thread.
 ///
 /// # Errors
 ///
-/// `thread_is_secret`, without the name.
+/// `thread_invalid`; `thread_is_secret`, without the name.
 pub(crate) fn refuse_secret_threads(changes: &[Change], mode: Redaction) -> Result<(), Invalid> {
     // Addresses of people are the names of threads in many places, and stay.
     let mode = if mode == Redaction::Pii {
@@ -434,12 +435,25 @@ pub(crate) fn refuse_secret_threads(changes: &[Change], mode: Redaction) -> Resu
         mode
     };
     let is_secret = |thread: &ThreadKey| Cleaner::new(mode).has_something(&thread.0);
-    let named = changes.iter().filter_map(|change| match change {
-        Change::EnsurePage(page) => page.fields.thread.as_ref(),
-        Change::BeginTurn(turn) => Some(&turn.thread),
-        _ => None,
-    });
-    if named.into_iter().any(is_secret) {
+    let named = || {
+        changes.iter().filter_map(|change| match change {
+            Change::EnsurePage(page) => page.fields.thread.as_ref(),
+            Change::BeginTurn(turn) => Some(&turn.thread),
+            _ => None,
+        })
+    };
+    if named().any(|thread| thread.0.is_empty()) {
+        return Err(Invalid::new(
+            "thread_invalid",
+            "thread",
+            "the name of a thread is empty",
+        ));
+    }
+    if named().any(|thread| thread.0.contains('\0')) {
+        let message = "the name of a thread has a zero character in it";
+        return Err(Invalid::new("thread_invalid", "thread", message));
+    }
+    if named().any(is_secret) {
         let message = "contains a secret, which is never stored: give the thread another name";
         return Err(Invalid::new("thread_is_secret", "thread", message));
     }

@@ -146,6 +146,7 @@ impl Workspace {
             role: actor.role,
             operation: Operation::Add,
             what: format!("to {}, which is another thread's scratchbook", page.handle),
+            is_of_other_thread: false,
         });
         self.note_refusal(actor, "add", None, &refused);
         Err(refused)
@@ -173,6 +174,7 @@ impl Workspace {
             role: actor.role,
             operation,
             what: format!("{}, which is in another thread's scratchbook", entry.handle),
+            is_of_other_thread: false,
         });
         self.note_refusal(actor, "update", Some(&entry), &refused);
         Err(refused)

@@ -164,6 +164,7 @@ impl Workspace {
             role: self.asker.role,
             operation: Operation::Read,
             what,
+            is_of_other_thread: false,
         })
     }
 

@@ -270,6 +270,7 @@ impl Workspace {
             role: actor.role,
             operation: Operation::ReadTrace,
             what: "the trace".to_owned(),
+            is_of_other_thread: false,
         });
         let note = self.noted("trace", READ_TRACE).with_status(folio_memory::trace::DENIED);
         self.note(note.with_detail(error_detail(&refused)));

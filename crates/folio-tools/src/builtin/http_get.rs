@@ -89,6 +89,10 @@ impl Tool for HttpGet {
         &self.spec
     }
 
+    fn enforces_approval(&self) -> bool {
+        true
+    }
+
     async fn call(&self, request: &ToolRequest, context: &ToolContext) -> ToolResponse {
         match self.get(request, context).await {
             Ok(answer) => answer.response(request),

@@ -88,6 +88,10 @@ impl Tool for Shell {
         &self.spec
     }
 
+    fn enforces_approval(&self) -> bool {
+        true
+    }
+
     fn mistakes(&self, args: CallArgs<'_>) -> Vec<Mistake> {
         let mut found = Vec::new();
         if args

@@ -25,7 +25,8 @@ pub(super) const REFUSALS_MAX: u32 = 3;
 /// Why a model without a known price is not asked. Journals have these words, and [`Run::limit_met`] finds them there.
 pub(in crate::run) const PRICE_UNKNOWN: &str = "its budget limits dollars, but the price of the model is unknown";
 /// What to do about it.
-const WITH_A_PRICE: &str = "add it to a price file, or start the run with `folio run --allow-unpriced`";
+const WITH_A_PRICE: &str =
+    "add it to a price file, or start the run with `folio run --allow-unpriced` (`NewRun.allow_unpriced`)";
 /// The most characters of the reason why no model did something, in the notes of the result.
 const WHY_CHARS: usize = 400;
 /// The shortest timeout of a call that is cut short by the end of the time.

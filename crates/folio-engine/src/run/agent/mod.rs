@@ -67,6 +67,7 @@ pub use fixed::FixedCosts;
 pub use offer::OfferedTools;
 use progress::TalkEntry;
 pub(super) use progress::{Agent, Stage, Tally};
+pub use schema::EXECUTOR_TOOLS;
 
 use super::state::{JournalError, Run};
 use crate::node::{Move, NodeId, NodeState};

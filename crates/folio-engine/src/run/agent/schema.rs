@@ -12,6 +12,9 @@ pub(super) const FINISH: &str = "finish";
 /// The tool by which an executor asks a person.
 pub(super) const ASK_PERSON: &str = "ask_person";
 
+/// The tools that only executors have. No other tool may have one of these names: models could not call it.
+pub const EXECUTOR_TOOLS: [&str; 2] = [FINISH, ASK_PERSON];
+
 // Each form is one value for all requests: otherwise the prompts of many simultaneous tasks would each hold a copy.
 static DECISION: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(decision()));
 static RESULT: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(result_form()));
