@@ -4,6 +4,7 @@ use folio_memory::history::{FieldConflict, Version};
 use folio_memory::id::{EntryRef, Ref};
 use folio_memory::{Actor, Change, Entry, EntryKind, FieldChange, Invalid, Seq, Status, Warning};
 
+use super::reads::if_there;
 use super::trace::verb_of;
 use super::{Workspace, WorkspaceError, Write, Written, long_text};
 use crate::commit::{Committed, Expected};
@@ -212,12 +213,11 @@ impl Workspace {
         let Some(turn) = actor.turn.filter(|_| current.version > 1) else {
             return Ok(current.version);
         };
-        let began = match self.read_turn(Ref::Id(turn)).await {
-            Ok(turn) => turn.started_seq,
+        let Some(begun) = if_there(self.read_turn(Ref::Id(turn)).await)? else {
             // Other programs may keep turns of their own; here it is unknown when this one began.
-            Err(WorkspaceError::Store(StoreError::NotFound { .. })) => return Ok(current.version),
-            Err(error) => return Err(error),
+            return Ok(current.version);
         };
+        let began = begun.started_seq;
         if current.updated_seq < began {
             return Ok(current.version);
         }

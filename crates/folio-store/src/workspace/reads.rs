@@ -14,8 +14,18 @@ use super::notes::Stopwatch;
 use super::redact::recall;
 use super::{Workspace, WorkspaceError};
 use crate::commit::BlobHash;
-use crate::error::ErrorKind;
+use crate::error::{ErrorKind, StoreError};
 use crate::store::{Journal, LogRow, Revision, RunQuery, RunRow};
+
+/// What was read, or `None` if it does not exist: links and decisions may name what has been removed since, and
+/// imported entries what is in another store.
+pub(super) fn if_there<T, E: Into<WorkspaceError>>(read: Result<T, E>) -> Result<Option<T>, WorkspaceError> {
+    match read.map_err(Into::into) {
+        Ok(found) => Ok(Some(found)),
+        Err(WorkspaceError::Store(StoreError::NotFound { .. })) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
 
 impl Workspace {
     /// Returns the entries that match `query`, as they are now.
