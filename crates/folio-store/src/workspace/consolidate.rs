@@ -204,7 +204,7 @@ impl Workspace {
                 return Ok(Some(last));
             }
             next = self
-                .if_there(last)
+                .stored_entry_if_there(last)
                 .await?
                 .and_then(|successor| successor.fields.superseded_by);
         }

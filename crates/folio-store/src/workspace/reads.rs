@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 
 use folio_engine::run::RunSummary;
-use folio_memory::id::{EntryRef, PageRef, RunRef};
+use folio_memory::id::{EntryRef, PageRef, Ref, RunRef};
 use folio_memory::roles::Visibility;
 use folio_memory::{
-    Entry, EntryQuery, Link, ListAnswer, Order, Page, PageQuery, RunId, Seq, TextMatch, TextQuery, TypeRanks,
+    Entry, EntryId, EntryQuery, Link, ListAnswer, Order, Page, PageQuery, RunId, Seq, TextMatch, TextQuery, TypeRanks,
 };
 
 use super::notes::Stopwatch;
@@ -146,6 +146,16 @@ impl Workspace {
         self.inner.notebook.saw(entry.updated_seq);
         self.inner.recalled.entry(&mut entry, self.redaction_of_reads().await?);
         Ok(entry)
+    }
+
+    /// The same for an entry that something else names, which may be gone (M7.6.46).
+    pub(super) async fn entry_if_there(&self, id: EntryId) -> Result<Option<Entry>, WorkspaceError> {
+        if_there(self.read_entry(Ref::Id(id)).await)
+    }
+
+    /// The same as it is stored, not redacted: to compare it, or to decide about it.
+    pub(super) async fn stored_entry_if_there(&self, id: EntryId) -> Result<Option<Entry>, WorkspaceError> {
+        if_there(self.inner.store.entry(self.space(), Ref::Id(id)).await)
     }
 
     /// Returns the revisions of one entry, oldest first.

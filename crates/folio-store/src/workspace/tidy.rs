@@ -184,16 +184,9 @@ impl Workspace {
                 {
                     let mut current = Vec::with_capacity(entries.len());
                     for (id, _) in entries {
-                        let entry = self
-                            .inner
-                            .store
-                            .entry(self.space(), folio_memory::id::Ref::Id(id))
-                            .await;
-                        match entry {
-                            Ok(entry) if decide(&entry) == Some(due) => current.push((id, entry.version)),
-                            Ok(_) | Err(StoreError::NotFound { .. }) => {}
-                            Err(error) => return Err(error.into()),
-                        }
+                        let entry = self.stored_entry_if_there(id).await?;
+                        let is_due = entry.filter(|entry| decide(entry) == Some(due));
+                        current.extend(is_due.map(|entry| (id, entry.version)));
                     }
                     entries = current;
                 }

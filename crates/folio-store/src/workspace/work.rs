@@ -313,11 +313,11 @@ impl Workspace {
         let now = self.now();
         let mut before = Vec::new();
         for id in self.ends_of(entry.id, Relation::Blocks, End::Dst).await? {
-            if id != entry.id {
-                let blocker = self.read_entry(Ref::Id(id)).await?;
-                if is_blocking(&blocker, now) {
-                    before.push(blocker.handle);
-                }
+            if id != entry.id
+                && let Some(blocker) = self.entry_if_there(id).await?
+                && is_blocking(&blocker, now)
+            {
+                before.push(blocker.handle);
             }
         }
         before.sort();
@@ -380,7 +380,8 @@ impl Workspace {
             return Ok(None);
         }
         for id in self.ends_of(entry.id, Relation::RepliesTo, End::Dst).await? {
-            if self.read_entry(Ref::Id(id)).await?.fields.body == text {
+            let reply = self.entry_if_there(id).await?;
+            if reply.is_some_and(|reply| reply.fields.body == text) {
                 return Ok(None);
             }
         }

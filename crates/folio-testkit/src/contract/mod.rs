@@ -24,6 +24,7 @@ pub mod trace;
 pub mod turns;
 pub mod upkeep;
 pub mod waiting;
+pub mod workspace;
 pub mod written;
 
 use std::sync::Arc;
@@ -226,6 +227,9 @@ macro_rules! store_contract {
             scrub_reports_the_residue_of_a_text_in_its_space_m7_6_50,
             compaction_deletes_old_body_pieces_that_no_entry_names,
             entry_naming_a_missing_body_piece_is_refused,
+        ]);
+        $crate::store_contract!(@cases $home, workspace: [
+            links_to_removed_entries_stop_no_reader_m7_6_46,
         ]);
     };
     (@cases $home:expr, $module:ident: [$($case:ident),* $(,)?]) => {

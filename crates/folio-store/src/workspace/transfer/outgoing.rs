@@ -1,15 +1,14 @@
 //! Exports a space, line by line.
 
+use std::collections::HashSet;
 use std::io::Write;
 
-use folio_memory::id::Ref;
 use folio_memory::transfer::{EntryLine, FORMAT, Line, PageLine};
-use folio_memory::{Entry, EntryId, EntryQuery, Link, Order, PageId, PageQuery, Seq, Status, query};
+use folio_memory::{Entry, EntryId, EntryQuery, Order, PageId, PageQuery, Seq, Status, query};
 
 use super::super::{Workspace, WorkspaceError};
 use super::pieces::piece_of;
 use crate::commit::BlobHash;
-use crate::error::StoreError;
 
 /// How many entries are read at once.
 const CHUNK: u32 = 200;
@@ -45,9 +44,9 @@ impl Workspace {
     /// Writes every page, every entry in its present version with its whole text, and every link to `out`, in the
     /// format of [`folio_memory::transfer`]. `progress` receives the counts so far, repeatedly.
     ///
-    /// Holds a few hundred entries, or one piece of a text, in memory at a time, and the ids of the entries written.
-    /// What is added meanwhile is left out, except for links between what was there; the same state gives the same
-    /// bytes.
+    /// Holds a few hundred entries, or one piece of a text, in memory at a time, and the ids of what was written. What
+    /// is added meanwhile is left out, except for links between what was there, and so are links to entries that are
+    /// gone (M7.6.46); the same state gives the same bytes.
     ///
     /// # Errors
     ///
@@ -77,11 +76,11 @@ impl Workspace {
             let policy = Box::new(policy.document().clone());
             lines.line(&Line::Policy { policy })?;
         }
-        self.write_pages(&mut lines).await?;
-        let mut written = Vec::new();
+        let pages = self.write_pages(&mut lines).await?;
+        let mut entries = Vec::new();
         loop {
             for entry in answer.items {
-                written.push(entry.id);
+                entries.push(entry.id);
                 self.write_entry(&mut lines, entry).await?;
             }
             progress(lines.written);
@@ -89,21 +88,27 @@ impl Workspace {
             query.cursor = Some(next);
             answer = self.read_entries(&query).await?;
         }
-        self.write_links(&mut lines, &written, progress).await?;
+        self.write_links(&mut lines, &pages, &entries, progress).await?;
         let Outgoing { pages, entries, links } = lines.written;
         lines.line(&Line::End { pages, entries, links })?;
         lines.out.flush().map_err(WorkspaceError::Output)?;
         Ok(lines.written)
     }
 
-    async fn write_pages(&self, lines: &mut Lines<'_>) -> Result<(), WorkspaceError> {
-        let mut query = all_pages();
+    /// Writes every page, and returns their ids.
+    async fn write_pages(&self, lines: &mut Lines<'_>) -> Result<Vec<PageId>, WorkspaceError> {
+        let mut query = PageQuery {
+            limit: CHUNK,
+            ..PageQuery::default()
+        };
+        let mut written = Vec::new();
         loop {
             let pages = self.pages(&query).await?;
-            let Some(last) = pages.last() else { return Ok(()) };
+            let Some(last) = pages.last() else { return Ok(written) };
             query.after = Some(last.handle.0);
             let as_of = lines.as_of;
             for page in pages.into_iter().filter(|page| page.created_seq <= as_of) {
+                written.push(page.id);
                 lines.written.pages += 1;
                 lines.line(&Line::Page(Box::new(PageLine::of(page))))?;
             }
@@ -128,72 +133,55 @@ impl Workspace {
         Ok(())
     }
 
-    /// Writes every link, with the page or the one of `entries` at which it begins.
+    /// Writes every link between `pages` and `entries`, in their order.
     async fn write_links(
         &self,
         lines: &mut Lines<'_>,
+        pages: &[PageId],
         entries: &[EntryId],
         progress: &mut (dyn FnMut(Outgoing) + Send),
     ) -> Result<(), WorkspaceError> {
-        let mut pages = all_pages();
-        loop {
-            let batch = self.pages(&pages).await?;
-            let Some(last) = batch.last() else { break };
-            pages.after = Some(last.handle.0);
-            let old = batch.into_iter().filter(|page| page.created_seq <= lines.as_of);
-            let ids = old.map(|page| page.id.to_string()).collect();
-            self.write_links_of(lines, ids).await?;
+        let ends = Ends {
+            pages: pages.iter().copied().collect(),
+            entries: entries.iter().copied().collect(),
+        };
+        for page in pages {
+            self.write_links_of(lines, &page.to_string(), &ends).await?;
         }
         for chunk in entries.chunks(CHUNK as usize) {
-            let ids = chunk.iter().map(ToString::to_string).collect();
-            self.write_links_of(lines, ids).await?;
+            for entry in chunk {
+                self.write_links_of(lines, &entry.to_string(), &ends).await?;
+            }
             progress(lines.written);
         }
         Ok(())
     }
 
-    /// Writes the links that begin at `ends`, except for those that lead to something newer than the rest of the file.
-    async fn write_links_of(&self, lines: &mut Lines<'_>, ends: Vec<String>) -> Result<(), WorkspaceError> {
-        let mut links = Vec::new();
-        for end in ends {
-            let of_end = self.inner.store.links(self.space(), &end).await?;
-            links.extend(of_end.into_iter().filter(|link| link.src == end));
-        }
-        // While nothing was written since, all of them lead to old things.
-        let is_quiet = links.is_empty() || self.head().await? == lines.as_of;
-        for link in links {
-            if is_quiet || self.leads_to_old(&link, lines.as_of).await? {
+    /// Writes the links that lead from `src` to one of `ends`.
+    async fn write_links_of(&self, lines: &mut Lines<'_>, src: &str, ends: &Ends) -> Result<(), WorkspaceError> {
+        for link in self.inner.store.links(self.space(), src).await? {
+            if link.src == src && ends.have(&link.dst) {
                 lines.written.links += 1;
                 lines.line(&Line::Link(link))?;
             }
         }
         Ok(())
     }
-
-    /// Whether the end of `link` existed at `as_of`.
-    async fn leads_to_old(&self, link: &Link, as_of: Seq) -> Result<bool, WorkspaceError> {
-        let dst = &link.dst;
-        if let Ok(entry) = dst.parse::<EntryId>()
-            && dst.starts_with(EntryId::PREFIX)
-        {
-            let existing = self.if_there(entry).await?;
-            return Ok(existing.is_some_and(|existing| existing.created_seq <= as_of));
-        }
-        let Ok(page) = dst.parse::<PageId>() else {
-            return Ok(true);
-        };
-        match self.inner.store.page(self.space(), Ref::Id(page)).await {
-            Ok(page) => Ok(page.created_seq <= as_of),
-            Err(StoreError::NotFound { .. }) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
-    }
 }
 
-fn all_pages() -> PageQuery {
-    PageQuery {
-        limit: CHUNK,
-        ..PageQuery::default()
+/// What was written, and can be at the end of a link: what is newer is not in the file, and what is gone nowhere.
+struct Ends {
+    pages: HashSet<PageId>,
+    entries: HashSet<EntryId>,
+}
+
+impl Ends {
+    fn have(&self, end: &str) -> bool {
+        if end.starts_with(EntryId::PREFIX) {
+            end.parse().is_ok_and(|entry| self.entries.contains(&entry))
+        } else {
+            end.parse().is_ok_and(|page| self.pages.contains(&page))
+        }
     }
 }
 
