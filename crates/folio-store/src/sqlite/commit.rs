@@ -113,6 +113,10 @@ impl Facts for InScope<'_, '_> {
         entry::by_place(self.scope.conn, place)
     }
 
+    fn waiting_for(&mut self, id: EntryId) -> Result<Vec<EntryId>, Failure> {
+        link::waiting_for(self.scope.conn, self.space, id)
+    }
+
     fn changed_since(&mut self, entry: &Entry, base: u32) -> Result<HashMap<&'static str, u32>, Failure> {
         journal::changed_since(self.scope.conn, entry, self.space, base)
     }

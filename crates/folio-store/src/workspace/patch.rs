@@ -47,23 +47,36 @@ pub(super) enum Race {
 
 /// An attempted change of one entry.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Trying {
+pub(super) struct Trying<'a> {
     /// Its name in the trace if it fails before it is known which fields it changes.
     pub(super) verb: &'static str,
     pub(super) race: Race,
+    /// What else must hold, apart from the entry's own version.
+    pub(super) expected: &'a [Expected],
 }
 
-impl Trying {
+impl<'a> Trying<'a> {
     /// A change that depends on what was read.
     pub(super) const fn to(verb: &'static str) -> Self {
-        let race = Race::DecideAgain;
-        Self { verb, race }
+        Self {
+            verb,
+            race: Race::DecideAgain,
+            expected: &[],
+        }
     }
 
     /// A change that sets fields whatever their values were.
     pub(super) const fn to_update() -> Self {
-        let race = Race::LaterHolds;
-        Self { verb: "update", race }
+        Self {
+            verb: "update",
+            race: Race::LaterHolds,
+            expected: &[],
+        }
+    }
+
+    /// The same change, which is made only if `expected` holds.
+    pub(super) const fn expecting(self, expected: &'a [Expected]) -> Self {
+        Self { expected, ..self }
     }
 }
 
@@ -74,7 +87,7 @@ impl Workspace {
         actor: &Actor,
         entry: EntryRef,
         guard: Guard,
-        trying: Trying,
+        trying: Trying<'_>,
         more: &[Change],
         changes_for: impl FnMut(&Entry) -> Result<(Vec<FieldChange>, Vec<Warning>), WorkspaceError> + Send,
     ) -> Result<Written, WorkspaceError> {
@@ -92,7 +105,7 @@ impl Workspace {
         actor: &Actor,
         entry: EntryRef,
         guard: Guard,
-        Trying { verb, race }: Trying,
+        Trying { verb, race, expected }: Trying<'_>,
         more: &[Change],
         mut changes_for: impl FnMut(&Entry) -> Result<(Vec<FieldChange>, Vec<Warning>), WorkspaceError> + Send,
     ) -> Result<Written, WorkspaceError> {
@@ -154,6 +167,7 @@ impl Workspace {
                 },
             };
             let write = Write {
+                expected: expected.to_vec(),
                 reason: guard.reason.clone(),
                 idempotency_key: guard.idempotency_key.clone(),
                 ..Write::of([&[change], more].concat())

@@ -230,6 +230,9 @@ macro_rules! store_contract {
         ]);
         $crate::store_contract!(@cases $home, workspace: [
             links_to_removed_entries_stop_no_reader_m7_6_46,
+            concurrent_writers_cannot_make_entries_replace_themselves_m7_4_37,
+            successor_archived_or_forgotten_meanwhile_replaces_nothing_m7_4_37,
+            concurrent_writers_cannot_make_work_wait_for_itself_m7_4_35,
         ]);
     };
     (@cases $home:expr, $module:ident: [$($case:ident),* $(,)?]) => {

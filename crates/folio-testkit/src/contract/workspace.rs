@@ -10,14 +10,17 @@ use folio_memory::id::Ref;
 use folio_memory::lifecycle::Report;
 use folio_memory::observation::ObservationInput;
 use folio_memory::scratchbook::ItemInput;
-use folio_memory::{Actor, Change, Entry, EntryKind, Link, Owner, Relation, Role, ThreadKey};
-use folio_store::workspace::{Guard, ImportOptions, TurnInput, WorkReport};
-use folio_store::{Store, StoreError, Workspace};
+use folio_memory::{Actor, Change, Entry, EntryKind, EntryQuery, Link, Owner, Relation, Role, ThreadKey};
+use folio_store::workspace::{
+    Delegated, Delegation, ForgetFilter, Guard, ImportOptions, Successor, TurnInput, WorkReport,
+};
+use folio_store::{Store, StoreError, Workspace, WorkspaceError};
+use futures_util::future::join_all;
 use serde_json::json;
 
 use super::Home;
 use super::scene::Scene;
-use crate::SeededIds;
+use crate::{FaultyStore, SeededIds, Work};
 
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
@@ -168,4 +171,147 @@ pub async fn links_to_removed_entries_stop_no_reader_m7_6_46(home: &dyn Home) {
     assert_eq!((imported.refused, imported.links), (0, 1), "{imported:?}");
     let checkup = scene.store.check().await.expect("a checkup");
     assert_eq!(checkup.problems, Vec::<String>::new());
+}
+
+/// The codes of the errors among `outcomes`.
+fn codes<T>(outcomes: Vec<Result<T, WorkspaceError>>) -> Vec<String> {
+    let errors = outcomes.into_iter().filter_map(Result::err);
+    errors.map(|error| error.code().to_owned()).collect()
+}
+
+/// Each of them would be right alone. All have read before any of them is made; the last one would close the cycle.
+pub async fn concurrent_writers_cannot_make_entries_replace_themselves_m7_4_37(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let store = Arc::new(FaultyStore::new(Arc::clone(&scene.store)));
+    let (memory, person) = (scene.workspace_on(Arc::clone(&store) as Arc<dyn Store>), person());
+    for (count, way) in [(2, "supersede"), (3, "supersede"), (2, "consolidate"), (4, "both")] {
+        let mut entries = Vec::new();
+        for number in 0..count {
+            entries.push(say(&memory, &person, &format!("{number} of {count} to {way}")).await);
+        }
+        let replace = async |number: usize| {
+            let (old, new) = (&entries[number], &entries[(number + 1) % count]);
+            let (old, new) = (Ref::Id(old.id), Ref::Id(new.id));
+            if way == "supersede" || (way == "both" && number % 2 == 0) {
+                let written = memory.supersede(&person, old, new, Guard::default()).await;
+                written.map(drop)
+            } else {
+                let (sources, by) = ([(old, None)], Successor::There(new));
+                memory.consolidate(&person, &sources, by, None).await.map(drop)
+            }
+        };
+        store.let_commits_meet(count);
+        let refused = codes(join_all((0..count).map(replace)).await);
+        assert_eq!(refused, ["supersede_cycle"], "{count} by {way}");
+        let shown = memory.entries(&EntryQuery::default()).await.expect("a list");
+        let shown = shown
+            .items
+            .iter()
+            .filter(|entry| entries.iter().any(|one| one.id == entry.id));
+        assert_eq!(shown.count(), 1, "one of {count} by {way} is left");
+    }
+}
+
+/// The successor was there when its writer looked, and is hidden before the commit is made.
+pub async fn successor_archived_or_forgotten_meanwhile_replaces_nothing_m7_4_37(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let store = Arc::new(FaultyStore::new(Arc::clone(&scene.store)));
+    let (memory, person) = (scene.workspace_on(Arc::clone(&store) as Arc<dyn Store>), person());
+    let others = scene.workspace();
+    for (hides, way) in [
+        ("archive", "supersede"),
+        ("forget", "supersede"),
+        ("archive", "consolidate"),
+    ] {
+        let (old, new) = (
+            say(&memory, &person, "the old one").await,
+            say(&memory, &person, "the new one").await,
+        );
+        let (old, new) = (Ref::Id(old.id), Ref::Id(new.id));
+        let gate = store.hold(Work::Commit);
+        let replacing = async {
+            if way == "supersede" {
+                let written = memory.supersede(&person, old, new, Guard::default()).await;
+                written.map(drop)
+            } else {
+                let (sources, by) = ([(old, None)], Successor::There(new));
+                memory.consolidate(&person, &sources, by, None).await.map(drop)
+            }
+        };
+        let hiding = async {
+            gate.wait_until_reached().await;
+            if hides == "archive" {
+                others.archive(&person, new, None).await.expect("an archived entry");
+            } else {
+                let filter = ForgetFilter {
+                    entries: vec![new],
+                    ..ForgetFilter::default()
+                };
+                let forgotten = others.forget(&person, &filter, "it was wrong").await;
+                forgotten.expect("nothing left of it");
+            }
+            gate.open();
+        };
+        let (replaced, ()) = tokio::join!(replacing, hiding);
+        assert_eq!(codes(vec![replaced]), ["superseded_by_unseen"], "{hides}, {way}");
+        let old = memory.entry(old).await.expect("the old one");
+        assert_eq!(old.fields.superseded_by, None, "{hides}, {way}");
+    }
+}
+
+/// As for entries that replace each other.
+pub async fn concurrent_writers_cannot_make_work_wait_for_itself_m7_4_35(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let store = Arc::new(FaultyStore::new(Arc::clone(&scene.store)));
+    let (memory, person) = (scene.workspace_on(Arc::clone(&store) as Arc<dyn Store>), person());
+    let (thread, owner) = (main_thread(), Owner::agent());
+    for (count, way) in [(2, "after"), (3, "after"), (2, "part of"), (3, "report")] {
+        let mut works = Vec::new();
+        for number in 0..count {
+            works.push(item(&memory, EntryKind::Task, &format!("{number} of {count}, {way}")).await);
+        }
+        let order = async |number: usize| {
+            let (one, other) = (Ref::Id(works[number].id), Ref::Id(works[(number + 1) % count].id));
+            let delegation = Delegation {
+                what: Delegated::There(one),
+                to: None,
+                after: Vec::new(),
+                part_of: None,
+            };
+            let delegation = match way {
+                "after" => Delegation {
+                    after: vec![other],
+                    ..delegation
+                },
+                "part of" => Delegation {
+                    part_of: Some(other),
+                    ..delegation
+                },
+                _ => {
+                    let report = WorkReport {
+                        item: one,
+                        said: Report::Underway(None),
+                        result: String::new(),
+                        after: vec![other],
+                    };
+                    let reported = memory.report_work(&person, &thread, &owner, report, None).await;
+                    return reported.map(drop);
+                }
+            };
+            let delegated = memory.delegate_work(&person, &thread, &owner, delegation, None).await;
+            delegated.map(drop)
+        };
+        store.let_commits_meet(count);
+        let refused = codes(join_all((0..count).map(order)).await);
+        assert_eq!(refused, ["blocks_itself"], "{count}, {way}");
+        let ready = memory
+            .ready_work(&thread, &Owner::agent(), 100)
+            .await
+            .expect("ready work");
+        let ready = ready
+            .items
+            .iter()
+            .filter(|entry| works.iter().any(|one| one.id == entry.id));
+        assert_eq!(ready.count(), 1, "{count}, {way}");
+    }
 }
