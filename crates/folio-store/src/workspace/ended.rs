@@ -5,7 +5,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
-use folio_memory::{Actor, Change, FieldChange, Role};
+use folio_memory::entry::ImportedTimes;
+use folio_memory::keeping::hides_last_change;
+use folio_memory::{Actor, Change, Entry, FieldChange, Role};
 use sha2::{Digest, Sha256};
 
 use super::{Workspace, WorkspaceError, Write};
@@ -17,6 +19,24 @@ const BATCH: u32 = 500;
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Workspace {
+    /// Gives those of `entries` whose end an earlier version noted the time of their last change, which the note hid.
+    pub(super) async fn show_last_changes(&self, entries: &mut [Entry]) -> Result<(), WorkspaceError> {
+        for entry in entries.iter_mut().filter(|entry| hides_last_change(entry)) {
+            let revisions = self.inner.store.history(self.space(), entry.id).await?;
+            let last = revisions
+                .into_iter()
+                .rev()
+                .find(|revision| !only_notes_end(&revision.change));
+            if let Some(last) = last {
+                entry.updated_at = match last.change {
+                    Change::AddEntry(new) => ImportedTimes::times(new.fields.brought, last.at).1,
+                    _ => last.at,
+                };
+            }
+        }
+        Ok(())
+    }
+
     /// Notes every entry whose lifetime has ended with one revision each, stamped with the end itself. Returns how many
     /// were noted.
     ///
@@ -42,7 +62,7 @@ impl Workspace {
                 key.update(end.as_nanos().to_be_bytes());
                 changes.push(Change::PatchEntry {
                     entry: *entry,
-                    fields: vec![FieldChange::Expired(*end)],
+                    fields: vec![FieldChange::Ended(*end)],
                     expected_version: None,
                     base_version: None,
                 });
@@ -79,4 +99,9 @@ impl Workspace {
             drop(runtime.spawn(async move { workspace.note_ended().await }));
         }
     }
+}
+
+/// Whether `change` notes, as earlier versions did, that a lifetime has ended, and does nothing else.
+fn only_notes_end(change: &Change) -> bool {
+    matches!(change, Change::PatchEntry { fields, .. } if matches!(fields[..], [FieldChange::Expired(_)]))
 }

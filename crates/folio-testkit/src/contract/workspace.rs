@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use folio_memory::goals::GoalInput;
 use folio_memory::id::Ref;
+use folio_memory::keeping::ArchivedFor;
 use folio_memory::lifecycle::Report;
 use folio_memory::observation::ObservationInput;
 use folio_memory::scratchbook::ItemInput;
-use folio_memory::{Actor, Change, Entry, EntryKind, EntryQuery, Link, Owner, Relation, Role, ThreadKey};
+use folio_memory::{Actor, Change, Entry, EntryKind, EntryQuery, FieldChange, Link, Owner, Relation, Role, ThreadKey};
 use folio_store::workspace::{
     Delegated, Delegation, ForgetFilter, Guard, ImportOptions, Successor, TurnInput, WorkReport,
 };
@@ -19,7 +20,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 
 use super::Home;
-use super::scene::Scene;
+use super::scene::{Scene, patch};
 use crate::{FaultyStore, SeededIds, Work};
 
 const DAY: Duration = Duration::from_secs(24 * 3_600);
@@ -314,4 +315,53 @@ pub async fn concurrent_writers_cannot_make_work_wait_for_itself_m7_4_35(home: &
             .filter(|entry| works.iter().any(|one| one.id == entry.id));
         assert_eq!(ready.count(), 1, "{count}, {way}");
     }
+}
+
+/// It counts from the last change, whether nobody has noted the expiry yet, somebody has, or an earlier version had.
+pub async fn archiving_by_age_does_not_depend_on_noted_expiry_m7_6_44(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let second = Duration::from_secs(1);
+    let spaces = ["unnoted", "noted", "noted-before"].map(|name| scene.other_space(name));
+    let memories = spaces.each_ref().map(Scene::workspace);
+    let person = person();
+    let mut entries = Vec::new();
+    for memory in &memories {
+        let policy = serde_json::from_value(json!({"retention": {"archive_after_minutes": 1}})).expect("a policy");
+        memory.set_policy(&person, policy, None, None).await.expect("a policy");
+        let input = json!({"content": "the build is slow", "ttl_minutes": 1});
+        let input = serde_json::from_value(input).expect("an observation");
+        let added = memory.add_observation(&person, input, None).await;
+        entries.push(added.expect("an observation").entry);
+    }
+    scene.clock.advance(50 * second);
+    for (memory, entry) in memories.iter().zip(&entries) {
+        let patch = serde_json::from_value(json!({"content": "the build is very slow"})).expect("a patch");
+        let updated = memory.update_observation(&person, Ref::Id(entry.id), patch, None).await;
+        updated.expect("an update");
+    }
+    let changed_at = scene.now();
+    scene.clock.advance(12 * second);
+    assert_eq!(memories[1].note_ended().await.expect("one"), 1);
+    let end = entries[2].fields.lifetime.expires_at().expect("an end");
+    spaces[2]
+        .commit(vec![patch(entries[2].id, vec![FieldChange::Expired(end)])])
+        .await;
+    let noted = memories[1].entry(Ref::Id(entries[1].id)).await.expect("an entry");
+    assert_eq!((noted.fields.expired_at, noted.updated_at), (Some(end), changed_at));
+    for (seconds, archived) in [(0, 0), (47, 0), (1, 1)] {
+        scene.clock.advance(seconds * second);
+        for memory in &memories {
+            let tidied = memory.tidy(scene.now()).await.expect("a tidy space");
+            let by_age = tidied.archived.get(&ArchivedFor::Age).copied();
+            assert_eq!(
+                by_age.unwrap_or_default(),
+                archived,
+                "{} {:?}",
+                memory.space(),
+                scene.now()
+            );
+        }
+    }
+    let checkup = scene.store.check().await.expect("a checkup");
+    assert_eq!(checkup.problems, Vec::<String>::new());
 }
