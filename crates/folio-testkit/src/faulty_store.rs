@@ -491,7 +491,7 @@ impl Store for FaultyStore {
         self.inner_unless_gone(WRITING)?.forget_notes(space, texts).await
     }
 
-    async fn write_anew(&self) -> Result<(), StoreError> {
+    async fn write_anew(&self) -> Result<Residue, StoreError> {
         self.inner_unless_gone(WRITING)?.write_anew().await
     }
 

@@ -391,9 +391,9 @@ impl Store for PostgresStore {
         .await
     }
 
-    async fn write_anew(&self) -> Result<(), StoreError> {
+    async fn write_anew(&self) -> Result<Residue, StoreError> {
         // No row contains erased content, and the files belong to the server.
-        Ok(())
+        Ok(Residue::default())
     }
 
     async fn scrub(&self, space: &SpaceName, texts: Vec<String>) -> Result<Residue, StoreError> {
