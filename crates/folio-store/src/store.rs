@@ -534,7 +534,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Unavailable` if it cannot be overwritten now.
     async fn scrub(&self, space: &SpaceName, texts: Vec<String>) -> Result<Residue, StoreError>;
 
-    /// All spaces that contain anything, by name.
+    /// All spaces with a commit, by name. A space begins to exist with its first commit: notes of the trace alone, of
+    /// what somebody looked for or was refused in it, do not make one.
     ///
     /// # Errors
     ///

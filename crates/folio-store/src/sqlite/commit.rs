@@ -30,7 +30,7 @@ pub(super) fn apply(scope: &mut Scope<'_>, commit: &Prepared, owners: &Owners) -
         check_repeated(commit, &row)?;
         return replay::committed(scope.conn, space, &row);
     }
-    // A space without commits has no row. It gets one once it is certain that this commit will be its first.
+    // A space gets its row with its first commit, once it is certain that this will be it, or with its first note.
     let space = known.map_or_else(|| scope.next_space(), Ok)?;
     let ends = scope.ends(space)?;
     let decided = decide(&mut InScope { scope, space, owners }, space, ends, commit)?;

@@ -13,7 +13,7 @@ use folio_memory::observation::ObservationInput;
 use folio_memory::scratchbook::ItemInput;
 use folio_memory::{Actor, Change, Entry, EntryKind, EntryQuery, FieldChange, Link, Owner, Relation, Role, ThreadKey};
 use folio_store::workspace::{
-    Delegated, Delegation, ForgetFilter, Guard, ImportOptions, Successor, TurnInput, WorkReport,
+    Delegated, Delegation, ForgetFilter, Guard, ImportOptions, Successor, TraceQuery, TurnInput, WorkReport,
 };
 use folio_store::{Store, StoreError, Workspace, WorkspaceError};
 use futures_util::future::join_all;
@@ -364,4 +364,25 @@ pub async fn archiving_by_age_does_not_depend_on_noted_expiry_m7_6_44(home: &dyn
     }
     let checkup = scene.store.check().await.expect("a checkup");
     assert_eq!(checkup.problems, Vec::<String>::new());
+}
+
+/// A mistyped name is not listed for ever, although the trace knows who asked for it.
+pub async fn space_that_was_only_read_is_not_listed_m7_6_51(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let typo = scene.other_space("typo");
+    let memory = typo.workspace().asked_by(&person());
+    let listed = async || {
+        let spaces = scene.store.spaces().await.expect("spaces");
+        spaces.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(memory.entries(&EntryQuery::default()).await.expect("a list").total, 0);
+    memory.flush_trace().await.expect("written notes");
+    assert_eq!(listed().await, Vec::<String>::new());
+    let asked = memory.trace(TraceQuery::default()).await.expect("the trace");
+    assert_eq!(
+        asked.iter().map(|line| line.operation.as_str()).collect::<Vec<_>>(),
+        ["list_entries"]
+    );
+    say(&memory, &person(), "now it is written to").await;
+    assert_eq!(listed().await, ["typo"]);
 }
