@@ -14,6 +14,8 @@ use super::{Workspace, WorkspaceError, Write};
 
 /// How many entries one commit notes.
 const BATCH: u32 = 500;
+/// How often the same expiries are noted under another key, because those of before noted none.
+const ATTEMPTS: u32 = 64;
 
 /// How long readers wait before one of them looks again.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -48,11 +50,18 @@ impl Workspace {
     pub async fn note_ended(&self) -> Result<u64, WorkspaceError> {
         let actor = Actor::new(Role::Cleaner, "expiry");
         let mut noted_count = 0;
+        let mut last = (Vec::new(), 0);
         // Another process may have a clock that is ahead.
         self.load_latest_instant().await?;
         loop {
             let ended = self.inner.store.ended(&self.inner.space, self.now(), BATCH).await?;
             if ended.is_empty() {
+                return Ok(noted_count);
+            }
+            // The commit under the key may have found an entry pinned, which has been unpinned since: then what has
+            // ended is noted under another key.
+            let attempt = if last.0 == ended { last.1 + 1 } else { 0 };
+            if attempt == ATTEMPTS {
                 return Ok(noted_count);
             }
             let mut key = Sha256::new();
@@ -67,17 +76,19 @@ impl Workspace {
                     base_version: None,
                 });
             }
+            if attempt > 0 {
+                key.update(attempt.to_be_bytes());
+            }
             let key = HEXLOWER.encode(&key.finalize());
             let write = Write {
                 idempotency_key: Some(format!("expired/{key}")),
                 ..Write::of(changes)
             };
             let committed = self.record(&actor, write).await?.committed;
-            if committed.replayed {
-                // Another process is noting the same entries right now, and will continue with the rest.
-                return Ok(noted_count);
+            if !committed.replayed {
+                noted_count += committed.entries.iter().filter(|entry| entry.changed).count() as u64;
             }
-            noted_count += committed.entries.iter().filter(|entry| entry.changed).count() as u64;
+            last = (ended, attempt);
         }
     }
 
