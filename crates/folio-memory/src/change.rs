@@ -80,7 +80,10 @@ pub enum FieldChange {
     /// A new lifetime.
     Lifetime(Lifetime),
     /// The lifetime ended at this instant. Has no effect unless that is still its end, so a late report changes
-    /// nothing.
+    /// nothing. It is no change by a writer: the time of the last change stays as it is.
+    Ended(Timestamp),
+    /// The same as earlier versions noted it: the instant also became the time of the last change, and hid when that
+    /// was.
     Expired(Timestamp),
     /// The entry was confirmed to still hold.
     ValidatedAt(Timestamp),
@@ -117,7 +120,7 @@ impl FieldChange {
             Self::PinRank(_) => "pin",
             Self::LeaseUntil(_) => "lease_until",
             Self::Lifetime(_) => "lifetime",
-            Self::Expired(_) => "expired_at",
+            Self::Ended(_) | Self::Expired(_) => "expired_at",
             Self::ValidatedAt(_) => "validated_at",
             Self::SupersededBy(_) => "superseded_by",
             Self::Outcome(_) => "outcome",
@@ -160,7 +163,7 @@ impl FieldChange {
                 fields.lifetime = lifetime;
                 fields.expired_at = None;
             }
-            Self::Expired(at) => {
+            Self::Ended(at) | Self::Expired(at) => {
                 let is_its_end = fields.lifetime.expires_at() == Some(at);
                 if is_its_end && fields.pin_rank.is_none() && fields.status != Status::Archived {
                     fields.expired_at = Some(at);
@@ -277,9 +280,9 @@ impl Entry {
     pub fn patch(&mut self, changes: &[FieldChange], seq: Seq, at: Timestamp) {
         self.fields.set(changes);
         self.version += 1;
-        // Noting the end of the lifetime is not an update by a writer: the entry gets the instant of the end as its
-        // stamp.
+        // Noting the end of the lifetime is not an update by a writer.
         self.updated_at = match changes {
+            [FieldChange::Ended(_)] => self.updated_at,
             [FieldChange::Expired(end)] => self.updated_at.max(*end),
             _ => at,
         };

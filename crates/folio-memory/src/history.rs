@@ -214,7 +214,7 @@ pub fn operation_of(before: Option<&Entry>, changes: &[FieldChange]) -> &'static
         FieldChange::PinRank(None) => Some("unpin"),
         FieldChange::SupersededBy(Some(_)) => Some("supersede"),
         FieldChange::ValidatedAt(_) => Some("confirm"),
-        FieldChange::Expired(_) => Some("expire"),
+        FieldChange::Ended(_) | FieldChange::Expired(_) => Some("expire"),
         _ => None,
     });
     found.unwrap_or("update")

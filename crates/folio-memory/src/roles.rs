@@ -186,7 +186,7 @@ fn author_independent_operation(changes: &[FieldChange]) -> Option<Operation> {
         Some(Operation::Pin)
     } else if has(|change| matches!(change, FieldChange::ValidatedAt(_))) {
         Some(Operation::Confirm)
-    } else if matches!(changes, [FieldChange::Expired(_)]) {
+    } else if matches!(changes, [FieldChange::Ended(_) | FieldChange::Expired(_)]) {
         // Noting that an entry has expired belongs to those who may archive.
         Some(Operation::Archive)
     } else {
@@ -207,9 +207,13 @@ fn belongs_to(operation: Operation, change: &FieldChange) -> bool {
                 | FieldChange::ArchivedFor(_)
                 | FieldChange::Phase(_)
                 | FieldChange::LeaseUntil(_)
+                | FieldChange::Ended(_)
                 | FieldChange::Expired(_)
         ),
-        Operation::Pin => matches!(change, FieldChange::PinRank(_) | FieldChange::Expired(_)),
+        Operation::Pin => matches!(
+            change,
+            FieldChange::PinRank(_) | FieldChange::Ended(_) | FieldChange::Expired(_)
+        ),
         Operation::Confirm => matches!(change, FieldChange::ValidatedAt(_) | FieldChange::Lifetime(_)),
         _ => true,
     }

@@ -86,6 +86,21 @@ pub enum Expected {
         /// Paths with `/` between their parts. Two overlap if they are the same or one lies inside the other.
         names: Vec<String>,
     },
+    /// An entry may take the place of others (M7.4.37): lists show it, or it has the place of all of them already, and
+    /// neither it nor what took its place, and so on, is one of them.
+    MayReplace {
+        /// The entry.
+        by: EntryId,
+        /// The others.
+        entries: Vec<EntryId>,
+    },
+    /// A piece of work may be made to wait for others: none of them is that piece or waits for it, however indirectly.
+    MayWait {
+        /// The piece of work.
+        entry: EntryId,
+        /// The others.
+        others: Vec<EntryId>,
+    },
 }
 
 /// What a commit does: the part that the log keeps for ever.

@@ -2,7 +2,7 @@
 
 use folio_engine::event::FORMAT;
 use folio_memory::excerpt::cut;
-use folio_memory::{RunId, Seq};
+use folio_memory::{Invalid, RunId, Seq};
 
 /// What the caller should do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -104,6 +104,9 @@ pub enum StoreError {
     /// The call contradicts itself or the data.
     #[error("{0}")]
     Invalid(String),
+    /// What a writer wants is no longer possible, or never was: a precondition of its commit tells why.
+    #[error(transparent)]
+    Unmet(Invalid),
     /// The store cannot be opened, reached or written now.
     #[error("cannot {doing} {location}: {reason}")]
     Unavailable {
@@ -163,7 +166,7 @@ impl StoreError {
             Self::TurnEnded { .. } => "turn_ended",
             Self::RunTaken { .. } => "run_taken",
             Self::KeyReused => "key_reused",
-            Self::Invalid(_) => "invalid",
+            Self::Invalid(_) | Self::Unmet(_) => "invalid",
             Self::Unavailable { .. } => "store_unavailable",
             Self::TooNew { .. } => "store_too_new",
             Self::RunTooNew { .. } => "run_too_new",
@@ -184,7 +187,7 @@ impl StoreError {
             | Self::StaleSpace { .. }
             | Self::RunTaken { .. }
             | Self::TurnEnded { .. } => ErrorKind::Conflict,
-            Self::Invalid(_) | Self::KeyReused => ErrorKind::Invalid,
+            Self::Invalid(_) | Self::Unmet(_) | Self::KeyReused => ErrorKind::Invalid,
             Self::Unavailable { .. } | Self::TooNew { .. } | Self::RunTooNew { .. } => ErrorKind::Unavailable,
             Self::Corrupt { .. } => ErrorKind::Corrupt,
         }

@@ -518,12 +518,12 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Overwrites erased content wherever it may still lie in what belongs to the store, in all spaces. Meant for
     /// callers that no longer know what the content was and cannot check whether it is gone. Costs as much as writing
-    /// the whole store anew.
+    /// the whole store anew. The answer names what could not be overwritten, because others still read it.
     ///
     /// # Errors
     ///
     /// `Unavailable` if it cannot be overwritten now.
-    async fn write_anew(&self) -> Result<(), StoreError>;
+    async fn write_anew(&self) -> Result<Residue, StoreError>;
 
     /// Does what [`Store::forget_notes`] does, overwrites erased content wherever it may still lie in what belongs to
     /// the store, in all spaces, and searches for `texts` in the rows of `space` and in the bytes of the files. What
@@ -534,7 +534,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Unavailable` if it cannot be overwritten now.
     async fn scrub(&self, space: &SpaceName, texts: Vec<String>) -> Result<Residue, StoreError>;
 
-    /// All spaces that contain anything, by name.
+    /// All spaces with a commit, by name. A space begins to exist with its first commit: notes of the trace alone, of
+    /// what somebody looked for or was refused in it, do not make one.
     ///
     /// # Errors
     ///

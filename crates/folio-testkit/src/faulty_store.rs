@@ -18,7 +18,7 @@ use folio_store::{
     Residue, Revision, RunQuery, RunRow, Store, StoreError, WatchAnswer, WatchQuery,
 };
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::Notify;
+use tokio::sync::{Barrier, Notify};
 
 /// The way in which a commit fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +55,8 @@ struct State {
     /// How many of the next reads of journals fail.
     journals_to_fail: u32,
     held: Option<(Work, Arc<Gate>)>,
+    /// How many of the next commits wait for each other.
+    meeting: Option<(usize, Arc<Barrier>)>,
     /// What happens to commits whose key has this prefix.
     keyed: Option<(&'static str, Keyed)>,
 }
@@ -66,6 +68,8 @@ pub enum Work {
     Claim,
     /// It is about to overwrite what was erased.
     Scrub,
+    /// A commit is about to be made; whoever makes it has read what it depends on.
+    Commit,
 }
 
 /// A gate at which an operation waits until it is opened.
@@ -200,6 +204,29 @@ impl FaultyStore {
         gate
     }
 
+    /// The next `count` commits wait for each other: none is made before the writers of all of them have read what
+    /// theirs depends on.
+    pub fn let_commits_meet(&self, count: usize) {
+        self.state().meeting = Some((count, Arc::new(Barrier::new(count))));
+    }
+
+    /// Waits for the other commits, if this one is to wait for them.
+    async fn wait_for_others(&self) {
+        let barrier = {
+            let mut state = self.state();
+            let Some((left, barrier)) = &mut state.meeting else {
+                return;
+            };
+            *left -= 1;
+            let barrier = Arc::clone(barrier);
+            if *left == 0 {
+                state.meeting = None;
+            }
+            barrier
+        };
+        barrier.wait().await;
+    }
+
     /// Waits if `work` is to be held.
     async fn wait_if_held(&self, work: Work) {
         let held_work = self.state().held.take_if(|(held, _)| *held == work);
@@ -260,6 +287,8 @@ impl Store for FaultyStore {
     }
 
     async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
+        self.wait_for_others().await;
+        self.wait_if_held(Work::Commit).await;
         let key = commit.idempotency_key.as_deref().unwrap_or_default();
         let keyed = self.state().keyed.filter(|(prefix, _)| key.starts_with(prefix));
         match keyed {
@@ -462,7 +491,7 @@ impl Store for FaultyStore {
         self.inner_unless_gone(WRITING)?.forget_notes(space, texts).await
     }
 
-    async fn write_anew(&self) -> Result<(), StoreError> {
+    async fn write_anew(&self) -> Result<Residue, StoreError> {
         self.inner_unless_gone(WRITING)?.write_anew().await
     }
 

@@ -22,16 +22,13 @@ struct SpaceShape {
     space: String,
     /// The number of its commits so far.
     commits: u64,
-    /// When it was last written to; `None` if it never was.
-    written_at: Option<Timestamp>,
+    /// When it was last written to.
+    written_at: Timestamp,
 }
 
 impl Report for SpaceShape {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
-        let written = self.written_at.map_or_else(
-            || "never written to".to_owned(),
-            |at| format!("written to {}", instant(at)),
-        );
+        let written = format!("written to {}", instant(self.written_at));
         writeln!(out, "{} {}", style.strong(&self.space), style.faint(written))
     }
 }
@@ -44,15 +41,10 @@ pub(crate) async fn run(context: &Context<'_>, _: Spaces) -> Result<Exit, Failur
     let store = folio.store();
     let mut spaces = Vec::new();
     for space in store.spaces().await? {
-        let commits = store.head(&space).await?.0;
-        let written_at = match commits {
-            0 => None,
-            _ => Some(store.latest(&space).await?),
-        };
         spaces.push(SpaceShape {
             space: space.to_string(),
-            commits,
-            written_at,
+            commits: store.head(&space).await?.0,
+            written_at: store.latest(&space).await?,
         });
     }
     // The newest first; they come in the order of their names.

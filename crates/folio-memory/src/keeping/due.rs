@@ -3,7 +3,7 @@
 use super::policy::minutes;
 use super::{ArchivedFor, ErasedFor, RetentionPolicy};
 use crate::change::{Change, FieldChange};
-use crate::entry::{Entry, EntryFields, EntryKind, Status};
+use crate::entry::{Entry, EntryKind, Status};
 use crate::time::Timestamp;
 
 /// What retention requires for an entry.
@@ -20,6 +20,8 @@ pub enum Due {
 ///
 /// An entry with personal data has had it since `personal_since`, which the log tells ([`brings_personal_data`]). Steps
 /// of plans are left to their run.
+///
+/// An entry that hides when it last changed ([`hides_last_change`]) must have been given that time from the log.
 #[must_use]
 pub fn due(entry: &Entry, personal_since: Timestamp, policy: &RetentionPolicy, now: Timestamp) -> Option<Due> {
     let fields = &entry.fields;
@@ -59,12 +61,8 @@ pub fn due(entry: &Entry, personal_since: Timestamp, policy: &RetentionPolicy, n
         return Some(Due::Archive(ArchivedFor::Resolved));
     }
     let is_over = !fields.lifetime.is_live(now);
-    (is_over
-        && is_past(
-            last_touched_at(fields, entry.created_at, entry.updated_at),
-            policy.archive_after_minutes,
-        ))
-    .then_some(Due::Archive(archive_reason(fields.status, ArchivedFor::Age)))
+    (is_over && is_past(last_touched_at(entry), policy.archive_after_minutes))
+        .then_some(Due::Archive(archive_reason(fields.status, ArchivedFor::Age)))
 }
 
 /// The reason recorded when a `rule` archives an entry with `status`. For a settled entry that is `Resolved`, since it
@@ -98,15 +96,21 @@ fn expiry_counts_from(entry: &Entry, policy: &RetentionPolicy) -> Option<Timesta
     let touched_at = if fields.status == Status::Archived {
         entry.updated_at.minus(policy.archive_after().unwrap_or_default())
     } else {
-        last_touched_at(fields, entry.created_at, entry.updated_at)
+        last_touched_at(entry)
     };
     Some(end.max(touched_at))
 }
 
-/// When somebody last changed or confirmed an entry. An update at the very instant of its end only notes the expiry and
-/// does not count.
-pub(super) fn last_touched_at(fields: &EntryFields, created_at: Timestamp, updated_at: Timestamp) -> Timestamp {
-    let is_its_end = fields.lifetime.expires_at() == Some(updated_at);
-    let changed = if is_its_end { created_at } else { updated_at };
-    changed.max(fields.validated_at.unwrap_or(Timestamp::MIN))
+/// When somebody last changed or confirmed `entry`.
+fn last_touched_at(entry: &Entry) -> Timestamp {
+    entry
+        .updated_at
+        .max(entry.fields.validated_at.unwrap_or(Timestamp::MIN))
+}
+
+/// Whether the time of the last change of `entry` may be that of its end: earlier versions noted an end like that
+/// ([`FieldChange::Expired`]). The log tells when the last change was.
+#[must_use]
+pub fn hides_last_change(entry: &Entry) -> bool {
+    entry.version > 1 && entry.fields.expired_at == Some(entry.updated_at)
 }

@@ -116,6 +116,7 @@ fn is_content(field: &FieldChange) -> bool {
         | FieldChange::PinRank(_)
         | FieldChange::LeaseUntil(_)
         | FieldChange::Lifetime(_)
+        | FieldChange::Ended(_)
         | FieldChange::Expired(_)
         | FieldChange::ValidatedAt(_)
         | FieldChange::SupersededBy(_)

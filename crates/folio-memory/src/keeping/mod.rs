@@ -13,7 +13,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use due::{Due, brings_personal_data, due};
+pub use due::{Due, brings_personal_data, due, hides_last_change};
 pub use erase::Eraser;
 pub use policy::{QuotaPolicy, Redaction, RetentionPolicy};
 pub use quota::{EvictionKey, eviction_key};

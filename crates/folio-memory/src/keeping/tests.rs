@@ -51,9 +51,33 @@ fn observation_is_archived_a_week_after_change_or_confirmation_m7_6_44() {
 #[test]
 fn recording_expiry_does_not_delay_archiving_by_age_m7_6_44() {
     let mut entry = observation();
-    entry.patch(&[FieldChange::Expired(at(7 * DAY))], Seq(2), at(8 * DAY));
+    entry.patch(&[FieldChange::Ended(at(7 * DAY))], Seq(2), at(8 * DAY));
     assert_eq!(entry.version, 2);
     assert_eq!(due_at(&entry, 8 * DAY), AGE);
+}
+
+#[test]
+fn recording_expiry_does_not_hasten_archiving_by_age_m7_6_44() {
+    let mut entry = observation();
+    entry.patch(&[FieldChange::Title("t".to_owned())], Seq(2), at(3 * DAY));
+    entry.patch(&[FieldChange::Ended(at(7 * DAY))], Seq(3), at(8 * DAY));
+    assert_eq!(due_at(&entry, 10 * DAY - 1), None);
+    assert_eq!(due_at(&entry, 10 * DAY), AGE);
+    assert!(!hides_last_change(&entry));
+}
+
+#[test]
+fn entry_of_an_earlier_version_tells_that_its_last_change_is_hidden_m7_6_44() {
+    let mut entry = observation();
+    entry.patch(&[FieldChange::Title("t".to_owned())], Seq(2), at(3 * DAY));
+    assert!(!hides_last_change(&entry));
+    entry.patch(&[FieldChange::Expired(at(7 * DAY))], Seq(3), at(8 * DAY));
+    assert!(hides_last_change(&entry));
+    let watched = watched(&entry);
+    assert!(
+        watched.iter().all(|one| one.since == at(0)),
+        "it may be due since then: {watched:?}"
+    );
 }
 
 #[test]

@@ -4,7 +4,6 @@
 //! may change at any time.
 
 use super::ErasedFor;
-use super::due::last_touched_at;
 use crate::entry::{Entry, EntryFields, EntryKind, Status};
 use crate::lifecycle::ends_at;
 use crate::time::Timestamp;
@@ -15,7 +14,7 @@ use crate::time::Timestamp;
 pub enum Watch {
     /// An observation that is not archived and whose end is not noted yet; from the end of its lifetime.
     Live,
-    /// A resolved entry; since its resolution.
+    /// A resolved observation, archived or not; since it last changed.
     Resolved,
     /// An entry whose content is to be purged some time after its lifetime has ended; from that end.
     Ending,
@@ -67,7 +66,8 @@ pub struct Watched {
     pub what: Watch,
     /// The instant from or since which the reason holds.
     pub at: Timestamp,
-    /// When somebody last changed or confirmed the entry.
+    /// Nobody has confirmed the entry after this instant, and nobody has changed it after this instant, except where
+    /// the time of the last change is the end of the lifetime: there it is the time at which the entry was made.
     pub since: Timestamp,
 }
 
@@ -84,7 +84,7 @@ pub fn watched(entry: &Entry) -> Vec<Watched> {
 #[must_use]
 pub fn watched_of(kind: EntryKind, fields: &EntryFields, created_at: Timestamp, updated_at: Timestamp) -> Vec<Watched> {
     let end = fields.lifetime.expires_at();
-    let since = last_touched_at(fields, created_at, updated_at);
+    let since = touched_since(fields, created_at, updated_at);
     let watch = |what, at| Watched { what, at, since };
     let mut all = Vec::new();
     if let Some(erased_for) = fields.erased {
@@ -127,4 +127,13 @@ pub fn watched_of(kind: EntryKind, fields: &EntryFields, created_at: Timestamp, 
     }
     all.sort_unstable();
     all
+}
+
+/// Since when an entry may have been left alone. If it seems to have changed at the very end of its lifetime, an earlier
+/// version may only have noted that end, so it counts from its beginning; whoever finds it looks closer
+/// ([`hides_last_change`](super::hides_last_change)).
+fn touched_since(fields: &EntryFields, created_at: Timestamp, updated_at: Timestamp) -> Timestamp {
+    let is_its_end = fields.lifetime.expires_at() == Some(updated_at);
+    let changed = if is_its_end { created_at } else { updated_at };
+    changed.max(fields.validated_at.unwrap_or(Timestamp::MIN))
 }

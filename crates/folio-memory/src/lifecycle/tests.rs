@@ -58,9 +58,21 @@ fn confirming_an_unlimited_entry_records_only_the_time_m7_1_6() {
 
 #[test]
 fn confirmed_expired_entry_is_live_and_can_expire_again_m7_1_8() {
-    let entry = ending(160).after(&[FieldChange::Expired(at(160))], at(900));
-    assert_eq!((entry.fields.expired_at, ends_at(&entry.fields)), (Some(at(160)), None));
-    assert_eq!(entry.updated_at, at(160), "stamped with the nominal instant");
+    let live = ending(160);
+    let entry = live.clone().after(&[FieldChange::Ended(at(160))], at(900));
+    assert_eq!(
+        (entry.fields.expired_at, ends_at(&entry.fields)),
+        (Some(at(160)), None),
+        "stamped with the nominal instant"
+    );
+    assert_eq!(entry.updated_at, live.updated_at, "nobody changed it");
+    let noted_before = live.after(&[FieldChange::Expired(at(160))], at(900));
+    assert_eq!(noted_before.fields, entry.fields);
+    assert_eq!(
+        noted_before.updated_at,
+        at(160),
+        "the log of an earlier version reads as ever"
+    );
     let changes = confirm(&entry, at(1000)).unwrap();
     let entry = entry.after(&changes, at(1000));
     assert_eq!(
@@ -71,7 +83,7 @@ fn confirmed_expired_entry_is_live_and_can_expire_again_m7_1_8() {
 
 #[test]
 fn late_expiry_does_not_change_a_pinned_or_confirmed_entry_m7_1_8() {
-    let expired = [FieldChange::Expired(at(160))];
+    let expired = [FieldChange::Ended(at(160))];
     let once = ending(160).after(&expired, at(170));
     assert!(once.is_unchanged_by(&expired), "it was noted");
     let pinned = ending(160).after(&[FieldChange::PinRank(Some(1))], at(150));

@@ -190,8 +190,10 @@ fn patch_needs_permission_for_each_of_its_fields_m7_7() {
         Role::ALL.len() - 1
     );
     assert_eq!(allowed_roles(&[patch(vec![confirmed, body()])], &[]), ["human"]);
-    let expired = FieldChange::Expired(Timestamp::default());
-    assert_eq!(allowed_roles(&[patch(vec![expired])], &[]), who_archives);
+    for ended in [FieldChange::Ended, FieldChange::Expired] {
+        let ended = patch(vec![ended(Timestamp::default())]);
+        assert_eq!(allowed_roles(&[ended], &[]), who_archives);
+    }
     for (why, who) in [(ErasedFor::Forgotten, &["human"][..]), (ErasedFor::Pii, &who_archives)] {
         let erased = Change::EraseEntry {
             entry: old().id,

@@ -4,6 +4,7 @@
 mod bodies;
 mod erasing;
 mod memory_effect;
+mod order;
 mod planned;
 mod turns;
 mod written;
@@ -21,6 +22,7 @@ use folio_memory::{
 };
 
 pub(crate) use self::bodies::{Bodies, body_hashes, brings_only};
+pub(crate) use self::order::CIRCLE_MAX;
 pub(crate) use self::planned::{Gone, Planned, PlannedEntry, PlannedPage, PlannedRun, PlannedTurn};
 pub(crate) use self::written::{OverlappingName, PlannedWrites, enclosing_paths, names_overlap};
 use crate::commit::{Committed, CommittedEntry, Expected, RunAppend};
@@ -42,6 +44,8 @@ pub(crate) trait Facts {
     fn entry_place(&mut self, id: EntryId) -> Result<Option<Place>, Self::Failure>;
     /// The entry with the id `id` at `place`.
     fn entry(&mut self, id: EntryId, place: Place) -> Result<Option<Entry>, Self::Failure>;
+    /// The entries that have to wait for the entry with the id `id`.
+    fn waiting_for(&mut self, id: EntryId) -> Result<Vec<EntryId>, Self::Failure>;
     /// The fields of `entry` that were changed since its version `base`, each with the version that last changed it.
     fn changed_since(&mut self, entry: &Entry, base: u32) -> Result<HashMap<&'static str, u32>, Self::Failure>;
     /// The place of the run with the id `id`.
@@ -269,6 +273,8 @@ impl<'c, F: Facts> Plan<'_, 'c, F> {
                 }
                 Expected::SpaceHead(_) => {}
                 Expected::Writes { run, names } => self.expect_to_write(*run, names)?,
+                Expected::MayReplace { by, entries } => self.expect_to_replace(*by, entries)?,
+                Expected::MayWait { entry, others } => self.expect_to_wait(*entry, others)?,
                 Expected::Policy(expected) => {
                     let (found, expected) = (self.facts.policy_version()?, *expected);
                     if found != expected {

@@ -124,6 +124,7 @@ async fn plan(session: &Session, commits: &[Prepared], owners: &Owners) -> Resul
     let (ends, known, loaded) = futures_util::future::join3(locking, finding, loading).await;
     let (mut ends, known, mut loaded) = (ends?, known?, loaded?);
     loaded.load_concurrent_changes(session, commits).await?;
+    loaded.load_order(session, commits).await?;
     loaded.written = Written::of(session, commits, owners).await?;
     let mut rows = Rows::new(session.space);
     let mut done = Vec::with_capacity(commits.len());

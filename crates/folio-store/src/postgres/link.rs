@@ -1,8 +1,8 @@
 //! Rows of links.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use folio_memory::{Link, Relation};
+use folio_memory::{EntryId, Link, Relation};
 use tokio_postgres::Row;
 
 use super::column::get;
@@ -37,6 +37,26 @@ pub(super) async fn list(session: &Session, end: &str) -> Result<Vec<Link>, Fail
     }
     links.sort();
     Ok(links)
+}
+
+/// The links between pieces of work that lead on from `entries`, however indirectly: who waits for whom.
+pub(super) async fn waiting(session: &Session, entries: &[EntryId]) -> Result<HashMap<EntryId, Vec<EntryId>>, Failure> {
+    let sql = "WITH RECURSIVE waiting (src, dst) AS (
+                   SELECT src, dst FROM link WHERE space = $1 AND rel = $2 AND src = ANY ($3::text[])
+                   UNION
+                   SELECT link.src, link.dst FROM waiting JOIN link
+                       ON link.space = $1 AND link.rel = $2 AND link.src = waiting.dst)
+               SELECT src, dst FROM waiting";
+    let from: Vec<String> = entries.iter().map(EntryId::to_string).collect();
+    let rel = Relation::Blocks.as_str();
+    let mut waiting: HashMap<EntryId, Vec<EntryId>> = HashMap::new();
+    for row in session.query(sql, &[&session.space.0, &rel, &from]).await? {
+        let (src, dst): (&str, &str) = (get(&row, 0)?, get(&row, 1)?);
+        if let (Ok(src), Ok(dst)) = (src.parse(), dst.parse()) {
+            waiting.entry(src).or_default().push(dst);
+        }
+    }
+    Ok(waiting)
 }
 
 /// Those of `links` that exist.

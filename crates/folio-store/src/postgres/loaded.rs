@@ -5,7 +5,8 @@ use std::collections::{HashMap, HashSet};
 use folio_memory::keeping::{Watched, watched};
 use folio_memory::terms::terms_of;
 use folio_memory::{
-    Change, Entry, EntryHandle, EntryId, KeptPolicy, Page, PageHandle, PageId, RunId, Seq, Turn, TurnId,
+    Change, Entry, EntryHandle, EntryId, FieldChange, KeptPolicy, Page, PageHandle, PageId, Relation, RunId, Seq, Turn,
+    TurnId,
 };
 use futures_util::future::try_join_all;
 
@@ -14,7 +15,7 @@ use super::error::Failure;
 use super::rows::Rows;
 use super::session::Session;
 use super::written::Written;
-use super::{blob, entry, journal, page, policy, run, turn};
+use super::{blob, entry, journal, link, page, policy, run, turn};
 use crate::body::parse_hash;
 use crate::commit::Expected;
 use crate::error::StoreError;
@@ -37,6 +38,8 @@ pub(super) struct Loaded {
     pub(super) policy: (KeptPolicy, bool),
     kept: HashSet<[u8; 32]>,
     changed: HashMap<(EntryId, u32), HashMap<&'static str, u32>>,
+    /// Which entries wait for an entry, as far as a commit asks.
+    waiting: HashMap<EntryId, Vec<EntryId>>,
     /// What calls of runs write.
     pub(super) written: Written,
 }
@@ -48,6 +51,21 @@ pub(super) struct LoadedEntry {
     /// The terms by which it was found, and what it was watched for; `None` for a new entry.
     pub(super) before: Option<(Vec<String>, Vec<Watched>)>,
     pub(super) is_changed: bool,
+}
+
+impl LoadedEntry {
+    /// An entry that was there, with the number of its page.
+    fn found((now, page): (Entry, u64)) -> (EntryId, Self) {
+        let before = Some((terms_of(&now.fields), watched(&now)));
+        let id = now.id;
+        let loaded = Self {
+            now,
+            page,
+            before,
+            is_changed: false,
+        };
+        (id, loaded)
+    }
 }
 
 /// How many entries have their changes looked up together: the commits needed for that are in memory at the same time.
@@ -101,6 +119,14 @@ impl Names {
                     Expected::Policy(_) => names.policy = true,
                     Expected::Writes { run, .. } => names.runs.push(*run),
                     Expected::SpaceHead(_) => {}
+                    Expected::MayReplace { by, entries } => {
+                        names.entries.push(*by);
+                        names.entries.extend(entries);
+                    }
+                    Expected::MayWait { entry, others } => {
+                        names.entries.push(*entry);
+                        names.entries.extend(others);
+                    }
                 }
             }
             for change in &commit.record.changes {
@@ -176,16 +202,6 @@ impl Loaded {
         );
         let ((entries, pages, runs), (turns, kept, policy)) =
             futures_util::future::join(Box::pin(first), Box::pin(second)).await;
-        let entry = |(found, page): (Entry, u64)| {
-            let before = Some((terms_of(&found.fields), watched(&found)));
-            let loaded = LoadedEntry {
-                page,
-                before,
-                is_changed: false,
-                now: found,
-            };
-            (loaded.now.id, loaded)
-        };
         let page = |found: Page| {
             let loaded = LoadedPage {
                 parent: None,
@@ -206,7 +222,7 @@ impl Loaded {
         let runs: HashMap<RunId, LoadedRun> = runs?.into_iter().collect();
         Ok(Self {
             space: session.space,
-            entries: entries?.into_iter().map(entry).collect(),
+            entries: entries?.into_iter().map(LoadedEntry::found).collect(),
             pages: pages?.into_iter().map(page).collect(),
             by_number: runs.iter().map(|(id, run)| (run.number, *id)).collect(),
             runs,
@@ -214,6 +230,7 @@ impl Loaded {
             policy: (policy?, false),
             kept: kept?,
             changed: HashMap::new(),
+            waiting: HashMap::new(),
             written: Written::default(),
         })
     }
@@ -246,6 +263,43 @@ impl Loaded {
                 .map(|((_, base), entry)| journal::changed_since(session, entry, *base));
             let changed = try_join_all(lookups).await?;
             self.changed.extend(chunk.iter().map(|(key, _)| *key).zip(changed));
+        }
+        Ok(())
+    }
+
+    /// Looks up what took the place of what, and what waits for what, if one of `commits` depends on it. An earlier one
+    /// of them may lead on from there, so where each of them leads is looked up, too.
+    pub(super) async fn load_order(&mut self, session: &Session, commits: &[Prepared]) -> Result<(), Failure> {
+        let expected = || commits.iter().flat_map(|commit| &commit.expected);
+        let changes = || commits.iter().flat_map(|commit| &commit.record.changes);
+        if expected().any(|expected| matches!(expected, Expected::MayReplace { .. })) {
+            let known = self.entries.values().filter_map(|entry| entry.now.fields.superseded_by);
+            let mut next: Vec<EntryId> = known.chain(changes().flat_map(successors)).collect();
+            let mut tried = HashSet::new();
+            loop {
+                next.retain(|id| !self.entries.contains_key(id) && tried.insert(*id));
+                if next.is_empty() {
+                    break;
+                }
+                let found = entry::by_ids(session, &next).await?;
+                next = found
+                    .iter()
+                    .filter_map(|(entry, _)| entry.fields.superseded_by)
+                    .collect();
+                self.entries.extend(found.into_iter().map(LoadedEntry::found));
+            }
+        }
+        let asked = expected().filter_map(|expected| match expected {
+            Expected::MayWait { entry, .. } => Some(*entry),
+            _ => None,
+        });
+        let mut from: Vec<EntryId> = asked.collect();
+        if !from.is_empty() {
+            from.extend(changes().filter_map(|change| match change {
+                Change::AddLink(link) if link.rel == Relation::Blocks => link.dst.parse::<EntryId>().ok(),
+                _ => None,
+            }));
+            self.waiting = link::waiting(session, &each_once(from.into_iter())).await?;
         }
         Ok(())
     }
@@ -303,6 +357,11 @@ impl Loaded {
                 (None, None) => {}
             }
         }
+        for link in decided.links.iter().filter(|link| link.rel == Relation::Blocks) {
+            if let (Ok(src), Ok(dst)) = (link.src.parse(), link.dst.parse()) {
+                self.waiting.entry(src).or_default().push(dst);
+            }
+        }
         if let Some(planned) = &decided.run {
             rows.touch(Touched::Run, planned.place.number(), seq);
             let append = planned.append;
@@ -358,6 +417,21 @@ impl Loaded {
     }
 }
 
+/// The entries of which `change` says that they took the place of another.
+fn successors(change: &Change) -> Vec<EntryId> {
+    match change {
+        Change::AddEntry(new) => new.fields.superseded_by.into_iter().collect(),
+        Change::PatchEntry { fields, .. } => fields
+            .iter()
+            .filter_map(|field| match field {
+                FieldChange::SupersededBy(by) => *by,
+                _ => None,
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
 impl Facts for Loaded {
     type Failure = StoreError;
 
@@ -375,6 +449,10 @@ impl Facts for Loaded {
 
     fn entry(&mut self, id: EntryId, _: Place) -> Result<Option<Entry>, StoreError> {
         Ok(self.entries.get(&id).map(|entry| entry.now.clone()))
+    }
+
+    fn waiting_for(&mut self, id: EntryId) -> Result<Vec<EntryId>, StoreError> {
+        Ok(self.waiting.get(&id).cloned().unwrap_or_default())
     }
 
     fn changed_since(&mut self, entry: &Entry, base: u32) -> Result<HashMap<&'static str, u32>, StoreError> {

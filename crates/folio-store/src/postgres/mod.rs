@@ -365,7 +365,7 @@ impl Inner {
         Ok(found.map(|space| self.know(name, SpaceId(space))))
     }
 
-    /// The names of all spaces, sorted.
+    /// The names of all spaces that have a row, sorted.
     async fn all_spaces(&self) -> Result<Vec<SpaceName>, Failure> {
         let client = self.readers.get().await?;
         let rows = client.query("SELECT name FROM all_spaces()", &[]).await?;

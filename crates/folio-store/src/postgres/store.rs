@@ -391,9 +391,9 @@ impl Store for PostgresStore {
         .await
     }
 
-    async fn write_anew(&self) -> Result<(), StoreError> {
+    async fn write_anew(&self) -> Result<Residue, StoreError> {
         // No row contains erased content, and the files belong to the server.
-        Ok(())
+        Ok(Residue::default())
     }
 
     async fn scrub(&self, space: &SpaceName, texts: Vec<String>) -> Result<Residue, StoreError> {
@@ -411,11 +411,18 @@ impl Store for PostgresStore {
 
     async fn spaces(&self) -> Result<Vec<SpaceName>, StoreError> {
         let inner = Arc::clone(&self.inner);
-        self.on_threads("read from", async move {
+        let spaces = self.on_threads("read from", async move {
             let spaces = patiently!({ inner.all_spaces().await });
             spaces.map_err(|failure| failure.into_error("read from", &inner.target.location))
-        })
-        .await
+        });
+        // What has no commit may have a row all the same, for its notes.
+        let mut written = Vec::new();
+        for space in spaces.await? {
+            if self.head(&space).await? > Seq(0) {
+                written.push(space);
+            }
+        }
+        Ok(written)
     }
 
     async fn take_over(&self, space: &SpaceName, commits: Vec<CopiedCommit>) -> Result<Seq, StoreError> {

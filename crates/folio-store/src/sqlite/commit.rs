@@ -30,7 +30,7 @@ pub(super) fn apply(scope: &mut Scope<'_>, commit: &Prepared, owners: &Owners) -
         check_repeated(commit, &row)?;
         return replay::committed(scope.conn, space, &row);
     }
-    // A space without commits has no row. It gets one once it is certain that this commit will be its first.
+    // A space gets its row with its first commit, once it is certain that this will be it, or with its first note.
     let space = known.map_or_else(|| scope.next_space(), Ok)?;
     let ends = scope.ends(space)?;
     let decided = decide(&mut InScope { scope, space, owners }, space, ends, commit)?;
@@ -111,6 +111,10 @@ impl Facts for InScope<'_, '_> {
 
     fn entry(&mut self, _: EntryId, place: Place) -> Result<Option<Entry>, Failure> {
         entry::by_place(self.scope.conn, place)
+    }
+
+    fn waiting_for(&mut self, id: EntryId) -> Result<Vec<EntryId>, Failure> {
+        link::waiting_for(self.scope.conn, self.space, id)
     }
 
     fn changed_since(&mut self, entry: &Entry, base: u32) -> Result<HashMap<&'static str, u32>, Failure> {

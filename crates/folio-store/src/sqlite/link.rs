@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use folio_memory::{Link, Relation};
+use folio_memory::{EntryId, Link, Relation};
 use rusqlite::{Connection, params};
 
 use super::error::{Failure, damaged};
@@ -34,6 +34,18 @@ pub(super) fn list(conn: &Connection, space: Option<SpaceId>, end: &str) -> Resu
     }
     links.sort();
     Ok(links)
+}
+
+/// The entries that have to wait for the entry `id`.
+pub(super) fn waiting_for(conn: &Connection, space: SpaceId, id: EntryId) -> Result<Vec<EntryId>, Failure> {
+    let sql = "SELECT dst FROM link WHERE space = ?1 AND src = ?2 AND rel = ?3";
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query(params![space, id.to_string(), Relation::Blocks.as_str()])?;
+    let mut waiting = Vec::new();
+    while let Some(row) = rows.next()? {
+        waiting.extend(row.get::<_, String>(0)?.parse::<EntryId>().ok());
+    }
+    Ok(waiting)
 }
 
 /// Those of `links` that exist.

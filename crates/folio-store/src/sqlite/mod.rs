@@ -99,7 +99,7 @@ use self::readers::Readers;
 use self::scope::FoundSpaces;
 use self::trace::Notes;
 use self::wake::Wake;
-use self::writer::Writer;
+use self::writer::{Truncation, Writer};
 use crate::access::KeptToken;
 use crate::commit::{BlobHash, Commit, Committed};
 use crate::copy::CopiedCommit;
@@ -288,11 +288,20 @@ impl SqliteStore {
         Ok(())
     }
 
-    async fn truncate_wal(&self, anew: bool) -> Result<(), StoreError> {
+    /// Does `work` on the whole file. If a reader prevented part of it, the answer says what may be left there.
+    async fn with_writer(
+        &self,
+        work: impl FnOnce(&Writer) -> Result<Truncation, Failure> + Send + 'static,
+    ) -> Result<Residue, StoreError> {
         let writer = Arc::clone(&self.writer);
-        let done = tokio::task::spawn_blocking(move || writer.truncate_wal(anew)).await;
+        let done = tokio::task::spawn_blocking(move || work(&writer)).await;
         let done = done.map_err(|error| self.unavailable("write to", "the writer stopped", Some(Box::new(error))))?;
-        done.map_err(|failure| failure.into_error("write to", &self.location))
+        let truncation = done.map_err(|failure| failure.into_error("write to", &self.location))?;
+        let left = format!("free space of {}: another process is reading it", self.location);
+        Ok(Residue {
+            found: Vec::from_iter((truncation == Truncation::Prevented).then_some(left)),
+            ..Residue::default()
+        })
     }
 
     fn unavailable(
@@ -643,26 +652,26 @@ impl Store for SqliteStore {
         self.write(|answer| Job::ForgetNotes(forgotten, answer)).await
     }
 
-    async fn write_anew(&self) -> Result<(), StoreError> {
+    async fn write_anew(&self) -> Result<Residue, StoreError> {
         self.clean_up_words().await?;
-        self.truncate_wal(true).await
+        self.with_writer(Writer::rewrite_file).await
     }
 
     async fn scrub(&self, space: &SpaceName, texts: Vec<String>) -> Result<Residue, StoreError> {
         let texts = Arc::new(texts);
         if texts.is_empty() {
-            self.truncate_wal(false).await?;
-            return Ok(Residue::default());
+            return self.with_writer(Writer::truncate_wal).await;
         }
+        // What is left of the texts is searched for afterwards, whether or not a reader prevents this.
         self.clean_up(space, &texts).await?;
-        self.truncate_wal(false).await?;
+        self.with_writer(Writer::truncate_wal).await?;
         let found = self.look_for(space, Arc::clone(&texts)).await?;
         if !found.is_in_free_space {
             return Ok(found.residue);
         }
         // Something was freed before it could be overwritten: in rows that changed long ago.
         self.clean_up(space, &texts).await?;
-        self.truncate_wal(true).await?;
+        self.with_writer(Writer::rewrite_file).await?;
         Ok(self.look_for(space, texts).await?.residue)
     }
 
@@ -723,25 +732,4 @@ impl Store for SqliteStore {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn store_can_be_reopened_after_its_threads_failed_to_start() {
-        let folder = tempfile::tempdir().unwrap();
-        let options = OpenOptions::at(folder.path().join("folio.db"));
-        for allowed in 0..2 {
-            let mut started = 0;
-            let refused = SqliteStore::open_with(&options, &mut |_, work| {
-                started += 1;
-                if started > allowed {
-                    return Err(std::io::Error::from_raw_os_error(11));
-                }
-                std::thread::Builder::new().spawn(work)
-            });
-            let refused = refused.unwrap_err().to_string();
-            assert!(refused.contains("no thread can be started"), "{refused}");
-        }
-        SqliteStore::open(&options).unwrap();
-    }
-}
+mod tests;

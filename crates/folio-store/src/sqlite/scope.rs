@@ -306,13 +306,18 @@ pub(super) fn space_id(conn: &Connection, name: &SpaceName) -> Result<Option<Spa
     Ok(statement.query_row([name.as_str()], |row| row.get(0)).optional()?)
 }
 
-/// The names of all spaces, sorted.
+/// The names of all spaces with a commit, sorted.
 pub(super) fn spaces(conn: &Connection) -> Result<Vec<SpaceName>, Failure> {
-    let mut statement = conn.prepare("SELECT name FROM space ORDER BY name")?;
-    let names = statement.query_map([], |row| row.get::<_, String>(0))?;
-    names
-        .map(|name| SpaceName::parse(&name?).map_err(|error| damaged("the name of a space", error)))
-        .collect()
+    let mut statement = conn.prepare("SELECT id, name FROM space ORDER BY name")?;
+    let mut rows = statement.query([])?;
+    let mut spaces = Vec::new();
+    while let Some(row) = rows.next()? {
+        if journal::last(conn, row.get(0)?)?.is_some() {
+            let name = SpaceName::parse(&row.get::<_, String>(1)?);
+            spaces.push(name.map_err(|error| damaged("the name of a space", error))?);
+        }
+    }
+    Ok(spaces)
 }
 
 fn last_number(conn: &Connection, sql: &str, space: SpaceId) -> Result<u64, Failure> {

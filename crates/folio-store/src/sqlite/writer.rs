@@ -49,6 +49,15 @@ pub(super) struct Writer {
     wal: Arc<WalLength>,
 }
 
+/// What became of the write-ahead log that was to be truncated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Truncation {
+    /// All of it is in the file.
+    Done,
+    /// Somebody still reads an earlier state. What the log and the file held then may still be in them.
+    Prevented,
+}
+
 /// The length of the write-ahead log.
 #[derive(Debug)]
 struct WalLength {
@@ -155,19 +164,40 @@ impl Writer {
         self.wal.note_moved();
     }
 
-    /// Moves all of the write-ahead log into the file and truncates it; with `anew`, first rewrites the whole file
-    /// without its free space. No process can write meanwhile.
-    pub(super) fn truncate_wal(&self, anew: bool) -> Result<(), Failure> {
+    /// Moves all of the write-ahead log into the file and truncates it. No process can write meanwhile.
+    pub(super) fn truncate_wal(&self) -> Result<Truncation, Failure> {
+        self.without_renewing(Pen::truncate_wal)
+    }
+
+    /// Rewrites the whole file without its free space, and truncates the write-ahead log. No process can write
+    /// meanwhile.
+    pub(super) fn rewrite_file(&self) -> Result<Truncation, Failure> {
+        self.without_renewing(Pen::rewrite_file)
+    }
+
+    /// Does `work`, during which no lease can be renewed.
+    fn without_renewing(
+        &self,
+        work: impl FnOnce(&mut Pen) -> Result<Truncation, Failure>,
+    ) -> Result<Truncation, Failure> {
         let mut pen = self.pen.lock();
-        // No lease can be renewed meanwhile, either.
         pen.renew(REWRITE_TIME_LIMIT)?;
-        let done = pen.checkpoint_and_truncate(anew);
+        let done = work(&mut pen);
         let lease = pen.owners.lease();
         // If this fails, it is done next time: until then the owners count as alive.
         pen.renew(lease).unwrap_or_default();
-        done?;
-        self.wal.note(0);
-        Ok(())
+        let truncation = done?;
+        if truncation == Truncation::Done {
+            self.wal.note(0);
+        }
+        Ok(truncation)
+    }
+
+    /// Waits no longer than `limit` for others who use the file.
+    #[cfg(test)]
+    pub(super) fn set_patience(&self, limit: Duration) {
+        let mut pen = self.pen.lock();
+        pen.conn.busy_handler(Some(busy::patience(limit))).unwrap();
     }
 
     /// Counts a job as under way until the result is dropped.
@@ -263,16 +293,31 @@ impl Pen {
         self.finished(renewed.map(|()| (Done::Nothing, Vec::new()))).map(drop)
     }
 
-    /// Moves the write-ahead log into the file; with `anew`, rewrites the file first.
-    fn checkpoint_and_truncate(&mut self, anew: bool) -> Result<(), Failure> {
+    /// Moves the write-ahead log into the file and truncates it.
+    fn truncate_wal(&mut self) -> Result<Truncation, Failure> {
+        self.prepare_for_whole_file()?;
+        let is_busy: bool = self
+            .conn
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        Ok(if is_busy {
+            Truncation::Prevented
+        } else {
+            Truncation::Done
+        })
+    }
+
+    /// Rewrites the file and truncates the write-ahead log.
+    fn rewrite_file(&mut self) -> Result<Truncation, Failure> {
+        self.prepare_for_whole_file()?;
+        self.conn.execute_batch("VACUUM")?;
+        self.truncate_wal()
+    }
+
+    fn prepare_for_whole_file(&mut self) -> Result<(), Failure> {
         if !self.conn.is_autocommit() {
             self.roll_back();
         }
-        self.target.check_in_place("write to")?;
-        if anew {
-            self.conn.execute_batch("VACUUM")?;
-        }
-        Ok(self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?)
+        self.target.check_in_place("write to").map_err(Failure::from)
     }
 
     /// Does `job` in a transaction of its own that does not wait for the disk. Later commits are durable all the same,

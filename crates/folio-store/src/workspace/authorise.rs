@@ -71,11 +71,8 @@ impl Workspace {
             }
         }
         for id in needs.linked {
-            match store.entry(space, Ref::Id(id)).await {
-                Ok(entry) => drop(known.entries.insert(id, entry)),
-                Err(StoreError::NotFound { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
+            let entry = self.stored_entry_if_there(id).await?;
+            known.entries.extend(entry.map(|entry| (id, entry)));
         }
         let mut page_ids: Vec<PageId> = needs.pages.into_iter().collect();
         let pins = |id: EntryId| {

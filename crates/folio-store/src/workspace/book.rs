@@ -188,6 +188,7 @@ impl Workspace {
             at: now,
             idempotency_key,
             drafted_under: None,
+            expected: Vec::new(),
         };
         Ok(self.add(actor, Box::new(new), adding).await?.after(warnings))
     }

@@ -1,8 +1,6 @@
 //! Replaces several entries by one, provided that each is still at the version that was read (M7.4.37).
 
-use std::collections::HashSet;
-
-use folio_memory::entry::{Outcome, State};
+use folio_memory::entry::Outcome;
 use folio_memory::id::{EntryRef, Ref};
 use folio_memory::observation::ObservationInput;
 use folio_memory::{
@@ -10,6 +8,7 @@ use folio_memory::{
 };
 
 use super::{Workspace, WorkspaceError, Write, source_of, trust_of};
+use crate::commit::Expected;
 use crate::error::StoreError;
 
 /// How many entries may be consolidated at once.
@@ -93,8 +92,6 @@ impl Workspace {
         let (by, draft) = match by {
             Successor::There(by) => {
                 let by = self.read_entry(by).await?;
-                self.check_may_replace(&by)?;
-                self.check_no_circle(&by, &expected).await?;
                 (by.id, None)
             }
             Successor::New(input) => {
@@ -117,6 +114,7 @@ impl Workspace {
             let mut changes = draft.as_ref().map_or_else(Vec::new, |draft| draft.before.clone());
             changes.extend(draft.as_ref().map(|draft| Change::AddEntry(draft.new.clone())));
             let added = changes.len();
+            let mut replaced = Vec::new();
             for (id, version) in &expected {
                 let source = self.read_entry(Ref::Id(*id)).await?;
                 if source.fields.superseded_by == Some(by) {
@@ -134,11 +132,15 @@ impl Workspace {
                         base_version: None,
                     });
                     changes.extend(links(by, *id, draft.is_some()));
+                    replaced.push(*id);
                     done.superseded.push(source);
                 }
             }
             if changes.len() > added {
+                let may_replace = Expected::MayReplace { by, entries: replaced };
                 let write = Write {
+                    // What is added with this commit leads nowhere yet.
+                    expected: Vec::from_iter(draft.is_none().then_some(may_replace)),
                     at: draft.as_ref().map(|draft| draft.at),
                     reason: reason.clone(),
                     ..Write::of(changes)
@@ -160,55 +162,6 @@ impl Workspace {
             done.by = Some(self.read_entry(Ref::Id(by)).await?);
             return Ok(done);
         }
-    }
-
-    /// Checks that `by` is shown by default: otherwise what it replaces would be hidden with nothing in its place.
-    pub(super) fn check_may_replace(&self, by: &Entry) -> Result<(), Invalid> {
-        let state_name = match by.state(self.now()) {
-            State::Live | State::Settled => return Ok(()),
-            State::Archived => "archived",
-            State::Expired => "expired",
-        };
-        let message = format!(
-            "{} is {state_name}, so the entries that it replaces would just disappear",
-            by.handle
-        );
-        Err(Invalid::new("superseded_by_unseen", "by", message))
-    }
-
-    /// Checks that `by` does not lead to one of `sources`, which would then stand for themselves.
-    pub(super) async fn check_no_circle(&self, by: &Entry, sources: &[(EntryId, u32)]) -> Result<(), WorkspaceError> {
-        let ids: Vec<EntryId> = sources.iter().map(|(id, _)| *id).collect();
-        let Some(found) = self.leads_to(by.id, &ids).await? else {
-            return Ok(());
-        };
-        let message = if found == by.id {
-            format!("{} cannot replace itself", by.handle)
-        } else {
-            let found = self.read_entry(Ref::Id(found)).await?;
-            format!(
-                "{} cannot replace {}, which has already replaced it",
-                by.handle, found.handle
-            )
-        };
-        Err(Invalid::new("supersede_cycle", "by", message).into())
-    }
-
-    /// The first of `entries` that `by` leads to: `by` itself, its successor, the successor of that, and so on.
-    async fn leads_to(&self, by: EntryId, entries: &[EntryId]) -> Result<Option<EntryId>, WorkspaceError> {
-        let mut next = Some(by);
-        let mut seen = HashSet::new();
-        // A file brought in by an earlier version may have held a cycle: each entry is visited once.
-        while let Some(last) = next.filter(|last| seen.insert(*last)) {
-            if entries.contains(&last) {
-                return Ok(Some(last));
-            }
-            next = self
-                .if_there(last)
-                .await?
-                .and_then(|successor| successor.fields.superseded_by);
-        }
-        Ok(None)
     }
 }
 

@@ -35,7 +35,16 @@ pub enum WorkspaceError {
     Output(#[source] std::io::Error),
     /// The store refused or failed.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(StoreError),
+}
+
+impl From<StoreError> for WorkspaceError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unmet(invalid) => Self::Invalid(invalid),
+            error => Self::Store(error),
+        }
+    }
 }
 
 impl WorkspaceError {

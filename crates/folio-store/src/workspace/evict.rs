@@ -8,7 +8,7 @@ use std::thread::Builder;
 use folio_memory::actor::Trust;
 use folio_memory::entry::{BodyPiece, BodyRef, Owner};
 use folio_memory::evict::{self, GENERATIONS, Preview, ResultOf, Sample, Sampler, entry_of, page_of, preview};
-use folio_memory::id::{EntryRef, Ref};
+use folio_memory::id::EntryRef;
 use folio_memory::keeping::Redaction;
 use folio_memory::passage::{
     self, Part, PartRead, Passage, Reading, Search, Window, cut_out, line_start, newlines, piece_with_end_of,
@@ -228,11 +228,8 @@ impl Workspace {
 
     /// The entry `id`, if it exists and still has its text.
     async fn kept_entry(&self, id: EntryId) -> Result<Option<Entry>, WorkspaceError> {
-        match self.inner.store.entry(self.space(), Ref::Id(id)).await {
-            Ok(entry) => Ok(Some(entry).filter(|entry| entry.fields.body_ref.is_some())),
-            Err(StoreError::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        let entry = self.stored_entry_if_there(id).await?;
+        Ok(entry.filter(|entry| entry.fields.body_ref.is_some()))
     }
 
     /// The fields of the entry of a result of `tool`, without its content.

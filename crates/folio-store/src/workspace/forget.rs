@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::outbox::Unwanted;
 use super::{Workspace, WorkspaceError, Write};
 use crate::error::StoreError;
+use crate::text_search::report_place;
 use crate::upkeep::Residue;
 
 /// How many entries one commit erases.
@@ -361,10 +362,14 @@ impl Workspace {
         if says_something && TraceNote::may_keep_words(self.now(), began) {
             self.note_forgetting(&actor).await?;
         }
-        if no_longer_known > 0 {
-            self.inner.store.write_anew().await?;
-        }
+        let left = match no_longer_known {
+            0 => Residue::default(),
+            _ => self.inner.store.write_anew().await?,
+        };
         let mut residue = self.inner.store.scrub(self.space(), texts).await?;
+        for place in left.found {
+            report_place(&mut residue, place);
+        }
         let counted = |count| u64::try_from(count).unwrap_or(u64::MAX);
         residue.not_looked_for = counted(not_looked_for);
         residue.no_longer_known = counted(no_longer_known);

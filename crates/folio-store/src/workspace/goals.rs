@@ -242,7 +242,7 @@ impl Workspace {
                 && let Ok(id) = link.src.parse::<EntryId>()
                 && (audience == Whose::Stages || self.is_visible(id).await?)
             {
-                linked.push(self.read_entry(EntryRef::Id(id)).await?);
+                linked.extend(self.entry_if_there(id).await?);
             }
         }
         linked.sort_by_key(|entry| entry.handle);

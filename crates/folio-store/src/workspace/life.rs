@@ -13,6 +13,7 @@ use folio_memory::{Actor, Change, Entry, EntryKind, EntryQuery, FieldChange, Inv
 
 use super::patch::{Guard, Trying};
 use super::{Workspace, WorkspaceError, Write, Written};
+use crate::commit::Expected;
 use crate::error::StoreError;
 
 /// How often an operation is retried because of concurrent changes.
@@ -231,10 +232,10 @@ impl Workspace {
     ) -> Result<Written, WorkspaceError> {
         let (old, new) = (self.read_entry(old).await?, self.read_entry(new).await?);
         lifecycle::check_not_archived(&old)?;
-        if old.fields.superseded_by != Some(new.id) {
-            self.check_may_replace(&new)?;
-        }
-        self.check_no_circle(&new, &[(old.id, old.version)]).await?;
+        let expected = [Expected::MayReplace {
+            by: new.id,
+            entries: vec![old.id],
+        }];
         let link = Change::AddLink(Link {
             src: new.id.to_string(),
             rel: Relation::Supersedes,
@@ -246,7 +247,8 @@ impl Workspace {
             changes.extend(outcome.map(|outcome| FieldChange::Outcome(Some(outcome))));
             drop_if_unchanged(current, changes)
         };
-        self.patch_under(actor, Ref::Id(old.id), guard, Trying::to("supersede"), &[link], changes)
+        let trying = Trying::to("supersede").expecting(&expected);
+        self.patch_under(actor, Ref::Id(old.id), guard, trying, &[link], changes)
             .await
     }
 

@@ -13,6 +13,7 @@ use folio_memory::{
 use super::notes::Stopwatch;
 use super::patch::{Guard, Trying};
 use super::{Moment, Workspace, WorkspaceError, Write, Written, source_of, trust_of};
+use crate::commit::Expected;
 use crate::error::StoreError;
 use crate::store::MemoryMark;
 
@@ -48,6 +49,8 @@ pub(super) struct Adding {
     pub(super) idempotency_key: Option<String>,
     /// The version of the policy that it was drafted under, unless that was read from the store just now.
     pub(super) drafted_under: Option<u32>,
+    /// What must hold.
+    pub(super) expected: Vec<Expected>,
 }
 
 /// Whose visibility applies to a read.
@@ -164,6 +167,7 @@ impl Workspace {
                 at: drafted.at,
                 idempotency_key: idempotency_key.clone(),
                 drafted_under: Some(drafted.drafted_under),
+                expected: Vec::new(),
             };
             match self.add(actor, drafted.new, write).await {
                 // The registered types or their lifetimes were changed meanwhile.
@@ -195,6 +199,7 @@ impl Workspace {
                     at: Some(adding.at),
                     idempotency_key: adding.idempotency_key,
                     drafted_under: adding.drafted_under,
+                    expected: adding.expected,
                     ..Write::of(changes)
                 },
             )

@@ -4,6 +4,7 @@ use folio_memory::history::{FieldConflict, Version};
 use folio_memory::id::{EntryRef, Ref};
 use folio_memory::{Actor, Change, Entry, EntryKind, FieldChange, Invalid, Seq, Status, Warning};
 
+use super::reads::if_there;
 use super::trace::verb_of;
 use super::{Workspace, WorkspaceError, Write, Written, long_text};
 use crate::commit::{Committed, Expected};
@@ -46,23 +47,36 @@ pub(super) enum Race {
 
 /// An attempted change of one entry.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Trying {
+pub(super) struct Trying<'a> {
     /// Its name in the trace if it fails before it is known which fields it changes.
     pub(super) verb: &'static str,
     pub(super) race: Race,
+    /// What else must hold, apart from the entry's own version.
+    pub(super) expected: &'a [Expected],
 }
 
-impl Trying {
+impl<'a> Trying<'a> {
     /// A change that depends on what was read.
     pub(super) const fn to(verb: &'static str) -> Self {
-        let race = Race::DecideAgain;
-        Self { verb, race }
+        Self {
+            verb,
+            race: Race::DecideAgain,
+            expected: &[],
+        }
     }
 
     /// A change that sets fields whatever their values were.
     pub(super) const fn to_update() -> Self {
-        let race = Race::LaterHolds;
-        Self { verb: "update", race }
+        Self {
+            verb: "update",
+            race: Race::LaterHolds,
+            expected: &[],
+        }
+    }
+
+    /// The same change, which is made only if `expected` holds.
+    pub(super) const fn expecting(self, expected: &'a [Expected]) -> Self {
+        Self { expected, ..self }
     }
 }
 
@@ -73,7 +87,7 @@ impl Workspace {
         actor: &Actor,
         entry: EntryRef,
         guard: Guard,
-        trying: Trying,
+        trying: Trying<'_>,
         more: &[Change],
         changes_for: impl FnMut(&Entry) -> Result<(Vec<FieldChange>, Vec<Warning>), WorkspaceError> + Send,
     ) -> Result<Written, WorkspaceError> {
@@ -91,7 +105,7 @@ impl Workspace {
         actor: &Actor,
         entry: EntryRef,
         guard: Guard,
-        Trying { verb, race }: Trying,
+        Trying { verb, race, expected }: Trying<'_>,
         more: &[Change],
         mut changes_for: impl FnMut(&Entry) -> Result<(Vec<FieldChange>, Vec<Warning>), WorkspaceError> + Send,
     ) -> Result<Written, WorkspaceError> {
@@ -153,6 +167,7 @@ impl Workspace {
                 },
             };
             let write = Write {
+                expected: expected.to_vec(),
                 reason: guard.reason.clone(),
                 idempotency_key: guard.idempotency_key.clone(),
                 ..Write::of([&[change], more].concat())
@@ -212,12 +227,11 @@ impl Workspace {
         let Some(turn) = actor.turn.filter(|_| current.version > 1) else {
             return Ok(current.version);
         };
-        let began = match self.read_turn(Ref::Id(turn)).await {
-            Ok(turn) => turn.started_seq,
+        let Some(begun) = if_there(self.read_turn(Ref::Id(turn)).await)? else {
             // Other programs may keep turns of their own; here it is unknown when this one began.
-            Err(WorkspaceError::Store(StoreError::NotFound { .. })) => return Ok(current.version),
-            Err(error) => return Err(error),
+            return Ok(current.version);
         };
+        let began = begun.started_seq;
         if current.updated_seq < began {
             return Ok(current.version);
         }

@@ -4,18 +4,28 @@
 use std::collections::HashMap;
 
 use folio_engine::run::RunSummary;
-use folio_memory::id::{EntryRef, PageRef, RunRef};
+use folio_memory::id::{EntryRef, PageRef, Ref, RunRef};
 use folio_memory::roles::Visibility;
 use folio_memory::{
-    Entry, EntryQuery, Link, ListAnswer, Order, Page, PageQuery, RunId, Seq, TextMatch, TextQuery, TypeRanks,
+    Entry, EntryId, EntryQuery, Link, ListAnswer, Order, Page, PageQuery, RunId, Seq, TextMatch, TextQuery, TypeRanks,
 };
 
 use super::notes::Stopwatch;
 use super::redact::recall;
 use super::{Workspace, WorkspaceError};
 use crate::commit::BlobHash;
-use crate::error::ErrorKind;
+use crate::error::{ErrorKind, StoreError};
 use crate::store::{Journal, LogRow, Revision, RunQuery, RunRow};
+
+/// What was read, or `None` if it does not exist: links and decisions may name what has been removed since, and
+/// imported entries what is in another store.
+pub(super) fn if_there<T, E: Into<WorkspaceError>>(read: Result<T, E>) -> Result<Option<T>, WorkspaceError> {
+    match read.map_err(Into::into) {
+        Ok(found) => Ok(Some(found)),
+        Err(WorkspaceError::Store(StoreError::NotFound { .. })) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
 
 impl Workspace {
     /// Returns the entries that match `query`, as they are now.
@@ -136,6 +146,16 @@ impl Workspace {
         self.inner.notebook.saw(entry.updated_seq);
         self.inner.recalled.entry(&mut entry, self.redaction_of_reads().await?);
         Ok(entry)
+    }
+
+    /// The same for an entry that something else names, which may be gone (M7.6.46).
+    pub(super) async fn entry_if_there(&self, id: EntryId) -> Result<Option<Entry>, WorkspaceError> {
+        if_there(self.read_entry(Ref::Id(id)).await)
+    }
+
+    /// The same as it is stored, not redacted: to compare it, or to decide about it.
+    pub(super) async fn stored_entry_if_there(&self, id: EntryId) -> Result<Option<Entry>, WorkspaceError> {
+        if_there(self.inner.store.entry(self.space(), Ref::Id(id)).await)
     }
 
     /// Returns the revisions of one entry, oldest first.

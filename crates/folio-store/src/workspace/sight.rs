@@ -11,7 +11,6 @@ use folio_memory::{
 };
 
 use super::{Workspace, WorkspaceError};
-use crate::error::StoreError;
 
 /// How many entries are read at most to count those that may be seen.
 const MAX_COUNTED: usize = 10_000;
@@ -146,15 +145,13 @@ impl Workspace {
 
     /// Whether the asker may read the entry `id`. An entry that does not exist is never visible.
     pub(super) async fn is_visible(&self, id: EntryId) -> Result<bool, WorkspaceError> {
+        let Some(entry) = self.stored_entry_if_there(id).await? else {
+            return Ok(false);
+        };
         let sight = self.visibility().await?;
         if sight == Visibility::Space {
             return Ok(true);
         }
-        let entry = match self.inner.store.entry(self.space(), Ref::Id(id)).await {
-            Ok(entry) => entry,
-            Err(StoreError::NotFound { .. }) => return Ok(false),
-            Err(error) => return Err(error.into()),
-        };
         let page = self.inner.store.page(self.space(), Ref::Id(entry.page)).await?;
         Ok(sight.includes_entry(&entry, &page.fields))
     }

@@ -126,7 +126,8 @@ impl Workspace {
     ) -> Result<(), WorkspaceError> {
         let mut done_of = 0;
         while done_of < BATCHES {
-            let answer = self.inner.store.watched(self.space(), &query).await?;
+            let mut answer = self.inner.store.watched(self.space(), &query).await?;
+            self.show_last_changes(&mut answer.entries).await?;
             let personal = self.personal_since(&answer.entries, &policy.retention, now).await?;
             let decide = |entry: &Entry| {
                 let since = personal.get(&entry.id).copied().unwrap_or(entry.updated_at);
@@ -184,16 +185,10 @@ impl Workspace {
                 {
                     let mut current = Vec::with_capacity(entries.len());
                     for (id, _) in entries {
-                        let entry = self
-                            .inner
-                            .store
-                            .entry(self.space(), folio_memory::id::Ref::Id(id))
-                            .await;
-                        match entry {
-                            Ok(entry) if decide(&entry) == Some(due) => current.push((id, entry.version)),
-                            Ok(_) | Err(StoreError::NotFound { .. }) => {}
-                            Err(error) => return Err(error.into()),
-                        }
+                        let mut found = Vec::from_iter(self.stored_entry_if_there(id).await?);
+                        self.show_last_changes(&mut found).await?;
+                        let due_still = found.iter().filter(|entry| decide(entry) == Some(due));
+                        current.extend(due_still.map(|entry| (id, entry.version)));
                     }
                     entries = current;
                 }

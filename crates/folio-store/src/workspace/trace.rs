@@ -20,9 +20,9 @@ use self::lines::{Kind, decisions_of, of_change, of_event};
 pub(super) use self::lines::{tried, verb_of};
 use self::paging::{Edge, Way};
 use super::operation_notes::error_detail;
+use super::reads::if_there;
 use super::{Workspace, WorkspaceError};
 use crate::commit::Record;
-use crate::error::StoreError;
 use crate::store::LogRow;
 
 /// How many commits are read at a time: at first, and at most. Each may have thousands of changes.
@@ -377,11 +377,8 @@ impl Workspace {
     /// the instant of that commit, or be derived from a key.
     async fn before_turn(&self, turn: Option<TurnId>) -> Result<Option<Seq>, WorkspaceError> {
         let Some(turn) = turn else { return Ok(None) };
-        match self.read_turn(Ref::Id(turn)).await {
-            Ok(turn) => Ok(Some(Seq(turn.started_seq.0.saturating_sub(1)))),
-            Err(WorkspaceError::Store(StoreError::NotFound { .. })) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let turn = if_there(self.read_turn(Ref::Id(turn)).await)?;
+        Ok(turn.map(|turn| Seq(turn.started_seq.0.saturating_sub(1))))
     }
 
     /// The last commit before `at`: instants of a space never run backwards.
@@ -455,17 +452,16 @@ impl Workspace {
         if let Some(kind) = known.get(&entry) {
             return Ok(kind.clone());
         }
-        let kind = match self.read_entry(Ref::Id(entry)).await {
-            Ok(entry) => Kind {
+        let kind = match self.entry_if_there(entry).await? {
+            Some(entry) => Kind {
                 kind: entry.kind,
                 type_name: entry.fields.type_name,
             },
             // The revisions of a forgotten entry remain.
-            Err(WorkspaceError::Store(StoreError::NotFound { .. })) => Kind {
+            None => Kind {
                 kind: EntryKind::Note,
                 type_name: Some("unknown".to_owned()),
             },
-            Err(error) => return Err(error),
         };
         known.insert(entry, kind.clone());
         Ok(kind)

@@ -1,6 +1,5 @@
 //! Work that several owners share: what is ready, and how it is claimed, delegated and reported (M7.4.35).
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use folio_memory::entry::Status;
@@ -15,6 +14,7 @@ use super::book::BookFilter;
 use super::observations::Adding;
 use super::patch::{Guard, Trying};
 use super::{Workspace, WorkspaceError, Written};
+use crate::commit::Expected;
 use crate::error::StoreError;
 
 /// How often the next piece of work is searched for again because others claim what was found.
@@ -23,8 +23,6 @@ const ATTEMPTS: u32 = 8;
 const MAX_AFTER: usize = 32;
 /// The tag of the note with the result of a piece of work.
 const RESULT_TAG: &str = "result";
-/// How many pieces of work are checked for a cycle.
-pub(super) const CIRCLE_MAX: usize = 10_000;
 
 /// What is ready to be begun, and what waits.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -178,8 +176,9 @@ impl Workspace {
             None => None,
         };
         let to = delegation.to.unwrap_or_else(Owner::agent);
+        let mut expected = Vec::new();
         if let Some(whole) = &part_of {
-            self.check_no_wait_cycle(whole, &after).await?;
+            expected.extend(may_wait(whole, &after));
         }
         match delegation.what {
             Delegated::New(input) => {
@@ -197,17 +196,19 @@ impl Workspace {
                     at: now,
                     idempotency_key,
                     drafted_under: None,
+                    expected,
                 };
                 Ok(self.add(actor, Box::new(new), adding).await?.after(warnings))
             }
             Delegated::There(item) => {
                 let entry = self.work_of(actor, thread, item).await?;
-                self.check_no_wait_cycle(&entry, &after).await?;
+                expected.extend(may_wait(&entry, &after));
                 if let Some(whole) = &part_of {
-                    self.check_no_wait_cycle(whole, std::slice::from_ref(&entry)).await?;
+                    expected.extend(may_wait(whole, std::slice::from_ref(&entry)));
                 }
                 let more = order_of(entry.id, &after, part_of.as_ref());
-                self.record_work_report(actor, &entry, (by, Report::HandedTo(to)), &more, idempotency_key)
+                let said = (by, Report::HandedTo(to));
+                self.record_work_report(actor, &entry, said, (&more, &expected), idempotency_key)
                     .await
             }
         }
@@ -229,7 +230,7 @@ impl Workspace {
     ) -> Result<(Written, Option<Entry>), WorkspaceError> {
         let entry = self.work_of(actor, thread, report.item).await?;
         let after = self.works_of(actor, thread, &report.after).await?;
-        self.check_no_wait_cycle(&entry, &after).await?;
+        let expected: Vec<_> = may_wait(&entry, &after).into_iter().collect();
         let mut more = order_of(entry.id, &after, None);
         let (mut note_id, mut warnings) = (None, Vec::new());
         if let Some(input) = self.answer_to(&entry, report.result).await? {
@@ -245,7 +246,7 @@ impl Workspace {
             more.extend([Change::AddEntry(Box::new(new)), Change::AddLink(answers)]);
         }
         let written = self
-            .record_work_report(actor, &entry, (owner, report.said), &more, idempotency_key)
+            .record_work_report(actor, &entry, (owner, report.said), (&more, &expected), idempotency_key)
             .await?;
         let note = match note_id {
             Some(id) if !written.replayed => Some(self.read_entry(Ref::Id(id)).await?),
@@ -254,13 +255,13 @@ impl Workspace {
         Ok((written.after(warnings), note))
     }
 
-    /// Records a report on `entry`, together with the changes `more`.
+    /// Records a report on `entry`, together with the changes `more`, if `expected` holds.
     async fn record_work_report(
         &self,
         actor: &Actor,
         entry: &Entry,
         (owner, said): (&Owner, Report),
-        more: &[Change],
+        (more, expected): (&[Change], &[Expected]),
         idempotency_key: Option<String>,
     ) -> Result<Written, WorkspaceError> {
         let guard = Guard {
@@ -275,7 +276,8 @@ impl Workspace {
             }
             Ok((changes, Vec::new()))
         };
-        self.patch_under(actor, Ref::Id(entry.id), guard, Trying::to("update"), more, changes)
+        let trying = Trying::to("update").expecting(expected);
+        self.patch_under(actor, Ref::Id(entry.id), guard, trying, more, changes)
             .await
     }
 
@@ -312,66 +314,24 @@ impl Workspace {
     async fn open_blockers_of(&self, entry: &Entry) -> Result<Vec<EntryHandle>, WorkspaceError> {
         let now = self.now();
         let mut before = Vec::new();
-        for id in self.ends_of(entry.id, Relation::Blocks, End::Dst).await? {
-            if id != entry.id {
-                let blocker = self.read_entry(Ref::Id(id)).await?;
-                if is_blocking(&blocker, now) {
-                    before.push(blocker.handle);
-                }
+        for id in self.leading_to(entry.id, Relation::Blocks).await? {
+            if id != entry.id
+                && let Some(blocker) = self.entry_if_there(id).await?
+                && is_blocking(&blocker, now)
+            {
+                before.push(blocker.handle);
             }
         }
         before.sort();
         Ok(before)
     }
 
-    /// Checks that none of `after` is `entry` or waits for it, however indirectly.
-    async fn check_no_wait_cycle(&self, entry: &Entry, after: &[Entry]) -> Result<(), WorkspaceError> {
-        if after.is_empty() {
-            return Ok(());
-        }
-        let others: Vec<EntryId> = after.iter().map(|other| other.id).collect();
-        match self.waits_for(entry.id, &others).await? {
-            Waits::Not => Ok(()),
-            Waits::For(found) => {
-                let found = after.iter().find(|other| other.id == found).unwrap_or(entry);
-                let message = format!("{} would wait for itself, by way of {}", entry.handle, found.handle);
-                Err(Invalid::new("blocks_itself", "after", message).into())
-            }
-            Waits::OfTooMany => {
-                let message = format!("more than {CIRCLE_MAX} pieces of work wait for {}", entry.handle);
-                Err(Invalid::new("blocks_itself", "after", message).into())
-            }
-        }
-    }
-
-    /// Whether one of `others` is `entry` or waits for it, however indirectly.
-    async fn waits_for(&self, entry: EntryId, others: &[EntryId]) -> Result<Waits, StoreError> {
-        let others: HashSet<EntryId> = others.iter().copied().collect();
-        let mut seen = HashSet::from([entry]);
-        let mut left = vec![entry];
-        while let Some(id) = left.pop() {
-            if others.contains(&id) {
-                return Ok(Waits::For(id));
-            }
-            if seen.len() > CIRCLE_MAX {
-                return Ok(Waits::OfTooMany);
-            }
-            let waiting = self.ends_of(id, Relation::Blocks, End::Src).await?;
-            left.extend(waiting.into_iter().filter(|id| seen.insert(*id)));
-        }
-        Ok(Waits::Not)
-    }
-
-    /// The entries at the other end of the links of `rel` that have `entry` at `end`.
-    async fn ends_of(&self, entry: EntryId, rel: Relation, end: End) -> Result<Vec<EntryId>, StoreError> {
+    /// The entries at which the links of `rel` begin that lead to `entry`.
+    async fn leading_to(&self, entry: EntryId, rel: Relation) -> Result<Vec<EntryId>, StoreError> {
         let name = entry.to_string();
         let links = self.inner.store.links(self.space(), &name).await?;
-        let other = |link: Link| match end {
-            End::Src if link.rel == rel && link.src == name => link.dst.parse().ok(),
-            End::Dst if link.rel == rel && link.dst == name => link.src.parse().ok(),
-            _ => None,
-        };
-        Ok(links.into_iter().filter_map(other).collect())
+        let found = links.into_iter().filter(|link| link.rel == rel && link.dst == name);
+        Ok(found.filter_map(|link| link.src.parse().ok()).collect())
     }
 
     /// The note with `text` that replies to `entry`. `None` if the text is blank, or if an earlier reply says the same.
@@ -379,8 +339,9 @@ impl Workspace {
         if is_blank(&text) {
             return Ok(None);
         }
-        for id in self.ends_of(entry.id, Relation::RepliesTo, End::Dst).await? {
-            if self.read_entry(Ref::Id(id)).await?.fields.body == text {
+        for id in self.leading_to(entry.id, Relation::RepliesTo).await? {
+            let reply = self.entry_if_there(id).await?;
+            if reply.is_some_and(|reply| reply.fields.body == text) {
                 return Ok(None);
             }
         }
@@ -396,20 +357,13 @@ impl Workspace {
     }
 }
 
-/// Whether something waits for something else.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Waits {
-    Not,
-    For(EntryId),
-    /// There are more waiting than are checked.
-    OfTooMany,
-}
-
-/// An end of a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    Src,
-    Dst,
+/// What must hold so that `entry` does not come to wait for itself if it waits for `others`.
+fn may_wait(entry: &Entry, others: &[Entry]) -> Option<Expected> {
+    let others: Vec<EntryId> = others.iter().map(|other| other.id).collect();
+    (!others.is_empty()).then_some(Expected::MayWait {
+        entry: entry.id,
+        others,
+    })
 }
 
 /// The links that make `entry` wait for each of `after`, and `whole` for `entry`.

@@ -1,6 +1,8 @@
 //! Router, clarifier, executor, evaluator and reflector (seed 004, "Hobgoblin Integration").
 
+use std::io::Cursor;
 use std::sync::Arc;
+use std::time::Duration;
 
 use folio_memory::actor::Trust;
 use folio_memory::entry::{Outcome, Status};
@@ -11,10 +13,10 @@ use folio_memory::turn::{
     Answer, Assessment, Clarity, Ending, Evaluation, Evaluator, Finished, Orderer, Reflection, Reflector, Router,
     Situation, Stage, Stages, Urgency, Used, WorkOrder,
 };
-use folio_memory::{Actor, Entry, EntryKind, EntryQuery, Role, ThreadKey, Timestamp};
+use folio_memory::{Actor, Entry, EntryKind, EntryQuery, Role, ThreadKey, Timestamp, TurnId};
 use folio_store::StoreError;
 use folio_store::WorkspaceError;
-use folio_store::workspace::{TraceQuery, TurnInput};
+use folio_store::workspace::{ImportOptions, TraceQuery, TurnInput};
 use serde_json::{from_value, json};
 
 use crate::scene::{Scene, person, used};
@@ -211,6 +213,48 @@ async fn answer_from_another_thread_needs_the_question_handle_m7_11_2() {
         .entry;
     let here = scene.begin_in("one", "ok").await;
     assert_eq!(here.answered.map(|entry| entry.id), Some(asked.id));
+}
+
+#[tokio::test]
+async fn question_from_a_turn_of_another_store_can_be_answered_in_any_thread_m7_11_2() {
+    let ask = |content: &str| -> ObservationInput {
+        from_value(json!({"type": "pending_confirmation", "content": content, "owner": "user"})).unwrap()
+    };
+    let from = Scene::new();
+    let turn = from.begin("Begin with something that is clear enough").await;
+    let in_turn = person().in_turn(turn.turn.begun.id);
+    let asked = from
+        .workspace
+        .add_observation(&in_turn, ask("May I drop the table?"), None)
+        .await
+        .unwrap()
+        .entry;
+    let mut file = Vec::new();
+    from.workspace.export_space(&mut file, &mut |_| {}).await.unwrap();
+
+    let scene = Scene::new();
+    scene.clock.advance(Duration::from_secs(60));
+    let (source, options) = (Cursor::new(file), ImportOptions::default());
+    let imported = scene
+        .workspace
+        .import_space(&person(), source, options, &mut |_| {})
+        .await;
+    assert_eq!(imported.unwrap().remarks, []);
+    let here = scene.begin_in("one", "yes").await;
+    assert_eq!(here.answered.as_ref().map(|entry| entry.id), Some(asked.id));
+    assert_eq!(scene.read(asked.id).await.fields.status, Status::Resolved);
+
+    // Nor does a program that keeps turns of its own tell in which thread it asked.
+    let unknown = person().in_turn(TurnId::derived(&["of another program"]));
+    let asked = scene
+        .workspace
+        .add_observation(&unknown, ask("May I create it again?"), None)
+        .await
+        .unwrap()
+        .entry;
+    let here = scene.begin_in("two", "yes").await;
+    assert_eq!(here.answered.as_ref().map(|entry| entry.id), Some(asked.id));
+    scene.end(&here).await;
 }
 
 #[tokio::test]

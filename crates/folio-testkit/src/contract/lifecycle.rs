@@ -130,8 +130,8 @@ pub async fn expired_entry_is_reported_until_its_expiry_is_recorded_m7_1_8(home:
     assert_eq!(ended(&scene, soon).await, [(first, soon)]);
     assert_eq!(ended(&scene, later).await, [(first, soon), (second, later)]);
     assert_eq!(ended(&scene.other_space("other"), later).await, []);
-    let noted = scene.commit(vec![patch(first, vec![FieldChange::Expired(soon)])]).await;
-    let again = scene.commit(vec![patch(first, vec![FieldChange::Expired(soon)])]).await;
+    let noted = scene.commit(vec![patch(first, vec![FieldChange::Ended(soon)])]).await;
+    let again = scene.commit(vec![patch(first, vec![FieldChange::Ended(soon)])]).await;
     assert!(noted.entries[0].changed && !again.entries[0].changed);
     assert_eq!(ended(&scene, later).await, [(second, later)]);
     assert_eq!(

@@ -24,6 +24,7 @@ pub mod trace;
 pub mod turns;
 pub mod upkeep;
 pub mod waiting;
+pub mod workspace;
 pub mod written;
 
 use std::sync::Arc;
@@ -226,6 +227,15 @@ macro_rules! store_contract {
             scrub_reports_the_residue_of_a_text_in_its_space_m7_6_50,
             compaction_deletes_old_body_pieces_that_no_entry_names,
             entry_naming_a_missing_body_piece_is_refused,
+        ]);
+        $crate::store_contract!(@cases $home, workspace: [
+            links_to_removed_entries_stop_no_reader_m7_6_46,
+            concurrent_writers_cannot_make_entries_replace_themselves_m7_4_37,
+            successor_archived_or_forgotten_meanwhile_replaces_nothing_m7_4_37,
+            concurrent_writers_cannot_make_work_wait_for_itself_m7_4_35,
+            archiving_by_age_does_not_depend_on_noted_expiry_m7_6_44,
+            expiry_is_noted_after_unpinning_although_a_pin_had_prevented_it_m7_1_8,
+            space_that_was_only_read_is_not_listed_m7_6_51,
         ]);
     };
     (@cases $home:expr, $module:ident: [$($case:ident),* $(,)?]) => {

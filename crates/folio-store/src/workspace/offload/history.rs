@@ -2,7 +2,7 @@
 
 use folio_memory::id::Ref;
 use folio_memory::offload::{BlockIds, page_of};
-use folio_memory::{Entry, EntryId, ThreadKey};
+use folio_memory::{Entry, ThreadKey};
 use serde_json::Value;
 
 use super::super::{Workspace, WorkspaceError};
@@ -124,14 +124,6 @@ impl Workspace {
             }
         }
         Ok(None)
-    }
-
-    pub(super) async fn entry_if_there(&self, id: EntryId) -> Result<Option<Entry>, WorkspaceError> {
-        match self.read_entry(Ref::Id(id)).await {
-            Ok(entry) => Ok(Some(entry)),
-            Err(WorkspaceError::Store(StoreError::NotFound { .. })) => Ok(None),
-            Err(error) => Err(error),
-        }
     }
 
     pub(super) async fn block(&self, thread: &ThreadKey, kept: &Kept, replayed: bool) -> Result<Block, WorkspaceError> {

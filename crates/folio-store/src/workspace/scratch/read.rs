@@ -1,6 +1,6 @@
 //! `scratch_read`: the view, one entry in parts, a search, a page, and the tree.
 
-use folio_memory::id::{EntryHandle, PageRef, Ref};
+use folio_memory::id::{EntryHandle, PageRef};
 use folio_memory::passage::{Part, Reading};
 use folio_memory::scratchbook::tools::{ANSWER_TOKENS, Read};
 use folio_memory::tokens::Tokens;
@@ -10,7 +10,6 @@ use serde_json::{Map, Value, json};
 
 use super::super::view::ViewRequest;
 use super::{ScratchAnswer, ScratchCaller, Workspace, WorkspaceError, line_of, shape_of};
-use crate::error::StoreError;
 
 /// Maximum lines of one answer, however short they are.
 const LINES: u32 = 100;
@@ -220,9 +219,8 @@ impl Workspace {
         let Some(by) = entry.fields.superseded_by else {
             return Ok(None);
         };
-        let by = match self.read_entry(Ref::Id(by)).await {
-            Err(WorkspaceError::Store(StoreError::NotFound { .. })) => return Ok(None),
-            other => other?,
+        let Some(by) = self.entry_if_there(by).await? else {
+            return Ok(None);
         };
         Ok(self.check_entry(&by).await.is_ok().then_some(by.handle))
     }

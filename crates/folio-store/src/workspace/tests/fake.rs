@@ -436,8 +436,8 @@ impl Store for FakeStore {
         Ok(())
     }
 
-    async fn write_anew(&self) -> Result<(), StoreError> {
-        Ok(())
+    async fn write_anew(&self) -> Result<Residue, StoreError> {
+        Ok(Residue::default())
     }
 
     async fn scrub(&self, _: &SpaceName, _: Vec<String>) -> Result<Residue, StoreError> {

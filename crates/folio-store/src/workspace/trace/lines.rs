@@ -159,7 +159,9 @@ fn changed(kind: EntryKind, fields: &[FieldChange]) -> Option<Value> {
         match field {
             FieldChange::Confidence(confidence) => insert_confidence(&mut detail, Some(*confidence)),
             FieldChange::Context(context) => insert_context(&mut detail, context.as_ref()),
-            FieldChange::Expired(at) => drop(detail.insert("expires_at".to_owned(), json!(at))),
+            FieldChange::Ended(at) | FieldChange::Expired(at) => {
+                drop(detail.insert("expires_at".to_owned(), json!(at)))
+            }
             _ => {}
         }
     }
@@ -211,7 +213,7 @@ pub(in crate::workspace) fn verb_of(fields: &[FieldChange]) -> &'static str {
         FieldChange::ValidatedAt(_) => Some("confirm"),
         FieldChange::Restored(_) => Some("restore"),
         FieldChange::LeaseUntil(_) => Some("claim"),
-        FieldChange::Expired(_) => Some("expire"),
+        FieldChange::Ended(_) | FieldChange::Expired(_) => Some("expire"),
         _ => None,
     });
     found.unwrap_or("update")

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use folio_memory::id::Ref;
 use folio_memory::roles::Operation;
 use folio_memory::scratchbook::colony::{Book, Incoming, Item, Read, has_place, item_of, take_in};
 use folio_memory::transfer::without_mark;
@@ -132,7 +131,7 @@ impl Workspace {
                 }
             };
             new.fields.pin_rank = pin.map(|place| first_pin.saturating_add(place));
-            if let Some(existing) = self.if_there(new.id).await? {
+            if let Some(existing) = self.stored_entry_if_there(new.id).await? {
                 let by = async |new: &NewEntry, existing: &Entry| {
                     let imported = Entry::added(new.clone(), existing.handle, existing.created_seq, self.now());
                     let whole_entry = self.in_whole(existing.clone()).await?;
@@ -161,15 +160,6 @@ impl Workspace {
         }
         self.add_items(actor, thread, waiting, dry_run, &mut report).await?;
         Ok(report)
-    }
-
-    /// The entry `id` as it is stored, if it exists.
-    pub(in crate::workspace) async fn if_there(&self, id: EntryId) -> Result<Option<Entry>, WorkspaceError> {
-        match self.inner.store.entry(self.space(), Ref::Id(id)).await {
-            Ok(entry) => Ok(Some(entry)),
-            Err(StoreError::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
     }
 
     /// Reports whether `new`, as it would be stored, is the same as `existing`, which has its id: `by` returns the
@@ -265,7 +255,9 @@ impl Workspace {
                     let mut left = Vec::with_capacity(before);
                     for change in changes {
                         match &change {
-                            Change::AddEntry(new) if self.if_there(new.id).await?.is_some() => report.present += 1,
+                            Change::AddEntry(new) if self.stored_entry_if_there(new.id).await?.is_some() => {
+                                report.present += 1
+                            }
                             _ => left.push(change),
                         }
                     }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use folio_memory::{EntryId, Link, Relation};
 
-use super::super::work::CIRCLE_MAX;
+use crate::plan::CIRCLE_MAX;
 
 /// Links between entries, from the store and from the file.
 #[derive(Debug, Default)]

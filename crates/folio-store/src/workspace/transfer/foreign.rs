@@ -112,7 +112,11 @@ impl Workspace {
                 .chain(item.earlier);
             let page = earlier.pages.get(&item.new.page);
             for id in ids {
-                let Some(existing) = self.if_there(id).await?.filter(|existing| Some(&existing.page) == page) else {
+                let Some(existing) = self
+                    .stored_entry_if_there(id)
+                    .await?
+                    .filter(|existing| Some(&existing.page) == page)
+                else {
                     continue;
                 };
                 let mut cleaned = item.new.clone();
@@ -132,7 +136,7 @@ impl Workspace {
         let Some(earlier) = item.earlier else {
             return Ok(item.new.id);
         };
-        let existing = self.if_there(earlier).await?;
+        let existing = self.stored_entry_if_there(earlier).await?;
         Ok(existing
             .filter(|existing| item.is_same_item(existing))
             .map_or(item.new.id, |existing| existing.id))

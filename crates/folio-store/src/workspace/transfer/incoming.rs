@@ -433,7 +433,7 @@ impl Workspace {
             return lines.skip_text(id, text).await;
         };
         let mut new = line.into_new(page);
-        let existing = self.if_there(id).await?;
+        let existing = self.stored_entry_if_there(id).await?;
         let warnings = match self.judge_entry(incoming, &name, &mut new, existing.as_ref()).await? {
             Ok(warnings) => warnings,
             Err(invalid) => {
@@ -544,7 +544,11 @@ impl Workspace {
                 Leads::There(leads_there) => return Ok(leads_there),
                 Leads::Ask(last) => {
                     let is_new = incoming.entries.get(&last) == Some(&Whereabouts::New);
-                    let here = if is_new { None } else { self.if_there(last).await? };
+                    let here = if is_new {
+                        None
+                    } else {
+                        self.stored_entry_if_there(last).await?
+                    };
                     let by = here.and_then(|here| here.fields.superseded_by);
                     incoming.circles.successors.learn(last, by);
                     from = last;

@@ -77,7 +77,7 @@ impl Workspace {
         if matches!(of_file, Some(Whereabouts::Here | Whereabouts::New)) || incoming.elsewhere.contains(&entry) {
             return Ok(true);
         }
-        let is_there = self.if_there(entry).await?.is_some();
+        let is_there = self.stored_entry_if_there(entry).await?.is_some();
         if is_there {
             incoming.elsewhere.insert(entry);
         }

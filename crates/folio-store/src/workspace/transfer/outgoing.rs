@@ -1,11 +1,12 @@
 //! Exports a space, line by line.
 
+use std::collections::HashSet;
 use std::fmt::Display;
 use std::io::Write;
 
 use folio_memory::id::{EntryHandle, PageHandle, Ref};
 use folio_memory::transfer::{EntryLine, FORMAT, Line, PageLine};
-use folio_memory::{Entry, EntryId, EntryQuery, Link, ListAnswer, Order, Page, PageId, PageQuery, Seq, Status, query};
+use folio_memory::{Entry, EntryId, EntryQuery, ListAnswer, Order, Page, PageId, PageQuery, Seq, Status, query};
 
 use super::super::{Workspace, WorkspaceError};
 use super::pieces::piece_of;
@@ -273,7 +274,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// Writes every link that begins at one of `pages` or `entries`.
+    /// Writes every link between `pages` and `entries`, in their order.
     async fn write_links(
         &self,
         lines: &mut Lines<'_>,
@@ -281,59 +282,49 @@ impl Workspace {
         entries: &[EntryId],
         progress: &mut (dyn FnMut(Outgoing) + Send),
     ) -> Result<(), WorkspaceError> {
-        for chunk in pages.chunks(CHUNK as usize) {
-            self.write_links_of(lines, chunk.iter().map(ToString::to_string).collect())
-                .await?;
+        let ends = Ends {
+            pages: pages.iter().copied().collect(),
+            entries: entries.iter().copied().collect(),
+        };
+        for page in pages {
+            self.write_links_of(lines, &page.to_string(), &ends).await?;
         }
         for chunk in entries.chunks(CHUNK as usize) {
-            self.write_links_of(lines, chunk.iter().map(ToString::to_string).collect())
-                .await?;
+            for entry in chunk {
+                self.write_links_of(lines, &entry.to_string(), &ends).await?;
+            }
             progress(lines.written);
         }
         Ok(())
     }
 
-    /// Writes the links that begin at `ends`, except for those that lead to something newer than the rest of the file.
-    async fn write_links_of(&self, lines: &mut Lines<'_>, ends: Vec<String>) -> Result<(), WorkspaceError> {
-        let mut links = Vec::new();
-        for end in ends {
-            let of_end = self.inner.store.links(self.space(), &end).await;
-            let what = format!("the links of {end}");
-            let of_end = lines.unless_damaged(&what, of_end.map_err(WorkspaceError::from))?;
-            links.extend(of_end.into_iter().flatten().filter(|link| link.src == end));
-        }
-        // While nothing was written since, all of them lead to old things.
-        let is_quiet = links.is_empty() || self.head().await? == lines.as_of;
-        for link in links {
-            let leads_to_old = match is_quiet {
-                true => Ok(true),
-                false => self.leads_to_old(&link, lines.as_of).await,
-            };
-            let what = format!("the link from {} to {}", link.src, link.dst);
-            if lines.unless_damaged(&what, leads_to_old)? == Some(true) {
+    /// Writes the links that lead from `src` to one of `ends`.
+    async fn write_links_of(&self, lines: &mut Lines<'_>, src: &str, ends: &Ends) -> Result<(), WorkspaceError> {
+        let links = self.inner.store.links(self.space(), src).await;
+        let what = format!("the links of {src}");
+        let links = lines.unless_damaged(&what, links.map_err(WorkspaceError::from))?;
+        for link in links.unwrap_or_default() {
+            if link.src == src && ends.have(&link.dst) {
                 lines.written.links += 1;
                 lines.line(&Line::Link(link))?;
             }
         }
         Ok(())
     }
+}
 
-    /// Whether the end of `link` existed at `as_of`.
-    async fn leads_to_old(&self, link: &Link, as_of: Seq) -> Result<bool, WorkspaceError> {
-        let dst = &link.dst;
-        if let Ok(entry) = dst.parse::<EntryId>()
-            && dst.starts_with(EntryId::PREFIX)
-        {
-            let existing = self.if_there(entry).await?;
-            return Ok(existing.is_some_and(|existing| existing.created_seq <= as_of));
-        }
-        let Ok(page) = dst.parse::<PageId>() else {
-            return Ok(true);
-        };
-        match self.inner.store.page(self.space(), Ref::Id(page)).await {
-            Ok(page) => Ok(page.created_seq <= as_of),
-            Err(StoreError::NotFound { .. }) => Ok(false),
-            Err(error) => Err(error.into()),
+/// What was written, and can be at the end of a link: what is newer is not in the file, and what is gone nowhere.
+struct Ends {
+    pages: HashSet<PageId>,
+    entries: HashSet<EntryId>,
+}
+
+impl Ends {
+    fn have(&self, end: &str) -> bool {
+        if end.starts_with(EntryId::PREFIX) {
+            end.parse().is_ok_and(|entry| self.entries.contains(&entry))
+        } else {
+            end.parse().is_ok_and(|page| self.pages.contains(&page))
         }
     }
 }

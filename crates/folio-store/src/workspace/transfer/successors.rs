@@ -16,7 +16,10 @@ impl Workspace {
         let mut changes = Vec::new();
         for (entry, by, name) in std::mem::take(&mut incoming.superseded) {
             let is_taken_in = matches!(incoming.entries.get(&by), Some(Whereabouts::Here | Whereabouts::New));
-            if is_taken_in || self.if_there(by).await?.is_some() || !self.is_hidden_by(incoming, entry, by).await? {
+            if is_taken_in
+                || self.stored_entry_if_there(by).await?.is_some()
+                || !self.is_hidden_by(incoming, entry, by).await?
+            {
                 continue;
             }
             let message = format!("superseded_by was removed: {by} is neither here nor in the file");
@@ -46,7 +49,7 @@ impl Workspace {
         Ok(match incoming.entries.get(&entry) {
             Some(Whereabouts::New) => !incoming.is_erased(entry),
             Some(Whereabouts::Here) => {
-                let here = self.if_there(entry).await?;
+                let here = self.stored_entry_if_there(entry).await?;
                 here.is_some_and(|here| here.fields.superseded_by == Some(by) && here.fields.erased.is_none())
             }
             Some(Whereabouts::Nowhere) | None => false,

@@ -12,8 +12,8 @@ use folio_memory::{Entry, EntryId, EntryKind, EntryQuery, PageId, State, ThreadK
 use serde_json::Value;
 
 use super::super::observations::Whose;
+use super::super::reads::if_there;
 use super::super::{Workspace, WorkspaceError};
-use crate::error::StoreError;
 
 impl Workspace {
     /// Returns `active` for the clarifier of `thread`: without the confirmations that other threads wait for, unless
@@ -48,7 +48,7 @@ impl Workspace {
 
     /// Whether `confirmation` is waited for in another thread than `thread`, whose scratchbook is `book`: its pending
     /// action is in another scratchbook, or else it was added in a turn of another thread. One that belongs to no
-    /// thread can be answered anywhere.
+    /// thread can be answered anywhere; nor does one that was added in a turn of another program or store.
     async fn waits_elsewhere(
         &self,
         confirmation: &Entry,
@@ -61,10 +61,11 @@ impl Workspace {
                 return Ok(!books.contains(&book));
             }
         }
-        match confirmation.fields.source.turn {
-            Some(turn) => Ok(self.read_turn(Ref::Id(turn)).await?.begun.thread != *thread),
-            None => Ok(false),
-        }
+        let Some(turn) = confirmation.fields.source.turn else {
+            return Ok(false);
+        };
+        let turn = if_there(self.read_turn(Ref::Id(turn)).await)?;
+        Ok(turn.is_some_and(|turn| turn.begun.thread != *thread))
     }
 
     /// The scratchbooks with a pending action that `key` names: by its name, its handle or its id.
@@ -79,11 +80,12 @@ impl Workspace {
         let found = self.entries_as(Whose::Stages, &by_name).await?.items;
         let mut books: HashSet<PageId> = found.iter().map(|action| action.page).collect();
         if let Some(entry) = key.as_str().and_then(|key| key.parse::<EntryRef>().ok()) {
-            match self.read_entry(entry).await {
-                Ok(action) if action.kind == EntryKind::PendingAction => drop(books.insert(action.page)),
-                Ok(_) | Err(WorkspaceError::Store(StoreError::NotFound { .. })) => {}
-                Err(error) => return Err(error),
-            }
+            let action = if_there(self.read_entry(entry).await)?;
+            books.extend(
+                action
+                    .filter(|action| action.kind == EntryKind::PendingAction)
+                    .map(|action| action.page),
+            );
         }
         Ok(books)
     }

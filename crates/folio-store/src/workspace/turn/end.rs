@@ -141,8 +141,9 @@ impl Workspace {
         let (reasons, used) = of(Stage::Reflector);
         let mut archive = Vec::new();
         for one in &used {
-            let entry = self.read_entry(Ref::Id(one.id)).await?;
-            if entry.fields.status == Status::Archived {
+            // One that is gone was archived before.
+            let entry = self.entry_if_there(one.id).await?;
+            if entry.is_none_or(|entry| entry.fields.status == Status::Archived) {
                 archive.push(*one);
             }
         }

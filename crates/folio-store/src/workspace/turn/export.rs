@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use folio_memory::id::{Ref, TurnRef};
+use folio_memory::id::TurnRef;
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::roles::Visibility;
 use folio_memory::turn::export::{Export, Listed, PartRef, Touched, parse_part, part_of, part_to_jsonl};
@@ -74,8 +74,9 @@ impl Workspace {
             .map(|touched| (touched.listed.id, touched.old_version))
             .collect();
         let mut listed: Vec<Listed> = Vec::new();
+        let sees_all = self.visibility().await? == Visibility::Space;
         // Parts list entries of the whole space.
-        if all && self.visibility().await? == Visibility::Space {
+        if all && sees_all {
             for part in &export.parts {
                 listed.extend(self.read_part(part).await?);
             }
@@ -85,7 +86,7 @@ impl Workspace {
         let mode = self.redaction_of_reads().await?;
         let mut exported = Vec::with_capacity(listed.len());
         for listed in listed {
-            if !self.is_visible(listed.id).await? {
+            if !sees_all && !self.is_visible(listed.id).await? {
                 continue;
             }
             let mut entry = self.entry_at(listed.id, export.as_of).await?;
@@ -110,10 +111,8 @@ impl Workspace {
         as_of: Seq,
     ) -> Result<Option<Entry>, WorkspaceError> {
         // Read as stored, since its hash is compared.
-        let current = match self.inner.store.entry(&self.inner.space, Ref::Id(id)).await {
-            Ok(current) => current,
-            Err(StoreError::NotFound { .. }) => return Ok(None),
-            Err(error) => return Err(error.into()),
+        let Some(current) = self.stored_entry_if_there(id).await? else {
+            return Ok(None);
         };
         if current.updated_seq <= as_of {
             return Ok(Some(current));

@@ -1,0 +1,102 @@
+//! Refuses that an entry takes its own place or waits for itself. This is decided here, where nobody else can write: two
+//! writers who had both looked before would each see only half of the cycle.
+
+use std::collections::HashSet;
+
+use folio_memory::entry::State;
+use folio_memory::{Entry, EntryHandle, EntryId, Invalid};
+
+use super::{Facts, Plan};
+use crate::error::{StoreError, not_found};
+
+/// How many pieces of work are checked for a cycle.
+pub(crate) const CIRCLE_MAX: usize = 10_000;
+
+impl<F: Facts> Plan<'_, '_, F> {
+    /// Requires that lists show `by`, unless it has the place of all `entries` already, and that neither it nor whatever
+    /// took its place, and so on, is one of `entries`.
+    pub(super) fn expect_to_replace(&mut self, by: EntryId, entries: &[EntryId]) -> Result<(), F::Failure> {
+        let successor = self.look_at(by)?.ok_or_else(|| not_found("entry", by))?;
+        let by = successor.handle;
+        if let Some(state_name) = name_if_unseen(successor.state(self.at))
+            && !self.have_successor(entries, successor.id)?
+        {
+            let message = format!("{by} is {state_name}, so the entries that it replaces would just disappear");
+            return Err(refused("superseded_by_unseen", "by", message).into());
+        }
+        // A file brought in by an earlier version may have held a cycle: each entry is visited once.
+        let mut seen = HashSet::new();
+        let mut next = Some(successor);
+        while let Some(entry) = next.filter(|entry| seen.insert(entry.id)) {
+            if entries.contains(&entry.id) {
+                let message = match entry.handle {
+                    found if found == by => format!("{by} cannot replace itself"),
+                    found => format!("{by} cannot replace {found}, which has already replaced it"),
+                };
+                return Err(refused("supersede_cycle", "by", message).into());
+            }
+            next = match entry.fields.superseded_by {
+                Some(successor) => self.look_at(successor)?,
+                None => None,
+            };
+        }
+        Ok(())
+    }
+
+    fn have_successor(&mut self, entries: &[EntryId], by: EntryId) -> Result<bool, F::Failure> {
+        for id in entries {
+            let entry = self.look_at(*id)?;
+            if entry.is_none_or(|entry| entry.fields.superseded_by != Some(by)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Requires that none of `others` is `entry` or waits for it, however indirectly.
+    pub(super) fn expect_to_wait(&mut self, entry: EntryId, others: &[EntryId]) -> Result<(), F::Failure> {
+        let waiting = self.handle_of(entry)?;
+        let mut seen = HashSet::from([entry]);
+        let mut left = vec![entry];
+        while let Some(id) = left.pop() {
+            if others.contains(&id) {
+                let found = self.handle_of(id)?;
+                let message = format!("{waiting} would wait for itself, by way of {found}");
+                return Err(refused("blocks_itself", "after", message).into());
+            }
+            if seen.len() > CIRCLE_MAX {
+                let message = format!("more than {CIRCLE_MAX} pieces of work wait for {waiting}");
+                return Err(refused("blocks_itself", "after", message).into());
+            }
+            let more = self.facts.waiting_for(id)?;
+            left.extend(more.into_iter().filter(|id| seen.insert(*id)));
+        }
+        Ok(())
+    }
+
+    /// The entry `id` as this commit finds it. It does not count as one that the commit names.
+    fn look_at(&mut self, id: EntryId) -> Result<Option<Entry>, F::Failure> {
+        match self.facts.entry_place(id)? {
+            Some(place) => self.facts.entry(id, place),
+            None => Ok(None),
+        }
+    }
+
+    fn handle_of(&mut self, id: EntryId) -> Result<EntryHandle, F::Failure> {
+        let place = self.facts.entry_place(id)?.ok_or_else(|| not_found("entry", id))?;
+        Ok(EntryHandle(place.number()))
+    }
+}
+
+/// What hides an entry in `state` from lists, if anything does.
+fn name_if_unseen(state: State) -> Option<&'static str> {
+    match state {
+        State::Live | State::Settled => None,
+        State::Archived => Some("archived"),
+        State::Expired => Some("expired"),
+    }
+}
+
+fn refused(code: &str, field: &str, message: String) -> StoreError {
+    StoreError::Unmet(Invalid::new(code, field, message))
+}
