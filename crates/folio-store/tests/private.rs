@@ -69,7 +69,7 @@ async fn next_copy_removes_an_unfinished_one_of_a_dead_process() {
     let at = |name: &str| folder.path().join(name);
     let unfinished = |name: &str| at(&format!("{name}-{}.unfinished", OwnerId::random().0));
     let (dead, alive) = (unfinished("other.db"), unfinished("copy.db"));
-    let journal = |path: &std::path::Path| std::path::PathBuf::from(format!("{}-journal", path.display()));
+    let journal = |path: &Path| at(&format!("{}-journal", path.file_name().unwrap().display()));
     let (of_dead, of_alive, orphan) = (journal(&dead), journal(&alive), journal(&unfinished("gone.db")));
     for path in [&dead, &alive, &at("mine.unfinished"), &of_dead, &of_alive, &orphan] {
         std::fs::write(path, "half").unwrap();

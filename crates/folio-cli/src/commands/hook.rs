@@ -286,7 +286,7 @@ fn add(context: &Context<'_>, event: &str, text: &str) -> Result<(), Failure> {
 
 /// Reads what the agent program writes on standard input; empty if a person calls the hook.
 fn read_hook_input() -> Result<Said, Failure> {
-    let stdin = std::io::stdin();
+    let stdin = io::stdin();
     if stdin.is_terminal() {
         return Ok(Said::default());
     }

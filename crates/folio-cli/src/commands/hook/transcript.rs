@@ -61,7 +61,7 @@ pub(super) fn read(mut transcript: impl BufRead) -> io::Result<Transcript> {
             transcript.skip_until(b'\n')?;
             continue;
         }
-        let Ok(mut record) = serde_json::from_slice::<Value>(&readable(&line)) else {
+        let Ok(record) = serde_json::from_slice::<Value>(&readable(&line)) else {
             unreadable += usize::from(line.ends_with(b"\n") && !line.trim_ascii().is_empty());
             continue;
         };
