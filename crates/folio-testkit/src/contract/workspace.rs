@@ -193,7 +193,7 @@ pub async fn concurrent_writers_cannot_make_entries_replace_themselves_m7_4_37(h
         let replace = async |number: usize| {
             let (old, new) = (&entries[number], &entries[(number + 1) % count]);
             let (old, new) = (Ref::Id(old.id), Ref::Id(new.id));
-            if way == "supersede" || (way == "both" && number % 2 == 0) {
+            if way == "supersede" || (way == "both" && number.is_multiple_of(2)) {
                 let written = memory.supersede(&person, old, new, Guard::default()).await;
                 written.map(drop)
             } else {
