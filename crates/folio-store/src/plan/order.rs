@@ -22,7 +22,7 @@ impl<F: Facts> Plan<'_, '_, F> {
             && !self.have_successor(entries, successor.id)?
         {
             let message = format!("{by} is {state_name}, so the entries that it replaces would just disappear");
-            return Err(refused("superseded_by_unseen", "by", message).into());
+            return Err(StoreError::Unmet(Invalid::new("superseded_by_unseen", "by", message)).into());
         }
         // A file brought in by an earlier version may have held a cycle: each entry is visited once.
         let mut seen = HashSet::new();
@@ -33,7 +33,7 @@ impl<F: Facts> Plan<'_, '_, F> {
                     found if found == by => format!("{by} cannot replace itself"),
                     found => format!("{by} cannot replace {found}, which has already replaced it"),
                 };
-                return Err(refused("supersede_cycle", "by", message).into());
+                return Err(StoreError::Unmet(Invalid::new("supersede_cycle", "by", message)).into());
             }
             next = match entry.fields.superseded_by {
                 Some(successor) => self.look_at(successor)?,
@@ -62,11 +62,11 @@ impl<F: Facts> Plan<'_, '_, F> {
             if others.contains(&id) {
                 let found = self.handle_of(id)?;
                 let message = format!("{waiting} would wait for itself, by way of {found}");
-                return Err(refused("blocks_itself", "after", message).into());
+                return Err(StoreError::Unmet(Invalid::new("blocks_itself", "after", message)).into());
             }
             if seen.len() > CIRCLE_MAX {
                 let message = format!("more than {CIRCLE_MAX} pieces of work wait for {waiting}");
-                return Err(refused("blocks_itself", "after", message).into());
+                return Err(StoreError::Unmet(Invalid::new("blocks_itself", "after", message)).into());
             }
             let more = self.facts.waiting_for(id)?;
             left.extend(more.into_iter().filter(|id| seen.insert(*id)));
@@ -95,8 +95,4 @@ fn name_if_unseen(state: State) -> Option<&'static str> {
         State::Archived => Some("archived"),
         State::Expired => Some("expired"),
     }
-}
-
-fn refused(code: &str, field: &str, message: String) -> StoreError {
-    StoreError::Unmet(Invalid::new(code, field, message))
 }

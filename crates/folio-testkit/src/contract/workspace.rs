@@ -193,7 +193,7 @@ pub async fn concurrent_writers_cannot_make_entries_replace_themselves_m7_4_37(h
         let replace = async |number: usize| {
             let (old, new) = (&entries[number], &entries[(number + 1) % count]);
             let (old, new) = (Ref::Id(old.id), Ref::Id(new.id));
-            if way == "supersede" || (way == "both" && number % 2 == 0) {
+            if way == "supersede" || (way == "both" && number.is_multiple_of(2)) {
                 let written = memory.supersede(&person, old, new, Guard::default()).await;
                 written.map(drop)
             } else {
@@ -392,26 +392,27 @@ pub async fn expiry_is_noted_after_unpinning_although_a_pin_had_prevented_it_m7_
     let scene = Scene::of(home);
     let store = Arc::new(FaultyStore::new(Arc::clone(&scene.store)));
     let (memory, person) = (scene.workspace_on(Arc::clone(&store) as Arc<dyn Store>), person());
-    let others = scene.workspace();
     let input = serde_json::from_value(json!({"content": "the build is slow", "ttl_minutes": 1}));
     let added = memory
         .add_observation(&person, input.expect("an observation"), None)
         .await;
-    let entry = Ref::Id(added.expect("an observation").entry.id);
+    let entry = added.expect("an observation").entry.id;
     scene.clock.advance(Duration::from_secs(60));
     for _ in 0..2 {
         let gate = store.hold(Work::Commit);
         let pinning = async {
             gate.wait_until_reached().await;
-            others.pin_item(&person, entry).await.expect("a pinned entry");
+            scene
+                .commit(vec![patch(entry, vec![FieldChange::PinRank(Some(1))])])
+                .await;
             gate.open();
         };
         let (noted, ()) = tokio::join!(memory.note_ended(), pinning);
         assert_eq!(noted.expect("nothing"), 0);
-        others.unpin_item(&person, entry).await.expect("an entry without a pin");
+        scene.commit(vec![patch(entry, vec![FieldChange::PinRank(None)])]).await;
     }
     assert_eq!(memory.note_ended().await.expect("one"), 1);
-    let noted = memory.entry(entry).await.expect("an entry").fields;
+    let noted = memory.entry(Ref::Id(entry)).await.expect("an entry").fields;
     assert_eq!(noted.expired_at, noted.lifetime.expires_at());
     assert_eq!(memory.note_ended().await.expect("none"), 0);
 }

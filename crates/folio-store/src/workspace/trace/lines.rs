@@ -160,7 +160,7 @@ fn changed(kind: EntryKind, fields: &[FieldChange]) -> Option<Value> {
             FieldChange::Confidence(confidence) => insert_confidence(&mut detail, Some(*confidence)),
             FieldChange::Context(context) => insert_context(&mut detail, context.as_ref()),
             FieldChange::Ended(at) | FieldChange::Expired(at) => {
-                drop(detail.insert("expires_at".to_owned(), json!(at)))
+                drop(detail.insert("expires_at".to_owned(), json!(at)));
             }
             _ => {}
         }

@@ -256,7 +256,7 @@ impl Workspace {
                     for change in changes {
                         match &change {
                             Change::AddEntry(new) if self.stored_entry_if_there(new.id).await?.is_some() => {
-                                report.present += 1
+                                report.present += 1;
                             }
                             _ => left.push(change),
                         }
