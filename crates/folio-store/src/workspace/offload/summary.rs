@@ -99,7 +99,7 @@ impl Workspace {
             id: book,
             fields: book_fields,
         })));
-        let rank = u32::try_from(self.head().await?.0.saturating_add(1)).unwrap_or(u32::MAX);
+        let rank = self.next_pin(book).await?;
         let titles = [
             format!("Summary of messages {first} to {last} of this conversation"),
             "Next actions".to_owned(),
