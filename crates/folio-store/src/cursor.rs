@@ -165,6 +165,16 @@ impl RebuildScope {
     }
 }
 
+/// The time of the first page, which the cursor `text` of any list or search carries.
+pub(crate) fn time_in(text: &str) -> Option<Timestamp> {
+    let parts: Vec<&str> = text.split('.').collect();
+    // Those of a search are shorter.
+    let ([_, _, _, at] | [_, _, _, _, _, at] | [_, _, _, _, _, at, _]) = parts[..] else {
+        return None;
+    };
+    at_of(&[at]).flatten()
+}
+
 /// The time in the last part of a cursor, if there is such a part; `None` if the part is malformed or more follows.
 pub(crate) fn at_of(parts: &[&str]) -> Option<Option<Timestamp>> {
     match parts {
