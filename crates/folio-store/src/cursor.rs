@@ -95,9 +95,7 @@ impl Cursor {
         if bound == binding {
             Ok(cursor)
         } else {
-            Err(StoreError::Invalid(format!(
-                "the cursor {text:?} belongs to another query"
-            )))
+            Err(StoreError::other_query(text))
         }
     }
 }
