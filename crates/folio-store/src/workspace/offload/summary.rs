@@ -15,7 +15,7 @@ use folio_memory::{
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use super::super::{Workspace, WorkspaceError, Write, source_of, trust_of};
+use super::super::{Workspace, WorkspaceError, Write, source_of, trust_of_role};
 use super::history::Kept;
 use super::{Block, Compacted, Compactor, Desk};
 
@@ -234,7 +234,7 @@ fn summary_entry(
     metadata: Value,
 ) -> Result<NewEntry, WorkspaceError> {
     let kind = if is_summary { EntryKind::Note } else { EntryKind::Todo };
-    let trust = trust.min(trust_of(&compactor_for(actor)));
+    let trust = trust.min(trust_of_role(&compactor_for(actor)));
     let mut fields = EntryFields::new(kind, Owner::agent(), trust);
     text.truncate(text.floor_char_boundary(BODY_BYTES));
     fields.title = title;
