@@ -93,8 +93,8 @@ pub struct EntryQuery {
     /// How many of the words must match.
     #[serde(rename = "match")]
     pub text_match: TextMatch,
-    /// Answers as of this commit (M7.2.16). The steps of plans and the blocks of logs, which are not memory in their
-    /// own right, are given in their current form.
+    /// Answers as of this commit (M7.2.16). The steps of plans, the blocks of logs and the summaries of runs, which are
+    /// not memory in their own right, are given in their current form.
     pub as_of: Option<Seq>,
     /// Whether to include expired entries.
     pub include_expired: bool,

@@ -95,9 +95,7 @@ impl Cursor {
         if bound == binding {
             Ok(cursor)
         } else {
-            Err(StoreError::Invalid(format!(
-                "the cursor {text:?} belongs to another query"
-            )))
+            Err(StoreError::other_query(text))
         }
     }
 }
@@ -163,6 +161,16 @@ impl RebuildScope {
             _ => chunk.last().is_some_and(|first| number(first) < last.handle.0),
         })
     }
+}
+
+/// The time of the first page, which the cursor `text` of any list or search carries.
+pub(crate) fn time_in(text: &str) -> Option<Timestamp> {
+    let parts: Vec<&str> = text.split('.').collect();
+    // Those of a search are shorter.
+    let ([_, _, _, at] | [_, _, _, _, _, at] | [_, _, _, _, _, at, _]) = parts[..] else {
+        return None;
+    };
+    at_of(&[at]).flatten()
 }
 
 /// The time in the last part of a cursor, if there is such a part; `None` if the part is malformed or more follows.

@@ -193,6 +193,11 @@ impl StoreError {
         }
     }
 
+    /// The error for the cursor `text`, of any length, that was issued for another query.
+    pub(crate) fn other_query(text: &str) -> Self {
+        Self::Invalid(format!("the cursor {:?} belongs to another query", cut(text, 128)))
+    }
+
     /// The error for `text`, of any content and length, that is not a cursor.
     pub(crate) fn no_cursor(text: &str) -> Self {
         Self::Invalid(format!("{:?} is not a cursor", cut(text, 128)))

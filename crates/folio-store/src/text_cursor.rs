@@ -58,7 +58,7 @@ impl Cursor {
 
     /// Parses the output of [`Self::to_text`].
     pub(crate) fn parse(text: &str, binding: &str) -> Result<Self, StoreError> {
-        let malformed = || StoreError::Invalid(format!("{text:?} is not a cursor"));
+        let malformed = || StoreError::no_cursor(text);
         let parts: Vec<_> = text.split('.').collect();
         let (&[bound, as_of, position], at) = parts.split_first_chunk().ok_or_else(malformed)?;
         let at = at_of(at).ok_or_else(malformed)?;
@@ -69,9 +69,7 @@ impl Cursor {
         };
         let position = position.ok_or_else(malformed)?;
         if bound != binding {
-            return Err(StoreError::Invalid(format!(
-                "the cursor {text:?} belongs to another query"
-            )));
+            return Err(StoreError::other_query(text));
         }
         Ok(Self { as_of, position, at })
     }
@@ -182,6 +180,20 @@ mod tests {
         ] {
             let error = Cursor::parse(text, "abc").map(drop).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Invalid, "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn refusal_of_a_long_cursor_is_short() {
+        let position = Position::Given((0..1_000).map(|n| n * 900 + 7).collect());
+        let cursor = Cursor {
+            as_of: Seq(1),
+            position,
+            at: None,
+        };
+        for text in [cursor.to_text("another"), "7".repeat(10_000)] {
+            let error = Cursor::parse(&text, "abc").map(drop).unwrap_err().to_string();
+            assert!(error.len() < 200, "{error}");
         }
     }
 

@@ -384,9 +384,9 @@ pub fn source_of(actor: &Actor) -> Source {
     }
 }
 
-/// How far to believe content written by `actor`.
-#[must_use]
-pub fn trust_of(actor: &Actor) -> Trust {
+/// How far to believe content written by an actor with the role of `actor`; for a tool, before its manifest is asked
+/// ([`Workspace::trust_of`]).
+fn trust_of_role(actor: &Actor) -> Trust {
     match actor.role {
         Role::Human => Trust::User,
         Role::Tool => Trust::ToolInternal,

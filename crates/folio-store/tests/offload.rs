@@ -191,6 +191,35 @@ async fn repeated_offload_of_the_same_messages_is_replayed_m7_8_v8() {
 }
 
 #[tokio::test]
+async fn summary_sorts_after_pins_of_a_longer_log_m7_8_v8() {
+    let house = House::new();
+    let note = ItemInput {
+        kind: EntryKind::Note,
+        title: Some("from elsewhere".to_owned()),
+        body: "text".to_owned(),
+        tags: Vec::new(),
+        phase: None,
+        progress: None,
+    };
+    let added = house.space.add_item(&client(), &thread(), note, None).await;
+    let pinned = Change::PatchEntry {
+        entry: added.unwrap().entry.id,
+        fields: vec![FieldChange::PinRank(Some(1_000_000))],
+        expected_version: None,
+        base_version: None,
+    };
+    let person = Actor::new(Role::Human, "ada");
+    house.space.record(&person, Write::of(vec![pinned])).await.unwrap();
+    offload(&house, &conversation("a", 4), &at_once()).await;
+    let ranks: Vec<_> = book(&house)
+        .await
+        .iter()
+        .filter_map(|item| item.fields.pin_rank)
+        .collect();
+    assert_eq!(ranks, [1_000_000, 1_000_001, 1_000_001]);
+}
+
+#[tokio::test]
 async fn successive_offloads_form_a_chain_with_only_the_last_pinned_m7_8_v8() {
     let house = House::new();
     let task = ItemInput {

@@ -253,6 +253,34 @@ async fn lists_return_and_count_only_entries_the_role_may_read_m7_7() {
 }
 
 #[tokio::test]
+async fn later_pages_of_a_restricted_role_count_what_the_first_one_counted_m7_2_15() {
+    let house = house().await;
+    let text = Some("agent user".to_owned());
+    let by_words = EntryQuery {
+        text,
+        text_match: folio_memory::TextMatch::Any,
+        ..EntryQuery::default()
+    };
+    let add = async || {
+        let input: ObservationInput = serde_json::from_value(json!({"content": "one more for the agent"})).unwrap();
+        house.space.add_observation(&person(), input, None).await.unwrap();
+    };
+    add().await;
+    let space = house.seen_by(Role::Executor);
+    for query in [EntryQuery::default(), by_words] {
+        let mut query = EntryQuery { limit: 1, ..query };
+        let first = space.entries(&query).await.unwrap();
+        add().await;
+        query.cursor.clone_from(&first.next);
+        assert!(query.cursor.is_some(), "{first:?}");
+        let second = space.entries(&query).await.unwrap();
+        assert_eq!(second.total, first.total);
+        let again = EntryQuery { cursor: None, ..query };
+        assert_eq!(space.entries(&again).await.unwrap().total, first.total + 1);
+    }
+}
+
+#[tokio::test]
 async fn each_role_sees_only_its_permitted_pages_and_scratchbooks_m7_7() {
     let house = house().await;
     for role in Role::ALL {

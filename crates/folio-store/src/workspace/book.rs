@@ -69,9 +69,7 @@ impl BookCursor {
         let after = parts.next().and_then(BookPlace::parse);
         match (as_of, after) {
             (Some(as_of), Some(after)) if binding == Some(bound) => Ok(Self { as_of, after }),
-            (Some(_), Some(_)) => Err(StoreError::Invalid(format!(
-                "the cursor {text:?} belongs to another query"
-            ))),
+            (Some(_), Some(_)) => Err(StoreError::other_query(text)),
             _ => Err(StoreError::no_cursor(text)),
         }
     }

@@ -7,7 +7,7 @@ use folio_memory::{
     Actor, Change, Entry, EntryId, FieldChange, Invalid, Link, NewEntry, Relation, Status, Timestamp, Warning,
 };
 
-use super::{Workspace, WorkspaceError, Write, source_of, trust_of};
+use super::{Workspace, WorkspaceError, Write, source_of, trust_of_role};
 use crate::commit::Expected;
 use crate::error::StoreError;
 
@@ -80,7 +80,7 @@ impl Workspace {
             return Err(Invalid::new("sources_too_many", "sources", message).into());
         }
         let mut expected: Vec<(EntryId, u32)> = Vec::new();
-        let mut trust = trust_of(actor);
+        let mut trust = trust_of_role(actor);
         for (source, version) in sources {
             let entry = self.read_entry(*source).await?;
             trust = trust.min(entry.fields.trust);

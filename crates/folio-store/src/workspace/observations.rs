@@ -12,7 +12,7 @@ use folio_memory::{
 
 use super::notes::Stopwatch;
 use super::patch::{Guard, Trying};
-use super::{Moment, Workspace, WorkspaceError, Write, Written, source_of, trust_of};
+use super::{Moment, Workspace, WorkspaceError, Write, Written, source_of, trust_of_role};
 use crate::commit::Expected;
 use crate::error::StoreError;
 use crate::store::MemoryMark;
@@ -146,7 +146,7 @@ impl Workspace {
         let (drafted_warnings, mut written) = loop {
             let known = self.policy_as_known().await?.version();
             let drafted = self
-                .draft_observation(actor, input.clone(), source_of(actor), trust_of(actor))
+                .draft_observation(actor, input.clone(), source_of(actor), trust_of_role(actor))
                 .await;
             let drafted = match drafted {
                 Err(error) if attempt < DRAFTS_MAX => {

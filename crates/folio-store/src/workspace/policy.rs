@@ -8,7 +8,7 @@ use folio_memory::observation::TypeRegistry;
 use folio_memory::roles::Operation;
 use folio_memory::{Actor, Change, KeptPolicy, Role, Seq, SpacePolicy, Trust, Warning};
 
-use super::{Workspace, WorkspaceError, Write, trust_of};
+use super::{Workspace, WorkspaceError, Write, trust_of_role};
 
 /// The policy in force in a space, with what is derived from it. Its sections are read directly: `policy.strict_types`.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -98,7 +98,7 @@ impl Workspace {
     /// The trust of what `actor` writes: for a tool, by its manifest as known to this process.
     pub(super) fn trust_of(&self, actor: &Actor) -> Trust {
         if actor.role != Role::Tool {
-            return trust_of(actor);
+            return trust_of_role(actor);
         }
         let known = self.inner.policy.lock();
         known.manifests.of(&actor.name).trust()

@@ -7,7 +7,8 @@ use folio_engine::run::RunSummary;
 use folio_memory::id::{EntryRef, PageRef, Ref, RunRef};
 use folio_memory::roles::Visibility;
 use folio_memory::{
-    Entry, EntryId, EntryQuery, Link, ListAnswer, Order, Page, PageQuery, RunId, Seq, TextMatch, TextQuery, TypeRanks,
+    Entry, EntryId, EntryQuery, Link, ListAnswer, Order, Page, PageQuery, RunId, Seq, TextMatch, TextQuery, Timestamp,
+    TypeRanks,
 };
 
 use super::notes::Stopwatch;
@@ -81,10 +82,20 @@ impl Workspace {
     ///
     /// `Invalid` if it names more than one query may; otherwise as [`Workspace::entries`].
     pub(super) async fn read_entries(&self, query: &EntryQuery) -> Result<ListAnswer<Entry>, WorkspaceError> {
+        self.keep_up().await?;
+        self.read_entries_at(query, self.now()).await
+    }
+
+    /// The same for lifetimes as they are at `now`.
+    pub(super) async fn read_entries_at(
+        &self,
+        query: &EntryQuery,
+        now: Timestamp,
+    ) -> Result<ListAnswer<Entry>, WorkspaceError> {
         query.check_size()?;
         let query = &*query.including_removed();
         self.keep_up().await?;
-        let (store, space, now) = (&self.inner.store, &self.inner.space, self.now());
+        let (store, space) = (&self.inner.store, &self.inner.space);
         self.notice_ended();
         let mut answer = if query.order == Order::Priority && query.ranks == TypeRanks::default() {
             let ranked = EntryQuery {

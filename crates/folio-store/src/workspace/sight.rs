@@ -7,10 +7,12 @@ use folio_memory::query::MAX_LIMIT;
 use folio_memory::roles::{self, Denied, Operation, Visibility};
 use folio_memory::text::MAX_QUERY_TERMS;
 use folio_memory::{
-    Actor, Entry, EntryId, EntryQuery, Invalid, ListAnswer, Page, PageFields, PageId, RunId, TextMatch, ThreadKey, Turn,
+    Actor, Entry, EntryId, EntryQuery, Invalid, ListAnswer, Page, PageFields, PageId, RunId, TextMatch, ThreadKey,
+    Timestamp, Turn,
 };
 
 use super::{Workspace, WorkspaceError};
+use crate::cursor::time_in;
 
 /// How many entries are read at most to count those that may be seen.
 const MAX_COUNTED: usize = 10_000;
@@ -205,24 +207,32 @@ impl Workspace {
             answer.next = more.next;
         }
         answer.returned = answer.items.len();
-        answer.total = self.count_visible(&sight, query, &mut pages).await?;
-        Ok(answer)
-    }
-
-    async fn count_visible(
-        &self,
-        sight: &Visibility,
-        query: &EntryQuery,
-        pages: &mut HashMap<PageId, PageFields>,
-    ) -> Result<u64, WorkspaceError> {
-        let mut query = EntryQuery {
+        let mut all = EntryQuery {
             limit: MAX_LIMIT,
             cursor: None,
             ..query.clone()
         };
+        // Later pages show memory as it was at the first one, and so they count it (M7.2.15).
+        let mut now = self.now();
+        if let Some(cursor) = &query.cursor {
+            all.as_of = Some(answer.as_of);
+            now = time_in(cursor).unwrap_or(now);
+        }
+        answer.total = Box::pin(self.count_visible(&sight, all, now, &mut pages)).await?;
+        Ok(answer)
+    }
+
+    /// How many entries match `query` at `now`.
+    async fn count_visible(
+        &self,
+        sight: &Visibility,
+        mut query: EntryQuery,
+        now: Timestamp,
+        pages: &mut HashMap<PageId, PageFields>,
+    ) -> Result<u64, WorkspaceError> {
         let (mut count, mut looked_at) = (0, 0);
         loop {
-            let mut answer = self.read_entries(&query).await?;
+            let mut answer = self.read_entries_at(&query, now).await?;
             looked_at += answer.items.len();
             self.leave_out(sight, &mut answer, pages).await?;
             count += answer.items.len() as u64;

@@ -38,7 +38,7 @@ pub use export::Exported;
 
 use super::observations::Whose;
 use super::patch::{Guard, Trying};
-use super::{MAX_ACTIVE, Workspace, WorkspaceError, Write, source_of, trust_of};
+use super::{MAX_ACTIVE, Workspace, WorkspaceError, Write, source_of, trust_of_role};
 use crate::store::MemoryMark;
 
 /// Limit in bytes for the input that a turn keeps.
@@ -439,7 +439,7 @@ impl Workspace {
         trust: Trust,
     ) -> Result<Entry, WorkspaceError> {
         let actor = Actor::new(Role::Clarifier, "").in_turn(turn);
-        let (now, trust) = (self.now(), trust.min(trust_of(&actor)));
+        let (now, trust) = (self.now(), trust.min(trust_of_role(&actor)));
         let key = clarification_of(self.read_turn(Ref::Id(turn)).await?.handle);
         let context = Some(json!({ACTION_PATH: key}));
         let (page, scratch_page) = self.scratch_page().await?;

@@ -15,7 +15,7 @@ use folio_memory::{
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use super::super::{Workspace, WorkspaceError, Write, source_of, trust_of};
+use super::super::{Workspace, WorkspaceError, Write, source_of, trust_of_role};
 use super::history::Kept;
 use super::{Block, Compacted, Compactor, Desk};
 
@@ -99,7 +99,7 @@ impl Workspace {
             id: book,
             fields: book_fields,
         })));
-        let rank = u32::try_from(self.head().await?.0.saturating_add(1)).unwrap_or(u32::MAX);
+        let rank = self.next_pin(book).await?;
         let titles = [
             format!("Summary of messages {first} to {last} of this conversation"),
             "Next actions".to_owned(),
@@ -234,7 +234,7 @@ fn summary_entry(
     metadata: Value,
 ) -> Result<NewEntry, WorkspaceError> {
     let kind = if is_summary { EntryKind::Note } else { EntryKind::Todo };
-    let trust = trust.min(trust_of(&compactor_for(actor)));
+    let trust = trust.min(trust_of_role(&compactor_for(actor)));
     let mut fields = EntryFields::new(kind, Owner::agent(), trust);
     text.truncate(text.floor_char_boundary(BODY_BYTES));
     fields.title = title;

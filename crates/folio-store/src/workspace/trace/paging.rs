@@ -75,9 +75,7 @@ impl Edge {
             let key = (at, seq, is_note);
             Ok(Self { key, given })
         } else {
-            Err(StoreError::Invalid(format!(
-                "the cursor {text:?} belongs to another query"
-            )))
+            Err(StoreError::other_query(text))
         }
     }
 }
