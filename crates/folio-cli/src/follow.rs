@@ -221,8 +221,8 @@ impl<'a> Follow<'a> {
         })
     }
 
-    /// Whether what the run asks waits for an answer from elsewhere: nobody sits at a terminal here, and yet somebody may
-    /// answer.
+    /// Whether what the run asks waits for an answer from elsewhere: nobody sits at a terminal here, and yet somebody
+    /// may answer.
     fn is_answered_elsewhere(&self, runner: Option<&Runner>) -> bool {
         let may_be_answered = runner.is_some_and(Runner::has_person) && self.context.settings.is_persistent();
         may_be_answered && !std::io::stdin().is_terminal()

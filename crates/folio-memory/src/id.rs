@@ -121,8 +121,8 @@ ulid_id! {
     TurnId, "turn_"
 }
 
-/// Parses 26 characters of five bits each. The first has room for more than the 128 bits of an id: such a text is no id,
-/// and must not be taken for another one.
+/// Parses 26 characters of five bits each. The first has room for more than the 128 bits of an id: such a text is no
+/// id, and must not be taken for another one.
 fn parse_ulid(text: &str) -> Option<Ulid> {
     let ulid = Ulid::from_string(text).ok()?;
     let first = text.chars().next()?;

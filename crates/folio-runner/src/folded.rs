@@ -188,7 +188,8 @@ async fn evict_idle_until_empty(folds: Weak<Folds>) {
     }
 }
 
-/// Makes the next cached run start [`evict_idle_until_empty`] again if that ends early: its runtime can end before the runner does.
+/// Makes the next cached run start [`evict_idle_until_empty`] again if that ends early: its runtime can end before the
+/// runner does.
 #[derive(Debug)]
 struct Stopped(Option<Weak<Folds>>);
 

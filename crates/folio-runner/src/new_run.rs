@@ -22,8 +22,8 @@ pub struct NewRun {
     /// The inputs as they were given. Relative paths are resolved when the run is submitted, from the current directory
     /// of this process; if others drive the run, paths must be absolute.
     pub inputs: BTreeMap<String, Value>,
-    /// The folder that it is submitted from. In a plan without an input of kind `path`, paths refer to it, and its tools
-    /// may read there. A relative one is treated like a relative input. To write files, runs need
+    /// The folder that it is submitted from. In a plan without an input of kind `path`, paths refer to it, and its
+    /// tools may read there. A relative one is treated like a relative input. To write files, runs need
     /// [`RunnerOptions::run_folders`](crate::RunnerOptions::run_folders), too.
     pub folder: Option<PathBuf>,
     /// Which commands its tool `shell` may run. Recorded with the run: a later driver neither widens nor narrows what

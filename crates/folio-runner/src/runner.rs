@@ -151,8 +151,8 @@ impl Shared {
         Ok((watch.into_run(), head))
     }
 
-    /// Refuses `needs` of which this process does not have everything: models, executors and tools. A tool of a server that cannot be reached at the
-    /// moment counts as there: its call fails with the reason, and may be retried.
+    /// Refuses `needs` of which this process does not have everything: models, executors and tools. A tool of a server
+    /// that cannot be reached at the moment counts as there: its call fails with the reason, and may be retried.
     pub(crate) fn check_needs(&self, needs: &Needs) -> Result<(), RunnerError> {
         if self.options.models.is_none() && !needs.models.is_empty() {
             let tasks = needs.models.iter().cloned().collect();

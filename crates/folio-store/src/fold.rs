@@ -155,7 +155,7 @@ impl States {
 
 /// What the commit of `row` returned about `found` for its change number `index`; `state` is the entry's state before
 /// it.
-pub(crate) fn answered(found: &Entry, mut state: Option<Entry>, row: &LogRow, index: usize) -> Option<CommittedEntry> {
+fn answered(found: &Entry, mut state: Option<Entry>, row: &LogRow, index: usize) -> Option<CommittedEntry> {
     let (id, handle) = (found.id, found.handle);
     let mut changed = false;
     for (at, change) in row.record.changes.iter().enumerate() {
@@ -177,6 +177,22 @@ pub(crate) fn changed_entry(change: &Change) -> Option<EntryId> {
         Change::AddEntry(new) => Some(new.id),
         Change::PatchEntry { entry, .. } | Change::EraseEntry { entry, .. } => Some(*entry),
         _ => None,
+    }
+}
+
+/// The entries that a commit added or changed: as they are now, and as they were before it.
+pub(crate) struct TouchedEntries {
+    pub(crate) now: HashMap<EntryId, Entry>,
+    pub(crate) before: HashMap<EntryId, Entry>,
+}
+
+impl TouchedEntries {
+    /// The state of entry `id` after the commit of `row`, and whether its change number `index` changed it; what is
+    /// wrong with the store if there is no such entry.
+    pub(crate) fn after(&self, row: &LogRow, index: usize, id: EntryId) -> Result<CommittedEntry, String> {
+        let missing = || format!("commit {} refers to {id}, which does not exist", row.seq);
+        let found = self.now.get(&id).ok_or_else(missing)?;
+        answered(found, self.before.get(&id).cloned(), row, index).ok_or_else(missing)
     }
 }
 

@@ -130,8 +130,7 @@ impl Registry {
     ///
     /// The arguments are checked before the call and the answer after it. An unknown name, wrong arguments, a call that
     /// needs approval and has none, a tool that panics and a malformed answer are failures of the call, never of the
-    /// caller. Dropping the future stops
-    /// what the tool started.
+    /// caller. Dropping the future stops what the tool started.
     ///
     /// An answer that is over [`ToolLimits::output_bytes`], or nested more than [`DEPTH_MAX`] levels deep, is an error
     /// for a tool that only computes or looks, since it can be asked again for less. A tool that may have changed

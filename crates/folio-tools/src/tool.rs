@@ -85,7 +85,8 @@ pub struct ArgSpec {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
     /// The name that plans and models call it by: up to 200 characters, none of them white space or a control
-    /// character. `finish` and `ask_person` are tools that models have anyway, and what begins with `agent:` is an agent.
+    /// character. `finish` and `ask_person` are tools that models have anyway, and what begins with `agent:` is an
+    /// agent.
     pub name: String,
     /// What it does and what it returns, for people and models.
     pub description: String,

@@ -71,8 +71,8 @@ pub(crate) struct Raised {
     minutes: Option<Number>,
 }
 
-/// The commands that continue a run that a limit stopped for `reason`, mostly with more of it, each with what it is for.
-/// Empty if it is not a limit that can be raised.
+/// The commands that continue a run that a limit stopped for `reason`, mostly with more of it, each with what it is
+/// for. Empty if it is not a limit that can be raised.
 pub(crate) fn raise_commands(reason: StopReason, run: &Run, handle: &str) -> Vec<(&'static str, String)> {
     let Some(limit) = run.limit_met(reason) else {
         return Vec::new();

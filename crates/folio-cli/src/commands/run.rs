@@ -509,8 +509,8 @@ fn without_model(goal: Option<&str>, current: &Path) -> Failure {
 }
 
 /// The inputs of the plan. Paths become absolute here, where it is known what they are relative to, without `..` and
-/// symbolic links: tools compare them with the folder that is granted, and results that carry them are found again under
-/// the same name.
+/// symbolic links: tools compare them with the folder that is granted, and results that carry them are found again
+/// under the same name.
 fn inputs_of(plan: &Plan, values: Vec<(String, String)>, current: &Path) -> Result<BTreeMap<String, Value>, Failure> {
     let mut inputs: BTreeMap<_, _> = values
         .into_iter()

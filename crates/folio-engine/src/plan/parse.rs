@@ -17,8 +17,8 @@ use crate::argument::{ArgKind, CallCheck};
 pub struct Known {
     /// The tools by name; if `None`, the names of tools and arguments are not checked.
     pub tools: Option<BTreeMap<String, KnownTool>>,
-    /// The servers that `SERVER.TOOL` may name, including those whose tools are not known at the moment; if `None`, they
-    /// are not checked.
+    /// The servers that `SERVER.TOOL` may name, including those whose tools are not known at the moment; if `None`,
+    /// they are not checked.
     pub servers: Option<BTreeSet<String>>,
     /// The allowed values of `executor`; if `None`, they are not checked.
     pub executors: Option<BTreeSet<String>>,

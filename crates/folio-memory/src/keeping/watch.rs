@@ -129,8 +129,8 @@ pub fn watched_of(kind: EntryKind, fields: &EntryFields, created_at: Timestamp, 
     all
 }
 
-/// Since when an entry may have been left alone. If it seems to have changed at the very end of its lifetime, an earlier
-/// version may only have noted that end, so it counts from its beginning; whoever finds it looks closer
+/// Since when an entry may have been left alone. If it seems to have changed at the very end of its lifetime, an
+/// earlier version may only have noted that end, so it counts from its beginning; whoever finds it looks closer
 /// ([`hides_last_change`](super::hides_last_change)).
 fn touched_since(fields: &EntryFields, created_at: Timestamp, updated_at: Timestamp) -> Timestamp {
     let is_its_end = fields.lifetime.expires_at() == Some(updated_at);

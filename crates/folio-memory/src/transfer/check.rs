@@ -94,8 +94,8 @@ fn became_now(field: &str, at: Timestamp) -> Warning {
     Warning::new("later_than_now", message, at.to_string(), "now")
 }
 
-/// Replaces a lifetime that is longer than any write allows by the default of the type (M7.1.4). It counts from when the
-/// entry was made, last changed or last confirmed, whichever was last.
+/// Replaces a lifetime that is longer than any write allows by the default of the type (M7.1.4). It counts from when
+/// the entry was made, last changed or last confirmed, whichever was last.
 fn bound_lifetime(fields: &mut EntryFields, types: &TypeRegistry, now: Timestamp) -> Option<Warning> {
     let Lifetime::Until(end) = fields.lifetime else {
         return None;

@@ -44,9 +44,9 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// `NoQuestion` if no question is open there, or no longer; `AskedElse` if it is another question; `TimeIsUp` if the
-    /// run, or a task around the question, has no time left; `EmptyAnswer` if the answer is empty; `NotAnOption` if the
-    /// question has options and the answer is none of them; `Store`.
+    /// `NoQuestion` if no question is open there, or no longer; `AskedElse` if it is another question; `TimeIsUp` if
+    /// the run, or a task around the question, has no time left; `EmptyAnswer` if the answer is empty; `NotAnOption` if
+    /// the question has options and the answer is none of them; `Store`.
     pub async fn answer(
         &self,
         run: RunId,
@@ -161,8 +161,8 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// `NoApproval` if nothing waits there, `AskedElse` if it is something else, `TimeIsUp` if the run, or a task around
-    /// it, has no time left, `NotAPerson` if `by` is not a person, `Ended`, `Store`.
+    /// `NoApproval` if nothing waits there, `AskedElse` if it is something else, `TimeIsUp` if the run, or a task
+    /// around it, has no time left, `NotAPerson` if `by` is not a person, `Ended`, `Store`.
     pub async fn approve(
         &self,
         run: RunId,

@@ -3,8 +3,8 @@
 //!
 //! If no token is required, everything that can reach the loopback address can make requests. That includes web pages
 //! of strangers in the browser of the person who runs the server: by a host name of their own that points at this
-//! machine (the header `Host` then has that name), by sending a form here (`Origin` then names their site), or by loading
-//! something from here as part of themselves (`Sec-Fetch-Site` says so). All are refused.
+//! machine (the header `Host` then has that name), by sending a form here (`Origin` then names their site), or by
+//! loading something from here as part of themselves (`Sec-Fetch-Site` says so). All are refused.
 
 use std::net::IpAddr;
 use std::pin::pin;

@@ -29,8 +29,8 @@ pub(super) fn ended_and_total(run: &Run) -> (u32, u32) {
     )
 }
 
-/// Returns the progress of `run` as `folio show` counts it: `6 of 9 done`, or with what ended otherwise: `6 of 9 done, 1
-/// failed, 2 replaced`.
+/// Returns the progress of `run` as `folio show` counts it: `6 of 9 done`, or with what ended otherwise: `6 of 9 done,
+/// 1 failed, 2 replaced`.
 fn progress_text(run: &Run) -> String {
     let mut counts = run.counts_by_state();
     if let Some(result) = run.result() {

@@ -1,5 +1,5 @@
-//! Refuses that an entry takes its own place or waits for itself. This is decided here, where nobody else can write: two
-//! writers who had both looked before would each see only half of the cycle.
+//! Refuses that an entry takes its own place or waits for itself. This is decided here, where nobody else can write:
+//! two writers who had both looked before would each see only half of the cycle.
 
 use std::collections::HashSet;
 
@@ -13,8 +13,8 @@ use crate::error::{StoreError, not_found};
 pub(crate) const CIRCLE_MAX: usize = 10_000;
 
 impl<F: Facts> Plan<'_, '_, F> {
-    /// Requires that lists show `by`, unless it has the place of all `entries` already, and that neither it nor whatever
-    /// took its place, and so on, is one of `entries`.
+    /// Requires that lists show `by`, unless it has the place of all `entries` already, and that neither it nor
+    /// whatever took its place, and so on, is one of `entries`.
     pub(super) fn expect_to_replace(&mut self, by: EntryId, entries: &[EntryId]) -> Result<(), F::Failure> {
         let successor = self.look_at(by)?.ok_or_else(|| not_found("entry", by))?;
         let by = successor.handle;

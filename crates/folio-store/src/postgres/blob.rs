@@ -67,7 +67,8 @@ pub(super) async fn read(session: Option<&Session>, hash: &BlobHash) -> Result<V
         .map_err(|why| Failure::Damaged(format!("body {hash} {why}")))
 }
 
-/// The first `max` bytes of the text kept as `text`. `None` if it is missing or damaged, which is for the doctor to tell.
+/// The first `max` bytes of the text kept as `text`. `None` if it is missing or damaged, which is for the doctor to
+/// tell.
 pub(super) async fn beginning(session: &Session, text: &BodyRef, max: usize) -> Result<Option<String>, Failure> {
     let sql = "SELECT encoding, bytes FROM blob WHERE space = $1 AND hash = $2";
     let mut bytes: Vec<u8> = Vec::new();

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use folio_memory::id::RunHandle;
-use folio_memory::{Change, Entry, EntryId, PageHandle, Seq};
+use folio_memory::{Change, Entry, PageHandle, Seq};
 
 use super::error::Failure;
 use super::session::Session;
 use super::{entry, journal, page, run};
-use crate::commit::{Committed, CommittedEntry};
-use crate::fold;
+use crate::commit::Committed;
+use crate::fold::{self, TouchedEntries};
 use crate::store::LogRow;
 
 /// The answer that the commit of `row` got when it was made.
@@ -23,7 +23,7 @@ pub(super) async fn committed(session: &Session, row: &LogRow) -> Result<Committ
         pages: Vec::new(),
         run: None,
     };
-    let entries = Entries::of(session, row).await?;
+    let entries = touched_entries(session, row).await?;
     for (index, change) in row.record.changes.iter().enumerate() {
         match change {
             Change::EnsurePage(new) => {
@@ -34,7 +34,9 @@ pub(super) async fn committed(session: &Session, row: &LogRow) -> Result<Committ
             }
             change => {
                 if let Some(id) = fold::changed_entry(change) {
-                    answer.entries.push(entries.after(row, index, id)?);
+                    answer
+                        .entries
+                        .push(entries.after(row, index, id).map_err(Failure::Damaged)?);
                 }
             }
         }
@@ -47,36 +49,22 @@ pub(super) async fn committed(session: &Session, row: &LogRow) -> Result<Committ
     Ok(answer)
 }
 
-/// The entries that a commit added or changed: as they are now, and as they were before it.
-struct Entries {
-    now: HashMap<EntryId, Entry>,
-    before: HashMap<EntryId, Entry>,
-}
-
-impl Entries {
-    /// Reads those of the commit of `row`. The earlier commits that touched them are each read once.
-    async fn of(session: &Session, row: &LogRow) -> Result<Self, Failure> {
-        let mut now = HashMap::new();
-        for id in row.record.changes.iter().filter_map(fold::changed_entry) {
-            if !now.contains_key(&id) {
-                now.extend(entry::by_id(session, id).await?.map(|entry| (id, entry)));
-            }
+/// Reads the entries that the commit of `row` added or changed. The earlier commits that touched them are each read
+/// once.
+async fn touched_entries(session: &Session, row: &LogRow) -> Result<TouchedEntries, Failure> {
+    let mut now = HashMap::new();
+    for id in row.record.changes.iter().filter_map(fold::changed_entry) {
+        if !now.contains_key(&id) {
+            now.extend(entry::by_id(session, id).await?.map(|entry| (id, entry)));
         }
-        let older = now.values().filter(|entry: &&Entry| entry.created_seq < row.seq);
-        let older: Vec<Entry> = older.cloned().collect();
-        let before = if older.is_empty() {
-            Vec::new()
-        } else {
-            journal::as_of(session, &older, Seq(row.seq.0 - 1)).await?
-        };
-        let before = before.into_iter().map(|entry| (entry.id, entry)).collect();
-        Ok(Self { now, before })
     }
-
-    /// The state of entry `id` after the commit of `row`, and whether its change number `index` changed it.
-    fn after(&self, row: &LogRow, index: usize, id: EntryId) -> Result<CommittedEntry, Failure> {
-        let missing = || Failure::Damaged(format!("commit {} refers to {id}, which does not exist", row.seq));
-        let found = self.now.get(&id).ok_or_else(missing)?;
-        fold::answered(found, self.before.get(&id).cloned(), row, index).ok_or_else(missing)
-    }
+    let older = now.values().filter(|entry: &&Entry| entry.created_seq < row.seq);
+    let older: Vec<Entry> = older.cloned().collect();
+    let before = if older.is_empty() {
+        Vec::new()
+    } else {
+        journal::as_of(session, &older, Seq(row.seq.0 - 1)).await?
+    };
+    let before = before.into_iter().map(|entry| (entry.id, entry)).collect();
+    Ok(TouchedEntries { now, before })
 }

@@ -50,7 +50,8 @@ pub(super) fn read(conn: &Connection, space: Option<SpaceId>, hash: &BlobHash) -
     unpack(&digest, from_column(size), &encoding, bytes).map_err(|why| Failure::Damaged(format!("body {hash} {why}")))
 }
 
-/// The first `max` bytes of the text kept as `text`. `None` if it is missing or damaged, which is for the doctor to tell.
+/// The first `max` bytes of the text kept as `text`. `None` if it is missing or damaged, which is for the doctor to
+/// tell.
 pub(super) fn beginning(
     conn: &Connection,
     space: SpaceId,

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use folio_memory::{Change, Entry, EntryId, PageHandle, Seq};
+use folio_memory::{Change, PageHandle, Seq};
 use rusqlite::Connection;
 
 use super::error::Failure;
 use super::place::{Place, SpaceId};
 use super::{entry, journal, page, run};
-use crate::commit::{Committed, CommittedEntry};
-use crate::fold;
+use crate::commit::Committed;
+use crate::fold::{self, TouchedEntries};
 use crate::store::LogRow;
 
 /// The answer that the commit of `row` got when it was made.
@@ -23,7 +23,7 @@ pub(super) fn committed(conn: &Connection, space: SpaceId, row: &LogRow) -> Resu
         pages: Vec::new(),
         run: None,
     };
-    let entries = Entries::of(conn, space, row)?;
+    let entries = touched_entries(conn, space, row)?;
     for (index, change) in row.record.changes.iter().enumerate() {
         match change {
             Change::EnsurePage(new) => {
@@ -32,7 +32,9 @@ pub(super) fn committed(conn: &Connection, space: SpaceId, row: &LogRow) -> Resu
             }
             change => {
                 if let Some(id) = fold::changed_entry(change) {
-                    answer.entries.push(entries.after(row, index, id)?);
+                    answer
+                        .entries
+                        .push(entries.after(row, index, id).map_err(Failure::Damaged)?);
                 }
             }
         }
@@ -44,31 +46,17 @@ pub(super) fn committed(conn: &Connection, space: SpaceId, row: &LogRow) -> Resu
     Ok(answer)
 }
 
-/// The entries that a commit added or changed: as they are now, and as they were before it.
-struct Entries {
-    now: HashMap<EntryId, Entry>,
-    before: HashMap<EntryId, Entry>,
-}
-
-impl Entries {
-    /// Reads those of the commit of `row`. The earlier commits that touched them are each read once.
-    fn of(conn: &Connection, space: SpaceId, row: &LogRow) -> Result<Self, Failure> {
-        let mut now = HashMap::new();
-        for id in row.record.changes.iter().filter_map(fold::changed_entry) {
-            if !now.contains_key(&id) {
-                now.extend(entry::by_id(conn, space, id)?.map(|entry| (id, entry)));
-            }
+/// Reads the entries that the commit of `row` added or changed. The earlier commits that touched them are each read
+/// once.
+fn touched_entries(conn: &Connection, space: SpaceId, row: &LogRow) -> Result<TouchedEntries, Failure> {
+    let mut now = HashMap::new();
+    for id in row.record.changes.iter().filter_map(fold::changed_entry) {
+        if !now.contains_key(&id) {
+            now.extend(entry::by_id(conn, space, id)?.map(|entry| (id, entry)));
         }
-        let places: Vec<Place> = now.values().map(|entry| Place::of(space, entry.handle.0)).collect();
-        let before = journal::as_of(conn, &places, Seq(row.seq.0.saturating_sub(1)))?;
-        let before = before.into_iter().map(|entry| (entry.id, entry)).collect();
-        Ok(Self { now, before })
     }
-
-    /// The state of entry `id` after the commit of `row`, and whether its change number `index` changed it.
-    fn after(&self, row: &LogRow, index: usize, id: EntryId) -> Result<CommittedEntry, Failure> {
-        let missing = || Failure::Damaged(format!("commit {} refers to {id}, which does not exist", row.seq));
-        let found = self.now.get(&id).ok_or_else(missing)?;
-        fold::answered(found, self.before.get(&id).cloned(), row, index).ok_or_else(missing)
-    }
+    let places: Vec<Place> = now.values().map(|entry| Place::of(space, entry.handle.0)).collect();
+    let before = journal::as_of(conn, &places, Seq(row.seq.0.saturating_sub(1)))?;
+    let before = before.into_iter().map(|entry| (entry.id, entry)).collect();
+    Ok(TouchedEntries { now, before })
 }

@@ -91,8 +91,8 @@ impl Workspace {
         }
     }
 
-    /// Lets the long texts in `answer` begin with the part that has most of `words`: an entry shows the beginning of such
-    /// a text, and that need not be why it was found.
+    /// Lets the long texts in `answer` begin with the part that has most of `words`: an entry shows the beginning of
+    /// such a text, and that need not be why it was found.
     ///
     /// # Errors
     ///

@@ -421,8 +421,8 @@ pub(crate) fn clean_actor(actor: &mut Actor, mode: Redaction) {
     Cleaner::new(mode).name(&mut actor.name, "name");
 }
 
-/// Refuses the name of a thread that is empty or has a zero character in it, which nobody could name afterwards, and one
-/// that is a secret: under another name it would be another thread.
+/// Refuses the name of a thread that is empty or has a zero character in it, which nobody could name afterwards, and
+/// one that is a secret: under another name it would be another thread.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! What a workspace makes of a store: memory stays readable whatever was removed, and concurrent writers cannot bring it
-//! into a state that each of them alone would be refused.
+//! What a workspace makes of a store: memory stays readable whatever was removed, and concurrent writers cannot bring
+//! it into a state that each of them alone would be refused.
 
 use std::io::Cursor;
 use std::sync::Arc;

@@ -107,8 +107,8 @@ async fn message(answer: Response) -> Value {
     serde_json::from_str(&data).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// Lets `seconds` pass at once. Otherwise time passes as usual: a clock that goes on whenever nothing is to be done here
-/// would not wait for the thread of the store.
+/// Lets `seconds` pass at once. Otherwise time passes as usual: a clock that goes on whenever nothing is to be done
+/// here would not wait for the thread of the store.
 async fn pass(seconds: u64) {
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(seconds)).await;

@@ -133,8 +133,8 @@ fn allowed_tools(call: &Call<'_>, requested: Option<Vec<String>>) -> Result<Vec<
 }
 
 /// Submits the plan and drives the run. If the request is cancelled while it waits, the run is cancelled. Once it has
-/// stopped waiting, or has asked something, it is not. A repeated call with the same key waits for the same run, which is
-/// cancelled only with the first.
+/// stopped waiting, or has asked something, it is not. A repeated call with the same key waits for the same run, which
+/// is cancelled only with the first.
 async fn start(call: Call<'_>) -> Result<Reply, Problem> {
     submit::may_steer(&call.caller.actor)?;
     let input: Start = read(&call.arguments)?;
@@ -246,8 +246,8 @@ struct Said {
     node: Option<String>,
 }
 
-/// Answers a question of a run in the name of the caller. The answer is durable when this returns. Repeated with the same
-/// key, it answers nothing more.
+/// Answers a question of a run in the name of the caller. The answer is durable when this returns. Repeated with the
+/// same key, it answers nothing more.
 async fn answer_question(call: Call<'_>) -> Result<Answer, Problem> {
     submit::may_steer(&call.caller.actor)?;
     let input: Said = read(&call.arguments)?;

@@ -50,8 +50,8 @@ pub(super) async fn call(call: Call<'_>) -> Result<Answer, Problem> {
     answer_within(&call, &arguments, Some(limit)).await
 }
 
-/// Returns the answer to the call with `arguments`, with each entry in the shape that programs get on every surface if a
-/// budget has room for it. Without `limit`, it has as many tokens as the call allows.
+/// Returns the answer to the call with `arguments`, with each entry in the shape that programs get on every surface if
+/// a budget has room for it. Without `limit`, it has as many tokens as the call allows.
 async fn answer_within(call: &Call<'_>, arguments: &Value, limit: Option<u32>) -> Result<Answer, Problem> {
     let caller = ScratchCaller {
         actor: &call.caller.actor,

@@ -75,7 +75,8 @@ impl Workspace {
             "hash": receipt.hash,
             "as_of": view.as_of,
         });
-        // The budget is that of the view itself. Where there is no room for it twice, the structured part leaves it out.
+        // The budget is that of the view itself. Where there is no room for it twice, the structured part leaves it
+        // out.
         let limit = budget.map_or(ANSWER_TOKENS, |budget| budget.saturating_add(FRAME));
         Ok(without_entries(text, structured, limit))
     }
