@@ -18,6 +18,8 @@ use crate::talk::Purpose;
 
 /// The most references of a result that a digest names.
 const EVIDENCE_SHOWN: usize = 3;
+/// What comes before an output.
+const OUTPUT_HEAD: &str = "\n  output: ";
 /// The fewest characters of an output that are worth showing; with less room, only a sign shows that there is one.
 const OUTPUT_MIN: usize = 40;
 /// The characters for saying how much of an output is left out and how to read it.
@@ -150,22 +152,28 @@ impl Run {
         let id = format!("\n  id: {}", node.id);
         let room = max.saturating_sub(id.len());
         let name = format!("{} ({}{why}) {}", node.path, result.status, self.title(node.id));
+        let notes = if result.notes.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", result.notes)
+        };
+        let output = self.output_of(index)?;
+        let output = (!output.is_null()).then(|| in_words(&output));
+        let output_chars = output
+            .as_ref()
+            .map_or(0, |text| OUTPUT_HEAD.len() + text.chars().count());
         // However long the name is, half of the room is for the rest.
-        let to_say = result.notes.chars().count() + evidence_of(result, room).chars().count();
+        let to_say = notes.chars().count() + evidence_of(result, room).chars().count() + output_chars;
         let mut line = short_line(&name, room - to_say.min(room / 2));
         let mut left = room.saturating_sub(line.chars().count());
         let evidence = evidence_of(result, left / 2);
         left -= evidence.chars().count();
-        let notes = short_line(&result.notes, left.saturating_sub(2).min(max / 2));
-        if !notes.is_empty() {
-            left -= notes.chars().count() + 2;
-            let _ = write!(line, ": {notes}");
-        }
-        let output = self.output_of(index)?;
-        if !output.is_null() {
-            let head = "\n  output: ";
-            let excerpt = shown_within(&output, left.saturating_sub(head.len()), node.id);
-            let _ = write!(line, "{head}{excerpt}");
+        let notes = short_line(&notes, left.min(max / 2));
+        left -= notes.chars().count();
+        line.push_str(&notes);
+        if let Some(text) = output {
+            line.push_str(OUTPUT_HEAD);
+            line.push_str(&shown_within(text, left.saturating_sub(OUTPUT_HEAD.len()), node.id));
         }
         Ok(line + &evidence + &id)
     }
@@ -303,18 +311,21 @@ pub(super) fn collect_loaded<T>(results: impl Iterator<Item = Result<T, BodyNeed
 /// A value as a model reads it: a text as it is, everything else as JSON; a long one is shown with its beginning and
 /// end, and how to read the rest.
 pub(super) fn value_excerpt(value: &Value, max: usize, id: impl std::fmt::Display) -> String {
-    without_middle(in_words(value), max, format_args!("use result_read node={id}"))
+    text_excerpt(in_words(value), max, id)
 }
 
-/// The same in at most `max` characters, including what it says of the rest; if there is no room for that, the
-/// beginning, or only a sign.
-fn shown_within(value: &Value, max: usize, id: impl std::fmt::Display) -> String {
-    let text = in_words(value);
+fn text_excerpt(text: String, max: usize, id: impl std::fmt::Display) -> String {
+    without_middle(text, max, format_args!("use result_read node={id}"))
+}
+
+/// The same of a text in at most `max` characters, including what it says of the rest; if there is no room for that,
+/// the beginning, or only a sign.
+fn shown_within(text: String, max: usize, id: impl std::fmt::Display) -> String {
     if fits(&text, max) {
         return text;
     }
     match max.checked_sub(LEFT_OUT_CHARS) {
-        Some(rest) if rest >= OUTPUT_MIN => value_excerpt(&Value::String(text), rest, id),
+        Some(rest) if rest >= OUTPUT_MIN => text_excerpt(text, rest, id),
         _ if max >= OUTPUT_MIN => cut(&text, max),
         _ => "…".to_owned(),
     }
@@ -437,6 +448,27 @@ mod tests {
                 prop_assert!(line.contains("\n  output: ") || *output == 0, "{}", line);
             }
         }
+    }
+
+    #[test]
+    fn long_title_leaves_half_of_a_digest_to_notes_and_output_e9_2() {
+        let digest = |notes: &str, output: &str, max: usize| {
+            let run = ended(&["t".repeat(400)], |_| NodeResult {
+                output: Output::of(json!(output)),
+                ..NodeResult::new(Outcome::Ok, notes)
+            });
+            let node = run.members(0).next().unwrap();
+            let text = run.digest(node, run.nodes[node].result.as_ref().unwrap(), max).unwrap();
+            assert!(text.chars().count() <= max, "{text}");
+            text
+        };
+        for (notes, output) in [("n", ""), ("", "the output"), ("n", "the output")] {
+            let text = digest(notes, output, 200);
+            assert!(notes.is_empty() || text.contains("…: n\n"), "{text}");
+            assert!(text.contains(&format!("\n  output: {output}\n")), "{text}");
+        }
+        let text = digest("", &"o".repeat(400), 400);
+        assert!(text.matches('o').count() > 80, "{text}");
     }
 
     #[test]
