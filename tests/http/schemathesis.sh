@@ -33,8 +33,32 @@ for _ in $(seq 600); do
     sleep 0.1
 done
 
+# Two runs that wait for people: one to steer, one to cancel.
+url=$(cat "$folder/url")
+post() { curl --silent --show-error --fail -H 'Content-Type: application/json' --data @- "$url$1"; }
+for _ in 1 2; do
+    post v1/spaces/main/runs <<'PLAN' >"$folder/said" || { cat "$folder/said"; exit 1; }
+{"plan": {"title": "Wait", "steps": [{"parallel": [
+    {"id": "ask", "title": "Which one?", "executor": "human"},
+    {"id": "touch", "do": {"tool": "shell", "args": {"argv": ["true"]}}}]}]}}
+PLAN
+done
+for _ in $(seq 600); do
+    curl --silent "${url}v1/spaces/main/runs/r2/questions" >"$folder/asked"
+    [ "$(grep -o '"node_id"' "$folder/asked" | wc -l)" -eq 2 ] && break
+    sleep 0.1
+done
+python3 - "$here/schemathesis.toml" "$folder/asked" >"$folder/schemathesis.toml" <<'NAMES' || exit 1
+import json, sys
+asked = {item["kind"]: item for item in json.load(open(sys.argv[2]))["items"]}
+print(open(sys.argv[1]).read()
+    .replace("NODE", asked["call"]["node_id"])
+    .replace("QUESTION", asked["question"]["id"])
+    .replace("APPROVAL", asked["call"]["id"]))
+NAMES
+
 # Streams do not end by themselves, so they are left out.
-cd "$folder" && timeout 600 "$tool" --config-file "$here/schemathesis.toml" run "$(cat "$folder/url")openapi.json" \
+cd "$folder" && timeout 600 "$tool" --config-file "$folder/schemathesis.toml" run "${url}openapi.json" \
     --seed 41 --max-examples 25 --workers 1 --request-timeout 60 --suppress-health-check all --no-color \
     --checks not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance \
     --exclude-path-regex '/events$'
