@@ -115,7 +115,7 @@ impl Run {
         let index = self.index(node).ok()?;
         match &self.nodes[index].plan {
             Some(plan) => Some(ShownPlan {
-                version: plan.version,
+                version: plan.members_version,
                 steps: plan.members.iter().map(|member| self.shown_step(*member)).collect(),
             }),
             // The run has not begun yet.
@@ -283,10 +283,10 @@ impl Run {
         let base_version = version.or(edited.version);
         let stale = || EditError::Stale {
             path: path(),
-            current: plan.version,
+            current: plan.members_version,
             given: base_version,
         };
-        if base_version.is_some_and(|base| base != plan.version) {
+        if base_version.is_some_and(|base| base != plan.members_version) {
             return Err(stale());
         }
         let (steps, kept, difference) = self.compared(&plan.members, &shown_steps, edited.steps)?;
@@ -618,6 +618,7 @@ impl Run {
         self.frames[frame].nodes = nodes;
         if let Some(plan) = self.nodes[owner].plan.as_deref_mut() {
             plan.version = version;
+            plan.members_version = version;
             plan.replaced = std::mem::replace(&mut plan.members, members);
         }
     }

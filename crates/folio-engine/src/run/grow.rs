@@ -106,8 +106,10 @@ impl Run {
         let before = self.nodes[owner].plan.take();
         self.nodes[owner].plan = Some(Box::new(Planned {
             version,
+            members_version: version,
             frame,
             members,
+            version_before: before.as_ref().map_or(0, |plan| plan.members_version),
             frame_before: before.as_ref().map(|plan| plan.frame),
             replaced: before.map(|plan| plan.members).unwrap_or_default(),
         }));
@@ -124,13 +126,21 @@ impl Run {
         }
     }
 
-    /// Restores the previous version of the plan of `owner`, because the new one was rejected.
+    /// Restores the previous version of the plan of `owner`, because the new one was rejected. If that one was rejected
+    /// too, there is none to restore, and the last one stays to be seen.
     pub(super) fn revert_plan(&mut self, owner: usize) {
+        let Some(plan) = self.nodes[owner].plan.as_deref() else {
+            return;
+        };
+        if plan.replaced.iter().all(|member| self.nodes[*member].superseded_by > 0) {
+            return;
+        }
         let Some(plan) = self.nodes[owner].plan.as_deref_mut() else {
             return;
         };
         if let Some(frame) = plan.frame_before.take() {
             plan.frame = frame;
+            plan.members_version = plan.version_before;
             plan.members = std::mem::take(&mut plan.replaced);
         }
     }

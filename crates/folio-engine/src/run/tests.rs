@@ -21,6 +21,7 @@ mod again;
 mod answers;
 mod budgets;
 mod cancel;
+mod careless;
 mod compact;
 mod counted;
 mod digests;

@@ -124,14 +124,18 @@ pub(super) struct Frame {
 /// The plan of a node while it is carried out.
 #[derive(Debug)]
 pub(super) struct Planned {
-    /// The version of the plan, from 1.
+    /// The last version that was made, from 1: the next one gets the next number.
     pub(super) version: u32,
+    /// The version that `members` are of: an earlier one, if people rejected what was to replace it.
+    pub(super) members_version: u32,
     /// The frame with its names.
     pub(super) frame: usize,
     /// The steps whose results count, in plan order: those of this version, and those kept from earlier ones.
     pub(super) members: Vec<usize>,
-    /// The steps of the previous version and the frame with their names: they count until this version is approved.
+    /// The steps of the previous version, its number, and the frame with their names: they count until this version
+    /// is approved.
     pub(super) replaced: Vec<usize>,
+    pub(super) version_before: u32,
     pub(super) frame_before: Option<usize>,
 }
 

@@ -186,7 +186,8 @@ impl Run {
                     failure.kind,
                     Kind::Unavailable | Kind::TimedOut | Kind::Malformed | Kind::Failed | Kind::Unknown
                 );
-                let retry_after = failure.retry_after.map(|wait| wait.min(PAUSE_WANTED_MAX));
+                let wanted = failure.retry_after;
+                let retry_after = wanted.map(|wait| wait.min(PAUSE_WANTED_MAX));
                 let is_waited_for = retry_after.is_none_or(|wait| wait <= wanted_max);
                 let again_at = (may_retry && is_waited_for && agent.failures + 1 < attempts_max)
                     .then(|| now.plus(retry_after.unwrap_or_else(|| pause_after(agent.failures))));
@@ -194,7 +195,7 @@ impl Run {
                 let deadline = self.deadline_around(index);
                 let retry_at = again_at.filter(|at| deadline.is_none_or(|deadline| *at < deadline));
                 let mut message = failure.message;
-                if let (Some(wait), Some(_), None, Some(at)) = (retry_after, again_at, retry_at, deadline) {
+                if let (Some(wait), Some(_), None, Some(at)) = (wanted, again_at, retry_at, deadline) {
                     let deadline_owner = if deadline == self.deadline { "run" } else { "task" };
                     let (wait_secs, left) = (wait.as_secs(), at.since(now).as_secs());
                     let why =

@@ -101,8 +101,9 @@ impl Run {
                 let reply = agent.take_reply();
                 agent.rejections = 0;
                 agent.wrong = refused.values().next().filter(|_| calls.is_empty()).cloned();
+                let is_asking = |reply: &Reply| reply.calls.iter().any(|call| !refused.contains_key(&call.id));
                 agent.refusals = match calls.as_slice() {
-                    [] if is_told => agent.refusals,
+                    [] if is_told || reply.as_deref().is_some_and(is_asking) => agent.refusals,
                     [] => agent.refusals + 1,
                     _ => 0,
                 };
@@ -173,6 +174,7 @@ impl Run {
                 agent.stage_before_limit = agent.stage;
                 agent.unread = None;
                 agent.unanswered = None;
+                agent.answer_calls("not asked: the task reached a limit first");
                 agent.enter(Stage::HandingBack);
                 self.make_ready(index);
                 Ok(())

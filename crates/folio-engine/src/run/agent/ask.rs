@@ -28,7 +28,7 @@ pub(in crate::run) const PRICE_UNKNOWN: &str = "its budget limits dollars, but t
 const WITH_A_PRICE: &str =
     "add it to a price file, or start the run with `folio run --allow-unpriced` (`NewRun.allow_unpriced`)";
 /// The most characters of the reason why no model did something, in the notes of the result.
-const WHY_CHARS: usize = 400;
+pub(super) const WHY_CHARS: usize = 400;
 /// The shortest timeout of a call that is cut short by the end of the time.
 const ASK_TIME_MIN: Duration = Duration::from_secs(1);
 /// The fewest tokens that an answer is given.
@@ -280,7 +280,14 @@ impl Run {
     /// The event if a model does not answer and will not be asked again (E9.13).
     pub(super) fn no_answer_event(&self, index: usize, purpose: Purpose, failure: &crate::result::Failure) -> Event {
         match purpose {
-            Purpose::Decide | Purpose::Work => self.failed_event(index, failure.reason, failure.message.clone()),
+            // What does not fit is handed back without what follows (E9.10).
+            Purpose::Work if failure.reason == StopReason::WindowFull && self.members(index).next().is_some() => {
+                Event::Spent {
+                    node: self.nodes[index].id,
+                    reason: failure.reason,
+                }
+            }
+            Purpose::Decide | Purpose::Work => self.failed_with_calls(index, failure.reason, &failure.message),
             Purpose::Judge => {
                 let why = format!("the judge did not answer: {}", failure.message);
                 self.unjudged_for(index, failure.reason, &why)
@@ -312,6 +319,18 @@ impl Run {
             }
         };
         prefix_notes(event, &format!("{summary}: {}", cut(why, WHY_CHARS)))
+    }
+
+    /// The event of a failure that keeps what the task had done until then: a line for each call, and their evidence.
+    pub(super) fn failed_with_calls(&self, index: usize, reason: StopReason, why: &str) -> Event {
+        let mut event = self.failed_event(index, reason, why);
+        if self.members(index).next().is_some()
+            && let Event::Finished { result, .. } = &mut event
+        {
+            result.notes = self.with_table(index, &result.notes);
+            result.evidence = self.roll_up(index).evidence;
+        }
+        event
     }
 
     /// The result that follows from the steps, or from what a model did, without asking a model (E9.13).
@@ -364,7 +383,7 @@ impl Run {
 }
 
 /// `event` with `prefix` before the notes of its result.
-fn prefix_notes(mut event: Event, prefix: &str) -> Event {
+pub(super) fn prefix_notes(mut event: Event, prefix: &str) -> Event {
     let notes = match &mut event {
         Event::Proposed { proposal, .. } => &mut proposal.notes,
         Event::Finished { result, .. } => &mut result.notes,

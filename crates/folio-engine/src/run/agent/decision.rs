@@ -1,7 +1,9 @@
 //! From a model's decision about a task, or its plan for it, to the resulting event (E9.3, E9.5, E9.8).
 
+use folio_memory::excerpt::cut;
 use serde_json::{Map, Value};
 
+use super::ask::{WHY_CHARS, prefix_notes};
 use super::fields::{text_of, word_of};
 use super::object::with_remark;
 use super::plan::Draft;
@@ -12,6 +14,9 @@ use crate::plan::HUMAN;
 use crate::result::StopReason;
 use crate::run::state::Run;
 use crate::talk::{Purpose, Reply, Wanted};
+
+/// What the notes of a task begin with if its planner saw no other way, before the reason.
+const GAVE_UP: &str = "no new plan was made, because going on cannot help";
 
 impl Run {
     pub(super) fn read_decision(&self, index: usize, reply: &Reply) -> Event {
@@ -216,7 +221,8 @@ impl Run {
         };
         let answer = &parsed.value;
         if answer.get("give_up").and_then(Value::as_bool) == Some(true) {
-            return conclude(None);
+            let cause = text_of(answer, "root_cause");
+            return prefix_notes(conclude(None), &format!("{GAVE_UP}: {}", cut(&cause, WHY_CHARS)));
         }
         let kept = self.kept_steps(index, &dropped_in(answer));
         let version = self.nodes[index]

@@ -331,7 +331,7 @@ fn shown_within(text: String, max: usize, id: impl std::fmt::Display) -> String 
     }
 }
 
-fn in_words(value: &Value) -> String {
+pub(super) fn in_words(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         other => canonical(other.clone()).to_string(),

@@ -9,6 +9,7 @@ use crate::event::Event;
 use crate::node::NodeId;
 use crate::result::{Outcome, StopReason};
 use crate::run::due::Action;
+use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
 use crate::talk::{ModelRole, Purpose, Stop};
@@ -24,6 +25,19 @@ impl Run {
     pub(in crate::run) fn due_of_agent(&self, index: usize, now: Timestamp, has_room: bool) -> Option<Action> {
         let id = self.nodes[index].id;
         let Some(agent) = self.agent(index) else {
+            // A task that does not say what it is about is not done: a name that the check of the plan accepted may be
+            // missing in what an item or a result holds.
+            match self.unfillable_words(index) {
+                Err(BodyNeeded(hash)) => return Some(Action::Load(hash)),
+                Ok(Some(problem)) => {
+                    return Some(Action::Record(self.failed_event(
+                        index,
+                        StopReason::InvalidInput,
+                        problem,
+                    )));
+                }
+                Ok(None) => {}
+            }
             // The task's time begins when it is briefed. A person needs no room.
             return (has_room || self.is_for_person_at(index)).then_some(Action::Brief(id));
         };
@@ -42,7 +56,10 @@ impl Run {
                 None => self.ask(index, Purpose::Decide, now, has_room),
             },
             Stage::Working if self.is_for_person_at(index) => Some(self.hand_over_action(index, now)),
-            Stage::Working => self.ask(index, Purpose::Work, now, has_room),
+            Stage::Working => match self.question_left_event(index, now) {
+                Some(question) => Some(Action::Record(question)),
+                None => self.ask(index, Purpose::Work, now, has_room),
+            },
             Stage::Children | Stage::Aggregating => {
                 if self.members(index).next().is_none() {
                     return Some(Action::Record(self.rolled_up(index, None)));

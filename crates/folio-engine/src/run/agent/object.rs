@@ -1,12 +1,14 @@
 //! The object in a reply, and which part of it is accepted if the reply was cut off (E9.13).
 
+use std::borrow::Cow;
+
 use folio_memory::excerpt::cut;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::fields::{mistakes_in, status_of};
 use super::repair::{self, Ended};
-use super::schema;
+use super::schema::{self, FINISH};
 use crate::result::{Outcome, StopReason};
 use crate::run::state::Run;
 use crate::talk::{Purpose, Reply, Stop};
@@ -61,13 +63,15 @@ impl Answer {
 }
 
 impl Run {
-    /// Whether the answer in `reply` can be read, but is not by itself the object that was asked for: it is in a fence
-    /// or in other text, has extra commas, or was not closed. The journal keeps it as it was given.
+    /// Whether the answer in `reply` can be read, but is not by itself what was asked for: it is in a fence or in other
+    /// text, has extra commas, or was not closed; or it is a text instead of the call of `finish`. The journal keeps it
+    /// as it was given.
     pub(super) fn is_repaired(&self, index: usize, purpose: Purpose, reply: &Reply) -> bool {
+        if purpose == Purpose::Work && !self.works_alone(index, purpose.role()) {
+            return self.finish_in_text(index, reply).is_some();
+        }
         let text = reply.text.trim();
-        let is_object = purpose != Purpose::Work || self.works_alone(index, purpose.role());
-        is_object
-            && reply.calls.is_empty()
+        reply.calls.is_empty()
             && !text.is_empty()
             && serde_json::from_str::<IgnoredAny>(text).is_err()
             && self.object_of(index, purpose, reply).is_ok()
@@ -83,7 +87,7 @@ impl Run {
             ""
         };
         let needed = schema::needed(purpose);
-        let repaired = repair::object_of(&reply.text, &[needed], &schema::required(purpose))
+        let repaired = repair::object_of(&answer_text(purpose, reply), &[needed], &schema::required(purpose))
             .map_err(|problem| vec![format!("{problem}{limit_note}")])?;
         let mut value = repaired.value;
         if value.get(needed).is_none() {
@@ -137,6 +141,18 @@ impl Run {
             Purpose::Judge => {}
         }
         problems
+    }
+}
+
+/// The text of the answer to `purpose`: what was said, or else the arguments of `finish`, which a model calls that has
+/// just worked with it, although it is asked for a result alone.
+fn answer_text(purpose: Purpose, reply: &Reply) -> Cow<'_, str> {
+    let is_result = matches!(purpose, Purpose::Aggregate | Purpose::RollUp | Purpose::HandBack);
+    match &*reply.calls {
+        [finish] if is_result && reply.text.trim().is_empty() && finish.tool == FINISH => {
+            Cow::Owned(finish.args.to_string())
+        }
+        _ => Cow::Borrowed(&reply.text),
     }
 }
 

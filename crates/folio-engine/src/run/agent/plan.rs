@@ -47,6 +47,14 @@ impl Run {
                 return Draft::Wrong(errors.0.iter().map(describe).collect());
             }
         };
+        // A model that writes the whole plan again means the steps that are kept (E9.8).
+        if let Some(rest) = self.without_kept(&plan.steps, kept) {
+            return if rest.is_empty() {
+                Draft::Again
+            } else {
+                self.draft_plan(index, &json!(rest), kept)
+            };
+        }
         if plan.steps.len() > known.limits.children as usize {
             return Draft::Wrong(vec![format!(
                 "steps has {}, more than the limit of {} for one plan; group related steps into steps with plans of their own",
@@ -166,6 +174,16 @@ impl Run {
     pub(in crate::run) fn whole_plan(&self, index: usize) -> Vec<Step> {
         let steps = self.steps_shown(index).filter_map(|at| self.nodes[at].step.as_ref());
         steps.map(Step::without_generated_ids).collect()
+    }
+
+    /// `steps` without those that are `kept` and written again word for word under the same id; `None` if none is.
+    fn without_kept(&self, steps: &[Step], kept: &[usize]) -> Option<Vec<Step>> {
+        let kept = kept.iter().filter_map(|at| self.nodes[*at].step.as_ref());
+        let named = kept.filter(|step| step.id().is_some());
+        let mut named: Vec<Step> = named.map(Step::without_generated_ids).collect();
+        let all = named.len();
+        let rest = remove_kept_steps(steps, &mut named);
+        (named.len() < all).then_some(rest)
     }
 
     /// Whether `steps` together with the `kept` ones are a version of the plan that node `index` had: a model that

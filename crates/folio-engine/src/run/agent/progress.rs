@@ -8,7 +8,7 @@ use crate::plan::{Criterion, Step, Task};
 use crate::result::{Failure, Finding, StopReason, Verdict};
 use crate::run::LimitKind;
 use crate::spend::Spend;
-use crate::talk::{Message, Purpose, Reply, Speaker};
+use crate::talk::{Message, Purpose, Reply, Speaker, Wanted};
 
 /// The stage of a task that a model does, between its calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -319,32 +319,43 @@ impl Agent {
         }
     }
 
+    /// The first call in the model's last message that has no answer yet.
+    pub(super) fn open_call(&self) -> Option<&Wanted> {
+        open_calls(&self.talk).into_iter().next()
+    }
+
     /// Answers every call in the model's last message that has no answer yet.
     pub(super) fn answer_calls(&mut self, text: &str) {
-        let conversation = &*self.current_talk();
-        let Some(at) = conversation.iter().rposition(
-            |said| matches!(said, TalkEntry::Message(message) if message.speaker == Speaker::Assistant && !message.calls.is_empty()),
-        ) else {
-            return;
-        };
-        let TalkEntry::Message(last_reply) = &conversation[at] else {
-            return;
-        };
-        let answered_ids: Vec<&str> = conversation[at + 1..]
-            .iter()
-            .filter_map(|entry| match entry {
-                TalkEntry::Result { id, .. } => Some(id.as_str()),
-                TalkEntry::Message(message) => message.answers.as_deref(),
-            })
-            .collect();
-        let open: Vec<String> = last_reply
-            .calls
-            .iter()
-            .filter(|call| !answered_ids.contains(&call.id.as_str()))
+        let open: Vec<String> = open_calls(self.current_talk())
+            .into_iter()
             .map(|call| call.id.clone())
             .collect();
         for id in open {
             self.say(Message::tool(id, text));
         }
     }
+}
+
+/// The calls in the model's last message of `conversation` that have no answer yet.
+fn open_calls(conversation: &[TalkEntry]) -> Vec<&Wanted> {
+    let Some(at) = conversation.iter().rposition(
+            |said| matches!(said, TalkEntry::Message(message) if message.speaker == Speaker::Assistant && !message.calls.is_empty()),
+        ) else {
+            return Vec::new();
+        };
+    let TalkEntry::Message(last_reply) = &conversation[at] else {
+        return Vec::new();
+    };
+    let answered_ids: Vec<&str> = conversation[at + 1..]
+        .iter()
+        .filter_map(|entry| match entry {
+            TalkEntry::Result { id, .. } => Some(id.as_str()),
+            TalkEntry::Message(message) => message.answers.as_deref(),
+        })
+        .collect();
+    last_reply
+        .calls
+        .iter()
+        .filter(|call| !answered_ids.contains(&call.id.as_str()))
+        .collect()
 }

@@ -9,8 +9,9 @@ use folio_memory::canonical::canonical;
 use folio_memory::excerpt::{fits, short_line};
 use folio_memory::tokens::Tokens;
 use folio_memory::view;
+use serde_json::Value;
 
-use super::digest::{collect_loaded, value_excerpt};
+use super::digest::{collect_loaded, in_words, value_excerpt};
 use super::offer::Offered;
 use super::rules::{COMMON, rules};
 use super::sizes::Sizes;
@@ -187,7 +188,7 @@ impl Run {
             chain.iter().for_each(|line| push_list_item(&mut text, line));
         }
         let sizes = self.sizes(purpose);
-        let title = self.prompt_title(of, task);
+        let title = self.prompt_title(of, task, Some(sizes))?;
         let description = self.excerpted(of, &task.description, sizes)?;
         let _ = write!(text, "# Task\n{title}\n");
         if !description.is_empty() && description != title {
@@ -196,6 +197,9 @@ impl Run {
         }
         if !task.reason.is_empty() {
             let _ = writeln!(text, "Why: {}", self.excerpted(of, &task.reason, sizes)?);
+        }
+        if let Some(item) = self.unnamed_item(of, task) {
+            let _ = writeln!(text, "Item: {}", in_words(item));
         }
         if self.nodes[of].parent.is_none() && self.inputs.as_object().is_some_and(|inputs| !inputs.is_empty()) {
             let _ = writeln!(text, "Inputs: {}", canonical((*self.inputs).clone()));
@@ -323,16 +327,58 @@ impl Run {
             Some(agent) => std::sync::Arc::clone(&agent.task),
             None => self.task_of_model(index),
         };
-        Ok((self.prompt_title(index, &task), self.filled(index, &task.description)?))
+        Ok((
+            self.prompt_title(index, &task, None)?,
+            self.filled(index, &task.description)?,
+        ))
     }
 
-    /// The title of node `index`, whose task is `task`, in a prompt.
-    fn prompt_title(&self, index: usize, task: &Task) -> String {
-        if self.nodes[index].parent.is_none() {
-            task.title.clone()
-        } else {
-            self.title(self.nodes[index].id)
+    /// The title of node `index`, whose task is `task`, for whoever does it. Unlike in lists, it is whole.
+    fn prompt_title(&self, index: usize, task: &Task, sizes: Option<Sizes>) -> Result<String, BodyNeeded> {
+        if self.nodes[index].parent.is_none() || !template::is_template(&task.title) {
+            return Ok(task.title.clone());
         }
+        let title = self.filled_in(index, &task.title, sizes)?;
+        Ok(title.trim().to_owned())
+    }
+
+    /// What of the words of node `index`, which a model or a person is to do, cannot be filled in, and why.
+    pub(super) fn unfillable_words(&self, index: usize) -> Result<Option<String>, BodyNeeded> {
+        let Some(Step::Task(task)) = &self.nodes[index].step else {
+            return Ok(None);
+        };
+        let words = [
+            ("title", &task.title),
+            ("description", &task.description),
+            ("reason", &task.reason),
+        ];
+        for (key, text) in words.into_iter().filter(|(_, text)| template::is_template(text)) {
+            let references = template::references_of_text(text).unwrap_or_default();
+            let scope = self.scope(index, &references, Vec::new())?;
+            if let Err(error) = self.templates.render_text(text, &scope) {
+                return Ok(Some(format!("its {key} cannot be filled in: {error}")));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The item of a list that node `index` is done for, if none of its own words names it: whoever does it has to know
+    /// which one it is.
+    pub(super) fn unnamed_item(&self, index: usize, task: &Task) -> Option<&Value> {
+        let node = &self.nodes[index];
+        if self.nodes[node.parent?].kind != NodeKind::ForEach {
+            return None;
+        }
+        let (name, item) = self.frames[node.frame?].variables.first()?;
+        let criteria = task.criteria.iter().map(|criterion| &criterion.text);
+        let mut words = [&task.title, &task.description, &task.reason]
+            .into_iter()
+            .chain(criteria);
+        let is_named = words.any(|text| {
+            let references = template::references_of_text(text).unwrap_or_default();
+            references.variables.contains(name)
+        });
+        (!is_named).then_some(item)
     }
 
     /// A template of node `index`, filled in; unchanged if that is not possible.

@@ -69,7 +69,7 @@ impl Run {
             Purpose::Aggregate | Purpose::RollUp | Purpose::Replan | Purpose::HandBack => {
                 self.no_model_answer_event(index, purpose, StopReason::Refused, &notes)
             }
-            Purpose::Decide | Purpose::Work => self.failed_event(index, StopReason::Refused, notes),
+            Purpose::Decide | Purpose::Work => self.failed_with_calls(index, StopReason::Refused, &notes),
         }
     }
 
@@ -82,13 +82,16 @@ impl Run {
 
     pub(super) fn read_finish(&self, index: usize, call: &Wanted, reply: &Reply) -> Event {
         let other_calls = unmade_calls_remark(call, reply);
-        if !other_calls.is_empty()
-            && let Some(event) = self.rejected_event(
-                index,
-                vec!["finish was called together with other tools: call it alone".to_owned()],
-            )
-        {
-            return event;
+        let is_twice = || reply.calls.iter().all(|other| other.tool == call.tool);
+        if !other_calls.is_empty() {
+            let problem = if is_twice() {
+                "finish was called more than once with different results: call it once"
+            } else {
+                "finish was called together with other tools: call it alone"
+            };
+            if let Some(event) = self.rejected_event(index, vec![problem.to_owned()]) {
+                return event;
+            }
         }
         let args = &call.args;
         let text = reply.text.trim();
@@ -388,7 +391,8 @@ fn is_of(item: &Value, criterion: &Criterion, all: &[Criterion]) -> bool {
 
 /// The remark on the calls beside `finish`, which are not made; empty if there are none.
 fn unmade_calls_remark(finish: &Wanted, reply: &Reply) -> String {
-    let others = reply.calls.iter().filter(|call| !std::ptr::eq(*call, finish));
+    let is_other = |call: &&Wanted| (&call.tool, &call.args) != (&finish.tool, &finish.args);
+    let others = reply.calls.iter().filter(is_other);
     let mut descriptions: Vec<String> = others
         .map(|call| cut(&call_in_words(&call.tool, &call.args), 100))
         .take(CALLS_MAX)

@@ -38,6 +38,9 @@ impl Run {
         if let Some(finish) = reply.calls.iter().find(|call| call.tool == FINISH) {
             return self.read_finish(index, finish, reply);
         }
+        if let Some(finish) = self.finish_in_text(index, reply) {
+            return self.read_finish(index, &finish, reply);
+        }
         if reply.calls.is_empty() {
             let problem = match reply.stop {
                 Stop::Length => {
@@ -59,14 +62,19 @@ impl Run {
             };
             return self.proposed(index, (Outcome::Partial, reason), notes, &Value::Null, "");
         }
-        if let Some(question) = reply.calls.iter().find(|call| call.tool == ASK_PERSON)
-            && let Some(event) = self.read_question(index, question, reply, now)
+        if let [question] = &*reply.calls
+            && self.is_to_be_asked(index, question)
         {
-            return event;
+            return self.question_event(index, question, now);
         }
+        // A question beside other calls is asked after them.
+        let asked_later = reply.calls.iter().find(|call| self.is_to_be_asked(index, call));
         let mut refused = BTreeMap::new();
         let mut calls: Vec<Wanted> = Vec::new();
         for call in &reply.calls {
+            if asked_later.is_some_and(|question| std::ptr::eq(question, call)) {
+                continue;
+            }
             match self.refusal_of(index, call, &calls) {
                 Some(why) => drop(refused.insert(call.id.clone(), why)),
                 None => calls.push(call.clone()),
@@ -80,6 +88,20 @@ impl Run {
             return Event::Spent { node, reason };
         }
         Event::Wants { node, calls, refused }
+    }
+
+    /// The call of `finish` that a model wrote as text instead, as the object that it consists of, or in a fence or
+    /// other text (E9.13). Only a text that states a status is meant as one.
+    pub(super) fn finish_in_text(&self, index: usize, reply: &Reply) -> Option<Wanted> {
+        if !reply.calls.is_empty() || reply.stop != Stop::Done {
+            return None;
+        }
+        let args = self.object_of(index, Purpose::Work, reply).ok()?.value;
+        args.get("status").is_some_and(Value::is_string).then(|| Wanted {
+            id: String::new(),
+            tool: FINISH.to_owned(),
+            args,
+        })
     }
 
     /// The event for what a program that worked by itself says of its task, which is checked like every answer (E9.13,
@@ -115,14 +137,17 @@ impl Run {
                     .answer_known(index, call)
                     .or_else(|| Some(self.why_not_asked(call)));
             }
-            let known = self
-                .equipment
-                .as_ref()
-                .map(|e| e.tools.iter().map(|t| t.name.as_str()).collect::<Vec<_>>());
+            let equipment = self.equipment.as_ref();
+            let tools = equipment.into_iter().flat_map(|equipment| &equipment.tools);
+            let mut known: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
+            if equipment.is_some_and(|equipment| equipment.has_person) {
+                known.push(ASK_PERSON);
+            }
+            known.push(FINISH);
             return Some(format!(
-                "unknown tool {}; available: {}, {FINISH}",
+                "unknown tool {}; available: {}",
                 cut(&call.tool, 100),
-                known.unwrap_or_default().join(", ")
+                known.join(", ")
             ));
         };
         if !call.args.is_object() && !call.args.is_null() {
@@ -234,30 +259,34 @@ impl Run {
         (options.is_empty() || options.iter().any(|option| option == answer)).then(|| fact.said.clone())
     }
 
-    /// The question that a model has for a person; `None` if it was answered before, or is not a valid question.
-    fn read_question(&self, index: usize, call: &Wanted, reply: &Reply, now: Timestamp) -> Option<Event> {
-        let node = self.nodes[index].id;
-        let text = call.args.get("question").and_then(Value::as_str).map(str::trim)?;
-        // Other calls of the same reply come first; the model asks again.
-        if reply.calls.len() > 1
-            || self.answer_known(index, call).is_some()
-            || !question_mistakes(&call.args).is_empty()
-        {
-            return None;
-        }
-        if !self.equipment.as_ref().is_some_and(|equipment| equipment.has_person) {
-            return None;
-        }
-        Some(Event::Questioned {
-            node,
+    /// Whether `call` is a question that a person has to answer: it is valid, was not answered before, and somebody is
+    /// there.
+    fn is_to_be_asked(&self, index: usize, call: &Wanted) -> bool {
+        call.tool == ASK_PERSON
+            && self.equipment.as_ref().is_some_and(|equipment| equipment.has_person)
+            && question_mistakes(&call.args).is_empty()
+            && self.answer_known(index, call).is_none()
+    }
+
+    /// The event for a question that a model asked beside other calls, once these have ended (E9.14).
+    pub(super) fn question_left_event(&self, index: usize, now: Timestamp) -> Option<Event> {
+        let call = self.agent(index)?.open_call()?;
+        (call.tool == ASK_PERSON).then(|| self.question_event(index, call, now))
+    }
+
+    /// The event for the question that `call` asks a person.
+    fn question_event(&self, index: usize, call: &Wanted, now: Timestamp) -> Event {
+        let text = |key: &str| call.args.get(key).and_then(Value::as_str);
+        Event::Questioned {
+            node: self.nodes[index].id,
             question: Box::new(Question {
                 call: call.id.clone(),
-                text: text.to_owned(),
+                text: text("question").unwrap_or_default().trim().to_owned(),
                 options: options_of(call),
-                default: call.args.get("default").and_then(Value::as_str).map(str::to_owned),
+                default: text("default").map(str::to_owned),
                 deadline: call.args.get("minutes").and_then(wait_of).map(|time| now.plus(time)),
             }),
-        })
+        }
     }
 }
 

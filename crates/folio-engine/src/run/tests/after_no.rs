@@ -161,3 +161,38 @@ fn task_done_directly_after_a_rejected_plan_leaves_its_replan_to_others_e9_8() {
     assert!(sim.run.result().is_none() && sim.run.replanning.is_empty());
     assert_eq!(root(&sim.driven_on()).status, Outcome::Ok);
 }
+
+#[test]
+fn second_rejected_plan_is_shown_with_its_own_number_e9_14() {
+    let equipment = Equipment {
+        has_person: true,
+        ..equipment()
+    };
+    let extra = json!({"run": {"plan_gate": PlanGate::Always.to_json()}});
+    let steps = |names: [&str; 2]| {
+        json!(names.map(|name| json!({"id": name, "title": format!("look at the {name}"), "criteria": ["seen"]})))
+    };
+    let mut sim = goal_with("survey the house", &extra, equipment, move |ask| match ask.purpose {
+        Purpose::Decide => plan_answer(steps(["walls", "cellar"])),
+        Purpose::Replan => text_answer(
+            &json!({"root_cause": "none", "changes": "more", "steps": steps(["roof", "attic"])}).to_string(),
+        ),
+        _ => finish("seen"),
+    });
+    let shown = |sim: &Sim| {
+        let plan = sim.run.shown_plan(NodeId::root(sim.run.id())).unwrap();
+        (plan.version, plan.steps[0].slug.to_string())
+    };
+    sim.settled();
+    sim.answer_plan(plan_rejected_event);
+    assert_eq!(shown(&sim), (1, "walls".to_owned()));
+    sim.settled();
+    sim.answer_plan(plan_rejected_event);
+    assert_eq!(shown(&sim), (2, "roof".to_owned()));
+
+    // A version that was carried out is shown again, with its number.
+    let mut sim = waiting_again(true);
+    assert_eq!(shown(&sim).0, 2);
+    sim.answer_plan(plan_rejected_event);
+    assert_eq!(shown(&sim), (1, "walls".to_owned()));
+}

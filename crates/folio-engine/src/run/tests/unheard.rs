@@ -109,8 +109,9 @@ fn request_exceeding_the_task_timeout_is_not_retried_e9_15() {
         let notes = sim.run.node_at("hello").unwrap().result.unwrap().notes.clone();
         (sim.asks.len(), notes)
     };
-    assert_eq!(asked(ModelFailureKind::TimedOut), (2, "nothing came".to_owned()));
-    let given_up = "nothing came (given up after 5 attempts)".to_owned();
+    let timed_out = "nothing came\nhello/call-1 (ok)".to_owned();
+    assert_eq!(asked(ModelFailureKind::TimedOut), (2, timed_out));
+    let given_up = "nothing came (given up after 5 attempts)\nhello/call-1 (ok)".to_owned();
     assert_eq!(asked(ModelFailureKind::Unavailable), (6, given_up));
 }
 
