@@ -77,6 +77,7 @@ impl Runner {
                     path: place_of(run, node),
                 });
             }
+            let answer = question.option_meant(answer).unwrap_or(answer);
             if !question.accepts(answer) {
                 return Err(RunnerError::NotAnOption {
                     answer: answer.to_owned(),

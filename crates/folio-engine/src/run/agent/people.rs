@@ -55,6 +55,19 @@ impl Question {
         is_option || self.call.starts_with(OF_CRITERION)
     }
 
+    /// The option that `answer` means: the one that it is, or else the only one that it is but for case and the white
+    /// space around it.
+    #[must_use]
+    pub fn option_meant(&self, answer: &str) -> Option<&str> {
+        let options = || self.options.iter().map(String::as_str);
+        if let Some(option) = options().find(|option| *option == answer) {
+            return Some(option);
+        }
+        let folded = |text: &str| text.trim().to_lowercase();
+        let mut alike = options().filter(|option| folded(option) == folded(answer));
+        alike.next().filter(|_| alike.next().is_none())
+    }
+
     /// Whether it asks for permission to run a command, which only a person gives (E9.6, E9.14): it waits for an
     /// approval, and cannot be answered in any other way.
     #[must_use]

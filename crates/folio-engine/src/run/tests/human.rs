@@ -373,3 +373,24 @@ fn answer_that_names_only_an_outcome_is_empty_e9_17() {
     };
     assert!(!question.is_empty_answer("partial:"));
 }
+
+#[test]
+fn answer_means_an_option_whatever_its_case_if_only_one_is_alike_e9_14() {
+    let question = |options: &[&str]| Question {
+        call: "c".to_owned(),
+        text: "Which?".to_owned(),
+        options: options.iter().map(|option| (*option).to_owned()).collect(),
+        default: None,
+        deadline: None,
+    };
+    let colours = question(&["blue", "Red", "red"]);
+    for (answer, meant) in [
+        (" Blue\n", Some("blue")),
+        ("red", Some("red")),
+        ("RED", None),
+        ("green", None),
+    ] {
+        assert_eq!(colours.option_meant(answer), meant, "{answer}");
+    }
+    assert_eq!(question(&[]).option_meant("blue"), None);
+}
