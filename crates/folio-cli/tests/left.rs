@@ -203,7 +203,7 @@ fn resume_needs_a_model_only_for_what_is_still_to_be_done() {
     });
     running.kill();
     folio.settings("model = \"gpt\"");
-    let told = folio.call(&["resume", "r1", "--quiet"]);
+    let told = folio.call(&["resume", "r1"]);
     assert_eq!(told.code, 0, "{told}");
     assert!(told.stderr.contains("\"gpt\" does not name a model"), "{told}");
     assert_eq!(status(&folio, "r1"), "ok");

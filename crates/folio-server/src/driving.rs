@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::http::problem::Problem;
-use crate::shares::{NoPlace, Place, Places, may_take};
+use crate::shares::{NoPlace, Place, SharedPlaces, may_take};
 use crate::spaces::Spaces;
 
 /// The most runs that do something at the same time in this process.
@@ -35,7 +35,7 @@ pub(crate) struct Driving {
     busy: Busy,
     /// The part of `busy` of each space that has started a run.
     by_space: Mutex<BTreeMap<SpaceName, Busy>>,
-    places: Places,
+    places: SharedPlaces,
     spaces: Spaces,
     /// The runs that have a task here.
     runs: Mutex<Vec<DrivenRun>>,
@@ -75,7 +75,7 @@ impl Driving {
             max_active,
             busy: Busy::default(),
             by_space: Mutex::default(),
-            places: Places::new(max_driven, spaces.clone()),
+            places: SharedPlaces::new(max_driven, spaces.clone()),
             spaces,
             runs: Mutex::default(),
         })
