@@ -379,8 +379,13 @@ impl From<WorkspaceError> for Failure {
                 };
                 let (entry, owner) = (&taken.entry, &taken.owner);
                 let of = quoted(owner.as_str());
+                let open = if taken.has_begun {
+                    "open again"
+                } else {
+                    "open for anybody"
+                };
                 Self::of(error.kind(), error.code(), &error).hint(format!(
-                    "take something else{wait}; if {owner} is gone, `folio book release {entry} --owner {of}` makes it open again"
+                    "take something else{wait}; if {owner} is gone, `folio book release {entry} --owner {of}` makes it {open}"
                 ))
             }
             error => Self::of(error.kind(), error.code(), &error),

@@ -158,6 +158,64 @@ fn run_that_is_answered_elsewhere_names_the_list_of_its_questions_once() {
 }
 
 #[test]
+fn questions_beyond_the_limit_are_counted() {
+    let folio = folio();
+    let shell = |id: &str| format!("{{id: {id}, do: {{tool: shell, args: {{command: 'true'}}}}}}");
+    let steps = ["a", "b", "c"].map(shell).join(", ");
+    folio.file("three.yaml", format!("steps: [{{parallel: [{steps}]}}]"));
+    let running = start_run(&folio, "r1", "three.yaml");
+    folio.until(&["questions"], |seen| seen["total"] == json!(3));
+    let cut = folio.json(&["questions", "--limit", "1"]);
+    assert_eq!((&cut["returned"], &cut["total"]), (&json!(1), &json!(3)));
+    let shown = folio.ok(&["questions", "--limit", "1"]);
+    assert!(shown.ends_with("… 2 more; --limit 3 lists all\n"), "{shown}");
+    // The one that is listed is not the only one that `folio approve r1` could mean.
+    assert!(!shown.contains("folio approve r1,"), "{shown}");
+    running.kill();
+}
+
+#[test]
+fn resume_needs_a_model_only_for_what_is_still_to_be_done() {
+    let folio = folio();
+    let cues = json!([
+        {"role": "planner", "json": {"decision": "execute", "reason": "it is small"}},
+        {"role": "executor", "calls": [{"tool": "finish", "args": {"notes": "done"}}]}
+    ]);
+    folio.file("script.json", json!({"version": 1, "cues": cues}).to_string());
+    folio.file(
+        "mixed.yaml",
+        "steps: [{id: think, title: Think}, {id: w, do: {tool: wait, args: {ms: 3000}}}]",
+    );
+    let running = folio.spawn(&[
+        "run",
+        "--plan",
+        "mixed.yaml",
+        "--model",
+        "scripted:script.json",
+        "--quiet",
+    ]);
+    folio.until(&["runs"], |seen| seen["items"][0]["driven"] == true);
+    folio.until(&["show", "r1"], |seen| {
+        let nodes = seen["nodes"].as_array().unwrap();
+        nodes
+            .iter()
+            .any(|node| node["path"] == "w" && node["state"] == "executing")
+    });
+    running.kill();
+    folio.settings("model = \"gpt\"");
+    let told = folio.call(&["resume", "r1"]);
+    assert_eq!(told.code, 0, "{told}");
+    assert!(told.stderr.contains("\"gpt\" does not name a model"), "{told}");
+    assert_eq!(status(&folio, "r1"), "ok");
+    // What else is wrong with a fork is told before.
+    for at in ["nothing", "w"] {
+        let told = folio.call(&["fork", "r1", "--at", at]);
+        let code = if at == "w" { 2 } else { 3 };
+        assert_eq!(told.code, code, "{told}");
+    }
+}
+
+#[test]
 fn unattended_process_leaves_a_run_that_waits_for_an_answer() {
     let folio = folio();
     let running = start_run(&folio, "r1", "asks.yaml");

@@ -126,6 +126,7 @@ fn pages_form_a_tree_and_keep_appended_entries() {
             "tree",
             "tree p2",
             "tree --depth 1",
+            "tree --limit 2",
             "page append p1 'Ten files are hot.' --title 'Hot files'",
             "page append p1 'One is cold.'",
             "page show p1",
@@ -160,6 +161,11 @@ fn pages_form_a_tree_and_keep_appended_entries() {
     p1 Findings note open
     ├─ p2 Details note open
     └─ p3 More note open
+    $ folio tree --limit 2
+    p1 Findings note open
+    ├─ p2 Details note open
+    │  └─ … 1 more page: folio tree p2
+    └─ … 1 more page: folio tree p1
     $ folio page append p1 'Ten files are hot.' --title 'Hot files'
     e1 [log] Hot files
     $ folio page append p1 'One is cold.'

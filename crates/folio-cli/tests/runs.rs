@@ -108,6 +108,14 @@ fn run_prints_its_steps_report_and_follow_up_commands() {
 
     There are 2 letters.
     ");
+    let cut = folio.ok(&["show", "r1", "--limit", "3"]);
+    let (tree, _) = cut.split_once(" · 7 of 7 done").unwrap();
+    assert!(tree.lines().count() <= 4, "three lines, and the one that counts: {cut}");
+    let cut = folio.json(&["show", "r1", "--limit", "3"]);
+    assert_eq!(
+        (cut["nodes"].as_array().unwrap().len(), &cut["nodes_left_out"]),
+        (3, &4.into())
+    );
     assert_snapshot!(folio.seen(&["tree", "--run", "r1"]), @"
     p1 Letters of Ada workspace ok
     ├─ p2 Main scratchpad scratchpad_root ok

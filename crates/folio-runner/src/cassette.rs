@@ -75,7 +75,7 @@ impl ModelSetting {
             window: model.window,
             answer_tokens: model.answer_tokens,
             price: model.price,
-            is_program: model.model.worker().is_some(),
+            is_program: model.worker().is_some(),
             fallback: model.fallback.as_deref().map(|next| Box::new(Self::of(next))),
         }
     }

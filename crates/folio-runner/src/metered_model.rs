@@ -75,7 +75,7 @@ impl MeteredModel {
             let result = self.ask_one(model, request).await;
             let is_answer = result.as_ref().is_ok_and(|reply| reply.stop != StopCause::Refusal);
             match &model.fallback {
-                Some(next) if !is_answer && next.model.worker().is_none() => model = next,
+                Some(next) if !is_answer && next.worker().is_none() => model = next,
                 _ => return result.map_err(|error| error.to_string()),
             }
         }

@@ -17,6 +17,7 @@ use folio_memory::policy::ScratchbookPolicy;
 use folio_memory::scratchbook::tools::{Definition, definitions};
 use folio_memory::tokens::for_model;
 use folio_model::{Model, ModelParts, Usage, Worker};
+use folio_tools::panics::caught_now;
 use folio_tools::tool::AGENT_PREFIX;
 use folio_tools::{Registry, ToolSpec};
 use serde_json::json;
@@ -144,7 +145,7 @@ impl RunnerModel {
         let mut model = self;
         for _ in 0..skip_count {
             match &model.fallback {
-                Some(next) if next.model.worker().is_none() => model = next,
+                Some(next) if next.worker().is_none() => model = next,
                 _ => break,
             }
         }
@@ -201,13 +202,19 @@ impl RunnerModel {
         }
     }
 
+    /// What does the work if the model does more than answer. One that panics about it fails when it is asked, in the
+    /// task that asks it.
+    pub(crate) fn worker(&self) -> Option<Worker<'_>> {
+        caught_now(|| self.model.worker()).ok().flatten()
+    }
+
     fn spec(&self) -> ModelSpec {
         ModelSpec {
             tokens: Arc::new(for_model(&self.name)),
             window: self.window,
             answer_tokens: self.answer_tokens,
             price: self.price,
-            program: self.model.worker().map(|worker| AgentProgram {
+            program: self.worker().map(|worker| AgentProgram {
                 name: self.worker_name(),
                 shown: match worker {
                     Worker::Program(argv) => json!({"argv": argv}),

@@ -29,7 +29,7 @@ impl Runner {
     #[must_use]
     pub fn asked_under(&self, key: RequestKey) -> Self {
         Self {
-            asked: Some(Arc::new(key)),
+            request_key: Some(Arc::new(key)),
             ..self.clone()
         }
     }
@@ -37,20 +37,20 @@ impl Runner {
     /// A runner for a request that cannot be made twice.
     pub(crate) fn without_key(&self) -> Self {
         Self {
-            asked: None,
+            request_key: None,
             ..self.clone()
         }
     }
 
     /// The key under which the request is recorded.
     pub(crate) fn key(&self) -> Option<String> {
-        self.asked.as_ref().map(|key| key.key().to_owned())
+        self.request_key.as_ref().map(|key| key.key().to_owned())
     }
 
     /// The workspace that the request is written to.
     pub(crate) fn workspace_for_write(&self) -> Cow<'_, Workspace> {
         let workspace = &self.shared.workspace;
-        match &self.asked {
+        match &self.request_key {
             None => Cow::Borrowed(workspace),
             Some(key) => Cow::Owned(workspace.asked_under((**key).clone())),
         }
@@ -62,7 +62,7 @@ impl Runner {
     ///
     /// `Store`: `KeyReused` if it was a different request.
     pub(crate) async fn is_request_recorded(&self, by: &Actor) -> Result<bool, RunnerError> {
-        match &self.asked {
+        match &self.request_key {
             Some(key) => Ok(self.workspace_for_write().is_recorded(by, key.key()).await?),
             None => Ok(false),
         }
@@ -78,7 +78,7 @@ impl Runner {
         roles::may_steer(by)?;
         let workspace = &*self.workspace_for_write();
         let mut actor = by.clone().in_run(run);
-        if let Some(key) = &self.asked
+        if let Some(key) = &self.request_key
             && workspace.is_recorded(&actor, key.key()).await?
         {
             return Ok(Requested::Nothing);

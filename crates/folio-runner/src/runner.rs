@@ -101,7 +101,7 @@ pub struct Submitted {
 pub struct Runner {
     pub(crate) shared: Arc<Shared>,
     /// The request that is made through it, with its key, if it may be repeated.
-    pub(crate) asked: Option<Arc<RequestKey>>,
+    pub(crate) request_key: Option<Arc<RequestKey>>,
 }
 
 #[derive(Debug)]
@@ -210,7 +210,7 @@ impl Runner {
                 folds: Arc::default(),
                 leaving: CancellationToken::new(),
             }),
-            asked: None,
+            request_key: None,
         }
     }
 

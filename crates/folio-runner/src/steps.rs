@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use folio_engine::event::FORMAT;
-use folio_engine::plan::{self, Check, Criterion, Plan};
+use folio_engine::plan::Plan;
 use folio_engine::run::{AskAction, CheckAction, CompactAction, Needs};
 use folio_engine::{Action, CallAction, Event, NodeId, NodeState, Run, projection};
 use folio_memory::{Change, Timestamp, TraceNote};
@@ -351,10 +351,5 @@ pub(crate) fn is_ending(run: &Run, now: Timestamp) -> bool {
 /// model judges.
 #[must_use]
 pub fn needs_model(plan: &Plan) -> bool {
-    let needs_judge = |criteria: &[Criterion]| criteria.iter().any(|one| one.check == Check::Judge);
-    !Needs::of_plan(plan).models.is_empty()
-        || needs_judge(&plan.criteria)
-        || plan::tasks_of(&plan.steps)
-            .into_iter()
-            .any(|task| needs_judge(&task.criteria))
+    Needs::of_plan(plan).asks_model()
 }

@@ -10,7 +10,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use folio_engine::{Outcome, StopReason, plan};
 use folio_memory::{Actor, Clock, Role, RunId, SpaceName, Timestamp};
-use folio_runner::{DriveFollower, NewRun, Observer, Runner, RunnerError, RunnerOptions};
+use folio_model::{Delta, Model, ModelError, Reply, Request, Worker};
+use folio_runner::{
+    DriveFollower, NewRun, Observer, Runner, RunnerError, RunnerModel, RunnerModels, RunnerOptions,
+};
 use folio_store::sqlite::OpenOptions;
 use folio_store::{RandomIds, SqliteStore, SystemClock, Workspace};
 use folio_testkit::SimClock;
@@ -232,6 +235,42 @@ async fn panics_of_a_check_or_an_observer_stop_no_run() {
     let runner = Runner::new(space(), registry, options);
     let run = submitted(&runner, &calls("odd")).await;
     assert_eq!(runner.drive(run).await.unwrap().status, Outcome::Ok);
+}
+
+/// Panics before it answers.
+#[derive(Debug)]
+struct PanickingModel;
+
+#[async_trait]
+impl Model for PanickingModel {
+    async fn reply(&self, _: &Request, _: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
+        panic!("nor does it answer")
+    }
+
+    fn worker(&self) -> Option<Worker<'_>> {
+        panic!("nobody knows who works")
+    }
+}
+
+#[tokio::test]
+async fn panic_of_a_model_fails_its_task_alone() {
+    let options = RunnerOptions {
+        models: Some(RunnerModels::one(RunnerModel::new("odd", Arc::new(PanickingModel)))),
+        ..RunnerOptions::default()
+    };
+    let runner = Runner::new(space(), Registry::with_builtins(), options);
+    let plan = json!({"title": "two", "steps": [
+        {"id": "think", "title": "Think", "optional": true},
+        {"id": "wait", "do": {"tool": "wait", "args": {"ms": 1}}}
+    ]});
+    let run = submitted(&runner, &plan).await;
+    runner.drive(run).await.unwrap();
+    let run = runner.load(run).await.unwrap();
+    let result = |path| run.node_named(path).unwrap().result.unwrap();
+    let failed = result("think");
+    assert_eq!(failed.status, Outcome::Failed);
+    assert!(failed.notes.contains("it panicked: nobody knows who works"), "{}", failed.notes);
+    assert_eq!(result("wait").status, Outcome::Ok);
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::http::problem::Problem;
-use crate::shares::{NoPlace, Place, Places, may_take};
+use crate::shares::{NoPlace, Place, SharedPlaces, may_take};
 use crate::spaces::Spaces;
 
 /// The most runs that do something at the same time in this process.
@@ -35,13 +35,14 @@ pub(crate) struct Driving {
     busy: Busy,
     /// The part of `busy` of each space that has started a run.
     by_space: Mutex<BTreeMap<SpaceName, Busy>>,
-    places: Places,
+    places: SharedPlaces,
     spaces: Spaces,
     /// The runs that have a task here.
     runs: Mutex<Vec<DrivenRun>>,
 }
 
-/// A driven run, identified by its space and its id, what cancels it, and its task.
+/// A driven run: its space and its id, its task, and what tells the task to cancel the run. The request that started the
+/// run may do so as well ([`CancelOnDrop`]).
 type DrivenRun = ((SpaceName, RunId), CancellationToken, JoinHandle<()>);
 
 /// A place for one run.
@@ -51,7 +52,7 @@ pub(crate) struct RunSlot {
     _held: Place,
 }
 
-/// The request that started a run. Dropping it cancels the run.
+/// Held by the request that started a run: dropping it cancels the run, unless it was [detached](Self::detach).
 #[derive(Debug)]
 pub(crate) struct CancelOnDrop(DropGuard);
 
@@ -74,7 +75,7 @@ impl Driving {
             max_active,
             busy: Busy::default(),
             by_space: Mutex::default(),
-            places: Places::new(max_driven, spaces.clone()),
+            places: SharedPlaces::new(max_driven, spaces.clone()),
             spaces,
             runs: Mutex::default(),
         })
@@ -120,7 +121,7 @@ impl Driving {
         })
     }
 
-    /// Drives the run `id` until it ends. If the returned request is dropped, the run is cancelled in the name of `by`.
+    /// Drives the run `id` until it ends. If what is returned is dropped, the run is cancelled in the name of `by`.
     /// Returns `None` if the run is driven here already.
     pub(crate) fn drive(&self, runner: Runner, id: RunId, by: Actor, place: RunSlot) -> Option<CancelOnDrop> {
         // Held until the run is in the list, since two requests with one key may be answered at the same time.
@@ -169,7 +170,7 @@ impl Driving {
     }
 
     /// Does the same for a request that cancels the run when it is dropped, even while the run is being recorded.
-    /// Returns the run's id, and the request; `None` if the run existed already: another request started it.
+    /// Returns the run's id, and what cancels it; `None` if the run existed already: another request started it.
     pub(crate) async fn begin_for(
         self: &Arc<Self>,
         runner: Runner,

@@ -26,7 +26,7 @@ pub(crate) enum NoPlace {
 
 /// A number of places for all spaces of a server. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Places {
+pub(crate) struct SharedPlaces {
     capacity: usize,
     spaces: Spaces,
     held: Arc<Mutex<BTreeMap<SpaceName, usize>>>,
@@ -35,11 +35,11 @@ pub(crate) struct Places {
 /// A place that a space holds until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
-    places: Places,
+    places: SharedPlaces,
     space: SpaceName,
 }
 
-impl Places {
+impl SharedPlaces {
     /// Creates `capacity` places, all free, for `spaces`.
     pub(crate) fn new(capacity: usize, spaces: Spaces) -> Self {
         Self {
@@ -93,7 +93,7 @@ mod tests {
     }
 
     /// Takes places for `space` until it gets none.
-    fn take_all(places: &Places, space: &str) -> (Vec<Place>, NoPlace) {
+    fn take_all(places: &SharedPlaces, space: &str) -> (Vec<Place>, NoPlace) {
         let mut taken = Vec::new();
         loop {
             match places.take(&named(space)) {
@@ -105,7 +105,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_space_takes_every_place() {
-        let places = Places::new(8, Spaces::for_tests().await);
+        let places = SharedPlaces::new(8, Spaces::for_tests().await);
         let (taken, why) = take_all(&places, "main");
         assert_eq!((taken.len(), why), (8, NoPlace::Full));
     }
@@ -113,7 +113,7 @@ mod tests {
     #[tokio::test]
     async fn each_space_takes_half_of_what_others_left_and_returns_it() {
         let spaces = Spaces::for_tests().await;
-        let places = Places::new(8, spaces.clone());
+        let places = SharedPlaces::new(8, spaces.clone());
         spaces.runner_in(&named("other")).unwrap();
         let (first, why) = take_all(&places, "main");
         assert_eq!((first.len(), why), (4, NoPlace::Share));

@@ -402,7 +402,11 @@ async fn client_writes_only_to_its_threads_scratchbook_or_own_items_m7_7() {
         space.update_item(&client, Ref::Id(entry.id), patch, None).await
     };
     assert!(!is_refused(update(&own, &house.in_book).await));
-    assert!(is_refused(update(&own, &house.in_other_book).await));
+    let refused = update(&own, &house.in_other_book).await.unwrap_err().to_string();
+    assert!(
+        refused.ends_with("which belongs to another thread; use a workspace of that thread (`in_thread`)"),
+        "{refused}"
+    );
     assert!(
         is_refused(update(&house.space, &house.in_book).await),
         "without a thread it is the main one"

@@ -290,7 +290,7 @@ impl Roots {
         self.resolve_full_path(path, run_folder, first.or(run_folder.path()))
     }
 
-    /// Like [`Self::place`], for a file that is to be written: a path without a name is in the run folder.
+    /// Like [`Self::full_path`], for a file that is to be written: a path without a name is in the run folder.
     pub(crate) fn full_path_to_write(&self, path: &str, run_folder: &RunFolder) -> Option<String> {
         self.resolve_full_path(path, run_folder, run_folder.path())
     }

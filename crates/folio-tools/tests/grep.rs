@@ -124,6 +124,10 @@ async fn grep_redact_hides_matched_secrets_and_line_tails() {
         .error("grep", json!({"pattern": "x", "redact": true, "context": 2}))
         .await;
     assert_eq!(error.kind, FailureKind::InvalidArgs);
+    // Nobody gets fewer lines than they asked for without being told.
+    let error = world.error("grep", json!({"pattern": "x", "context": 21})).await;
+    assert_eq!(error.kind, FailureKind::InvalidArgs);
+    assert!(error.message.contains("20"), "{}", error.message);
 }
 
 #[tokio::test]

@@ -2092,11 +2092,15 @@ class TreeShape(TypedDict):
     handle: str
     # The last event that the tree includes: request the events after it.
     last_event_id: int
+    # The `cursor` for the nodes after these; null at the end.
+    next: NotRequired[str | None]
     # The nodes: parents before children, children in plan order.
     nodes: list["NodeShape"]
     run_id: str
     status: str
     title: str
+    # The number of all nodes.
+    total: int
 
 
 class TurnShape(TypedDict):

@@ -55,17 +55,18 @@ pub(crate) struct Fork {
 
 /// Carries out `folio fork`.
 pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Failure> {
-    let runner = fork.minds.runner(context, &fork.driving, false, Absent::Empty).await?;
-    let source = runner.row(fork.run).await?;
+    // What is wrong with the other arguments is told without models, which a mistake in the settings may withhold.
+    let reader = runner(context).await?;
+    let source = reader.row(fork.run).await?;
     let at = match &fork.at {
-        Some(node) => ForkAt::Node(node_called(&runner, &source, node).await?),
+        Some(node) => ForkAt::Node(node_called(&reader, &source, node).await?),
         None => ForkAt::Limit,
     };
     let is_raised = fork.raised.is_any();
     let mut raised = fork.raised;
     let mut part_limits = None;
     if is_raised {
-        let run = runner.load(source.id).await?;
+        let run = reader.load(source.id).await?;
         // The raised limit of a part applies to that part.
         if let Some((limit, path)) = part_that_met(&run).filter(|_| fork.before_limit) {
             let more = raised.take(limit.what);
@@ -75,6 +76,7 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
         // What could not be raised there cannot be raised here.
         raised.check_can_increase(&run, NodeId::root(source.id))?;
     }
+    let runner = fork.minds.runner(context, &fork.driving, false, Absent::Empty).await?;
     let thread = context.settings.thread.clone();
     let options = ForkOptions {
         // Nothing starts before its limits are set.

@@ -1,5 +1,6 @@
 //! What people do with runs besides cancelling them: answer questions, pause and continue.
 
+use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
@@ -33,6 +34,9 @@ pub(crate) struct Questions {
     /// Only those of this run: r3 or run_…
     #[arg(value_parser = run_ref)]
     run: Option<RunRef>,
+    /// Maximum questions to list
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    limit: u32,
 }
 
 /// `folio answer`.
@@ -59,10 +63,32 @@ pub(crate) struct Pause {
     node: Option<String>,
 }
 
-/// Every open question.
+/// The open questions, as far as they are listed.
 #[derive(Debug, Serialize)]
-#[serde(transparent)]
-struct QuestionsShape(List<QuestionShape>);
+struct QuestionsShape {
+    #[serde(flatten)]
+    list: List<QuestionShape>,
+    /// How many questions, and how many approvals, each run waits for, listed or not.
+    #[serde(skip)]
+    of_runs: HashMap<(String, bool), usize>,
+}
+
+impl QuestionsShape {
+    /// The first `limit` of `items`.
+    fn of(mut items: Vec<QuestionShape>, limit: u32, as_of: u64) -> Self {
+        let mut of_runs = HashMap::new();
+        for item in &items {
+            *of_runs.entry((item.run.clone(), item.is_question())).or_default() += 1;
+        }
+        let total = items.len() as u64;
+        items.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        let list = List {
+            total: Some(total),
+            ..List::whole(items, as_of)
+        };
+        Self { list, of_runs }
+    }
+}
 
 #[derive(Debug, Serialize)]
 struct QuestionShape {
@@ -88,6 +114,11 @@ struct QuestionShape {
 }
 
 impl QuestionShape {
+    /// Whether it is a question, not something to be approved.
+    fn is_question(&self) -> bool {
+        self.kind == "question"
+    }
+
     /// The node in a command: its path, unless a shell would read that in another way or the run itself asks.
     fn named(&self) -> &str {
         match self.path.as_str() {
@@ -100,13 +131,9 @@ impl QuestionShape {
 
 impl Report for QuestionsShape {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
-        let asking = |item: &QuestionShape| {
-            let open = self.0.items.iter().filter(|other| other.run == item.run);
-            open.filter(|other| (other.kind == "question") == (item.kind == "question"))
-                .count()
-        };
-        for item in &self.0.items {
-            let is_question = item.kind == "question";
+        for item in &self.list.items {
+            let is_question = item.is_question();
+            let of_run = self.of_runs.get(&(item.run.clone(), is_question));
             if is_question {
                 writeln!(out, "{} {}: {}", item.run, item.path, item.question)?;
             } else {
@@ -118,7 +145,7 @@ impl Report for QuestionsShape {
             if let Some(default) = &item.default {
                 writeln!(out, "  default: {default}")?;
             }
-            let way = match (is_question, asking(item)) {
+            let way = match (is_question, of_run.copied().unwrap_or(1)) {
                 (true, 1) => format!("folio answer {} ANSWER", item.run),
                 (true, _) => format!("folio answer {} --node {} ANSWER", item.run, item.named()),
                 (false, 1) => format!("folio approve {0}, or folio reject {0}", item.run),
@@ -126,8 +153,15 @@ impl Report for QuestionsShape {
             };
             writeln!(out, "  {}", style.faint(way))?;
         }
-        if self.0.items.is_empty() {
-            out.push_str("no open questions\n");
+        let total = self.list.total.unwrap_or_default();
+        match total.saturating_sub(self.list.items.len() as u64) {
+            0 if total == 0 => out.push_str("no open questions\n"),
+            0 => {}
+            more => writeln!(
+                out,
+                "{}",
+                style.faint(format_args!("… {more} more; --limit {total} lists all"))
+            )?,
         }
         Ok(())
     }
@@ -258,7 +292,8 @@ pub(crate) async fn questions(context: &Context<'_>, arguments: Questions) -> Re
         }
         None => all_open_questions(&runner).await?,
     };
-    context.output.report(&QuestionsShape(List::whole(items, as_of)))?;
+    let questions = QuestionsShape::of(items, arguments.limit, as_of);
+    context.output.report(&questions)?;
     Ok(Exit::Done)
 }
 

@@ -3,7 +3,7 @@
 use clap::Args;
 use folio::engine::run::RunSummary;
 use folio::memory::id::RunRef;
-use folio::runner::{Runner, needs_model};
+use folio::runner::Runner;
 use folio::store::RunRow;
 use folio::store::store::RunQuery;
 
@@ -37,30 +37,28 @@ pub(crate) async fn run(context: &Context<'_>, resume: Resume) -> Result<Exit, F
         .minds
         .runner_with(context, &resume.driving, false, (models, Absent::Empty))
         .await?;
-    // A run that was begun with a judge is not resumed without one.
-    let Some(run) = resume.run else {
-        if let Some(unopened) = unopened {
-            if !runner.unfinished().await?.is_empty() {
+    let rows = match resume.run {
+        Some(run) => vec![runner.row(run).await?],
+        None => runner.unfinished().await?,
+    };
+    if let Some(unopened) = unopened {
+        for row in &rows {
+            // What was begun with a judge is not resumed without one. What has its result needs neither.
+            if !row.has_ended() && runner.load(row.id).await?.needs().asks_model() {
                 return Err(unopened);
             }
-            context.output.note(without_models_note(&unopened));
-        }
-        return all(context, &runner).await;
-    };
-    let row = runner.row(run).await?;
-    if let Some(unopened) = unopened {
-        if !row.has_ended() && needs_model(runner.load(row.id).await?.plan()) {
-            return Err(unopened);
         }
         context.output.note(without_models_note(&unopened));
     }
-    follow::drive(context, &runner, row.id).await
+    match (resume.run, rows.as_slice()) {
+        (Some(_), [row]) => follow::drive(context, &runner, row.id).await,
+        _ => all(context, &runner, rows).await,
+    }
 }
 
-/// Resumes every run that has not ended. A failure of one is reported and does not stop the others; the exit code is
+/// Resumes `rows`, the runs that have not ended. A failure of one is reported and does not stop the others; the exit code is
 /// that of the worst. A run that could not be shown is reported at the end.
-async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
-    let rows = runner.unfinished().await?;
+async fn all(context: &Context<'_>, runner: &Runner, rows: Vec<RunRow>) -> Result<Exit, Failure> {
     let workspace = runner.workspace();
     if rows.is_empty() {
         let driven_rows = workspace

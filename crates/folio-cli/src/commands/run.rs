@@ -52,8 +52,8 @@ pub(crate) struct Run {
     /// repeatable
     #[arg(long = "allow-host", value_name = "HOST")]
     allow_hosts: Vec<HostRule>,
-    /// Let runs call this tool without approval: NAME.TOOL, or NAME.* for every tool of an MCP server; `shell` means
-    /// --allow-shell; repeatable
+    /// Let runs call this tool without approval: NAME.TOOL, or NAME.* for every tool of an MCP server; agent:NAME for an
+    /// agent program or an agent elsewhere; `shell` means --allow-shell; repeatable
     #[arg(long = "allow-tool", value_name = "TOOL")]
     allow_tools: Vec<String>,
     /// Use models that have no known price although the budget limits dollars; their cost is not counted

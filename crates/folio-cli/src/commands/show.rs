@@ -17,6 +17,10 @@ pub(crate) struct Show {
     /// Run: r3 or run_…
     #[arg(value_parser = run_ref)]
     run: RunRef,
+    /// Maximum nodes to show. A larger tree is folded: finished parts, and neighbours that are alike, become one line
+    /// each [default: 1000; with --json, all nodes]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    limit: Option<u32>,
 }
 
 /// Carries out `folio show`.
@@ -38,6 +42,8 @@ pub(crate) async fn run(context: &Context<'_>, show: Show) -> Result<Exit, Failu
         None => None,
     };
     let origin = origin.map(|row| row.handle.to_string());
-    context.output.report(&shown.with_origin(origin))?;
+    context
+        .output
+        .report(&shown.with_origin(origin).limited_to(show.limit))?;
     Ok(Exit::Done)
 }

@@ -21,7 +21,14 @@ pub(crate) struct Tree {
     /// Maximum depth [default: no limit]
     #[arg(long, value_name = "N")]
     depth: Option<usize>,
+    /// Maximum pages to show. Pages nearer to the top come first; a page says how many below it are left out [default:
+    /// 1000; with --json, all pages]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    limit: Option<u32>,
 }
+
+/// How many pages people are shown unless they ask for more or less.
+const PAGES: u32 = 1_000;
 
 /// Carries out `folio tree`.
 pub(crate) async fn run(context: &Context<'_>, tree: Tree) -> Result<Exit, Failure> {
@@ -48,7 +55,8 @@ pub(crate) async fn run(context: &Context<'_>, tree: Tree) -> Result<Exit, Failu
     if let Some(depth) = tree.depth {
         nodes.retain(|node| node.depth <= depth);
     }
-    context.output.report(&PageTree::of(&nodes))?;
+    let limit = tree.limit.or_else(|| (!context.output.is_json()).then_some(PAGES));
+    context.output.report(&PageTree::of(&nodes, limit))?;
     if nodes.is_empty() {
         context.output.note("there are no pages yet");
     }

@@ -80,6 +80,9 @@ impl Report for PageInFull {
 pub(crate) struct PageTree {
     roots: Vec<PageNode>,
     total: usize,
+    /// How many roots, and pages below them, are left out.
+    #[serde(skip_serializing_if = "folio::memory::is_default")]
+    left_out: usize,
 }
 
 /// A page with the pages that it contains.
@@ -88,31 +91,60 @@ struct PageNode {
     #[serde(flatten)]
     page: PageShape,
     children: Vec<Self>,
+    /// How many pages below it are left out, apart from those that a page below it counts.
+    #[serde(skip_serializing_if = "folio::memory::is_default")]
+    left_out: usize,
 }
 
 impl PageTree {
-    /// Builds the tree from `nodes`, parents before children.
-    pub(crate) fn of(nodes: &[TreeNode]) -> Self {
+    /// Builds the tree from `nodes`, parents before children. If a `limit` is given, at most so many pages are in it:
+    /// those nearer to the top first, then in order.
+    pub(crate) fn of(nodes: &[TreeNode], limit: Option<u32>) -> Self {
         let mut rest = nodes;
+        let mut below_limit = within(nodes, limit);
+        let (roots, left_out) = nested(&mut rest, 0, &mut below_limit);
         Self {
-            roots: nested(&mut rest, 0),
+            roots,
             total: nodes.len(),
+            left_out,
         }
     }
 }
 
-/// Takes the nodes of `depth` and those below them from the front of `rest`.
-fn nested(rest: &mut &[TreeNode], depth: usize) -> Vec<PageNode> {
-    let mut level = Vec::new();
+/// Returns for each depth how many pages of it are within `limit`: all, until there is no room, and then the first.
+fn within(nodes: &[TreeNode], limit: Option<u32>) -> Vec<usize> {
+    let mut counts = Vec::new();
+    for node in nodes {
+        counts.resize(counts.len().max(node.depth + 1), 0);
+        counts[node.depth] += 1;
+    }
+    let mut room = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    for count in &mut counts {
+        *count = room.min(*count);
+        room -= *count;
+    }
+    counts
+}
+
+/// Takes the nodes of `depth` and those below them from the front of `rest`. Returns those for which there is room,
+/// and how many of all of them have no place in what is returned. `room` is what [`within`] says, as far as it is left.
+fn nested(rest: &mut &[TreeNode], depth: usize, room: &mut [usize]) -> (Vec<PageNode>, usize) {
+    let (mut level, mut without_place) = (Vec::new(), 0);
     while let Some((node, after)) = rest.split_first().filter(|(node, _)| node.depth >= depth) {
         *rest = after;
-        let children = nested(rest, node.depth + 1);
+        let (children, left_out) = nested(rest, node.depth + 1, room);
+        if room[node.depth] == 0 {
+            without_place += 1 + left_out;
+            continue;
+        }
+        room[node.depth] -= 1;
         level.push(PageNode {
             page: PageShape::of(&node.page),
             children,
+            left_out,
         });
     }
-    level
+    (level, without_place)
 }
 
 impl Report for PageTree {
@@ -120,23 +152,44 @@ impl Report for PageTree {
         let mut below = Vec::new();
         for root in &self.roots {
             root.page.text(out, style)?;
-            branch(out, style, &root.children, &mut below)?;
+            branch(out, style, root, &mut below)?;
+        }
+        if self.left_out > 0 {
+            let more = format_args!("… {}; --limit shows more", counted_more(self.left_out));
+            writeln!(out, "{}", style.faint(more))?;
         }
         Ok(())
     }
 }
 
-/// Draws `children`. `above` says for each ancestor whether more siblings follow it.
-fn branch(out: &mut String, style: Style, children: &[PageNode], above: &mut Vec<bool>) -> fmt::Result {
-    for (position, child) in children.iter().enumerate() {
-        let more = position + 1 < children.len();
+fn counted_more(left_out: usize) -> String {
+    let pages = if left_out == 1 { "page" } else { "pages" };
+    format!("{left_out} more {pages}")
+}
+
+/// Draws what is below `node`. `above` says for each ancestor whether more siblings follow it.
+fn branch(out: &mut String, style: Style, node: &PageNode, above: &mut Vec<bool>) -> fmt::Result {
+    let lead = |out: &mut String, above: &[bool], more: bool| {
         let mut lead: String = above.iter().map(|more| if *more { "│  " } else { "   " }).collect();
         lead.push_str(if more { "├─ " } else { "└─ " });
         out.push_str(&style.faint(lead));
+    };
+    for (position, child) in node.children.iter().enumerate() {
+        let more = position + 1 < node.children.len() || node.left_out > 0;
+        lead(out, above, more);
         child.page.text(out, style)?;
         above.push(more);
-        branch(out, style, &child.children, above)?;
+        branch(out, style, child, above)?;
         above.pop();
+    }
+    if node.left_out > 0 {
+        lead(out, above, false);
+        let more = counted_more(node.left_out);
+        writeln!(
+            out,
+            "{}",
+            style.faint(format_args!("… {more}: folio tree {}", node.page.handle))
+        )?;
     }
     Ok(())
 }

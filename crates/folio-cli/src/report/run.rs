@@ -300,6 +300,8 @@ impl Summary {
 /// their pages.
 const OUTPUT_BYTES_MAX: usize = 4 * 1024 * 1024;
 const ONE_OUTPUT_BYTES_MAX: usize = MAX_INLINE_BYTES;
+/// How many lines of a run's tree people are shown unless they ask for more or less.
+const TREE_LINES: usize = 1_000;
 
 /// Everything about a run.
 #[derive(Debug, Serialize)]
@@ -321,11 +323,17 @@ pub(crate) struct InFull {
     #[serde(skip)]
     origin: Option<String>,
     nodes: Vec<NodeShape>,
+    /// How many nodes there are besides those, because a limit was given.
+    #[serde(skip_serializing_if = "folio::memory::is_default")]
+    nodes_left_out: usize,
     /// What keeps a call of it waiting, if something does.
     #[serde(skip_serializing_if = "Option::is_none")]
     held_up: Option<HeldUpShape>,
     #[serde(skip)]
     tree: Vec<tree::Node>,
+    /// How many lines the tree may have, for people.
+    #[serde(skip)]
+    tree_lines: usize,
     /// What an unfinished run is doing.
     #[serde(skip)]
     doing: Option<(String, bool)>,
@@ -347,7 +355,9 @@ impl InFull {
         let mut left = OUTPUT_BYTES_MAX;
         Self {
             nodes: views.iter().map(|view| NodeShape::of(run, view, &mut left)).collect(),
+            nodes_left_out: 0,
             tree: titles.nodes_of(run, &views),
+            tree_lines: TREE_LINES,
             forked_from: OriginShape::of(run.variable()),
             doing: run.result().is_none().then(|| (activity(run, is_driven), is_driven)),
             spent: views
@@ -370,6 +380,17 @@ impl InFull {
     /// The same run, with the `handle` of the run that it was forked from.
     pub(crate) fn with_origin(self, handle: Option<String>) -> Self {
         Self { origin: handle, ..self }
+    }
+
+    /// The same run with at most `limit` nodes, if one is given.
+    pub(crate) fn limited_to(mut self, limit: Option<u32>) -> Self {
+        if let Some(limit) = limit {
+            let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+            self.tree_lines = limit;
+            self.nodes_left_out = self.nodes.len().saturating_sub(limit);
+            self.nodes.truncate(limit);
+        }
+        self
     }
 }
 
@@ -394,7 +415,8 @@ impl Report for InFull {
         let frame = tree::Frame {
             now: self.now,
             width: 160,
-            height: None,
+            // The last line counts all nodes.
+            height: Some(self.tree_lines.saturating_add(1)),
             tick: 0,
             style,
         };

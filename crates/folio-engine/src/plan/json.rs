@@ -8,13 +8,15 @@ use serde_json::Number;
 use super::Place;
 use super::errors::PlanError;
 use super::spanned::{
-    DEPTH_MAX, Entry, Node, Reading, START, Tree, WrittenNumber, duplicate_key, too_deep, too_many_digits, unreadable,
+    DEPTH_MAX, Entry, Node, Reading, START, Tree, VALUES_MAX, WrittenNumber, duplicate_key, too_deep, too_many,
+    too_many_digits, unreadable,
 };
 
 pub(super) fn read(text: &str) -> Result<Reading, PlanError> {
     let mut reader = Reader {
         rest: text.chars(),
         place: START,
+        values: 0,
         errors: Vec::new(),
     };
     let root = reader.value(0)?;
@@ -31,6 +33,7 @@ pub(super) fn read(text: &str) -> Result<Reading, PlanError> {
 struct Reader<'a> {
     rest: Chars<'a>,
     place: Place,
+    values: usize,
     errors: Vec<PlanError>,
 }
 
@@ -70,6 +73,10 @@ impl Reader<'_> {
         let place = self.place;
         if depth > DEPTH_MAX {
             return Err(too_deep(place));
+        }
+        self.values += 1;
+        if self.values > VALUES_MAX {
+            return Err(too_many(place));
         }
         let tree = match self.peek() {
             Some('{') => self.object(depth)?,

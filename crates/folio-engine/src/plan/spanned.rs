@@ -14,7 +14,7 @@ pub(super) const DEPTH_MAX: usize = 64;
 /// The longest text, in bytes.
 pub(super) const TEXT_BYTES_MAX: usize = 1 << 20;
 /// The most values, counting those that an alias repeats each time.
-pub(super) const NODES_MAX: usize = 200_000;
+pub(super) const VALUES_MAX: usize = 200_000;
 /// The most characters of a number that a message shows.
 const NUMBER_CHARS: usize = 40;
 
@@ -231,6 +231,6 @@ pub(super) fn too_deep(place: Place) -> PlanError {
 pub(super) fn too_many(place: Place) -> PlanError {
     unreadable(
         place,
-        format!("there are more than {NODES_MAX} values, repeated ones counted each time"),
+        format!("there are more than {VALUES_MAX} values, repeated ones counted each time"),
     )
 }

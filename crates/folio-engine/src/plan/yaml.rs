@@ -8,7 +8,7 @@ use serde_json::Number;
 use super::Place;
 use super::errors::PlanError;
 use super::spanned::{
-    DEPTH_MAX, Entry, NODES_MAX, Node, Reading, START, Tree, WrittenNumber, duplicate_key, too_deep, too_many,
+    DEPTH_MAX, Entry, Node, Reading, START, Tree, VALUES_MAX, WrittenNumber, duplicate_key, too_deep, too_many,
     too_many_digits, unreadable,
 };
 
@@ -87,7 +87,7 @@ struct Builder {
     open: Vec<Open>,
     root: Option<Node>,
     anchors: HashMap<usize, (Node, Size)>,
-    nodes: usize,
+    values: usize,
     errors: Vec<PlanError>,
 }
 
@@ -102,7 +102,7 @@ struct Open {
 
 #[derive(Clone, Copy, Default)]
 struct Size {
-    nodes: usize,
+    values: usize,
     depth: usize,
 }
 
@@ -118,13 +118,14 @@ impl Builder {
                 "a key must be a text; put quotation marks around a value that begins with {{: '{{ … }}'",
             ));
         }
+        self.count(at, 1)?;
         let node = Node { place: at, tree };
         self.open.push(Open {
             node,
             anchor,
             key: None,
             keys: HashMap::new(),
-            size: Size { nodes: 1, depth: 1 },
+            size: Size { values: 1, depth: 1 },
         });
         Ok(())
     }
@@ -142,7 +143,10 @@ impl Builder {
     }
 
     fn add(&mut self, node: Node, anchor: usize) -> Result<(), PlanError> {
-        self.put(node, anchor, Size { nodes: 1, depth: 0 })
+        if !self.expects_key() {
+            self.count(node.place, 1)?;
+        }
+        self.put(node, anchor, Size { values: 1, depth: 0 })
     }
 
     fn alias(&mut self, at: Place, anchor: usize) -> Result<(), PlanError> {
@@ -153,6 +157,7 @@ impl Builder {
                 if self.open.len() + size.depth > DEPTH_MAX {
                     return Err(too_deep(at));
                 }
+                self.count(at, size.values)?;
                 self.put(node, 0, size)
             }
             None => Err(unreadable(
@@ -162,23 +167,27 @@ impl Builder {
         }
     }
 
-    fn put(&mut self, node: Node, anchor: usize, size: Size) -> Result<(), PlanError> {
-        let at = node.place;
-        self.nodes += size.nodes;
-        if self.nodes > NODES_MAX {
+    /// Counts `values` more. Keys do not count, nor do the values in a list again when it ends: the limit is the same as
+    /// for JSON.
+    fn count(&mut self, at: Place, values: usize) -> Result<(), PlanError> {
+        self.values += values;
+        if self.values > VALUES_MAX {
             return Err(too_many(at));
         }
+        Ok(())
+    }
+
+    fn put(&mut self, node: Node, anchor: usize, size: Size) -> Result<(), PlanError> {
+        let at = node.place;
         if anchor > 0 {
             // Stored copies count too: a chain of anchors must not hold a growing value many times.
-            self.nodes += size.nodes;
+            self.count(at, size.values)?;
             self.anchors.insert(anchor, (node.clone(), size));
         }
         let Some(open) = self.open.last_mut() else {
             self.root = Some(node);
             return Ok(());
         };
-        open.size.nodes += size.nodes;
-        open.size.depth = open.size.depth.max(size.depth + 1);
         if open.wants_key() {
             let Tree::String(key) = node.tree else {
                 return Err(unreadable(
@@ -189,6 +198,8 @@ impl Builder {
             open.key = Some((key, at));
             return Ok(());
         }
+        open.size.values += size.values;
+        open.size.depth = open.size.depth.max(size.depth + 1);
         match &mut open.node.tree {
             Tree::List(items) => items.push(node),
             Tree::Object(entries) => {
@@ -344,6 +355,24 @@ mod tests {
         }
         assert!(refused(&bomb).contains("more than 200000 values"), "{}", refused(&bomb));
         assert!(refused("a: &x [*x]").contains("alias"));
+    }
+
+    #[test]
+    fn yaml_may_have_as_many_values_as_json() {
+        let step = |number: usize| {
+            format!("{{\"id\": \"s{number}\", \"do\": {{\"tool\": \"list\", \"args\": {{\"path\": \"a\"}}}}}}")
+        };
+        let steps: Vec<String> = (0..5_000).map(step).collect();
+        let plan = format!("{{\"steps\": [{}]}}", steps.join(",\n"));
+        let numbers = |count: usize| format!("[{}1]", "1,".repeat(count - 1));
+        for (text, is_read) in [
+            (plan, true),
+            (numbers(VALUES_MAX - 1), true),
+            (numbers(VALUES_MAX), false),
+        ] {
+            assert_eq!(read(&text).is_ok(), is_read, "YAML");
+            assert_eq!(super::super::json::read(&text).is_ok(), is_read, "JSON");
+        }
     }
 
     #[test]

@@ -8,7 +8,8 @@
 //! - `purses`: what parts of it may use, and what is set aside; `narrow`: the other limits that tasks set for
 //!   themselves
 //! - `resources`: what calls write, and that no two write the same at the same time
-//! - `approval`: what waits for a person's approval; `request_ref`: what exactly an answer refers to; `raise`: how
+//! - `approval`: what waits for a person's approval; `gate`: which plans do; `lost`: calls that a dead driver had begun;
+//!   `request_ref`: what exactly an answer refers to; `raise`: how
 //!   people change limits; `fork`: a run from a moment of another; `versions`: the versions that a plan had
 //! - [`agent`]: tasks that a model does
 //! - `conclude`: from the answer of a tool to the event that records it
@@ -30,11 +31,13 @@ mod criteria;
 mod due;
 mod edit;
 mod fork;
+mod gate;
 mod grow;
 mod inherit;
 mod late;
 mod limit_met;
 mod limits;
+mod lost;
 mod narrow;
 mod needs;
 mod purses;
@@ -56,13 +59,14 @@ pub use agent::{
     AgentProgram, AskAction, CompactAction, EXECUTOR_TOOLS, Equipment, FailedCallUsage, FixedCosts, Judging,
     ModelAnswer, ModelFailure, ModelFailureKind, ModelSpec, NamedExecutor, OfferedTools, PlanMode, Price,
 };
-pub use approval::{ApprovalPolicy, GrantedApproval, PendingApproval, PlanGate, RequiredApproval, micro_usd};
+pub use approval::{ApprovalPolicy, GrantedApproval, PendingApproval, RequiredApproval};
 pub use conclude::{CallAnswer, CallOutcome};
 pub use criteria::{CheckAction, CheckCall, CheckFinding};
 pub(crate) use due::call_in_words;
 pub use due::{Action, CallAction};
 pub use edit::{EditError, ShownPlan};
 pub use fork::{ForkAt, ForkBuilder, ForkError, ForkSearch, ForkSearchOutcome, Moment};
+pub use gate::{PlanGate, micro_usd};
 pub use limit_met::{LimitKind, LimitMet};
 pub use limits::Limits;
 pub use needs::Needs;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::state::Run;
-use crate::plan::{HUMAN, Plan, Step, Task, Work, tasks_of};
+use crate::plan::{Check, Criterion, HUMAN, Plan, Step, Task, Work, tasks_of};
 
 /// What the steps of a run without a result need of the process that drives it. A process that lacks some of it can
 /// only fail these steps; another one may be able to do them.
@@ -15,6 +15,8 @@ pub struct Needs {
     pub executors: BTreeSet<String>,
     /// The tasks that need a model, by name; without a plan, that is the goal.
     pub models: BTreeSet<String>,
+    /// Whether a criterion is judged by a model.
+    pub judge: bool,
 }
 
 impl Needs {
@@ -26,7 +28,18 @@ impl Needs {
             needs.add_goal();
         }
         needs.add_steps(&plan.steps);
+        needs.add_criteria(&plan.criteria);
         needs
+    }
+
+    /// Whether part of it cannot be done or verified without a model.
+    #[must_use]
+    pub fn asks_model(&self) -> bool {
+        self.judge || !self.models.is_empty()
+    }
+
+    fn add_criteria(&mut self, criteria: &[Criterion]) {
+        self.judge |= criteria.iter().any(|one| one.check == Check::Judge);
     }
 
     fn add_goal(&mut self) {
@@ -37,6 +50,7 @@ impl Needs {
         if task.needs_model() {
             self.models.insert(task.id.to_string());
         }
+        self.add_criteria(&task.criteria);
         match &task.work {
             Work::Do(call) => {
                 self.tools.insert(call.tool.clone());
@@ -69,6 +83,7 @@ impl Run {
         if root.is_terminal() || root.cancel.is_some() {
             return needs;
         }
+        needs.add_criteria(&self.plan().criteria);
         if root.children.is_empty() {
             needs.add_steps(&self.plan().steps);
         }

@@ -7,9 +7,10 @@ use folio_memory::{RunId, Timestamp};
 use serde_json::Value;
 
 use super::agent::{Equipment, Facts};
-use super::approval::{ApprovalRequest, AskFirst, PlanGate, Rule};
+use super::approval::{ApprovalRequest, AskFirst, Rule};
 use super::bodies::Bodies;
 use super::changes::Changes;
+use super::gate::PlanGate;
 use super::inherit::Inherited;
 use super::limit_met::LimitKind;
 use super::limits::Limits;

@@ -8,22 +8,47 @@ use crate::entry::{Entry, Family, Owner, Status};
 use crate::time::Timestamp;
 use crate::warning::Invalid;
 
-/// Why work cannot be claimed: somebody else has claimed it.
+/// Why work cannot be claimed: somebody else has claimed it, or it is meant for somebody else.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{entry} is taken by {owner}{}", until.map(|until| format!(" until {until}")).unwrap_or_default())]
+#[error(
+    "{entry} is {} {owner}{}",
+    if *has_begun { "taken by" } else { "meant for" },
+    until.map(|until| format!(" until {until}")).unwrap_or_default()
+)]
 pub struct AlreadyClaimed {
     /// The handle of the entry.
     pub entry: String,
-    /// Who has claimed the entry.
+    /// Who has claimed the entry, or is meant to.
     pub owner: Owner,
+    /// Whether the owner has claimed it. If not, it was delegated to them and is still open.
+    pub has_begun: bool,
     /// When the claim ends; `None` if it has no end.
     pub until: Option<Timestamp>,
 }
 
+impl AlreadyClaimed {
+    /// Whoever else than `owner` has `entry` at `now`: it is open and meant for them, or they have claimed it and their
+    /// lease is not over.
+    pub(super) fn of(entry: &Entry, owner: &Owner, now: Timestamp) -> Option<Self> {
+        let fields = &entry.fields;
+        let is_with_them = match fields.status {
+            Status::Open => !fields.owner.is_anybody(),
+            Status::InProgress | Status::Blocked => fields.lease_until.is_none_or(|until| until > now),
+            _ => false,
+        };
+        (fields.owner != *owner && is_with_them).then(|| Self {
+            entry: entry.handle.to_string(),
+            owner: fields.owner.clone(),
+            has_begun: fields.status != Status::Open,
+            until: fields.lease_until,
+        })
+    }
+}
+
 /// The changes by which `owner` claims `entry` until `lease` is over, or without an end.
 ///
-/// Open work can be claimed. The same owner may claim again, which renews the lease. Work whose lease is over can be
-/// claimed by anybody.
+/// Open work can be claimed by whom it is meant for, and by everybody if it is meant for anybody. The same owner may
+/// claim again, which renews the lease. Work whose lease is over can be claimed by anybody.
 ///
 /// # Errors
 ///
@@ -40,23 +65,13 @@ pub fn claim(
         let message = format!("{handle} is of kind {}, which is not work", entry.kind);
         return Err(Invalid::new("kind_invalid", "kind", message));
     }
-    let fields = &entry.fields;
-    match fields.status {
-        Status::Open => {}
-        Status::InProgress => {
-            let is_over = fields.lease_until.is_some_and(|until| until <= now);
-            if fields.owner != *owner && !is_over {
-                return Ok(Err(AlreadyClaimed {
-                    entry: handle.to_string(),
-                    owner: fields.owner.clone(),
-                    until: fields.lease_until,
-                }));
-            }
-        }
-        status => {
-            let message = format!("{handle} is {status}; only open work can be claimed");
-            return Err(Invalid::new("not_claimable", "status", message));
-        }
+    let status = entry.fields.status;
+    if !matches!(status, Status::Open | Status::InProgress) {
+        let message = format!("{handle} is {status}; only open work can be claimed");
+        return Err(Invalid::new("not_claimable", "status", message));
+    }
+    if let Some(other) = AlreadyClaimed::of(entry, owner, now) {
+        return Ok(Err(other));
     }
     let changes = vec![
         FieldChange::Status(Status::InProgress),
@@ -70,8 +85,8 @@ pub fn claim(
     }))
 }
 
-/// The changes by which `owner` gives up `entry`, which is then open for anybody. An entry that is not in progress
-/// stays as it is.
+/// The changes by which `owner` gives up `entry`, which they have claimed or are meant to: it is then open for anybody.
+/// An entry that is neither open nor in progress, or is open and meant for others or for anybody, stays as it is.
 ///
 /// # Errors
 ///
@@ -79,15 +94,18 @@ pub fn claim(
 pub fn give_up(entry: &Entry, owner: &Owner) -> Result<Result<Vec<FieldChange>, AlreadyClaimed>, Invalid> {
     check_not_archived(entry)?;
     let fields = &entry.fields;
-    if fields.status != Status::InProgress {
-        return Ok(Ok(Vec::new()));
-    }
-    if fields.owner != *owner {
-        return Ok(Err(AlreadyClaimed {
-            entry: entry.handle.to_string(),
-            owner: fields.owner.clone(),
-            until: fields.lease_until,
-        }));
+    match fields.status {
+        Status::InProgress if fields.owner != *owner => {
+            return Ok(Err(AlreadyClaimed {
+                entry: entry.handle.to_string(),
+                owner: fields.owner.clone(),
+                has_begun: true,
+                until: fields.lease_until,
+            }));
+        }
+        Status::InProgress => {}
+        Status::Open if fields.owner == *owner && !owner.is_anybody() => {}
+        _ => return Ok(Ok(Vec::new())),
     }
     Ok(Ok(vec![
         FieldChange::Status(Status::Open),

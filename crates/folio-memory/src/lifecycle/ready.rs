@@ -1,5 +1,6 @@
 //! Which work can begin now, and who can do it (M7.4.35).
 
+use super::AlreadyClaimed;
 use crate::entry::{Entry, Family, Owner, State, Status};
 use crate::time::Timestamp;
 
@@ -8,16 +9,8 @@ use crate::time::Timestamp;
 /// it.
 #[must_use]
 pub fn is_free_for(entry: &Entry, owner: &Owner, now: Timestamp) -> bool {
-    if !is_blocking(entry, now) {
-        return false;
-    }
-    let fields = &entry.fields;
-    let is_theirs = fields.owner == *owner;
-    match fields.status {
-        Status::Open => is_theirs || fields.owner.is_anybody(),
-        Status::InProgress => is_theirs || fields.lease_until.is_some_and(|until| until <= now),
-        _ => false,
-    }
+    let is_to_be_done = matches!(entry.fields.status, Status::Open | Status::InProgress);
+    is_to_be_done && is_blocking(entry, now) && AlreadyClaimed::of(entry, owner, now).is_none()
 }
 
 /// Whether what `blocker` blocks has to wait for it, because it is work that is still to be done. Work that is done,

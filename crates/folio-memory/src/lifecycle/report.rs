@@ -26,7 +26,7 @@ pub enum Report {
 ///
 /// # Errors
 ///
-/// The other owner who has claimed it, as a value; `not_claimable` if it is done, unless the report says the same
+/// The other owner who has claimed it or is meant to, as a value; `not_claimable` if it is done, unless the report says the same
 /// again; `kind_invalid` if it is not work; `archived`; `field_not_of_kind` and `progress_invalid` for progress that it
 /// cannot have.
 pub fn report(
@@ -49,14 +49,13 @@ pub fn report(
             let message = format!("{handle} is done; add a note for later findings");
             return Err(Invalid::new("not_claimable", "status", message));
         }
-        Status::InProgress | Status::Blocked if !is_owner && !is_lease_over => {
-            return Ok(Err(AlreadyClaimed {
-                entry: handle.to_string(),
-                owner: fields.owner.clone(),
-                until: fields.lease_until,
-            }));
+        // Whoever delegates open work may think of somebody else.
+        Status::Open if matches!(report, Report::HandedTo(_)) => {}
+        _ => {
+            if let Some(other) = AlreadyClaimed::of(entry, owner, now) {
+                return Ok(Err(other));
+            }
         }
-        _ => {}
     }
     let owner_change = FieldChange::Owner(owner.clone());
     let changes = match report {

@@ -225,6 +225,41 @@ fn claim_is_exclusive_and_repeatable_by_its_owner_m7_4_35() {
 }
 
 #[test]
+fn work_that_is_meant_for_one_is_not_claimed_by_others_m7_4_35() {
+    let (ada, bob) = (Owner::parse("ada").unwrap(), Owner::parse("bob").unwrap());
+    let for_ada = entry(EntryKind::Task, Status::Open).after(&[FieldChange::Owner(ada.clone())], at(200));
+    assert!(is_free_for(&for_ada, &ada, at(300)) && !is_free_for(&for_ada, &bob, at(300)));
+    let refused = claim(&for_ada, &bob, None, at(300)).unwrap().unwrap_err();
+    assert_eq!(refused.to_string(), "e1 is meant for ada");
+    for said in [Report::Done, Report::Underway(None), Report::Blocked] {
+        let reported = report(&for_ada, &bob, said, at(300)).unwrap();
+        assert_eq!(reported.unwrap_err(), refused);
+    }
+    for work in [
+        claim(&for_ada, &ada, None, at(300)).unwrap().unwrap(),
+        report(&for_ada, &ada, Report::Done, at(300)).unwrap().unwrap(),
+        report(&for_ada, &bob, Report::HandedTo(bob.clone()), at(300))
+            .unwrap()
+            .unwrap(),
+    ] {
+        assert!(!work.is_empty());
+    }
+    assert_eq!(
+        give_up(&for_ada, &bob).unwrap().unwrap(),
+        [],
+        "it is not bob's to give up"
+    );
+    let declined = give_up(&for_ada, &ada).unwrap().unwrap();
+    let free = for_ada.after(&declined, at(300));
+    assert!(is_free_for(&free, &bob, at(300)));
+    assert_eq!(
+        give_up(&free, &Owner::agent()).unwrap().unwrap(),
+        [],
+        "it is open for anybody"
+    );
+}
+
+#[test]
 fn expired_lease_lets_another_owner_claim_the_work_m7_4_35() {
     let (ada, bob) = (Owner::parse("ada").unwrap(), Owner::parse("bob").unwrap());
     let minute = Some(Duration::from_secs(60));

@@ -37,8 +37,30 @@ pub(crate) struct AskEnded {
 }
 
 /// Asks `model` and waits for its answer, its time limit, or a cancellation. `all` are the places that all models
-/// share.
+/// share. If anything that the model is asked panics, that is its answer.
 pub(crate) async fn ask(
+    model: RunnerModel,
+    all: Option<Arc<Places>>,
+    action: AskAction,
+    worker_context: WorkerContext,
+    sessions: mpsc::Sender<NewSession>,
+) -> AskEnded {
+    let id = (action.node, action.call);
+    let (began, name) = (Instant::now(), model.name.clone());
+    let asking = Box::pin(ask_unguarded(model, all, action, worker_context, sessions));
+    catch_panic(asking).await.unwrap_or_else(|message| AskEnded {
+        ask: id,
+        answer: failed_by_panic(&name, &message),
+        duration: began.elapsed(),
+    })
+}
+
+fn failed_by_panic(name: &str, message: &str) -> ModelAnswer {
+    let kind = ModelFailureKind::Failed;
+    ModelAnswer::Failed(ModelFailure::new(kind, format!("{name}: it panicked: {message}")))
+}
+
+async fn ask_unguarded(
     model: RunnerModel,
     all: Option<Arc<Places>>,
     action: AskAction,

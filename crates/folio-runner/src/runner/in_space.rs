@@ -38,7 +38,7 @@ impl Runner {
                 folds: Arc::clone(&shared.folds),
                 leaving: shared.leaving.clone(),
             }),
-            asked: None,
+            request_key: None,
         }
     }
 }

@@ -55,6 +55,17 @@ pub(super) fn forms(run: &Run, put_off: &[String]) -> BTreeMap<String, ElicitReq
         .collect()
 }
 
+/// Returns the open questions of `run` that the person `declined` to answer, each as its node and its text.
+pub(super) fn declined_questions(run: &Run, declined: &[String]) -> Vec<String> {
+    let line = |(node, question): (NodeId, &Question)| {
+        let path = run.node(node).map_or("", |view| view.path);
+        format!("{path}: {}", question.text)
+    };
+    let questions = run.questions().into_iter();
+    let those = questions.filter(|(node, question)| declined.contains(&question_ref(*node, question).to_string()));
+    those.map(line).collect()
+}
+
 /// Returns whether the question `name` of `run` is still open.
 fn is_open(run: &Run, name: &str) -> bool {
     let mut open = run.open_questions();
@@ -102,6 +113,15 @@ pub(super) fn answer_in(result: &Value) -> Option<&str> {
     }
     let answer = result.get("content")?.get(ANSWER)?.as_str()?;
     (!answer.trim().is_empty()).then_some(answer)
+}
+
+/// What came of a form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Filled {
+    /// The person answered, or the question was answered elsewhere.
+    Answered,
+    /// The person did not answer, or the client could not show the form.
+    Declined,
 }
 
 /// The forms that are open in one conversation, by the names of their questions.
@@ -160,8 +180,7 @@ impl Round {
 
 impl Mcp {
     /// Shows the form `name` of `run` to the person at the client and records their answer, however long that takes.
-    /// The form is withdrawn when the question is answered elsewhere. Returns `None` if the form is open already or
-    /// cannot be shown.
+    /// The form is withdrawn when the question is answered elsewhere. Returns `None` if the form is open already.
     pub(super) async fn show_form(
         &self,
         peer: &Peer<RoleServer>,
@@ -169,12 +188,15 @@ impl Mcp {
         run: RunId,
         name: String,
         form: ElicitRequestParams,
-    ) -> Option<JoinHandle<Result<(), Problem>>> {
+    ) -> Option<JoinHandle<Result<Filled, Problem>>> {
         let open = self.open_forms.open(&name)?;
         // Sent before the task is spawned, so that it belongs to the request that waits.
         let request = ServerRequest::ElicitRequest(ElicitRequest::new(form));
         let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options());
-        let mut request_handle = sent.await.ok()?;
+        let Ok(mut request_handle) = sent.await else {
+            // The question is in the answer.
+            return Some(tokio::spawn(std::future::ready(Ok(Filled::Declined))));
+        };
         // A server without the resources that the conversation follows: those must be dropped with the conversation.
         let (server, caller) = (self.for_new_conversation(), caller.clone());
         Some(tokio::spawn(async move {
@@ -198,15 +220,20 @@ impl Mcp {
                 () = is_over => {
                     // If the cancellation is not delivered, an answer finds no open question.
                     let _unheard = request_handle.cancel(Some("it was answered elsewhere".to_owned())).await;
-                    return Ok(());
+                    return Ok(Filled::Answered);
                 }
             };
             drop(open);
             let Ok(Ok(ClientResult::ElicitResult(response))) = response else {
-                return Ok(());
+                return Ok(Filled::Declined);
             };
             let response = InputResponses::from([(name, json!(response))]);
-            server.take_answers(&caller, run, &response).await.map(drop)
+            let declined = server.take_answers(&caller, run, &response).await?;
+            Ok(if declined.is_empty() {
+                Filled::Answered
+            } else {
+                Filled::Declined
+            })
         }))
     }
 

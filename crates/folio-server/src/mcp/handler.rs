@@ -241,8 +241,7 @@ impl ServerHandler for Mcp {
             }
         };
         let work = async {
-            // A host sends an empty text for a field of its form that was left empty.
-            let caller = self.caller_of(&context, thread.filter(|thread| !thread.is_empty()))?;
+            let caller = self.caller_of(&context, thread)?;
             prompts::render_prompt(&caller, &request.name).await
         };
         let result = self.unless_cancelled(&context, Box::pin(work)).await?;
@@ -315,6 +314,8 @@ impl Mcp {
 
     /// Returns who made the request, in `thread` or in the server's own thread.
     fn caller_of(&self, context: &RequestContext<RoleServer>, thread: Option<&str>) -> Result<Caller, Problem> {
+        // A host sends an empty text for a field of its form that was left empty, and so does many a model.
+        let thread = thread.filter(|thread| !thread.is_empty());
         let client = context.client_info();
         let name = client.as_ref().map(|client| client.name.as_str());
         Ok(self.caller(name, thread, permit_of(context))?)

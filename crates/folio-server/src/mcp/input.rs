@@ -11,8 +11,8 @@ use rmcp::service::{RoleServer, RxJsonRpcMessage};
 use serde::Deserialize as _;
 use serde_json::{Number, Value};
 
-use super::MAX_MESSAGE_BYTES;
 use super::id_search::IdSearch;
+use super::{MAX_MESSAGE_BYTES, malformed};
 
 /// The byte order mark, which some programs put before a text and readers of JSON may skip.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -53,7 +53,10 @@ pub(super) fn parse_line(line: &[u8]) -> Line {
     }
     let line = &*line;
     if let Ok(message) = serde_json::from_slice(line) {
-        return Line::Message(Box::new(message));
+        return match malformed::refused_beginning(&message) {
+            Some(error) => Line::Refused(Box::new(error)),
+            None => Line::Message(Box::new(message)),
+        };
     }
     if let Some(id) = oversized_id(sent) {
         return refused(None, id_refused(&id));
@@ -159,6 +162,42 @@ mod tests {
         assert_eq!((&error["error"]["code"], &error["id"]), (&json!(-32600), &Value::Null));
         let error = answered("[1]");
         assert_eq!((&error["error"]["code"], &error["id"]), (&json!(-32600), &Value::Null));
+    }
+
+    #[test]
+    fn beginning_with_wrong_params_is_refused_for_the_field_that_is_wrong() {
+        let begin = |params: Value| {
+            answered(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}).to_string())
+        };
+        let client = json!({"name": "raw", "version": "1"});
+        for (params, field) in [
+            (
+                json!({"protocolVersion": "2025-11-25", "capabilities": {}}),
+                "clientInfo",
+            ),
+            (
+                json!({"protocolVersion": 1, "capabilities": {}, "clientInfo": client}),
+                "protocolVersion: ",
+            ),
+            (
+                json!({"protocolVersion": "2025-11-25", "capabilities": [], "clientInfo": client}),
+                "capabilities: ",
+            ),
+        ] {
+            let error = begin(params);
+            assert_eq!(
+                (&error["error"]["code"], &error["id"]),
+                (&json!(-32602), &json!(1)),
+                "{error}"
+            );
+            let said = error["error"]["message"].as_str().unwrap_or_default();
+            assert!(
+                said.contains("the params of initialize cannot be read: ") && said.contains(field),
+                "{said}"
+            );
+        }
+        let good = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
+        assert!(begin(good).is_string(), "it is a message");
     }
 
     #[test]

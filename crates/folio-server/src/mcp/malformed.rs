@@ -2,19 +2,40 @@
 
 use rmcp::ErrorData;
 use rmcp::model::{
-    CallToolRequestParams, CancelTaskParams, CompleteRequestParams, CustomRequest, DiscoverRequestParams, ErrorCode,
-    GetPromptRequestParams, GetTaskParams, PaginatedRequestParams, ReadResourceRequestParams,
+    CallToolRequestParams, CancelTaskParams, ClientRequest, CompleteRequestParams, CustomRequest,
+    DiscoverRequestParams, ErrorCode, GetPromptRequestParams, GetTaskParams, InitializeRequestParams, JsonRpcError,
+    JsonRpcMessage, JsonRpcRequest, PaginatedRequestParams, ReadResourceRequestParams,
     SubscriptionsListenRequestParams, UpdateTaskParams,
 };
+use rmcp::service::{RoleServer, RxJsonRpcMessage};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+
+/// The method with which a conversation begins.
+const INITIALIZE: &str = "initialize";
+
+/// Returns the error for `message` if it is a request to begin with params that cannot be read. The library would take it
+/// for a request of the generation without a beginning, and miss the fields that each of those has.
+pub(super) fn refused_beginning(message: &RxJsonRpcMessage<RoleServer>) -> Option<JsonRpcError> {
+    let JsonRpcMessage::Request(JsonRpcRequest {
+        id,
+        request: ClientRequest::CustomRequest(request),
+        ..
+    }) = message
+    else {
+        return None;
+    };
+    let is_beginning = request.method == INITIALIZE;
+    is_beginning.then(|| JsonRpcError::new(Some(id.clone()), refusal(request.clone(), false)))
+}
 
 /// Returns what is wrong with `request`: its params, or that the method does not exist. Tasks exist only where runs do.
 pub(super) fn refusal(request: CustomRequest, has_tasks: bool) -> ErrorData {
     let CustomRequest { method, params, .. } = request;
-    // `initialize` and `resources/subscribe` are missing here: not every generation of the protocol has them. Wrong
-    // params for them are reported as an unknown method.
+    // `resources/subscribe` is missing here: not every generation of the protocol has it. Wrong params for it are
+    // reported as an unknown method.
     let reason = match method.as_str() {
+        INITIALIZE => describe_invalid_params::<InitializeRequestParams>,
         "server/discover" => describe_invalid_params::<DiscoverRequestParams>,
         "tools/call" => describe_invalid_params::<CallToolRequestParams>,
         "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {

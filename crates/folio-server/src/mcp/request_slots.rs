@@ -7,7 +7,7 @@ use folio::SpaceName;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::shares::Places;
+use crate::shares::SharedPlaces;
 use crate::spaces::Spaces;
 
 /// The most requests of one server that are processed at the same time; others wait.
@@ -20,7 +20,7 @@ const MAX_WAITING_REQUESTS: usize = 256;
 #[derive(Debug, Clone)]
 pub(super) struct RequestSlots {
     working: Arc<Semaphore>,
-    waiting: Places,
+    waiting: SharedPlaces,
 }
 
 impl RequestSlots {
@@ -28,7 +28,7 @@ impl RequestSlots {
     pub(super) fn of(spaces: Spaces) -> Self {
         Self {
             working: Arc::new(Semaphore::new(MAX_ACTIVE_REQUESTS)),
-            waiting: Places::new(MAX_WAITING_REQUESTS, spaces),
+            waiting: SharedPlaces::new(MAX_WAITING_REQUESTS, spaces),
         }
     }
 }

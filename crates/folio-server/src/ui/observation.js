@@ -3,7 +3,7 @@
 import { get, live, send, told } from './ask.js';
 import { $, announce, element, sure, trouble, written } from './dom.js';
 import { difference } from './diff.js';
-import { absolute, moment } from './format.js';
+import { absolute, moment, number } from './format.js';
 import { expiry, isOver, kindOf, sureness, tagsOf } from './observations.js';
 
 export async function showObservation(view, { name, query, signal, title, go }) {
@@ -32,7 +32,8 @@ export async function showObservation(view, { name, query, signal, title, go }) 
     if (shown === said) return;
     shown = said;
     one.replaceChildren(...body(now, draw));
-    past.replaceChildren(...history.items.toReversed().map(version));
+    const rest = history.next && element('li', { class: 'quiet' }, `These are the first ${number(history.returned)} of ${number(history.total)} versions.`);
+    past.replaceChildren(...[rest, ...history.items.toReversed().map(version)].filter(Boolean));
   };
   // A commit that changes an entry names it.
   const concerns = ({ changes }) => (changes.some((one) => one.observation_id === id) ? true : changes.every((one) => one.observation_id || one.change.endsWith('_turn')) ? null : false);

@@ -2,15 +2,15 @@
 
 import { get, live } from './ask.js';
 import { element, headline, keep, settle, written } from './dom.js';
-import { moment } from './format.js';
+import { moment, number } from './format.js';
 import { markdown } from './markdown.js';
 
 export async function showPage(view, { name, signal, title, go }) {
   view.className = 'narrow';
   const { heading: head, block: top } = headline(name), about = element('p', { class: 'meta' });
   const text = element('article', { class: 'text panel' });
-  const below = element('ul', { class: 'plain' });
-  view.append(top, about, text, element('section', { 'aria-label': 'Child pages' }, below));
+  const below = element('ul', { class: 'plain' }), rest = element('p', { class: 'quiet' });
+  view.append(top, about, text, element('section', { 'aria-label': 'Child pages' }, below, rest));
   const at = encodeURIComponent(name);
   const sought = location.hash.slice(1);
   let id = null;
@@ -31,6 +31,7 @@ export async function showPage(view, { name, signal, title, go }) {
     const isTold = (handle) => text.querySelector(`a[href="/pages/${handle}"]`);
     keep(below, children.items.filter(({ handle }) => !isTold(handle)).map(({ handle, title: called }) => ({ handle, called })), (page) => page.handle,
       ({ handle, called }) => element('li', {}, written('a', { href: `/pages/${handle}` }, called), ` ${handle}`));
+    rest.textContent = children.next ? `These are the first ${number(children.returned)}.` : '';
     return undefined;
   }, signal, { concerns: ({ changes }) => changes.some((one) => one.page_id === id) });
 }

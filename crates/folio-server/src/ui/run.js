@@ -26,10 +26,21 @@ const BY_PEOPLE = /^(answered|call_approved|call_rejected|continued|limits_chang
 const BEGINS = /^(started|asked|checked|compacting|continued)$/;
 const RUN_TABS = { result: 'Result', report: 'Report', log: 'Log', branches: 'Branches', plan: 'Plan', summary: 'Summary' };
 
+/** The tree with all its nodes. The live stream continues after the first part, so nothing is missed between parts. */
+async function wholeTree(place, signal) {
+  const tree = await get(place, { signal });
+  for (let { next } = tree; next;) {
+    const part = await get(addressOf(place, { cursor: next }), { signal });
+    tree.nodes.push(...part.nodes);
+    ({ next } = part);
+  }
+  return tree;
+}
+
 export async function showRun(view, { name, query, signal, title, go, mayGo, onmove }) {
   title(`Run ${name}`);
   const place = `/runs/${encodeURIComponent(name)}`;
-  let [run, known] = await Promise.all([get(place, { signal }), get(`${place}/tree`, { signal })]);
+  let [run, known] = await Promise.all([get(place, { signal }), wholeTree(`${place}/tree`, signal)]);
   // The run may have ended between the two requests.
   if (known.status !== 'running' && run.status === 'running') run = await get(place, { signal });
   const at = `/runs/${run.handle}`;

@@ -8,7 +8,7 @@ use folio::engine::plan::{Criterion, Step};
 use folio::engine::result::Finding;
 use folio::engine::run::{NodeView, RunSummary};
 use folio::engine::spend::{Dimension, Purse, Spend};
-use folio::engine::{NodeResult, Output, OutputTree, Run, projection};
+use folio::engine::{NodeId, NodeResult, Output, OutputTree, Run, projection};
 use folio::memory::{PageHandle, PageId};
 use folio::store::RunRow;
 use schemars::JsonSchema;
@@ -317,26 +317,49 @@ pub(crate) struct TreeShape {
     last_event_id: u64,
     /// The nodes: parents before children, children in plan order.
     nodes: Vec<NodeShape>,
+    /// The number of all nodes.
+    total: usize,
+    /// The `cursor` for the nodes after these; null at the end.
+    next: Option<String>,
+}
+
+/// The part of a tree that one answer has, as of an event.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TreePart {
+    /// The last event that the tree includes.
+    pub(crate) last_event_id: u64,
+    /// The node after which it begins; `None` at the root.
+    pub(crate) after: Option<NodeId>,
+    /// The most nodes that it has.
+    pub(crate) limit: usize,
 }
 
 impl TreeShape {
-    /// Returns the tree of `run` after `last_event_id` events, with its pages.
-    pub(crate) fn of(row: &RunRow, run: &Run, last_event_id: u64, pages: &HashMap<PageId, PageHandle>) -> Self {
+    /// Returns the `part` of the tree of `run`, with its pages.
+    pub(crate) fn of(row: &RunRow, run: &Run, part: TreePart, pages: &HashMap<PageId, PageHandle>) -> Self {
         // The row and the journal were read at different moments; the tree shows the journal, so the status is taken
         // from it.
         let status = run.status();
+        let all = run.tree_as_planned();
+        let start = part.after.map_or(0, |after| {
+            let position = all.iter().position(|view| view.id == after);
+            position.map_or(all.len(), |position| position + 1)
+        });
+        let rest = &all[start..];
+        let shown = &rest[..rest.len().min(part.limit)];
         Self {
             run_id: row.id.to_string(),
             handle: row.handle.to_string(),
             title: row.title.clone(),
             status: status.to_owned(),
             driven: row.driven,
-            last_event_id,
-            nodes: run
-                .tree_as_planned()
-                .iter()
-                .map(|view| NodeShape::of(run, view, pages))
-                .collect(),
+            last_event_id: part.last_event_id,
+            nodes: shown.iter().map(|view| NodeShape::of(run, view, pages)).collect(),
+            total: all.len(),
+            next: shown
+                .last()
+                .filter(|_| shown.len() < rest.len())
+                .map(|last| last.id.to_string()),
         }
     }
 }

@@ -109,6 +109,8 @@ async fn task_delegated_to_one_agent_can_be_returned_to_all() {
     let task = delegated(&pair, json!({"title": "Review", "body": "All of it", "to": "ada"})).await;
     let (_, for_bob) = pair.call("plan_ready", json!({"agent": "bob"})).await;
     assert_eq!(for_bob["items"], json!([]));
+    let (said, code) = pair.refused("plan_claim", json!({"id": task, "agent": "bob"})).await;
+    assert!(code == "claimed" && said.contains("is meant for ada"), "{said}");
     let (text, _) = pair
         .call("plan_claim", json!({"agent": "ada", "lease_minutes": 5}))
         .await;

@@ -502,10 +502,14 @@ async fn declined_question_stays_open_and_is_asked_once_per_call() {
     for era in Era::BOTH {
         let person = Person::answering_with(&[None, Some("blue")]);
         let pair = Pair::of(era, with_runs(), &painter().await, person.clone()).await;
-        let (text, _) = pair
-            .call("run_start", json!({"goal": "Paint the door", "wait_seconds": 1}))
+        let (text, run) = pair
+            .call("run_start", json!({"goal": "Paint the door", "wait_seconds": 60}))
             .await;
         assert!(text.contains("Which colour? (red | blue)"), "{era:?}: {text}");
+        // Nobody waits for a person who will not answer.
+        let (_, declined) = text.split_once("the person declined to answer:\n").unwrap();
+        assert!(declined.ends_with(": Which colour?"), "{era:?}: {text}");
+        assert_eq!(run["declined"].as_array().unwrap().len(), 1, "{era:?}: {run}");
         assert_eq!(person.asked().len(), 1, "{era:?}");
         // Who only looks is not asked.
         pair.call("run_status", json!({"run": "r1"})).await;

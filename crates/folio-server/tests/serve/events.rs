@@ -77,6 +77,32 @@ async fn run_events_stream_live_until_the_run_ends_e9_18() {
 }
 
 #[tokio::test]
+async fn tree_of_a_run_is_read_part_by_part() {
+    let house = House::new().await;
+    house.run(ECHO).await;
+    listen(&house, None).await.rest().await;
+    let whole = house.get_json("/runs/r1/tree").await;
+    let all = whole["nodes"].as_array().unwrap();
+    assert_eq!((&whole["total"], &whole["next"]), (&json!(all.len()), &json!(null)));
+    assert!(all.len() > 1, "{whole}");
+    let (mut path, mut nodes) = ("/runs/r1/tree?limit=1".to_owned(), Vec::new());
+    loop {
+        let part = house.get_json(&path).await;
+        assert_eq!(
+            (part["nodes"].as_array().unwrap().len(), &part["total"]),
+            (1, &whole["total"])
+        );
+        nodes.push(part["nodes"][0].clone());
+        let Some(next) = part["next"].as_str() else { break };
+        path = format!("/runs/r1/tree?limit=1&cursor={next}");
+    }
+    assert_eq!(&nodes, all);
+    house
+        .assert_refused("/runs/r1/tree?cursor=nothing", 400, "query_invalid")
+        .await;
+}
+
+#[tokio::test]
 async fn stream_resumed_after_any_event_gets_exactly_the_rest_e9_18() {
     let house = House::new().await;
     house.run(ECHO).await;

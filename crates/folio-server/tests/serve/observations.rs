@@ -277,6 +277,33 @@ async fn archived_observation_is_immutable_and_keeps_its_history() {
 }
 
 #[tokio::test]
+async fn history_is_listed_part_by_part() {
+    let house = House::new().await;
+    house
+        .post_and_expect("/observations", 201, json!({"content": "version 1"}))
+        .await;
+    for version in 2..=5 {
+        let patch = json!({"content": format!("version {version}")});
+        let patched = house.ask("PATCH", "/observations/e1", &[], Some(patch)).await;
+        assert_eq!(patched.status, 200);
+    }
+    let versions = |list: &Value| -> Vec<u64> {
+        let items = list["items"].as_array().unwrap().iter();
+        items.map(|item| item["version"].as_u64().unwrap()).collect()
+    };
+    let whole = house.get_json("/observations/e1/history").await;
+    assert_eq!((versions(&whole), &whole["next"]), (vec![1, 2, 3, 4, 5], &json!(null)));
+    let first = house.get_json("/observations/e1/history?limit=3").await;
+    assert_eq!((versions(&first), &first["total"]), (vec![1, 2, 3], &json!(5)));
+    let next = first["next"].as_str().unwrap();
+    let rest = house.get_json(&format!("/observations/e1/history?cursor={next}")).await;
+    assert_eq!((versions(&rest), &rest["next"]), (vec![4, 5], &json!(null)));
+    house
+        .assert_refused("/observations/e1/history?cursor=x", 400, "query_invalid")
+        .await;
+}
+
+#[tokio::test]
 async fn scratchbook_item_is_not_found_as_an_observation() {
     let house = House::new().await;
     house

@@ -54,6 +54,30 @@ async fn page_is_added_appended_to_and_rolled_up() {
 }
 
 #[tokio::test]
+async fn children_of_a_page_are_listed_part_by_part() {
+    let house = House::new().await;
+    house.post_and_expect("/pages", 201, json!({"title": "Home"})).await;
+    for number in 0..5 {
+        let child = json!({"title": format!("Child {number}"), "parent": "p1"});
+        house.post_and_expect("/pages", 201, child).await;
+    }
+    let whole = house.get_json("/pages/p1/children").await;
+    assert_eq!((&whole["total"], &whole["next"]), (&json!(5), &json!(null)));
+    let (mut path, mut parts) = ("/pages/p1/children?limit=2".to_owned(), Vec::new());
+    loop {
+        let part = house.get_json(&path).await;
+        parts.push(part["items"].as_array().unwrap().clone());
+        let Some(next) = part["next"].as_str() else { break };
+        path = format!("/pages/p1/children?limit=2&cursor={next}");
+    }
+    assert_eq!(parts.iter().map(Vec::len).collect::<Vec<_>>(), [2, 2, 1]);
+    assert_eq!(json!(parts.concat()), whole["items"]);
+    house
+        .assert_refused("/pages/p1/children?cursor=x", 400, "query_invalid")
+        .await;
+}
+
+#[tokio::test]
 async fn invalid_page_or_page_entry_is_refused() {
     let house = House::new().await;
     for (body, code) in [

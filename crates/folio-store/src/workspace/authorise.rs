@@ -4,7 +4,7 @@ use std::collections::hash_map;
 
 use folio_memory::id::Ref;
 use folio_memory::roles::{self, Known, Operation};
-use folio_memory::{Actor, Change, Entry, EntryId, FieldChange, PageId, Role, RunId, scratchbook};
+use folio_memory::{Actor, Change, Entry, EntryId, FieldChange, PageId, PageRole, Role, RunId, scratchbook};
 
 use super::trace::tried;
 use super::{PolicyInForce, Workspace, WorkspaceError};
@@ -40,7 +40,7 @@ impl Workspace {
     }
 
     /// Checks that `actor` may make `changes` to `entry`.
-    pub(super) fn authorise_patch(
+    pub(super) async fn authorise_patch(
         &self,
         actor: &Actor,
         entry: &Entry,
@@ -54,7 +54,15 @@ impl Workspace {
             (Role::Client, _) => entry.page == own_book,
             _ => roles::is_in_own_scope(actor, entry),
         };
-        Ok(roles::may_patch(actor, entry, within, changes)?)
+        let Err(denied) = roles::may_patch(actor, entry, within, changes) else {
+            return Ok(());
+        };
+        let is_in_a_book = async || {
+            let page = self.page(Ref::Id(entry.page)).await;
+            page.is_ok_and(|page| page.fields.role == PageRole::Scratchbook)
+        };
+        let is_of_other_thread = actor.role == Role::Client && entry.page != own_book && is_in_a_book().await;
+        Err(denied.because_of_thread(is_of_other_thread).into())
     }
 
     async fn known_of(&self, actor: &Actor, changes: &[Change], seen: Option<&Entry>) -> Result<Known, WorkspaceError> {

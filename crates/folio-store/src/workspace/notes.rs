@@ -302,7 +302,8 @@ impl Workspace {
         TraceNote::new(self.now(), &self.asker, component, operation)
     }
 
-    /// Writes the waiting notes. A program calls this before it exits.
+    /// Writes the waiting notes. A program calls this before it exits: dropping the workspace writes them only within a
+    /// runtime that goes on, so what waits when the runtime ends is lost.
     ///
     /// # Errors
     ///

@@ -340,17 +340,23 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn all_pages(&self, query: PageQuery) -> Result<Vec<Page>, WorkspaceError> {
-        let mut query = PageQuery {
-            limit: MAX_LIMIT,
-            ..query
-        };
+        self.first_pages(query, usize::MAX).await
+    }
+
+    /// Returns the first `limit` pages that match `query`, whose own limit does not count.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    pub async fn first_pages(&self, mut query: PageQuery, limit: usize) -> Result<Vec<Page>, WorkspaceError> {
         let mut pages = Vec::new();
         loop {
+            query.limit = u32::try_from(limit - pages.len()).map_or(MAX_LIMIT, |left| left.min(MAX_LIMIT));
             let batch = self.pages(&query).await?;
-            let full = batch.len() >= MAX_LIMIT as usize;
+            let is_full = batch.len() >= query.limit as usize;
             pages.extend(batch);
             match pages.last() {
-                Some(last) if full => query.after = Some(last.handle.0),
+                Some(last) if is_full && pages.len() < limit => query.after = Some(last.handle.0),
                 _ => return Ok(pages),
             }
         }

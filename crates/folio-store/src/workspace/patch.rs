@@ -137,7 +137,8 @@ impl Workspace {
                     replayed,
                 });
             }
-            self.authorise_patch(actor, &current, &fields).inspect_err(|refused| {
+            let authorised = self.authorise_patch(actor, &current, &fields).await;
+            authorised.inspect_err(|refused| {
                 self.note_refusal(actor, verb_of(&fields), Some(&current), refused);
             })?;
             // A commit that changes nothing would use up the idempotency key, and others would wait for it.

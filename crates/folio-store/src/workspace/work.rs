@@ -15,10 +15,8 @@ use super::observations::Adding;
 use super::patch::{Guard, Trying};
 use super::{Workspace, WorkspaceError, Written};
 use crate::commit::Expected;
-use crate::error::StoreError;
+use crate::error::{ErrorKind, StoreError};
 
-/// How often the next piece of work is searched for again because others claim what was found.
-const ATTEMPTS: u32 = 8;
 /// How many pieces of work one may be made to wait for at once.
 const MAX_AFTER: usize = 32;
 /// The tag of the note with the result of a piece of work.
@@ -83,21 +81,10 @@ impl Workspace {
         owner: &Owner,
         limit: usize,
     ) -> Result<ReadyWork, WorkspaceError> {
-        let filter = BookFilter {
-            kinds: vec![EntryKind::Todo, EntryKind::Task],
-            status: vec![Status::Open, Status::InProgress],
-            limit: usize::MAX,
-            ..BookFilter::default()
-        };
-        self.keep_up().await?;
-        let now = self.now();
         let mut ready = ReadyWork::default();
-        for entry in self.book_items(thread, filter).await?.items {
+        for entry in self.free_work(thread, owner).await? {
             if ready.items.len() >= limit {
                 break;
-            }
-            if !is_free_for(&entry, owner, now) {
-                continue;
             }
             let before = self.open_blockers_of(&entry).await?;
             if before.is_empty() {
@@ -109,12 +96,29 @@ impl Workspace {
         Ok(ready)
     }
 
+    /// The open and begun work of the scratchbook of `thread` that is free for `owner`, whatever it waits for: first what
+    /// is in progress, then most urgent first.
+    async fn free_work(&self, thread: &ThreadKey, owner: &Owner) -> Result<Vec<Entry>, WorkspaceError> {
+        let filter = BookFilter {
+            kinds: vec![EntryKind::Todo, EntryKind::Task],
+            status: vec![Status::Open, Status::InProgress],
+            limit: usize::MAX,
+            ..BookFilter::default()
+        };
+        self.keep_up().await?;
+        let now = self.now();
+        let mut free = self.book_items(thread, filter).await?.items;
+        free.retain(|entry| is_free_for(entry, owner, now));
+        Ok(free)
+    }
+
     /// Claims a piece of work of the scratchbook of `thread` for `owner`, for as long as `lease` says or until it is
-    /// done: the one named, or else the first that is ready. `None` if none is.
+    /// done: the one named, or else the first that is ready and that nobody else claims at the same moment. `None` if
+    /// none is ready.
     ///
     /// # Errors
     ///
-    /// As [`Workspace::claim`]; `not_claimable` names what has to be done before.
+    /// As [`Workspace::claim`] for the one named; `not_claimable` names what has to be done before.
     pub async fn claim_work(
         &self,
         actor: &Actor,
@@ -137,22 +141,43 @@ impl Workspace {
             let claimed = self.claim(actor, item, owner, lease, Guard::default()).await?;
             return Ok(Some(claimed));
         }
-        let mut conflict = None;
-        for _ in 0..ATTEMPTS {
-            let Some(next) = self.ready_work(thread, owner, 1).await?.items.pop() else {
+        loop {
+            let mut was_too_late = false;
+            for next in self.free_work(thread, owner).await? {
+                if !self.open_blockers_of(&next).await?.is_empty() {
+                    continue;
+                }
+                match self.try_claim(actor, &next, owner, lease).await {
+                    // Somebody else was faster. They do not ask for this one again, so the next may still be free.
+                    Err(error) if is_gone(&error) => was_too_late = true,
+                    claimed => return claimed.map(Some),
+                }
+            }
+            // Each time that it was too late, others got work; what they have finished may have set other work free.
+            if !was_too_late {
                 return Ok(None);
-            };
-            match self
-                .claim(actor, Ref::Id(next.id), owner, lease, Guard::default())
-                .await
-            {
-                // Somebody else was faster.
-                Err(WorkspaceError::Taken(other)) => conflict = Some(other),
-                Err(WorkspaceError::Invalid(invalid)) if invalid.code == "not_claimable" => {}
-                claimed => return claimed.map(Some),
             }
         }
-        conflict.map_or(Ok(None), |conflict| Err(conflict.into()))
+    }
+
+    /// Claims `entry` like [`Workspace::claim`], but does not note that somebody else was faster.
+    async fn try_claim(
+        &self,
+        actor: &Actor,
+        entry: &Entry,
+        owner: &Owner,
+        lease: Option<Duration>,
+    ) -> Result<Written, WorkspaceError> {
+        let id = Ref::Id(entry.id);
+        let trying = Trying::to("claim");
+        let changes = |current: &Entry| Ok((lifecycle::claim(current, owner, lease, self.now())??, Vec::new()));
+        let claimed = self.try_patch(actor, id, Guard::default(), trying, &[], changes).await;
+        if let Err(error) = &claimed
+            && !is_gone(error)
+        {
+            self.note_failed_patch(actor, trying.verb, id, error).await;
+        }
+        claimed
     }
 
     /// Delegates work of the scratchbook of `thread` in the name of `by`: adds it or sets its owner, and links what it
@@ -354,6 +379,15 @@ impl Workspace {
             phase: None,
             progress: None,
         }))
+    }
+}
+
+/// Whether a claim failed because the work is not free any more.
+fn is_gone(error: &WorkspaceError) -> bool {
+    match error {
+        WorkspaceError::Taken(_) => true,
+        WorkspaceError::Invalid(invalid) => matches!(&*invalid.code, "not_claimable" | "archived"),
+        error => error.kind() == ErrorKind::NotFound,
     }
 }
 

@@ -67,6 +67,49 @@ fn advice(urgency: Urgency, question: Option<&str>) -> Option<Advice> {
     })
 }
 
+/// Advises, but panics about itself.
+#[derive(Debug)]
+struct Nameless;
+
+#[async_trait]
+impl Advisor for Nameless {
+    fn name(&self) -> String {
+        panic!("it has no name")
+    }
+
+    fn spent(&self) -> serde_json::Value {
+        panic!("it does not count")
+    }
+
+    async fn before(&self, _: &Before) -> Result<Advice, String> {
+        Ok(advice(Urgency::High, None).unwrap())
+    }
+
+    async fn after(&self, _: &After) -> Result<Vec<String>, String> {
+        Ok(Vec::new())
+    }
+}
+
+#[tokio::test]
+async fn advisor_that_panics_about_itself_spoils_no_turn_m7_11_1() {
+    let scene = Scene::new();
+    let workspace = scene
+        .workspace
+        .with_advisor(Arc::new(Nameless), Duration::from_secs(60));
+    let scene = Scene { workspace, ..scene };
+    let begun = scene.begin("Pay the invoice of ACME as agreed last week").await;
+    assert_eq!(begun.assessment.urgency, Urgency::High);
+    let kept = scene.workspace.turn(Ref::Handle(begun.turn.handle)).await.unwrap();
+    let reasons = &kept.decision(Stage::Router).unwrap().reasons;
+    assert!(
+        reasons
+            .iter()
+            .any(|why| why == "the advisor raises it: money is at stake"),
+        "{reasons:?}"
+    );
+    scene.end(&begun).await;
+}
+
 #[tokio::test]
 async fn advisor_raises_urgency_asks_and_reports_open_work_m7_11_1() {
     let (scene, told) = advised(FixedAdvisor {

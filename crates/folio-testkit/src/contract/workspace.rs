@@ -1,6 +1,7 @@
 //! What a workspace makes of a store: memory stays readable whatever was removed, and concurrent writers cannot bring
 //! it into a state that each of them alone would be refused.
 
+use std::collections::BTreeSet;
 use std::io::Cursor;
 use std::sync::Arc;
 use std::time::Duration;
@@ -315,6 +316,32 @@ pub async fn concurrent_writers_cannot_make_work_wait_for_itself_m7_4_35(home: &
             .filter(|entry| works.iter().any(|one| one.id == entry.id));
         assert_eq!(ready.count(), 1, "{count}, {way}");
     }
+}
+
+/// As long as there is enough for all of them; whoever is too late is told that nothing is ready, as if they had asked
+/// later.
+pub async fn agents_that_ask_for_work_at_once_each_get_another_piece_m7_4_35(home: &dyn Home) {
+    const AGENTS: usize = 24;
+    let scene = Scene::of(home);
+    let store = Arc::new(FaultyStore::new(Arc::clone(&scene.store)));
+    let (memory, person) = (scene.workspace_on(Arc::clone(&store) as Arc<dyn Store>), person());
+    let thread = main_thread();
+    for number in 1..AGENTS {
+        item(&memory, EntryKind::Task, &format!("piece {number}")).await;
+    }
+    let ask = async |number: usize| {
+        let owner = Owner::parse(&format!("agent-{number}")).expect("a name");
+        let claimed = memory.claim_work(&person, &thread, None, &owner, None).await;
+        claimed.expect("no agent is in the way of another").map(|claimed| {
+            assert_eq!(claimed.entry.fields.owner, owner);
+            claimed.entry.id
+        })
+    };
+    store.let_commits_meet(AGENTS);
+    let claimed = join_all((0..AGENTS).map(ask)).await;
+    let pieces: BTreeSet<_> = claimed.iter().flatten().collect();
+    assert_eq!(pieces.len(), AGENTS - 1, "{claimed:?}");
+    assert_eq!(claimed.iter().filter(|piece| piece.is_none()).count(), 1, "{claimed:?}");
 }
 
 /// It counts from the last change, whether nobody has noted the expiry yet, somebody has, or an earlier version had.

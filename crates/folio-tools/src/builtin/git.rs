@@ -20,7 +20,7 @@ use crate::response::{ToolError, ToolResponse, Truncated};
 use crate::tool::{ArgKind, CallArgs, Effect, Mistake, Need, Tool, ToolRequest, ToolSpec};
 
 /// The largest number of files or commits in one answer.
-const ROWS_MAX: usize = 10_000;
+const ROWS_MAX: u64 = 10_000;
 
 /// Commands that Folio adds to those of git.
 const FOLIO_COMMANDS: [&str; 3] = ["hot_files", "summary", "file_history"];
@@ -65,7 +65,7 @@ impl Default for Git {
             )
             .optional(
                 "max",
-                ArgKind::Count,
+                ArgKind::UpTo(ROWS_MAX),
                 "hot_files: how many files, 20 by default. file_history: how many commits, 50 by default.",
             )
             .optional(
@@ -196,7 +196,7 @@ async fn git(request: &ToolRequest, context: &ToolContext) -> Result<Answer, Too
     let repo = args.repo.as_deref().unwrap_or_default();
     let located = context.roots.find(repo, &context.run_folder)?;
     let repository = Repository::open(&located, context).await?;
-    let max = |default: usize| args.max.unwrap_or(default).min(ROWS_MAX);
+    let max = |default: usize| args.max.unwrap_or(default);
     match args.command.as_str() {
         "hot_files" => {
             let query = hot_files::Wanted {

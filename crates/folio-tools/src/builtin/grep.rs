@@ -22,7 +22,7 @@ use crate::tool::{ArgKind, CallArgs, Effect, Mistake, Tool, ToolRequest, ToolSpe
 use crate::walk::WalkOptions;
 
 /// The largest number of lines of context around a match.
-const CONTEXT_MAX: usize = 20;
+const CONTEXT_MAX: u64 = 20;
 
 /// Finds lines that match patterns.
 #[derive(Debug)]
@@ -71,7 +71,11 @@ impl Default for Grep {
                 "Whether capital letters make no difference.",
             )
             .optional("fixed", ArgKind::Flag, "Whether the pattern is plain text.")
-            .optional("context", ArgKind::Count, "Lines to show before and after, up to 20.")
+            .optional(
+                "context",
+                ArgKind::UpTo(CONTEXT_MAX),
+                "Lines to show before and after, up to 20.",
+            )
             .optional("hidden", ArgKind::Flag, "Also files whose names begin with a dot.")
             .optional(
                 "respect_gitignore",
@@ -155,7 +159,7 @@ impl Tool for Grep {
 async fn grep(request: &ToolRequest, context: &ToolContext) -> Result<(Value, String, Vec<EvidenceRef>), ToolError> {
     let args: Args = parse(request)?;
     let redact = args.redact.unwrap_or(false);
-    let context_lines = args.context.unwrap_or(0).min(CONTEXT_MAX);
+    let context_lines = args.context.unwrap_or(0);
     if redact && context_lines > 0 {
         return Err(ToolError::invalid(
             "grep: `redact` cannot be combined with `context`: the lines around a secret may contain more of it",

@@ -1,6 +1,7 @@
 //! The checks of a proposal, and the result of a task after all of them (E9.6, E9.8).
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use folio_memory::Timestamp;
 
@@ -18,6 +19,54 @@ use crate::talk::Purpose;
 use crate::template::is_template;
 
 impl Run {
+    /// Whether the observations of `node` follow from its end alone: true for every task except a call that ends with
+    /// its answer, whose tool has observations of its own to write.
+    #[must_use]
+    pub fn is_observed_at_end(&self, node: NodeId) -> bool {
+        let is_by_answer = |index: usize| self.nodes[index].kind == NodeKind::Call && self.tally(index).is_none();
+        self.task(node)
+            .is_some_and(|(index, task)| !task.observe.is_empty() && !is_by_answer(index))
+    }
+
+    /// Whether something other than the engine checks any of `criteria`: a judge or a person, if there is one, or the
+    /// runner.
+    pub(in crate::run) fn is_checked_by_others(&self, criteria: &[Criterion]) -> bool {
+        let is_by_others = |criterion: &Criterion| match criterion.check {
+            Check::Judge => self.equipment.is_some(),
+            Check::Human => self.has_person(),
+            Check::Command { .. } | Check::FileExists { .. } => true,
+            Check::Regex { .. } | Check::JsonSchema { .. } | Check::ResultNonempty => false,
+        };
+        criteria.iter().any(is_by_others)
+    }
+
+    /// Has the result of a call or a written plan checked in the same way as a model's proposal, if something other
+    /// than the engine checks it (E9.6).
+    pub(super) fn start_result_check(&mut self, index: usize) {
+        if !self.may_be_checked(index) {
+            return;
+        }
+        self.note_end_of_call(index);
+        self.executing.remove(&index);
+        self.stopping.remove(&index);
+        self.settled.remove(&index);
+        self.give_back_resources(index);
+        let agent = Agent::new(self.task_of_model(index), Arc::default(), None);
+        self.nodes[index].agent = Some(Box::new(agent));
+    }
+
+    /// Whether node `index` is a call or a plan whose result is not being checked yet.
+    pub(super) fn may_be_checked(&self, index: usize) -> bool {
+        let node = &self.nodes[index];
+        node.agent.is_none() && matches!(node.kind, NodeKind::Call | NodeKind::Plan)
+    }
+
+    /// The number of verdicts on the result of node `node`.
+    pub(crate) fn verdicts_on(&self, node: NodeId) -> usize {
+        let agent = self.index(node).ok().and_then(|index| self.agent(index));
+        agent.map_or(0, |agent| agent.verdicts.len())
+    }
+
     /// The next check of a proposal, or what follows when all are done.
     pub(super) fn next_check_action(&self, index: usize, now: Timestamp, has_room: bool) -> Option<Action> {
         let agent = self.agent(index)?;

@@ -7,7 +7,7 @@ use aide::axum::routing::{get_with, post_with};
 use folio::memory::entry::{Family, Owner};
 use folio::memory::id::Ref;
 use folio::memory::observation::{ObservationInput, ObservationPatch};
-use folio::memory::query::DEFAULT_LIMIT;
+use folio::memory::query::{DEFAULT_LIMIT, MAX_LIMIT};
 use folio::memory::{Entry, EntryKind, EntryQuery, Order, Seq, Status, Tag, TextMatch};
 use folio::store::workspace::{Guard, MAX_ACTIVE};
 use schemars::JsonSchema;
@@ -382,12 +382,40 @@ async fn archive(
     Ok(Answer::of(shape(&caller, &written)).version(written.entry.version))
 }
 
-async fn history(caller: Caller, _: QueryParams<Nothing>) -> Result<Answer<List<VersionShape>>, Problem> {
+/// The part of an observation's history.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct HistoryPart {
+    /// The maximum number of versions; 1000 if not given.
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<u32>,
+    /// The value of `next` in an earlier answer, to continue there.
+    cursor: Option<String>,
+}
+
+impl Fields for HistoryPart {}
+
+async fn history(
+    caller: Caller,
+    QueryParams(params): QueryParams<HistoryPart>,
+) -> Result<Answer<List<VersionShape>>, Problem> {
     let entry = caller.entry("observation", &KINDS, "an observation").await?;
+    let limit = params.limit.unwrap_or(MAX_LIMIT);
+    let after: u32 = match params.cursor.as_deref() {
+        None => 0,
+        Some(text) => text
+            .parse()
+            .map_err(|_| invalid_value_problem("cursor", text, "the value of `next` in an earlier answer"))?,
+    };
     let as_of = caller.workspace.head().await?.0;
     let versions = caller.workspace.versions(Ref::Id(entry.id)).await?;
-    Ok(Answer::of(List::whole(
-        versions.iter().map(VersionShape::of).collect(),
-        as_of,
-    )))
+    let total = versions.len() as u64;
+    let rest = versions.iter().filter(|version| version.entry.version > after);
+    let next: Vec<_> = rest.take(limit as usize + 1).collect();
+    let items = next.into_iter().map(VersionShape::of).collect();
+    let mut list = List::part(items, limit, as_of, |version: &VersionShape| {
+        version.version.to_string()
+    });
+    list.total = Some(total);
+    Ok(Answer::of(list))
 }

@@ -106,13 +106,7 @@ async fn list(caller: Caller, QueryParams(params): QueryParams<Filter>) -> Resul
         Some(name) => Some(caller.run_called(name).await?.id),
         None => None,
     };
-    let after: Option<PageHandle> = match params.cursor.as_deref() {
-        None => None,
-        Some(text) => Some(
-            text.parse()
-                .map_err(|_| invalid_value_problem("cursor", text, "the value of `next` in an earlier answer"))?,
-        ),
-    };
+    let after = page_in_cursor(params.cursor.as_deref())?;
     // A role that does not exist matches no page (M7.2.13).
     let roles: Vec<PageRole> = params.role.iter().filter_map(|name| PageRole::parse(name)).collect();
     let is_impossible = roles.is_empty() && !params.role.is_empty();
@@ -120,27 +114,27 @@ async fn list(caller: Caller, QueryParams(params): QueryParams<Filter>) -> Resul
         roles,
         run,
         after: after.map(|handle| handle.0),
-        limit,
         ..PageQuery::default()
     };
     let as_of = workspace.head().await?.0;
-    let mut pages = if is_impossible {
+    let pages = if is_impossible {
         Vec::new()
     } else {
-        workspace.pages(&query).await?
+        workspace.first_pages(query, limit as usize + 1).await?
     };
-    // The store returns 1,000 pages at most, so a second query finds out whether there are more.
-    if let Some(last) = pages.last().filter(|_| pages.len() == limit as usize) {
-        let more = PageQuery {
-            after: Some(last.handle.0),
-            limit: 1,
-            ..query
-        };
-        pages.extend(workspace.pages(&more).await?);
-    }
     let items = pages.iter().map(PageShape::of).collect();
     let list = List::part(items, limit, as_of, |page: &PageShape| page.handle.clone());
     Ok(Answer::of(list.from_start(after.is_none())))
+}
+
+/// Returns the page after which a list continues.
+fn page_in_cursor(cursor: Option<&str>) -> Result<Option<PageHandle>, Problem> {
+    let parse = |text: &str| {
+        let expected = "the value of `next` in an earlier answer";
+        text.parse()
+            .map_err(|_| invalid_value_problem("cursor", text, expected))
+    };
+    cursor.map(parse).transpose()
 }
 
 /// A new page.
@@ -295,16 +289,38 @@ async fn append(
     Ok(Made::of(shape).version(written.entry.version).with_location(place))
 }
 
+/// The part of a page's children.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct ChildrenPart {
+    /// The maximum number of pages; 1000 if not given.
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<u32>,
+    /// The value of `next` in an earlier answer, to continue there.
+    cursor: Option<String>,
+}
+
+impl Fields for ChildrenPart {}
+
 /// Returns the pages that a page contains, in the order in which they were added.
-async fn children(caller: Caller, _: QueryParams<Nothing>) -> Result<Answer<List<PageShape>>, Problem> {
+async fn children(
+    caller: Caller,
+    QueryParams(params): QueryParams<ChildrenPart>,
+) -> Result<Answer<List<PageShape>>, Problem> {
     let workspace = &caller.workspace;
     let page = workspace.page(caller.path_param("page")?).await?;
+    let limit = params.limit.unwrap_or(MAX_LIMIT);
+    let after = page_in_cursor(params.cursor.as_deref())?;
     let as_of = workspace.head().await?.0;
-    let children = workspace.children(page.id).await?;
-    Ok(Answer::of(List::whole(
-        children.iter().map(PageShape::of).collect(),
-        as_of,
-    )))
+    let query = PageQuery {
+        parent: Some(page.id),
+        after: after.map(|handle| handle.0),
+        ..PageQuery::default()
+    };
+    let children = workspace.first_pages(query, limit as usize + 1).await?;
+    let items = children.iter().map(PageShape::of).collect();
+    let list = List::part(items, limit, as_of, |page: &PageShape| page.handle.clone());
+    Ok(Answer::of(list.from_start(after.is_none())))
 }
 
 /// The budget of a roll-up.

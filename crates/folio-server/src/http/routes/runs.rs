@@ -26,10 +26,12 @@ use crate::http::problem::Problem;
 use crate::http::query::{Fields, Nothing, QueryParams, invalid_value_problem};
 use crate::http::sse::{self, RunMessage};
 use crate::wire::List;
-use crate::wire::run::{HeldUpShape, NodeInFull, RunInFull, RunShape, TreeShape};
+use crate::wire::run::{HeldUpShape, NodeInFull, RunInFull, RunShape, TreePart, TreeShape};
 
 /// The default number of runs in a list.
 const LIMIT_DEFAULT: u32 = 100;
+/// The default number of nodes of a tree.
+const TREE_NODES: u32 = 10_000;
 const GROUP: &str = "runs";
 
 pub(super) fn routes() -> ApiRouter<App> {
@@ -57,7 +59,7 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/runs/{run}/tree",
             get_with(
                 tree,
-                describe_operation("run_tree", GROUP, "Returns the tree of a run with every node"),
+                describe_operation("run_tree", GROUP, "Returns the tree of a run, node by node"),
             ),
         )
         .api_route(
@@ -183,12 +185,39 @@ async fn main_pages(workspace: &Workspace, run: &Run) -> Result<BTreeMap<&'stati
     Ok(pages)
 }
 
-/// Returns every node, and the event after which the live stream continues.
-async fn tree(caller: Caller, _: QueryParams<Nothing>) -> Result<Answer<TreeShape>, Problem> {
+/// The part of a run's tree.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct PartOfTree {
+    /// The maximum number of nodes; 10,000 if not given.
+    #[schemars(range(min = 1, max = 100_000))]
+    limit: Option<u32>,
+    /// The value of `next` in an earlier answer, to continue there. Nodes that were added meanwhile may be missing: the
+    /// events after `last_event_id` of the first answer tell them.
+    cursor: Option<String>,
+}
+
+impl Fields for PartOfTree {}
+
+/// Returns the nodes, and the event after which the live stream continues.
+async fn tree(caller: Caller, QueryParams(params): QueryParams<PartOfTree>) -> Result<Answer<TreeShape>, Problem> {
     let row = caller.run_row().await?;
     let run = caller.runner.load(row.id).await?;
+    let after = match params.cursor.as_deref() {
+        None => None,
+        Some(text) => {
+            let known = run.node_named(text);
+            let expected = "the value of `next` in an earlier answer about this run";
+            Some(known.ok_or_else(|| invalid_value_problem("cursor", text, expected))?.id)
+        }
+    };
+    let part = TreePart {
+        last_event_id: run.events(),
+        after,
+        limit: params.limit.unwrap_or(TREE_NODES) as usize,
+    };
     let pages = handles_of(&caller.workspace, row.id).await?;
-    Ok(Answer::of(TreeShape::of(&row, &run, run.events(), &pages)))
+    Ok(Answer::of(TreeShape::of(&row, &run, part, &pages)))
 }
 
 /// Returns one node, named by its path or its id.

@@ -207,7 +207,11 @@ async fn page(call: Call<'_>) -> Result<Answer, Problem> {
         }
     };
     let limit = budget_or(input.budget, ANSWER_TOKENS)?.max(MIN_PAGE_TOKENS);
-    let mut structured = json!(page);
+    let mut structured = match from {
+        0 => json!(page),
+        // The answer with the first part has the rest.
+        _ => json!({"page_id": page.page_id, "handle": page.handle, "version": page.version}),
+    };
     structured["page"] = input.id.trim().into();
     // If both are long, fields of the structured part are left out rather than text.
     let shape = tokens.count(&structured.to_string()).min(limit / 3);

@@ -25,7 +25,7 @@ use crate::driving::CancelOnDrop;
 use crate::http::problem::Problem;
 use crate::http::run_in_full;
 use crate::mcp::answer::{Answer, Reply};
-use crate::mcp::asking::{self, Round};
+use crate::mcp::asking::{self, Filled, Round};
 use crate::mcp::run_text::{approvals, ended_and_total, is_held_up, run_brief, run_line, status_line};
 use crate::mcp::{Caller, Mcp, McpOptions, tasks};
 use crate::submit;
@@ -189,7 +189,7 @@ async fn start(call: Call<'_>) -> Result<Reply, Problem> {
     waiting.cancel_on_drop = asked_for;
     // If the client supports tasks, it sees the questions of the run in the task.
     waiting.shows_questions &= !has_tasks;
-    let input_request = wait_for_run(&call, &row, waiting).await?;
+    let waited = wait_for_run(&call, &row, waiting).await?;
     if has_tasks {
         let (row, run) = runner.seen(id).await?;
         if run.result().is_none() {
@@ -199,7 +199,7 @@ async fn start(call: Call<'_>) -> Result<Reply, Problem> {
             ))));
         }
     }
-    reply_with(&call, id, input_request).await
+    reply_with(&call, id, waited).await
 }
 
 /// Returns what an earlier answer with forms began, if this call continues it.
@@ -215,8 +215,9 @@ async fn record_answers_and_wait(call: &Call<'_>, round: Round, mut waiting: Wai
     let row = call.caller.workspace.run(RunRef::Id(round.run)).await?;
     let postponed = call.mcp.take_answers(&call.caller, row.id, &call.responses).await?;
     waiting.put_off = [round.put_off, postponed].concat();
-    let input_request = wait_for_run(call, &row, waiting).await?;
-    reply_with(call, row.id, input_request).await
+    waiting.declined.clone_from(&waiting.put_off);
+    let waited = wait_for_run(call, &row, waiting).await?;
+    reply_with(call, row.id, waited).await
 }
 
 #[derive(Debug, Deserialize)]
@@ -234,8 +235,8 @@ async fn status(call: Call<'_>) -> Result<Reply, Problem> {
         return record_answers_and_wait(&call, round, waiting).await;
     }
     let row = call.caller.workspace.run(run_named(&input.run)?).await?;
-    let input_request = wait_for_run(&call, &row, waiting).await?;
-    reply_with(&call, row.id, input_request).await
+    let waited = wait_for_run(&call, &row, waiting).await?;
+    reply_with(&call, row.id, waited).await
 }
 
 #[derive(Debug, Deserialize)]
@@ -334,8 +335,10 @@ struct Waiting {
     until: Instant,
     /// Whether the run's questions are put to the person.
     shows_questions: bool,
-    /// The questions that the person declined to answer now.
+    /// The questions that are not put to the person again: those that were, and those that they declined to answer.
     put_off: Vec<String>,
+    /// The questions that the person declined to answer. Nobody here answers them.
+    declined: Vec<String>,
     /// Cancels the run when the request is cancelled.
     cancel_on_drop: Option<CancelOnDrop>,
 }
@@ -352,6 +355,7 @@ impl Waiting {
             until: Instant::now() + Duration::from_secs(seconds),
             shows_questions: seconds > 0 && asking::shows_forms(client.as_ref()),
             put_off: Vec::new(),
+            declined: Vec::new(),
             cancel_on_drop: None,
         })
     }
@@ -364,28 +368,41 @@ impl Waiting {
     }
 }
 
-/// Returns the forms as the reply, or the state of the run if there are none.
-async fn reply_with(call: &Call<'_>, id: RunId, input_request: Option<InputRequiredResult>) -> Result<Reply, Problem> {
-    match input_request {
-        Some(input_request) => Ok(Reply::Asks(Box::new(input_request))),
-        None => Ok(answer(call.mcp, &call.caller, id).await?.into()),
-    }
+/// How a wait for a run ended.
+enum Waited {
+    /// With forms, which the answer has to show.
+    Asks(Box<InputRequiredResult>),
+    /// The state of the run is the answer, with the questions that the person declined to answer.
+    Tells(Vec<String>),
 }
 
-/// Waits until the run ends, the time is over, or the run only waits for people whom nobody here asks. Meanwhile
-/// reports progress and shows the run's questions. Returns the forms that the answer has to show, if any.
-async fn wait_for_run(
-    call: &Call<'_>,
-    row: &RunRow,
-    mut waiting: Waiting,
-) -> Result<Option<InputRequiredResult>, Problem> {
+/// Returns the forms as the reply, or the state of the run if there are none.
+async fn reply_with(call: &Call<'_>, id: RunId, waited: Waited) -> Result<Reply, Problem> {
+    let declined = match waited {
+        Waited::Asks(input_request) => return Ok(Reply::Asks(input_request)),
+        Waited::Tells(declined) => declined,
+    };
+    let mut answer = answer(call.mcp, &call.caller, id).await?;
+    let run = call.mcp.shared.runner.load(id).await?;
+    let declined = asking::declined_questions(&run, &declined);
+    if !declined.is_empty() {
+        answer.text.push_str("\nthe person declined to answer:\n");
+        answer.text.push_str(&declined.join("\n"));
+        answer.structured["declined"] = json!(declined);
+    }
+    Ok(answer.into())
+}
+
+/// Waits until the run ends, the time is over, or the run only waits for people whom nobody here asks, or who declined
+/// to answer. Meanwhile reports progress and shows the run's questions.
+async fn wait_for_run(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<Waited, Problem> {
     let workspace = &call.caller.workspace;
     let mut watch = Watch::new(Arc::clone(workspace.store()), workspace.space().clone(), row.id);
     let until = waiting.until;
     let watching = async {
         let mut done_count = 0;
         // The form that is open. It stays open when the wait is over.
-        let mut form: Option<Filling> = None;
+        let mut form: Option<(String, Filling)> = None;
         loop {
             tokio::select! {
                 events = watch.next() => {
@@ -394,8 +411,11 @@ async fn wait_for_run(
                     }
                 }
                 filled_in = wait_for_form(&mut form) => {
-                    form = None;
-                    filled_in?;
+                    if let Some((name, _)) = form.take()
+                        && filled_in? == Filled::Declined
+                    {
+                        waiting.declined.push(name);
+                    }
                 }
             }
             let (now, length) = ended_and_total(watch.run());
@@ -410,7 +430,9 @@ async fn wait_for_run(
             if forms.is_empty() {
                 // Approvals are given elsewhere, by people who learn of them only from this answer. So are answers to
                 // questions, if the client shows no forms.
-                if is_held_up(watch.run(), !waiting.shows_questions) {
+                let is_nobody_asked =
+                    !waiting.shows_questions || asking::forms(watch.run(), &waiting.declined).is_empty();
+                if is_held_up(watch.run(), is_nobody_asked) {
                     return Ok(None);
                 }
                 continue;
@@ -423,11 +445,11 @@ async fn wait_for_run(
                 && let Some((name, params)) = forms.into_iter().next()
             {
                 waiting.put_off.push(name.clone());
-                // If the form cannot be shown, the question is in the answer.
-                form = call
+                let shown = call
                     .mcp
-                    .show_form(&call.context.peer, &call.caller, row.id, name, params)
+                    .show_form(&call.context.peer, &call.caller, row.id, name.clone(), params)
                     .await;
+                form = shown.map(|filling| (name, filling));
             }
         }
     };
@@ -450,21 +472,24 @@ async fn wait_for_run(
         .transpose()?
         .flatten();
     waiting.detach_from_request();
+    let Some(forms) = forms else {
+        return Ok(Waited::Tells(waiting.declined));
+    };
     let round = Round {
         run: row.id,
         put_off: waiting.put_off,
     };
-    Ok(forms.map(|forms| round.input_required(forms)))
+    Ok(Waited::Asks(Box::new(round.input_required(forms))))
 }
 
 /// A form that is being filled in.
-type Filling = JoinHandle<Result<(), Problem>>;
+type Filling = JoinHandle<Result<Filled, Problem>>;
 
 /// Returns what came of `form`; pending forever if there is none.
-async fn wait_for_form(form: &mut Option<Filling>) -> Result<(), Problem> {
+async fn wait_for_form(form: &mut Option<(String, Filling)>) -> Result<Filled, Problem> {
     match form {
         // A form whose task failed counts as not filled in.
-        Some(form) => form.await.unwrap_or(Ok(())),
+        Some((_, form)) => form.await.unwrap_or(Ok(Filled::Declined)),
         None => std::future::pending().await,
     }
 }

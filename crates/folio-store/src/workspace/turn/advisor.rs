@@ -5,6 +5,7 @@
 //! too long, they stand alone.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ const CHARS: usize = 400;
 /// Is asked in turns what rules cannot see.
 #[async_trait]
 pub trait Advisor: Send + Sync + fmt::Debug {
-    /// The name of the advisor in the decisions that rest on it.
+    /// The name of the advisor in the decisions that rest on it. If it panics, the advice stands without it.
     fn name(&self) -> String;
 
     /// What the advisor has cost so far, noted in the trace with each answer: `{"tokens_in": 120, …}`; null if nothing,
@@ -116,7 +117,7 @@ impl Workspace {
         let Some((advisor, time)) = self.advisor.clone().filter(|_| drafted.new.run.is_none()) else {
             return;
         };
-        let name = advisor.name();
+        let name = name_of(&*advisor);
         let before = Before {
             input: drafted.new.input.clone(),
             decisions: vec![drafted.assessment.decision(), drafted.clarity.decision()],
@@ -166,7 +167,7 @@ impl Workspace {
         let Some((advisor, time)) = self.advisor.clone().filter(|_| turn.begun.run.is_none()) else {
             return Vec::new();
         };
-        let name = advisor.name();
+        let name = name_of(&*advisor);
         let after = After {
             turn: turn.clone(),
             touched: touched.iter().take(SHOWN).cloned().collect(),
@@ -196,8 +197,8 @@ impl Workspace {
             Ok(answer) => (detail(answer), false),
             Err(error) => (json!({ "error": error }), true),
         };
-        detail["by"] = advisor.name().into();
-        let spent = advisor.spent();
+        detail["by"] = name_of(advisor).into();
+        let spent = caught(|| advisor.spent()).unwrap_or_default();
         if !spent.is_null() {
             detail["spent"] = spent;
         }
@@ -210,6 +211,17 @@ impl Workspace {
         self.note(note);
         answer.ok()
     }
+}
+
+/// The name of `advisor`, or what it is if it does not know its name.
+fn name_of(advisor: &dyn Advisor) -> String {
+    caught(|| advisor.name()).unwrap_or_else(|| "the advisor".to_owned())
+}
+
+/// What an advisor says at once; `None` if it panics, which affects nothing else.
+fn caught<T>(says: impl FnOnce() -> T) -> Option<T> {
+    // Nothing here is changed by what is said, so nothing half-changed is ever seen.
+    catch_unwind(AssertUnwindSafe(says)).ok()
 }
 
 /// The outcome of `answering`, which runs in a task of its own, so that a panic does not spread to the caller.
