@@ -233,7 +233,9 @@ async fn answer_waits_behind_older_ones_that_cannot_be_delivered_m7_3_26() {
     let before = house.store.commits();
     house.store.fail_next(Fault::Gone);
     for (number, content) in [(3, "c"), (4, "d")] {
-        let ingested = house.ingest_in(turn(number), answer(json!([{"content": content}]))).await;
+        let ingested = house
+            .ingest_in(turn(number), answer(json!([{"content": content}])))
+            .await;
         assert_eq!(ingested.spooled, 1);
     }
     assert_eq!(
