@@ -99,17 +99,18 @@ macro_rules! patiently {
     (@ $call:expr, $reach:expr, $failed:expr, $attempt:block) => {{
         let mut patience = $crate::postgres::patience::Patience::begin($reach, $call);
         let failed: &(dyn Fn(&$crate::postgres::error::Failure) + Sync) = &$failed;
-        loop {
-            if let Err(away) = patience.check() {
-                break Err(away);
-            }
-            let attempt = async $attempt.await;
-            if let Err(failure) = &attempt {
-                failed(failure);
-            }
-            if let Some(done) = patience.finish_or_wait(attempt).await {
-                break done;
-            }
+        match patience.check() {
+            Err(away) => Err(away),
+            // Whoever has waited makes a last attempt, and gets its failure.
+            Ok(()) => loop {
+                let attempt = async $attempt.await;
+                if let Err(failure) = &attempt {
+                    failed(failure);
+                }
+                if let Some(done) = patience.finish_or_wait(attempt).await {
+                    break done;
+                }
+            },
         }
     }};
 }
