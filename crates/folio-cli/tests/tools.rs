@@ -71,11 +71,6 @@ fn tool_answer_waits_in_the_outbox_while_the_store_cannot_be_opened_m7_3_26() {
     assert_eq!(kept.code, 0, "{}", kept.stderr);
     let told: Value = serde_json::from_str(&kept.stdout).unwrap();
     assert_eq!((&told["spooled"], &told["stored"]), (&json!(1), &json!([])), "{told}");
-    assert!(
-        kept.stderr.contains("cannot open") && kept.stderr.contains("outbox"),
-        "{}",
-        kept.stderr
-    );
     std::fs::remove_dir(&store).unwrap();
     folio.file(
         "next.json",
