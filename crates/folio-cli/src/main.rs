@@ -17,6 +17,7 @@ mod report;
 mod servers;
 mod settings;
 mod signals;
+mod store_watch;
 mod who;
 
 use std::io::Write as _;

@@ -402,3 +402,23 @@ fn full_disk_error_names_the_output_file_and_leaves_none() {
         assert!(!left, "{arguments:?}");
     }
 }
+
+#[test]
+fn store_on_a_full_disk_can_be_read_and_copied_elsewhere() {
+    let folio = Folio::new();
+    folio.ok(&["observe", "add", "before"]);
+    // Not even the index of a log has room.
+    let on_a_full_disk = |arguments: &[&str]| on_a_full_disk(&folio, 1, arguments);
+    let list = on_a_full_disk(&["observe", "list"]);
+    assert_eq!(list.code, 0, "{list}");
+    assert!(list.stdout.contains("before"), "{list}");
+    let exported = on_a_full_disk(&["export"]);
+    assert_eq!(exported.code, 0, "{exported}");
+    assert_eq!(exported.stdout, folio.ok(&["export"]));
+    for change in [["observe", "add", "after"], ["observe", "archive", "e1"]] {
+        let refused = on_a_full_disk(&change);
+        assert_eq!(refused.code, 5, "{refused}");
+        assert!(refused.stderr.contains("full"), "{refused}");
+    }
+    assert_eq!(folio.json(&["observe", "list"])["total"], 1);
+}

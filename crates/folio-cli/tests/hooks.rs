@@ -10,6 +10,7 @@ mod support;
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::{Called, Folio};
@@ -349,4 +350,29 @@ fn hook_refuses_a_transcript_that_is_a_pipe() {
         called.code == 1 && called.stderr.contains("it is not a file"),
         "{called}"
     );
+}
+
+#[test]
+fn hook_gives_up_soon_on_a_store_that_is_away() {
+    let folio = Folio::new();
+    // Nobody listens there.
+    let store = ["--store", "postgres://me@127.0.0.1:1/memory?sslmode=disable"];
+    for hook in ["session-start", "user-prompt"] {
+        let begun = now();
+        let called = Folio::call_with_input(
+            folio.process(&[&store[..], &["hook", hook]].concat()),
+            &prompt("hello").to_string(),
+        );
+        assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+        assert_eq!(called.code, 1);
+        assert!(called.stderr.contains("store_unavailable"), "{}", called.stderr);
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a process is measured by the clock on the wall"
+)]
+fn now() -> std::time::Instant {
+    std::time::Instant::now()
 }

@@ -48,6 +48,40 @@ fn tool_answer_is_ingested_item_by_item() {
 }
 
 #[test]
+fn tool_answer_waits_in_the_outbox_while_the_store_cannot_be_opened_m7_3_26() {
+    let folio = Folio::new();
+    folio.file("answer.json", ANSWER);
+    // A folder stands where the file should be.
+    let store = folio.path().join("shared.db");
+    std::fs::create_dir(&store).unwrap();
+    let url = format!("sqlite:{}", store.display());
+    let ingest = |file: &str| {
+        folio.call(&[
+            "--store",
+            &url,
+            "--json",
+            "tool",
+            "ingest",
+            file,
+            "--tool",
+            "wine_search",
+        ])
+    };
+    let kept = ingest("answer.json");
+    assert_eq!(kept.code, 0, "{}", kept.stderr);
+    let told: Value = serde_json::from_str(&kept.stdout).unwrap();
+    assert_eq!((&told["spooled"], &told["stored"]), (&json!(1), &json!([])), "{told}");
+    std::fs::remove_dir(&store).unwrap();
+    folio.file(
+        "next.json",
+        r#"{"request_id": "req_2", "status": "ok", "observations": [{"content": "later"}]}"#,
+    );
+    assert_eq!(ingest("next.json").code, 0);
+    let list = folio.json(&["--store", &url, "observe", "list"]);
+    assert_eq!(list["total"], 2, "{list}");
+}
+
+#[test]
 fn tool_context_returns_matches_and_refuses_unknown_filters() {
     let folio = Folio::new();
     folio.ok(&[

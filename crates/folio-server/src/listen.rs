@@ -2,22 +2,25 @@
 
 mod line;
 mod places;
+mod reserve;
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::{HeaderMap, header};
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use self::line::{ClientStream, Flag};
 use self::places::{Answer, Place, Places};
+use self::reserve::RESERVE;
+use crate::http::is_event_stream;
 
 /// How long the head of a request may take to arrive, and how long an idle connection may stay open. The head
 /// identifies the client: until it is there, anybody could hold as many connections as there may be.
@@ -28,7 +31,7 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// Answers with `router` until `stop` is ready, and then until the requests that are being answered are done. At most
 /// `max_connections` connections are open at once: one more takes the place of the connection that has been idle for
-/// longest, or waits until one is idle.
+/// longest. While all are busy, it is one of the [`reserve`].
 pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
@@ -38,24 +41,37 @@ pub(crate) async fn serve(
     // Without this, each connection would get its own copy of the table of routes.
     let router: Router = router.with_state(());
     let (ending, _) = watch::channel(());
-    let places = Places::of(max_connections);
+    let (places, reserve) = (Places::of(max_connections), Arc::new(Semaphore::new(RESERVE)));
     let mut stop = pin!(stop);
     loop {
         let accepted = async {
             let (stream, _) = listener.accept().await?;
-            Ok::<_, std::io::Error>((stream, places.take().await))
+            let place = tokio::select! {
+                biased;
+                place = places.take() => Ok(place),
+                reserved = Arc::clone(&reserve).acquire_owned() => Err(reserved),
+            };
+            Ok::<_, std::io::Error>((stream, place))
         };
         let accepted = tokio::select! {
             accepted = accepted => accepted,
             () = &mut stop => break,
         };
         match accepted {
-            Ok((stream, place)) => drop(tokio::spawn(serve_connection(
+            Ok((stream, Ok(place))) => drop(tokio::spawn(serve_connection(
                 stream,
                 place,
                 router.clone(),
                 ending.subscribe(),
             ))),
+            Ok((stream, Err(reserved))) => {
+                let serving = reserve::serve_one(stream, reserved.ok(), places.clone(), router.clone());
+                let ends = ending.subscribe();
+                drop(tokio::spawn(async move {
+                    serving.await;
+                    drop(ends);
+                }));
+            }
             // The client connects again.
             Err(_) => tokio::time::sleep(ACCEPT_RETRY_DELAY).await,
         }
@@ -78,11 +94,8 @@ async fn serve_connection(stream: TcpStream, place: Place, router: Router, mut e
         live.set(false);
         async move {
             let answer = answer.await?;
-            live.set(is_live(answer.headers()));
-            Ok::<_, std::convert::Infallible>(answer.map(|body| Answer {
-                body,
-                _working: working,
-            }))
+            live.set(is_event_stream(answer.headers()));
+            Ok::<_, std::convert::Infallible>(answer.map(|body| Answer::holding(body, working)))
         }
     });
     let connection = http1::Builder::new()
@@ -103,17 +116,12 @@ async fn serve_connection(stream: TcpStream, place: Place, router: Router, mut e
     let _broken = connection.await;
 }
 
-/// Returns whether an answer with this head is a stream of events.
-fn is_live(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE);
-    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::Ipv4Addr;
 
     use axum::body::Body;
+    use axum::http::header;
     use axum::routing::get;
     use futures_util::StreamExt as _;
     use futures_util::stream::{pending, repeat_with};
@@ -262,8 +270,8 @@ mod tests {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let at = listener.local_addr().unwrap();
         let (asked, mut is_asked) = mpsc::channel(1);
-        let go_on = std::sync::Arc::new(tokio::sync::Notify::new());
-        let until = std::sync::Arc::clone(&go_on);
+        let go_on = Arc::new(tokio::sync::Notify::new());
+        let until = Arc::clone(&go_on);
         let slow = get(move || async move {
             asked.send(()).await.unwrap();
             until.notified().await;
@@ -313,8 +321,8 @@ mod tests {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let at = listener.local_addr().unwrap();
         let (asked, mut is_asked) = mpsc::channel(1);
-        let go_on = std::sync::Arc::new(tokio::sync::Notify::new());
-        let until = std::sync::Arc::clone(&go_on);
+        let go_on = Arc::new(tokio::sync::Notify::new());
+        let until = Arc::clone(&go_on);
         let slow = get(move || async move {
             asked.send(()).await.unwrap();
             until.notified().await;

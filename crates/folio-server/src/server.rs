@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::driving::Driving;
-use crate::http::{self, Access, App, Metrics, Transfers};
+use crate::http::{self, Access, App, Bodies, Limits, Metrics, Streams, Transfers};
 use crate::listen;
 use crate::mcp::{self, Mcp, McpOptions};
 use crate::spaces::Spaces;
@@ -35,8 +35,10 @@ pub struct ServeOptions {
     /// The folder that runs may read: relative paths start there, and no path may lead out of it.
     pub folder: Option<PathBuf>,
     /// The maximum number of open connections. One more takes the place of the connection on which nothing has been
-    /// answered for longest.
+    /// answered for longest. While all are busy, a few more are open, for requests of `/healthz` and to refuse others.
     pub connections: usize,
+    /// The most bytes of request bodies that are in memory at once, beyond the first 64 KiB of each.
+    pub body_bytes: usize,
     /// The number of requests per second that one token may make, averaged over two seconds.
     pub per_second: u32,
     /// The limits of exports and imports.
@@ -75,6 +77,9 @@ impl ServeOptions {
     /// The default number of open connections.
     pub const DEFAULT_CONNECTIONS: usize = 512;
 
+    /// The default number of bytes of bodies: four of the largest.
+    pub const DEFAULT_BODY_BYTES: usize = 256 * 1024 * 1024;
+
     /// Returns the default options for the address `listen`.
     #[must_use]
     pub fn at(listen: SocketAddr) -> Self {
@@ -84,6 +89,7 @@ impl ServeOptions {
             require_token: false,
             folder: None,
             connections: Self::DEFAULT_CONNECTIONS,
+            body_bytes: Self::DEFAULT_BODY_BYTES,
             per_second: Self::DEFAULT_PER_SECOND,
             transfers: TransferLimits::default(),
         }
@@ -238,7 +244,11 @@ impl Server {
             );
             router = router.merge(mcp);
         }
-        let router = http::guarded(router, pages, access, metrics);
+        let limits = Limits {
+            streams: Streams::for_connections(self.options.connections),
+            bodies: Bodies::with_room_for(self.options.body_bytes),
+        };
+        let router = http::guarded(router, pages, access, limits, metrics);
         let shutdown_signal = async move {
             shutdown.await;
             stop.send_replace(true);

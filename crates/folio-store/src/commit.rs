@@ -101,6 +101,10 @@ pub enum Expected {
         /// The others.
         others: Vec<EntryId>,
     },
+    /// With what the commit adds, no entry takes its own place and no piece of work waits for itself. For a commit
+    /// whose writer has looked before, but not at what others wrote since. As in that look, not more than ten thousand
+    /// entries are followed.
+    NoCircle,
 }
 
 /// What a commit does: the part that the log keeps for ever.

@@ -13,6 +13,7 @@
 //! - [`workspace`]: validates, stamps and commits; nothing else writes memory
 
 pub mod access;
+mod away;
 mod body;
 mod burial;
 mod checkup;
@@ -40,6 +41,7 @@ mod words;
 pub mod workspace;
 
 pub use access::{AccessToken, KeptToken};
+pub use away::AwayStore;
 pub use commit::{
     Asking, Blob, BlobHash, Commit, Committed, Expected, Fingerprint, Folded, Record, RequestKey, RunAppend,
 };

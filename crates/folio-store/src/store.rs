@@ -204,6 +204,11 @@ pub trait Store: Send + Sync + fmt::Debug {
         0
     }
 
+    /// What the store lacks to work as well as it could, for people; `None` if nothing is known.
+    fn shortage(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Writes `commit`, which is durable when this returns.
     ///
     /// Handles and the sequence number are assigned in the same transaction. Concurrent commits of a process share a

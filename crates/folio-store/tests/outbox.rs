@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use folio_store::workspace::{Delivered, Guard};
-use folio_testkit::Fault;
+use folio_testkit::{Fault, Work};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -225,4 +225,58 @@ async fn outbox_delivers_items_to_their_own_space() {
         0
     );
     assert_eq!(contents(&house.all().await), ["b", "a", "before"]);
+}
+
+#[tokio::test]
+async fn answer_waits_behind_older_ones_that_cannot_be_delivered_m7_3_26() {
+    let (folder, house) = waiting(Fault::NotWritten).await;
+    let before = house.store.commits();
+    house.store.fail_next(Fault::Gone);
+    for (number, content) in [(3, "c"), (4, "d")] {
+        let ingested = house
+            .ingest_in(turn(number), answer(json!([{"content": content}])))
+            .await;
+        assert_eq!(ingested.spooled, 1);
+    }
+    assert_eq!(
+        house.store.commits() - before,
+        2,
+        "each tries to deliver what is older, and not again to write what is its own"
+    );
+    let lines = std::fs::read_to_string(file(&folder)).unwrap();
+    assert_eq!(lines.lines().count(), 3);
+    house.store.heal();
+    house.space.deliver_outbox().await.unwrap();
+    assert_eq!(contents(&house.all().await), ["d", "c", "b", "a", "before"]);
+}
+
+#[tokio::test]
+async fn answer_spooled_during_a_delivery_is_not_held_up_and_waits_for_the_next() {
+    let (folder, house) = waiting(Fault::NotWritten).await;
+    let gate = house.store.hold(Work::Commit);
+    let space = house.space.clone();
+    let delivering = tokio::spawn(async move { space.deliver_outbox().await });
+    gate.wait_until_reached().await;
+    house.store.fail_next(Fault::NotWritten);
+    let ingested = house.ingest_in(turn(3), answer(json!([{"content": "c"}]))).await;
+    assert_eq!(ingested.spooled, 1);
+    gate.open();
+    assert_eq!(delivering.await.unwrap().unwrap().items, 2);
+    let left = std::fs::read_to_string(file(&folder)).unwrap();
+    assert!(left.lines().count() == 1 && left.contains("\"c\""), "{left}");
+    assert_eq!(house.space.deliver_outbox().await.unwrap().items, 1);
+    assert_eq!(contents(&house.all().await), ["c", "b", "a", "before"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn answer_goes_into_the_outbox_if_the_store_hangs() {
+    let folder = tempfile::tempdir().unwrap();
+    let house = House::in_folder(folder.path());
+    house.observed(json!([{"content": "before"}])).await;
+    let _never_opened = house.store.hold(Work::Commit);
+    let start = tokio::time::Instant::now();
+    let ingested = house.ingest_in(turn(2), answer(json!([{"content": "a"}]))).await;
+    assert_eq!(ingested.spooled, 1);
+    let waited = start.elapsed();
+    assert!((1..=15).contains(&waited.as_secs()), "{waited:?}");
 }

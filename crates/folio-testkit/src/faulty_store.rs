@@ -129,6 +129,11 @@ impl FaultyStore {
         self.fail(next, fault);
     }
 
+    /// From now on everything fails, as after [`Fault::Gone`].
+    pub fn take_away(&self) {
+        self.state().is_gone = true;
+    }
+
     /// How many commits were attempted so far.
     #[must_use]
     pub fn commits(&self) -> u64 {

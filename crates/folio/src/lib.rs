@@ -44,7 +44,7 @@ pub use open::OpenError;
 
 use folio_memory::turn::Stages;
 use folio_memory::{Clock, IdSource};
-use folio_store::{RandomIds, Store};
+use folio_store::{AwayStore, RandomIds, Store};
 
 /// An open store. Cheap to clone; closed when the last clone and the last workspace are gone.
 #[derive(Debug, Clone)]
@@ -86,6 +86,17 @@ impl Folio {
             outbox: open::outbox_of(url),
             stages: Stages::default(),
             ..Self::on(open::open_on_thread(url, false).await?)
+        })
+    }
+
+    /// The store at `url` that could not be opened because of `error`: everything fails with that reason, but answers of
+    /// tools are kept in its outbox. `None` if the error is not that the store is away.
+    #[must_use]
+    pub fn away(url: &str, error: &OpenError) -> Option<Self> {
+        let OpenError::Store(error) = error else { return None };
+        Some(Self {
+            outbox: open::outbox_of(url),
+            ..Self::on(AwayStore::after(error)?)
         })
     }
 

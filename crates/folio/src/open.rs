@@ -106,7 +106,10 @@ pub(crate) fn open(url: &str, may_create: bool) -> Result<Arc<dyn Store>, OpenEr
                 what: "file",
                 place: path.to_owned(),
             }),
-            path => Ok(SqliteStore::open(&OpenOptions::at(path))?),
+            path => Ok(SqliteStore::open(&OpenOptions {
+                reads_if_full: !may_create,
+                ..OpenOptions::at(path)
+            })?),
         },
         "memory" if !rest.is_empty() => Err(OpenError::InMemory),
         "memory" => Ok(SqliteStore::open(&OpenOptions::in_memory())?),

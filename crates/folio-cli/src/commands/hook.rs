@@ -26,7 +26,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
 use super::context::counter;
-use super::{Context, MAX_INPUT_BYTES, input::too_large, opened_if_file};
+use super::{Absent, Context, MAX_INPUT_BYTES, input::too_large, opened_if_file};
 use crate::error::{Exit, Failure, in_plain_words};
 use crate::models;
 use crate::output::{Report, Style};
@@ -113,7 +113,7 @@ pub(crate) async fn run(context: &Context<'_>, hook: Hook) -> Result<Exit, Failu
 
 async fn session_start(context: &Context<'_>) -> Result<(), Failure> {
     let hook_input = read_hook_input()?;
-    let workspace = context.workspace_outside_turn_if_any().await?;
+    let workspace = context.for_reading_hook().await?;
     let thread = &context.settings.thread;
     let request = ViewRequest {
         audience: Some(Audience::Message),
@@ -145,7 +145,7 @@ async fn user_prompt(context: &Context<'_>, options: UserPrompt) -> Result<(), F
         return Err(Failure::usage("prompt_missing", message)
             .hint("the hook's JSON needs a field `prompt` with the user's prompt"));
     };
-    let workspace = context.workspace_outside_turn().await?;
+    let workspace = context.for_hook(Absent::Made).await?;
     let input = TurnInput::of(context.settings.thread.clone(), shortened_prompt(prompt));
     // The previous turn goes on if this one cannot begin.
     workspace.draft_turn(input.clone()).await?;
@@ -199,7 +199,7 @@ async fn pre_compact(context: &Context<'_>) -> Result<(), Failure> {
         return Err(Failure::usage("transcript_unusable", message)
             .hint("this hook reads the transcripts of Claude Code, Codex and Cursor, and lines of JSON with `role` and `content`"));
     }
-    let workspace = context.workspace_outside_turn().await?;
+    let workspace = context.for_hook(Absent::Made).await?;
     let (mut offloaded_count, mut known) = (0, 0);
     for messages in transcript.parts {
         let options = Offload {
@@ -247,7 +247,7 @@ async fn pre_compact(context: &Context<'_>) -> Result<(), Failure> {
 
 async fn stop(context: &Context<'_>) -> Result<(), Failure> {
     let _said = read_hook_input()?;
-    let workspace = models::with_advisor(&context.workspace_outside_turn_if_any().await?, &context.settings)?;
+    let workspace = models::with_advisor(&context.for_hook(Absent::Empty).await?, &context.settings)?;
     end_turns(context, &workspace).await
 }
 

@@ -56,14 +56,14 @@ pub(crate) mod watch;
 pub(crate) mod why;
 pub(crate) mod worker;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use folio::mcp::Servers;
 use folio::memory::canonical::canonical_json;
 use folio::memory::roles::Denied;
-use folio::memory::{Role, TurnId};
+use folio::memory::{Role, RunId, TurnId};
 use folio::runner::Observer;
 use folio::store::Asking;
 use folio::store::workspace::WorkingIn;
@@ -99,6 +99,9 @@ pub(crate) enum Absent {
     Empty,
 }
 
+/// How long a hook waits for the store: the agent program stands still meanwhile.
+const HOOK_STORE_TIME: Duration = Duration::from_secs(3);
+
 /// The outcome of a command.
 #[derive(Debug)]
 pub(crate) struct Ended {
@@ -117,6 +120,8 @@ pub(crate) struct Context<'a> {
     pub(crate) output: &'a Output,
     /// The opened workspaces, so that their notes are written before the program ends.
     opened: RefCell<Vec<Workspace>>,
+    /// Whether the store did not answer in time and is left as it is.
+    is_given_up: Cell<bool>,
     /// A note that the store does not exist, once that is known.
     absent: OnceLock<String>,
     /// The turn that the command works in, once that is known.
@@ -192,6 +197,69 @@ impl Context<'_> {
     /// Opens the space that the settings name for writing, outside of any turn.
     pub(crate) async fn workspace_outside_turn(&self) -> Result<Workspace, Failure> {
         Ok(self.opened(self.folio().await?, &self.person()))
+    }
+
+    /// Opens the space to take in the answer of a tool. If the store cannot be opened, the answer goes into the outbox.
+    pub(crate) async fn workspace_for_answers(&self) -> Result<Workspace, Failure> {
+        match Folio::open(&self.settings.store).await {
+            Ok(folio) => Ok(self.opened(self.with_outbox(folio), &self.person())),
+            Err(error) => {
+                let Some(away) = Folio::away(&self.settings.store, &error) else {
+                    return Err(self.settings.not_opened(error));
+                };
+                let workspace = self.with_outbox(away).workspace(self.settings.space.clone());
+                if workspace.outbox().is_none() {
+                    return Err(self.settings.not_opened(error));
+                }
+                let failure = self.settings.not_opened(error);
+                self.output.note(format_args!("{}", failure.message()));
+                // Its notes cannot be written, so it is not among those whose notes are.
+                Ok(workspace.asked_by(&self.person()).in_thread(&self.settings.thread))
+            }
+        }
+    }
+
+    /// Opens the space for a hook that writes, and makes sure that it can be written
+    /// to.
+    pub(crate) async fn for_hook(&self, absent: Absent) -> Result<Workspace, Failure> {
+        self.in_hook_time(async {
+            let workspace = match absent {
+                Absent::Made => self.workspace_outside_turn().await?,
+                Absent::Empty => self.workspace_outside_turn_if_any().await?,
+            };
+            // Changes nothing, because there is no such run, but takes the way of every write.
+            let store = workspace.store();
+            store
+                .release_run(workspace.space(), RunId::derived(&["hook"]), 0)
+                .await?;
+            Ok(workspace)
+        })
+        .await
+    }
+
+    /// Opens the space for a hook that only reads.
+    pub(crate) async fn for_reading_hook(&self) -> Result<Workspace, Failure> {
+        self.in_hook_time(self.workspace_outside_turn_if_any()).await
+    }
+
+    /// The result of `opening`, unless the store takes longer than a hook may keep an agent program waiting.
+    async fn in_hook_time(
+        &self,
+        opening: impl Future<Output = Result<Workspace, Failure>>,
+    ) -> Result<Workspace, Failure> {
+        match tokio::time::timeout(HOOK_STORE_TIME, opening).await {
+            Ok(opened) => opened,
+            Err(_) => {
+                let message = format!(
+                    "the store did not answer within {} s: it is away, or another process has locked it",
+                    HOOK_STORE_TIME.as_secs()
+                );
+                // Closing the store would wait for it as well.
+                std::mem::forget(self.opened.take());
+                self.is_given_up.set(true);
+                Err(Failure::new(Exit::Unavailable, "store_unavailable", message))
+            }
+        }
     }
 
     /// Opens the space for reading, outside of any turn.
@@ -332,6 +400,7 @@ pub(crate) async fn run(command: Command, settings: Settings, output: &Output) -
         settings,
         output,
         opened: RefCell::default(),
+        is_given_up: Cell::default(),
         absent: OnceLock::new(),
         turn: OnceLock::new(),
         servers: OnceCell::new(),
@@ -348,6 +417,7 @@ pub(crate) async fn run(command: Command, settings: Settings, output: &Output) -
         servers.close().await;
     }
     let is_held_up = !noticed::write(context.opened.take(), output, patience, &result).await;
+    let is_held_up = is_held_up || context.is_given_up.get();
     context.flush_telemetry().await;
     Ended {
         done: result,

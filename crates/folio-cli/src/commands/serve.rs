@@ -13,6 +13,7 @@ use super::run::{Driving, Minds, MindsOfMany};
 use super::{Absent, Context, interrupted};
 use crate::error::{Exit, Failure};
 use crate::leftovers::{Leftovers, WaitingRuns, are_of_another_user};
+use crate::store_watch::watch_store;
 
 /// How often each space is tidied.
 const TIDY_INTERVAL: Duration = Duration::from_secs(60);
@@ -94,10 +95,16 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
         }
     };
     let mut serving = Box::pin(async { tokio::join!(server.run(interrupted()?), resuming).0.map_err(refused) });
-    let mut keeping = Box::pin(tidy_regularly(context, &spaces));
+    let keeping = async {
+        tokio::join!(
+            tidy_regularly(context, &spaces),
+            watch_store(runner.workspace(), context.output)
+        )
+    };
+    let mut keeping = Box::pin(keeping);
     tokio::select! {
         served = &mut serving => served?,
-        () = &mut keeping => serving.await?,
+        _ = &mut keeping => serving.await?,
     }
     // Every command writes the notes of its workspaces at its end: those of the other spaces are to be among them.
     let others = spaces.runners().into_iter().skip(1);

@@ -96,7 +96,7 @@ async fn list(context: &Context<'_>, names: &[String]) -> Result<Exit, Failure> 
 
 async fn ingest_response(context: &Context<'_>, ingest: Ingest) -> Result<Exit, Failure> {
     let response: ToolResponse = json_file(&ingest.file, "the answer of a tool")?;
-    let workspace = context.workspace_outside_turn().await?;
+    let workspace = context.workspace_for_answers().await?;
     let response_tool = ["tool_id", "tool"]
         .into_iter()
         .find_map(|name| response.rest.get(name)?.as_str());

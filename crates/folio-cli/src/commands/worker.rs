@@ -6,6 +6,7 @@ use super::run::{Driving, Minds, MindsOfMany};
 use super::{Absent, Context, interrupted};
 use crate::error::{Exit, Failure};
 use crate::leftovers::{Leftovers, WaitingRuns};
+use crate::store_watch::watch_store;
 
 /// `folio worker`.
 #[derive(Debug, Args)]
@@ -36,7 +37,11 @@ pub(crate) async fn run(context: &Context<'_>, worker: Box<WorkerArguments>) -> 
     let space = &context.settings.space;
     context.output.text(&format!("driving runs of the space {space}\n"))?;
     let working = leftovers.keep_resuming(|| vec![runner.clone()], context.output, runs, interrupted()?);
-    Box::pin(working).await;
+    let mut working = Box::pin(working);
+    tokio::select! {
+        () = &mut working => {}
+        () = watch_store(runner.workspace(), context.output) => working.await,
+    }
     Ok(Exit::Done)
 }
 

@@ -1,17 +1,20 @@
 //! Authentication: by the token sent with the request, or, without a token, as whoever can reach the address.
 //!
 //! A token is looked up by its hash for each request, so a token revoked by any process opens nothing from then on, and
-//! streams that it opened send nothing more. Requests with a token are counted per token, so a program out of control
-//! is slowed down without affecting others.
+//! streams that it opened send nothing more. While the store is away, the tokens count that it had when they were last
+//! read, for an hour at most: nothing of the store can be read then, but what a tool has to say can be kept for it.
+//! Requests with a token are counted per token, so a program out of control is slowed down without affecting others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use folio::runner::Runner;
+use folio::store::StoreError;
 use folio::store::access::{KeptToken, hash_of};
 use folio::{Actor, SpaceName};
 use parking_lot::Mutex;
@@ -20,8 +23,17 @@ use tokio::time::Instant;
 use super::problem::Problem;
 use crate::ui;
 
+/// The path at which everybody may ask whether the process answers.
+pub(crate) const HEALTH_PATH: &str = "/healthz";
+
 /// The size of a burst: as many requests as are allowed in this many seconds.
 const BURST_SECONDS: f64 = 2.0;
+
+/// How long the store may take to answer which tokens there are; then it counts as away. The rest of the time of a
+/// request is for the request.
+const TOKENS_WITHIN: Duration = Duration::from_secs(11);
+/// How long tokens count that were read before the store was away.
+const REMEMBERED_FOR: Duration = Duration::from_secs(3_600);
 
 /// The caller, and the token by which it was authenticated. Every request that reaches a handler has one.
 #[derive(Debug, Clone)]
@@ -32,11 +44,11 @@ pub(crate) struct Permit {
     token: Option<Token>,
 }
 
-/// The token of a request, and the runner whose store holds it.
+/// The token of a request, and where it is looked up.
 #[derive(Debug, Clone)]
 struct Token {
     id: String,
-    runner: Runner,
+    tokens: Tokens,
 }
 
 impl Permit {
@@ -54,24 +66,55 @@ impl Permit {
     /// meanwhile.
     pub(crate) async fn check_still_valid(&self) -> Result<(), Problem> {
         let Some(token) = &self.token else { return Ok(()) };
-        valid_token(&token.runner, |kept| kept.id == token.id).await.map(drop)
+        token.tokens.find_valid(|kept| kept.id == token.id).await.map(drop)
     }
 }
 
-/// Returns the valid token for which `is_match` holds.
-async fn valid_token(runner: &Runner, is_match: impl Fn(&KeptToken) -> bool) -> Result<KeptToken, Problem> {
-    let workspace = runner.workspace();
-    let tokens = workspace.store().tokens().await?;
-    let now = workspace.clock().now();
-    let found = tokens.into_iter().find(|kept| is_match(kept) && kept.is_valid(now));
-    found.ok_or_else(|| {
-        Problem::new(
-            StatusCode::UNAUTHORIZED,
-            "token_invalid",
-            "the access token is unknown, expired or revoked",
-        )
-        .hint("`folio token list` lists the access tokens")
-    })
+/// The tokens of the store of `runner`, and when they were last read. Cheap to clone.
+#[derive(Debug, Clone)]
+struct Tokens {
+    runner: Runner,
+    last_read: Arc<Mutex<Option<(Instant, Arc<Vec<KeptToken>>)>>>,
+}
+
+impl Tokens {
+    /// Returns the valid token for which `is_match` holds.
+    async fn find_valid(&self, is_match: impl Fn(&KeptToken) -> bool) -> Result<KeptToken, Problem> {
+        let tokens = self.read().await?;
+        let now = self.runner.workspace().clock().now();
+        let found = tokens.iter().find(|kept| is_match(kept) && kept.is_valid(now));
+        found.cloned().ok_or_else(|| {
+            Problem::new(
+                StatusCode::UNAUTHORIZED,
+                "token_invalid",
+                "the access token is unknown, expired or revoked",
+            )
+            .hint("`folio token list` lists the access tokens")
+        })
+    }
+
+    /// Reads the tokens, or returns those that were last read if the store is away.
+    async fn read(&self) -> Result<Arc<Vec<KeptToken>>, Problem> {
+        let started = Instant::now();
+        let read = tokio::time::timeout(TOKENS_WITHIN, self.runner.workspace().store().tokens()).await;
+        let problem = match read {
+            Ok(Ok(tokens)) => {
+                let tokens = Arc::new(tokens);
+                *self.last_read.lock() = Some((started, Arc::clone(&tokens)));
+                return Ok(tokens);
+            }
+            // A store of a newer version is unavailable as well, but for good.
+            Ok(Err(error @ StoreError::Unavailable { .. })) => Problem::from(error),
+            Ok(Err(error)) => return Err(error.into()),
+            Err(_) => {
+                let detail = format!("the store did not answer for {} seconds", TOKENS_WITHIN.as_secs());
+                Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_slow", detail)
+            }
+        };
+        let known = self.last_read.lock().clone();
+        let known = known.filter(|(read, _)| read.elapsed() < REMEMBERED_FOR);
+        known.map(|(_, tokens)| tokens).ok_or(problem)
+    }
 }
 
 /// The rules by which requests are admitted.
@@ -82,6 +125,7 @@ pub(crate) struct Access {
     pub(crate) local: Option<Actor>,
     /// The number of requests per second that one token may make.
     pub(crate) per_second: u32,
+    tokens: Tokens,
     counts: Arc<Mutex<HashMap<String, TokenBucket>>>,
 }
 
@@ -96,10 +140,15 @@ impl Access {
     /// Admits requests: as `local` to the space of `runner` without a token, and to the space of the token with one, at
     /// `per_second` requests per second.
     pub(crate) fn new(runner: Runner, local: Option<Actor>, per_second: u32) -> Self {
+        let tokens = Tokens {
+            runner: runner.clone(),
+            last_read: Arc::default(),
+        };
         Self {
             runner,
             local,
             per_second,
+            tokens,
             counts: Arc::default(),
         }
     }
@@ -121,7 +170,7 @@ impl Access {
             });
         };
         let hash = hash_of(secret);
-        let kept = valid_token(&self.runner, |kept| kept.hash == hash).await?;
+        let kept = self.tokens.find_valid(|kept| kept.hash == hash).await?;
         if !self.admit_request(&kept.id) {
             let detail = format!(
                 "an access token may make at most {} requests per second",
@@ -134,7 +183,7 @@ impl Access {
             space: kept.space,
             token: Some(Token {
                 id: kept.id,
-                runner: self.runner.clone(),
+                tokens: self.tokens.clone(),
             }),
         })
     }
@@ -180,7 +229,7 @@ fn token_in(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
 /// Admits authenticated requests. `/healthz`, and the page that tells people that an address does not exist, need no
 /// token: a browser cannot send one with an address.
 pub(crate) async fn authorize(State(access): State<Access>, mut request: Request, next: Next) -> Response {
-    if request.uri().path() == "/healthz" || ui::is_unknown_page_request(&request) {
+    if request.uri().path() == HEALTH_PATH || ui::is_unknown_page_request(&request) {
         return next.run(request).await;
     }
     match access.permit(request.headers()).await {

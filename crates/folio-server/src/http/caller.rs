@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::str::FromStr;
+use std::time::Duration;
 
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
@@ -26,6 +27,8 @@ use crate::wire::Written;
 pub(crate) const TURN_HEADER: &str = "folio-turn";
 /// The header that names a request, so repeating the request does nothing more.
 pub(crate) const KEY_HEADER: &str = "idempotency-key";
+/// How long to look for a turn that is named by its id, since it need not be known.
+const TURN_WITHIN: Duration = Duration::from_secs(5);
 /// The maximum length of a key in bytes.
 const KEY_BYTES_MAX: usize = 255;
 
@@ -242,10 +245,18 @@ pub(crate) async fn turn_named(workspace: &Workspace, name: &str) -> Result<Turn
 }
 
 async fn turn_of(workspace: &Workspace, turn: TurnRef) -> Result<(TurnId, Option<WorkingIn>), Problem> {
-    match (workspace.turn_to_work_in(turn).await, turn) {
-        (Ok(known), _) => Ok((known.id, Some(known))),
-        (Err(WorkspaceError::Store(StoreError::NotFound { .. })), Ref::Id(id)) => Ok((id, None)),
-        (Err(error), _) => Err(error.into()),
+    let finding = workspace.turn_to_work_in(turn);
+    let Ref::Id(id) = turn else {
+        let known = finding.await?;
+        return Ok((known.id, Some(known)));
+    };
+    match tokio::time::timeout(TURN_WITHIN, finding).await {
+        Ok(Ok(known)) => Ok((known.id, Some(known))),
+        // While the store is away, what a tool says in the turn is kept all the same.
+        Ok(Err(WorkspaceError::Store(StoreError::NotFound { .. } | StoreError::Unavailable { .. }))) | Err(_) => {
+            Ok((id, None))
+        }
+        Ok(Err(error)) => Err(error.into()),
     }
 }
 

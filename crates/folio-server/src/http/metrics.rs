@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{Method, StatusCode, header};
@@ -23,6 +24,8 @@ use super::problem::Problem;
 
 /// The upper bounds of the histogram buckets, in seconds.
 const BUCKET_SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
+/// How long the store may take to answer until it counts as away.
+const STORE_TIMEOUT: Duration = Duration::from_secs(4);
 /// The number of runs that are counted, the newest.
 const MAX_COUNTED_RUNS: u32 = 1_000;
 /// The label of a run that has not ended and is not driven: it waits to be resumed.
@@ -123,41 +126,36 @@ impl Metrics {
     /// Returns the current metrics of the space of `runner` in the text format of OpenMetrics, and, if `of_server`,
     /// those of the server as well: its request counts would tell clients of one space what those of others do.
     pub(crate) async fn text(&self, runner: &Runner, of_server: bool) -> Result<String, Problem> {
-        let of_space = build_space_metrics(runner).await?;
+        let of_space = build_space_metrics(runner).await;
         let mut text = String::new();
-        let written = async {
-            if of_server {
-                self.refresh_gauges(runner).await?;
-                encode_registry(&mut text, &self.registry).map_err(encode_problem)?;
-            }
-            encode_registry(&mut text, &of_space).map_err(encode_problem)?;
-            encode_eof(&mut text).map_err(encode_problem)
-        };
-        written.await.map(|()| text)
+        if of_server {
+            self.refresh_gauges(runner).await;
+            encode_registry(&mut text, &self.registry).map_err(encode_problem)?;
+        }
+        encode_registry(&mut text, &of_space).map_err(encode_problem)?;
+        encode_eof(&mut text).map_err(encode_problem)?;
+        Ok(text)
     }
 
-    /// Updates the metrics of the server that are not counted as events happen.
-    async fn refresh_gauges(&self, runner: &Runner) -> Result<(), StoreError> {
+    /// Updates the metrics of the server that are not counted as events happen. The size of a store whose files cannot
+    /// be read now stays as it was.
+    async fn refresh_gauges(&self, runner: &Runner) {
         if let Some(lost) = runner.untold() {
             self.spans_lost.inner().fetch_max(lost, Ordering::Relaxed);
         }
-        if let Some(bytes) = runner.workspace().store().bytes().await? {
+        if let Ok(Some(bytes)) = runner.workspace().store().bytes().await {
             self.store_bytes.set(saturating_i64(bytes));
         }
-        Ok(())
     }
 }
 
 /// Returns the metrics of the space of `runner`. They are built for each request: two may ask for different spaces at
-/// the same time.
-async fn build_space_metrics(runner: &Runner) -> Result<Registry, StoreError> {
+/// the same time. While the store is away, those that it knows are left out.
+async fn build_space_metrics(runner: &Runner) -> Registry {
     let workspace = runner.workspace();
-    let (store, space) = (workspace.store(), workspace.space());
     let mut registry = Registry::with_prefix("folio");
-    let states: Family<InState, Gauge> = Family::default();
-    registry.register("runs", "The newest 1,000 runs, by status", states.clone());
-    let commits = Gauge::<i64, AtomicI64>::default();
-    registry.register("commits", "The number of the last commit of the space", commits.clone());
+    let is_up = Gauge::<i64, AtomicI64>::default();
+    registry.register("store_up", "Whether the store answers: 1 or 0", is_up.clone());
     let waiting = Gauge::<i64, AtomicI64>::default();
     registry.register(
         "trace_notes_waiting",
@@ -173,12 +171,25 @@ async fn build_space_metrics(runner: &Runner) -> Result<Registry, StoreError> {
     let notes = workspace.notes_state();
     waiting.set(saturating_i64(notes.waiting as u64));
     dropped.inner().store(notes.dropped, Ordering::Relaxed);
-    commits.set(saturating_i64(store.head(space).await?.0));
+    let of_store = tokio::time::timeout(STORE_TIMEOUT, add_store_metrics(runner, &mut registry)).await;
+    is_up.set(i64::from(matches!(of_store, Ok(Ok(())))));
+    registry
+}
+
+/// Adds what only the store knows to `registry`, or nothing if it does not answer.
+async fn add_store_metrics(runner: &Runner, registry: &mut Registry) -> Result<(), StoreError> {
+    let (store, space) = (runner.workspace().store(), runner.workspace().space());
+    let head = store.head(space).await?;
     let query = RunQuery {
         limit: MAX_COUNTED_RUNS,
         ..RunQuery::default()
     };
     let runs = store.runs(space, &query).await?;
+    let commits = Gauge::<i64, AtomicI64>::default();
+    registry.register("commits", "The number of the last commit of the space", commits.clone());
+    commits.set(saturating_i64(head.0));
+    let states: Family<InState, Gauge> = Family::default();
+    registry.register("runs", "The newest 1,000 runs, by status", states.clone());
     for status in Run::STATUSES.into_iter().chain([WAITING_LABEL]) {
         let has_status = |row: &&folio::store::RunRow| match status {
             Run::RUNNING => row.status == Run::RUNNING && row.driven,
@@ -191,7 +202,7 @@ async fn build_space_metrics(runner: &Runner) -> Result<Registry, StoreError> {
         let count = runs.iter().filter(has_status).count() as u64;
         states.get_or_create(&label).set(saturating_i64(count));
     }
-    Ok(registry)
+    Ok(())
 }
 
 fn saturating_i64(number: u64) -> i64 {
@@ -272,6 +283,7 @@ fn to_prometheus_text(text: &str) -> String {
 mod tests {
     use folio::runner::{DriveFollower, Observer, RunnerOptions};
     use folio::{Folio, SpaceName};
+    use folio_testkit::FaultyStore;
 
     use super::*;
 
@@ -284,6 +296,33 @@ mod tests {
         fn unreported_count(&self) -> Option<u64> {
             Some(self.0)
         }
+    }
+
+    #[tokio::test]
+    async fn process_metrics_are_there_while_the_store_is_away() {
+        let open = Folio::open("memory:").await.unwrap();
+        let store = Arc::new(FaultyStore::new(Arc::clone(open.store())));
+        let workspace = Folio::on(store.clone()).workspace(SpaceName::main());
+        let runner = Runner::new(
+            workspace,
+            folio::tools::Registry::with_builtins(),
+            RunnerOptions::default(),
+        );
+        let metrics = Metrics::new(false, false);
+        let lines = async || {
+            let text = metrics.text(&runner, true).await.unwrap();
+            let has = |line: &str| text.lines().any(|found| found == line);
+            (
+                has("folio_store_up 1"),
+                has("folio_commits 0"),
+                has("folio_event_streams 0"),
+            )
+        };
+        assert_eq!(lines().await, (true, true, true));
+        store.take_away();
+        assert_eq!(lines().await, (false, false, true));
+        store.heal();
+        assert_eq!(lines().await, (true, true, true));
     }
 
     #[tokio::test]

@@ -9,6 +9,7 @@
 //! - [`answer`], [`describe`]: successful responses, and the descriptions of operations
 //! - [`openapi`]: the OpenAPI document
 //! - [`metrics`]: metrics of the server
+//! - [`streams`], [`bodies`]: how many live streams a client may have, and how much memory bodies may take together
 //! - [`transfers`]: exports and imports of whole spaces
 //! - [`unread`]: notes in the trace of requests that could not be read
 //! - [`app`]: the state that handlers share
@@ -16,6 +17,7 @@
 mod access;
 mod answer;
 mod app;
+mod bodies;
 mod caller;
 mod content_hash;
 mod describe;
@@ -29,19 +31,22 @@ mod query;
 mod routes;
 mod space_events;
 mod sse;
+mod streams;
 mod transfers;
 mod unread;
 
 use axum::extract::DefaultBodyLimit;
 use axum::{Extension, Router, middleware};
 
-pub(crate) use self::access::{Access, Permit};
+pub(crate) use self::access::{Access, HEALTH_PATH, Permit};
 pub(crate) use self::app::App;
+pub(crate) use self::bodies::Bodies;
 pub(crate) use self::guard::{RESPONSE_TIMEOUT, declare_response_time};
 pub(crate) use self::input::{BodyLimit, refuse_compressed, unreadable_body};
 pub(crate) use self::metrics::Metrics;
 pub(crate) use self::openapi::routes_with_document;
 pub(crate) use self::routes::runs::render_run_in_full as run_in_full;
+pub(crate) use self::streams::{Streams, is_event_stream};
 pub(crate) use self::transfers::Transfers;
 
 /// The body limit in bytes: enough for the longest text of an entry, as JSON.
@@ -65,11 +70,31 @@ pub(crate) fn routers(app: App) -> (Router, Router) {
     (routes, pages)
 }
 
-/// Puts `routes` behind authentication, and these and the public `pages` behind the guard.
-pub(crate) fn guarded(routes: Router, pages: Router, access: Access, metrics: Metrics) -> Router {
+/// What all requests share, so that no client takes it from the others.
+#[derive(Debug)]
+pub(crate) struct Limits {
+    pub(crate) streams: Streams,
+    pub(crate) bodies: Bodies,
+}
+
+#[cfg(test)]
+impl Limits {
+    /// Limits that no test reaches.
+    pub(crate) fn for_tests() -> Self {
+        Self {
+            streams: Streams::for_connections(usize::from(u16::MAX)),
+            bodies: Bodies::with_room_for(usize::MAX),
+        }
+    }
+}
+
+/// Puts `routes` behind authentication and the `limits`, and these and the public `pages` behind the guard.
+pub(crate) fn guarded(routes: Router, pages: Router, access: Access, limits: Limits, metrics: Metrics) -> Router {
     let any_host = access.local.is_none();
     let metrics_layer = middleware::from_fn_with_state(metrics, metrics::count_request);
     routes
+        .layer(middleware::from_fn_with_state(limits.streams, streams::limit_streams))
+        .layer(middleware::from_fn_with_state(limits.bodies, bodies::limit_bodies))
         .layer(metrics_layer.clone())
         .layer(middleware::from_fn_with_state(access, access::authorize))
         .merge(pages.layer(metrics_layer))

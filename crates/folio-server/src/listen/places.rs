@@ -156,8 +156,32 @@ impl Drop for Working {
 /// The body of an answer, which keeps the connection busy until it is handed on.
 #[derive(Debug)]
 pub(super) struct Answer {
-    pub(super) body: Body,
-    pub(super) _working: Working,
+    body: Body,
+    /// Whatever is held until then: what keeps the connection busy, and its place if that ends with the answer.
+    _held: Option<(Working, Option<Place>)>,
+}
+
+impl Answer {
+    /// An answer on a connection that is `working`.
+    pub(super) fn holding(body: Body, working: Working) -> Self {
+        Self {
+            body,
+            _held: Some((working, None)),
+        }
+    }
+
+    /// The only answer on a connection that got its `place` for it, and is `working`.
+    pub(super) fn with_place(body: Body, working: Working, place: Place) -> Self {
+        Self {
+            body,
+            _held: Some((working, Some(place))),
+        }
+    }
+
+    /// An answer on a connection that has no place.
+    pub(super) fn without_place(body: Body) -> Self {
+        Self { body, _held: None }
+    }
 }
 
 impl HttpBody for Answer {

@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod access;
+mod away;
 mod client;
+mod crowded;
 mod events;
 mod exchange;
 mod house;

@@ -116,6 +116,9 @@ pub(crate) fn decide<'c, F: Facts>(
     if let Some(append) = &commit.record.run {
         plan.append(append)?;
     }
+    if commit.expected.contains(&Expected::NoCircle) {
+        plan.expect_no_circle(&commit.record.changes)?;
+    }
     plan.expect_bodies(commit)?;
     let (seq, at, mut ends) = (plan.seq, plan.at, plan.ends);
     (ends.head, ends.at) = (seq, at);
@@ -271,7 +274,8 @@ impl<'c, F: Facts> Plan<'_, 'c, F> {
                     }
                     .into());
                 }
-                Expected::SpaceHead(_) => {}
+                // What the commit adds is looked at once all of it is there.
+                Expected::SpaceHead(_) | Expected::NoCircle => {}
                 Expected::Writes { run, names } => self.expect_to_write(*run, names)?,
                 Expected::MayReplace { by, entries } => self.expect_to_replace(*by, entries)?,
                 Expected::MayWait { entry, others } => self.expect_to_wait(*entry, others)?,

@@ -1,10 +1,10 @@
 //! Refuses that an entry takes its own place or waits for itself. This is decided here, where nobody else can write:
 //! two writers who had both looked before would each see only half of the cycle.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use folio_memory::entry::State;
-use folio_memory::{Entry, EntryHandle, EntryId, Invalid};
+use folio_memory::{Change, Entry, EntryHandle, EntryId, Invalid, Relation};
 
 use super::{Facts, Plan};
 use crate::error::{StoreError, not_found};
@@ -70,6 +70,53 @@ impl<F: Facts> Plan<'_, '_, F> {
             }
             let more = self.facts.waiting_for(id)?;
             left.extend(more.into_iter().filter(|id| seen.insert(*id)));
+        }
+        Ok(())
+    }
+
+    /// Requires that none of the entries that `changes` add takes its own place, and that none of the links that they
+    /// add makes a piece of work wait for itself, by way of one another or of what is there.
+    pub(super) fn expect_no_circle(&mut self, changes: &[Change]) -> Result<(), F::Failure> {
+        let (mut successors, mut waiting) = (HashMap::new(), HashMap::<EntryId, Vec<EntryId>>::new());
+        for change in changes {
+            match change {
+                Change::AddEntry(new) => successors.extend(new.fields.superseded_by.map(|by| (new.id, by))),
+                Change::AddLink(link) if link.rel == Relation::Blocks => {
+                    if let (Ok(src), Ok(dst)) = (link.src.parse(), link.dst.parse()) {
+                        waiting.entry(src).or_default().push(dst);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let mut left = CIRCLE_MAX;
+        for (entry, by) in &successors {
+            let (mut next, mut seen) = (Some(*by), HashSet::new());
+            while let Some(id) = next.filter(|id| left > 0 && seen.insert(*id)) {
+                if id == *entry {
+                    let message = format!("{by} has taken the place of {entry}, and {entry} that of {by}");
+                    return Err(StoreError::Unmet(Invalid::new("supersede_cycle", "superseded_by", message)).into());
+                }
+                left -= 1;
+                next = match successors.get(&id) {
+                    Some(by) => Some(*by),
+                    None => self.look_at(id)?.and_then(|entry| entry.fields.superseded_by),
+                };
+            }
+        }
+        for (src, added) in &waiting {
+            let mut seen: HashSet<EntryId> = added.iter().copied().collect();
+            let mut next: Vec<EntryId> = added.clone();
+            while let Some(id) = next.pop().filter(|_| left > 0) {
+                if id == *src {
+                    let message = format!("{src} would wait for itself");
+                    return Err(StoreError::Unmet(Invalid::new("blocks_itself", "dst", message)).into());
+                }
+                left -= 1;
+                let more = self.facts.waiting_for(id)?;
+                let more = more.into_iter().chain(waiting.get(&id).into_iter().flatten().copied());
+                next.extend(more.filter(|id| seen.insert(*id)));
+            }
         }
         Ok(())
     }

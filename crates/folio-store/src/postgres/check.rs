@@ -12,6 +12,7 @@ use folio_memory::{Entry, EntryId, Link, Page, PageId, RunId, Seq, Timestamp, Tr
 
 use super::column::{count, encode_text, get};
 use super::error::Failure;
+use super::reach::Call;
 use super::session::{Purpose, Session};
 use super::{Inner, blob, entry, journal, page, policy, run, text as index, turn, watch};
 use crate::body::{parse_hash, unpack};
@@ -24,7 +25,7 @@ use crate::store::Checkup;
 
 pub(super) async fn check(inner: &Inner) -> Result<Checkup, Failure> {
     let mut findings = Findings::default();
-    let client = inner.readers.get().await?;
+    let client = inner.connections.take(Call::Reads).await?;
     let rows = client.query("SELECT id, name FROM all_spaces()", &[]).await?;
     drop(client);
     findings.add_checked(counted(rows.len() as u64, "space"));
@@ -32,7 +33,7 @@ pub(super) async fn check(inner: &Inner) -> Result<Checkup, Failure> {
     for row in &rows {
         let space = SpaceId(get(row, 0)?);
         let name: String = get(row, 1)?;
-        let session = Session::begin(inner.readers.get().await?, space, Purpose::Read);
+        let session = Session::begin(inner.connections.take(Call::Reads).await?, space, Purpose::Read);
         let mut replay = Replay {
             session: &session,
             rebuilt: Rebuilt::default(),

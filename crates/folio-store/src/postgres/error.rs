@@ -1,5 +1,7 @@
 //! Turns errors of PostgreSQL into messages that people understand.
 
+use std::time::Duration;
+
 use deadpool_postgres::{PoolError, TimeoutType};
 use tokio_postgres::error::{Severity, SqlState};
 
@@ -17,6 +19,10 @@ pub(super) enum Failure {
     Pool(PoolError),
     /// Something that was read cannot be right.
     Damaged(String),
+    /// The server has not been reached for this long, so it was not tried again.
+    Away(Duration),
+    /// The server has stopped answering on a connection that is there.
+    Silent,
 }
 
 impl From<tokio_postgres::Error> for Failure {
@@ -62,8 +68,36 @@ impl Failure {
                 }
                 None => is_connection(error) && tls_reason(error).is_none(),
             },
-            Self::Refused(_) | Self::Pool(_) | Self::Damaged(_) => false,
+            Self::Silent => true,
+            Self::Refused(_) | Self::Pool(_) | Self::Damaged(_) | Self::Away(_) => false,
         }
+    }
+
+    /// Whether this tells that the server is away: nobody answers, or only to say that it is stopping or starting.
+    pub(super) fn is_loss(&self) -> bool {
+        let is_away = |code: &SqlState| {
+            let away = [
+                SqlState::ADMIN_SHUTDOWN,
+                SqlState::CRASH_SHUTDOWN,
+                SqlState::CANNOT_CONNECT_NOW,
+            ];
+            away.contains(code) || code.code().starts_with("08")
+        };
+        match self {
+            Self::Sql(error) => error.code().map_or_else(|| self.is_transient(), is_away),
+            Self::Silent => true,
+            Self::Refused(_) | Self::Pool(_) | Self::Damaged(_) | Self::Away(_) => false,
+        }
+    }
+
+    /// Whether the server itself has given this answer, so that it is there.
+    pub(super) fn is_answer(&self) -> bool {
+        matches!(self, Self::Sql(error) if error.code().is_some()) && !self.is_loss()
+    }
+
+    /// Whether the server takes no more connections.
+    pub(super) fn is_too_many(&self) -> bool {
+        matches!(self, Self::Sql(error) if error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS))
     }
 
     /// Whether the server itself rejected the statement, so that nothing of the transaction is written.
@@ -113,6 +147,21 @@ impl Failure {
             Self::Damaged(reason) => StoreError::Corrupt {
                 location,
                 reason,
+                source: None,
+            },
+            Self::Away(gone) => StoreError::Unavailable {
+                doing,
+                location,
+                reason: format!(
+                    "the server has not been reached for {} s; it is looked for all the time",
+                    gone.as_secs()
+                ),
+                source: None,
+            },
+            Self::Silent => StoreError::Unavailable {
+                doing,
+                location,
+                reason: "the server has stopped answering".to_owned(),
                 source: None,
             },
         }

@@ -14,25 +14,27 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_postgres::Pool;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 use tokio_postgres::{AsyncMessage, Client};
 
 use super::Inner;
+use super::connections::Connections;
 use super::error::Failure;
 use super::open::{ProcessLock, Target};
+use super::reach::Call;
 use super::session::Session;
 use super::wake::CHANNEL;
-use crate::error::StoreError;
 use crate::silence::{Life, RENEWAL_GRACE, Silence};
 use crate::store::OwnerId;
 
 /// How long after a lost connection the next one is tried; the pause doubles as long as none is available.
 const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// The longest pause, if a third of a lease is not shorter: a process that waits longer may be taken for dead when the
-/// server is back.
-const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// server is back. Until then every call of this process fails.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// How long this process does without listening after others needed the connection.
+const YIELDED: Duration = Duration::from_secs(60);
 /// How long a connection is kept that hears nothing because its server is read-only: another one may lead to the server
 /// that writes.
 const STANDBY_CONNECTION_MAX_AGE: Duration = Duration::from_secs(60);
@@ -74,11 +76,25 @@ impl Owners {
         let listening = async {
             let mut pause = FIRST_RETRY_PAUSE;
             loop {
-                // Errors here show up for whoever needs the server.
-                drop(self.watch(inner).await);
+                let yielded = tokio::select! {
+                    ended = self.watch(inner) => {
+                        // Whoever needs the server gets the error as well.
+                        if let Err(failure) = ended {
+                            inner.reach.note_failure(&failure, Instant::now());
+                        }
+                        false
+                    }
+                    // Without it everybody hears of commits later. Without any other, nothing works at all.
+                    () = inner.connections.until_none_is_left() => true,
+                };
                 let was_there = locked(&self.client).take().is_some();
                 *locked(&self.lost) = Some(Instant::now());
                 inner.wake.ring_all();
+                let since = Instant::now();
+                // Whether an outage is over is found out here.
+                while yielded && since.elapsed() < YIELDED && inner.reach.gone_for(Instant::now()).is_none() {
+                    tokio::time::sleep(PAUSE_MAX).await;
+                }
                 pause = if was_there { FIRST_RETRY_PAUSE } else { pause };
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(PAUSE_MAX).min(self.lease / 3);
@@ -88,7 +104,7 @@ impl Owners {
             loop {
                 tokio::time::sleep(self.lease / 3).await;
                 // If no renewal arrives, others take over.
-                drop(self.renew_all(&inner.writers).await);
+                drop(self.renew_all(&inner.connections).await);
             }
         };
         tokio::join!(listening, going_on);
@@ -107,6 +123,7 @@ impl Owners {
         };
         let maintaining = async {
             inner.note_server_start(self.in_time(started(&client)).await??);
+            inner.reach.note_answer(Call::Reads);
             let mut hears = self.listen(&client).await?;
             let connected = Instant::now();
             inner.wake.ring_all();
@@ -155,7 +172,7 @@ impl Owners {
     }
 
     /// Renews the leases of all owners in this process.
-    async fn renew_all(&self, writers: &Pool) -> Result<(), Failure> {
+    async fn renew_all(&self, connections: &Connections) -> Result<(), Failure> {
         if locked(&self.here).is_empty() {
             return Ok(());
         }
@@ -166,7 +183,7 @@ impl Owners {
             return Ok(());
         }
         // An owner that can still write goes on: it need not hear of commits for that.
-        self.in_time(async { self.renew_here(&*writers.get().await?).await })
+        self.in_time(async { self.renew_here(&*connections.take(Call::Writes).await?).await })
             .await?
     }
 
@@ -245,11 +262,11 @@ impl Owners {
     }
 
     /// Deletes the leases of all owners in this process.
-    pub(super) async fn delete_leases(&self, writers: &Pool) {
+    pub(super) async fn delete_leases(&self, connections: &Connections) {
         let owners: Vec<_> = locked(&self.here).drain().map(|owner| owner.0).collect();
         if !owners.is_empty() {
             let leaving = async {
-                let client = writers.get().await?;
+                let client = connections.take(Call::Writes).await?;
                 client
                     .execute("DELETE FROM owner WHERE id = ANY($1)", &[&owners])
                     .await?;
@@ -264,7 +281,7 @@ impl Owners {
     /// another one may be.
     async fn in_time<T>(&self, query: impl Future<Output = T>) -> Result<T, Failure> {
         let answer = tokio::time::timeout(ANSWER_TIMEOUT.min(self.lease), query).await;
-        answer.map_err(|_| StoreError::Invalid("the server has stopped answering".to_owned()).into())
+        answer.map_err(|_| Failure::Silent)
     }
 }
 

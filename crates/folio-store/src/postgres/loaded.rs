@@ -118,7 +118,7 @@ impl Names {
                     Expected::RunHead { run, .. } => names.runs.push(*run),
                     Expected::Policy(_) => names.policy = true,
                     Expected::Writes { run, .. } => names.runs.push(*run),
-                    Expected::SpaceHead(_) => {}
+                    Expected::SpaceHead(_) | Expected::NoCircle => {}
                     Expected::MayReplace { by, entries } => {
                         names.entries.push(*by);
                         names.entries.extend(entries);
@@ -272,7 +272,7 @@ impl Loaded {
     pub(super) async fn load_order(&mut self, session: &Session, commits: &[Prepared]) -> Result<(), Failure> {
         let expected = || commits.iter().flat_map(|commit| &commit.expected);
         let changes = || commits.iter().flat_map(|commit| &commit.record.changes);
-        if expected().any(|expected| matches!(expected, Expected::MayReplace { .. })) {
+        if expected().any(|expected| matches!(expected, Expected::MayReplace { .. } | Expected::NoCircle)) {
             let known = self.entries.values().filter_map(|entry| entry.now.fields.superseded_by);
             let mut next: Vec<EntryId> = known.chain(changes().flat_map(successors)).collect();
             let mut tried = HashSet::new();
@@ -294,7 +294,7 @@ impl Loaded {
             _ => None,
         });
         let mut from: Vec<EntryId> = asked.collect();
-        if !from.is_empty() {
+        if !from.is_empty() || expected().any(|expected| *expected == Expected::NoCircle) {
             from.extend(changes().filter_map(|change| match change {
                 Change::AddLink(link) if link.rel == Relation::Blocks => link.dst.parse::<EntryId>().ok(),
                 _ => None,

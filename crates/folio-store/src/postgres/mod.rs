@@ -5,6 +5,7 @@
 //! - `patience`: waiting for a server that is away
 //! - `session`: a transaction, which sees one space
 //! - `column`: values as columns store them
+//! - `connections`, `reach`, `patience`: the connections, whether the server is there, and how long to wait for it
 //! - `writer`, `parts`, `loaded`, `commit`, `rows`, `replay`: a write from the caller to the server
 //! - `journal`, `entry`, `page`, `link`, `blob`, `run`, `policy`, `turn`: the rows of one table each, written and read
 //! - `trace`: notes of the trace; `token`: access tokens of servers
@@ -26,6 +27,7 @@ mod column;
 mod commit;
 mod compact;
 mod connect;
+mod connections;
 mod entry;
 mod erase;
 mod error;
@@ -43,6 +45,7 @@ mod page;
 mod parts;
 mod patience;
 mod policy;
+mod reach;
 mod replay;
 mod residue;
 mod rewrite;
@@ -68,7 +71,6 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use deadpool_postgres::Pool;
 use folio_memory::SpaceName;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -78,11 +80,13 @@ pub use self::open::OpenOptions;
 
 use self::clock::ServerClock;
 use self::column::get;
+use self::connections::Connections;
 use self::error::{Failure, damaged};
 use self::lease::Owners;
 use self::living::Living;
 use self::open::Target;
 use self::patience::patiently;
+use self::reach::{Call, Reach};
 use self::session::{Purpose, Session};
 use self::wake::Wake;
 use self::writer::Writer;
@@ -110,8 +114,8 @@ pub struct PostgresStore {
 #[derive(Debug)]
 struct Inner {
     target: Target,
-    readers: Pool,
-    writers: Pool,
+    connections: Connections,
+    reach: Reach,
     /// Spaces are never removed, so this stays valid as long as no other server takes over.
     spaces: Mutex<HashMap<SpaceName, SpaceId>>,
     owners: Owners,
@@ -178,7 +182,7 @@ impl PostgresStore {
                             }
                             serving.is_closing.store(true, Ordering::Release);
                             serving.writer.is_idle().await;
-                            serving.owners.delete_leases(&serving.writers).await;
+                            serving.owners.delete_leases(&serving.connections).await;
                             watch.abort();
                         }
                         // The caller waits for this, so the receiver still exists.
@@ -229,7 +233,7 @@ impl PostgresStore {
     {
         let (inner, space) = (Arc::clone(&self.inner), space.clone());
         self.on_threads("read from", async move {
-            let answer = patiently!({
+            let answer = patiently!(reads & inner.reach, {
                 let session = inner.begin_read(&space).await?;
                 question(session, Arc::clone(&inner)).await
             });
@@ -267,10 +271,10 @@ impl PostgresStore {
 
 impl Inner {
     async fn open(target: Target) -> Result<Arc<Self>, StoreError> {
-        let (readers, writers) = target.pools()?;
+        let (connections, reach) = (Connections::of(target.pools()?), Reach::default());
         let explained = |failure: Failure| failure.into_error("open", &target.location);
         // A process that is started while the server restarts waits for it as all others do.
-        let clock = patiently!({
+        let clock = patiently!(reads & reach, {
             let (client, connection) = target.connect().await?;
             let driver = tokio::spawn(connection);
             let migrated = migrate::bring_up_to_date(&client, &target.location, target.make).await;
@@ -288,8 +292,8 @@ impl Inner {
         let living = Living::new(target.live.clone());
         Ok(Arc::new(Self {
             target,
-            readers,
-            writers,
+            connections,
+            reach,
             spaces: Mutex::default(),
             owners,
             clock,
@@ -304,7 +308,7 @@ impl Inner {
 
     /// A transaction that sees one state of the space `name`; `None` if there is no such space.
     async fn begin_read(&self, name: &SpaceName) -> Result<Option<Arc<Session>>, Failure> {
-        let client = self.readers.get().await?;
+        let client = self.connections.take(Call::Reads).await?;
         let Some(space) = self.space(&client, name).await? else {
             return Ok(None);
         };
@@ -318,7 +322,7 @@ impl Inner {
         make: bool,
         purpose: Purpose,
     ) -> Result<Option<Arc<Session>>, Failure> {
-        let client = self.writers.get().await?;
+        let client = self.connections.take(Call::Writes).await?;
         let space = match self.space(&client, name).await? {
             Some(space) => space,
             None if make => {
@@ -348,9 +352,7 @@ impl Inner {
     /// server that writes by then. A connection that was just made leads where the next would.
     fn drop_read_only_connections(&self, failure: &Failure) {
         if failure.is_read_only() {
-            for pool in [&self.writers, &self.readers] {
-                drop(pool.retain(|_, metrics| metrics.age() < FRESH_CONNECTION_AGE));
-            }
+            self.connections.drop_idle(FRESH_CONNECTION_AGE);
         }
     }
 
@@ -367,7 +369,7 @@ impl Inner {
 
     /// The names of all spaces that have a row, sorted.
     async fn all_spaces(&self) -> Result<Vec<SpaceName>, Failure> {
-        let client = self.readers.get().await?;
+        let client = self.connections.take(Call::Reads).await?;
         let rows = client.query("SELECT name FROM all_spaces()", &[]).await?;
         let name = |row| SpaceName::parse(get(row, 0)?).map_err(|error| damaged("the name of a space", error));
         let mut names = rows.iter().map(name).collect::<Result<Vec<_>, _>>()?;

@@ -14,6 +14,7 @@ use folio_memory::{
 };
 use tokio::time::Instant;
 
+use super::reach::Call;
 use super::wake::POLL_INTERVAL;
 use super::{
     PostgresStore, blob, check, commit, compact, entry, journal, link, list, page, patiently, policy, residue, run,
@@ -47,6 +48,13 @@ impl Store for PostgresStore {
 
     fn clock(&self) -> Arc<dyn Clock> {
         Arc::clone(&self.inner.clock) as Arc<dyn Clock>
+    }
+
+    fn shortage(&self) -> Option<&'static str> {
+        self.inner.connections.are_few().then_some(
+            "the server takes fewer connections than it was asked for, so requests wait for one another; allow more of \
+             them, or ask for fewer with connections=N in the store URL",
+        )
     }
 
     async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
@@ -412,7 +420,7 @@ impl Store for PostgresStore {
     async fn spaces(&self) -> Result<Vec<SpaceName>, StoreError> {
         let inner = Arc::clone(&self.inner);
         let spaces = self.on_threads("read from", async move {
-            let spaces = patiently!({ inner.all_spaces().await });
+            let spaces = patiently!(reads & inner.reach, { inner.all_spaces().await });
             spaces.map_err(|failure| failure.into_error("read from", &inner.target.location))
         });
         // What has no commit may have a row all the same, for its notes.
@@ -434,7 +442,9 @@ impl Store for PostgresStore {
     async fn keep_token(&self, token: KeptToken) -> Result<(), StoreError> {
         let inner = Arc::clone(&self.inner);
         self.on_threads("write to", async move {
-            let kept = patiently!(inner, { token::keep(&inner.writers.get().await?, &token).await });
+            let kept = patiently!(inner, {
+                token::keep(&inner.connections.take(Call::Writes).await?, &token).await
+            });
             kept.map_err(|failure| failure.into_error("write to", &inner.target.location))
         })
         .await
@@ -443,7 +453,9 @@ impl Store for PostgresStore {
     async fn tokens(&self) -> Result<Vec<KeptToken>, StoreError> {
         let inner = Arc::clone(&self.inner);
         self.on_threads("read from", async move {
-            let tokens = patiently!({ token::list(&inner.readers.get().await?).await });
+            let tokens = patiently!(reads & inner.reach, {
+                token::list(&inner.connections.take(Call::Reads).await?).await
+            });
             tokens.map_err(|failure| failure.into_error("read from", &inner.target.location))
         })
         .await

@@ -333,7 +333,7 @@ fn may_affect_one_commit(failure: &Failure) -> bool {
             error.code().is_some_and(is_of_one) && !failure.is_transient()
         }
         Failure::Damaged(_) | Failure::Refused(_) => true,
-        Failure::Pool(_) => false,
+        Failure::Pool(_) | Failure::Away(_) | Failure::Silent => false,
     }
 }
 

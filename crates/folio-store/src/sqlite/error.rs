@@ -87,7 +87,7 @@ pub(super) fn explained(error: rusqlite::Error, doing: &'static str, location: &
         ErrorCode::NotADatabase => NO_DATABASE,
         ErrorCode::ConstraintViolation => "its rows contradict each other; run the doctor",
         ErrorCode::DiskFull => DISK_FULL,
-        ErrorCode::ReadOnly => "the file or its folder is not writable",
+        ErrorCode::ReadOnly => "the file or its folder is not writable, or its disk was full when it was opened",
         ErrorCode::PermissionDenied => "permission denied",
         ErrorCode::CannotOpen => "the file cannot be opened",
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => {
@@ -119,6 +119,11 @@ pub(super) fn explained(error: rusqlite::Error, doing: &'static str, location: &
             source,
         }
     }
+}
+
+/// Whether `error` reports a full disk.
+pub(super) fn is_disk_full(error: &StoreError) -> bool {
+    matches!(error, StoreError::Unavailable { reason, .. } if reason == DISK_FULL)
 }
 
 /// Whether `error` reports a file that is damaged, or not a database at all.

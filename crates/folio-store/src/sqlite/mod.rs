@@ -88,7 +88,7 @@ pub use self::closing::wait_until_closed;
 pub use self::open::{IN_MEMORY, OpenOptions};
 pub use self::restore::{Look, Restored, look_over, restore};
 
-use self::error::{Failure, explained};
+use self::error::{Failure, explained, is_disk_full};
 use self::job::{Answer, Gone, InParts, Job, Next, RunClaim, RunRelease};
 use self::lease::Owners;
 use self::living::Living;
@@ -167,8 +167,14 @@ impl SqliteStore {
 
     /// The same, with threads that `start` starts.
     fn open_with(options: &OpenOptions, start: &mut Start<'_>) -> Result<Arc<Self>, StoreError> {
-        let target = Target::of(options);
-        let conn = target.prepare()?;
+        let mut target = Target::of(options);
+        let conn = match target.prepare() {
+            Err(full) if options.reads_if_full && is_disk_full(&full) => {
+                target = target.as_it_is().ok_or(full)?;
+                target.prepare()?
+            }
+            prepared => prepared?,
+        };
         // Whoever opens the file through a link has to find the same locks.
         let lock_beside = target
             .file

@@ -46,6 +46,9 @@ pub struct OpenOptions {
     pub bytes_max: Option<u64>,
     /// The indexes of live entries in memory. Answers are the same without them.
     pub live: LiveOptions,
+    /// Whether a file that nobody else has open is only read, as it is, if its disk is too full to open it otherwise.
+    /// For programs that end soon: what others write once there is room again is not seen. Default: no.
+    pub reads_if_full: bool,
 }
 
 impl OpenOptions {
@@ -57,6 +60,7 @@ impl OpenOptions {
             lease: Duration::from_secs(15),
             bytes_max: None,
             live: LiveOptions::default(),
+            reads_if_full: false,
         }
     }
 
@@ -122,6 +126,19 @@ impl Target {
                 _open: Some(Open::new()),
             }
         }
+    }
+
+    /// The same file, only read and as it is; `None` if it has a log, part of which would be missing.
+    pub(super) fn as_it_is(&self) -> Option<Self> {
+        let file = self
+            .file
+            .as_deref()
+            .filter(|file| !self.is_read_only && !has_log(file))?;
+        Some(Self {
+            name: read_only_uri(file),
+            is_read_only: true,
+            ..self.clone()
+        })
     }
 
     /// A target with the location `location` but without a file of its own, so that no copy is kept before it is
@@ -313,6 +330,11 @@ pub(super) fn check_length(file: &Path, location: &str) -> Result<(), Failure> {
     .into())
 }
 
+/// Whether there is anything in the write-ahead log of `file`.
+fn has_log(file: &Path) -> bool {
+    log_of(file).metadata().is_ok_and(|log| log.len() > 0)
+}
+
 /// The path of the write-ahead log of `file`.
 fn log_of(file: &Path) -> PathBuf {
     with_suffix(file, "-wal")
@@ -338,7 +360,6 @@ fn may_only_be_read(file: &Path) -> bool {
 /// If another process has it open, or left it behind, there is a write-ahead log, which is read as well. Otherwise the
 /// file is opened as immutable.
 pub(super) fn read_only_uri(file: &Path) -> PathBuf {
-    let is_used = log_of(file).metadata().is_ok_and(|log| log.len() > 0);
     let mut name = "file:".to_owned();
     for byte in file.as_os_str().as_bytes() {
         match byte {
@@ -346,7 +367,7 @@ pub(super) fn read_only_uri(file: &Path) -> PathBuf {
             byte => name.push_str(&format!("%{byte:02X}")),
         }
     }
-    name.push_str(if is_used { "?mode=ro" } else { "?immutable=1" });
+    name.push_str(if has_log(file) { "?mode=ro" } else { "?immutable=1" });
     name.into()
 }
 

@@ -1,6 +1,8 @@
 //! Takes in a tool's answer, item by item (M7.3.23 to 27): an invalid item does not affect the others, and nothing that
 //! goes wrong here affects the answer itself.
 
+use std::time::Duration;
+
 use folio_memory::entry::EntryFields;
 use folio_memory::observation::{self, UnknownType};
 use folio_memory::tool_exchange::{
@@ -12,10 +14,17 @@ use folio_memory::{
     Warning, scratchbook,
 };
 use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
 
 use super::outbox::Spooled;
 use super::{Workspace, WorkspaceError, Write, long_text, redact, source_of};
 use crate::error::{ErrorKind, StoreError};
+
+/// How long an answer waits for the store altogether; then it goes into the outbox. Callers wait for longer, so that
+/// they hear of that.
+const STORE_TIME: Duration = Duration::from_secs(12);
+/// How long, of this, it waits for older answers in the outbox to be delivered.
+const DELIVERY_TIME: Duration = Duration::from_secs(6);
 
 /// How often a batch is retried without the items that turned out to exist already.
 const ATTEMPTS: u32 = 4;
@@ -58,6 +67,23 @@ pub(super) struct Ready {
     pub(super) registers: Option<Change>,
 }
 
+/// Where and when items are written, and what is known of the store.
+struct Destination<'c> {
+    thread: Option<&'c ThreadKey>,
+    at: Timestamp,
+    store: StoreState,
+}
+
+/// What is known of the store before an answer is written.
+enum StoreState {
+    /// It could not take what is older, so that it is not tried again.
+    Away,
+    /// It is waited for until then.
+    AwaitedUntil(Instant),
+    /// It is waited for: there is no other place.
+    Awaited,
+}
+
 /// The outcome of writing items.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
@@ -74,17 +100,28 @@ impl Workspace {
     /// worth keeping for longer, which becomes notes in the thread's scratchbook.
     ///
     /// Never fails. An invalid item is rejected and traced; the others are stored. The same answer to the same call is
-    /// stored once, however often it comes. If the store cannot be written, the items wait in the outbox and are
-    /// delivered once, at the next turn or with the next answer; without an outbox they are rejected with
-    /// `storage_failed`.
+    /// stored once, however often it comes. If the store cannot be written, or takes longer than twelve seconds, the
+    /// items wait in the outbox and are delivered once, at the next turn or with the next answer; without an outbox
+    /// they are rejected with `storage_failed`. As long as older answers cannot be delivered, later ones wait behind
+    /// them.
     pub async fn ingest(&self, actor: &Actor, response: &ToolResponse, context: &IngestContext) -> Ingested {
+        let started = Instant::now();
         // Items in the outbox are older than this answer. Why they still wait is traced separately.
-        let _delivered = self.deliver_outbox().await;
+        let is_away = !self.older_are_delivered(started + DELIVERY_TIME).await;
+        // Without an outbox there is nothing to do but wait.
+        let until = self.outbox().map(|_| started + STORE_TIME);
         let actor = match context.turn {
             Some(turn) if actor.turn.is_none() => actor.clone().in_turn(turn),
             _ => actor.clone(),
         };
-        let manifest = self.manifest_of(&actor.name).await;
+        let manifest = match until {
+            _ if is_away => self.known_manifest_of(&actor.name),
+            Some(until) => match timeout_at(until, self.manifest_of(&actor.name)).await {
+                Ok(manifest) => manifest,
+                Err(_) => self.known_manifest_of(&actor.name),
+            },
+            None => self.manifest_of(&actor.name).await,
+        };
         let mut channels = vec![(Channel::Observations, &response.observations)];
         let mut ingested = Ingested::default();
         for (channel, items) in [
@@ -123,8 +160,16 @@ impl Workspace {
                 Err(invalid) => ingested.rejected.push(Rejection::of(channel, index, &invalid)),
             }
         }
-        self.write_or_spool(&actor, ready, context.thread.as_ref(), now, &mut ingested)
-            .await;
+        let place = Destination {
+            thread: context.thread.as_ref(),
+            at: now,
+            store: match until {
+                _ if is_away => StoreState::Away,
+                Some(until) => StoreState::AwaitedUntil(until),
+                None => StoreState::Awaited,
+            },
+        };
+        self.write_or_spool(&actor, ready, &place, &mut ingested).await;
         ingested
             .rejected
             .sort_by_key(|rejection| (rejection.channel, rejection.index));
@@ -136,11 +181,14 @@ impl Workspace {
     pub(super) async fn manifest_of(&self, tool: &str) -> ToolManifest {
         match self.policy().await {
             Ok(policy) => policy.manifests.of(tool),
-            Err(_) => {
-                let known = self.inner.policy.lock();
-                known.manifests.of(tool)
-            }
+            Err(_) => self.known_manifest_of(tool),
         }
+    }
+
+    /// The manifest of a tool by the policy as it was last read.
+    fn known_manifest_of(&self, tool: &str) -> ToolManifest {
+        let known = self.inner.policy.lock();
+        known.manifests.of(tool)
     }
 
     /// The same item of the same answer gets the same id, so it is stored once (M7.3.26). Within a turn, the call and
@@ -203,18 +251,21 @@ impl Workspace {
         Ok((ready, warnings))
     }
 
-    async fn write_or_spool(
-        &self,
-        actor: &Actor,
-        ready: Vec<Ready>,
-        thread: Option<&ThreadKey>,
-        now: Timestamp,
-        ingested: &mut Ingested,
-    ) {
+    async fn write_or_spool(&self, actor: &Actor, ready: Vec<Ready>, place: &Destination<'_>, ingested: &mut Ingested) {
         if ready.is_empty() {
             return;
         }
-        match self.write_items(actor, &ready, thread, now).await {
+        let writing = self.write_items(actor, &ready, place.thread, place.at);
+        // What is written all the same, after nobody waits for it any more, has these ids and is not written again.
+        let written = match place.store {
+            StoreState::Away => Err("older answers wait for the store".to_owned()),
+            StoreState::AwaitedUntil(until) => match timeout_at(until, writing).await {
+                Ok(written) => written.map_err(|error| error.to_string()),
+                Err(_) => Err(format!("the store did not answer within {} s", STORE_TIME.as_secs())),
+            },
+            StoreState::Awaited => writing.await.map_err(|error| error.to_string()),
+        };
+        match written {
             Ok(batch) => {
                 ingested.stored = batch.stored;
                 ingested.replayed = batch.replayed;
@@ -230,7 +281,7 @@ impl Workspace {
                     }));
             }
             Err(error) => {
-                let spooled = Spooled::of(self.space(), actor, thread, now, &ready);
+                let spooled = Spooled::of(self.space(), actor, place.thread, place.at, &ready);
                 match self.spool(spooled).await {
                     Ok(()) => ingested.spooled = ready.len(),
                     Err(reason) => {

@@ -3,7 +3,9 @@
 //!
 //! It holds one line of JSON for each answer, appended and flushed to disk. The lines contain the ids of the entries,
 //! so delivering a line twice, because the process died before the file was emptied, adds nothing. The file is locked
-//! while it is read or written. It is emptied only when all of it is delivered; lines of a newer version stay for that
+//! while it is read or written, but not while its lines are delivered: further answers are appended meanwhile, however
+//! long the store takes. A lock file beside it keeps others from delivering the same lines, and from forgetting what is
+//! under way. What was delivered is removed only when all of it is delivered; lines of a newer version stay for that
 //! version.
 
 mod forgetting;
@@ -17,10 +19,12 @@ use folio_memory::trace::{FAILED, REJECTED};
 use folio_memory::{Actor, Change, NewEntry, SpaceName, ThreadKey, Timestamp, TraceNote};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::ingest::Ready;
 use super::operation_notes::error_detail;
 use super::{Workspace, WorkspaceError, redact};
+use crate::error::StoreError;
 use crate::private;
 
 pub(super) use forgetting::Unwanted;
@@ -149,17 +153,13 @@ impl Workspace {
     ///
     /// `Unavailable` if the file or the store cannot be used: then everything keeps waiting.
     pub async fn deliver_outbox(&self) -> Result<Delivered, WorkspaceError> {
-        let Some(file) = self.outbox() else {
+        let Some(file) = self.outbox().filter(|_| self.has_waiting()) else {
             return Ok(Delivered::default());
         };
-        let is_empty = |metadata: std::fs::Metadata| metadata.len() == 0;
-        if std::fs::metadata(file).map_or(true, is_empty) {
-            return Ok(Delivered::default());
-        }
         let path = file.to_owned();
         let opened = tokio::task::spawn_blocking(move || take(&path)).await;
         let contents = opened.map_err(io::Error::other).and_then(|opened| opened);
-        let Some((locked, bytes)) = contents.map_err(|error| self.outbox_failed("read", error))? else {
+        let Some((delivering, bytes)) = contents.map_err(|error| self.outbox_failed("read", error))? else {
             return Ok(Delivered::default());
         };
         let mut delivered = Delivered::default();
@@ -209,7 +209,12 @@ impl Workspace {
             return Ok(delivered);
         }
         let path = file.to_owned();
-        let emptied = tokio::task::spawn_blocking(move || empty(&locked, &path, &damaged, &others)).await;
+        let emptied = tokio::task::spawn_blocking(move || {
+            let removed = remove(&path, &bytes, &damaged, &others);
+            drop(delivering);
+            removed
+        });
+        let emptied = emptied.await;
         let emptied = emptied.map_err(io::Error::other).and_then(|emptied| emptied);
         emptied.map_err(|error| self.outbox_failed("empty", error))?;
         if delivered.damaged > 0 {
@@ -217,6 +222,30 @@ impl Workspace {
             self.note(note.with_detail(json!({"damaged_lines": delivered.damaged})));
         }
         Ok(delivered)
+    }
+
+    /// Whether something waits in the outbox.
+    fn has_waiting(&self) -> bool {
+        let length = self.outbox().and_then(|file| std::fs::metadata(file).ok());
+        length.is_some_and(|metadata| metadata.len() > 0)
+    }
+
+    /// Delivers what waits in the outbox, for as long as it takes. Returns whether that was done `until` then, or failed
+    /// for another reason than the store.
+    pub(super) async fn older_are_delivered(&self, until: Instant) -> bool {
+        if !self.has_waiting() {
+            return true;
+        }
+        let workspace = self.clone();
+        // Goes on even if nobody waits for it any more: it would begin at the first line again.
+        let delivering = tokio::spawn(async move { workspace.deliver_outbox().await });
+        match tokio::time::timeout_at(until, delivering).await {
+            Ok(Ok(Err(WorkspaceError::Store(StoreError::Unavailable { location, .. })))) => {
+                self.outbox().is_some_and(|file| file.display().to_string() == location)
+            }
+            Ok(_) => true,
+            Err(_) => false,
+        }
     }
 
     /// Removes what is `unwanted` from the outbox and from its file of damaged lines; only counts if `changes` is
@@ -232,7 +261,7 @@ impl Workspace {
 
     fn outbox_failed(&self, doing: &'static str, error: io::Error) -> WorkspaceError {
         let location = self.outbox().map(|file| file.display().to_string()).unwrap_or_default();
-        let store = crate::error::StoreError::Unavailable {
+        let store = StoreError::Unavailable {
             doing,
             location,
             reason: error.to_string(),
@@ -291,12 +320,20 @@ fn append(path: &Path, line: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Locks the file and reads it; `None` if another process holds it.
+/// Takes the right to deliver what waits, until the returned lock is dropped, and reads it; `None` if nothing waits or
+/// another process is delivering it.
 fn take(path: &Path) -> io::Result<Option<(File, Vec<u8>)>> {
     let mut file = match File::options().read(true).write(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };
+    let delivering = open_delivery_lock(path)?;
+    match delivering.try_lock() {
+        Ok(()) => {}
+        Err(std::fs::TryLockError::WouldBlock) => return Ok(None),
+        Err(std::fs::TryLockError::Error(error)) => return Err(error),
+    }
+    // Earlier versions hold this lock while they deliver.
     match file.try_lock() {
         Ok(()) => {}
         Err(std::fs::TryLockError::WouldBlock) => return Ok(None),
@@ -304,7 +341,14 @@ fn take(path: &Path) -> io::Result<Option<(File, Vec<u8>)>> {
     }
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
-    Ok(Some((file, bytes)))
+    Ok(Some((delivering, bytes)))
+}
+
+/// Opens the file that is locked while lines of the outbox at `path` are delivered or forgotten.
+fn open_delivery_lock(path: &Path) -> io::Result<File> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".delivering");
+    private::options().append(true).create(true).open(name)
 }
 
 /// The file for unreadable lines of the outbox at `path`.
@@ -314,8 +358,18 @@ fn damaged_lines_path(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Empties the locked file except for the lines of `others`, after saving unreadable lines elsewhere.
-fn empty(mut file: &File, path: &Path, damaged: &[u8], others: &[u8]) -> io::Result<()> {
+/// Removes `delivered`, the bytes that the file at `path` began with, except for the lines of `others`, after saving
+/// unreadable lines elsewhere. What was appended since stays. Does nothing if the file begins with something else by
+/// now, because an earlier version has delivered it as well: what is delivered twice is stored once.
+fn remove(path: &Path, delivered: &[u8], damaged: &[u8], others: &[u8]) -> io::Result<()> {
+    let mut file = File::options().read(true).write(true).open(path)?;
+    file.lock()?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    let Some(appended) = bytes.strip_prefix(delivered) else {
+        return Ok(());
+    };
+    let left = [others, appended].concat();
     if !damaged.is_empty() {
         let mut damaged_file = private::options()
             .append(true)
@@ -324,19 +378,19 @@ fn empty(mut file: &File, path: &Path, damaged: &[u8], others: &[u8]) -> io::Res
         damaged_file.write_all(damaged)?;
         damaged_file.sync_all()?;
     }
-    if !others.is_empty() {
+    if !left.is_empty() {
         // The lines are first appended, then written to the front: if the process dies in between, they are in the file
         // twice and are still delivered once. A fragment of a delivered line may then remain, which counts as damaged.
         let length = file.seek(io::SeekFrom::End(0))?;
-        let written = file.write_all(b"\n").and_then(|()| file.write_all(others));
+        let written = file.write_all(b"\n").and_then(|()| file.write_all(&left));
         if let Err(error) = written.and_then(|()| file.sync_all()) {
             file.set_len(length).unwrap_or_default();
             return Err(error);
         }
         file.rewind()?;
-        file.write_all(others)?;
+        file.write_all(&left)?;
         file.sync_all()?;
     }
-    file.set_len(others.len() as u64)?;
+    file.set_len(left.len() as u64)?;
     file.sync_all()
 }

@@ -1,6 +1,7 @@
 //! Eight processes write to one server that is killed, cut off, filled up or replaced meanwhile: what was acknowledged
 //! is stored, and stored once.
 
+mod away;
 mod lost;
 mod proxy;
 mod writers;

@@ -487,6 +487,39 @@ async fn imported_results_keep_every_byte_except_secrets() {
 }
 
 #[tokio::test]
+async fn two_imports_of_one_file_with_a_result_at_once_bring_it_in_once() {
+    let (one, other) = (House::new(), later());
+    let how = Eviction {
+        tool: "scan".to_owned(),
+        of: ResultOf::Tool,
+        limit_tokens: 50,
+        tokens: Arc::new(Estimate),
+    };
+    let result = Cursor::new("a line of the result\n".repeat(3_000));
+    one.space.evict(&person(), result, how).await.unwrap();
+    let text = export(&one.space).await;
+    let is_of_page = |line: &&str| !line.contains("\"record\":\"entry\"") && !line.contains("\"record\":\"piece\"");
+    let pages: Vec<_> = text.lines().filter(is_of_page).collect();
+    import(&other.space, &pages.join("\n")).await;
+    other.store.let_commits_meet(2);
+    let reports = tokio::join!(import(&other.space, &text), import(&other.space, &text));
+    assert_eq!(reports.0.entries + reports.1.entries, 1, "{reports:?}");
+    assert_eq!(reports.0.refused + reports.1.refused, 0, "{reports:?}");
+    assert_eq!(
+        reports.0.present + reports.1.present,
+        1 + 2 * pages_of(&text),
+        "{reports:?}"
+    );
+}
+
+/// How many records of the file were there before, besides the result.
+fn pages_of(text: &str) -> u64 {
+    text.lines()
+        .filter(|line| line.contains("\"record\":\"page\"") || line.contains("\"record\":\"policy\""))
+        .count() as u64
+}
+
+#[tokio::test]
 async fn damaged_long_text_is_refused_and_not_taken_for_redacted() {
     let (one, other) = (House::new(), later());
     observe(&one.space, &"a line of a long text\n".repeat(5_000)).await;

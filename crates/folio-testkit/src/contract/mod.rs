@@ -234,6 +234,7 @@ macro_rules! store_contract {
             successor_archived_or_forgotten_meanwhile_replaces_nothing_m7_4_37,
             concurrent_writers_cannot_make_work_wait_for_itself_m7_4_35,
             agents_that_ask_for_work_at_once_each_get_another_piece_m7_4_35,
+            import_closes_no_circle_with_what_others_write_meanwhile_m7_4_35,
             archiving_by_age_does_not_depend_on_noted_expiry_m7_6_44,
             expiry_is_noted_after_unpinning_although_a_pin_had_prevented_it_m7_1_8,
             space_that_was_only_read_is_not_listed_m7_6_51,

@@ -344,6 +344,45 @@ pub async fn agents_that_ask_for_work_at_once_each_get_another_piece_m7_4_35(hom
     assert_eq!(claimed.iter().filter(|piece| piece.is_none()).count(), 1, "{claimed:?}");
 }
 
+/// The links of a file are checked before they are written. Whoever writes in between may have closed the other half.
+pub async fn import_closes_no_circle_with_what_others_write_meanwhile_m7_4_35(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let store = Arc::new(FaultyStore::new(Arc::clone(&scene.store)));
+    let (memory, person) = (scene.workspace_on(Arc::clone(&store) as Arc<dyn Store>), person());
+    let mut works = Vec::new();
+    for title in ["first", "second", "third", "fourth"] {
+        works.push(item(&memory, EntryKind::Task, title).await);
+    }
+    let mut file = Vec::new();
+    memory.export_space(&mut file, &mut |_| {}).await.expect("a file");
+    let mut lines: Vec<_> = String::from_utf8(file)
+        .expect("text")
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    let end = lines.pop().expect("a last line");
+    for (src, dst) in [(0, 1), (2, 3)] {
+        let (src, dst) = (works[src].id.to_string(), works[dst].id.to_string());
+        lines.push(json!({"record": "link", "src": src, "rel": "blocks", "dst": dst}).to_string());
+    }
+    lines.push(end);
+    let source = Cursor::new(lines.join("\n").into_bytes());
+    let gate = store.hold(Work::Commit);
+    let mut progress = |_: &_| {};
+    let importing = memory.import_space(&person, source, ImportOptions::default(), &mut progress);
+    let others = async {
+        gate.wait_until_reached().await;
+        // By way of both links of the file.
+        scene.link(&works[1], Relation::Blocks, &works[2]).await;
+        scene.link(&works[3], Relation::Blocks, &works[0]).await;
+        gate.open();
+    };
+    let (report, ()) = tokio::join!(importing, others);
+    let report = report.expect("a report");
+    let refused = report.remarks.iter().filter(|remark| remark.code == "blocks_itself");
+    assert_eq!((report.links, refused.count()), (1, 1), "{report:?}");
+}
+
 /// It counts from the last change, whether nobody has noted the expiry yet, somebody has, or an earlier version had.
 pub async fn archiving_by_age_does_not_depend_on_noted_expiry_m7_6_44(home: &dyn Home) {
     let scene = Scene::of(home);

@@ -14,7 +14,7 @@ use folio::store::RunQuery;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::http::access::Permit;
+use crate::http::access::{HEALTH_PATH, Permit};
 use crate::http::answer::Answer;
 use crate::http::app::App;
 use crate::http::describe::{describe_media_type, describe_operation};
@@ -28,7 +28,7 @@ const READY_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) fn routes() -> ApiRouter<App> {
     ApiRouter::new()
         .api_route(
-            "/healthz",
+            HEALTH_PATH,
             get_with(
                 alive,
                 describe_operation("healthz", GROUP, "Checks whether the process is alive"),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::*;
-use crate::http::{Access, Metrics, guarded};
+use crate::http::{Access, Limits, Metrics, guarded};
 use crate::mcp::{McpOptions, ToolSet};
 
 /// The endpoint behind the guard, without a connection.
@@ -45,7 +45,13 @@ impl Endpoint {
         let mcp = Mcp::new(runner.clone(), options);
         let routes = routes(mcp, Spaces::of(runner.clone()), false, CancellationToken::new());
         let access = Access::new(runner, Some(Actor::new(Role::Human, "")), 1_000);
-        let router = guarded(routes, Router::new(), access, Metrics::new(false, false));
+        let router = guarded(
+            routes,
+            Router::new(),
+            access,
+            Limits::for_tests(),
+            Metrics::new(false, false),
+        );
         Self {
             router: TowerToHyperService::new(router),
             called,

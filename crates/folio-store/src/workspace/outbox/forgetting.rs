@@ -15,7 +15,7 @@ use folio_memory::text::{Needle, plain};
 use folio_memory::{Entry, EntryHandle, EntryId, EntryQuery, Seq, SpaceName, Timestamp};
 
 use super::super::forget::{ForgetFilter, texts_of};
-use super::{FORMAT, Spooled, SpooledItem, damaged_lines_path};
+use super::{FORMAT, Spooled, SpooledItem, damaged_lines_path, open_delivery_lock};
 use crate::private;
 use crate::text_search::unescaped;
 
@@ -135,6 +135,9 @@ pub(super) fn forget(path: &Path, unwanted: &Unwanted, changes: bool) -> io::Res
     }
     let mut options = private::options();
     options.read(true).write(true);
+    // What somebody delivers at this moment would come back.
+    let delivering = open_delivery_lock(path)?;
+    delivering.lock()?;
     // The lock of the outbox also covers the file of damaged lines.
     let mut waiting = options.clone().create(true).truncate(false).open(path)?;
     waiting.lock()?;

@@ -6,12 +6,13 @@ use folio_memory::roles::Operation;
 use folio_memory::scratchbook::colony::{Book, Incoming, Item, Read, has_place, item_of, take_in};
 use folio_memory::transfer::without_mark;
 use folio_memory::{
-    Actor, Change, Entry, EntryId, EntryQuery, NewEntry, Order, PageQuery, PageRole, Status, ThreadKey, query,
-    scratchbook,
+    Actor, Change, Entry, EntryId, EntryQuery, NewEntry, Order, PageQuery, PageRole, Relation, Status, ThreadKey,
+    query, scratchbook,
 };
 
 use super::super::{Workspace, WorkspaceError, Write, long_text, redact, source_of};
 use super::report::{Fate, Imported};
+use crate::commit::Expected;
 use crate::error::StoreError;
 
 /// How many items one commit adds.
@@ -239,10 +240,7 @@ impl Workspace {
         }
         let mut attempt = 1;
         loop {
-            let write = Write {
-                reason: Some("brought in from a file".to_owned()),
-                ..Write::of(changes.clone())
-            };
+            let write = brought_in(changes.clone());
             match self.record(actor, write).await {
                 Ok(recorded) => {
                     report.entries += added(&changes);
@@ -263,41 +261,48 @@ impl Workspace {
                     }
                     if left.len() == before {
                         // One of the changes cannot be written, and must not affect the others.
-                        return self.bring_in_each(actor, left, (message, names), report).await;
+                        let error = StoreError::Invalid(message).into();
+                        return self.bring_in_each(actor, left, (error, names), report).await;
                     }
                     changes = left;
+                }
+                // Somebody else has written the other half of a cycle since the changes were checked.
+                Err(error @ WorkspaceError::Invalid(_)) => {
+                    return self.bring_in_each(actor, changes, (error, names), report).await;
                 }
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Writes each of `changes`, which were refused together with `message`, by itself, and reports those that cannot
+    /// Writes each of `changes`, which were refused together with `refusal`, by itself, and reports those that cannot
     /// be written.
     async fn bring_in_each(
         &self,
         actor: &Actor,
         changes: Vec<Change>,
-        (message, names): (String, &HashMap<EntryId, String>),
+        (refusal, names): (WorkspaceError, &HashMap<EntryId, String>),
         report: &mut Imported,
     ) -> Result<(), WorkspaceError> {
-        let is_alone = changes.len() == 1;
+        let mut refusal = Some(refusal).filter(|_| changes.len() == 1);
         for change in changes {
-            let write = Write {
-                reason: Some("brought in from a file".to_owned()),
-                ..Write::of(vec![change.clone()])
-            };
-            let written = if is_alone {
-                Err(WorkspaceError::Store(StoreError::Invalid(message.clone())))
-            } else {
-                self.record(actor, write).await
+            let written = match refusal.take() {
+                Some(refusal) => Err(refusal),
+                None => self.record(actor, brought_in(vec![change.clone()])).await,
             };
             match written {
                 Ok(recorded) => {
                     report.entries += u64::from(matches!(change, Change::AddEntry(_)));
                     tell_losses(&[change], &recorded.record.changes, names, report);
                 }
-                Err(WorkspaceError::Store(error @ (StoreError::Invalid(_) | StoreError::NotFound { .. }))) => {
+                Err(
+                    error @ (WorkspaceError::Store(StoreError::Invalid(_) | StoreError::NotFound { .. })
+                    | WorkspaceError::Invalid(_)),
+                ) => {
+                    let code = match &error {
+                        WorkspaceError::Invalid(invalid) => invalid.code.clone(),
+                        _ => "not_kept".to_owned(),
+                    };
                     let name = match &change {
                         Change::AddEntry(new) => named(names, &new.id),
                         Change::EnsurePage(new) => {
@@ -308,14 +313,33 @@ impl Workspace {
                             report.links -= 1;
                             format!("{} {} {}", link.src, link.rel.as_str(), link.dst)
                         }
-                        _ => return Err(error.into()),
+                        _ => return Err(error),
                     };
-                    report.remark(Fate::Refused, &name, "not_kept", error.to_string());
+                    report.remark(Fate::Refused, &name, &code, error.to_string());
                 }
                 Err(error) => return Err(error),
             }
         }
         Ok(())
+    }
+}
+
+/// A write of `changes` of a file. They were checked against what was there when they were read.
+pub(super) fn brought_in(changes: Vec<Change>) -> Write {
+    let may_close_a_circle = |change: &Change| match change {
+        Change::AddEntry(new) => new.fields.superseded_by.is_some(),
+        Change::AddLink(link) => link.rel == Relation::Blocks,
+        _ => false,
+    };
+    Write {
+        reason: Some("brought in from a file".to_owned()),
+        expected: changes
+            .iter()
+            .any(may_close_a_circle)
+            .then_some(Expected::NoCircle)
+            .into_iter()
+            .collect(),
+        ..Write::of(changes)
     }
 }
 

@@ -20,6 +20,7 @@ use super::super::pages::checked_page_title;
 use super::super::record::Cleaned;
 use super::super::redact::{self, recall};
 use super::super::{Workspace, WorkspaceError, Write, long_text};
+use super::books::brought_in;
 use super::circles::{Circles, Leads};
 use super::difference;
 use super::lines::{AHEAD, Lines, TEXT_DAMAGED};
@@ -625,13 +626,22 @@ impl Workspace {
         }
         new.fields.body_ref = Some(kept);
         let write = Write {
-            reason: Some("brought in from a file".to_owned()),
             drafted_under,
-            ..Write::of(vec![Change::AddEntry(Box::new(new))])
+            ..brought_in(vec![Change::AddEntry(Box::new(new))])
         };
-        self.record_cleaned(incoming.actor, write, None, rest).await?;
-        incoming.report.entries += 1;
-        incoming.entries.insert(id, Whereabouts::New);
+        match self.record_cleaned(incoming.actor, write, None, rest).await {
+            Ok(_) => {
+                incoming.report.entries += 1;
+                incoming.entries.insert(id, Whereabouts::New);
+            }
+            // Somebody else brings in the same file at this moment.
+            Err(WorkspaceError::Store(StoreError::Invalid(_))) if self.stored_entry_if_there(id).await?.is_some() => {
+                incoming.report.present += 1;
+                incoming.entries.insert(id, Whereabouts::Here);
+            }
+            Err(WorkspaceError::Invalid(invalid)) => incoming.report.refuse(&name, &invalid),
+            Err(error) => return Err(error),
+        }
         Ok(())
     }
 
