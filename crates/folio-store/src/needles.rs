@@ -71,7 +71,9 @@ impl<T> Needles<T> {
             let end = &text[start..];
             self.filter.may_begin(end) && {
                 let first = self.sorted.partition_point(|(needle, _)| **needle < *end);
-                self.sorted.get(first).is_some_and(|(needle, _)| needle.starts_with(end))
+                self.sorted
+                    .get(first)
+                    .is_some_and(|(needle, _)| needle.starts_with(end))
             }
         })
     }

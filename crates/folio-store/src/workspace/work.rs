@@ -19,6 +19,8 @@ use crate::error::StoreError;
 
 /// How often the next piece of work is searched for again because others claim what was found.
 const ATTEMPTS: u32 = 8;
+/// How many pieces of work are read at a time.
+const AT_A_TIME: usize = 100;
 /// How many pieces of work one may be made to wait for at once.
 const MAX_AFTER: usize = 32;
 /// The tag of the note with the result of a piece of work.
@@ -71,8 +73,8 @@ pub struct WorkReport {
 
 impl Workspace {
     /// Returns up to `limit` pieces of work of the scratchbook of `thread` that `owner` can begin or continue now:
-    /// everything that they wait for is done, and nobody else has claimed them. All open and begun work is read: what
-    /// comes first is mostly the oldest.
+    /// everything that they wait for is done, and nobody else has claimed them. Open and begun work is read in order,
+    /// until there is enough.
     ///
     /// # Errors
     ///
@@ -83,30 +85,36 @@ impl Workspace {
         owner: &Owner,
         limit: usize,
     ) -> Result<ReadyWork, WorkspaceError> {
-        let filter = BookFilter {
+        let mut filter = BookFilter {
             kinds: vec![EntryKind::Todo, EntryKind::Task],
             status: vec![Status::Open, Status::InProgress],
-            limit: usize::MAX,
+            limit: AT_A_TIME,
             ..BookFilter::default()
         };
         self.keep_up().await?;
         let now = self.now();
         let mut ready = ReadyWork::default();
-        for entry in self.book_items(thread, filter).await?.items {
-            if ready.items.len() >= limit {
-                break;
+        loop {
+            let work = self.book_items(thread, filter.clone()).await?;
+            for entry in work.items {
+                if ready.items.len() >= limit {
+                    return Ok(ready);
+                }
+                if !is_free_for(&entry, owner, now) {
+                    continue;
+                }
+                let before = self.open_blockers_of(&entry).await?;
+                if before.is_empty() {
+                    ready.items.push(entry);
+                } else {
+                    ready.waiting.push((entry, before));
+                }
             }
-            if !is_free_for(&entry, owner, now) {
-                continue;
-            }
-            let before = self.open_blockers_of(&entry).await?;
-            if before.is_empty() {
-                ready.items.push(entry);
-            } else {
-                ready.waiting.push((entry, before));
+            filter.cursor = work.next;
+            if filter.cursor.is_none() {
+                return Ok(ready);
             }
         }
-        Ok(ready)
     }
 
     /// Claims a piece of work of the scratchbook of `thread` for `owner`, for as long as `lease` says or until it is
