@@ -35,6 +35,10 @@ pub enum Order {
     Oldest,
     /// Most important first: by the rank of the type, then by confidence, then newest first (M7.2.14).
     Priority,
+    /// Last changed first: by the instant of the last change, which an entry keeps when it moves to another store, then
+    /// by the commit, then by handle. Only for queries without a text; callers cannot ask for it by name.
+    #[serde(skip_deserializing)]
+    LastChanged,
 }
 
 /// The ranks of entry types by importance; a lower rank comes first.
@@ -188,6 +192,10 @@ impl EntryQuery {
         match self.order {
             Order::Relevance | Order::Newest => newest,
             Order::Oldest => newest.reverse(),
+            Order::LastChanged => {
+                let change = |entry: &Entry| (entry.updated_at, entry.updated_seq);
+                change(b).cmp(&change(a)).then(newest)
+            }
             Order::Priority => {
                 let rank = |entry: &Entry| self.ranks.of(entry.fields.type_name.as_deref());
                 let sureness = |entry: &Entry| entry.fields.confidence.map_or(0.0, Confidence::value);

@@ -6,6 +6,7 @@ use folio_memory::{Confidence, Entry, EntryQuery, Order, Seq, SpaceName, Timesta
 use sha2::{Digest, Sha256};
 
 use crate::error::StoreError;
+use crate::place::LAST_NUMBER;
 
 /// Where the last answer ended, and the state of memory from which it was given.
 #[derive(Debug, Clone, Copy)]
@@ -26,15 +27,32 @@ pub(crate) struct After {
     pub(crate) number: u64,
     pub(crate) rank: u32,
     pub(crate) sureness: f64,
+    /// When it was last changed; only in lists by that.
+    pub(crate) last_change: Option<(Timestamp, Seq)>,
 }
 
 impl After {
+    /// The position before the first entry of an answer in an order by age or by last change.
+    pub(crate) fn nothing(order: Order) -> Self {
+        let number = match order {
+            Order::Oldest => 0,
+            _ => LAST_NUMBER,
+        };
+        Self {
+            number,
+            rank: 0,
+            sureness: 0.0,
+            last_change: (order == Order::LastChanged).then_some((Timestamp::MAX, Seq(LAST_NUMBER))),
+        }
+    }
+
     /// The position of `entry` in an answer to `query`.
     pub(crate) fn of(query: &EntryQuery, entry: &Entry) -> Self {
         Self {
             number: entry.handle.0,
             rank: query.ranks.of(entry.fields.type_name.as_deref()),
             sureness: entry.fields.confidence.map_or(0.0, Confidence::value),
+            last_change: (query.order == Order::LastChanged).then_some((entry.updated_at, entry.updated_seq)),
         }
     }
 
@@ -45,6 +63,7 @@ impl After {
         let order = match query.order {
             Order::Relevance | Order::Newest => newer.reverse(),
             Order::Oldest => newer,
+            Order::LastChanged => other.last_change.cmp(&self.last_change).then(newer.reverse()),
             Order::Priority => self
                 .rank
                 .cmp(&other.rank)
@@ -58,7 +77,11 @@ impl After {
 impl Cursor {
     /// The cursor as the text that callers receive.
     pub(crate) fn to_text(self, binding: &str) -> String {
-        let After { number, rank, sureness } = self.after;
+        let After { rank, sureness, .. } = self.after;
+        let number = match self.after.last_change {
+            Some((at, seq)) => format!("{}:{}:{seq}", self.after.number, at.as_nanos()),
+            None => self.after.number.to_string(),
+        };
         let sureness = sureness.to_bits();
         let at = self.at.map(|at| format!(".{}", at.as_nanos()));
         let total = self.total.filter(|_| at.is_some()).map(|total| format!(".{total}"));
@@ -80,9 +103,11 @@ impl Cursor {
             at => (at, None),
         };
         let at = at_of(at).ok_or_else(no_cursor)?;
+        let (number, last_change) = place_of(number).ok_or_else(no_cursor)?;
         let cursor = Self {
             after: After {
-                number: number.parse().map_err(|_| no_cursor())?,
+                number,
+                last_change,
                 rank: rank.parse().map_err(|_| no_cursor())?,
                 sureness: u64::from_str_radix(sureness, 16)
                     .map(f64::from_bits)
@@ -100,17 +125,78 @@ impl Cursor {
     }
 }
 
+/// The number in a cursor, and the last change if the list is by that.
+fn place_of(text: &str) -> Option<(u64, Option<(Timestamp, Seq)>)> {
+    let Some((number, change)) = text.split_once(':') else {
+        return Some((text.parse().ok()?, None));
+    };
+    let (at, seq) = change.split_once(':')?;
+    let change = (Timestamp::from_nanos(at.parse().ok()?), Seq(seq.parse().ok()?));
+    Some((number.parse().ok()?, Some(change)))
+}
+
 /// Which of the entries that changed since the first page have to be rebuilt for a page.
 ///
 /// All of them, as long as the total number of matches is unknown. After that, a list by age needs only the entries
-/// between the previous page and the last entry of this one. In a list by rank, the rank of an entry is known only once
-/// it is rebuilt.
+/// between the previous page and the last entry of this one. In a list by rank or by last change, these are known only
+/// once the entry is rebuilt.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RebuildScope {
     order: Order,
     /// The number after which the page begins, if only the entries of the page are wanted.
     after: Option<u64>,
     limit: usize,
+}
+
+/// How many numbers are looked at for each entry of a page, to find the page right behind the previous one.
+const NUMBERS_PER_ENTRY: u64 = 4;
+/// The minimum of such numbers.
+const MIN_NUMBERS: u64 = 64;
+
+/// The numbers right behind the previous page of a list by age. Most later pages lie within them, so finding such a
+/// page costs the same however long the list is, and whatever it asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NextNumbers {
+    /// The lowest and the highest of them. If the first is higher, there are none.
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    /// Whether no entry lies behind them.
+    is_rest: bool,
+}
+
+impl NextNumbers {
+    /// The numbers for up to `limit` entries after `after`, in a space whose last entry has the number `last`. `None`
+    /// if the order is not by age, or for a first page.
+    pub(crate) fn of(query: &EntryQuery, after: Option<After>, limit: usize, last: u64) -> Option<Self> {
+        let after = after?.number;
+        let count = NUMBERS_PER_ENTRY.saturating_mul(limit as u64).max(MIN_NUMBERS);
+        match query.order {
+            Order::Oldest => {
+                let to = after.saturating_add(count).min(last);
+                let from = after.saturating_add(1);
+                Some(Self {
+                    from,
+                    to,
+                    is_rest: to == last,
+                })
+            }
+            Order::Relevance | Order::Newest => {
+                let to = after.min(last.saturating_add(1)).saturating_sub(1);
+                let from = to.saturating_sub(count - 1).max(1);
+                Some(Self {
+                    from,
+                    to,
+                    is_rest: from == 1,
+                })
+            }
+            Order::Priority | Order::LastChanged => None,
+        }
+    }
+
+    /// Whether `found` entries among these numbers are the whole page, of up to `limit` entries.
+    pub(crate) fn have_page(&self, found: usize, limit: usize) -> bool {
+        self.is_rest || found >= limit
+    }
 }
 
 /// How many entries are rebuilt at a time.
@@ -121,7 +207,7 @@ const MIN_REBUILD_BATCH: usize = 200;
 impl RebuildScope {
     /// The part for the page with the first `limit` entries after `after`, of `total` matches.
     pub(crate) fn of(query: &EntryQuery, after: Option<After>, total: Option<u64>, limit: usize) -> Self {
-        let by_age = query.order != Order::Priority;
+        let by_age = !matches!(query.order, Order::Priority | Order::LastChanged);
         let after = after.filter(|_| by_age && total.is_some());
         Self {
             order: query.order,

@@ -23,6 +23,7 @@ mod cursor;
 pub mod error;
 mod fold;
 mod live;
+mod needles;
 mod packed;
 pub mod parts;
 mod place;

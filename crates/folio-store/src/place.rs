@@ -1,7 +1,8 @@
 //! The keys of numbered rows, and the kinds of what is numbered.
 
 const NUMBER_BITS: u32 = 40;
-const LAST_NUMBER: u64 = (1 << NUMBER_BITS) - 1;
+/// The highest number there can be.
+pub(crate) const LAST_NUMBER: u64 = (1 << NUMBER_BITS) - 1;
 
 /// The row id of a space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

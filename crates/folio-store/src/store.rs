@@ -314,6 +314,30 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `NotFound`; `Unavailable` or `Corrupt`.
     async fn entry(&self, space: &SpaceName, entry: EntryRef) -> Result<Entry, StoreError>;
 
+    /// Those of `entries` that existed at commit `as_of`, as they were then, in no order. Cheaper than the history of
+    /// each, because a commit that touched many of them is read once.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    async fn entries_as_of(
+        &self,
+        space: &SpaceName,
+        entries: Vec<EntryId>,
+        as_of: Seq,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let mut found = Vec::with_capacity(entries.len());
+        for id in entries {
+            match self.entry(space, EntryRef::Id(id)).await {
+                Ok(entry) if entry.updated_seq <= as_of => found.push(entry),
+                Ok(entry) => found.extend(fold_until(&entry, self.history(space, id).await?, as_of)),
+                Err(StoreError::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
+    }
+
     /// The revisions of one entry, oldest first.
     ///
     /// # Errors
@@ -609,4 +633,22 @@ pub(crate) async fn one_by_one<S: Store + ?Sized>(
         answers.push(store.entries(space, query, now).await?);
     }
     Ok(answers)
+}
+
+/// `entry` as its `revisions` up to commit `as_of` made it; `None` if it did not exist then.
+fn fold_until(entry: &Entry, revisions: Vec<Revision>, as_of: Seq) -> Option<Entry> {
+    let mut state: Option<Entry> = None;
+    for revision in revisions.into_iter().take_while(|revision| revision.seq <= as_of) {
+        match (revision.change, &mut state) {
+            (Change::AddEntry(new), state) => {
+                *state = Some(Entry::added(*new, entry.handle, revision.seq, revision.at));
+            }
+            (Change::PatchEntry { fields, .. }, Some(state)) => state.patch(&fields, revision.seq, revision.at),
+            (Change::EraseEntry { why, .. }, Some(state)) => {
+                state.erase(why, revision.seq, revision.at);
+            }
+            _ => {}
+        }
+    }
+    state
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use folio_memory::TraceNote;
-use folio_memory::text::{Needle, plain};
+use folio_memory::text::plain;
 
+use crate::needles::Needles;
 use crate::upkeep::Residue;
 
 /// Length in bytes below which finding a text means nothing.
@@ -29,20 +30,20 @@ pub(crate) fn searchable_texts(texts: &[String]) -> BTreeSet<&str> {
     texts.filter(|text| text.len() >= MIN_TEXT_BYTES).collect()
 }
 
-/// Texts to search for as people read them, by [`Sought`]: the request may spell them differently than the store.
+/// Texts to search for as people read them, in the form that [`plain`] makes: the request may spell them differently
+/// than the store. Searching costs about the same however many they are.
 pub(crate) struct SearchTexts<'t> {
-    texts: Vec<(&'t str, Needle)>,
-    /// Their beginnings in the form that is compared: searched for where a note was cut.
-    beginnings: Vec<String>,
+    texts: Needles<&'t str>,
+    /// Their beginnings: searched for where a note was cut.
+    beginnings: Needles<()>,
 }
 
 impl<'t> SearchTexts<'t> {
     /// All of `texts`.
     pub(crate) fn of(texts: impl IntoIterator<Item = &'t str>) -> Self {
-        let texts = texts.into_iter().map(|text| (text, Needle::new(text)));
         Self {
-            texts: texts.collect(),
-            beginnings: Vec::new(),
+            texts: Needles::of(texts.into_iter().map(|text| (plain(text), text))),
+            beginnings: Needles::of(std::iter::empty::<(&str, ())>()),
         }
     }
 
@@ -53,23 +54,16 @@ impl<'t> SearchTexts<'t> {
         let beginnings = long.map(|text| &text[..text.floor_char_boundary(BEGINNING_BYTES)]);
         let shortened = |text: &str| plain(&text[..text.floor_char_boundary(BEFORE_CUT_BYTES)]);
         Self {
-            beginnings: texts.clone().map(shortened).collect(),
+            beginnings: Needles::of(texts.clone().map(|text| (shortened(text), ()))),
             ..Self::of(texts.chain(beginnings))
         }
     }
 
     /// Those of the texts that occur in `bytes`, as plain text or in JSON strings.
-    pub(crate) fn in_bytes(&self, bytes: &[u8]) -> impl Iterator<Item = &'t str> {
-        // Bytes that are not UTF-8 contain no text; the rest is searched.
-        let text = String::from_utf8_lossy(bytes);
-        let inside = text.contains('\\').then(|| plain(&unescaped(&text)));
-        let text = plain(&text);
-        self.texts
-            .iter()
-            .filter(move |(_, sought)| {
-                sought.is_in_plain(&text) || inside.as_ref().is_some_and(|text| sought.is_in_plain(text))
-            })
-            .map(|(text, _)| *text)
+    pub(crate) fn in_bytes(&self, bytes: &[u8]) -> BTreeSet<&'t str> {
+        let forms = plain_forms(bytes);
+        let found = forms.iter().flat_map(|text| self.texts.in_text(text.as_bytes()));
+        found.copied().collect()
     }
 
     /// Whether `note` contains any of the texts, or was cut inside one, so that it ends with its beginning.
@@ -100,19 +94,23 @@ impl<'t> SearchTexts<'t> {
         let mut chars = kept.chars();
         // A combining mark may have been cut off the last character, which makes it a different character.
         let endings = [kept.as_str(), chars.next_back().map_or("", |_| chars.as_str())];
-        let overlaps = |end: &str, beginning: &str| {
-            let longest = beginning.len().min(end.len());
-            (MIN_TEXT_BYTES..=longest).any(|length| end.as_bytes().ends_with(&beginning.as_bytes()[..length]))
-        };
-        self.beginnings
+        endings
             .iter()
-            .any(|beginning| endings.iter().any(|end| overlaps(end, beginning)))
+            .any(|end| self.beginnings.begin_at_end_of(end.as_bytes(), MIN_TEXT_BYTES))
     }
 
     /// Whether any of the texts occurs in `bytes`.
     pub(crate) fn are_in(&self, bytes: &[u8]) -> bool {
-        self.in_bytes(bytes).next().is_some()
+        plain_forms(bytes).iter().any(|text| self.texts.are_in(text.as_bytes()))
     }
+}
+
+/// The text in `bytes` in the form that is compared, as it is written and, if it may be JSON, as JSON means it. Bytes
+/// that are not UTF-8 contain no text; the rest is searched.
+fn plain_forms(bytes: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let inside = text.contains('\\').then(|| plain(&unescaped(&text)));
+    std::iter::once(plain(&text)).chain(inside).collect()
 }
 
 /// The ways in which `text` may occur in the bytes of a file, if ASCII is compared case-insensitively: as written, in
@@ -220,7 +218,7 @@ mod tests {
             (b"\xff\xfeold mill\xff", &["Old MILL"]),
             (b"oldmill", &[]),
         ] {
-            assert_eq!(wanted.in_bytes(bytes).collect::<Vec<_>>(), found);
+            assert_eq!(wanted.in_bytes(bytes), found.iter().copied().collect());
         }
     }
 }

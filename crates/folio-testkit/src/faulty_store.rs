@@ -360,6 +360,16 @@ impl Store for FaultyStore {
         self.inner_unless_gone(READING)?.entry(space, entry).await
     }
 
+    async fn entries_as_of(
+        &self,
+        space: &SpaceName,
+        entries: Vec<EntryId>,
+        as_of: Seq,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let store = self.inner_unless_gone(READING)?;
+        store.entries_as_of(space, entries, as_of).await
+    }
+
     async fn history(&self, space: &SpaceName, entry: EntryId) -> Result<Vec<Revision>, StoreError> {
         self.state().histories += 1;
         self.inner_unless_gone(READING)?.history(space, entry).await

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 pub use item::ScratchItem;
-pub use order::{BookPlace, by_urgency};
+pub use order::{BookClass, BookPlace, by_urgency};
 pub(crate) use stored::stored_title;
 
 use crate::actor::Trust;

@@ -29,13 +29,14 @@ pub(crate) struct IndexQuery<'q> {
 }
 
 /// Whether an index can answer `query`: it contains only live entries, and of those only what is memory in its own
-/// right.
+/// right, and it does not know when they were changed.
 pub(crate) fn is_for_live_entries(query: &EntryQuery) -> bool {
     !query.kinds.is_empty()
         && query.kinds.iter().all(|kind| kind.is_memory())
         && !query.status.contains(&Status::Archived)
         && !query.include_expired
         && !query.include_superseded
+        && query.order != Order::LastChanged
 }
 
 /// The result of a query.
@@ -58,7 +59,7 @@ impl LiveIndex {
                 let slots = slots.range(from..).take(index_query.limit);
                 slots.map(|slot| self.number(slot)).collect()
             }
-            Order::Relevance | Order::Newest => {
+            Order::Relevance | Order::Newest | Order::LastChanged => {
                 let until = index_query
                     .after
                     .map_or(u32::MAX, |(.., number)| self.first_from(number));

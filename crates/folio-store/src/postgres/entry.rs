@@ -95,6 +95,19 @@ pub(super) async fn changed_after(session: &Session, seq: Seq) -> Result<Vec<u64
     rows.iter().map(|row| count(row, 0)).collect()
 }
 
+/// The same for the entries with numbers from the first to the second of `range`, in order.
+pub(super) async fn changed_between(session: &Session, range: (u64, u64), seq: Seq) -> Result<Vec<u64>, Failure> {
+    let sql = format!(
+        "SELECT number FROM entry WHERE space = $1 AND number BETWEEN $2 AND $3 AND updated_seq > $4 AND version > 1
+         AND {IS_MEMORY_SQL} AND created_seq <= $4 ORDER BY number"
+    );
+    let (from, to) = (to_column(range.0), to_column(range.1));
+    let rows = session
+        .query(&sql, &[&session.space.0, &from, &to, &to_column(seq.0)])
+        .await?;
+    rows.iter().map(|row| count(row, 0)).collect()
+}
+
 /// The number of the last entry that existed at commit `seq`, of those up to `last`; zero if there was none.
 ///
 /// Numbers are assigned in the order of commits, so a binary search finds it.

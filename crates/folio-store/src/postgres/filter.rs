@@ -169,6 +169,10 @@ impl<'q> Filter<'q> {
         match self.query.order {
             Order::Relevance | Order::Newest => statement.push(&format!("{number} DESC"), []),
             Order::Oldest => statement.push(number, []),
+            Order::LastChanged => {
+                let change = "entry.updated_at DESC, entry.updated_seq DESC";
+                statement.push(&format!("{change}, {number} DESC"), []);
+            }
             Order::Priority => {
                 self.push_rank(statement);
                 statement.push(&format!(", {SURENESS} DESC, {number} DESC"), []);
@@ -199,6 +203,13 @@ impl<'q> Filter<'q> {
         match self.query.order {
             Order::Relevance | Order::Newest => statement.push(&format!(" AND {number} < ?"), [place]),
             Order::Oldest => statement.push(&format!(" AND {number} > ?"), [place]),
+            Order::LastChanged => {
+                let (at, seq) = after.last_change.unwrap_or((Timestamp::MIN, Seq(0)));
+                statement.push(
+                    &format!(" AND (entry.updated_at, entry.updated_seq, {number}) < (?, ?, ?)"),
+                    [Value::Int(at.as_nanos()), Value::count(seq.0), place],
+                );
+            }
             Order::Priority => {
                 statement.push(" AND (", []);
                 self.push_rank(statement);
@@ -213,6 +224,56 @@ impl<'q> Filter<'q> {
             }
         }
     }
+}
+
+/// The first `limit` entries with numbers from the first to the second of `range` that match `query`, which may ask for
+/// a page. They are read one after the other, so only a few numbers should lie between.
+pub(super) async fn nearby(
+    session: &Session,
+    (query, page): (&EntryQuery, Option<u64>),
+    range: (u64, u64),
+    when: &When<'_>,
+    limit: usize,
+) -> Result<Vec<Entry>, Failure> {
+    let mut statement = Statement::default();
+    statement.push(
+        &format!("SELECT {COLUMNS} FROM entry WHERE entry.space = ? AND entry.number BETWEEN ? AND ?"),
+        [
+            Value::Int(session.space.0),
+            Value::count(range.0),
+            Value::count(range.1),
+        ],
+    );
+    if let Some(page) = page {
+        statement.push(" AND entry.page = ?", [Value::count(page)]);
+    }
+    push_wanted(
+        &mut statement,
+        query,
+        when.as_of,
+        when.now,
+        &required(query, false),
+        Has::LookedUp,
+    );
+    push_without(&mut statement, when.changed);
+    let direction = match query.order {
+        Order::Oldest => "",
+        _ => " DESC",
+    };
+    statement.push(&format!(" ORDER BY entry.number{direction}"), []);
+    if query.context.is_empty() {
+        statement.push(" LIMIT ?", [Value::count(limit as u64)]);
+    }
+    let mut entries = Vec::new();
+    for row in session.ask(&statement).await? {
+        let entry = from_row(&row)?;
+        // Not every value in a context has a term.
+        if query.context.is_empty() || query.matches(&entry, when.now) {
+            entries.push(entry);
+        }
+    }
+    entries.truncate(limit);
+    Ok(entries)
 }
 
 const SURENESS: &str = "coalesce(entry.confidence, 0.0::float8)";

@@ -149,6 +149,17 @@ pub(super) async fn as_of(session: &Session, entries: &[Entry], last: Seq) -> Re
     Ok(states.into_entries())
 }
 
+/// Those of the entries `ids` that existed at commit `last`, as they were then.
+pub(super) async fn entries_as_of(session: &Session, ids: &[EntryId], last: Seq) -> Result<Vec<Entry>, Failure> {
+    let found = entry::by_ids(session, ids).await?.into_iter().map(|(entry, _)| entry);
+    let (mut found, changed): (Vec<_>, Vec<_>) = found.partition(|entry| entry.updated_seq <= last);
+    let changed: Vec<_> = changed.into_iter().filter(|entry| entry.created_seq <= last).collect();
+    if !changed.is_empty() {
+        found.extend(as_of(session, &changed, last).await?);
+    }
+    Ok(found)
+}
+
 /// Which commits, up to one, changed some entries.
 const TOUCHED: &str = "SELECT DISTINCT found.seq FROM unnest($2::bigint[]) AS wanted (number) CROSS JOIN LATERAL
     (SELECT seq FROM touch WHERE space = $1 AND what = 'e' AND touch.number = wanted.number AND seq <= $3 OFFSET 0) AS found";

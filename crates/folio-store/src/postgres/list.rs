@@ -10,11 +10,11 @@ use folio_memory::terms::{MORE, context_term};
 use folio_memory::{Entry, EntryQuery, ListAnswer, Seq, SpaceName, Timestamp};
 
 use super::error::Failure;
-use super::filter::{Filter, When};
+use super::filter::{self, Filter, When};
 use super::living::{self, Seen};
 use super::session::Session;
 use super::{Inner, commit, entry, journal, page};
-use crate::cursor::{After, Cursor, RebuildScope, binding};
+use crate::cursor::{After, Cursor, NextNumbers, RebuildScope, binding};
 use crate::live::{IndexQuery, is_for_live_entries};
 use crate::plan::Ends;
 
@@ -112,21 +112,63 @@ impl Search<'_> {
             },
             None => None,
         };
+        let in_memory = match self.as_of == self.ends.head {
+            true => self.in_memory(page, &[]).await?,
+            false => None,
+        };
+        if let Some((items, counted)) = in_memory {
+            return Ok((items, self.total.unwrap_or(counted)));
+        }
+        if let Some(total) = self.total
+            && let Some(items) = self.nearby(page).await?
+        {
+            return Ok((items, total));
+        }
         let mut changed = if self.as_of < self.ends.head {
             entry::changed_after(self.session, self.as_of).await?
         } else {
             Vec::new()
         };
         changed.sort_unstable();
-        let part = self.part();
-        let changed = part.of_changed(&changed, |number| *number);
-        let (mut items, counted) = match self.in_memory(page, changed).await? {
+        let changed = self.part().of_changed(&changed, |number| *number);
+        let in_memory = match self.as_of < self.ends.head {
+            true => self.in_memory(page, changed).await?,
+            false => None,
+        };
+        let (mut items, counted) = match in_memory {
             Some(found) => found,
             None => self.as_they_are(page, changed).await?,
         };
-        let mut before = 0;
+        let before = self.add_past(&mut items, changed).await?;
+        Ok((items, self.total.unwrap_or(counted + before)))
+    }
+
+    /// The page, if it lies right behind the previous one.
+    async fn nearby(&self, page: Option<u64>) -> Result<Option<Vec<Entry>>, Failure> {
+        let Some(numbers) = NextNumbers::of(self.query, self.after, self.limit, self.ends.entries) else {
+            return Ok(None);
+        };
+        let range = (numbers.from, numbers.to);
+        let changed = match self.as_of < self.ends.head {
+            true => entry::changed_between(self.session, range, self.as_of).await?,
+            false => Vec::new(),
+        };
+        let when = When {
+            as_of: self.as_of,
+            now: self.now,
+            changed: &changed,
+        };
+        let mut items = filter::nearby(self.session, (self.query, page), range, &when, self.limit).await?;
+        self.add_past(&mut items, &changed).await?;
+        Ok(numbers.have_page(items.len(), self.limit).then_some(items))
+    }
+
+    /// Adds to `items` those that were on the page as they were, of the `changed` ones, which are sorted. Returns how
+    /// many of those that were looked at match the query.
+    async fn add_past(&self, items: &mut Vec<Entry>, changed: &[u64]) -> Result<u64, Failure> {
+        let (part, mut before) = (self.part(), 0);
         for chunk in part.chunks(changed) {
-            if part.ends_before(chunk, &items, |number| *number) {
+            if part.ends_before(chunk, items, |number| *number) {
                 break;
             }
             let earlier_entries = self.matching_past_entries(chunk).await?;
@@ -135,7 +177,7 @@ impl Search<'_> {
             items.sort_by(|a, b| self.query.compare(a, b));
             items.truncate(self.limit);
         }
-        Ok((items, self.total.unwrap_or(counted + before)))
+        Ok(before)
     }
 
     fn part(&self) -> RebuildScope {

@@ -172,6 +172,19 @@ impl Store for PostgresStore {
         .await
     }
 
+    async fn entries_as_of(
+        &self,
+        space: &SpaceName,
+        entries: Vec<EntryId>,
+        as_of: Seq,
+    ) -> Result<Vec<Entry>, StoreError> {
+        self.read(space, move |session, _| {
+            let entries = entries.clone();
+            async move { journal::entries_as_of(or_none!(session, Vec::new()), &entries, as_of).await }
+        })
+        .await
+    }
+
     async fn history(&self, space: &SpaceName, entry: EntryId) -> Result<Vec<Revision>, StoreError> {
         self.read(space, move |session, _| async move {
             journal::history(session.as_deref(), entry).await

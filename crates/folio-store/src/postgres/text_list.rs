@@ -490,7 +490,7 @@ impl Question<'_> {
             }
             Order::Newest => hits.sort_unstable_by_key(|hit| std::cmp::Reverse(hit.place)),
             Order::Oldest => hits.sort_unstable_by_key(|hit| hit.place),
-            Order::Priority => {
+            Order::Priority | Order::LastChanged => {
                 let numbers: Vec<u64> = hits.iter().map(|hit| hit.place.number()).collect();
                 let entries = entry::by_numbers(self.session, &numbers).await?;
                 let mut now: HashMap<_, _> = entries.into_iter().map(|entry| (entry.handle.0, entry)).collect();

@@ -276,6 +276,17 @@ pub(super) fn changed_after(conn: &Connection, space: SpaceId, seq: Seq) -> Resu
     Ok(places.collect::<Result<_, _>>()?)
 }
 
+/// The same for the entries between two places, in order, read in the order of places.
+pub(super) fn changed_between(conn: &Connection, range: (Place, Place), seq: Seq) -> Result<Vec<Place>, Failure> {
+    let sql = format!(
+        "SELECT place FROM entry NOT INDEXED WHERE place BETWEEN ?1 AND ?2 AND updated_seq > ?3
+         AND version > 1 AND {IS_MEMORY_SQL} AND created_seq <= ?3 ORDER BY place"
+    );
+    let mut statement = conn.prepare_cached(&sql)?;
+    let places = statement.query_map(params![range.0, range.1, to_column(seq.0)], |row| row.get(0))?;
+    Ok(places.collect::<Result<_, _>>()?)
+}
+
 /// Adds the terms for values in contexts to entries that were written before such terms existed.
 pub(super) fn add_context_terms(conn: &Connection) -> Result<(), Failure> {
     let mut statement = conn.prepare("SELECT place, fields FROM entry WHERE fields LIKE '%\"context\":%'")?;

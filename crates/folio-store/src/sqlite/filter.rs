@@ -1,9 +1,9 @@
 //! The filters of a query in SQL.
 
 use folio_memory::terms::context_term;
-use folio_memory::{Entry, EntryQuery, Order, Seq, Timestamp};
+use folio_memory::{Entry, EntryKind, EntryQuery, Order, Seq, Timestamp};
 use rusqlite::types::Value;
-use rusqlite::{Connection, params_from_iter};
+use rusqlite::{Connection, Rows, params_from_iter};
 
 use super::entry::{self, COLUMNS, IS_MEMORY_SQL, OF_RUNS, from_row, memory_kinds};
 use super::error::Failure;
@@ -22,10 +22,11 @@ const MAX_COUNTED: u32 = 5_000;
 
 /// Conditions in SQL, with their values.
 pub(super) struct Filter {
-    /// The table or index to search for rows in order.
-    ordered: Conditions,
-    /// The table or index to search for counting rows.
-    counted: Conditions,
+    /// The table or index to search for rows.
+    rows: Conditions,
+    /// The same rows in several parts, in each of which an index has them in the order of their numbers. Empty if there
+    /// are no such parts.
+    lanes: Vec<Conditions>,
     /// The conditions that wanted rows meet.
     wanted: Conditions,
 }
@@ -46,6 +47,8 @@ pub(super) struct Conditions {
 }
 
 const BY_NUMBER: &str = "entry";
+/// Searched in the order of numbers only.
+const ONLY_BY_NUMBER: &str = "entry NOT INDEXED";
 const BY_WORD: &str = "entry_term AS led CROSS JOIN entry ON entry.place = led.entry";
 /// The index with all columns by which memory is filtered, sorted by kind and page.
 const BY_KIND: &str = "entry INDEXED BY entry_list";
@@ -68,28 +71,27 @@ impl Filter {
         let newer = query.since.filter(|_| led.is_none() && only_memory);
         let newer = newer.map(|since| newer_than(conn, space, since)).transpose()?.flatten();
         let only_of_runs = !query.kinds.is_empty() && query.kinds.iter().all(|kind| !kind.is_memory());
-        let rows = || match (&led, page) {
+        let lanes = match page {
+            Some(page) if led.is_none() && newer.is_none() => lanes(query, page),
+            _ => Vec::new(),
+        };
+        let rows = match (&led, page) {
             // The rarest word leads to the entries.
             (Some(term), page) => led_by(space, term, page),
             // There is seldom much that is newer than a commit.
-            (None, page) if only_memory => match &newer {
-                Some(newer) => newer.clone().on(page),
+            (None, page) if only_memory => match newer {
+                Some(newer) => newer.on(page),
                 None => listed(space, page),
             },
             (None, Some(page)) if only_of_runs => written_on(page),
             (None, Some(page)) => on(page),
             (None, None) => numbered(space),
         };
-        let (ordered, counted) = (rows(), rows());
         let mut conditions = Self::wanted(query, when.as_of, when.now, &terms);
-        if !when.changed.is_empty() {
-            let places: Vec<String> = when.changed.iter().map(|place| place.raw().to_string()).collect();
-            let places = format!("[{}]", places.join(","));
-            conditions.and("place NOT IN (SELECT value FROM json_each(?))", [places.into()]);
-        }
+        conditions.without(when.changed);
         Ok(Self {
-            ordered,
-            counted,
+            rows,
+            lanes,
             wanted: conditions,
         })
     }
@@ -146,10 +148,13 @@ impl Filter {
         let order = Ordered::of(query);
         let rest = after.map(|after| order.beyond(after, space)).unwrap_or_default();
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let conditions = [&self.ordered, &self.wanted, &rest];
         // Where possible, the index alone tells which entries these are, and only they are read.
         let order_by = &order.sql;
-        let inner = match self.ordered.table {
+        if order.is_by_number() && !self.lanes.is_empty() {
+            return self.first_of_lanes(conn, &rest, order_by, limit);
+        }
+        let conditions = [&self.rows, &self.wanted, &rest];
+        let inner = match self.rows.table {
             // The columns as the index of words names them.
             BY_WORD => order_by.replace("place", "led.entry"),
             _ => order_by.clone(),
@@ -158,20 +163,45 @@ impl Filter {
         let sql = format!("SELECT {COLUMNS} FROM entry WHERE place IN ({places_sql}) ORDER BY {order_by}");
         let mut statement = conn.prepare_cached(&sql)?;
         let all = values(&conditions).chain(&order.values).chain(&order.values);
-        let mut rows = statement.query(params_from_iter(all))?;
-        let mut entries = Vec::new();
-        while let Some(row) = rows.next()? {
-            entries.push(from_row(row)?);
-        }
-        Ok(entries)
+        let rows = statement.query(params_from_iter(all))?;
+        read_up_to(rows, usize::MAX, |_| true)
+    }
+
+    /// The same by number: the first ones of each lane, and of these the first ones.
+    fn first_of_lanes(
+        &self,
+        conn: &Connection,
+        rest: &Conditions,
+        order_by: &str,
+        limit: i64,
+    ) -> Result<Vec<Entry>, Failure> {
+        let lanes = self.lanes.iter().map(|lane| [lane, &self.wanted, rest]);
+        let tail = format!("ORDER BY {order_by} LIMIT {limit}");
+        let places_sql: Vec<_> = lanes
+            .clone()
+            .map(|conditions| format!("SELECT place FROM ({})", select("place", &conditions, &tail)))
+            .collect();
+        let places_sql = places_sql.join(" UNION ALL ");
+        let sql = format!("SELECT {COLUMNS} FROM entry WHERE place IN ({places_sql}) {tail}");
+        let mut statement = conn.prepare_cached(&sql)?;
+        let all = lanes.flatten().flat_map(|conditions| &conditions.values);
+        read_up_to(statement.query(params_from_iter(all))?, usize::MAX, |_| true)
     }
 
     /// The number of matching entries.
     pub(super) fn count(&self, conn: &Connection) -> Result<u64, Failure> {
-        let conditions = [&self.counted, &self.wanted];
-        let mut statement = conn.prepare_cached(&select("count(*)", &conditions, ""))?;
-        let counted = statement.query_row(params_from_iter(values(&conditions)), |row| row.get(0))?;
-        Ok(super::place::from_column(counted))
+        let parts = match self.lanes[..] {
+            [] => std::slice::from_ref(&self.rows),
+            _ => &self.lanes,
+        };
+        let mut count = 0;
+        for part in parts {
+            let conditions = [part, &self.wanted];
+            let mut statement = conn.prepare_cached(&select("count(*)", &conditions, ""))?;
+            let counted = statement.query_row(params_from_iter(values(&conditions)), |row| row.get(0))?;
+            count += super::place::from_column(counted);
+        }
+        Ok(count)
     }
 
     /// The same two answers where only the whole entry tells whether it `matches`.
@@ -183,7 +213,7 @@ impl Filter {
         matches: impl Fn(&Entry) -> bool,
         comes_after: impl Fn(&Entry) -> bool,
     ) -> Result<(Vec<Entry>, u64), Failure> {
-        let conditions = [&self.ordered, &self.wanted];
+        let conditions = [&self.rows, &self.wanted];
         let mut statement = conn.prepare_cached(&select(COLUMNS, &conditions, ""))?;
         let mut rows = statement.query(params_from_iter(values(&conditions)))?;
         let (mut entries, mut total) = (Vec::new(), 0);
@@ -207,6 +237,46 @@ impl Filter {
     }
 }
 
+/// The first `limit` entries between the two places of `range` that match `query`, which may ask for a page. They are
+/// read one after the other, so only a few places should lie between.
+pub(super) fn nearby(
+    conn: &Connection,
+    (query, page): (&EntryQuery, Option<Place>),
+    range: (Place, Place),
+    when: &When<'_>,
+    limit: usize,
+) -> Result<Vec<Entry>, Failure> {
+    let mut rows = Conditions {
+        table: ONLY_BY_NUMBER,
+        ..Conditions::default()
+    };
+    rows.and("place BETWEEN ? AND ?", [range.0, range.1].map(place_value));
+    let rows = rows.on(page);
+    let mut wanted = Filter::wanted(query, when.as_of, when.now, &required(query, false));
+    wanted.without(when.changed);
+    let conditions = [&rows, &wanted];
+    let order = Ordered::of(query);
+    let mut statement = conn.prepare_cached(&select(COLUMNS, &conditions, &format!("ORDER BY {}", order.sql)))?;
+    let rows = statement.query(params_from_iter(values(&conditions)))?;
+    read_up_to(rows, limit, |entry| {
+        query.context.is_empty() || query.matches(entry, when.now)
+    })
+}
+
+/// The entries in `rows` that are `wanted`, up to `limit` of them.
+fn read_up_to(mut rows: Rows<'_>, limit: usize, wanted: impl Fn(&Entry) -> bool) -> Result<Vec<Entry>, Failure> {
+    let mut entries = Vec::new();
+    while entries.len() < limit
+        && let Some(row) = rows.next()?
+    {
+        let entry = from_row(row)?;
+        if wanted(&entry) {
+            entries.push(entry);
+        }
+    }
+    Ok(entries)
+}
+
 /// An order in SQL.
 struct Ordered<'q> {
     query: &'q EntryQuery,
@@ -220,12 +290,17 @@ impl<'q> Ordered<'q> {
         let (sql, values) = match query.order {
             Order::Relevance | Order::Newest => ("place DESC".to_owned(), Vec::new()),
             Order::Oldest => ("place".to_owned(), Vec::new()),
+            Order::LastChanged => ("updated_at DESC, updated_seq DESC, place DESC".to_owned(), Vec::new()),
             Order::Priority => {
                 let (rank, values) = Self::rank(query);
                 (format!("{rank}, {SURENESS} DESC, place DESC"), values)
             }
         };
         Self { query, sql, values }
+    }
+
+    fn is_by_number(&self) -> bool {
+        matches!(self.query.order, Order::Relevance | Order::Newest | Order::Oldest)
     }
 
     /// The rank of a row's type.
@@ -252,6 +327,14 @@ impl<'q> Ordered<'q> {
         match self.query.order {
             Order::Relevance | Order::Newest => rest.and("place < ?", [place]),
             Order::Oldest => rest.and("place > ?", [place]),
+            Order::LastChanged => {
+                let (at, seq) = after.last_change.unwrap_or((Timestamp::MIN, Seq(0)));
+                let change = [at.as_nanos().into(), to_column(seq.0).into()];
+                rest.and(
+                    "(updated_at, updated_seq, place) < (?, ?, ?)",
+                    change.into_iter().chain([place]),
+                );
+            }
             Order::Priority => {
                 let (rank, names) = Self::rank(self.query);
                 let values = names.into_iter().chain([
@@ -283,6 +366,15 @@ impl Conditions {
             self.and("page = ?", [place_value(page)]);
         }
         self
+    }
+
+    /// Restricts the conditions to entries that are not among `places`.
+    fn without(&mut self, places: &[Place]) {
+        if !places.is_empty() {
+            let places: Vec<String> = places.iter().map(|place| place.raw().to_string()).collect();
+            let places = format!("[{}]", places.join(","));
+            self.and("place NOT IN (SELECT value FROM json_each(?))", [places.into()]);
+        }
     }
 
     fn and_any_of<'v>(&mut self, column: &str, values: impl ExactSizeIterator<Item = &'v str>) {
@@ -400,6 +492,27 @@ fn written_on(page: Place) -> Conditions {
     };
     conditions.and(&format!("page = ? AND {OF_RUNS}"), [place_value(page)]);
     conditions
+}
+
+/// The rows on `page` that `query` may ask for: what runs wrote, and each kind of memory, all in the order of their
+/// numbers.
+fn lanes(query: &EntryQuery, page: Place) -> Vec<Conditions> {
+    let wanted = |kind: &EntryKind| query.kinds.is_empty() || query.kinds.contains(kind);
+    let (memory, of_runs): (Vec<_>, Vec<_>) = EntryKind::ALL
+        .into_iter()
+        .filter(wanted)
+        .partition(|kind| kind.is_memory());
+    let of_runs = (!of_runs.is_empty()).then(|| written_on(page));
+    let memory = memory.into_iter().map(|kind| {
+        let mut lane = Conditions {
+            table: BY_KIND,
+            ..Conditions::default()
+        };
+        let sql = format!("kind = ? AND page = ? AND {IS_MEMORY_SQL}");
+        lane.and(&sql, [kind.as_str().to_owned().into(), place_value(page)]);
+        lane
+    });
+    of_runs.into_iter().chain(memory).collect()
 }
 
 /// The memory of `space`, on `page` if one is given, from the index that is sorted by kind and page.

@@ -209,6 +209,25 @@ pub(super) fn as_of(conn: &Connection, places: &[Place], last: Seq) -> Result<Ve
     Ok(states.into_entries())
 }
 
+/// Those of the entries `ids` that existed at commit `last`, as they were then.
+pub(super) fn entries_as_of(
+    conn: &Connection,
+    space: SpaceId,
+    ids: &[EntryId],
+    last: Seq,
+) -> Result<Vec<Entry>, Failure> {
+    let (mut found, mut changed) = (Vec::with_capacity(ids.len()), Vec::new());
+    for id in ids {
+        match entry::by_id(conn, space, *id)? {
+            Some(entry) if entry.updated_seq <= last => found.push(entry),
+            Some(entry) => changed.push(Place::of(space, entry.handle.0)),
+            None => {}
+        }
+    }
+    found.extend(as_of(conn, &changed, last)?);
+    Ok(found)
+}
+
 /// The events of `id` after `since`, up to the commit that brings them to `bytes`.
 pub(super) fn of_run(
     conn: &Connection,

@@ -9,11 +9,11 @@ use folio_memory::{Entry, EntryQuery, ListAnswer, Seq, SpaceName, Timestamp};
 use rusqlite::Connection;
 
 use super::error::Failure;
-use super::filter::{Filter, When};
+use super::filter::{self, Filter, When};
 use super::living::Living;
 use super::place::{Place, SpaceId};
 use super::{entry, journal, page};
-use crate::cursor::{After, Cursor, RebuildScope, binding};
+use crate::cursor::{After, Cursor, NextNumbers, RebuildScope, binding};
 use crate::live::{IndexQuery, is_for_live_entries};
 
 /// The entries that match `query`, which has no text, as they are at `now`.
@@ -118,21 +118,64 @@ impl Search<'_> {
             // There is no such page.
             return Ok((Vec::new(), 0));
         };
+        let in_memory = match self.as_of == self.head {
+            true => self.in_memory(living, page, &[])?,
+            false => None,
+        };
+        if let Some((items, counted)) = in_memory {
+            return Ok((items, self.total.unwrap_or(counted)));
+        }
+        if let Some(total) = self.total
+            && let Some(items) = self.nearby(page)?
+        {
+            return Ok((items, total));
+        }
         let mut changed = if self.as_of < self.head {
             entry::changed_after(self.conn, self.space, self.as_of)?
         } else {
             Vec::new()
         };
         changed.sort_unstable();
-        let part = self.part();
-        let changed = part.of_changed(&changed, |place| place.number());
-        let (mut items, counted) = match self.in_memory(living, page, changed)? {
+        let changed = self.part().of_changed(&changed, |place| place.number());
+        let in_memory = match self.as_of < self.head {
+            true => self.in_memory(living, page, changed)?,
+            false => None,
+        };
+        let (mut items, counted) = match in_memory {
             Some(found) => found,
             None => self.by_sql(page, changed)?,
         };
-        let mut before = 0;
+        let before = self.add_past(&mut items, changed)?;
+        Ok((items, self.total.unwrap_or(counted + before)))
+    }
+
+    /// The page, if it lies right behind the previous one.
+    fn nearby(&self, page: Option<Place>) -> Result<Option<Vec<Entry>>, Failure> {
+        let last = entry::last_number(self.conn, self.space)?;
+        let Some(numbers) = NextNumbers::of(self.query, self.after, self.limit, last) else {
+            return Ok(None);
+        };
+        let range = (Place::of(self.space, numbers.from), Place::of(self.space, numbers.to));
+        let changed = match self.as_of < self.head {
+            true => entry::changed_between(self.conn, range, self.as_of)?,
+            false => Vec::new(),
+        };
+        let when = When {
+            as_of: self.as_of,
+            now: self.now,
+            changed: &changed,
+        };
+        let mut items = filter::nearby(self.conn, (self.query, page), range, &when, self.limit)?;
+        self.add_past(&mut items, &changed)?;
+        Ok(numbers.have_page(items.len(), self.limit).then_some(items))
+    }
+
+    /// Adds to `items` those that were on the page as they were, of the `changed` ones, which are sorted. Returns how
+    /// many of those that were looked at match the query.
+    fn add_past(&self, items: &mut Vec<Entry>, changed: &[Place]) -> Result<u64, Failure> {
+        let (part, mut before) = (self.part(), 0);
         for chunk in part.chunks(changed) {
-            if part.ends_before(chunk, &items, |place| place.number()) {
+            if part.ends_before(chunk, items, |place| place.number()) {
                 break;
             }
             let earlier_entries = self.matching_past_entries(chunk)?;
@@ -141,7 +184,7 @@ impl Search<'_> {
             items.sort_by(|a, b| self.query.compare(a, b));
             items.truncate(self.limit);
         }
-        Ok((items, self.total.unwrap_or(counted + before)))
+        Ok(before)
     }
 
     fn part(&self) -> RebuildScope {

@@ -466,6 +466,19 @@ impl Store for SqliteStore {
             .await
     }
 
+    async fn entries_as_of(
+        &self,
+        space: &SpaceName,
+        entries: Vec<EntryId>,
+        as_of: Seq,
+    ) -> Result<Vec<Entry>, StoreError> {
+        self.read(space, move |conn, space| match space {
+            Some(space) => journal::entries_as_of(conn, space, &entries, as_of),
+            None => Ok(Vec::new()),
+        })
+        .await
+    }
+
     async fn history(&self, space: &SpaceName, entry: EntryId) -> Result<Vec<Revision>, StoreError> {
         self.read(space, move |conn, space| journal::history(conn, space, entry))
             .await

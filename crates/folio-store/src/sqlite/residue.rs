@@ -10,24 +10,22 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
-use aho_corasick::AhoCorasick;
 use parking_lot::Mutex;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension};
 
-use super::error::{Failure, damaged};
+use super::error::Failure;
 use super::packed::{self, Packed};
 use super::place::{Place, SpaceId, from_column};
 use super::{backup, migrate};
 use crate::error::StoreError;
+use crate::needles::Needles;
 use crate::text_search::{SearchTexts, forms, report_place, searchable_texts};
 use crate::upkeep::OUTBOX_SUFFIX;
 use crate::upkeep::Residue;
 
 /// Length in bytes of the pieces into which a text is cut, because it may lie on several pages of the file.
 const PIECE: usize = 40;
-/// How many pieces are searched for at a time.
-const AT_A_TIME: usize = 2_000;
 /// How many bytes of a file are in memory at a time.
 const CHUNK: usize = 8 * 1024 * 1024;
 /// What was found, and whether any of it is in free space.
@@ -52,14 +50,14 @@ pub(super) fn search(
     let in_rows = search_rows(conn, space, &texts, &mut search.residue)?;
     if let Some(file) = file {
         let hidden: BTreeSet<String> = texts.difference(&in_rows).flat_map(|text| forms(text)).collect();
-        let patterns = patterns(&hidden)?;
+        let pieces = pieces_of(&hidden);
         for path in files_of(file) {
             let name = path.display().to_string();
             if name.starts_with(&migrate::backup_prefix(file)) || backup::is_copy(file, &path) {
                 search.residue.backups.push(name);
                 continue;
             }
-            if contains(&path, &patterns).map_err(|error| unavailable(&name, error))? {
+            if contains(&path, &pieces).map_err(|error| unavailable(&name, error))? {
                 search.is_in_free_space = true;
                 report_place(&mut search.residue, format!("free space of {name}"));
             }
@@ -208,28 +206,20 @@ fn files_of(file: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Finds any piece of any of `texts`, ignoring case.
-fn patterns(texts: &BTreeSet<String>) -> Result<Vec<AhoCorasick>, Failure> {
-    let pieces: Vec<&[u8]> = texts
-        .iter()
-        .flat_map(|text| {
-            let bytes = text.as_bytes();
-            // The last piece is as long as the others, so it overlaps with the one before.
-            let starts = (0..bytes.len().div_ceil(PIECE)).map(|n| (n * PIECE).min(bytes.len().saturating_sub(PIECE)));
-            starts.map(|start| &bytes[start..bytes.len().min(start + PIECE)])
-        })
-        .collect();
-    pieces
-        .chunks(AT_A_TIME)
-        .map(|pieces| {
-            let automaton = AhoCorasick::builder().ascii_case_insensitive(true).build(pieces);
-            automaton.map_err(|error| damaged("a text", error))
-        })
-        .collect()
+/// The pieces of `texts`, any of which tells that its text is there.
+fn pieces_of(texts: &BTreeSet<String>) -> Needles<()> {
+    let pieces = texts.iter().flat_map(|text| {
+        let bytes = text.as_bytes();
+        // The last piece is as long as the others, so it overlaps with the one before.
+        let starts = (0..bytes.len().div_ceil(PIECE)).map(|n| (n * PIECE).min(bytes.len().saturating_sub(PIECE)));
+        starts.map(|start| (&bytes[start..bytes.len().min(start + PIECE)], ()))
+    });
+    Needles::of(pieces)
 }
 
-/// Whether the file at `path` contains anything that `patterns` match. A missing file contains nothing.
-fn contains(path: &Path, patterns: &[AhoCorasick]) -> std::io::Result<bool> {
+/// Whether the file at `path` contains any of `pieces`, which are in lower case, ignoring case. A missing file contains
+/// nothing.
+fn contains(path: &Path, pieces: &Needles<()>) -> std::io::Result<bool> {
     let file = match opened(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
         file => file?,
@@ -239,7 +229,8 @@ fn contains(path: &Path, patterns: &[AhoCorasick]) -> std::io::Result<bool> {
     loop {
         let read = file.read_at(&mut bytes[kept..kept + CHUNK], from)?;
         let filled = kept + read;
-        if patterns.iter().any(|pattern| pattern.is_match(&bytes[..filled])) {
+        bytes[kept..filled].make_ascii_lowercase();
+        if pieces.are_in(&bytes[..filled]) {
             return Ok(true);
         }
         if read == 0 {

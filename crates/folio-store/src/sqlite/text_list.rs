@@ -398,7 +398,7 @@ impl Question<'_> {
             }
             Order::Newest => hits.sort_unstable_by_key(|hit| std::cmp::Reverse(hit.place)),
             Order::Oldest => hits.sort_unstable_by_key(|hit| hit.place),
-            Order::Priority => {
+            Order::Priority | Order::LastChanged => {
                 for hit in &mut *hits {
                     if hit.before.is_none() {
                         hit.before = Some(Box::new(entry_at(self.conn, hit.place)?));

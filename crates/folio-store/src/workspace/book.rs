@@ -1,21 +1,20 @@
 //! The scratchbook of a thread: notes, todos and tasks.
 
+mod items;
+
 use folio_memory::entry::{State, Status};
 use folio_memory::id::EntryRef;
 use folio_memory::lifecycle;
 use folio_memory::query::MAX_LIMIT;
-use folio_memory::scratchbook::{self, BookPlace, ItemInput, ItemPatch, by_urgency};
+use folio_memory::scratchbook::{self, ItemInput, ItemPatch};
 use folio_memory::{
-    Actor, Entry, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, ListAnswer, NewEntry, PageFields, PageId, Seq,
-    Tag, ThreadKey, Timestamp, Warning,
+    Actor, Entry, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, NewEntry, PageFields, PageId, Tag, ThreadKey,
+    Timestamp, Warning,
 };
 
-use super::notes::Stopwatch;
 use super::observations::Adding;
 use super::patch::{Guard, Trying};
 use super::{Workspace, WorkspaceError, Written, source_of};
-use crate::cursor;
-use crate::error::StoreError;
 
 /// Which items of a scratchbook are wanted. An empty list restricts nothing.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -26,7 +25,7 @@ pub struct BookFilter {
     pub status: Vec<Status>,
     /// Tags, all of which an item must have.
     pub tags: Vec<Tag>,
-    /// How many items at most; 0 means as many as fit in one answer.
+    /// How many items at most; 0 means 1,000.
     pub limit: usize,
     /// Where to continue: the `next` of an earlier answer to the same filter.
     pub cursor: Option<String>,
@@ -48,110 +47,7 @@ impl BookFilter {
     }
 }
 
-/// Where a list of items continues, and the state of memory that its first page was read from.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct BookCursor {
-    as_of: Seq,
-    after: BookPlace,
-}
-
-impl BookCursor {
-    /// The cursor as handed out, bound to the query `bound`.
-    fn to_text(self, bound: &str) -> String {
-        format!("{bound}.{}.{}", self.as_of, self.after.to_text())
-    }
-
-    /// Reads a cursor that [`BookCursor::to_text`] made for the same query.
-    fn parse(text: &str, bound: &str) -> Result<Self, StoreError> {
-        let mut parts = text.splitn(3, '.');
-        let binding = parts.next();
-        let as_of = parts.next().and_then(|seq| seq.parse().ok()).map(Seq);
-        let after = parts.next().and_then(BookPlace::parse);
-        match (as_of, after) {
-            (Some(as_of), Some(after)) if binding == Some(bound) => Ok(Self { as_of, after }),
-            (Some(_), Some(_)) => Err(StoreError::other_query(text)),
-            _ => Err(StoreError::no_cursor(text)),
-        }
-    }
-}
-
 impl Workspace {
-    /// Lists the items of the scratchbook of `thread`, most urgent first: pinned, tasks, todos, notes, done.
-    ///
-    /// A scratchbook that nobody has written to is empty. Without a limit and a cursor, the answer holds the newest
-    /// 1,000 matching items. With either of them all matching items are considered, and if there are more, `next`
-    /// continues after the last one. All pages show the scratchbook as it was for the first page: what is written in
-    /// between neither moves nor repeats an item (M7.2.15).
-    ///
-    /// # Errors
-    ///
-    /// `Invalid` if the cursor belongs to another list; `Unavailable` or `Corrupt`.
-    pub async fn book_items(
-        &self,
-        thread: &ThreadKey,
-        filter: BookFilter,
-    ) -> Result<ListAnswer<Entry>, WorkspaceError> {
-        let (page, _) = scratchbook::page_of(self.space(), thread);
-        let watch = Stopwatch::start();
-        let query = EntryQuery {
-            page: Some(page),
-            kinds: filter.kinds,
-            status: filter.status,
-            tags: filter.tags,
-            limit: MAX_LIMIT,
-            ..EntryQuery::default()
-        };
-        let bound = cursor::binding(self.space(), &query)?;
-        let cursor = filter.cursor.as_deref().map(|text| BookCursor::parse(text, &bound));
-        let cursor = cursor.transpose()?;
-        let wants_items = filter.limit > 0 || cursor.is_some();
-        let query = EntryQuery {
-            as_of: cursor.map(|cursor| cursor.as_of),
-            ..query
-        };
-        let answer = self.items_that_match(query.clone(), wants_items).await;
-        let noted_query = EntryQuery {
-            kinds: vec![EntryKind::Note, EntryKind::Todo, EntryKind::Task],
-            ..query
-        };
-        self.note_query(None, &noted_query, &watch, &answer);
-        let mut answer = answer?;
-        let now = self.now();
-        answer.items.sort_by(|a, b| by_urgency(now, a, b));
-        if let Some(cursor) = cursor {
-            // An item whose lifetime has ended since the first page is not shown on any later page.
-            let all = answer.items.len();
-            answer.items.retain(|item| item.state(now) != State::Expired);
-            answer.total -= (all - answer.items.len()) as u64;
-            answer.items.retain(|item| BookPlace::of(now, item) > cursor.after);
-        }
-        let limit = match filter.limit {
-            0 => MAX_LIMIT as usize,
-            limit => limit,
-        };
-        answer.next = None;
-        if answer.items.len() > limit {
-            answer.items.truncate(limit);
-            let as_of = answer.as_of;
-            let last = answer.items.last().map(|item| BookPlace::of(now, item));
-            answer.next = last.map(|after| BookCursor { as_of, after }.to_text(&bound));
-        }
-        answer.returned = answer.items.len();
-        Ok(answer)
-    }
-
-    /// What matches `query`: one answer's worth, or everything.
-    async fn items_that_match(&self, mut query: EntryQuery, all: bool) -> Result<ListAnswer<Entry>, WorkspaceError> {
-        let mut answer = self.visible_entries(&query).await?;
-        while all && let Some(next) = answer.next.take() {
-            query.cursor = Some(next);
-            let more = self.visible_entries(&query).await?;
-            answer.items.extend(more.items);
-            answer.next = more.next;
-        }
-        Ok(answer)
-    }
-
     /// Adds an item to the scratchbook of `thread`, creating the scratchbook with the first one.
     ///
     /// # Errors

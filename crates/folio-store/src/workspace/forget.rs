@@ -289,7 +289,12 @@ impl Workspace {
         };
         let (mut texts, mut written) = (BTreeSet::new(), BTreeSet::new());
         for entry in &found {
-            let ever = self.texts_of_all_versions(entry).await?;
+            // An entry that never changed says all that it ever said: the commit that added it, which may have added many
+            // others, need not be read for each of them.
+            let ever = match entry.version {
+                1 => Said::of(&entry.fields),
+                _ => self.texts_of_all_versions(entry).await?,
+            };
             texts.extend(ever.texts);
             written.extend(ever.written);
             for body in &ever.bodies {
@@ -535,6 +540,12 @@ struct Said {
 }
 
 impl Said {
+    fn of(fields: &EntryFields) -> Self {
+        let mut said = Self::default();
+        said.take_in(fields);
+        said
+    }
+
     fn take_in(&mut self, fields: &EntryFields) {
         collect(fields, &mut self.texts);
         self.written.extend([fields.title.clone(), fields.body.clone()]);

@@ -394,22 +394,27 @@ impl Workspace {
 
     /// Tasks and todos that are not done, one line for each.
     async fn open_items(&self, thread: &ThreadKey) -> Result<Vec<String>, WorkspaceError> {
-        let filter = BookFilter {
+        let mut filter = BookFilter {
             kinds: vec![EntryKind::Task, EntryKind::Todo],
             status: vec![Status::Open, Status::InProgress, Status::Blocked],
-            limit: usize::MAX,
+            limit: OPEN_ITEMS.saturating_mul(2),
             ..BookFilter::default()
         };
-        let items = self.book_items(thread, filter).await?.items;
         let now = self.now();
         let is_work = |item: &&Entry| {
             let is_ours = item.fields.tags.iter().any(|tag| tag.as_str() == TAG);
             !is_ours && item.state(now) == folio_memory::State::Live
         };
-        let open = items.iter().filter(is_work).take(OPEN_ITEMS);
-        Ok(open
-            .map(|item| format!("{} {}", item.handle, item.fields.title))
-            .collect())
+        let mut open: Vec<String> = Vec::new();
+        loop {
+            let items = self.book_items(thread, filter.clone()).await?;
+            let work = items.items.iter().filter(is_work).take(OPEN_ITEMS - open.len());
+            open.extend(work.map(|item| format!("{} {}", item.handle, item.fields.title)));
+            filter.cursor = items.next;
+            if filter.cursor.is_none() || open.len() >= OPEN_ITEMS {
+                return Ok(open);
+            }
+        }
     }
 }
 

@@ -190,23 +190,7 @@ impl Workspace {
             return self.read_entries(query).await;
         }
         let mut pages = HashMap::new();
-        let limit = query.limit() as usize;
-        let mut next = query.clone();
-        let mut answer = self.read_entries(&next).await?;
-        let mut looked_at = answer.items.len();
-        self.leave_out(&sight, &mut answer, &mut pages).await?;
-        while answer.items.len() < limit && answer.next.is_some() && looked_at < MAX_COUNTED {
-            // Reads no more than is missing, so that the list continues exactly after the last entry that was checked.
-            next.limit = u32::try_from(limit - answer.items.len()).unwrap_or(MAX_LIMIT);
-            next.cursor = answer.next.take();
-            let mut more = self.read_entries(&next).await?;
-            looked_at += more.items.len();
-            self.leave_out(&sight, &mut more, &mut pages).await?;
-            answer.items.append(&mut more.items);
-            answer.scores.append(&mut more.scores);
-            answer.next = more.next;
-        }
-        answer.returned = answer.items.len();
+        let mut answer = self.part_in_sight(&sight, query, &mut pages).await?;
         let mut all = EntryQuery {
             limit: MAX_LIMIT,
             cursor: None,
@@ -219,6 +203,41 @@ impl Workspace {
             now = time_in(cursor).unwrap_or(now);
         }
         answer.total = Box::pin(self.count_visible(&sight, all, now, &mut pages)).await?;
+        Ok(answer)
+    }
+
+    /// Like [`Workspace::visible_entries`], for a query without a text, but `total` may count more than the asker may
+    /// read.
+    pub(super) async fn visible_part(&self, query: &EntryQuery) -> Result<ListAnswer<Entry>, WorkspaceError> {
+        match self.visibility().await? {
+            Visibility::Space => self.read_entries(query).await,
+            sight => self.part_in_sight(&sight, query, &mut HashMap::new()).await,
+        }
+    }
+
+    async fn part_in_sight(
+        &self,
+        sight: &Visibility,
+        query: &EntryQuery,
+        pages: &mut HashMap<PageId, PageFields>,
+    ) -> Result<ListAnswer<Entry>, WorkspaceError> {
+        let limit = query.limit() as usize;
+        let mut next = query.clone();
+        let mut answer = self.read_entries(&next).await?;
+        let mut looked_at = answer.items.len();
+        self.leave_out(sight, &mut answer, pages).await?;
+        while answer.items.len() < limit && answer.next.is_some() && looked_at < MAX_COUNTED {
+            // Reads no more than is missing, so that the list continues exactly after the last entry that was checked.
+            next.limit = u32::try_from(limit - answer.items.len()).unwrap_or(MAX_LIMIT);
+            next.cursor = answer.next.take();
+            let mut more = self.read_entries(&next).await?;
+            looked_at += more.items.len();
+            self.leave_out(sight, &mut more, pages).await?;
+            answer.items.append(&mut more.items);
+            answer.scores.append(&mut more.scores);
+            answer.next = more.next;
+        }
+        answer.returned = answer.items.len();
         Ok(answer)
     }
 

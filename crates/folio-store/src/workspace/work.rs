@@ -17,6 +17,8 @@ use super::{Workspace, WorkspaceError, Written};
 use crate::commit::Expected;
 use crate::error::{ErrorKind, StoreError};
 
+/// How many pieces of work are read at a time.
+const AT_A_TIME: usize = 100;
 /// How many pieces of work one may be made to wait for at once.
 const MAX_AFTER: usize = 32;
 /// The tag of the note with the result of a piece of work.
@@ -69,8 +71,8 @@ pub struct WorkReport {
 
 impl Workspace {
     /// Returns up to `limit` pieces of work of the scratchbook of `thread` that `owner` can begin or continue now:
-    /// everything that they wait for is done, and nobody else has claimed them. All open and begun work is read: what
-    /// comes first is mostly the oldest.
+    /// everything that they wait for is done, and nobody else has claimed them. Open and begun work is read in order,
+    /// until there is enough.
     ///
     /// # Errors
     ///
@@ -82,34 +84,50 @@ impl Workspace {
         limit: usize,
     ) -> Result<ReadyWork, WorkspaceError> {
         let mut ready = ReadyWork::default();
-        for entry in self.free_work(thread, owner).await? {
-            if ready.items.len() >= limit {
-                break;
+        let mut cursor = None;
+        loop {
+            let (free, next) = self.free_work(thread, owner, cursor).await?;
+            for entry in free {
+                if ready.items.len() >= limit {
+                    return Ok(ready);
+                }
+                let before = self.open_blockers_of(&entry).await?;
+                if before.is_empty() {
+                    ready.items.push(entry);
+                } else {
+                    ready.waiting.push((entry, before));
+                }
             }
-            let before = self.open_blockers_of(&entry).await?;
-            if before.is_empty() {
-                ready.items.push(entry);
-            } else {
-                ready.waiting.push((entry, before));
+            cursor = next;
+            if cursor.is_none() {
+                return Ok(ready);
             }
         }
-        Ok(ready)
     }
 
-    /// The open and begun work of the scratchbook of `thread` that is free for `owner`, whatever it waits for: first what
-    /// is in progress, then most urgent first.
-    async fn free_work(&self, thread: &ThreadKey, owner: &Owner) -> Result<Vec<Entry>, WorkspaceError> {
+    /// A page of the open and begun work of the scratchbook of `thread` that is free for `owner`, whatever it waits for:
+    /// first what is in progress, then most urgent first; and where the next page continues.
+    async fn free_work(
+        &self,
+        thread: &ThreadKey,
+        owner: &Owner,
+        cursor: Option<String>,
+    ) -> Result<(Vec<Entry>, Option<String>), WorkspaceError> {
+        if cursor.is_none() {
+            self.keep_up().await?;
+        }
         let filter = BookFilter {
             kinds: vec![EntryKind::Todo, EntryKind::Task],
             status: vec![Status::Open, Status::InProgress],
-            limit: usize::MAX,
+            limit: AT_A_TIME,
+            cursor,
             ..BookFilter::default()
         };
-        self.keep_up().await?;
         let now = self.now();
-        let mut free = self.book_items(thread, filter).await?.items;
+        let work = self.book_items(thread, filter).await?;
+        let mut free = work.items;
         free.retain(|entry| is_free_for(entry, owner, now));
-        Ok(free)
+        Ok((free, work.next))
     }
 
     /// Claims a piece of work of the scratchbook of `thread` for `owner`, for as long as `lease` says or until it is
@@ -142,15 +160,22 @@ impl Workspace {
             return Ok(Some(claimed));
         }
         loop {
-            let mut was_too_late = false;
-            for next in self.free_work(thread, owner).await? {
-                if !self.open_blockers_of(&next).await?.is_empty() {
-                    continue;
+            let (mut was_too_late, mut cursor) = (false, None);
+            loop {
+                let (free, next) = self.free_work(thread, owner, cursor).await?;
+                for entry in free {
+                    if !self.open_blockers_of(&entry).await?.is_empty() {
+                        continue;
+                    }
+                    match self.try_claim(actor, &entry, owner, lease).await {
+                        // Somebody else was faster. They do not ask for this one again, so the next may still be free.
+                        Err(error) if is_gone(&error) => was_too_late = true,
+                        claimed => return claimed.map(Some),
+                    }
                 }
-                match self.try_claim(actor, &next, owner, lease).await {
-                    // Somebody else was faster. They do not ask for this one again, so the next may still be free.
-                    Err(error) if is_gone(&error) => was_too_late = true,
-                    claimed => return claimed.map(Some),
+                cursor = next;
+                if cursor.is_none() {
+                    break;
                 }
             }
             // Each time that it was too late, others got work; what they have finished may have set other work free.

@@ -1,9 +1,13 @@
 //! Lists while entries change: what is reported of changes, and pages of one moment.
 
+use std::sync::Arc;
+
 use folio_memory::id::Ref;
-use folio_memory::{Change, EntryQuery, FieldChange, Seq, Status, Tag, ThreadKey};
+use folio_memory::{Change, EntryKind, EntryQuery, FieldChange, NewPage, Seq, Status, Tag, ThreadKey, scratchbook};
+use folio_store::Workspace;
 use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_store::workspace::{BookFilter, Guard};
+use folio_testkit::SeededIds;
 use folio_testkit::contract::scene::{Scene as Rows, patch};
 use serde_json::json;
 
@@ -100,10 +104,45 @@ impl Torn {
         }
     }
 
+    fn run(&self, sql: &str) {
+        let file = rusqlite::Connection::open(self.folder.path().join("folio.db")).unwrap();
+        assert!(file.execute(sql, []).unwrap() > 0);
+    }
+
     fn tear(&self, commit: Seq) {
         let file = rusqlite::Connection::open(self.folder.path().join("folio.db")).unwrap();
         let sql = "UPDATE log SET record = 'torn' WHERE place & 1099511627775 = ?1";
         assert_eq!(file.execute(sql, [i64::try_from(commit.0).unwrap()]).unwrap(), 1);
+    }
+}
+
+#[tokio::test]
+async fn scratchbook_list_reads_only_the_items_it_shows() {
+    let torn = Torn::new();
+    let scene = &torn.scene;
+    let main = ThreadKey::main();
+    let (page, fields) = scratchbook::page_of(&scene.space, &main);
+    let mut changes = vec![Change::EnsurePage(Box::new(NewPage { id: page, fields }))];
+    changes.extend((1..=1_000).map(|number| {
+        let kind = [EntryKind::Note, EntryKind::Todo][number % 2];
+        Change::AddEntry(Box::new(scene.entry(page, kind, &number.to_string())))
+    }));
+    scene.commit(changes).await;
+    // Of the middle, nothing can be read: the first todos are the oldest, and the first notes the newest.
+    torn.run("UPDATE entry SET fields = 'torn' WHERE place & 1099511627775 BETWEEN 200 AND 780");
+    let (clock, ids) = (Arc::new(scene.clock.clone()), Arc::new(SeededIds::new(7)));
+    let memory = Workspace::new(Arc::clone(&scene.store), clock, ids, scene.space.clone());
+    for (kinds, first) in [(vec![EntryKind::Note], "1000"), (Vec::new(), "1")] {
+        let filter = BookFilter {
+            kinds,
+            limit: 40,
+            ..BookFilter::default()
+        };
+        let mut items = memory.book_items(&main, filter.clone()).await.unwrap();
+        assert_eq!(items.items[0].fields.title, first);
+        let cursor = items.next.take();
+        let more = memory.book_items(&main, BookFilter { cursor, ..filter }).await.unwrap();
+        assert_eq!((more.items.len(), more.total), (40, items.total));
     }
 }
 

@@ -1,6 +1,7 @@
 //! The history of entries and the links between them.
 
-use folio_memory::{Change, FieldChange, Link, NewEntry, Relation};
+use folio_memory::keeping::ErasedFor;
+use folio_memory::{Change, EntryId, FieldChange, Link, NewEntry, Relation, Seq};
 use folio_store::{ErrorKind, Record};
 
 use super::Home;
@@ -46,6 +47,47 @@ pub async fn history_lists_every_revision_in_order(home: &dyn Home) {
     assert!(matches!(&history[3].change, Change::PatchEntry { fields, .. } if fields[..] == [title("four")]));
     assert_eq!(history[0].actor.to_string(), "human:ada");
     assert_eq!(scene.read(id).await.version, 4);
+}
+
+/// Entries as of a commit are as they were then, whatever happened to them since; those that did not exist are missing.
+pub async fn entries_as_of_a_commit_are_as_they_were_then(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let same = scene.a_note("same").await;
+    let changed = scene.a_note("one").await;
+    let erased = scene.a_note("erased").await;
+    scene.commit(vec![patch(changed, vec![title("two")])]).await;
+    let then = scene.head().await;
+    let ids = vec![same, changed, erased];
+    let mut before = Vec::new();
+    for id in &ids {
+        before.push(scene.read(*id).await);
+    }
+    let later = scene.a_note("later").await;
+    scene.commit(vec![patch(changed, vec![title("three")])]).await;
+    let nowhere = EntryId::derived(&["nowhere"]);
+    let read = async |as_of| {
+        let ids = ids.iter().copied().chain([later, nowhere]).collect();
+        let found = scene.store.entries_as_of(&scene.space, ids, as_of).await;
+        let mut found = found.expect("entries");
+        found.sort_by_key(|entry| entry.handle);
+        found
+    };
+    assert_eq!(read(then).await, before);
+    let erase = Change::EraseEntry {
+        entry: erased,
+        why: ErasedFor::Forgotten,
+        expected_version: None,
+    };
+    scene.commit(vec![erase]).await;
+    let left: Vec<_> = read(then).await.into_iter().map(|entry| entry.fields.title).collect();
+    assert_eq!(left, ["same", "two", ""]);
+    let now: Vec<_> = read(scene.head().await)
+        .await
+        .into_iter()
+        .map(|entry| entry.handle.0)
+        .collect();
+    assert_eq!(now, [1, 2, 3, 4]);
+    assert_eq!(read(Seq(1)).await, []);
 }
 
 /// A replayed commit answers with the versions of that time, not with the current ones.

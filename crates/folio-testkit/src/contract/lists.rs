@@ -588,10 +588,10 @@ fn random_query(random: &mut Noise, pages: &[PageId; 2]) -> EntryQuery {
 }
 
 /// A small pseudorandom generator, so that the mixture is the same in every run.
-struct Noise(u64);
+pub(super) struct Noise(pub(super) u64);
 
 impl Noise {
-    fn below(&mut self, end: usize) -> usize {
+    pub(super) fn below(&mut self, end: usize) -> usize {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)

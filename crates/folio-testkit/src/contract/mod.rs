@@ -4,6 +4,7 @@
 //! generates a test for every case.
 
 pub mod blobs;
+pub mod books;
 pub mod copies;
 pub mod cursors;
 pub mod drivers;
@@ -98,6 +99,7 @@ macro_rules! store_contract {
         ]);
         $crate::store_contract!(@cases $home, history: [
             history_lists_every_revision_in_order,
+            entries_as_of_a_commit_are_as_they_were_then,
             replayed_commit_returns_its_original_versions,
             links_are_found_from_both_ends_and_stored_once,
             kept_links_returns_exactly_the_existing_links,
@@ -121,6 +123,10 @@ macro_rules! store_contract {
             list_pages_neither_repeat_nor_skip_entries,
             list_pages_keep_the_time_of_the_first_page_m7_2_15,
             cursor_of_another_query_or_space_is_refused,
+        ]);
+        $crate::store_contract!(@cases $home, books: [
+            scratchbook_pages_match_the_whole_book_sorted_m7_2_15,
+            list_pages_are_found_in_dense_and_in_sparse_parts_m7_2_15,
         ]);
         $crate::store_contract!(@cases $home, search: [
             search_ignores_case_accents_and_word_endings,

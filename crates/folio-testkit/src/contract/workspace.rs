@@ -28,7 +28,7 @@ const DAY: Duration = Duration::from_secs(24 * 3_600);
 
 impl Scene {
     /// The space, with everything that goes on above a store.
-    fn workspace(&self) -> Workspace {
+    pub(super) fn workspace(&self) -> Workspace {
         self.workspace_on(Arc::clone(&self.store))
     }
 

@@ -16,6 +16,7 @@ use folio_memory::{Entry, EntryHandle, EntryId, EntryQuery, Seq, SpaceName, Time
 
 use super::super::forget::{ForgetFilter, texts_of};
 use super::{FORMAT, Spooled, SpooledItem, damaged_lines_path, open_delivery_lock};
+use crate::needles::Needles;
 use crate::private;
 use crate::text_search::unescaped;
 
@@ -29,7 +30,7 @@ pub(in crate::workspace) struct Unwanted {
     /// The text that it must also contain.
     text: Option<Needle>,
     /// Texts that make an item unwanted whatever else it is.
-    said: Vec<Needle>,
+    said: Needles<()>,
     now: Timestamp,
 }
 
@@ -62,7 +63,7 @@ impl Unwanted {
             entries: entries.into_iter().collect(),
             query: filter.entries.is_empty().then_some(query),
             text: filter.text.as_deref().map(Needle::new),
-            said: texts.iter().map(|text| Needle::new(text)).collect(),
+            said: Needles::of(texts.iter().map(|text| (plain(text), ()))),
             now,
         }
     }
@@ -74,7 +75,7 @@ impl Unwanted {
             let entry = Entry::added((*item.new).clone(), EntryHandle(0), Seq(0), at);
             query.matches(&entry, self.now) && self.text.as_ref().is_none_or(occurs)
         });
-        is_found || self.entries.contains(&item.new.id) || self.said.iter().any(occurs)
+        is_found || self.entries.contains(&item.new.id) || texts.iter().any(|text| self.said.are_in(text.as_bytes()))
     }
 
     /// Decides what happens to `line`.
@@ -111,7 +112,8 @@ impl Unwanted {
         }
         let (line, texts) = (plain(&line), plain(&unescaped(&line)));
         let occurs = |text: &Needle| text.is_in_plain(&line) || text.is_in_plain(&texts);
-        if self.said.iter().chain(&self.text).any(occurs) {
+        let says = |text: &String| self.said.are_in(text.as_bytes());
+        if self.text.as_ref().is_some_and(occurs) || says(&line) || says(&texts) {
             Verdict::Loses(1, None)
         } else {
             Verdict::Stays

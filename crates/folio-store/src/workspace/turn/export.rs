@@ -1,17 +1,20 @@
 //! The export of a turn: made from the log when the turn ends; texts are read from the revisions (M7.6.47).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use folio_memory::id::TurnRef;
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::roles::Visibility;
 use folio_memory::turn::export::{Export, Listed, PartRef, Touched, parse_part, part_of, part_to_jsonl};
 use folio_memory::turn::{Turn, TurnQuery};
-use folio_memory::{Change, Entry, EntryHandle, EntryId, EntryKind, EntryQuery, Order, Seq, Status};
+use folio_memory::{Entry, EntryHandle, EntryId, EntryKind, EntryQuery, Order, Seq, Status};
 
 use super::super::{Workspace, WorkspaceError};
 use crate::commit::{Blob, BlobHash};
 use crate::error::StoreError;
+
+/// How many entries are read at a time.
+const AT_A_TIME: usize = 500;
 
 /// An entry of an export, with its content then.
 #[derive(Debug, Clone, PartialEq)]
@@ -85,55 +88,29 @@ impl Workspace {
         }
         let mode = self.redaction_of_reads().await?;
         let mut exported = Vec::with_capacity(listed.len());
-        for listed in listed {
-            if !sees_all && !self.is_visible(listed.id).await? {
-                continue;
+        for listed in listed.chunks(AT_A_TIME) {
+            // Read as stored, since the hash is compared.
+            let ids = listed.iter().map(|listed| listed.id).collect();
+            let entries = self.inner.store.entries_as_of(self.space(), ids, export.as_of).await?;
+            let mut entries: HashMap<EntryId, Entry> = entries.into_iter().map(|entry| (entry.id, entry)).collect();
+            for listed in listed {
+                if !sees_all && !self.is_visible(listed.id).await? {
+                    continue;
+                }
+                // A forgotten entry no longer has the hash that is listed.
+                let entry = entries.remove(&listed.id);
+                let mut entry = entry.filter(|entry| folio_memory::turn::export::hash_of(entry) == listed.hash);
+                if let Some(entry) = &mut entry {
+                    self.inner.recalled.entry(entry, mode);
+                }
+                exported.push(Exported {
+                    touched: touched.get(&listed.id).copied(),
+                    entry,
+                    listed: listed.clone(),
+                });
             }
-            let mut entry = self.entry_at(listed.id, export.as_of).await?;
-            // A forgotten entry no longer has the hash that is listed.
-            entry = entry.filter(|entry| folio_memory::turn::export::hash_of(entry) == listed.hash);
-            if let Some(entry) = &mut entry {
-                self.inner.recalled.entry(entry, mode);
-            }
-            exported.push(Exported {
-                touched: touched.get(&listed.id).copied(),
-                entry,
-                listed,
-            });
         }
         Ok(exported)
-    }
-
-    /// An entry as it was after commit `as_of`; `None` if it did not exist.
-    pub(in crate::workspace) async fn entry_at(
-        &self,
-        id: EntryId,
-        as_of: Seq,
-    ) -> Result<Option<Entry>, WorkspaceError> {
-        // Read as stored, since its hash is compared.
-        let Some(current) = self.stored_entry_if_there(id).await? else {
-            return Ok(None);
-        };
-        if current.updated_seq <= as_of {
-            return Ok(Some(current));
-        }
-        let mut state: Option<Entry> = None;
-        for revision in self.inner.store.history(&self.inner.space, id).await? {
-            if revision.seq > as_of {
-                break;
-            }
-            match (revision.change, &mut state) {
-                (Change::AddEntry(new), state) => {
-                    *state = Some(Entry::added(*new, current.handle, revision.seq, revision.at));
-                }
-                (Change::PatchEntry { fields, .. }, Some(state)) => state.patch(&fields, revision.seq, revision.at),
-                (Change::EraseEntry { why, .. }, Some(state)) => {
-                    state.erase(why, revision.seq, revision.at);
-                }
-                _ => {}
-            }
-        }
-        Ok(state)
     }
 
     /// The export of `turn` as of `as_of`, if nothing was remembered or changed since the turn began: `parts` list what
