@@ -37,7 +37,13 @@ async fn export_lists_touched_versions_and_a_manifest_of_all_entries_m7_6_47() {
     assert_eq!(export.entries(), 4);
     let all = scene.workspace.exported(&export, true).await.unwrap();
     let manifest = scene.workspace.manifest(&export).await.unwrap();
-    let without_entries: Vec<_> = all.iter().map(|one| Exported { entry: None, ..one.clone() }).collect();
+    let without_entries: Vec<_> = all
+        .iter()
+        .map(|one| Exported {
+            entry: None,
+            ..one.clone()
+        })
+        .collect();
     assert_eq!(manifest, without_entries);
     let texts: Vec<_> = all
         .iter()
