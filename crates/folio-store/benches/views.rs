@@ -17,7 +17,7 @@ use folio_memory::{
 };
 use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_store::system::{RandomIds, SystemClock};
-use folio_store::workspace::{ContextRequest, ViewRequest};
+use folio_store::workspace::{BookFilter, ContextRequest, ViewRequest};
 use folio_store::{Commit, Record, Store, Workspace};
 use tokio::time::Instant;
 
@@ -39,6 +39,7 @@ fn main() {
         placements(&book).await;
         let large = filled(&folder.path().join("large.db"), 100_000, true).await;
         contexts(&large).await;
+        items(&large).await;
     });
 }
 
@@ -151,6 +152,30 @@ async fn views(space: &Workspace) {
     }
     quantiles("view of 800 from 10,000 items, after a change", changed);
     quantiles("the same, unchanged", unchanged);
+}
+
+/// Lists the items of a large scratchbook: those beside a view, and all of them page by page.
+async fn items(space: &Workspace) {
+    let thread = ThreadKey::main();
+    let mut took = Vec::new();
+    for _ in 0..ASKED {
+        let began = Instant::now();
+        let beside = space.book_items(&thread, BookFilter::beside_a_view()).await;
+        took.push(began.elapsed());
+        beside.expect("items");
+    }
+    quantiles("forty items of 50,000 beside a view", took);
+    let (mut took, mut filter) = (Vec::new(), BookFilter::default());
+    loop {
+        let began = Instant::now();
+        let page = space.book_items(&thread, filter.clone()).await.expect("items");
+        took.push(began.elapsed());
+        filter.cursor = page.next;
+        if filter.cursor.is_none() {
+            break;
+        }
+    }
+    quantiles("a thousand of them, page after page", took);
 }
 
 async fn contexts(space: &Workspace) {

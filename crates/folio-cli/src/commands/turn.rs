@@ -182,7 +182,10 @@ async fn show(context: &Context<'_>, show: Show) -> Result<Exit, Failure> {
     let export = workspace.turn_export(show.which).await?;
     let now = workspace.now();
     let touched = workspace.exported(&export, false).await?;
-    let all = workspace.exported(&export, true).await?;
+    let all = match show.full {
+        true => workspace.exported(&export, true).await?,
+        false => workspace.manifest(&export).await?,
+    };
     let head = json!({
         "record": "turn",
         "turn_id": export.turn,

@@ -6,7 +6,7 @@ use folio_memory::ThreadKey;
 use folio_memory::id::Ref;
 use folio_memory::observation::ObservationPatch;
 use folio_memory::turn::export::Export;
-use folio_store::workspace::{EpisodeQuery, ForgetFilter};
+use folio_store::workspace::{EpisodeQuery, Exported, ForgetFilter};
 use serde_json::{from_value, json};
 
 use crate::scene::{Scene, person};
@@ -36,6 +36,15 @@ async fn export_lists_touched_versions_and_a_manifest_of_all_entries_m7_6_47() {
     assert_eq!(touched, [(before.handle, Some(1), 2), (added.handle, None, 1)]);
     assert_eq!(export.entries(), 4);
     let all = scene.workspace.exported(&export, true).await.unwrap();
+    let manifest = scene.workspace.manifest(&export).await.unwrap();
+    let without_entries: Vec<_> = all
+        .iter()
+        .map(|one| Exported {
+            entry: None,
+            ..one.clone()
+        })
+        .collect();
+    assert_eq!(manifest, without_entries);
     let texts: Vec<_> = all
         .iter()
         .map(|one| one.entry.as_ref().unwrap().fields.body.as_str())

@@ -306,7 +306,10 @@ async fn export_of(
     let export = workspace.turn_export(caller.path_param("turn")?).await?;
     let now = workspace.now();
     let touched = workspace.exported(&export, false).await?;
-    let all = workspace.exported(&export, true).await?;
+    let all = match params.full {
+        true => workspace.exported(&export, true).await?,
+        false => workspace.manifest(&export).await?,
+    };
     let touched: Vec<Value> = touched.iter().map(|one| touched_line(one, now)).collect();
     let manifest: Vec<Value> = all.iter().map(|one| manifest_line(one, params.full, now)).collect();
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use folio_memory::id::TurnRef;
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::roles::Visibility;
-use folio_memory::turn::export::{Export, Listed, PartRef, Touched, parse_part, part_of, part_to_jsonl};
+use folio_memory::turn::export::{Export, Listed, PartRef, Touched, hash_of, parse_part, part_of, part_to_jsonl};
 use folio_memory::turn::{Turn, TurnQuery};
 use folio_memory::{Entry, EntryHandle, EntryId, EntryKind, EntryQuery, Order, Seq, Status};
 
@@ -23,7 +23,7 @@ pub struct Exported {
     pub listed: Listed,
     /// If the turn touched it: the version that the turn found, `None` if the turn added it.
     pub touched: Option<Option<u32>>,
-    /// The entry as it was; `None` if it was forgotten since.
+    /// The entry as it was; `None` if it was forgotten since, or was not asked for.
     pub entry: Option<Entry>,
 }
 
@@ -71,6 +71,36 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn exported(&self, export: &Export, all: bool) -> Result<Vec<Exported>, WorkspaceError> {
+        let mut exported = self.listed_in(export, all).await?;
+        let mode = self.redaction_of_reads().await?;
+        for part in exported.chunks_mut(AT_A_TIME) {
+            // Read as stored, since the hash is compared.
+            let ids = part.iter().map(|exported| exported.listed.id).collect();
+            let entries = self.inner.store.entries_as_of(self.space(), ids, export.as_of).await?;
+            let mut entries: HashMap<EntryId, Entry> = entries.into_iter().map(|entry| (entry.id, entry)).collect();
+            for exported in part {
+                // A forgotten entry no longer has the hash that is listed.
+                let entry = entries.remove(&exported.listed.id);
+                let mut entry = entry.filter(|entry| hash_of(entry) == exported.listed.hash);
+                if let Some(entry) = &mut entry {
+                    self.inner.recalled.entry(entry, mode);
+                }
+                exported.entry = entry;
+            }
+        }
+        Ok(exported)
+    }
+
+    /// Returns all entries of an export without their content, as far as the asker may read them.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    pub async fn manifest(&self, export: &Export) -> Result<Vec<Exported>, WorkspaceError> {
+        self.listed_in(export, true).await
+    }
+
+    async fn listed_in(&self, export: &Export, all: bool) -> Result<Vec<Exported>, WorkspaceError> {
         let touched: BTreeMap<EntryId, Option<u32>> = export
             .touched
             .iter()
@@ -86,27 +116,13 @@ impl Workspace {
         } else {
             listed.extend(export.touched.iter().map(|touched| touched.listed.clone()));
         }
-        let mode = self.redaction_of_reads().await?;
         let mut exported = Vec::with_capacity(listed.len());
-        for listed in listed.chunks(AT_A_TIME) {
-            // Read as stored, since the hash is compared.
-            let ids = listed.iter().map(|listed| listed.id).collect();
-            let entries = self.inner.store.entries_as_of(self.space(), ids, export.as_of).await?;
-            let mut entries: HashMap<EntryId, Entry> = entries.into_iter().map(|entry| (entry.id, entry)).collect();
-            for listed in listed {
-                if !sees_all && !self.is_visible(listed.id).await? {
-                    continue;
-                }
-                // A forgotten entry no longer has the hash that is listed.
-                let entry = entries.remove(&listed.id);
-                let mut entry = entry.filter(|entry| folio_memory::turn::export::hash_of(entry) == listed.hash);
-                if let Some(entry) = &mut entry {
-                    self.inner.recalled.entry(entry, mode);
-                }
+        for listed in listed {
+            if sees_all || self.is_visible(listed.id).await? {
                 exported.push(Exported {
                     touched: touched.get(&listed.id).copied(),
-                    entry,
-                    listed: listed.clone(),
+                    entry: None,
+                    listed,
                 });
             }
         }
