@@ -51,8 +51,8 @@ impl Run {
             waits_left: 0,
             dependents: Vec::new(),
             halted: false,
-            superseded_by: 0,
-            replaced: false,
+            superseded: false,
+            dropped_by: 0,
             plan: None,
             gathers: Box::default(),
             cancel: None,
@@ -109,7 +109,7 @@ impl Run {
             frame,
             members,
             frame_before: before.as_ref().map(|plan| plan.frame),
-            replaced: before.map(|plan| plan.members).unwrap_or_default(),
+            members_before: before.map(|plan| plan.members).unwrap_or_default(),
         }));
     }
 
@@ -118,9 +118,9 @@ impl Run {
         let Some(plan) = self.nodes[owner].plan.as_deref() else {
             return;
         };
-        let (kept, replaced) = (self.frames[plan.frame].kept.clone(), plan.replaced.clone());
-        for member in replaced {
-            self.replace(member, &kept);
+        let (kept, before) = (self.frames[plan.frame].kept.clone(), plan.members_before.clone());
+        for member in before {
+            self.mark_superseded(member, &kept);
         }
     }
 
@@ -131,7 +131,7 @@ impl Run {
         };
         if let Some(frame) = plan.frame_before.take() {
             plan.frame = frame;
-            plan.members = std::mem::take(&mut plan.replaced);
+            plan.members = std::mem::take(&mut plan.members_before);
         }
     }
 
