@@ -114,7 +114,8 @@ fn run_prints_its_steps_report_and_follow_up_commands() {
     let cut = folio.json(&["show", "r1", "--limit", "3"]);
     assert_eq!(
         (cut["nodes"].as_array().unwrap().len(), &cut["nodes_left_out"]),
-        (3, &4.into())
+        (3, &5.into()),
+        "the run itself is a node, too"
     );
     assert_snapshot!(folio.seen(&["tree", "--run", "r1"]), @"
     p1 Letters of Ada workspace ok

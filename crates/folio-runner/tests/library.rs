@@ -11,9 +11,7 @@ use async_trait::async_trait;
 use folio_engine::{Outcome, StopReason, plan};
 use folio_memory::{Actor, Clock, Role, RunId, SpaceName, Timestamp};
 use folio_model::{Delta, Model, ModelError, Reply, Request, Worker};
-use folio_runner::{
-    DriveFollower, NewRun, Observer, Runner, RunnerError, RunnerModel, RunnerModels, RunnerOptions,
-};
+use folio_runner::{DriveFollower, NewRun, Observer, Runner, RunnerError, RunnerModel, RunnerModels, RunnerOptions};
 use folio_store::sqlite::OpenOptions;
 use folio_store::{RandomIds, SqliteStore, SystemClock, Workspace};
 use folio_testkit::SimClock;
@@ -269,7 +267,11 @@ async fn panic_of_a_model_fails_its_task_alone() {
     let result = |path| run.node_named(path).unwrap().result.unwrap();
     let failed = result("think");
     assert_eq!(failed.status, Outcome::Failed);
-    assert!(failed.notes.contains("it panicked: nobody knows who works"), "{}", failed.notes);
+    assert!(
+        failed.notes.contains("it panicked: nobody knows who works"),
+        "{}",
+        failed.notes
+    );
     assert_eq!(result("wait").status, Outcome::Ok);
 }
 

@@ -43,7 +43,7 @@ impl Projection<'_> {
         } else {
             branch_page(self.run, node)
         };
-        let dropped = self.run.superseded(node);
+        let dropped = self.run.steps_dropped(node);
         for dropped_step in &dropped {
             self.archive_step(dropped_step);
         }
@@ -80,7 +80,7 @@ impl Projection<'_> {
         }
         match event {
             Event::PlanRejected { .. } => {
-                for dropped_step in self.run.superseded(node) {
+                for dropped_step in self.run.steps_dropped(node) {
                     self.archive_step(&dropped_step);
                 }
             }

@@ -231,7 +231,7 @@ impl Projection<'_> {
             return;
         }
         // The plan before it counts until this one is approved, and comes first on the page.
-        let mut order = self.run.steps_replaced(node).len();
+        let mut order = self.run.steps_before(node).len();
         for step in steps {
             self.write_step_entries(self.page_of_steps(&view), &step, true, (&mut order, 0));
         }
@@ -266,7 +266,7 @@ impl Projection<'_> {
         is_meant: impl Fn(&NodeView<'_>) -> bool,
     ) {
         let counts = self.with_members(all);
-        for replaced_step in self.run.steps_replaced(node) {
+        for replaced_step in self.run.steps_before(node) {
             if !counts.contains(&replaced_step.id) && is_meant(&replaced_step) {
                 self.archive_step_entry(&replaced_step);
                 self.supersede_branches(replaced_step);
@@ -373,7 +373,7 @@ impl Projection<'_> {
     /// Writes the end of an iteration of the root's planner whose plan was replaced: the steps that it had, and
     /// `outcome`, which is what the planner said when it combined their results.
     pub(super) fn iteration_replaced(&mut self, iteration: u32, outcome: &str) {
-        let steps = self.run.steps_replaced(NodeId::root(self.run.id()));
+        let steps = self.run.steps_before(NodeId::root(self.run.id()));
         let tasks: Vec<NodeView<'_>> = steps.into_iter().filter(|step| !step.kind.is_group()).collect();
         let ended = tasks.iter().filter_map(|step| step.result);
         let mut counts = counts_in_words(ended.map(|result| (result.status, 1)));

@@ -420,7 +420,7 @@ impl Run {
                 self.stopped_result(index, cancel, notes)
             }
             Some(cancel) => self.stopped_result(index, cancel, "stopped before it began"),
-            None if self.is_superseded(index) => {
+            None if self.is_dropped(index) => {
                 let is_rejected = self.self_and_ancestors(index).any(|at| self.has_rejected_plan(at));
                 let happened = if is_rejected { "rejected" } else { "changed" };
                 let notes = format!("not begun, because the plan was {happened}");

@@ -205,19 +205,18 @@ impl Run {
         }
     }
 
-    /// Whether another version of a plan replaced node `index`, or something around it, before it began.
-    pub(super) fn is_superseded(&self, index: usize) -> bool {
-        self.self_and_ancestors(index)
-            .any(|at| self.nodes[at].superseded_by > 0)
+    /// Whether another version of a plan superseded node `index`, or something around it, before it began.
+    pub(super) fn is_dropped(&self, index: usize) -> bool {
+        self.self_and_ancestors(index).any(|at| self.nodes[at].dropped_by > 0)
     }
 
     /// The steps of a node whose results counted in the version of its plan before the last, in plan order; the members
     /// of groups follow their group.
     #[must_use]
-    pub fn steps_replaced(&self, id: NodeId) -> Vec<super::NodeView<'_>> {
+    pub fn steps_before(&self, id: NodeId) -> Vec<super::NodeView<'_>> {
         let plan = self.index(id).ok().and_then(|index| self.nodes[index].plan.as_deref());
         let mut rest: Vec<usize> = plan
-            .map(|plan| plan.replaced.iter().rev().copied().collect())
+            .map(|plan| plan.members_before.iter().rev().copied().collect())
             .unwrap_or_default();
         let mut steps = Vec::with_capacity(rest.len());
         while let Some(step) = rest.pop() {
@@ -229,14 +228,14 @@ impl Run {
         steps
     }
 
-    /// The steps of a node's plan that its last version superseded.
+    /// The steps of a node's plan that its last version superseded before they began.
     #[must_use]
-    pub fn superseded(&self, node: NodeId) -> Vec<super::NodeView<'_>> {
+    pub fn steps_dropped(&self, node: NodeId) -> Vec<super::NodeView<'_>> {
         let Ok(index) = self.index(node) else { return Vec::new() };
         let version = self.nodes[index].plan.as_ref().map_or(0, |plan| plan.version);
         let children = self.nodes[index].children.iter().copied();
         children
-            .filter(|child| version > 0 && self.nodes[*child].superseded_by == version)
+            .filter(|child| version > 0 && self.nodes[*child].dropped_by == version)
             .map(|child| self.view(child))
             .collect()
     }
@@ -510,13 +509,16 @@ impl Run {
         self.halted.remove(&index);
         self.forget_roll_ups(index);
         let graph = Arc::new(Graph::of(&steps));
-        let before = self.nodes[index].plan.as_deref().map(|plan| plan.replaced.clone());
+        let before = self.nodes[index]
+            .plan
+            .as_deref()
+            .map(|plan| plan.members_before.clone());
         self.lay_out(index, frame, &graph, version, &kept);
-        // A plan that waited for approval never replaced the one before it.
+        // A plan that waited for approval never took the place of the one before it.
         if state == NodeState::AwaitingApproval
             && let Some(plan) = self.nodes[index].plan.as_deref_mut()
         {
-            plan.replaced = before.unwrap_or_default();
+            plan.members_before = before.unwrap_or_default();
         }
         let whole = self.whole_plan(index);
         if let Some(agent) = self.nodes[index].agent.as_deref_mut() {
@@ -526,26 +528,26 @@ impl Run {
         Ok(())
     }
 
-    /// Replaces node `index`, which has not begun, because of version `version` of the plan.
+    /// Takes node `index` out of its plan, because of version `version`. If it has not begun, it never does.
     pub(super) fn supersede(&mut self, index: usize, version: u32) {
         if self.is_open(index) {
-            self.nodes[index].superseded_by = version;
+            self.nodes[index].dropped_by = version;
         }
-        self.replace(index, &[]);
+        self.mark_superseded(index, &[]);
         if self.nodes[index].state == NodeState::Created {
             self.skip(index);
         }
     }
 
-    /// Marks node `index` as replaced by another version of the plan, whatever its state, and everything in it that is
-    /// not `kept`.
-    pub(super) fn replace(&mut self, index: usize, kept: &[usize]) {
+    /// Marks node `index` as superseded by another version of the plan, whatever its state, and everything in it that
+    /// is not `kept`.
+    pub(super) fn mark_superseded(&mut self, index: usize, kept: &[usize]) {
         let mut rest = vec![index];
         while let Some(at) = rest.pop() {
-            if !kept.contains(&at) && !std::mem::replace(&mut self.nodes[at].replaced, true) {
+            if !kept.contains(&at) && !std::mem::replace(&mut self.nodes[at].superseded, true) {
                 let node = &self.nodes[at];
                 if let Some(result) = &node.result {
-                    *self.replaced.entry(result.status).or_insert(0) += 1;
+                    *self.superseded.entry(result.status).or_insert(0) += 1;
                 }
                 rest.extend(&node.children);
             }
@@ -619,7 +621,7 @@ impl Run {
         if let Some(plan) = self.nodes[owner].plan.as_deref_mut() {
             plan.version = version;
             plan.members_version = version;
-            plan.replaced = std::mem::replace(&mut plan.members, members);
+            plan.members_before = std::mem::replace(&mut plan.members, members);
         }
     }
 }

@@ -155,7 +155,7 @@ impl Run {
         self.step_to(node, Move::Replan)?;
         let plan = self.nodes[index].plan.as_deref();
         let (members, before) = plan
-            .map(|plan| (plan.members.clone(), plan.replaced.clone()))
+            .map(|plan| (plan.members.clone(), plan.members_before.clone()))
             .unwrap_or_default();
         for member in members.into_iter().filter(|member| !before.contains(member)) {
             self.supersede(member, version);

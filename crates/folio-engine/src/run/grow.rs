@@ -51,8 +51,8 @@ impl Run {
             waits_left: 0,
             dependents: Vec::new(),
             halted: false,
-            superseded_by: 0,
-            replaced: false,
+            superseded: false,
+            dropped_by: 0,
             plan: None,
             gathers: Box::default(),
             cancel: None,
@@ -111,7 +111,7 @@ impl Run {
             members,
             version_before: before.as_ref().map_or(0, |plan| plan.members_version),
             frame_before: before.as_ref().map(|plan| plan.frame),
-            replaced: before.map(|plan| plan.members).unwrap_or_default(),
+            members_before: before.map(|plan| plan.members).unwrap_or_default(),
         }));
     }
 
@@ -120,9 +120,9 @@ impl Run {
         let Some(plan) = self.nodes[owner].plan.as_deref() else {
             return;
         };
-        let (kept, replaced) = (self.frames[plan.frame].kept.clone(), plan.replaced.clone());
-        for member in replaced {
-            self.replace(member, &kept);
+        let (kept, before) = (self.frames[plan.frame].kept.clone(), plan.members_before.clone());
+        for member in before {
+            self.mark_superseded(member, &kept);
         }
     }
 
@@ -132,7 +132,7 @@ impl Run {
         let Some(plan) = self.nodes[owner].plan.as_deref() else {
             return;
         };
-        if plan.replaced.iter().all(|member| self.nodes[*member].superseded_by > 0) {
+        if plan.members_before.iter().all(|member| self.nodes[*member].superseded_by > 0) {
             return;
         }
         let Some(plan) = self.nodes[owner].plan.as_deref_mut() else {
@@ -141,7 +141,7 @@ impl Run {
         if let Some(frame) = plan.frame_before.take() {
             plan.frame = frame;
             plan.members_version = plan.version_before;
-            plan.members = std::mem::take(&mut plan.replaced);
+            plan.members = std::mem::take(&mut plan.members_before);
         }
     }
 

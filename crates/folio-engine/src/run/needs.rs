@@ -89,7 +89,7 @@ impl Run {
         }
         let is_to_come = |index: &usize| {
             let node = &self.nodes[*index];
-            !node.is_terminal() && node.cancel.is_none() && node.superseded_by == 0 && !node.replaced
+            !node.is_terminal() && node.cancel.is_none() && !node.superseded
         };
         let mut stack: Vec<usize> = root.children.iter().copied().filter(is_to_come).collect();
         while let Some(index) = stack.pop() {

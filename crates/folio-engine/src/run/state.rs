@@ -64,8 +64,8 @@ pub struct Run {
     /// The cache of outputs that are kept beside the journal. Not derived from the journal.
     pub(super) bodies: Bodies,
     pub(super) finished: BTreeMap<Outcome, u32>,
-    /// Those of these that another version of a plan replaced.
-    pub(super) replaced: BTreeMap<Outcome, u32>,
+    /// Those of these that another version of a plan superseded.
+    pub(super) superseded: BTreeMap<Outcome, u32>,
     pub(super) cancel_requests: u32,
     /// The models that may be asked, if the driver has any. Not derived from the journal.
     pub(super) equipment: Option<Arc<Equipment>>,
@@ -187,7 +187,7 @@ impl Run {
             parked: BTreeSet::new(),
             bodies: Bodies::default(),
             finished: BTreeMap::new(),
-            replaced: BTreeMap::new(),
+            superseded: BTreeMap::new(),
             cancel_requests: 0,
             equipment: None,
             unanswered: BTreeSet::new(),
@@ -636,8 +636,8 @@ impl Run {
         self.release_set_aside(index);
         let node = &self.nodes[index];
         *self.finished.entry(result.status).or_insert(0) += 1;
-        if node.replaced {
-            *self.replaced.entry(result.status).or_insert(0) += 1;
+        if node.superseded {
+            *self.superseded.entry(result.status).or_insert(0) += 1;
         }
         let (parent, optional, is_action) = (node.parent, node.optional, node.kind == NodeKind::Action);
         if self.nodes[index].waits_left == 0 {

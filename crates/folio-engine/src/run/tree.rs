@@ -134,7 +134,7 @@ pub(super) struct Planned {
     pub(super) members: Vec<usize>,
     /// The steps of the previous version, its number, and the frame with their names: they count until this version
     /// is approved.
-    pub(super) replaced: Vec<usize>,
+    pub(super) members_before: Vec<usize>,
     pub(super) version_before: u32,
     pub(super) frame_before: Option<usize>,
 }
@@ -167,10 +167,10 @@ pub(super) struct Node {
     pub(super) dependents: Vec<usize>,
     /// Whether no more children begin.
     pub(super) halted: bool,
-    /// The version of the plan around it that replaced it before it began; 0 if none did.
-    pub(super) superseded_by: u32,
-    /// Whether another version replaced it or something around it, whatever its state was.
-    pub(super) replaced: bool,
+    /// Whether another version of a plan superseded it or something around it, whatever its state was.
+    pub(super) superseded: bool,
+    /// The version of the plan around it that superseded it before it began, so that it never begins; 0 if none did.
+    pub(super) dropped_by: u32,
     /// The plan, once it has one.
     pub(super) plan: Option<Box<Planned>>,
     /// For a roll-up, the results that it combines. For a task with too many results, the nodes that stand for them.
@@ -289,7 +289,7 @@ pub struct NodeView<'r> {
     pub paused: bool,
     /// Until when it waits for its next attempt, and why (E9.19).
     pub parked: Option<(Timestamp, &'r str)>,
-    /// Whether another version of a plan replaced it or something around it: its result no longer counts (E9.1, E9.8).
+    /// Whether another version of a plan superseded it or something around it: its result no longer counts (E9.1, E9.8).
     pub superseded: bool,
 }
 

@@ -154,23 +154,23 @@ impl Run {
         &self.finished
     }
 
-    /// How many of these no longer count, because another version of a plan replaced them.
+    /// How many of these no longer count, because another version of a plan superseded them.
     #[must_use]
-    pub fn replaced_counts(&self) -> &BTreeMap<Outcome, u32> {
-        &self.replaced
+    pub fn superseded_counts(&self) -> &BTreeMap<Outcome, u32> {
+        &self.superseded
     }
 
     /// How many nodes ended in each way, with those whose result no longer counts as `replaced`. The run itself is one
     /// of the nodes.
     #[must_use]
     pub fn counts_by_state(&self) -> BTreeMap<&'static str, u32> {
-        let replaced_of = |outcome| self.replaced.get(outcome).copied().unwrap_or(0);
+        let superseded_of = |outcome| self.superseded.get(outcome).copied().unwrap_or(0);
         let current = self
             .finished
             .iter()
-            .map(|(outcome, count)| (outcome.as_str(), count.saturating_sub(replaced_of(outcome))));
-        let replaced = [("replaced", self.replaced.values().sum())];
-        current.chain(replaced).filter(|(_, count)| *count > 0).collect()
+            .map(|(outcome, count)| (outcome.as_str(), count.saturating_sub(superseded_of(outcome))));
+        let superseded = [("replaced", self.superseded.values().sum())];
+        current.chain(superseded).filter(|(_, count)| *count > 0).collect()
     }
 
     /// How often somebody asked to stop the run or a part of it.
@@ -356,7 +356,7 @@ impl Run {
             purse: node.purse.as_deref(),
             paused: node.paused,
             parked: node.retry_at.map(|until| (until, &*node.parked_for)),
-            superseded: node.replaced,
+            superseded: node.superseded,
         }
     }
 

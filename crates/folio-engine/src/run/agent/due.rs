@@ -269,7 +269,7 @@ impl Run {
     /// Whether some steps of a rejected plan, or nodes in them, have not been skipped yet.
     fn has_unskipped(&self, index: usize) -> bool {
         let mut rest = self.nodes[index].children.clone();
-        rest.retain(|child| self.nodes[*child].superseded_by > 0);
+        rest.retain(|child| self.nodes[*child].dropped_by > 0);
         while let Some(at) = rest.pop() {
             if !self.nodes[at].is_terminal() {
                 return true;

@@ -29,9 +29,9 @@ pub(super) fn check_accounts(journal: &[(Timestamp, Event)]) -> Run {
         let (nodes, limits) = (run.planned_nodes(), &run.limits);
         assert!(nodes <= limits.nodes_max as usize, "{nodes} nodes after {event:?}");
         assert!(run.replans <= limits.replans_in_run_max, "{} new plans", run.replans);
-        let replaced = run.nodes.iter().filter(|node| node.replaced && node.result.is_some());
-        let counted: u32 = run.replaced_counts().values().sum();
-        assert_eq!(counted as usize, replaced.count(), "after {event:?}");
+        let superseded = run.nodes.iter().filter(|node| node.superseded && node.result.is_some());
+        let counted: u32 = run.superseded_counts().values().sum();
+        assert_eq!(counted as usize, superseded.count(), "after {event:?}");
         *written.entry(event.node().unwrap_or(run.nodes[0].id)).or_insert(0) += event.bytes();
         let mut pay = |node: NodeId, cost: &Spend| {
             let of_node = spent.entry(node).or_default();
