@@ -74,7 +74,14 @@ impl Permit {
 #[derive(Debug, Clone)]
 struct Tokens {
     runner: Runner,
-    last_read: Arc<Mutex<Option<(Instant, Arc<Vec<KeptToken>>)>>>,
+    last_read: Arc<Mutex<Option<ReadTokens>>>,
+}
+
+/// The tokens that the store had at some moment.
+#[derive(Debug, Clone)]
+struct ReadTokens {
+    at: Instant,
+    tokens: Arc<Vec<KeptToken>>,
 }
 
 impl Tokens {
@@ -100,7 +107,10 @@ impl Tokens {
         let problem = match read {
             Ok(Ok(tokens)) => {
                 let tokens = Arc::new(tokens);
-                *self.last_read.lock() = Some((started, Arc::clone(&tokens)));
+                *self.last_read.lock() = Some(ReadTokens {
+                    at: started,
+                    tokens: Arc::clone(&tokens),
+                });
                 return Ok(tokens);
             }
             // A store of a newer version is unavailable as well, but for good.
@@ -112,8 +122,8 @@ impl Tokens {
             }
         };
         let known = self.last_read.lock().clone();
-        let known = known.filter(|(read, _)| read.elapsed() < REMEMBERED_FOR);
-        known.map(|(_, tokens)| tokens).ok_or(problem)
+        let known = known.filter(|read| read.at.elapsed() < REMEMBERED_FOR);
+        known.map(|read| read.tokens).ok_or(problem)
     }
 }
 

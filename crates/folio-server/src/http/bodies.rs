@@ -3,16 +3,18 @@
 //! Each body has a limit of its own, but many at once could take more than the machine has. The first bytes of each are
 //! free, so that small requests never wait for large ones.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody as _};
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use futures_util::StreamExt as _;
+use futures_util::stream::unfold;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -64,17 +66,26 @@ impl Bodies {
     }
 }
 
-/// Passes a request on whose body takes its room as it arrives, and gives it back when the answer begins. Without room,
-/// the answer is a 503, whatever the handler says about the body that broke off.
+/// Passes a request on whose body takes its room once more than its free part has arrived, and gives it back when the
+/// answer begins. Without room, the answer is a 503, whatever the handler says about the body that broke off.
 pub(crate) async fn limit_bodies(State(bodies): State<Bodies>, request: Request, next: Next) -> Response {
     if request.body().is_end_stream() {
         return next.run(request).await;
     }
+    let length = request.headers().get(header::CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     let (held, is_refused) = (Arc::new(Mutex::new(None)), Arc::new(AtomicBool::new(false)));
-    let request = {
-        let (bodies, held, is_refused) = (bodies.clone(), Arc::clone(&held), Arc::clone(&is_refused));
-        request.map(|body| with_room(body, bodies, held, is_refused))
+    let arriving = Arriving {
+        // Room for the whole body: many that had a part of their room each would wait for one another. What a client
+        // announces beyond the largest body will be refused.
+        announced: length.unwrap_or_default().min(bodies.bytes_max / 4 + FREE_BYTES),
+        arrived: 0,
+        bytes_held: 0,
+        bodies: bodies.clone(),
+        held: Arc::clone(&held),
+        is_refused: Arc::clone(&is_refused),
     };
+    let request = request.map(|body| arriving.with_room(body));
     let response = next.run(request).await;
     drop(held.lock().take());
     if is_refused.load(Ordering::Acquire) {
@@ -83,41 +94,59 @@ pub(crate) async fn limit_bodies(State(bodies): State<Bodies>, request: Request,
     response
 }
 
-fn with_room(
-    body: Body,
+/// A body of which a part has arrived.
+struct Arriving {
+    /// How long the body will be, if that is known.
+    announced: usize,
+    arrived: usize,
+    bytes_held: usize,
     bodies: Bodies,
     held: Arc<Mutex<Option<OwnedSemaphorePermit>>>,
     is_refused: Arc<AtomicBool>,
-) -> Body {
-    let arrived = 0_usize;
-    let begin = (body.into_data_stream(), bodies, held, is_refused, arrived);
-    let parts = futures_util::stream::unfold(begin, |(mut parts, bodies, held, is_refused, before)| async move {
-        let next = if before > FREE_BYTES {
-            let stalled = || Err(axum::Error::new(std::io::Error::from(std::io::ErrorKind::TimedOut)));
-            tokio::time::timeout(STANDSTILL, parts.next())
-                .await
-                .unwrap_or_else(|_| Some(stalled()))?
-        } else {
-            parts.next().await?
-        };
-        let Ok(part) = next else {
-            return Some((next, (parts, bodies, held, is_refused, before)));
-        };
-        let arrived = before + part.len();
-        let counted = arrived.saturating_sub(before.max(FREE_BYTES));
-        let part = match counted {
-            0 => Ok(part),
-            counted => match bodies.add_room(&held, counted).await {
-                Some(()) => Ok(part),
-                None => {
-                    is_refused.store(true, Ordering::Release);
-                    Err(axum::Error::new(std::io::Error::from(std::io::ErrorKind::OutOfMemory)))
-                }
+}
+
+impl Arriving {
+    /// Returns `body` such that it breaks off if there is no room for it, or if nothing arrives while it holds some.
+    fn with_room(self, body: Body) -> Body {
+        Body::from_stream(unfold(
+            (body.into_data_stream(), self),
+            |(mut parts, mut arriving)| async move {
+                let next = if arriving.bytes_held > 0 {
+                    let next = tokio::time::timeout(STANDSTILL, parts.next()).await;
+                    next.unwrap_or_else(|_| Some(Err(broken_off(io::ErrorKind::TimedOut))))?
+                } else {
+                    parts.next().await?
+                };
+                let part = match next {
+                    Ok(part) if arriving.make_room(part.len()).await => Ok(part),
+                    Ok(_) => Err(broken_off(io::ErrorKind::OutOfMemory)),
+                    Err(error) => Err(error),
+                };
+                Some((part, (parts, arriving)))
             },
-        };
-        Some((part, (parts, bodies, held, is_refused, arrived)))
-    });
-    Body::from_stream(parts)
+        ))
+    }
+
+    /// Returns whether there is room for `bytes` more.
+    async fn make_room(&mut self, bytes: usize) -> bool {
+        self.arrived += bytes;
+        if self.arrived.saturating_sub(FREE_BYTES) <= self.bytes_held {
+            return true;
+        }
+        let wanted = self.arrived.max(self.announced) - FREE_BYTES;
+        let has_room = self
+            .bodies
+            .add_room(&self.held, wanted - self.bytes_held)
+            .await
+            .is_some();
+        self.bytes_held = wanted;
+        self.is_refused.fetch_or(!has_room, Ordering::AcqRel);
+        has_room
+    }
+}
+
+fn broken_off(kind: io::ErrorKind) -> axum::Error {
+    axum::Error::new(io::Error::from(kind))
 }
 
 #[cfg(test)]
@@ -133,8 +162,7 @@ mod tests {
     use super::*;
 
     async fn status(router: &TowerToHyperService<Router>, bytes: usize) -> StatusCode {
-        let parts =
-            (0..bytes.div_ceil(FREE_BYTES)).map(|_| Ok::<_, std::io::Error>(Bytes::from(vec![b'x'; FREE_BYTES])));
+        let parts = (0..bytes.div_ceil(FREE_BYTES)).map(|_| Ok::<_, io::Error>(Bytes::from(vec![b'x'; FREE_BYTES])));
         let body = Body::from_stream(futures_util::stream::iter(parts));
         let request = axum::http::Request::post("/").body(body).expect("a request");
         router.call(request).await.expect("an answer").status()
@@ -173,5 +201,28 @@ mod tests {
             "there is room again"
         );
         assert_eq!(bodies.room.available_permits(), 4 * FREE_BYTES);
+    }
+
+    #[tokio::test]
+    async fn body_of_a_known_length_takes_all_of_its_room_at_once() {
+        let bodies = Bodies::with_room_for(16 * FREE_BYTES);
+        let router = Router::new()
+            .route("/", post(async |_: Bytes| StatusCode::OK))
+            .layer(from_fn_with_state(bodies.clone(), limit_bodies));
+        let router = TowerToHyperService::new(router.with_state(()));
+        let parts = [Bytes::from(vec![b'x'; FREE_BYTES + 1])].map(Ok::<_, io::Error>);
+        let body = futures_util::stream::iter(parts).chain(futures_util::stream::pending());
+        let request = axum::http::Request::post("/")
+            .header(header::CONTENT_LENGTH, 3 * FREE_BYTES)
+            .body(Body::from_stream(body))
+            .expect("a request");
+        let arriving = tokio::spawn(async move { router.call(request).await });
+        while bodies.room.available_permits() == 16 * FREE_BYTES {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(bodies.room.available_permits(), 14 * FREE_BYTES);
+        arriving.abort();
+        assert!(arriving.await.is_err_and(|error| error.is_cancelled()));
+        assert_eq!(bodies.room.available_permits(), 16 * FREE_BYTES);
     }
 }

@@ -182,7 +182,7 @@ async fn reconnect_attempts_back_off_while_connecting_fails() {
     let store = opened(way.url(), Duration::from_secs(15)).await;
     way.set_way(Way::ShutToListeners);
     let before = way.wanted();
-    // Behind 0.2, 0.6, 1.4 and 3 seconds.
+    // Behind 0.2, 0.6, 1.4, 2.4 and 3.4 seconds.
     tokio::time::sleep(Duration::from_secs(4)).await;
     let wanted = way.wanted() - before;
     assert!((1..=6).contains(&wanted), "{wanted}");
