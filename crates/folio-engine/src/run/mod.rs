@@ -31,6 +31,7 @@ mod due;
 mod edit;
 mod fork;
 mod grow;
+mod idle;
 mod inherit;
 mod late;
 mod limit_met;
