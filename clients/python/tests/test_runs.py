@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from folio_client import AsyncFolio, Folio
+from folio_client import AsyncFolio, Folio, FolioError
 
 PLAN: dict[str, Any] = {
     "title": "Three",
@@ -87,6 +87,15 @@ def test_run_stopped_by_a_limit_continues_in_a_fork(folio: Folio) -> None:
     more.go_on()
     result = more.wait(timeout=20)["result"]
     assert result and result["notes"] == "2 ok"
+
+
+def test_limits_at_the_start_take_the_place_of_those_of_the_plan(folio: Folio) -> None:
+    steps = [{"id": name, "do": {"tool": "text", "args": {"op": "echo", "value": 1}}} for name in ("a", "b")]
+    run = folio.start({"budget": {"tool_calls": 9}, "steps": steps}, limits={"tool_calls": 1})
+    result = run.wait(timeout=20)["result"]
+    assert result and result["stop_reason"] == "budget_tool_calls"
+    with pytest.raises(FolioError, match="past"):
+        folio.start({"steps": steps}, limits={"deadline": "2020-01-01T00:00:00Z"})
 
 
 def test_edited_markdown_plan_makes_a_new_version(folio: Folio) -> None:

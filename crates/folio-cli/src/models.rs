@@ -145,6 +145,12 @@ impl<'s> Opener<'s> {
         }
         let patience = Duration::from_secs(chosen.patience.whole_s.into());
         let mut model = RunnerModel::new(name, client).answers_within(patience);
+        if let Some(tokens) = chosen.window {
+            model = model.with_window(tokens);
+        }
+        if let Some(tokens) = chosen.answer_tokens {
+            model = model.with_answer_tokens(tokens);
+        }
         if let Some(price) = self.prices.price(&chosen.model) {
             model = model.at_price(price);
         }

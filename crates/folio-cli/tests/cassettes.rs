@@ -257,3 +257,29 @@ fn recording_refuses_to_overwrite_a_file_that_is_no_cassette() {
     let letter = std::fs::read_to_string(folio.path().join("letter.txt"));
     assert_eq!(letter.unwrap(), "Dear Ada,\n");
 }
+
+#[test]
+fn killed_recording_keeps_the_replies_that_came_before() {
+    let folio = Folio::new();
+    let first = json!({"decision": "execute", "reason": "it is small"});
+    let script = json!({"version": 1, "cues": [
+        {"role": "planner", "json": first},
+        {"role": "executor", "latency_ms": 600_000, "text": "never heard"}
+    ]});
+    folio.file("script.json", script.to_string());
+    let running = folio.spawn(&[
+        "run",
+        "Say what is here",
+        "--model",
+        "scripted:script.json",
+        "--quiet",
+        "--record",
+        "take.json",
+    ]);
+    let take = || std::fs::read_to_string(folio.path().join("take.json")).unwrap_or_default();
+    folio.until(&["runs"], |_| take().contains("it is small"));
+    running.kill();
+    let replayed = folio.call(&["replay", "r1", "--cassette", "take.json"]);
+    assert_eq!(replayed.code, 0, "{replayed}");
+    assert!(replayed.stdout.starts_with("r1: 1 answer: "), "{replayed}");
+}

@@ -146,3 +146,76 @@ fn bidi_controls_are_hidden_from_people_but_kept_in_json() {
     assert!(shown.contains("leftthgir x[2J"), "{shown}");
     assert!(folio.json(&["observe", "list"]).to_string().contains('\u{202e}'));
 }
+
+#[test]
+fn questions_say_until_when_a_task_waits_and_the_default_time_does_not_count_e9_10() {
+    let folio = Folio::new();
+    folio.file(
+        "plan.yaml",
+        PLAN.replace("title: Go down", "timeout: 2h\n    title: Go down"),
+    );
+    let waiting = folio.spawn(&["run", "--plan", "plan.yaml", "--attended", "--quiet"]);
+    let asked = folio.until(&["questions"], |asked| asked["items"][0]["run"] == "r1");
+    let until = asked["items"][0]["until"].as_str().unwrap().to_owned();
+    let deadline = folio.json(&["budget", "r1"])["deadline"].as_str().unwrap().to_owned();
+    assert!(until > deadline, "{until} {deadline}");
+    assert!(folio.ok(&["questions"]).contains("\n  waits until "));
+    assert!(folio.ok(&["show", "r1"]).contains("waits for an answer until "));
+    waiting.kill();
+    // A time that somebody sets holds.
+    let waiting = folio.spawn(&[
+        "run",
+        "--plan",
+        "plan.yaml",
+        "--attended",
+        "--quiet",
+        "--no-resume",
+        "--minutes",
+        "5",
+    ]);
+    let asked = folio.until(&["questions"], |asked| asked["items"][0]["run"] == "r2");
+    let deadline = folio.json(&["budget", "r2"])["deadline"].clone();
+    assert_eq!(asked["items"][0]["until"], deadline);
+    waiting.kill();
+}
+
+#[test]
+fn limits_are_given_to_a_run_when_it_starts_e9_10() {
+    let folio = Folio::new();
+    let script = serde_json::json!({"version": 1, "cues": [
+        {"role": "planner", "json": {"decision": "execute", "reason": "it is small"}},
+        {"role": "executor", "calls": [{"tool": "finish", "args": {"notes": "done"}}]}
+    ]});
+    folio.file("script.json", script.to_string());
+    let limits = [
+        "--tokens",
+        "90000",
+        "--usd",
+        "0.5",
+        "--model-calls",
+        "7",
+        "--nodes",
+        "20",
+        "--allow-unpriced",
+    ];
+    let goal = ["run", "Say what is here", "--model", "scripted:script.json", "--quiet"];
+    folio.ok(&[&goal[..], &limits[..]].concat());
+    let budget = folio.json(&["budget", "r1"]);
+    let limit = |what: &str| {
+        let limits = budget["limits"].as_array().unwrap();
+        limits.iter().find(|limit| limit["what"] == what).unwrap()["limit"].clone()
+    };
+    assert_eq!(
+        (
+            limit("tokens"),
+            limit("micro_usd"),
+            limit("model_calls"),
+            &budget["nodes"]["limit"]
+        ),
+        (90_000.into(), 500_000.into(), 7.into(), &20.into()),
+        "{budget}"
+    );
+    folio.file("plan.yaml", PLAN);
+    let refused = folio.call(&["run", "--plan", "plan.yaml", "--attended", "--nodes", "1"]);
+    assert!(refused.stderr.contains("error[limit_unusable]"), "{refused}");
+}

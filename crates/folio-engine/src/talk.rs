@@ -216,6 +216,9 @@ pub struct Reply {
     pub calls: Vec<Wanted>,
     /// Why it stopped.
     pub stop: Stop,
+    /// What a program that works by itself asked to be allowed, and what it was answered, one line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub permissions: Vec<String>,
 }
 
 impl Reply {

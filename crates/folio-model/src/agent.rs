@@ -35,6 +35,8 @@ use crate::model::{Delta, Model, Place, Reply, Request, Speaker, StopCause, Usag
 
 /// The maximum length of one argument of a program in bytes: the limit of Linux, without the terminating zero.
 const ARGUMENT_BYTES_MAX: usize = 128 * 1024 - 1;
+/// How many characters of its output, and of its standard error, a failure quotes from the end.
+const PRINTED_CHARS: usize = 1_500;
 /// How many bytes of its standard error are kept, from the end.
 const ERROR_BYTES: usize = 16 * 1024;
 
@@ -157,6 +159,7 @@ impl Model for AgentProgram {
                 tool_calls: Vec::new(),
                 stop: conversation.stop,
                 usage: conversation.usage.map(|usage| with_tokens(usage, request)),
+                permissions: conversation.permissions,
             });
         }
         let (mut output, mut errors) = (Whole::new(self.settings.output_bytes()), Tail::new(ERROR_BYTES));
@@ -168,29 +171,32 @@ impl Model for AgentProgram {
         })?;
         let (output, errors) = (output.bytes, errors.bytes());
         let last = last_line(errors).or_else(|| last_line(&output));
-        let last_output = folio_process::printed(None, last.as_deref());
+        // What it says last is often all that anybody learns of what it did (E9.4): in its own words, not in the form
+        // that they came in, if they can be told apart.
+        let parsed = self.settings.form.read(&output);
+        let printed = printed_at_the_end(parsed.text.as_deref().map_or(&output, str::as_bytes), errors);
+        let last_output = format!("{}{printed}", folio_process::printed(None, last.as_deref()));
         let unknown = |message: String| Err(self.error(ModelErrorKind::Unknown, message));
         match finished.ended {
             Ended::ByItself => {}
-            Ended::Cancelled => return unknown("it was stopped".to_owned()),
+            Ended::Cancelled => return unknown(format!("it was stopped{printed}")),
             Ended::TimedOut => {
                 let seconds = limits.time.as_secs();
                 return unknown(format!("it took longer than {seconds} s and was ended{last_output}"));
             }
             Ended::Stopped => {
                 let bytes = self.settings.output_bytes();
-                return unknown(format!("it printed more than {bytes} bytes and was ended"));
+                return unknown(format!("it printed more than {bytes} bytes and was ended{printed}"));
             }
         }
         let Some(code) = finished.exit_code() else {
             let signal = finished.signal().unwrap_or_default();
             return unknown(format!("it was ended by signal {signal}{last_output}"));
         };
-        let parsed = self.settings.form.read(&output);
         let usage = parsed.usage.map(|usage| with_tokens(usage, request));
         let ended = (code != 0).then(|| format!("it ended with exit code {code}{last_output}"));
         // Its own error message is more useful than the exit code.
-        if let Some(problem) = parsed.problem.or(ended) {
+        if let Some(problem) = parsed.problem.map(|problem| format!("{problem}{printed}")).or(ended) {
             let kind = self.settings.form.kind_of(code, parsed.is_unauthorised);
             return Err(self.error(kind, problem).costing(usage));
         }
@@ -207,6 +213,7 @@ impl Model for AgentProgram {
             tool_calls: Vec::new(),
             stop: StopCause::Done,
             usage,
+            permissions: Vec::new(),
         })
     }
 }
@@ -228,6 +235,7 @@ fn reply_without_asking(answer: &str) -> Reply {
             micro_usd: Some(0),
             ..Usage::default()
         }),
+        permissions: Vec::new(),
     }
 }
 
@@ -241,6 +249,28 @@ fn with_tokens(usage: Usage, request: &Request) -> Usage {
         tokens_in: u64::from(Estimate.count(&prompt::of(request))),
         tokens_out: u64::from(request.tokens_max),
         ..usage
+    }
+}
+
+/// The note with the end of what it printed; empty if that is at most one line, which its message has already.
+fn printed_at_the_end(output: &[u8], errors: &[u8]) -> String {
+    let (output, errors) = (String::from_utf8_lossy(output), String::from_utf8_lossy(errors));
+    let (output, errors) = (output.trim(), errors.trim());
+    if output.lines().chain(errors.lines()).nth(1).is_none() {
+        return String::new();
+    }
+    let parts = [("it printed", output), ("on standard error", errors)];
+    let parts = parts.into_iter().filter(|(_, text)| !text.is_empty());
+    parts
+        .map(|(where_to, text)| format!("\n{where_to}:\n{}", end_of(text, PRINTED_CHARS)))
+        .collect()
+}
+
+/// The last `max` characters of `text`, marked as such if there are more.
+fn end_of(text: &str, max: usize) -> String {
+    match text.char_indices().rev().nth(max - 1) {
+        Some((start, _)) if start > 0 => format!("[…] {}", &text[start..]),
+        _ => text.to_owned(),
     }
 }
 

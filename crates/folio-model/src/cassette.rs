@@ -23,6 +23,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use tokio::sync::Notify;
 
 use crate::error::{ModelError, ModelErrorKind};
 use crate::model::{Delta, Model, Place, Reply, Request, Worker};
@@ -238,6 +239,8 @@ fn hash(text: &str) -> String {
 pub struct RecordingModel {
     inner: Arc<dyn Model>,
     cassette: Arc<Mutex<Cassette>>,
+    /// Tells of each reply that is recorded.
+    news: Arc<Notify>,
 }
 
 impl RecordingModel {
@@ -247,6 +250,7 @@ impl RecordingModel {
         Self {
             inner,
             cassette: Arc::default(),
+            news: Arc::default(),
         }
     }
 
@@ -256,7 +260,18 @@ impl RecordingModel {
         Self {
             inner: other,
             cassette: Arc::clone(&self.cassette),
+            news: Arc::clone(&self.news),
         }
+    }
+
+    /// Waits until a reply was recorded since this was last called.
+    pub async fn recorded(&self) {
+        self.news.notified().await;
+    }
+
+    fn add(&self, request: &Request, reply: Reply) {
+        locked(&self.cassette).add(request, reply);
+        self.news.notify_one();
     }
 
     /// What was recorded so far.
@@ -270,7 +285,7 @@ impl RecordingModel {
 impl Model for RecordingModel {
     async fn reply(&self, request: &Request, pieces: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
         let reply = self.inner.reply(request, pieces).await?;
-        locked(&self.cassette).add(request, reply.clone());
+        self.add(request, reply.clone());
         Ok(reply)
     }
 
@@ -292,7 +307,7 @@ impl Model for RecordingModel {
 
     fn observe_reply(&self, request: &Request, reply: &Reply) {
         self.inner.observe_reply(request, reply);
-        locked(&self.cassette).add(request, reply.clone());
+        self.add(request, reply.clone());
     }
 
     async fn reply_in(
@@ -302,7 +317,7 @@ impl Model for RecordingModel {
         pieces: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Reply, ModelError> {
         let reply = self.inner.reply_in(request, place, pieces).await?;
-        locked(&self.cassette).add(request, reply.clone());
+        self.add(request, reply.clone());
         Ok(reply)
     }
 }

@@ -204,6 +204,9 @@ pub struct Reply {
     pub stop: StopCause,
     /// The usage; `None` if the provider did not report it.
     pub usage: Option<Usage>,
+    /// What an agent asked to be allowed while it worked, and what it was answered, one line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub permissions: Vec<String>,
 }
 
 /// Where an agent works, and how it is stopped.

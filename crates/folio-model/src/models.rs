@@ -14,6 +14,11 @@ use crate::open::ModelOptions;
 use crate::provider::{Patience, SchemaForm};
 use crate::secret::{ModelKeys, Secret};
 
+/// The smallest window: with less, no task fits beside the rules.
+const WINDOW_MIN: u32 = 2_048;
+/// The fewest tokens of an answer: with less, no result fits.
+const ANSWER_TOKENS_MIN: u32 = 256;
+
 /// The section `[models]` of `folio.toml`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -84,6 +89,10 @@ pub struct ModelSettings {
     pub fallback: Option<Box<Self>>,
     /// How many calls of this model may be under way at once.
     pub at_a_time: Option<u32>,
+    /// The most tokens of a request and its answer together.
+    pub window: Option<u32>,
+    /// The most tokens of one answer.
+    pub answer_tokens: Option<u32>,
     /// What it is good for, in one line for the planner; for those under `executors`.
     pub about: Option<String>,
 }
@@ -99,6 +108,8 @@ impl ModelSettings {
             patience: Patience::default(),
             fallback: None,
             at_a_time: None,
+            window: None,
+            answer_tokens: None,
             about: None,
         }
     }
@@ -137,7 +148,28 @@ struct Table {
     fallback: Option<Box<ModelSettings>>,
     #[serde(default, deserialize_with = "at_least_one")]
     at_a_time: Option<u32>,
+    window: Option<u32>,
+    answer_tokens: Option<u32>,
     about: Option<String>,
+}
+
+impl Table {
+    /// Why its numbers of tokens cannot be used.
+    fn mistake(&self) -> Option<String> {
+        let is_below = |tokens: Option<u32>, min: u32| tokens.is_some_and(|tokens| tokens < min);
+        if is_below(self.window, WINDOW_MIN) {
+            return Some(format!("window must be at least {WINDOW_MIN} tokens"));
+        }
+        if is_below(self.answer_tokens, ANSWER_TOKENS_MIN) {
+            return Some(format!("answer_tokens must be at least {ANSWER_TOKENS_MIN}"));
+        }
+        match (self.window, self.answer_tokens) {
+            (Some(window), Some(answer)) if answer >= window => Some(format!(
+                "answer_tokens must be less than window, {window}: a request and its answer share it"
+            )),
+            _ => None,
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for ModelSettings {
@@ -157,6 +189,9 @@ impl<'de> Deserialize<'de> for ModelSettings {
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ModelSettings, A::Error> {
                 let table = Table::deserialize(MapAccessDeserializer::new(map))?;
+                if let Some(mistake) = table.mistake() {
+                    return Err(A::Error::custom(mistake));
+                }
                 Ok(ModelSettings {
                     model: table.model.parse().map_err(A::Error::custom)?,
                     schema: table.schema,
@@ -164,6 +199,8 @@ impl<'de> Deserialize<'de> for ModelSettings {
                     patience: table.patience,
                     fallback: table.fallback,
                     at_a_time: table.at_a_time,
+                    window: table.window,
+                    answer_tokens: table.answer_tokens,
                     about: table.about,
                 })
             }
@@ -254,8 +291,29 @@ mod tests {
     }
 
     #[test]
+    fn model_table_parses_its_numbers_of_tokens() {
+        let section = section("[executor]\nmodel = \"ollama:x\"\nwindow = 4096\nanswer_tokens = 1024");
+        let executor = section.executor.unwrap();
+        assert_eq!((executor.window, executor.answer_tokens), (Some(4_096), Some(1_024)));
+        let named = ModelSettings::of("ollama:x".parse().unwrap());
+        assert_eq!((named.window, named.answer_tokens), (None, None));
+    }
+
+    #[test]
     fn invalid_models_section_error_names_the_mistake() {
         for (text, part) in [
+            (
+                "default = { model = \"ollama:x\", window = 100 }",
+                "window must be at least 2048",
+            ),
+            (
+                "default = { model = \"ollama:x\", answer_tokens = 0 }",
+                "answer_tokens must be at least 256",
+            ),
+            (
+                "default = { model = \"ollama:x\", window = 4096, answer_tokens = 4096 }",
+                "answer_tokens must be less than window, 4096",
+            ),
             ("default = \"gpt\"", "does not name a model"),
             ("default = 1", "the address of a model"),
             ("default = { modl = \"ollama:x\" }", "modl"),

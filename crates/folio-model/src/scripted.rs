@@ -220,6 +220,7 @@ impl Model for ScriptedModel {
             text,
             tool_calls,
             usage: cue.usage,
+            permissions: Vec::new(),
         })
     }
 

@@ -48,6 +48,7 @@ impl Model for Finishing {
     async fn reply(&self, _: &Request, _: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
         tokio::time::sleep(LATENCY).await;
         Ok(Reply {
+            permissions: Vec::new(),
             stop: StopCause::ToolCalls,
             text: String::new(),
             tool_calls: vec![ToolCall {
@@ -207,6 +208,7 @@ impl Model for Planning {
             json!({"status": "ok", "notes": "done"})
         };
         Ok(Reply {
+            permissions: Vec::new(),
             stop: StopCause::Done,
             text: answer.to_string(),
             tool_calls: Vec::new(),

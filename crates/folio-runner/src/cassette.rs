@@ -193,6 +193,11 @@ impl Recording {
         (models, Self { tape, setting })
     }
 
+    /// Waits until something was recorded since this was last called.
+    pub async fn recorded(&self) {
+        self.tape.recorded().await;
+    }
+
     /// What was recorded so far. What `workspace` removes from texts is removed from the replies, too: a cassette holds
     /// no secret that the journal does not hold.
     #[must_use]
@@ -222,6 +227,7 @@ fn to_journal_form(workspace: &Workspace, reply: &mut Reply) {
             text: std::mem::take(&mut reply.text),
             calls: calls.collect(),
             stop: Stop::Done,
+            permissions: std::mem::take(&mut reply.permissions),
         }),
         spent: Spend::default(),
         model: String::new(),
@@ -236,6 +242,7 @@ fn to_journal_form(workspace: &Workspace, reply: &mut Reply) {
             args: call.args,
         });
         reply.text = cleaned.text;
+        reply.permissions = cleaned.permissions;
         reply.tool_calls = calls.collect();
     }
 }

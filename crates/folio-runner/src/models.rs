@@ -33,8 +33,10 @@ const TIMEOUT: Duration = Duration::from_secs(10 * 60);
 const MAX_CONCURRENT_CALLS: usize = 16;
 /// The default for the tokens of a request and its answer.
 const DEFAULT_WINDOW_TOKENS: u32 = 128_000;
-/// The default for the tokens of one answer.
-const ANSWER_TOKENS: u32 = 4_096;
+/// The default for the tokens of one answer: models that think before they answer, and those that write a file in one
+/// call, need several thousand, and nearly all models allow this many. The first request is for less
+/// (`ModelSpec::first_answer_tokens`), because what an answer may have is set aside from the budget.
+const ANSWER_TOKENS: u32 = 16_384;
 
 /// One model that a runner may ask. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -60,7 +62,7 @@ pub struct RunnerModel {
 }
 
 impl RunnerModel {
-    /// Creates a model with the default limits: a window of 128,000 tokens, answers of at most 4,096 tokens, and
+    /// Creates a model with the default limits: a window of 128,000 tokens, answers of at most 16,384 tokens, and
     /// sixteen calls at a time.
     #[must_use]
     pub fn new(name: impl Into<String>, model: Arc<dyn Model>) -> Self {
@@ -96,6 +98,22 @@ impl RunnerModel {
             unpriced_calls: u64::from(self.price.is_none() && usage.micro_usd.is_none()),
             ..Spend::default()
         }
+    }
+
+    /// Sets its window, and with it the most tokens of an answer: at most half of the window, so that something can be
+    /// read, too.
+    #[must_use]
+    pub fn with_window(mut self, tokens: u32) -> Self {
+        self.window = tokens;
+        self.answer_tokens = self.answer_tokens.min(tokens / 2);
+        self
+    }
+
+    /// Sets the most tokens of an answer, within its window.
+    #[must_use]
+    pub fn with_answer_tokens(mut self, tokens: u32) -> Self {
+        self.answer_tokens = tokens.min(self.window);
+        self
     }
 
     /// Sets its price, by which limits of money are kept (E9.10). The window is limited to the number of tokens up to
@@ -484,6 +502,22 @@ mod tests {
         assert_eq!(models.max_timeout(), TIMEOUT);
         models.executor = model("quick").or(model("large").answers_within(Duration::from_secs(3600)));
         assert_eq!(models.max_timeout(), Duration::from_secs(3600));
+    }
+
+    #[test]
+    fn window_bounds_the_default_answer_but_not_a_chosen_one() {
+        let model = || RunnerModel::new("house", Arc::new(ScriptedModel::new([])));
+        let sizes = |model: RunnerModel| (model.window, model.answer_tokens);
+        assert_eq!(sizes(model()), (128_000, 16_384));
+        assert_eq!(sizes(model().with_window(4_096)), (4_096, 2_048));
+        assert_eq!(
+            sizes(model().with_window(4_096).with_answer_tokens(3_000)),
+            (4_096, 3_000)
+        );
+        assert_eq!(
+            sizes(model().with_window(1_000_000).with_answer_tokens(64_000)),
+            (1_000_000, 64_000)
+        );
     }
 
     #[test]

@@ -97,6 +97,7 @@ fn read(response: ToolResponse, request: &Request, model: &RunnerModel, effect: 
             stop: StopCause::Done,
             // The tool does not report its usage.
             usage: None,
+            permissions: Vec::new(),
         };
         model.model.observe_reply(request, &reply);
         return answer_of(reply, model);

@@ -128,6 +128,7 @@ pub fn talk(text: &str) {
                         text: text.to_owned(),
                         calls: Vec::new(),
                         stop: Stop::Done,
+                        permissions: Vec::new(),
                     },
                     used: None,
                     model: "any".to_owned(),

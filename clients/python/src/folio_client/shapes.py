@@ -1081,6 +1081,9 @@ class NewRunBody(TypedDict):
     inputs: NotRequired[dict[str, Any]]
     # Which criteria a judge decides.
     judging: NotRequired["Judged"]
+    # The limits of the run, in place of those in the plan. Without a deadline it has to end after 30 minutes, without
+    # the time in which it only waits for people.
+    limits: NotRequired["LimitsInput | None"]
     # The plan: the document as JSON, or as a text in YAML or JSON. Without it, a model plans for the goal.
     plan: NotRequired[Any]
     # The plans of models that wait for a person's approval: `never` (the default), `root`, `depth<=N`, `always` or
@@ -1500,6 +1503,8 @@ class QuestionShape(TypedDict):
     question: str
     run_id: str
     title: str
+    # The time until which it waits; null if no deadline ends that.
+    until: NotRequired[str | None]
 
 
 class Ready(TypedDict):

@@ -23,6 +23,9 @@ use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 use crate::report::instant;
 
+/// The longest time that a run may be given, in minutes: ten years.
+const MINUTES_MAX: u64 = 10 * 366 * 24 * 60;
+
 /// `folio budget`.
 #[derive(Debug, Args)]
 pub(crate) struct Budget {
@@ -69,6 +72,47 @@ pub(crate) struct Raised {
     /// Minutes from now until the run or node must end; +N adds to the time it has
     #[arg(long, value_name = "[+]N", value_parser = number)]
     minutes: Option<Number>,
+}
+
+/// The limits of a run that is about to begin, by the names that `folio budget` changes them by.
+#[derive(Debug, Default, Args)]
+pub(crate) struct FirstLimits {
+    /// Tokens that models may read and write; like the other limits, in place of what the plan says [default: 2000000]
+    #[arg(long, value_name = "N")]
+    tokens: Option<u64>,
+    /// US dollars that models may cost
+    #[arg(long, value_name = "USD", value_parser = dollars_alone)]
+    usd: Option<u64>,
+    /// Model calls
+    #[arg(long, value_name = "N")]
+    model_calls: Option<u64>,
+    /// Tool calls
+    #[arg(long, value_name = "N")]
+    tool_calls: Option<u64>,
+    /// Nodes in the run
+    #[arg(long, value_name = "N")]
+    nodes: Option<u32>,
+    /// Minutes until the run must end; the default does not count time in which it only waits for people [default: 30]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MINUTES_MAX))]
+    minutes: Option<u64>,
+}
+
+impl FirstLimits {
+    /// The limits of a run that begins at `now`.
+    pub(crate) fn at(&self, now: Timestamp) -> NewLimits {
+        NewLimits {
+            allowance: Allowance {
+                tokens: self.tokens,
+                micro_usd: self.usd,
+                model_calls: self.model_calls,
+                tool_calls: self.tool_calls,
+                ..Allowance::default()
+            },
+            nodes: self.nodes,
+            deadline: self.minutes.map(|minutes| now.plus(Duration::from_secs(minutes * 60))),
+            ..NewLimits::default()
+        }
+    }
 }
 
 /// The commands that continue a run that a limit stopped for `reason`, mostly with more of it, each with what it is
@@ -137,6 +181,11 @@ fn number(text: &str) -> Result<Number, String> {
 
 fn dollars(text: &str) -> Result<Number, String> {
     Number::of(text, micro_usd)
+}
+
+/// An amount of dollars that is not an increase.
+fn dollars_alone(text: &str) -> Result<u64, String> {
+    micro_usd(text).ok_or_else(|| format!("{text:?} is not an amount of dollars"))
 }
 
 impl Raised {

@@ -35,6 +35,7 @@ pub(crate) mod people;
 pub(crate) mod plan;
 pub(crate) mod plan_of_run;
 pub(crate) mod policy;
+mod recorder;
 pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod runs;

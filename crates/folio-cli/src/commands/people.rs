@@ -22,6 +22,7 @@ use super::cancel::{node_called, note_ended};
 use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
+use crate::report::instant;
 use crate::report::list::List;
 use crate::report::run::{RunLine, active_paths, join_few, path_of};
 
@@ -105,6 +106,9 @@ struct QuestionShape {
     options: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     default: Option<String>,
+    /// The time until which it waits, if a deadline ends that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<Timestamp>,
     /// For a call: the tool, its arguments, and the hash of both.
     #[serde(skip_serializing_if = "Option::is_none")]
     call: Option<folio::engine::event::Approval>,
@@ -144,6 +148,9 @@ impl Report for QuestionsShape {
             }
             if let Some(default) = &item.default {
                 writeln!(out, "  default: {default}")?;
+            }
+            if let Some(until) = item.until {
+                writeln!(out, "  waits until {}", instant(until))?;
             }
             let way = match (is_question, of_run.copied().unwrap_or(1)) {
                 (true, 1) => format!("folio answer {} ANSWER", item.run),
@@ -220,11 +227,11 @@ pub(crate) async fn nobody_to_ask(runner: &Runner, row: &RunRow, again: &str) ->
 /// The questions that a run asks at `now`, and what waits for approval. A question whose deadline has passed is left
 /// out.
 fn open_questions(row: &RunRow, run: &Run, now: Timestamp) -> impl Iterator<Item = QuestionShape> {
-    let is_open = |question: &Question| question.deadline.is_none_or(|at| at > now);
+    let is_open = |node: NodeId| run.may_wait_until(node).is_none_or(|at| at > now);
     questions_where(row, run, is_open).into_iter().chain(waiting(row, run))
 }
 
-fn questions_where(row: &RunRow, run: &Run, which: impl Fn(&Question) -> bool) -> Vec<QuestionShape> {
+fn questions_where(row: &RunRow, run: &Run, which: impl Fn(NodeId) -> bool) -> Vec<QuestionShape> {
     let shape = |(node, question): (NodeId, &Question)| QuestionShape {
         id: format!("{}.{node}.{}", row.handle, question.mark()),
         kind: "question",
@@ -235,11 +242,12 @@ fn questions_where(row: &RunRow, run: &Run, which: impl Fn(&Question) -> bool) -
         question: question.text.clone(),
         options: question.options.clone(),
         default: question.default.clone(),
+        until: run.may_wait_until(node),
         call: None,
         plan_version: None,
     };
     let questions = run.questions().into_iter();
-    questions.filter(|(_, question)| which(question)).map(shape).collect()
+    questions.filter(|(node, _)| which(*node)).map(shape).collect()
 }
 
 /// What waits for approval in a run.
@@ -273,6 +281,7 @@ fn waiting(row: &RunRow, run: &Run) -> Vec<QuestionShape> {
             question,
             options: Vec::new(),
             default: None,
+            until: run.may_wait_until(node),
             call,
             plan_version,
         }

@@ -5,15 +5,16 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use folio::Workspace;
 use folio::engine::plan::{InputKind, Plan};
 use folio::engine::run::{Judging, PlanGate, PlanMode};
-use folio::model::{Cassette, CassetteError, UnusedCues};
-use folio::runner::{NewRun, Recording, Runner, RunnerError, RunnerModels, RunnerOptions, needs_model};
+use folio::model::{CassetteError, UnusedCues};
+use folio::runner::{NewRun, Runner, RunnerError, RunnerModels, RunnerOptions, needs_model};
 use folio::store::WorkspaceError;
 use folio::tools::{HostList, HostRule, Registry, ShellPolicy};
 use serde_json::Value;
 
+use super::budget::FirstLimits;
+use super::recorder::Recorder;
 use super::{Absent, Context, check_given_once, plan};
 use crate::arguments::pair;
 use crate::error::{Exit, Failure};
@@ -68,6 +69,8 @@ pub(crate) struct Run {
     /// Let --record write over a cassette that has replies
     #[arg(long, requires = "record")]
     force: bool,
+    #[command(flatten)]
+    limits: FirstLimits,
     #[command(flatten)]
     minds: Minds,
     #[command(flatten)]
@@ -277,7 +280,7 @@ impl Driving {
 
 /// Carries out `folio run`.
 pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure> {
-    let (name, plan) = match (&run.plan, &run.goal) {
+    let (name, mut plan) = match (&run.plan, &run.goal) {
         (Some(file), _) => {
             let (name, plan) = plan::read(context, file).await?;
             let title = title_of(file).filter(|_| run.goal.is_none());
@@ -327,6 +330,8 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
         check_allowed(&registry, &run.allow_tools)?;
     }
     let runner = run.driving.runner_with(context, registry, models, has_person).await?;
+    plan.set_limits(&run.limits.at(runner.workspace().now()), runner.workspace().now())
+        .map_err(|error| Failure::from(RunnerError::from(error)))?;
     let goal = run.goal;
     let shell = if run.allow_shell {
         ShellPolicy::AllowAll
@@ -358,12 +363,13 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
     } else {
         Leftovers::resume_unfinished(&runner, context.output, WaitingRuns::GivenUp).await?
     };
+    let recorder = recorder.map(|recorder| recorder.keep_written(runner.workspace()));
     let (id, handle) = runner.submit(new).await.map_err(|error| not_submitted(error, &name))?;
     context.output.detail(format_args!("run: {handle} ({id})"));
     let result = follow::drive(context, &runner, id).await;
     // However the run ended, its replies were paid for.
     if let Some(recorder) = recorder {
-        recorder.end(runner.workspace())?;
+        recorder.end(runner.workspace()).await?;
     }
     let exit = result.map_err(|failure| match failure.exit() {
         Exit::Unavailable if context.settings.is_persistent() && !failure.is_of_output() => failure.hint(format!(
@@ -417,50 +423,6 @@ fn script_left(left: &UnusedCues) -> Failure {
     );
     Failure::new(Exit::RunNotOk, "script_left", message)
         .hint("remove these cues, or set `\"times\": \"always\"` on those that may go unused")
-}
-
-/// Records the replies of models, and writes them when the run has ended.
-struct Recorder {
-    file: PathBuf,
-    recording: Recording,
-}
-
-impl Recorder {
-    /// Prepares the recording. That the file cannot be written is found out before any model is asked. The replies
-    /// that it already has were paid for, too: they are only overwritten if `is_forced`, and stay until there is
-    /// something new.
-    fn begin(
-        file: PathBuf,
-        is_forced: bool,
-        models: Option<RunnerModels>,
-        has_person: bool,
-    ) -> Result<(RunnerModels, Self), Failure> {
-        let Some(models) = models else {
-            let nobody = "there is no model whose replies could be recorded";
-            return Err(Failure::usage("no_model", nobody).hint("set one with --model, FOLIO_MODEL or in folio.toml"));
-        };
-        Cassette::prepare(&file).map_err(|error| cassette_failure(&error))?;
-        if !is_forced
-            && file.is_file()
-            && !Cassette::read(&file)
-                .map_err(|error| cassette_failure(&error))?
-                .is_empty()
-        {
-            let message = format!("the cassette {} has replies of another run", file.display());
-            return Err(Failure::usage("cassette_unusable", message)
-                .hint("name another file; or --force writes over it, when this run has replies"));
-        }
-        let (models, recording) = Recording::of(models, has_person);
-        Ok((models, Self { file, recording }))
-    }
-
-    fn end(self, workspace: &Workspace) -> Result<(), Failure> {
-        let cassette = self.recording.cassette(workspace);
-        if cassette.is_empty() {
-            return Ok(());
-        }
-        cassette.write(&self.file).map_err(|error| cassette_failure(&error))
-    }
 }
 
 /// The failure for a cassette that cannot be read or written.

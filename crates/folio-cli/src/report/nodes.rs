@@ -46,7 +46,11 @@ impl Titles {
         stands_still: bool,
     ) -> tree::Node {
         let waiting_text = |subject: &str| match waiting.get(&view.id) {
-            Some((subject, question)) => format!("waits for {subject} (`folio questions`): {question}"),
+            Some((subject, question)) => {
+                let until = run.may_wait_until(view.id);
+                let until = until.map_or_else(String::new, |at| format!(" until {}", instant(at)));
+                format!("waits for {subject}{until} (`folio questions`): {question}")
+            }
             None => format!("waits for {subject}"),
         };
         let mark = match mark_of(view) {

@@ -185,14 +185,27 @@ pub(crate) fn join_few(names: &[String]) -> String {
     }
 }
 
+/// `nodes` of a run as they stand where no process drives it: nothing is running then, whatever was last recorded.
+fn standing_still(mut nodes: Vec<tree::Node>, is_driven: bool) -> Vec<tree::Node> {
+    let is_moving = |node: &&mut tree::Node| matches!(node.mark, Mark::Running | Mark::Stopping);
+    for node in nodes.iter_mut().filter(is_moving).filter(|_| !is_driven) {
+        node.mark = Mark::Waiting;
+    }
+    nodes
+}
+
 /// What an unfinished run is doing.
-fn activity(run: &Run, is_driven: bool) -> String {
+fn activity(run: &Run, is_driven: bool, now: Timestamp) -> String {
     let active_calls = if is_driven {
         active_paths(run, None)
     } else {
         interrupted_paths(run)
     };
-    let is_asking = run.tree().iter().any(|view| mark_of(view) == Mark::Asking);
+    let is_open = |node: NodeId| run.may_wait_until(node).is_none_or(|at| at > now);
+    let asking = |view: &&NodeView<'_>| mark_of(view) == Mark::Asking;
+    let views = run.tree();
+    let is_asking = views.iter().filter(asking).any(|view| is_open(view.id));
+    let is_unanswered = views.iter().filter(asking).any(|view| !is_open(view.id));
     let mut parts = Vec::new();
     if run.is_run_paused() {
         parts.push(PAUSED.to_owned());
@@ -211,6 +224,9 @@ fn activity(run: &Run, is_driven: bool) -> String {
     }
     if is_asking {
         parts.push("waits for a person (`folio questions`)".to_owned());
+    }
+    if is_unanswered {
+        parts.push("nobody answered in time".to_owned());
     }
     if !is_driven {
         parts.push("no process drives it (`folio resume`)".to_owned());
@@ -356,10 +372,13 @@ impl InFull {
         Self {
             nodes: views.iter().map(|view| NodeShape::of(run, view, &mut left)).collect(),
             nodes_left_out: 0,
-            tree: titles.nodes_of(run, &views),
+            tree: standing_still(titles.nodes_of(run, &views), is_driven),
             tree_lines: TREE_LINES,
             forked_from: OriginShape::of(run.variable()),
-            doing: run.result().is_none().then(|| (activity(run, is_driven), is_driven)),
+            doing: run
+                .result()
+                .is_none()
+                .then(|| (activity(run, is_driven, now), is_driven)),
             spent: views
                 .first()
                 .map_or_else(SpendShape::default, |root| SpendShape::of(root.spent)),
@@ -560,13 +579,10 @@ impl NodeShape {
     }
 }
 
-/// How long it took in microseconds: its last call, or the whole node if it is not a call.
-fn duration_us_of(view: &NodeView<'_>, result: &NodeResult) -> u64 {
-    let interval = view.started_at.zip(view.finished_at);
-    match (result.duration_us, interval) {
-        (0, Some((from, to))) => u64::try_from(to.since(from).as_micros()).unwrap_or(u64::MAX),
-        (duration, _) => duration,
-    }
+/// How long it took from its start to its end, in microseconds; `None` if it never began.
+fn duration_us_of(view: &NodeView<'_>) -> Option<u64> {
+    let (from, to) = view.started_at.zip(view.finished_at)?;
+    Some(u64::try_from(to.since(from).as_micros()).unwrap_or(u64::MAX))
 }
 
 /// The result of a node.
@@ -578,7 +594,7 @@ pub(crate) struct ResultShape {
     #[serde(skip_serializing_if = "Option::is_none")]
     stop_reason: Option<String>,
     notes: String,
-    duration_us: u64,
+    duration_us: Option<u64>,
     evidence: Value,
     verdicts: Value,
 }
@@ -598,7 +614,7 @@ impl ResultShape {
             severity: result.severity.map(hard),
             stop_reason: result.stop_reason.map(|reason| reason.to_string()),
             notes: result.notes.clone(),
-            duration_us: duration_us_of(view, result),
+            duration_us: duration_us_of(view),
             evidence: json!(result.evidence),
             verdicts: json!(result.verdicts),
         }

@@ -174,7 +174,8 @@ fn of_wanted(wanted: &Wanted) -> u64 {
 }
 
 fn of_reply(reply: &Reply) -> u64 {
-    journal_bytes(&reply.text) + reply.calls.iter().map(of_wanted).sum::<u64>()
+    let permissions = all(&reply.permissions, journal_bytes);
+    journal_bytes(&reply.text) + reply.calls.iter().map(of_wanted).sum::<u64>() + permissions
 }
 
 fn of_difference(difference: &PlanDifference) -> u64 {

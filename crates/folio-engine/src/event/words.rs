@@ -46,11 +46,19 @@ impl Event {
             Self::SessionBegan { program, .. } => format!("{program} has a session that it can continue"),
             Self::Asked { purpose, .. } => format!("to {}", purpose.as_str().replace('_', " ")),
             Self::Replied {
-                spent, model, mended, ..
+                spent,
+                model,
+                mended,
+                reply,
+                ..
             } => {
                 let repair_note = if *mended { "; the answer was repaired" } else { "" };
+                let permissions = match reply.permissions.as_slice() {
+                    [] => String::new(),
+                    lines => format!("; it asked for permission: {}", lines.join("; ")),
+                };
                 format!(
-                    "{} tokens read, {} written ({model}){repair_note}",
+                    "{} tokens read, {} written ({model}){repair_note}{permissions}",
                     spent.tokens_in, spent.tokens_out
                 )
             }

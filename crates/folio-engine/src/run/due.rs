@@ -172,7 +172,7 @@ impl Run {
         if self.is_empty() || self.result().is_some() {
             return Vec::new();
         }
-        if self.deadline.is_some_and(|deadline| now >= deadline) && self.nodes[0].cancel.is_none() {
+        if self.time.deadline_at(now).is_some_and(|deadline| now >= deadline) && self.nodes[0].cancel.is_none() {
             return vec![Action::Record(Event::CancelRequested {
                 node: None,
                 by: Self::DEADLINE.to_owned(),
@@ -375,7 +375,8 @@ impl Run {
             .filter(|(at, _)| after.is_none_or(|after| *at > after));
         let retry = parked.find(|(_, index)| !self.is_paused(*index)).map(|(at, _)| *at);
         let deadline = self
-            .deadline
+            .time
+            .ends_by_itself()
             .filter(|_| self.nodes.first().is_some_and(|root| root.cancel.is_none()));
         let questions = self
             .unanswered

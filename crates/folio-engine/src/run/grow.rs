@@ -132,7 +132,11 @@ impl Run {
         let Some(plan) = self.nodes[owner].plan.as_deref() else {
             return;
         };
-        if plan.members_before.iter().all(|member| self.nodes[*member].superseded_by > 0) {
+        if plan
+            .members_before
+            .iter()
+            .all(|member| self.nodes[*member].dropped_by > 0)
+        {
             return;
         }
         let Some(plan) = self.nodes[owner].plan.as_deref_mut() else {

@@ -123,7 +123,7 @@ impl Run {
             }
             StopReason::Deadline => {
                 let own = self.self_and_ancestors(index).map(|at| (at, self.own_deadline(at)));
-                let all = own.chain(once((0, self.deadline)));
+                let all = own.chain(once((0, self.time.deadline)));
                 let set = all.filter_map(|(at, deadline)| Some((at, deadline?)));
                 let first: Option<(usize, Timestamp)> = set.min_by_key(|(_, deadline)| *deadline);
                 first.map(|(at, _)| (at, LimitKind::Time))

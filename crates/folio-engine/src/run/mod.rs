@@ -33,6 +33,7 @@ mod edit;
 mod fork;
 mod gate;
 mod grow;
+mod idle;
 mod inherit;
 mod late;
 mod limit_met;

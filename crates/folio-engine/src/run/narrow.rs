@@ -158,7 +158,7 @@ impl Run {
     /// The earliest time at which node `index` must have ended, by its own limit, those around it, or that of the run.
     pub(super) fn deadline_around(&self, index: usize) -> Option<Timestamp> {
         let own = self.self_and_ancestors(index).filter_map(|at| self.own_deadline(at));
-        own.chain(self.deadline).min()
+        own.chain(self.time.deadline).min()
     }
 
     /// Sets the `time` that node `index` may take from its start, and the number of `nodes` below it.
@@ -193,7 +193,7 @@ impl Run {
     pub fn deadline_of(&self, node: NodeId, now: Timestamp) -> Option<Timestamp> {
         let index = self.index(node).ok()?;
         if index == 0 {
-            return self.deadline;
+            return self.time.deadline_at(now);
         }
         let started_at = self.nodes[index].started_at.unwrap_or(now);
         Some(started_at.plus(self.own_time(index)?))
@@ -207,7 +207,8 @@ impl Run {
         let own = self
             .self_and_ancestors(index)
             .filter_map(|at| Some((at, self.own_deadline(at)?)));
-        let mut all = self.deadline.map(|deadline| (0, deadline)).into_iter().chain(own);
+        let run = self.time.deadline_at(now).map(|deadline| (0, deadline));
+        let mut all = run.into_iter().chain(own);
         let (at, deadline) = all.find(|(at, deadline)| *deadline <= now && self.nodes[*at].cancel.is_none())?;
         Some((self.nodes[at].id, deadline))
     }
@@ -261,7 +262,7 @@ impl Run {
         };
         let ancestors = self.self_and_ancestors(index);
         let own = ancestors.filter_map(|at| time_left(self.nodes[at].started_at, self.own_deadline(at)));
-        own.chain(time_left(self.started_at, self.deadline)).min()
+        own.chain(time_left(self.started_at, self.time.deadline_at(now))).min()
     }
 
     /// Whether the tasks around node `index` allow one more call under way for it, in addition to those in `lanes`.

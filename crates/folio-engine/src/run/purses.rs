@@ -532,7 +532,7 @@ fn task_of(equipment: &Equipment) -> Spend {
         let model = equipment.model(role);
         model.priced(Spend {
             tokens_in: TASK_TOKENS_IN.min(u64::from(model.window) / 2),
-            tokens_out: u64::from(model.answer_tokens / 2),
+            tokens_out: u64::from(model.first_answer_tokens()),
             model_calls: 1,
             ..Spend::default()
         })

@@ -9,7 +9,7 @@ use super::limit_met::LimitKind;
 use super::state::{JournalError, Run};
 use crate::event::{Event, NewLimits};
 use crate::node::NodeId;
-use crate::plan;
+use crate::plan::{self, Plan};
 use crate::spend::{Allowance, Dimension};
 
 /// Why a change of a limit was refused. Nothing was changed.
@@ -145,7 +145,9 @@ impl Run {
         }
         self.change_own(index, limits.part_ms.map(Duration::from_millis), limits.part_nodes);
         self.limits.nodes_max = limits.nodes.unwrap_or(self.limits.nodes_max);
-        self.deadline = limits.deadline.or(self.deadline);
+        if let Some(deadline) = limits.deadline {
+            self.time.set(deadline);
+        }
         let after = self.limits_at(index);
         let is_raised = |(at, kind): (usize, LimitKind)| {
             let is_higher = match kind {
@@ -178,11 +180,41 @@ impl Run {
     fn limits_at(&self, index: usize) -> (Allowance, Option<Timestamp>) {
         let purse = self.nodes[index].purse.as_deref();
         let deadline = if index == 0 {
-            self.deadline
+            self.time.deadline
         } else {
             self.own_deadline(index)
         };
         (purse.map(|purse| purse.limit).unwrap_or_default(), deadline)
+    }
+}
+
+impl Plan {
+    /// Sets `limits` for a run of this plan that begins at `now`. They take the place of those in its budget.
+    ///
+    /// # Errors
+    ///
+    /// Why they cannot be used: fewer nodes than the plan has, or a deadline in the past.
+    pub fn set_limits(&mut self, limits: &NewLimits, now: Timestamp) -> Result<(), LimitError> {
+        let planned = plan::count_nodes(&self.steps);
+        if let Some(wanted) = limits.nodes.filter(|wanted| *wanted < planned).map(u64::from) {
+            return Err(LimitError::Planned { wanted, planned });
+        }
+        if let Some(deadline) = limits.deadline.filter(|deadline| *deadline <= now) {
+            let what = "the run".to_owned();
+            return Err(LimitError::Past { what, deadline });
+        }
+        let (budget, new) = (&mut self.budget, &limits.allowance);
+        budget.tokens = new.tokens.or(budget.tokens);
+        budget.tokens_in = new.tokens_in.or(budget.tokens_in);
+        budget.tokens_cached = new.tokens_cached.or(budget.tokens_cached);
+        budget.tokens_out = new.tokens_out.or(budget.tokens_out);
+        budget.micro_usd = new.micro_usd.or(budget.micro_usd);
+        budget.model_calls = new.model_calls.or(budget.model_calls);
+        budget.tool_calls = new.tool_calls.or(budget.tool_calls);
+        budget.bytes = new.bytes.or(budget.bytes);
+        budget.nodes = limits.nodes.or(budget.nodes);
+        budget.deadline = limits.deadline.map(|deadline| deadline.since(now)).or(budget.deadline);
+        Ok(())
     }
 }
 

@@ -33,6 +33,17 @@ impl Ready {
         sets.into_iter().any(|set| set.remove(index))
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        let sets = [&self.begun, &self.wanted, &self.opening, &self.waiting];
+        sets.iter().all(|set| set.is_empty())
+    }
+
+    /// All of them, in no particular order.
+    pub(super) fn all(&self) -> impl Iterator<Item = usize> + '_ {
+        let sets = [&self.begun, &self.wanted, &self.opening, &self.waiting];
+        sets.into_iter().flatten().copied()
+    }
+
     /// All of them, in the order in which they are considered.
     ///
     /// Nodes that have begun go first: so no more tasks are in memory than there is room for, and their results are

@@ -11,6 +11,7 @@ use super::approval::{ApprovalRequest, AskFirst, Rule};
 use super::bodies::Bodies;
 use super::changes::Changes;
 use super::gate::PlanGate;
+use super::idle::RunTime;
 use super::inherit::Inherited;
 use super::limit_met::LimitKind;
 use super::limits::Limits;
@@ -40,7 +41,7 @@ pub struct Run {
     pub(super) run_variable: Arc<Value>,
     pub(super) limits: Limits,
     pub(super) own_limits: OwnLimits,
-    pub(super) deadline: Option<Timestamp>,
+    pub(super) time: RunTime,
     pub(super) started_at: Option<Timestamp>,
     pub(super) nodes: Vec<Node>,
     pub(super) frames: Vec<Frame>,
@@ -172,7 +173,7 @@ impl Run {
             run_variable: Arc::new(Value::Null),
             limits: Limits::default(),
             own_limits: OwnLimits::default(),
-            deadline: None,
+            time: RunTime::default(),
             started_at: None,
             nodes: Vec::new(),
             frames: Vec::new(),
@@ -244,8 +245,10 @@ impl Run {
         if self.nodes.is_empty() != matches!(event, Event::RunStarted { .. }) {
             return Err(JournalError::Start);
         }
+        self.end_idle_time(at);
         let limit = self.limit_of(event);
         self.fold(at, event)?;
+        self.begin_idle_time(at);
         if let Some((reason, met)) = limit {
             self.note_limit(reason, met);
         }
@@ -467,7 +470,7 @@ impl Run {
         );
         self.run_variable = Arc::new(run.clone());
         self.gate = Self::gate_in(run);
-        self.deadline = deadline;
+        self.time = RunTime::of(deadline, self.plan.budget.deadline.is_none());
         self.started_at = Some(at);
         let id = NodeId::root(self.id);
         // A goal without a plan is a task that a model splits up or does.

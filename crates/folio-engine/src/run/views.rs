@@ -117,10 +117,21 @@ impl Run {
         &self.limits
     }
 
-    /// When the run must have ended, if it has a deadline.
+    /// When the run must have ended, if it has a deadline. If nobody set it, the time since the last event does not
+    /// count while the run only waits for people: see [`Self::deadline_of`].
     #[must_use]
     pub fn deadline(&self) -> Option<Timestamp> {
-        self.deadline
+        self.time.deadline
+    }
+
+    /// Until when `node` may wait for a person: the earliest of the deadlines of its question, of the tasks around it and
+    /// of the run; `None` if none of them ends its waiting.
+    #[must_use]
+    pub fn may_wait_until(&self, node: NodeId) -> Option<Timestamp> {
+        let index = self.index(node).ok()?;
+        let own = self.self_and_ancestors(index).filter_map(|at| self.own_deadline(at));
+        let question = self.agent(index).and_then(|agent| agent.question.as_ref()?.deadline);
+        own.chain(self.time.ends_by_itself()).chain(question).min()
     }
 
     /// The number of nodes that belong to plans: those that count against the limit on nodes.

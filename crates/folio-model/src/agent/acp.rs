@@ -5,6 +5,7 @@
 //! folder.
 
 mod failed;
+mod permissions;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -44,6 +45,7 @@ use super::settings::AgentSettings;
 use crate::error::ModelErrorKind;
 use crate::model::{NewSession, Place, StopCause, Usage};
 use failed::EndedProgram;
+use permissions::Permissions;
 
 /// Time limit until the program has a session.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(60);
@@ -77,6 +79,22 @@ pub enum AgentGrant {
 }
 
 impl AgentGrant {
+    /// The name in the settings.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Search => "search",
+            Self::Think => "think",
+            Self::Edit => "edit",
+            Self::Delete => "delete",
+            Self::Move => "move",
+            Self::Execute => "execute",
+            Self::Fetch => "fetch",
+            Self::Other => "other",
+        }
+    }
+
     fn of(kind: ToolKind) -> Self {
         match kind {
             ToolKind::Read => Self::Read,
@@ -98,6 +116,8 @@ pub(super) struct AgentAnswer {
     pub(super) text: String,
     pub(super) stop: StopCause,
     pub(super) usage: Option<Usage>,
+    /// What it asked to be allowed, and what it was answered, one line each.
+    pub(super) permissions: Vec<String>,
 }
 
 /// The kind of a failure, and the message.
@@ -134,8 +154,8 @@ struct SessionState {
     stray: Option<String>,
     /// Whether a message could not be delivered, for example because the program has ended.
     has_delivery_failed: bool,
-    /// What it asked for and was not granted.
-    refused: Vec<String>,
+    /// The permissions that it asked for.
+    permissions: Permissions,
 }
 
 impl SessionState {
@@ -284,11 +304,13 @@ async fn run_conversation(
         return Err((kind, message).into());
     }
     let usage = heard.cost_only_usage();
+    let said = said_at_the_end(&heard);
     let failed = match ended {
         Ok(ConversationEnd::Answered(response)) => return read_prompt_response(response, heard),
         Ok(ConversationEnd::Stopped(why)) => {
+            let (kind, message) = stop_failure(&why, &heard);
             return Err(FailedPrompt {
-                failed: stop_failure(&why, &heard),
+                failed: (kind, format!("{message}{said}")),
                 usage,
             });
         }
@@ -304,14 +326,26 @@ async fn run_conversation(
             failed::nobody_is_logged_in(&error)
         }
         Ok(ConversationEnd::Failed(error)) => {
+            let (kind, message) = failed::failed(&error);
+            let refused = heard.permissions.not_granted();
             return Err(FailedPrompt {
-                failed: failed::failed(&error),
+                failed: (kind, format!("{message}{refused}{said}")),
                 usage,
             });
         }
         Err(error) => failed::conversation_failure(stage, &error, is_lost(&error, &heard), &gone),
     };
-    Err(failed.into())
+    let (kind, message) = failed;
+    let refused = heard.permissions.not_granted();
+    Err((kind, format!("{message}{refused}{said}")).into())
+}
+
+/// The note with the end of what it said before it ended without an answer; empty if it said nothing (E9.4).
+fn said_at_the_end(heard: &SessionState) -> String {
+    match heard.text.trim() {
+        "" => String::new(),
+        text => format!("\nit said:\n{}", super::end_of(text, super::PRINTED_CHARS)),
+    }
 }
 
 /// How the conversation ended.
@@ -603,22 +637,12 @@ fn permission(
     } else {
         PermissionOptionKind::RejectOnce
     };
-    if !is_granted && heard.refused.len() < 8 {
-        let title = fields.title.as_deref().unwrap_or("something");
-        heard.refused.push(cut(title, 80));
-    }
+    let kinds = heard.kinds.get(&id).map_or(&[][..], Vec::as_slice);
+    heard.permissions.note(kinds, fields.title.as_deref(), is_granted);
     let option = request.options.iter().find(|option| option.kind == option_kind);
     match option {
         Some(option) => RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option.option_id.clone())),
         None => RequestPermissionOutcome::Cancelled,
-    }
-}
-
-/// The note that something was not granted, if so.
-fn not_granted(heard: &SessionState) -> String {
-    match heard.refused.as_slice() {
-        [] => String::new(),
-        refused => format!("; it was not granted: {}", refused.join(", ")),
     }
 }
 
@@ -627,7 +651,7 @@ fn stop_failure(reason: &str, heard: &SessionState) -> Failed {
     let reason: String = reason.escape_debug().take(PROBLEM_CHARS).collect();
     (
         ModelErrorKind::Failed,
-        format!("it stopped: {reason}{}", not_granted(heard)),
+        format!("it stopped: {reason}{}", heard.permissions.not_granted()),
     )
 }
 
@@ -663,7 +687,7 @@ fn read_prompt_response(response: PromptResponse, heard: SessionState) -> Result
         }
     };
     if heard.text.trim().is_empty() && stop != StopCause::Refusal {
-        let refused = not_granted(&heard);
+        let refused = heard.permissions.not_granted();
         let failed = (ModelErrorKind::Failed, format!("it said nothing{refused}"));
         return Err(FailedPrompt { failed, usage });
     }
@@ -671,6 +695,7 @@ fn read_prompt_response(response: PromptResponse, heard: SessionState) -> Result
         text: heard.text,
         stop,
         usage,
+        permissions: heard.permissions.lines(),
     })
 }
 

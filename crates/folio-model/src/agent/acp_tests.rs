@@ -145,12 +145,19 @@ async fn acp_agent_gets_the_task_and_its_last_message_answers_e9_17() {
 #[tokio::test]
 async fn acp_permission_is_allowed_once_if_granted_and_rejected_otherwise_e9_14() {
     let bench = Bench::new("asks");
-    assert_eq!(bench.reply().await.text, ANSWER);
+    let reply = bench.reply().await;
+    assert_eq!(reply.text, ANSWER);
     assert_eq!(
         bench.permission_answers(),
         [json!("once"), json!("no")],
         "it may read, and not run commands"
     );
+    let kinds: Vec<_> = reply
+        .permissions
+        .iter()
+        .filter_map(|line| line.split(':').next())
+        .collect();
+    assert_eq!(kinds, ["refused execute", "granted read"], "{:?}", reply.permissions);
     let mut bench = Bench::new("asks");
     bench.settings.grants = Some(vec![AgentGrant::Execute]);
     assert_eq!(bench.reply().await.text, ANSWER);

@@ -118,6 +118,7 @@ impl Model for RemoteAgent {
                             tool_calls: Vec::new(),
                             stop: StopCause::Done,
                             usage: None,
+                            permissions: Vec::new(),
                         }
                     }
                     Heard::Asking { task, words } => Reply {
@@ -125,6 +126,7 @@ impl Model for RemoteAgent {
                         tool_calls: vec![question_of(&task, &words, request)],
                         stop: StopCause::ToolCalls,
                         usage: None,
+                        permissions: Vec::new(),
                     },
                 });
             }

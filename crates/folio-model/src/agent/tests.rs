@@ -295,6 +295,22 @@ async fn agent_program_failures_map_to_error_kinds_and_name_the_cause() {
         assert_eq!(error.kind, kind, "{error}");
         assert!(error.to_string().contains(words), "{error}");
     }
+    let error = bench
+        .run("echo one; echo two; echo three >&2; exit 3", AgentForm::Text)
+        .await
+        .unwrap_err();
+    assert!(
+        error
+            .message
+            .ends_with("its last line: three\nit printed:\none\ntwo\non standard error:\nthree"),
+        "{error}"
+    );
+    let error = bench.run("seq 2000; kill -9 $$", AgentForm::Text).await.unwrap_err();
+    assert!(
+        error.message.ends_with("\n1999\n2000") && error.message.len() < 2_000,
+        "{error}"
+    );
+    assert!(error.message.contains("it printed:\n[…] "), "{error}");
     let mut missing = Bench::settings("", AgentForm::Text);
     missing.command = vec!["no-such-program-anywhere".to_owned()];
     let error = bench.try_reply(missing, CancellationToken::new()).await.unwrap_err();

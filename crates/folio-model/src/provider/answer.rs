@@ -53,6 +53,13 @@ pub(super) async fn read_frames(
         if is_ended {
             return reply_from_frames(answer, failures);
         }
+        if frame.is_none() && !answer.has_begun && answer.take_whole(wire, fetched.bytes_outside_frames()) {
+            answer.pieces.drain(..).for_each(&mut *pieces);
+            return match &answer.error {
+                Some(error) => Err(failures.of_event(error, true).costing(answer.whole_usage(wire))),
+                None => reply_from_frames(answer, failures),
+            };
+        }
         if frame.is_none() || answer.is_done {
             return Err(match answer.has_begun {
                 true => failures.cut_off().costing(usage),
@@ -99,6 +106,7 @@ fn reply_from_frames(mut answer: Answer, failures: Failures<'_>) -> Result<Reply
         tool_calls,
         stop: cause,
         usage,
+        permissions: Vec::new(),
     })
 }
 

@@ -110,10 +110,11 @@ impl Failures<'_> {
                 format!("its answer is empty; is {url} the right address?"),
             ),
             [b'<', ..] => (ModelErrorKind::Invalid, self.web_page("it answered with a web page")),
+            // It would not be different the next time.
             _ if body.is_ok() => (
-                ModelErrorKind::Malformed,
+                ModelErrorKind::Invalid,
                 format!(
-                    "it answered with JSON in one piece and not with a stream of events; is {url} the right address, and does it stream?"
+                    "it answered with JSON that is neither an answer nor a stream of events; is {url} the right address?"
                 ),
             ),
             _ => (

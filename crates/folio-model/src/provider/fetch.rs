@@ -16,8 +16,8 @@ const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// The maximum size of one frame in bytes. Most hold a word or two; a server that puts a whole answer into one needs
 /// half a megabyte for a hundred thousand tokens.
 const FRAME_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// How many bytes outside of frames are read: of an error, or of what came instead of an answer. Providers describe an
-/// error in a few hundred bytes, of which only the beginning is shown.
+/// How many bytes outside of frames are read: of an error, or of what came instead of an answer, except for JSON.
+/// Providers describe an error in a few hundred bytes, of which only the beginning is shown.
 const ERROR_BYTES_MAX: usize = 64 * 1024;
 
 /// Why no answer began.
@@ -213,13 +213,22 @@ impl Events {
             }
             // A comment; some servers send these to keep the connection alive.
             b"" | b"event" | b"id" | b"retry" => {}
-            _ if self.outside.len() + line.len() < ERROR_BYTES_MAX => {
+            _ if self.outside.len() + line.len() < self.outside_max(&line) => {
                 self.outside.extend_from_slice(&line);
                 self.outside.push(b'\n');
             }
             _ => {}
         }
         Ok(())
+    }
+
+    /// How much is kept outside of frames, of which `line` is the next: a JSON document may be an answer in one piece.
+    fn outside_max(&self, line: &[u8]) -> usize {
+        let beginning = if self.outside.is_empty() { line } else { &self.outside };
+        match beginning.trim_ascii_start() {
+            [b'{' | b'[', ..] => FRAME_BYTES_MAX,
+            _ => ERROR_BYTES_MAX,
+        }
     }
 
     fn end(&mut self) -> Option<String> {

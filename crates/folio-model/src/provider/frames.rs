@@ -4,6 +4,7 @@ mod chat;
 mod gemini;
 mod messages;
 mod responses;
+mod whole;
 
 use folio_memory::readable::{read, read_unrounded};
 use serde_json::{Value, json};

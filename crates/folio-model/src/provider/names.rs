@@ -233,6 +233,7 @@ mod tests {
             tool_calls: vec![call("files__read"), call("nothing__of_ours")],
             stop: crate::model::StopCause::ToolCalls,
             usage: None,
+            permissions: Vec::new(),
         };
         let tools: Vec<_> = decode_tool_names(reply, &request)
             .tool_calls

@@ -221,7 +221,7 @@ async fn non_stream_body_is_malformed_and_web_page_is_invalid() {
                 ModelErrorKind::Malformed,
                 "it answered with an error: no",
             ),
-            ("{}", ModelErrorKind::Malformed, "it answered with JSON in one piece"),
+            ("{}", ModelErrorKind::Invalid, "JSON that is neither an answer nor"),
             ("OK", ModelErrorKind::Malformed, "nothing in it is a piece of an answer"),
             ("", ModelErrorKind::Malformed, "its answer is empty"),
             (
@@ -236,6 +236,56 @@ async fn non_stream_body_is_malformed_and_web_page_is_invalid() {
             assert!(error.message.contains(said), "{wire} {body}: {error}");
         }
     }
+}
+
+/// An answer with `text` and a call, as a server sends it that does not stream.
+fn whole_answer(wire: &str, text: &str) -> Value {
+    let args = json!({"pattern": "x"});
+    match wire {
+        "openai" | "ollama" => {
+            json!({"object": "chat.completion", "error": null, "choices": [{"index": 0, "finish_reason": "tool_calls",
+            "message": {"role": "assistant", "content": text, "refusal": null, "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "grep", "arguments": args.to_string()}}]}}],
+            "usage": {"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25}})
+        }
+        "openai-responses" => json!({"object": "response", "error": null, "status": "completed", "output": [
+            {"type": "message", "content": [{"type": "output_text", "text": text}]},
+            {"type": "function_call", "id": "f1", "call_id": "c1", "name": "grep", "arguments": args.to_string()}],
+            "usage": {"input_tokens": 20, "output_tokens": 5}}),
+        "anthropic" => json!({"type": "message", "content": [
+            {"type": "text", "text": text}, {"type": "tool_use", "id": "c1", "name": "grep", "input": args}],
+            "stop_reason": "tool_use", "usage": {"input_tokens": 20, "output_tokens": 5}}),
+        _ => json!({"candidates": [{"content": {"parts": [
+            {"text": text}, {"functionCall": {"id": "c1", "name": "grep", "args": args}}]}, "finishReason": "STOP"}],
+            "usageMetadata": {"promptTokenCount": 20, "candidatesTokenCount": 5}}),
+    }
+}
+
+#[tokio::test]
+async fn complete_answer_in_one_piece_counts_although_it_is_no_stream() {
+    let long = "word ".repeat(40_000);
+    for wire in WIRES {
+        let body = whole_answer(wire, &long);
+        for sent in [body.to_string(), format!("{body:#}\n")] {
+            let asked = ask(wire, &request(), event_stream(sent)).await;
+            let reply = asked.reply();
+            assert!(reply.text == long && reply.stop == StopCause::ToolCalls, "{wire}");
+            let call = &reply.tool_calls[0];
+            assert_eq!(
+                (call.tool.as_str(), &call.args["pattern"]),
+                ("grep", &json!("x")),
+                "{wire}"
+            );
+            let usage = reply.usage.map(|usage| (usage.tokens_in, usage.tokens_out));
+            assert_eq!(usage, Some((20, 5)), "{wire}");
+        }
+    }
+    // A list of what would be events, as Gemini sends it.
+    let list = json!([whole_answer("gemini", "Hello")]).to_string();
+    assert_eq!(
+        ask("gemini", &request(), event_stream(list)).await.reply().text,
+        "Hello"
+    );
 }
 
 #[tokio::test]

@@ -336,6 +336,7 @@ pub(crate) fn answer_of(reply: Reply, model: &RunnerModel) -> ModelAnswer {
             StopCause::Length => Stop::Length,
             StopCause::Refusal => Stop::Refusal,
         },
+        permissions: reply.permissions,
     };
     // Done before anything is recorded: every call is made and has its own answer, even if the model repeated an id.
     recorded.make_call_ids_unique();

@@ -46,6 +46,41 @@ async fn run_started_with_a_plan_is_driven_by_the_server() {
 }
 
 #[tokio::test]
+async fn limits_in_a_request_take_the_place_of_those_of_the_plan_e9_10() {
+    let house = House::new().await;
+    let plan = json!({"title": "One", "budget": {"tool_calls": 9, "model_calls": 8},
+                      "steps": [{"id": "a", "do": {"tool": "text", "args": {"op": "echo", "value": 1}}}]});
+    let limits = json!({"tool_calls": 3, "micro_usd": 500_000, "deadline": "2100-01-01T00:00:00Z"});
+    let start = async || {
+        let body = json!({"plan": plan, "limits": limits});
+        house.ask("POST", "/runs", &["Idempotency-Key: l"], Some(body)).await
+    };
+    let first = start().await;
+    assert_eq!(first.status, 201, "{first:?}");
+    assert_eq!(start().await.json()["replayed"], true);
+    let of_run = house.get_json("/runs/r1/limits").await;
+    let limit = |what: &str| {
+        let limits = of_run["limits"].as_array().unwrap();
+        limits.iter().find(|one| one["what"] == what).unwrap()["limit"].clone()
+    };
+    assert_eq!(
+        (
+            limit("tool_calls"),
+            limit("model_calls"),
+            limit("micro_usd"),
+            &of_run["deadline"]
+        ),
+        (json!(3), json!(8), json!(500_000), &json!("2100-01-01T00:00:00Z"))
+    );
+    let past = json!({"plan": plan, "limits": {"deadline": "2000-01-01T00:00:00Z"}});
+    assert_problem(
+        &house.ask("POST", "/runs", &[], Some(past)).await,
+        409,
+        "limit_unusable",
+    );
+}
+
+#[tokio::test]
 async fn invalid_run_request_is_refused_with_every_plan_error() {
     let house = House::new().await;
     let ask = |body| house.ask("POST", "/runs", &[], Some(body));

@@ -506,6 +506,7 @@ class AsyncFolio:
         plan_gate: str | None = None,
         planning: shapes.Planning | None = None,
         judging: shapes.Judged | None = None,
+        limits: shapes.LimitsInput | None = None,
         allow_shell: bool = False,
         allow_hosts: Some | None = None,
         allow_tools: Some | None = None,
@@ -516,8 +517,8 @@ class AsyncFolio:
         a `key` of an earlier call, returns the run that it started, which is then `replayed`.
 
         `plan_gate` says which plans of models wait for a person's approval (`"depth<=2"`), `planning` whether models
-        split tasks into steps, and `judging` whose criteria a judge checks. Only people may allow the shell, hosts, and
-        tools that need approval.
+        split tasks into steps, and `judging` whose criteria a judge checks. `limits` (`{"tokens": 300_000}`) take the place
+        of those in the plan. Only people may allow the shell, hosts, and tools that need approval.
         """
         said = {
             "plan": plan,
@@ -527,6 +528,7 @@ class AsyncFolio:
             "plan_gate": plan_gate,
             "planning": planning,
             "judging": judging,
+            "limits": limits,
             "allow_shell": allow_shell or None,
             "allow_hosts": several(allow_hosts, "allow_hosts"),
             "allow_tools": several(allow_tools, "allow_tools"),

@@ -196,7 +196,7 @@ impl Run {
                 let retry_at = again_at.filter(|at| deadline.is_none_or(|deadline| *at < deadline));
                 let mut message = failure.message;
                 if let (Some(wait), Some(_), None, Some(at)) = (wanted, again_at, retry_at, deadline) {
-                    let deadline_owner = if deadline == self.deadline { "run" } else { "task" };
+                    let deadline_owner = if deadline == self.time.deadline { "run" } else { "task" };
                     let (wait_secs, left) = (wait.as_secs(), at.since(now).as_secs());
                     let why =
                         format!("; it asks to wait {wait_secs} s, but the {deadline_owner} has only {left} s left");

@@ -16,7 +16,7 @@ use crate::result::Failure;
 use crate::run::state::{JournalError, Run};
 use crate::run::tree::NodeKind;
 use crate::spend::Spend;
-use crate::talk::{Message, Purpose, Reply, Stop, Wanted};
+use crate::talk::{Message, ModelRole, Purpose, Reply, Stop, Wanted};
 
 /// The end of the message that sends a result back to a model.
 pub(super) const GO_ON: &str = "\nContinue the work, then finish again.";
@@ -282,18 +282,26 @@ impl Run {
     }
 
     fn rejected(&mut self, node: NodeId, problems: &[String]) -> Result<(), JournalError> {
+        let has_worked = self
+            .index(node)
+            .is_ok_and(|index| self.works_alone(index, ModelRole::Executor));
         let (_, agent) = self.agent_at(node, "rejected")?;
         let mut purpose = Purpose::Work;
         // Whatever was written, there has to be room for asking once more.
         if let Some((unread_purpose, reply)) = agent.unread.as_mut() {
             reply.text = rejected::shorten_answer(&reply.text);
             purpose = *unread_purpose;
+            agent.was_cut_off |= reply.stop == Stop::Length;
         }
         agent.take_reply();
         agent.rejections += 1;
         agent.wrong = problems.first().cloned();
         agent.answer_calls("not used");
-        agent.say(Message::user(rejected::correction_request(purpose, problems)));
+        let mut request = rejected::correction_request(purpose, problems);
+        if has_worked && purpose == Purpose::Work {
+            request = format!("{}{request}", rejected::WORK_STAYS_DONE);
+        }
+        agent.say(Message::user(request));
         Ok(())
     }
 
@@ -315,6 +323,7 @@ impl Run {
                 text: String::new(),
                 calls: vec![first.clone()],
                 stop: Stop::Done,
+                permissions: Vec::new(),
             };
             agent.unread = Some((Purpose::Work, Box::new(reply)));
         }

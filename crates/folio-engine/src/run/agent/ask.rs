@@ -169,7 +169,7 @@ impl Run {
         let tools = is_offered.then(|| equipment.offered(named_executor.map(|(_, executor)| executor)).cost);
         let (_, form) = self.form(index, purpose, model);
         let tokens_in = self.cost_of(index, &messages, model) + tools.unwrap_or(0) + form;
-        Some(tokens_in + u64::from((model.answer_tokens / 2).max(ANSWER_TOKENS_MIN)))
+        Some(tokens_in + u64::from(model.first_answer_tokens().max(ANSWER_TOKENS_MIN)))
     }
 
     /// The call, what has to happen before it, or the limit that it exceeds.
@@ -200,9 +200,10 @@ impl Run {
             return Ok(Asking::Over(StopReason::WindowFull));
         }
         let mut answer_tokens = model.answer_tokens.min(u32::try_from(room).unwrap_or(u32::MAX));
-        // An answer that was cut off gets more room once.
-        if agent.rejections == 0 && purpose != Purpose::HandBack {
-            answer_tokens = answer_tokens.min((model.answer_tokens / 2).max(ANSWER_TOKENS_MIN));
+        // An answer that was cut off is asked for once more with all the room that there is, and so is everything after
+        // it: the model needs that much.
+        if agent.rejections == 0 && !agent.was_cut_off && purpose != Purpose::HandBack {
+            answer_tokens = answer_tokens.min(model.first_answer_tokens().max(ANSWER_TOKENS_MIN));
         }
         let is_last = purpose.is_last();
         let set_aside = |answer: u32| {

@@ -104,6 +104,10 @@ pub struct AgentProgram {
     pub shown: Value,
 }
 
+/// The most tokens of a first answer, unless more turns out to be needed: what an answer may have is set aside from the
+/// budget, and few answers are longer.
+const FIRST_ANSWER_TOKENS: u32 = 4_096;
+
 /// A model, as far as the engine has to know it.
 #[derive(Debug, Clone)]
 pub struct ModelSpec {
@@ -125,6 +129,11 @@ pub struct ModelSpec {
 }
 
 impl ModelSpec {
+    /// The most tokens of an answer, as long as none of the task's answers was cut off or could not be used.
+    pub(in crate::run) fn first_answer_tokens(&self) -> u32 {
+        (self.answer_tokens / 2).min(FIRST_ANSWER_TOKENS)
+    }
+
     /// `spend` with the most that it may cost by this model's price, or with its calls marked as unpriced if there is
     /// none.
     pub(in crate::run) fn priced(&self, spend: Spend) -> Spend {

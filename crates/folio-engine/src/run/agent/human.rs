@@ -182,5 +182,6 @@ pub(super) fn reply_from_person(answer: &str) -> Reply {
         text: report.to_string(),
         calls: Vec::new(),
         stop: Stop::Done,
+        permissions: Vec::new(),
     }
 }

@@ -108,6 +108,8 @@ pub(in crate::run) struct Agent {
     pub(in crate::run) failures: u32,
     /// The number of unusable answers in a row.
     pub(in crate::run) rejections: u32,
+    /// Whether an answer was cut off and could not be used, so that its model needs more room.
+    pub(in crate::run) was_cut_off: bool,
     /// What was wrong with the last answer, if nothing in it was usable.
     pub(in crate::run) wrong: Option<String>,
     /// The number of rounds in a row in which every call was refused.
@@ -182,6 +184,7 @@ impl Agent {
             passed: 0,
             failures: 0,
             rejections: 0,
+            was_cut_off: false,
             wrong: None,
             refusals: 0,
             actions: 0,

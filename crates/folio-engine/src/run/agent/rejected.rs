@@ -13,6 +13,11 @@ const PROBLEMS_TOLD: usize = 60;
 /// The most characters of one problem.
 const PROBLEM_CHARS: usize = 600;
 
+/// What a program that has worked on its task is told before that: it is started anew, and would do everything again
+/// (E9.12, E9.17).
+pub(super) const WORK_STAYS_DONE: &str = "You have worked on this task already, and what you did stays done: do none of it again. Only report: look at what \
+                                          is there if you have to, and answer with what you did.\n";
+
 /// The part of the answer `text` that is shown.
 pub(super) fn shorten_answer(text: &str) -> String {
     cut(text, ANSWER_CHARS)

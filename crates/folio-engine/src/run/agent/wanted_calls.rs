@@ -19,6 +19,9 @@ use crate::talk::{ModelRole, Purpose, Reply, Stop, Wanted};
 const QUESTION_CHARS_MAX: usize = 2_000;
 /// The most answers to choose from.
 const OPTIONS_MAX: usize = 16;
+/// The most permissions in the notes of a result, and the most characters of each.
+const PERMISSIONS_NOTED: usize = 8;
+const PERMISSION_CHARS: usize = 120;
 /// The most calls of tools in one reply.
 pub(super) const CALLS_MAX: usize = 16;
 /// How often the same reading call may fail before it is refused: what is out of reach for a moment may be there the
@@ -107,22 +110,23 @@ impl Run {
     /// The event for what a program that worked by itself says of its task, which is checked like every answer (E9.13,
     /// E9.17).
     fn read_alone(&self, index: usize, reply: &Reply) -> Event {
+        let asked = permissions_remark(&reply.permissions);
         let parsed = self.object_of(index, Purpose::Work, reply);
         match parsed.and_then(|parsed| Ok((parsed.status()?, parsed))) {
             Ok((status, parsed)) => {
                 let ending = (status, parsed.stop_reason());
-                self.proposed(
-                    index,
-                    ending,
-                    &text_of(&parsed.value, "notes"),
-                    &parsed.value,
-                    parsed.remark(),
-                )
+                let remark = format!("{}{asked}", parsed.remark());
+                self.proposed(index, ending, &text_of(&parsed.value, "notes"), &parsed.value, &remark)
             }
-            Err(problems) => self.rejected_event(index, problems).unwrap_or_else(|| {
+            // Asked for its report once: each time it is started it may do its task again (E9.12).
+            Err(problems) if self.agent(index).is_some_and(|agent| agent.rejections == 0) => Event::Rejected {
+                node: self.nodes[index].id,
+                problems,
+            },
+            Err(_) => {
                 let reason = Some(StopReason::Unparseable);
-                self.proposed(index, (Outcome::Partial, reason), &reply.text, &Value::Null, "")
-            }),
+                self.proposed(index, (Outcome::Partial, reason), &reply.text, &Value::Null, &asked)
+            }
         }
     }
 
@@ -288,6 +292,22 @@ impl Run {
             }),
         }
     }
+}
+
+/// The remark on what a program asked to be allowed, and what it was answered; empty if it asked for nothing (E9.14).
+fn permissions_remark(permissions: &[String]) -> String {
+    if permissions.is_empty() {
+        return String::new();
+    }
+    let mut lines: Vec<String> = permissions
+        .iter()
+        .take(PERMISSIONS_NOTED)
+        .map(|line| cut(line, PERMISSION_CHARS))
+        .collect();
+    if permissions.len() > PERMISSIONS_NOTED {
+        lines.push(format!("and {} more", permissions.len() - PERMISSIONS_NOTED));
+    }
+    format!(" (it asked for permission: {})", lines.join("; "))
 }
 
 /// The answers to choose from that the question of `call` names.

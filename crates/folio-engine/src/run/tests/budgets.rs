@@ -386,6 +386,7 @@ fn three(budget: &Value, late: usize) -> Sim {
             text: "{\"notes\": \"handed back\"}".to_owned(),
             calls: Vec::new(),
             stop: Stop::Done,
+            permissions: Vec::new(),
         }),
     });
     sim.concurrency = 3;

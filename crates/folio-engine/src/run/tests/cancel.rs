@@ -138,7 +138,7 @@ fn resume_does_not_repeat_a_cancelled_call_e9_11() {
 #[test]
 fn deadline_ends_the_run_with_a_partial_result_e9_10() {
     let mut sim = at_work();
-    sim.run.deadline = Some(sim.now);
+    sim.run.time.set(sim.now);
     let sim = sim.driven_on();
     let result = sim.run.result().unwrap();
     assert_eq!(
@@ -156,7 +156,7 @@ fn deadline_with_nothing_done_fails_an_uncancelled_run_e9_10() {
     let failed = (Outcome::Failed, StopReason::Deadline);
     let mut sim = Sim::new("steps:\n  - {id: a, do: {tool: echo, args: {}}}\n  - {id: b, do: {tool: echo, args: {}}}");
     sim.derive();
-    sim.run.deadline = Some(sim.now);
+    sim.run.time.set(sim.now);
     let sim = sim.driven_on();
     assert_eq!(ended(&sim, ""), failed);
     // What was stopped with it has not failed.
@@ -165,7 +165,7 @@ fn deadline_with_nothing_done_fails_an_uncancelled_run_e9_10() {
     // A goal that a model is at work on.
     let mut sim = goal("paint the garden fence", &json!({}), |_| ModelAnswer::Stopped);
     sim.derive();
-    sim.run.deadline = Some(sim.now);
+    sim.run.time.set(sim.now);
     let sim = sim.driven_on();
     assert_eq!(ended(&sim, ""), failed);
     // A person who stops it at that moment has stopped it.
@@ -174,7 +174,7 @@ fn deadline_with_nothing_done_fails_an_uncancelled_run_e9_10() {
         node: None,
         by: "ada".to_owned(),
     });
-    sim.run.deadline = Some(sim.now);
+    sim.run.time.set(sim.now);
     assert_eq!(sim.driven_on().status(""), Outcome::Cancelled);
 }
 
@@ -531,7 +531,7 @@ fn interrupted_read_only_call_is_reported_to_change_nothing_e9_11() {
         // Its driver dies, and whoever takes it up sees that it was to be stopped meanwhile.
         let mut sim = Sim::resumed(&sim.journal);
         sim.run.set_read_only_tools(Some(Arc::new(|tool| tool == "echo")));
-        sim.run.deadline = Some(sim.now);
+        sim.run.time.set(sim.now);
         let sim = sim.driven_on();
         assert_eq!(sim.run.node_at("a").unwrap().result.unwrap().notes, said);
     }

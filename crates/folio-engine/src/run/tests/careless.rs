@@ -3,7 +3,7 @@
 use super::judged::{answer_question, drive_to_question};
 use super::models::*;
 use super::*;
-use crate::talk::{Purpose, Reply, Speaker, Stop, Wanted};
+use crate::talk::{Purpose, Speaker};
 
 fn attended() -> Equipment {
     Equipment {
@@ -170,27 +170,17 @@ fn unknown_tool_is_answered_with_every_tool_there_is_e9_13() {
 }
 
 #[test]
-fn question_left_when_a_limit_is_reached_has_an_answer_e9_10() {
+fn question_beside_a_call_is_asked_before_the_limit_that_follows_e9_10() {
     let mut sim = goal_with(
         "paint",
         &json!({"budget": {"tool_calls": 2}}),
         attended(),
         |ask| match (ask.purpose, ask.call) {
             (Purpose::Decide, _) => execute("echo", json!({"n": 0})),
-            (Purpose::Work, 2) => reply_answer(Reply {
-                text: String::new(),
-                calls: [
-                    ("a", "ask_person", json!({"question": "Which colour?"})),
-                    ("b", "echo", json!({"n": 1})),
-                ]
-                .map(|(id, tool, args)| Wanted {
-                    id: id.to_owned(),
-                    tool: tool.to_owned(),
-                    args,
-                })
-                .to_vec(),
-                stop: Stop::Done,
-            }),
+            (Purpose::Work, 2) => calls_answer(&[
+                ("ask_person", json!({"question": "Which colour?"})),
+                ("echo", json!({"n": 1})),
+            ]),
             (Purpose::Work, _) => calls_answer(&[("echo", json!({"n": 2}))]),
             _ => text_answer("{\"notes\": \"half of it\"}"),
         },

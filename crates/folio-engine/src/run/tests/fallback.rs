@@ -27,6 +27,7 @@ fn refusal() -> ModelAnswer {
         text: "I would rather not".to_owned(),
         calls: Vec::new(),
         stop: Stop::Refusal,
+        permissions: Vec::new(),
     })
 }
 

@@ -16,6 +16,7 @@ fn refused() -> ModelAnswer {
         text: "I will not.".to_owned(),
         calls: Vec::new(),
         stop: Stop::Refusal,
+        permissions: Vec::new(),
     })
 }
 
@@ -207,7 +208,7 @@ fn model_call_timeout_keeps_a_tenth_of_the_remaining_time_e9_10() {
             Purpose::Decide => execute("echo", json!({"text": "x"})),
             _ => finish("hello"),
         });
-        sim.run.deadline = Some(sim.now.plus(Duration::from_secs(seconds)));
+        sim.run.time.set(sim.now.plus(Duration::from_secs(seconds)));
         let asked = sim.driven_on().asks;
         asked.iter().map(|ask| ask.timeout.as_secs()).collect::<Vec<_>>()
     };

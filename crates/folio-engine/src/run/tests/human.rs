@@ -86,6 +86,43 @@ steps:
 }
 
 #[test]
+fn default_time_of_a_run_does_not_end_a_task_that_waits_for_a_person_e9_10() {
+    let plan = "steps: [{id: visit, executor: human, title: Look at it, timeout: 2h}, {id: after, do: {tool: echo, args: {}}}]";
+    let begin = || {
+        let mut sim = attended(plan);
+        sim.run.time.deadline = Some(sim.now.plus(Duration::from_secs(1_800)));
+        let (visit, _) = drive_to_question(&mut sim).unwrap();
+        let asked_at = sim.now;
+        (sim, visit, asked_at)
+    };
+    let (mut sim, visit, asked_at) = begin();
+    let question_ends = asked_at.plus(Duration::from_secs(7_200));
+    assert_eq!(sim.run.wakes_at(), Some(question_ends));
+    sim.now = asked_at.plus(Duration::from_secs(3_600));
+    assert!(sim.run.due(sim.now, 4).is_empty());
+    answer_question(&mut sim, visit, "dry as a bone");
+    // From here on its time counts again.
+    assert_eq!(
+        sim.run.deadline(),
+        Some(asked_at.plus(Duration::from_secs(3_600 + 1_800)))
+    );
+    assert_eq!(sim.driven_on().status(""), Outcome::Ok);
+
+    let (mut sim, visit, asked_at) = begin();
+    sim.run.time.set(asked_at.plus(Duration::from_secs(600)));
+    assert_eq!(
+        sim.run.may_wait_until(visit),
+        Some(asked_at.plus(Duration::from_secs(600)))
+    );
+    sim.now = asked_at.plus(Duration::from_secs(3_600));
+    assert_eq!(
+        sim.driven_on().status("visit"),
+        Outcome::Cancelled,
+        "somebody set that limit"
+    );
+}
+
+#[test]
 fn person_is_asked_once_more_when_a_criterion_is_unmet_e9_6() {
     let mut sim = attended(VISIT);
     let (visit, _) = drive_to_question(&mut sim).unwrap();

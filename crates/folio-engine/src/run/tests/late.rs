@@ -83,7 +83,7 @@ fn deadline_during_aggregation_keeps_the_results_of_the_steps_e9_10() {
     assert_eq!(sim.args("after"), json!({"of": "partial"}));
     // The time of all of the run: nobody wanted anything stopped.
     let mut sim = goal("survey", &json!({}), stopping(Purpose::Aggregate, two_steps));
-    sim.run.deadline = Some(sim.now.plus(Duration::from_secs(3)));
+    sim.run.time.set(sim.now.plus(Duration::from_secs(3)));
     let sim = stopped_in(sim, Purpose::Aggregate);
     assert_eq!((root(&sim).status, root(&sim).stop_reason), late);
     assert!(

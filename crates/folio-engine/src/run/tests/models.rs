@@ -18,6 +18,7 @@ pub(super) fn text_answer(text: &str) -> ModelAnswer {
         text: text.to_owned(),
         calls: Vec::new(),
         stop: Stop::Done,
+        permissions: Vec::new(),
     })
 }
 
@@ -43,6 +44,7 @@ pub(super) fn calls_answer(calls: &[(&str, Value)]) -> ModelAnswer {
         text: String::new(),
         calls: calls.collect(),
         stop: Stop::Done,
+        permissions: Vec::new(),
     })
 }
 

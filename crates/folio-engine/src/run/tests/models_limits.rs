@@ -163,6 +163,7 @@ fn nonsense_replies_end_the_run_as_partial_after_few_requests_e9_13() {
             text: "I will not.".to_owned(),
             calls: Vec::new(),
             stop: Stop::Refusal,
+            permissions: Vec::new(),
         })
     })
     .driven_on();

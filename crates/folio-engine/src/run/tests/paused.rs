@@ -59,6 +59,42 @@ fn decision_during_a_pause_begins_no_call_e9_14() {
 }
 
 #[test]
+fn default_time_of_a_run_does_not_count_while_everything_is_paused_e9_10() {
+    for is_set in [false, true] {
+        let mut sim = goal("say hello", &json!({}), |ask| match ask.purpose {
+            Purpose::Decide => execute("echo", json!({"text": "x"})),
+            _ => finish("hello"),
+        });
+        let deadline = sim.now.plus(Duration::from_secs(1_800));
+        sim.run.time.deadline = Some(deadline);
+        if is_set {
+            sim.run.time.set(deadline);
+        }
+        sim.derive();
+        pause(&mut sim);
+        assert_eq!(sim.run.wakes_at(), Some(deadline), "its call is under way");
+        assert!(sim.end_one());
+        sim.settled();
+        let (began, root_id) = (sim.now, NodeId::root(sim.run.id()));
+        sim.now = began.plus(Duration::from_secs(7_200));
+        if is_set {
+            assert_eq!(sim.run.wakes_at(), Some(deadline));
+            assert_eq!(root(&sim.driven_on()).stop_reason, Some(StopReason::Deadline));
+            continue;
+        }
+        assert_eq!((sim.run.wakes_at(), sim.run.may_wait_until(root_id)), (None, None));
+        let later = deadline.plus(sim.now.since(began));
+        assert_eq!(sim.run.deadline_of(root_id, sim.now), Some(later));
+        sim.record(Event::Continued {
+            node: None,
+            by: "ada".to_owned(),
+        });
+        assert_eq!((sim.run.deadline(), sim.run.wakes_at()), (Some(later), Some(later)));
+        assert_eq!(root(&sim.driven_on()).status, Outcome::Ok);
+    }
+}
+
+#[test]
 fn paused_task_in_backoff_sets_no_wake_up_time_e9_14() {
     let mut sim = goal("say hello", &json!({}), |ask| match ask.call {
         1 => ModelAnswer::Failed(ModelFailure {

@@ -74,7 +74,40 @@ fn plan_mode_always_splits_work_for_an_agent_program_e9_3() {
 }
 
 #[test]
-fn unreadable_program_answer_is_retried_then_taken_as_partial_e9_13() {
+fn program_that_answers_prose_is_told_that_its_work_stays_done_and_asked_once_e9_17() {
+    let sim = mending(|_| text_answer("I mended it.")).driven_on();
+    assert_eq!(sim.asks.len(), 2, "each start may do the task again");
+    let told = prompt_text(&sim, 1);
+    assert!(told.contains("what you did stays done: do none of it again"), "{told}");
+    assert!(!prompt_text(&sim, 0).contains("stays done"));
+    let result = root(&sim);
+    assert_eq!(
+        (result.status, result.stop_reason, result.notes.as_str()),
+        (Outcome::Partial, Some(StopReason::Unparseable), "I mended it.")
+    );
+}
+
+#[test]
+fn notes_of_a_program_list_what_it_asked_to_be_allowed_e9_14() {
+    for answer in ["{\"status\": \"ok\", \"notes\": \"it ticks\"}", "it ticks"] {
+        let sim = mending(move |_| {
+            reply_answer(Reply {
+                text: answer.to_owned(),
+                calls: Vec::new(),
+                stop: Stop::Done,
+                permissions: vec!["refused edit: main.rs".to_owned(), "granted read: a.txt".to_owned()],
+            })
+        })
+        .driven_on();
+        assert_eq!(
+            root(&sim).notes,
+            "it ticks (it asked for permission: refused edit: main.rs; granted read: a.txt)"
+        );
+    }
+}
+
+#[test]
+fn program_is_told_what_is_wrong_with_its_answer_e9_13() {
     let sim = mending(|ask| match ask.call {
         1 => text_answer("{\"status\": \"ok\"}"),
         _ => done("it ticks"),
@@ -82,14 +115,6 @@ fn unreadable_program_answer_is_retried_then_taken_as_partial_e9_13() {
     .driven_on();
     assert_eq!(root(&sim).notes, "it ticks");
     assert!(prompt_text(&sim, 1).contains("`notes` is missing"));
-
-    let sim = mending(|_| text_answer("It ticks now.")).driven_on();
-    assert_eq!(sim.asks.len(), 3);
-    let result = root(&sim);
-    assert_eq!(
-        (result.status, result.stop_reason, result.notes.as_str()),
-        (Outcome::Partial, Some(StopReason::Unparseable), "It ticks now.")
-    );
 }
 
 #[test]
@@ -464,6 +489,7 @@ fn program_may_ask_a_person_and_gets_the_answer_verbatim_e9_17() {
                 args: json!({"question": "Which clock?"}),
             }],
             stop: Stop::Done,
+            permissions: Vec::new(),
         })
     };
     let with_person = |equipment: Equipment| Equipment {

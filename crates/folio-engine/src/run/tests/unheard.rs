@@ -13,7 +13,7 @@ fn retry_after_beyond_the_run_deadline_is_not_waited_for_e9_15() {
             ..ModelFailure::new(ModelFailureKind::RateLimited, "it said 429")
         })
     });
-    sim.run.deadline = Some(sim.now.plus(Duration::from_secs(300)));
+    sim.run.time.set(sim.now.plus(Duration::from_secs(300)));
     let sim = sim.driven_on();
     assert_eq!(sim.asks.len(), 1);
     let said = "it said 429; it asks to wait 7200 s, but the run has ";
@@ -125,7 +125,7 @@ fn retry_after_beyond_the_task_deadline_is_not_waited_for_e9_10() {
         })
     });
     let began = sim.now;
-    sim.run.deadline = Some(began.plus(Duration::from_secs(7_200)));
+    sim.run.time.set(began.plus(Duration::from_secs(7_200)));
     let sim = sim.driven_on();
     assert_eq!((sim.asks.len(), sim.now), (1, began));
     let result = sim.run.node_at("hello").unwrap().result.unwrap();

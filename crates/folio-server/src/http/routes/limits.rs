@@ -76,7 +76,7 @@ impl LimitsShape {
 /// New limits. A limit that is left out stays unchanged.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-struct LimitsInput {
+pub(super) struct LimitsInput {
     /// Input and output tokens together.
     tokens: Option<u64>,
     /// Input tokens of models.

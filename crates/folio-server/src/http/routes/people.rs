@@ -79,6 +79,8 @@ struct QuestionShape {
     options: Vec<String>,
     /// The answer that applies if nobody answers.
     default: Option<String>,
+    /// The time until which it waits; null if no deadline ends that.
+    until: Option<Timestamp>,
     /// `question`, or one of `call`, `plan` and `check` (the command of a criterion), which wait for approval at
     /// `/approvals/{id}`.
     kind: &'static str,
@@ -89,7 +91,7 @@ struct QuestionShape {
 
 /// Returns what a run asks at `now`, without questions whose deadline has passed.
 fn questions_of(row: &RunRow, run: &Run, now: Timestamp) -> Vec<QuestionShape> {
-    let is_open = |(_, question): &(NodeId, &Question)| question.deadline.is_none_or(|at| at > now);
+    let is_open = |(node, _): &(NodeId, &Question)| run.may_wait_until(*node).is_none_or(|at| at > now);
     let shape = |(node, question): (NodeId, &Question)| QuestionShape {
         id: format!("{}.{node}.{}", row.id, question.mark()),
         run_id: row.id.to_string(),
@@ -99,6 +101,7 @@ fn questions_of(row: &RunRow, run: &Run, now: Timestamp) -> Vec<QuestionShape> {
         question: question.text.clone(),
         options: question.options.clone(),
         default: question.default.clone(),
+        until: run.may_wait_until(node),
         kind: "question",
         call: None,
     };
@@ -120,6 +123,7 @@ fn questions_of(row: &RunRow, run: &Run, now: Timestamp) -> Vec<QuestionShape> {
             question,
             options: Vec::new(),
             default: None,
+            until: run.may_wait_until(node),
             kind,
             call,
         }

@@ -7,12 +7,13 @@ use axum::http::StatusCode;
 use folio::Role;
 use folio::engine::run::{Judging, PlanGate, PlanMode};
 use folio::memory::id::Ref;
-use folio::runner::NewRun;
+use folio::runner::{NewRun, RunnerError};
 use folio::tools::{HostList, HostRule, ShellPolicy};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::limits::LimitsInput;
 use super::runs::load_run_in_full;
 use crate::http::answer::Made;
 use crate::http::app::App;
@@ -66,6 +67,10 @@ pub(super) struct NewRunBody {
     #[serde(default)]
     #[schemars(length(max = 64))]
     allow_tools: Vec<String>,
+    /// The limits of the run, in place of those in the plan. Without a deadline it has to end after 30 minutes, without
+    /// the time in which it only waits for people.
+    #[serde(default)]
+    limits: Option<LimitsInput>,
 }
 
 /// When models split tasks into steps.
@@ -140,7 +145,11 @@ pub(super) async fn start(
         .unwrap_or_default();
     let caller = caller.in_thread(input.thread)?;
     let plan = submit::plan_of(&caller.runner, input.plan, input.goal.as_deref())?;
-    let plan = plan.ok_or_else(|| body_invalid("the body has neither a plan nor a goal"))?;
+    let mut plan = plan.ok_or_else(|| body_invalid("the body has neither a plan nor a goal"))?;
+    if let Some(limits) = input.limits {
+        plan.set_limits(&limits.into(), caller.workspace.now())
+            .map_err(RunnerError::from)?;
+    }
     let folder = app.folder.clone();
     let inputs = submit::inputs_of(&plan, input.inputs, folder.as_deref()).map_err(|(name, message)| {
         Problem::new(

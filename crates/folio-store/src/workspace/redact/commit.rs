@@ -199,6 +199,10 @@ pub(super) fn clean_event_with(cleaner: &mut Cleaner, event: &mut Event, renamed
         }
         Event::Replied { reply, model, .. } => {
             cleaner.text(&mut reply.text, "reply");
+            reply
+                .permissions
+                .iter_mut()
+                .for_each(|line| cleaner.text(line, "reply"));
             let ids: Vec<String> = reply.calls.iter().map(|call| call.id.clone()).collect();
             reply.calls.iter_mut().for_each(|call| clean_wanted(cleaner, call));
             if reply.calls.iter().zip(&ids).any(|(call, id)| call.id != *id) {

@@ -1,0 +1,91 @@
+//! The time in which a run does nothing but wait for people (E9.10, E9.14).
+//!
+//! The built-in time limit of a run is there to end work that does not come to its end by itself. While everything in
+//! the run waits for a person, or is paused, nothing works, so that time does not count against it. A time limit that
+//! somebody set is a promise to them and holds as it is.
+
+use folio_memory::Timestamp;
+
+use super::state::Run;
+
+/// The time limit of a run, and since when it does not count.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RunTime {
+    /// When the run must have ended, without the time since `idle_since`.
+    pub(super) deadline: Option<Timestamp>,
+    /// Whether nobody set this limit.
+    is_default: bool,
+    /// Since when the run does nothing but wait for people.
+    idle_since: Option<Timestamp>,
+}
+
+impl RunTime {
+    /// The limit of a run that begins; `is_default` if nobody set it.
+    pub(super) fn of(deadline: Option<Timestamp>, is_default: bool) -> Self {
+        Self {
+            deadline,
+            is_default,
+            idle_since: None,
+        }
+    }
+
+    /// Sets the limit, as somebody wants it.
+    pub(super) fn set(&mut self, deadline: Timestamp) {
+        self.deadline = Some(deadline);
+        self.is_default = false;
+    }
+
+    /// When the run must have ended, as known at `now`.
+    pub(super) fn deadline_at(&self, now: Timestamp) -> Option<Timestamp> {
+        let idle = self
+            .idle_since
+            .filter(|_| self.is_default)
+            .map(|since| now.since(since));
+        Some(self.deadline?.plus(idle.unwrap_or_default()))
+    }
+
+    /// When its time is over if nothing happens before; `None` also if that is never, because it waits for people.
+    pub(super) fn ends_by_itself(&self) -> Option<Timestamp> {
+        let is_stopped =
+            |deadline: &Timestamp| self.is_default && self.idle_since.is_some_and(|since| since < *deadline);
+        self.deadline.filter(|deadline| !is_stopped(deadline))
+    }
+
+    /// Adds the time in which the run was idle until `now`.
+    fn count_idle_time(&mut self, now: Timestamp) {
+        self.deadline = self.deadline_at(now);
+        self.idle_since = self.idle_since.map(|_| now);
+    }
+}
+
+impl Run {
+    /// Adds the time in which the run only waited, before the event at `at` is folded in.
+    pub(super) fn end_idle_time(&mut self, at: Timestamp) {
+        self.time.count_idle_time(at);
+    }
+
+    /// Notes whether the run only waits from `at` on, after an event.
+    pub(super) fn begin_idle_time(&mut self, at: Timestamp) {
+        self.time.idle_since = self.is_idle().then_some(at);
+    }
+
+    /// Whether everything in the run waits for people or is paused: nothing is under way, nothing may begin, and nothing
+    /// is due by itself.
+    fn is_idle(&self) -> bool {
+        let is_busy = !self.executing.is_empty()
+            || !self.stopping.is_empty()
+            || !self.settled.is_empty()
+            || !self.skipped.is_empty()
+            || self.nodes.first().is_none_or(|root| root.cancel.is_some())
+            || self.result().is_some();
+        if is_busy {
+            return false;
+        }
+        if self.paused == 0 {
+            return self.ready.is_empty() && self.parked.is_empty();
+        }
+        self.nodes[0].paused
+            || self.ready.all().all(|index| self.is_paused(index))
+                && self.parked.iter().all(|(_, index)| self.is_paused(*index))
+    }
+}
