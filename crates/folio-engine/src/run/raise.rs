@@ -218,7 +218,10 @@ impl Plan {
         budget.tool_calls = new.tool_calls.or(budget.tool_calls);
         budget.bytes = new.bytes.or(budget.bytes);
         budget.nodes = limits.nodes.or(budget.nodes);
-        budget.deadline = limits.deadline.map(|deadline| deadline.since(now)).or(budget.deadline);
+        // Plans have whole milliseconds. The one that has begun counts, so that no time is taken away.
+        let whole = |time: Duration| time + Duration::from_millis(1);
+        let time = limits.deadline.map(|deadline| whole(deadline.since(now)));
+        budget.deadline = time.or(budget.deadline);
         // What the journal would hold has to be readable there.
         let probe = Self {
             budget,
