@@ -216,11 +216,9 @@ fn acp_agent_program_executes_a_goal_e9_17() {
         "--quiet",
     ]);
     let run = folio.json(&["show", "r1"]);
-    assert_eq!(
-        (&run["status"], &run["notes"]),
-        (&json!("ok"), &json!("It ticks.")),
-        "{run}"
-    );
+    // Who reads the result learns what the agent was not allowed (E9.14).
+    let notes = "It ticks. (it asked for permission: refused execute: wants to execute; granted read: wants to read)";
+    assert_eq!((&run["status"], &run["notes"]), (&json!("ok"), &json!(notes)), "{run}");
     let told = std::fs::read_to_string(folio.path().join("told")).unwrap();
     assert!(
         told.contains("Mend the clock") && told.contains("\"optionId\":\"no\""),

@@ -24,7 +24,7 @@ use crate::output::{Report, Style};
 use crate::report::instant;
 
 /// The longest time that a run may be given, in minutes: ten years.
-const MINUTES_MAX: u64 = 10 * 366 * 24 * 60;
+const MINUTES_MAX: u64 = 10 * 365 * 24 * 60;
 
 /// `folio budget`.
 #[derive(Debug, Args)]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use folio_memory::Timestamp;
+use serde_json::json;
 
 use super::agent::Stage;
 use super::limit_met::LimitKind;
@@ -55,6 +56,9 @@ pub enum LimitError {
         /// The deadline that was requested.
         deadline: Timestamp,
     },
+    /// A limit of a run that is about to begin is larger than any that a plan may have.
+    #[error("these limits are larger than a plan may have: {0}")]
+    TooLarge(String),
 }
 
 impl Run {
@@ -193,7 +197,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Why they cannot be used: fewer nodes than the plan has, or a deadline in the past.
+    /// Why they cannot be used: fewer nodes than the plan has, a deadline in the past, or in more than ten years, more
+    /// than a billion dollars.
     pub fn set_limits(&mut self, limits: &NewLimits, now: Timestamp) -> Result<(), LimitError> {
         let planned = plan::count_nodes(&self.steps);
         if let Some(wanted) = limits.nodes.filter(|wanted| *wanted < planned).map(u64::from) {
@@ -203,7 +208,7 @@ impl Plan {
             let what = "the run".to_owned();
             return Err(LimitError::Past { what, deadline });
         }
-        let (budget, new) = (&mut self.budget, &limits.allowance);
+        let (mut budget, new) = (self.budget.clone(), &limits.allowance);
         budget.tokens = new.tokens.or(budget.tokens);
         budget.tokens_in = new.tokens_in.or(budget.tokens_in);
         budget.tokens_cached = new.tokens_cached.or(budget.tokens_cached);
@@ -213,7 +218,17 @@ impl Plan {
         budget.tool_calls = new.tool_calls.or(budget.tool_calls);
         budget.bytes = new.bytes.or(budget.bytes);
         budget.nodes = limits.nodes.or(budget.nodes);
-        budget.deadline = limits.deadline.map(|deadline| deadline.since(now)).or(budget.deadline);
+        // Plans have whole milliseconds. The one that has begun counts, so that no time is taken away.
+        let whole = |time: Duration| time + Duration::from_millis(1);
+        let time = limits.deadline.map(|deadline| whole(deadline.since(now)));
+        budget.deadline = time.or(budget.deadline);
+        // What the journal would hold has to be readable there.
+        let probe = Self {
+            budget,
+            ..Self::of_goal("limits")
+        };
+        let read = plan::from_stored(&json!(probe)).map_err(|errors| LimitError::TooLarge(errors.to_string()))?;
+        self.budget = read.budget;
         Ok(())
     }
 }

@@ -50,7 +50,8 @@ async fn limits_in_a_request_take_the_place_of_those_of_the_plan_e9_10() {
     let house = House::new().await;
     let plan = json!({"title": "One", "budget": {"tool_calls": 9, "model_calls": 8},
                       "steps": [{"id": "a", "do": {"tool": "text", "args": {"op": "echo", "value": 1}}}]});
-    let limits = json!({"tool_calls": 3, "micro_usd": 500_000, "deadline": "2100-01-01T00:00:00Z"});
+    let deadline = house.workspace().now().plus(Duration::from_secs(86_400)).to_string();
+    let limits = json!({"tool_calls": 3, "micro_usd": 500_000, "deadline": deadline});
     let start = async || {
         let body = json!({"plan": plan, "limits": limits});
         house.ask("POST", "/runs", &["Idempotency-Key: l"], Some(body)).await
@@ -64,20 +65,28 @@ async fn limits_in_a_request_take_the_place_of_those_of_the_plan_e9_10() {
         limits.iter().find(|one| one["what"] == what).unwrap()["limit"].clone()
     };
     assert_eq!(
-        (
-            limit("tool_calls"),
-            limit("model_calls"),
-            limit("micro_usd"),
-            &of_run["deadline"]
-        ),
-        (json!(3), json!(8), json!(500_000), &json!("2100-01-01T00:00:00Z"))
+        (limit("tool_calls"), limit("model_calls"), limit("micro_usd")),
+        (json!(3), json!(8), json!(500_000))
     );
-    let past = json!({"plan": plan, "limits": {"deadline": "2000-01-01T00:00:00Z"}});
-    assert_problem(
-        &house.ask("POST", "/runs", &[], Some(past)).await,
-        409,
-        "limit_unusable",
+    // Counted from the moment at which the run begins.
+    let ends = of_run["deadline"].as_str().unwrap().trim_end_matches('Z');
+    assert!(
+        ends >= deadline.trim_end_matches('Z') && ends < "2100",
+        "{ends} {deadline}"
     );
+    for unusable in [
+        json!({"deadline": "2000-01-01T00:00:00Z"}),
+        json!({"deadline": "2100-01-01T00:00:00Z"}),
+        json!({"micro_usd": u64::MAX}),
+        json!({"nodes": 0}),
+    ] {
+        let body = json!({"plan": plan, "limits": unusable});
+        assert_problem(
+            &house.ask("POST", "/runs", &[], Some(body)).await,
+            409,
+            "limit_unusable",
+        );
+    }
 }
 
 #[tokio::test]
