@@ -181,7 +181,7 @@ fn second_rejected_plan_is_shown_with_its_own_number_e9_14() {
     });
     let shown = |sim: &Sim| {
         let plan = sim.run.shown_plan(NodeId::root(sim.run.id())).unwrap();
-        (plan.version, plan.steps[0].slug.to_string())
+        (plan.version, plan.steps[0].slug.clone())
     };
     sim.settled();
     sim.answer_plan(plan_rejected_event);
