@@ -52,6 +52,20 @@ fn import_without_a_form_lists_the_known_forms() {
 }
 
 #[test]
+fn file_that_folio_exported_needs_no_form() {
+    let folio = Folio::new();
+    folio.json(&["observe", "add", "The tests need a database"]);
+    let exported = folio.call(&["export", "--out", "memory"]);
+    assert_eq!(exported.code, 0, "{exported}");
+    let called = folio.call(&["--space", "other", "import", "memory"]);
+    assert_eq!(called.code, 0, "{called}");
+    assert!(called.stdout.contains("added 1 entry"), "{called}");
+    // A line of another program may have such a key as well.
+    folio.file("other", "{\"record\": \"space\"}\n");
+    assert_eq!(folio.call(&["import", "other"]).code, 2);
+}
+
+#[test]
 fn leading_byte_order_mark_of_an_imported_file_is_ignored() {
     let folio = Folio::new();
     let entity = json!({"type": "entity", "name": "Ada", "entityType": "person", "observations": ["draws maps"]});

@@ -1,5 +1,6 @@
 //! `folio import`: imports memory from files.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -14,6 +15,7 @@ use folio::store::WorkspaceError;
 use folio::store::workspace::{Fate, ImportOptions, Imported};
 use folio::{ThreadKey, Workspace};
 use folio_server::wire::Received;
+use serde::Deserialize;
 
 use super::export::amounts_in_words;
 use super::import_foreign::{self, import_with};
@@ -25,13 +27,15 @@ use crate::output::{Report, Style};
 
 /// The largest file of a scratchbook, in bytes.
 const BOOK_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// The most bytes that the first line of an export has.
+const FIRST_LINE_BYTES: u64 = 4 * 1024;
 /// How many levels of folders the path of a file may have.
 const DEPTH_MAX: u32 = 8;
 
 /// `folio import`. Existing entries stay as they are.
 #[derive(Debug, Args)]
 pub(crate) struct Import {
-    /// Format of the files
+    /// Format of the files [default: folio, if the file begins as one of `folio export` does]
     #[arg(long, value_name = "FORM")]
     from: Option<Origin>,
     /// File or folder to import; - reads standard input
@@ -116,7 +120,10 @@ impl Report for Received {
 
 /// Carries out `folio import`. Exits with 1 if something was not imported.
 pub(crate) async fn run(context: &Context<'_>, import: Import) -> Result<Exit, Failure> {
-    let from = import.from.ok_or_else(|| missing_format(&import.path))?;
+    let from = import
+        .from
+        .or_else(|| is_own_export(&import.path).then_some(Origin::Folio));
+    let from = from.ok_or_else(|| missing_format(&import.path))?;
     if import.merge && !matches!(from, Origin::Folio | Origin::Markdown) {
         return Err(Failure::usage(
             "usage",
@@ -162,6 +169,26 @@ fn check_readable(path: &Path) -> Result<(), Failure> {
         _ => Ok(()),
     });
     access.map_err(|error| Failure::file("read", path, &error))
+}
+
+/// Whether `path` is a file that begins as `folio export` begins it, which no other program's file does. A pipe, which
+/// gives its bytes only once, is not looked into.
+fn is_own_export(path: &Path) -> bool {
+    let mut beginning = Vec::new();
+    let is_read = path.is_file()
+        && File::open(path).is_ok_and(|file| file.take(FIRST_LINE_BYTES).read_to_end(&mut beginning).is_ok());
+    let text = String::from_utf8_lossy(&beginning);
+    let first_line = without_mark(&text).lines().next().unwrap_or_default();
+    is_read && serde_json::from_str::<FirstLine<'_>>(first_line).is_ok_and(|line| line.record == "space")
+}
+
+/// What tells the first line of an export from other lines of JSON.
+#[derive(Deserialize)]
+struct FirstLine<'l> {
+    #[serde(borrow)]
+    record: Cow<'l, str>,
+    #[serde(rename = "format")]
+    _format: u32,
 }
 
 /// The failure for a missing format, with all existing formats as hints.

@@ -53,7 +53,7 @@ pub(super) fn parse_line(line: &[u8]) -> Line {
     }
     let line = &*line;
     if let Ok(message) = serde_json::from_slice(line) {
-        return match malformed::refused_beginning(&message) {
+        return match malformed::refused_beginning(&message, line) {
             Some(error) => Line::Refused(Box::new(error)),
             None => Line::Message(Box::new(message)),
         };
@@ -198,6 +198,9 @@ mod tests {
         }
         let good = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
         assert!(begin(good).is_string(), "it is a message");
+        // In the generation that names its version in each request there is no such method.
+        let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28"});
+        assert!(begin(json!({"_meta": meta})).is_string());
     }
 
     #[test]

@@ -11,12 +11,15 @@ use rmcp::service::{RoleServer, RxJsonRpcMessage};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// The method with which a conversation begins.
+/// The method with which a conversation begins, in the generations of the protocol that have a beginning.
 const INITIALIZE: &str = "initialize";
+/// Where a request of the generation without a beginning names its version.
+const VERSION_POINTER: &str = "/params/_meta/io.modelcontextprotocol~1protocolVersion";
 
-/// Returns the error for `message` if it is a request to begin with params that cannot be read. The library would take it
-/// for a request of the generation without a beginning, and miss the fields that each of those has.
-pub(super) fn refused_beginning(message: &RxJsonRpcMessage<RoleServer>) -> Option<JsonRpcError> {
+/// Returns the error for `message`, which was read from `line`, if it is a request to begin with params that cannot be
+/// read. The library would take it for a request of the generation without a beginning, and miss the fields that each of
+/// those has. In that generation there is no such method.
+pub(super) fn refused_beginning(message: &RxJsonRpcMessage<RoleServer>, line: &[u8]) -> Option<JsonRpcError> {
     let JsonRpcMessage::Request(JsonRpcRequest {
         id,
         request: ClientRequest::CustomRequest(request),
@@ -25,17 +28,27 @@ pub(super) fn refused_beginning(message: &RxJsonRpcMessage<RoleServer>) -> Optio
     else {
         return None;
     };
-    let is_beginning = request.method == INITIALIZE;
-    is_beginning.then(|| JsonRpcError::new(Some(id.clone()), refusal(request.clone(), false)))
+    if request.method != INITIALIZE {
+        return None;
+    }
+    let sent: Value = serde_json::from_slice(line).ok()?;
+    if sent.pointer(VERSION_POINTER).is_some() {
+        return None;
+    }
+    let params = request.params.clone().unwrap_or_else(|| Value::Object(Map::new()));
+    let reason = describe_invalid_params::<InitializeRequestParams>(params);
+    Some(JsonRpcError::new(
+        Some(id.clone()),
+        unreadable_params(INITIALIZE, &reason),
+    ))
 }
 
 /// Returns what is wrong with `request`: its params, or that the method does not exist. Tasks exist only where runs do.
 pub(super) fn refusal(request: CustomRequest, has_tasks: bool) -> ErrorData {
     let CustomRequest { method, params, .. } = request;
-    // `resources/subscribe` is missing here: not every generation of the protocol has it. Wrong params for it are
-    // reported as an unknown method.
+    // `initialize` and `resources/subscribe` are missing here: not every generation of the protocol has them. Wrong
+    // params for the latter are reported as an unknown method.
     let reason = match method.as_str() {
-        INITIALIZE => describe_invalid_params::<InitializeRequestParams>,
         "server/discover" => describe_invalid_params::<DiscoverRequestParams>,
         "tools/call" => describe_invalid_params::<CallToolRequestParams>,
         "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
@@ -54,6 +67,10 @@ pub(super) fn refusal(request: CustomRequest, has_tasks: bool) -> ErrorData {
         }
     };
     let reason = reason(params.unwrap_or_else(|| Value::Object(Map::new())));
+    unreadable_params(&method, &reason)
+}
+
+fn unreadable_params(method: &str, reason: &str) -> ErrorData {
     ErrorData::invalid_params(format!("the params of {method} cannot be read: {reason}"), None)
 }
 

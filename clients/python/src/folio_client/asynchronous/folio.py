@@ -217,9 +217,12 @@ class AsyncFolio:
         path = f"/observations/{part(observation)}/restore"
         return await self._wire.post(shapes.WrittenAnyEntry, path, body_of({"reason": reason}), version=version)
 
-    async def observation_history(self, observation: str) -> shapes.ListOfVersionShape:
-        """Returns the history of the observation."""
-        return await self._wire.get(shapes.ListOfVersionShape, f"/observations/{part(observation)}/history")
+    async def observation_history(
+        self, observation: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> shapes.ListOfVersionShape:
+        """Returns the history of the observation; `next` of the answer is the `cursor` for the next call."""
+        query = {"limit": limit, "cursor": cursor}
+        return await self._wire.get(shapes.ListOfVersionShape, f"/observations/{part(observation)}/history", query)
 
     # ---- tools --------------------------------------------------------------------------------------------------------
 
@@ -412,9 +415,12 @@ class AsyncFolio:
         body = body_of({"title": title, "parent": parent, "role": role, "tags": several(tags)})
         return await self._wire.post(shapes.PageShape, "/pages", body, key=key)
 
-    async def children(self, page: str) -> shapes.ListOfPageShape:
-        """Returns the pages that a page contains."""
-        return await self._wire.get(shapes.ListOfPageShape, f"/pages/{part(page)}/children")
+    async def children(
+        self, page: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> shapes.ListOfPageShape:
+        """Returns the pages that a page contains; `next` of the answer is the `cursor` for the next call."""
+        query = {"limit": limit, "cursor": cursor}
+        return await self._wire.get(shapes.ListOfPageShape, f"/pages/{part(page)}/children", query)
 
     async def entries(
         self, page: str, *, tail: int | None = None, limit: int | None = None, cursor: str | None = None

@@ -218,9 +218,12 @@ class Folio:
         path = f"/observations/{part(observation)}/restore"
         return self._wire.post(shapes.WrittenAnyEntry, path, body_of({"reason": reason}), version=version)
 
-    def observation_history(self, observation: str) -> shapes.ListOfVersionShape:
-        """Returns the history of the observation."""
-        return self._wire.get(shapes.ListOfVersionShape, f"/observations/{part(observation)}/history")
+    def observation_history(
+        self, observation: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> shapes.ListOfVersionShape:
+        """Returns the history of the observation; `next` of the answer is the `cursor` for the next call."""
+        query = {"limit": limit, "cursor": cursor}
+        return self._wire.get(shapes.ListOfVersionShape, f"/observations/{part(observation)}/history", query)
 
     # ---- tools --------------------------------------------------------------------------------------------------------
 
@@ -413,9 +416,12 @@ class Folio:
         body = body_of({"title": title, "parent": parent, "role": role, "tags": several(tags)})
         return self._wire.post(shapes.PageShape, "/pages", body, key=key)
 
-    def children(self, page: str) -> shapes.ListOfPageShape:
-        """Returns the pages that a page contains."""
-        return self._wire.get(shapes.ListOfPageShape, f"/pages/{part(page)}/children")
+    def children(
+        self, page: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> shapes.ListOfPageShape:
+        """Returns the pages that a page contains; `next` of the answer is the `cursor` for the next call."""
+        query = {"limit": limit, "cursor": cursor}
+        return self._wire.get(shapes.ListOfPageShape, f"/pages/{part(page)}/children", query)
 
     def entries(
         self, page: str, *, tail: int | None = None, limit: int | None = None, cursor: str | None = None

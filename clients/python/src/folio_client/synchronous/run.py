@@ -46,9 +46,11 @@ class Run:
         """Returns the state of the run, and its result once it has ended."""
         return self._wire.get(RunInFull, self._path)
 
-    def tree(self) -> TreeShape:
-        """Returns all nodes of the run."""
-        return self._wire.get(TreeShape, f"{self._path}/tree")
+    def tree(self, *, limit: int | None = None, cursor: str | None = None) -> TreeShape:
+        """Returns the nodes of the run, at most 10,000 without a `limit`; `next` of the answer is the `cursor` for the
+        next call."""
+        query = {"limit": limit, "cursor": cursor}
+        return self._wire.get(TreeShape, f"{self._path}/tree", query)
 
     def node(self, node: str) -> NodeInFull:
         """Returns one node with its result and evidence."""
