@@ -46,6 +46,9 @@ fn import_without_a_form_lists_the_known_forms() {
         let told = folio.call(&["import", "memory.jsonl", "--json"]).stderr + &called.stderr;
         assert!(told.contains(form), "{form}: {told}");
     }
+    // What is not there needs no form.
+    let absent = folio.call(&["import", "nowhere.jsonl"]);
+    assert!(absent.code != 0 && !absent.stderr.contains("form_missing"), "{absent}");
     let bare = folio.call(&["import"]);
     assert_eq!(bare.code, 2, "{bare}");
     assert!(bare.stderr.contains("task-master"), "{bare}");

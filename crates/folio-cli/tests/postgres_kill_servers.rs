@@ -234,6 +234,13 @@ fn observation_during_a_database_outage_is_delivered_once_m7_3_26() {
     assert!(away.contains(" 200 ") && away.contains("\"spooled\":1"), "{away}");
     cluster.start_again();
     folio.ok(&["--store", &url, "turn", "begin", "--input", "go on"]);
+    // The server looks for its database every second, and refuses at once until then.
+    for _ in 0..400 {
+        if server.status("/v1/spaces/main/observations", None) == "200" {
+            break;
+        }
+        std::thread::park_timeout(std::time::Duration::from_millis(25));
+    }
     let after = noticed("third", "there after");
     assert!(after.contains(" 200 ") && !after.contains("spooled"), "{after}");
     let list = folio.json(&["--store", &url, "observe", "list"]);

@@ -7,6 +7,7 @@ mod support;
 use serde_json::{Value, json};
 
 use support::Folio;
+use support::served::Served;
 
 const ANSWER: &str = r#"{"request_id": "req_1", "status": "ok", "outputs": {"found": 3}, "unknown": {"is": "left alone"},
     "observations": [{"type": "contextual_insight", "content": "likes Burgundy", "tags": "wine", "confidence": 7},
@@ -79,6 +80,22 @@ fn tool_answer_waits_in_the_outbox_while_the_store_cannot_be_opened_m7_3_26() {
     assert_eq!(ingest("next.json").code, 0);
     let list = folio.json(&["--store", &url, "observe", "list"]);
     assert_eq!(list["total"], 2, "{list}");
+}
+
+#[test]
+fn server_delivers_what_waits_in_the_outbox_without_another_answer_m7_3_26() {
+    let folio = Folio::new();
+    folio.file("answer.json", ANSWER);
+    // A folder stands where the file should be.
+    let store = folio.path().join("shared.db");
+    std::fs::create_dir(&store).unwrap();
+    let url = format!("sqlite:{}", store.display());
+    let ingest = ["tool", "ingest", "answer.json", "--tool", "wine_search"];
+    folio.ok(&[&["--store", &url], &ingest[..]].concat());
+    std::fs::remove_dir(&store).unwrap();
+    let _server = Served::of(folio.process(&["--store", &url, "serve", "--listen", "127.0.0.1:0"]));
+    let list = folio.until(&["--store", &url, "observe", "list"], |list| list["total"] == 1);
+    assert_eq!(list["items"][0]["content"], "likes Burgundy", "{list}");
 }
 
 #[test]

@@ -120,6 +120,7 @@ impl Report for Received {
 
 /// Carries out `folio import`. Exits with 1 if something was not imported.
 pub(crate) async fn run(context: &Context<'_>, import: Import) -> Result<Exit, Failure> {
+    check_readable(&import.path)?;
     let from = import
         .from
         .or_else(|| is_own_export(&import.path).then_some(Origin::Folio));
@@ -130,7 +131,6 @@ pub(crate) async fn run(context: &Context<'_>, import: Import) -> Result<Exit, F
             "--merge is for --from folio and --from markdown",
         ));
     }
-    check_readable(&import.path)?;
     let workspace = match import.dry_run {
         true => context.workspace_if_any().await?,
         false => context.workspace().await?,

@@ -131,7 +131,8 @@ fn raise_connection_limit() -> usize {
     half.clamp(1, CONNECTIONS_MAX)
 }
 
-/// Does what `folio tidy` does at intervals, in each of `spaces`, until it is dropped.
+/// Does what `folio tidy` does at intervals, in each of `spaces`, until it is dropped. First delivers what waits in the
+/// outbox: where no further answer of a tool comes, and no turn begins, nobody else would.
 async fn tidy_regularly(context: &Context<'_>, spaces: &Spaces) {
     let mut again = tokio::time::interval(TIDY_INTERVAL);
     // Many spaces may take longer than that.
@@ -140,6 +141,11 @@ async fn tidy_regularly(context: &Context<'_>, spaces: &Spaces) {
         again.tick().await;
         for runner in spaces.runners() {
             let workspace = runner.workspace();
+            if let Err(error) = workspace.deliver_outbox().await {
+                context
+                    .output
+                    .detail(format_args!("what waits in the outbox is not delivered: {error}"));
+            }
             let message = match workspace.tidy(workspace.now()).await {
                 Ok(tidied) if tidied.is_nothing() => continue,
                 Ok(_) => "archived or erased what was due".to_owned(),
