@@ -27,6 +27,7 @@
 
 pub mod callback;
 mod driving;
+mod held_body;
 mod http;
 mod listen;
 pub mod mcp;

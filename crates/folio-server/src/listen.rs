@@ -18,8 +18,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
 use self::line::{ClientStream, Flag};
-use self::places::{Answer, Place, Places};
+use self::places::{Place, Places};
 use self::reserve::RESERVE;
+use crate::held_body::HeldBody;
 use crate::http::is_event_stream;
 
 /// How long the head of a request may take to arrive, and how long an idle connection may stay open. The head
@@ -95,7 +96,7 @@ async fn serve_connection(stream: TcpStream, place: Place, router: Router, mut e
         async move {
             let answer = answer.await?;
             live.set(is_event_stream(answer.headers()));
-            Ok::<_, std::convert::Infallible>(answer.map(|body| Answer::holding(body, working)))
+            Ok::<_, std::convert::Infallible>(answer.map(|body| HeldBody::new(body, working)))
         }
     });
     let connection = http1::Builder::new()

@@ -129,14 +129,9 @@ impl Run {
     /// Restores the previous version of the plan of `owner`, because the new one was rejected. If that one was rejected
     /// too, there is none to restore, and the last one stays to be seen.
     pub(super) fn revert_plan(&mut self, owner: usize) {
-        let Some(plan) = self.nodes[owner].plan.as_deref() else {
-            return;
-        };
-        if plan
-            .members_before
-            .iter()
-            .all(|member| self.nodes[*member].dropped_by > 0)
-        {
+        let plan = self.nodes[owner].plan.as_deref();
+        let mut before = plan.map_or(&[][..], |plan| &plan.members_before).iter();
+        if before.all(|member| self.nodes[*member].dropped_by > 0) {
             return;
         }
         let Some(plan) = self.nodes[owner].plan.as_deref_mut() else {

@@ -1,20 +1,18 @@
 //! Places for live streams: each stream holds a connection for hours, so no client may have all of them.
 
 use std::collections::HashMap;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use hyper::body::{Frame, SizeHint};
 use parking_lot::Mutex;
 
 use super::access::Permit;
 use super::problem::Problem;
+use crate::held_body::HeldBody;
 use crate::shares::may_take;
 
 /// A client: the id of its token, or all who come without one.
@@ -91,7 +89,7 @@ pub(crate) async fn limit_streams(State(streams): State<Streams>, request: Reque
         return response;
     };
     match streams.take(client) {
-        Some(place) => response.map(|body| Body::new(StreamBody { body, _place: place })),
+        Some(place) => response.map(|body| Body::new(HeldBody::new(body, place))),
         None => streams_busy().into_response(),
     }
 }
@@ -100,29 +98,6 @@ fn streams_busy() -> Problem {
     let detail = "this client has as many live streams open as it may have";
     Problem::new(StatusCode::TOO_MANY_REQUESTS, "streams_busy", detail)
         .hint("close one, or watch the whole space with one stream")
-}
-
-/// The body of a stream, which holds its place.
-struct StreamBody {
-    body: Body,
-    _place: StreamPlace,
-}
-
-impl HttpBody for StreamBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }
 
 #[cfg(test)]

@@ -4,12 +4,8 @@
 //! strangers who only connect could take all that the process may have, and work of runs would fail for want of one.
 
 use std::collections::{BTreeMap, HashMap};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use axum::body::{Body, Bytes, HttpBody};
-use hyper::body::{Frame, SizeHint};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
@@ -150,53 +146,5 @@ impl Drop for Working {
     fn drop(&mut self) {
         self.places.taken().mark_idle(self.id);
         self.places.freed.notify_one();
-    }
-}
-
-/// The body of an answer, which keeps the connection busy until it is handed on.
-#[derive(Debug)]
-pub(super) struct Answer {
-    body: Body,
-    /// Whatever is held until then: what keeps the connection busy, and its place if that ends with the answer.
-    _held: Option<(Working, Option<Place>)>,
-}
-
-impl Answer {
-    /// An answer on a connection that is `working`.
-    pub(super) fn holding(body: Body, working: Working) -> Self {
-        Self {
-            body,
-            _held: Some((working, None)),
-        }
-    }
-
-    /// The only answer on a connection that got its `place` for it, and is `working`.
-    pub(super) fn with_place(body: Body, working: Working, place: Place) -> Self {
-        Self {
-            body,
-            _held: Some((working, Some(place))),
-        }
-    }
-
-    /// An answer on a connection that has no place.
-    pub(super) fn without_place(body: Body) -> Self {
-        Self { body, _held: None }
-    }
-}
-
-impl HttpBody for Answer {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }

@@ -18,7 +18,8 @@ use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::line::{ClientStream, Flag};
-use super::places::{Answer, Places};
+use super::places::Places;
+use crate::held_body::HeldBody;
 use crate::http::problem::Problem;
 use crate::http::{HEALTH_PATH, is_event_stream};
 
@@ -47,16 +48,16 @@ pub(super) async fn serve_one(
         async move {
             if request.uri().path() == HEALTH_PATH {
                 let answer = router.call(request).await?;
-                return Ok::<_, std::convert::Infallible>(answer.map(Answer::without_place));
+                return Ok::<_, std::convert::Infallible>(answer.map(|body| HeldBody::new(body, None)));
             }
             let Ok(place) = tokio::time::timeout(PLACE_WITHIN, places.take()).await else {
-                return Ok(connections_busy().map(Answer::without_place));
+                return Ok(connections_busy().map(|body| HeldBody::new(body, None)));
             };
             drop(reserved.lock().take());
             let working = place.mark_working();
             let answer = router.call(request).await?;
             live.set(is_event_stream(answer.headers()));
-            Ok(answer.map(|body| Answer::with_place(body, working, place)))
+            Ok(answer.map(|body| HeldBody::new(body, Some((working, place)))))
         }
     });
     let connection = http1::Builder::new()

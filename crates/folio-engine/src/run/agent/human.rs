@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 
 use super::TalkEntry;
 use super::apply::GO_ON;
-use super::digest::in_words;
 use super::repair::value_in;
 use crate::event::{Event, Question};
 use crate::node::NodeId;
@@ -108,9 +107,7 @@ impl Run {
         };
         let (title, description) = self.words_of(index)?;
         let _ = writeln!(text, "{FOR_PERSON}{}", one_line(&title));
-        if let Some(item) = self.unnamed_item(index, &agent.task) {
-            let _ = writeln!(text, "Item: {}", in_words(item));
-        }
+        self.put_unnamed_item(&mut text, index, &agent.task);
         if !description.is_empty() && description != title {
             let _ = writeln!(text, "{description}");
         }

@@ -341,12 +341,17 @@ impl Agent {
 
 /// The calls in the model's last message of `conversation` that have no answer yet.
 fn open_calls(conversation: &[TalkEntry]) -> Vec<&Wanted> {
-    let Some(at) = conversation.iter().rposition(
-            |said| matches!(said, TalkEntry::Message(message) if message.speaker == Speaker::Assistant && !message.calls.is_empty()),
-        ) else {
-            return Vec::new();
-        };
-    let TalkEntry::Message(last_reply) = &conversation[at] else {
+    let last_calls = conversation
+        .iter()
+        .enumerate()
+        .rev()
+        .find_map(|(at, entry)| match entry {
+            TalkEntry::Message(message) if message.speaker == Speaker::Assistant && !message.calls.is_empty() => {
+                Some((at, message))
+            }
+            _ => None,
+        });
+    let Some((at, last_reply)) = last_calls else {
         return Vec::new();
     };
     let answered_ids: Vec<&str> = conversation[at + 1..]

@@ -198,9 +198,7 @@ impl Run {
         if !task.reason.is_empty() {
             let _ = writeln!(text, "Why: {}", self.excerpted(of, &task.reason, sizes)?);
         }
-        if let Some(item) = self.unnamed_item(of, task) {
-            let _ = writeln!(text, "Item: {}", in_words(item));
-        }
+        self.put_unnamed_item(&mut text, of, task);
         if self.nodes[of].parent.is_none() && self.inputs.as_object().is_some_and(|inputs| !inputs.is_empty()) {
             let _ = writeln!(text, "Inputs: {}", canonical((*self.inputs).clone()));
         }
@@ -362,9 +360,15 @@ impl Run {
         Ok(None)
     }
 
-    /// The item of a list that node `index` is done for, if none of its own words names it: whoever does it has to know
-    /// which one it is.
-    pub(super) fn unnamed_item(&self, index: usize, task: &Task) -> Option<&Value> {
+    /// Adds the item of a list that node `index` is done for, if none of its own words names it: whoever does it has to
+    /// know which one it is.
+    pub(super) fn put_unnamed_item(&self, text: &mut String, index: usize, task: &Task) {
+        if let Some(item) = self.unnamed_item(index, task) {
+            let _ = writeln!(text, "Item: {}", in_words(item));
+        }
+    }
+
+    fn unnamed_item(&self, index: usize, task: &Task) -> Option<&Value> {
         let node = &self.nodes[index];
         if self.nodes[node.parent?].kind != NodeKind::ForEach {
             return None;

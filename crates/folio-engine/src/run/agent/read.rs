@@ -82,9 +82,8 @@ impl Run {
 
     pub(super) fn read_finish(&self, index: usize, call: &Wanted, reply: &Reply) -> Event {
         let other_calls = unmade_calls_remark(call, reply);
-        let is_twice = || reply.calls.iter().all(|other| other.tool == call.tool);
         if !other_calls.is_empty() {
-            let problem = if is_twice() {
+            let problem = if reply.calls.iter().all(|other| other.tool == call.tool) {
                 "finish was called more than once with different results: call it once"
             } else {
                 "finish was called together with other tools: call it alone"
