@@ -21,6 +21,7 @@ use crate::progress::{Lines, Progress};
 use crate::report::printable;
 use crate::report::run::Summary;
 use crate::signals::{EndSignals, listen_for};
+use crate::unwritten;
 
 /// How long work under way has to finish when the program was asked to end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -320,7 +321,11 @@ async fn finish(context: &Context<'_>, workspace: &Workspace, run: RunId, ended:
             format!("run {} ended without a result", row.handle),
         ));
     };
-    let reported = tell(context, &row, &summary, (watch.run(), result));
+    let unwritten = match context.output.is_json() {
+        true => None,
+        false => unwritten::first_reason(workspace, run).await?,
+    };
+    let reported = tell(context, &row, &summary, (watch.run(), result), unwritten.as_deref());
     match unshown.map_or(reported, Err) {
         Err(failure) if !failure.is_closed_pipe() => {
             let (run, again) = (row.handle, context.settings.repeated());
@@ -336,6 +341,7 @@ fn tell(
     row: &RunRow,
     summary: &Summary,
     (run_itself, result): (&folio::engine::Run, &NodeResult),
+    unwritten: Option<&str>,
 ) -> Result<(), Failure> {
     let output = context.output;
     if output.is_json() {
@@ -356,8 +362,13 @@ fn tell(
             .map_or_else(String::new, |reason| format!(" ({reason})"));
         output.note(format_args!("\n{} {status}{why}: {notes}", style.strong(row.handle)));
         let run = row.handle;
+        if let Some(reason) = unwritten {
+            let reason = crate::report::first_line(reason, 200);
+            output.note(format_args!("not everything was written to memory: {reason}"));
+        }
         let more = result.stop_reason.into_iter();
         let more = more.flat_map(|reason| raise_commands(reason, run_itself, &run.to_string()));
+        let left_out = unwritten.map(|_| ("left out", format!("trace --run {run} --component scratch_page")));
         let lookups = [
             ("pages", format!("tree --run {run}")),
             ("steps", format!("show {run}")),
@@ -373,7 +384,7 @@ fn tell(
         if let Some(first) = result.stop_reason.and_then(|reason| before_raising(reason, run_itself)) {
             output.note(style.faint(format_args!("  {first}")));
         }
-        for (label, command) in more.chain(lookups) {
+        for (label, command) in more.chain(left_out).chain(lookups) {
             output.note(style.faint(format_args!("  {label:<15} folio {command}{again}")));
         }
     }

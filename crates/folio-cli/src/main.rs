@@ -18,6 +18,7 @@ mod servers;
 mod settings;
 mod signals;
 mod store_watch;
+mod unwritten;
 mod who;
 
 use std::io::Write as _;

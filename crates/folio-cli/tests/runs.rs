@@ -595,3 +595,28 @@ fn a_run_that_went_badly_is_told_without_noise() {
     assert!(id.is_string() && lines_of.any(|line| line["node_id"] == *id), "{lines}");
     assert!(!lines.to_string().contains("\"node_id\":\"both/b\""), "{lines}");
 }
+
+/// A rule that cannot be filled in changes no result, so nobody would look for what it left out.
+#[test]
+fn rule_of_observe_that_cannot_be_filled_in_is_named_where_the_run_ends() {
+    let rules = "[{type: learning, content: 'saw {{ result.output.vlaue }}'}, {type: learning, content: 'saw {{ result.output.value }}'}]";
+    let step = |observe: &str| {
+        format!("title: x\nsteps: [{{id: a, do: {{tool: text, args: {{op: echo, value: y}}}}, observe: {observe}}}]")
+    };
+    let folio = folio_with("plan.yaml", &step(rules));
+    let called = folio.call(&["run", "--plan", "plan.yaml"]);
+    assert_eq!(called.code, 0, "{called}");
+    let left_out = "not everything was written to memory: observe[0]: `result.output.vlaue`:";
+    assert!(called.stderr.contains(left_out), "{called}");
+    let command = "left out        folio trace --run r1 --component scratch_page";
+    assert!(called.stderr.contains(command), "{called}");
+    let trace = folio.json(&["trace", "--run", "r1", "--component", "scratch_page"]);
+    let rejected = trace["items"].as_array().unwrap();
+    let rejected = rejected.iter().find(|line| line["status"] == "rejected").unwrap();
+    assert_eq!(rejected["detail"]["code"], "rule_unfilled");
+    assert_eq!(folio.json(&["observe", "list"])["total"], 1);
+
+    folio.file("plan.yaml", &step("{type: learning, content: seen}"));
+    let called = folio.call(&["run", "--plan", "plan.yaml"]);
+    assert!(!called.stderr.contains("not everything"), "{called}");
+}

@@ -25,6 +25,9 @@ use crate::perform::Writes;
 /// The tool whose answer is the number of observations.
 const OBSERVE: &str = "observe";
 
+/// The code of a rule of `observe:`, or of one of its elements, that cannot be filled in.
+const RULE_UNFILLED: &str = "rule_unfilled";
+
 /// For how many refused observations an answer gives the reason.
 const MAX_LISTED_REFUSALS: usize = 8;
 
@@ -142,6 +145,12 @@ impl MemoryWriter {
         let pages = pages.into_iter();
         let pages = pages.map(|(id, fields)| Change::EnsurePage(Box::new(NewPage { id, fields })));
         intake.changes.splice(0..0, pages);
+        let unfilled = problems
+            .iter()
+            .map(|problem| json!({"channel": Channel::Observe, "code": RULE_UNFILLED, "message": problem}));
+        intake
+            .notes
+            .extend(unfilled.map(|detail| self.note(&call, REJECTED, detail)));
         let mut lines = problems;
         lines.extend(
             rejected
