@@ -6,6 +6,7 @@
 //!
 //! - [`plan`]: the plan language, read from YAML or JSON with every error located
 //! - [`argument`]: what the arguments of tools may hold, checked in plans and in calls
+//! - [`json_schema`]: JSON Schemas, applied within a bound
 //! - [`template`]: text and values that are filled in when a step is due
 //! - [`run`]: the fold itself
 //! - [`projection`]: the pages that each event writes
@@ -14,6 +15,8 @@
 
 pub mod argument;
 pub mod event;
+mod expression;
+pub mod json_schema;
 mod lines;
 pub mod node;
 mod output;

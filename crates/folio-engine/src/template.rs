@@ -18,6 +18,7 @@ mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock};
 
 use minijinja::syntax::SyntaxConfig;
@@ -44,6 +45,13 @@ pub(crate) const RESULT_READ: &str = "result_read returns full results";
 
 /// The deepest nesting of lists and objects in what a template produces.
 const DEPTH_MAX: usize = 100;
+
+/// Does what `work` does with `template`. What the library for templates does not expect makes it panic: that is a
+/// mistake of this one template, and must not end who fills it in.
+fn without_panic<T>(template: &str, work: impl FnOnce() -> Result<T, TemplateError>) -> Result<T, TemplateError> {
+    // Nothing half-done is seen afterwards: what was filled in so far is dropped, and the environment never changes.
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(TemplateError::of_panic(template)))
+}
 
 /// Fills in templates. Built once and shared: it holds no state of a run.
 #[derive(Debug)]
@@ -184,25 +192,28 @@ impl Templates {
     fn text(&self, template: &str, scope: &Scope, excerpt: Option<usize>) -> Result<String, TemplateError> {
         let source = Source::of_text(template)?;
         let mut sink = Capped { text: Vec::new() };
-        let compiled = self
-            .environment
-            .template_from_named_str("template", &source.rewritten)
-            .map_err(|error| TemplateError::of_syntax(&error, template))?;
-        compiled
-            .render_captured_to(view::context(scope, &source, excerpt), &mut sink)
-            .map_err(|error| TemplateError::of_rendering(&error, &source.rewritten, scope))?;
+        without_panic(template, || {
+            let compiled = self
+                .environment
+                .template_from_named_str("template", &source.rewritten)
+                .map_err(|error| TemplateError::of_syntax(&error, template))?;
+            compiled
+                .render_captured_to(view::context(scope, &source, excerpt), &mut sink)
+                .map_err(|error| TemplateError::of_rendering(&error, &source.rewritten, scope))
+        })?;
         // Every piece was written from a `str`, so this is valid UTF-8.
         Ok(String::from_utf8(sink.text).unwrap_or_default())
     }
 
     fn evaluate(&self, expression: &str, scope: &Scope) -> Result<Value, TemplateError> {
         let source = Source::of_expression(expression)?;
-        let found = self
-            .environment
-            .compile_expression_owned(source.rewritten.clone())
-            .map_err(|error| TemplateError::of_syntax(&error, expression))?
-            .eval(view::context(scope, &source, None))
-            .map_err(|error| TemplateError::of_rendering(&error, &source.rewritten, scope))?;
+        let found = without_panic(expression, || {
+            self.environment
+                .compile_expression_owned(source.rewritten.clone())
+                .map_err(|error| TemplateError::of_syntax(&error, expression))?
+                .eval(view::context(scope, &source, None))
+                .map_err(|error| TemplateError::of_rendering(&error, &source.rewritten, scope))
+        })?;
         if found.kind() == ValueKind::Undefined {
             return Err(TemplateError::of_undefined(source.rewritten.trim(), scope));
         }

@@ -37,15 +37,17 @@ pub(crate) fn check_allowed(runner: &Runner, allowed: &[String]) -> Result<(), (
 
 /// Returns the given plan (JSON, or a text in YAML or JSON), or else a plan made of the goal. `None` if there is
 /// neither; a goal of only white space counts as none.
-pub(crate) fn plan_of(runner: &Runner, plan: Option<Value>, goal: Option<&str>) -> Result<Option<Plan>, Problem> {
+pub(crate) async fn plan_of(runner: &Runner, plan: Option<Value>, goal: Option<&str>) -> Result<Option<Plan>, Problem> {
     let text = match plan {
         Some(Value::String(text)) => text,
         Some(other) => other.to_string(),
         None => return Ok(goal.filter(|goal| !goal.trim().is_empty()).map(Plan::of_goal)),
     };
-    plan::parse(&text, &runner.known())
-        .map(Some)
-        .map_err(|errors| plan_problem(&errors))
+    // A large plan takes a second to check, in which other requests would get no answer.
+    let known = runner.known();
+    let parsed = tokio::task::spawn_blocking(move || plan::parse(&text, &known)).await;
+    let parsed = parsed.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()));
+    parsed.map(Some).map_err(|errors| plan_problem(&errors))
 }
 
 /// Returns the problem that lists the mistakes of a plan with their places.

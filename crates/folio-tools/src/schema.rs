@@ -1,6 +1,7 @@
 //! Checks the arguments of a tool that comes with a JSON Schema.
 
 use folio_engine::argument::coerce_to_schema;
+use folio_engine::json_schema::JsonSchema;
 use serde_json::{Map, Value};
 
 use crate::response::ToolError;
@@ -14,13 +15,14 @@ const MISTAKE_CHARS: usize = 300;
 ///
 /// Returns new arguments when some had to be converted to their type: a template produces `"20"` where 20 is meant.
 pub(crate) fn check(tool: &str, schema: &Value, args: &Map<String, Value>) -> Result<Option<Value>, ToolError> {
-    let validator = jsonschema::validator_for(schema)
+    let checks = JsonSchema::new(schema)
         .map_err(|error| ToolError::invalid(format!("{tool} has a schema that cannot be used: {error}")))?;
     let coerced = coerce_to_schema(schema, args);
     let is_changed = coerced.is_some();
     let converted = Value::Object(coerced.unwrap_or_else(|| args.clone()));
-    let mistakes: Vec<String> = validator
-        .iter_errors(&converted)
+    let mistakes: Vec<String> = checks
+        .errors(&converted)
+        .map_err(|unbounded| ToolError::invalid(format!("{tool}: {unbounded}")))?
         .take(MISTAKES_MAX)
         .map(|error| {
             let at = error.instance_path().to_string();

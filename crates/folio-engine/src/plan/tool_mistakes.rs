@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::KnownTool;
 use super::nearest::did_you_mean;
 use crate::argument::{CallArgs, ChoiceError, Fit, check_choice, coerce_to_schema, one_of};
+use crate::json_schema::JsonSchema;
 
 /// The most mistakes that are reported for one call.
 const MISTAKES_MAX: usize = 8;
@@ -66,7 +67,7 @@ impl KnownTool {
 
 fn by_schema(schema: &Value, arguments: &Map<String, Value>) -> Vec<String> {
     // If the schema is unusable, the tool itself has to report the mistakes.
-    let Ok(validator) = jsonschema::validator_for(schema) else {
+    let Ok(checks) = JsonSchema::new(schema) else {
         return Vec::new();
     };
     let coerced = Value::Object(coerce_to_schema(schema, arguments).unwrap_or_else(|| arguments.clone()));
@@ -74,11 +75,10 @@ fn by_schema(schema: &Value, arguments: &Map<String, Value>) -> Vec<String> {
         "" => error.to_string(),
         at => format!("{at}: {error}"),
     };
-    validator
-        .iter_errors(&coerced)
-        .take(MISTAKES_MAX)
-        .map(describe)
-        .collect()
+    match checks.errors(&coerced) {
+        Ok(errors) => errors.take(MISTAKES_MAX).map(describe).collect(),
+        Err(unbounded) => vec![unbounded.to_string()],
+    }
 }
 
 #[cfg(test)]

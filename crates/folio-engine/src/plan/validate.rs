@@ -24,6 +24,9 @@ use names::{Frame, Reader};
 /// may write thousands.
 const GUESSES_MAX: u32 = 100;
 
+/// How many regular expressions are compiled; a plan of a mebibyte could have tens of thousands.
+const EXPRESSIONS_MAX: usize = 200;
+
 /// Adds everything that is wrong with the draft to its mistakes.
 pub(super) fn validate(draft: &mut Draft<'_>, root: &Node, known: &Known) {
     let mut ids = BTreeSet::new();
@@ -43,6 +46,7 @@ pub(super) fn validate(draft: &mut Draft<'_>, root: &Node, known: &Known) {
         deepest: narrower_limit(known.limits.depth, draft.plan.budget.depth),
         items: draft.plan.budget.items,
         guesses: Cell::new(GUESSES_MAX),
+        expressions: EXPRESSIONS_MAX,
     };
     validator.plan(&At::root(root));
     draft.faults = validator.faults;
@@ -69,6 +73,8 @@ struct Validator<'a> {
     items: Option<u32>,
     /// How many more unknown names get a hint.
     guesses: Cell<u32>,
+    /// How many more regular expressions are compiled. What comes later is compiled when its criterion is checked.
+    expressions: usize,
 }
 
 impl<'a> Validator<'a> {

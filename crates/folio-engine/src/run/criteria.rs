@@ -4,13 +4,14 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use folio_memory::excerpt::cut;
-use regex::Regex;
 use serde_json::{Value, json};
 
 use super::scope::{BodyNeeded, result_value};
 use super::state::Run;
 use super::tree::NodeKind;
 use crate::event::{CheckBegins, Event};
+use crate::expression;
+use crate::json_schema::JsonSchema;
 use crate::node::NodeId;
 use crate::plan::{Check, Criterion, Step, Work};
 use crate::result::{Finding, NodeResult, Verdict};
@@ -196,10 +197,10 @@ impl Run {
                     (Value::Null, None) => result.notes.clone(),
                     (other, _) => other.to_string(),
                 };
-                match Regex::new(pattern) {
+                match expression::compile(pattern) {
                     Ok(regex) if regex.is_match(&text) => Finding::Met,
                     Ok(_) => Finding::Unmet(format!("nothing matches `{pattern}`")),
-                    Err(error) => Finding::Unverifiable(format!("`{pattern}` is no regular expression: {error}")),
+                    Err(reason) => Finding::Unverifiable(format!("`{pattern}` cannot be used: {reason}")),
                 }
             }
             Check::JsonSchema { schema, of } => match resolve(of) {
@@ -349,12 +350,15 @@ fn is_empty(value: &Value) -> bool {
 }
 
 fn matches_schema(schema: &Value, value: &Value) -> Finding {
-    let validator = match jsonschema::validator_for(schema) {
-        Ok(validator) => validator,
+    let schema = match JsonSchema::new(schema) {
+        Ok(schema) => schema,
         Err(error) => return Finding::Unverifiable(format!("the schema cannot be used: {error}")),
     };
-    let gaps: Vec<String> = validator
-        .iter_errors(value)
+    let errors = match schema.errors(value) {
+        Ok(errors) => errors,
+        Err(unbounded) => return Finding::Unverifiable(unbounded.to_string()),
+    };
+    let gaps: Vec<String> = errors
         .take(5)
         .map(|e| match e.instance_path().as_str() {
             "" => e.to_string(),

@@ -74,6 +74,18 @@ impl TemplateError {
         }
     }
 
+    pub(super) fn of_panic(template: &str) -> Self {
+        Self {
+            kind: TemplateErrorKind::Failed,
+            expression: excerpt(template),
+            reason: "it cannot be filled in: something in it is called in a way that the language does not provide for"
+                .to_owned(),
+            line: None,
+            hint: Some("`loop.cycle()` needs at least one argument, for example".to_owned()),
+            path: String::new(),
+        }
+    }
+
     pub(super) fn of_rendering(error: &minijinja::Error, source: &str, scope: &Scope) -> Self {
         let piece = error
             .range()

@@ -497,3 +497,14 @@ fn result_reference_is_found_anywhere_in_a_template_e9_2() {
     let references = references_of_expression("inputs.n[:3]").unwrap();
     assert!(references.inputs.contains("n"));
 }
+
+/// With no argument, this divides by zero in the library for templates.
+#[test]
+fn template_that_makes_the_library_panic_is_an_error_like_any_other() {
+    let template = "{% for n in [1] %}{{ loop.cycle() }}{% endfor %}";
+    let templates = Templates::new();
+    let error = templates.render_text(template, &scope()).unwrap_err();
+    assert_eq!(error.kind, TemplateErrorKind::Failed);
+    assert!(error.expression.contains("loop.cycle()"), "{error}");
+    assert_eq!(templates.render_text("{{ 1 + 1 }}", &scope()).unwrap(), "2");
+}

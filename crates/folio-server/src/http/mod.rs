@@ -26,6 +26,7 @@ mod guard;
 mod input;
 mod metrics;
 mod openapi;
+mod panics;
 pub(crate) mod problem;
 mod query;
 mod routes;
@@ -93,6 +94,7 @@ pub(crate) fn guarded(routes: Router, pages: Router, access: Access, limits: Lim
     let any_host = access.local.is_none();
     let metrics_layer = middleware::from_fn_with_state(metrics, metrics::count_request);
     routes
+        .layer(middleware::from_fn(panics::answer_panics))
         .layer(middleware::from_fn_with_state(limits.streams, streams::limit_streams))
         .layer(middleware::from_fn_with_state(limits.bodies, bodies::limit_bodies))
         .layer(metrics_layer.clone())

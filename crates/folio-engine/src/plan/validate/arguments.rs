@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::Validator;
 use crate::argument::{ArgKind, CallArgs, ChoiceError, Fit, check_choice, coerce_to_schema, holds_template};
+use crate::json_schema::JsonSchema;
 use crate::plan::cursor::At;
 use crate::plan::errors::code;
 use crate::plan::spanned::Tree;
@@ -104,7 +105,7 @@ impl<'a> Validator<'a> {
     /// Reports what the schema does not allow in `call`, whatever its templates evaluate to.
     pub(super) fn arguments_by_schema(&mut self, call: &Call, schema: &Value, args_at: &At<'a>) {
         // An unusable schema was rejected where the tool was declared; the tool itself still checks its arguments.
-        let Ok(validator) = jsonschema::validator_for(schema) else {
+        let Ok(checks) = JsonSchema::new(schema) else {
             return;
         };
         let none = json!({});
@@ -113,10 +114,11 @@ impl<'a> Validator<'a> {
             .as_object()
             .and_then(|args| coerce_to_schema(schema, args))
             .map(Value::Object);
-        for error in validator
-            .iter_errors(coerced.as_ref().unwrap_or(args))
-            .take(MISTAKES_MAX)
-        {
+        // If that takes too long, the call fails when it is made, and says so.
+        let Ok(errors) = checks.errors(coerced.as_ref().unwrap_or(args)) else {
+            return;
+        };
+        for error in errors.take(MISTAKES_MAX) {
             self.argument_by_schema(call, schema, args_at, args, &error);
         }
     }

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use folio_memory::policy::MAX_TTL_MINUTES;
 use serde_json::Value;
 
+use crate::expression;
+use crate::json_schema::{JsonSchema, expression_count};
 use crate::plan::cursor::At;
 use crate::plan::errors::code;
 use crate::plan::reads::{self, Segment};
@@ -328,14 +330,17 @@ impl<'a> Validator<'a> {
             }
             match &criterion.check {
                 Check::Regex { pattern, .. } => {
-                    if let Err(error) = regex::Regex::new(pattern) {
+                    if self.may_compile(1)
+                        && let Err(reason) = expression::compile(pattern)
+                    {
                         let pattern_at = at(&[Segment::Key("check"), Segment::Key("regex"), Segment::Key("pattern")]);
-                        self.faults
-                            .add(&pattern_at, code::BAD_REGEX, last_line(&error.to_string()));
+                        self.faults.add(&pattern_at, code::BAD_REGEX, reason);
                     }
                 }
                 Check::JsonSchema { schema, .. } => {
-                    if let Err(error) = jsonschema::validator_for(schema) {
+                    if self.may_compile(expression_count(schema))
+                        && let Err(error) = JsonSchema::new(schema)
+                    {
                         let schema_at = at(&[
                             Segment::Key("check"),
                             Segment::Key("json_schema"),
@@ -359,10 +364,10 @@ impl<'a> Validator<'a> {
             }
         }
     }
-}
-
-/// The last line of a regular expression error, which comes after a drawing of the place.
-fn last_line(message: &str) -> String {
-    let line = message.lines().rfind(|line| !line.trim().is_empty()).unwrap_or(message);
-    line.trim().strip_prefix("error: ").unwrap_or(line.trim()).to_owned()
+    /// Whether `count` more regular expressions are compiled, which may take milliseconds each.
+    fn may_compile(&mut self, count: usize) -> bool {
+        let left = self.expressions.checked_sub(count);
+        self.expressions = left.unwrap_or(0);
+        left.is_some()
+    }
 }

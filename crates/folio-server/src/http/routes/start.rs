@@ -144,7 +144,7 @@ pub(super) async fn start(
         .map_err(|reason: String| body_invalid(format!("plan_gate: {reason}")))?
         .unwrap_or_default();
     let caller = caller.in_thread(input.thread)?;
-    let plan = submit::plan_of(&caller.runner, input.plan, input.goal.as_deref())?;
+    let plan = submit::plan_of(&caller.runner, input.plan, input.goal.as_deref()).await?;
     let mut plan = plan.ok_or_else(|| body_invalid("the body has neither a plan nor a goal"))?;
     if let Some(limits) = input.limits {
         plan.set_limits(&limits.into(), caller.workspace.now())

@@ -149,7 +149,7 @@ async fn start(call: Call<'_>) -> Result<Reply, Problem> {
     }
     let allow_tools = allowed_tools(&call, input.allow_tools)?;
     let runner = &call.mcp.shared.runner;
-    let plan = submit::plan_of(runner, input.plan, input.goal.as_deref())?;
+    let plan = submit::plan_of(runner, input.plan, input.goal.as_deref()).await?;
     let plan = plan.ok_or_else(|| invalid_argument("plan", "neither a plan nor a goal is given"))?;
     let folder = call.mcp.shared.options.folder.as_deref();
     let inputs = submit::inputs_of(&plan, input.inputs, folder).map_err(|(name, message)| {
