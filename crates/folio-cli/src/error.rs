@@ -333,9 +333,7 @@ fn hint_of(code: &str) -> Option<&'static str> {
         "run_ended" => {
             "`folio fork RUN --at NODE` starts a new run from a node of it; with --before-limit, from just before a limit stopped it"
         }
-        "dispatch_unavailable" => {
-            "the run is recorded and continues as soon as a worker finds it; follow it with `folio watch`"
-        }
+        "dispatch_unavailable" => "the run is recorded and continues as soon as a worker finds it",
         "leaving" => "`folio resume` carries on where it stopped",
         "plan_stale" => "read the current plan with `folio plan show RUN`, then edit again",
         "step_begun" => {
@@ -352,7 +350,7 @@ impl From<StoreError> for Failure {
         let failure = Self::of(error.kind(), error.code(), &error);
         match &error {
             StoreError::Unavailable { location, .. } if location.starts_with("postgres") => {
-                failure.hint("name another server with --store postgres://USER:PASSWORD@HOST:PORT/DATABASE")
+                failure.hint("try again when the server is back, or name another one with --store postgres://USER:PASSWORD@HOST:PORT/DATABASE")
             }
             StoreError::Unavailable { doing, .. } if matches!(*doing, "open" | "create") => {
                 failure.hint("name another file with --store sqlite:PATH")

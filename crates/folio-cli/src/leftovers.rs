@@ -8,7 +8,7 @@ use folio::SpaceName;
 use folio::engine::run::RunSummary;
 use folio::memory::{RunId, Seq, Timestamp};
 use folio::runner::{Busy, BusyRun, Driven, Runner, RunnerError};
-use folio::store::{ErrorKind, RunRow};
+use folio::store::{ErrorKind, RunRow, StoreError};
 use tokio::task::{JoinError, JoinSet};
 
 use crate::commands::interrupted;
@@ -87,6 +87,17 @@ pub(crate) struct Leftovers {
     reported_not_resumed: HashSet<RunKey>,
     /// The space that this process is there for; others are named where their runs are reported.
     own_space: Option<SpaceName>,
+    outage: Outage,
+}
+
+/// Whether the store can be written to. While it cannot, as when its disk is full, one run at a time is tried, so that
+/// not every run is reported with every look.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Outage {
+    #[default]
+    None,
+    /// The store refused what a run had to write. The run that is being tried, if any.
+    Lasts(Option<RunKey>),
 }
 
 impl Default for Leftovers {
@@ -98,6 +109,7 @@ impl Default for Leftovers {
             waiting: WaitingRuns::Kept,
             reported_not_resumed: HashSet::new(),
             own_space: None,
+            outage: Outage::None,
         }
     }
 }
@@ -139,7 +151,8 @@ impl Leftovers {
                 output.note(nobody_to_ask(runner, &row, "").await);
             } else {
                 let busy = leftovers.busy.begin();
-                leftovers.spawn_drive(row, busy, runner, output);
+                leftovers.note_resumed(&row, runner, output);
+                leftovers.spawn_drive(row, busy, runner);
             }
         }
         Ok(leftovers)
@@ -233,6 +246,7 @@ impl Leftovers {
         let Ok(mut rows) = runner.unfinished().await else {
             return;
         };
+        self.end_outage_if_claimed(workspace.space(), &rows);
         let now = workspace.now();
         rows.retain(|row| !is_being_begun(row, now));
         let before = std::mem::replace(seen, rows.iter().map(|row| (row.id, row.head)).collect());
@@ -247,10 +261,29 @@ impl Leftovers {
         for row in rows {
             if summaries.get(&row.id).is_some_and(RunSummary::needs_manual_resume) {
                 self.note_not_resumed(runner, &row, output);
-            } else if let Some(busy) = self.reserve_place() {
-                seen.remove(&row.id);
-                self.spawn_drive(row, busy, runner, output);
+                continue;
             }
+            if matches!(self.outage, Outage::Lasts(Some(_))) {
+                continue;
+            }
+            if let Some(busy) = self.reserve_place() {
+                seen.remove(&row.id);
+                match &mut self.outage {
+                    Outage::None => self.note_resumed(&row, runner, output),
+                    Outage::Lasts(tried) => *tried = Some((runner.workspace().space().clone(), row.id)),
+                }
+                self.spawn_drive(row, busy, runner);
+            }
+        }
+    }
+
+    /// Ends the outage if the run that is tried could be claimed: then it is not among those that nobody drives.
+    fn end_outage_if_claimed(&mut self, space: &SpaceName, undriven: &[RunRow]) {
+        if let Outage::Lasts(Some((tried_space, tried))) = &self.outage
+            && tried_space == space
+            && !undriven.iter().any(|row| row.id == *tried)
+        {
+            self.outage = Outage::None;
         }
     }
 
@@ -277,14 +310,14 @@ impl Leftovers {
         }
     }
 
-    fn spawn_drive(&mut self, row: RunRow, busy: BusyRun, runner: &Runner, output: &Output) {
+    fn note_resumed(&self, row: &RunRow, runner: &Runner, output: &Output) {
+        let of = self.of(runner.workspace().space());
+        let (run, title) = (row.handle, &row.title);
+        output.note(format_args!("{of}resuming {run} ({title}), which no process drives"));
+    }
+
+    fn spawn_drive(&mut self, row: RunRow, busy: BusyRun, runner: &Runner) {
         let space = runner.workspace().space().clone();
-        output.note(format_args!(
-            "{}resuming {} ({}), whose process is gone",
-            self.of(&space),
-            row.handle,
-            row.title
-        ));
         let (runner, waiting) = (runner.clone(), self.waiting);
         self.driving.spawn(async move {
             let outcome = match waiting {
@@ -296,7 +329,7 @@ impl Leftovers {
     }
 
     /// Reports how a run ended here, and returns it if it is not to be tried here again.
-    fn report_end(&self, ended: &Result<EndedRun, JoinError>, output: &Output) -> Option<RunKey> {
+    fn report_end(&mut self, ended: &Result<EndedRun, JoinError>, output: &Output) -> Option<RunKey> {
         let (space, row, outcome) = match ended {
             Ok(ended) => ended,
             // The claim on the run stays until the process ends, so it is not tried here again. The others go on.
@@ -306,6 +339,14 @@ impl Leftovers {
             }
         };
         let (of, run) = (self.of(space), row.handle);
+        let is_refused = matches!(outcome, Err(RunnerError::Store(StoreError::Unavailable { .. })));
+        let is_new_outage = is_refused && self.outage == Outage::None;
+        let is_tried = matches!(&self.outage, Outage::Lasts(Some(tried)) if *tried == (space.clone(), row.id));
+        if is_refused && (is_new_outage || is_tried) {
+            self.outage = Outage::Lasts(None);
+        } else if is_tried {
+            self.outage = Outage::None;
+        }
         match outcome {
             Ok(Driven::Ended(result)) => output.note(format_args!("{of}{run} ended: {}", result.status)),
             Ok(Driven::Waits { .. }) => {
@@ -314,8 +355,12 @@ impl Leftovers {
             Err(RunnerError::Leaving) => {}
             // Another process was quicker, or took over the run.
             Err(RunnerError::Store(error)) if error.kind() == ErrorKind::Conflict => {}
-            Err(error @ RunnerError::Store(store)) if store.kind() == ErrorKind::Unavailable => {
-                output.note(format_args!("{of}{run} waits for its store: {error}"));
+            Err(error @ RunnerError::Store(StoreError::Unavailable { .. })) => {
+                if is_new_outage {
+                    output.note(format_args!(
+                        "{of}{run} waits for its store, and so do others: {error}; they are tried again until it works"
+                    ));
+                }
             }
             Err(error) => {
                 output.note(format_args!("{of}{run} cannot be resumed: {error}"));
@@ -346,17 +391,17 @@ pub(crate) fn not_resumed_note(row: &RunRow) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
     use folio::engine::Run;
     use folio::memory::id::RunHandle;
 
     use super::*;
+    use crate::arguments::Arguments;
 
-    #[test]
-    fn new_run_is_not_a_leftover_within_its_grace_period() {
-        let submitted = Timestamp::from_millis(1_000_000);
-        let row = |was_driven| RunRow {
-            id: RunId::derived(&["r"]),
-            handle: RunHandle(1),
+    fn row(number: u64, submitted: Timestamp, was_driven: bool) -> RunRow {
+        RunRow {
+            id: RunId::derived(&["r", &number.to_string()]),
+            handle: RunHandle(number),
             title: String::new(),
             status: Run::RUNNING.to_owned(),
             created_at: submitted,
@@ -364,7 +409,45 @@ mod tests {
             head: Seq(1),
             driven: false,
             was_driven,
+        }
+    }
+
+    #[test]
+    fn store_that_refuses_every_run_is_reported_once_until_a_run_is_claimed() {
+        let mut leftovers = Leftovers::default();
+        let output = Output::new(&Arguments::parse_from(["folio", "--quiet", "runs"]).global);
+        let space = SpaceName::main();
+        let rows = [1, 2, 3].map(|number| row(number, Timestamp::from_millis(0), true));
+        let refused = |row: &RunRow| {
+            let error = StoreError::Unavailable {
+                doing: "write to",
+                location: "folio.db".to_owned(),
+                reason: "its disk is full".to_owned(),
+                source: None,
+            };
+            Ok((space.clone(), row.clone(), Err(RunnerError::Store(error))))
         };
+        for row in &rows {
+            leftovers.report_end(&refused(row), &output);
+        }
+        assert_eq!(leftovers.outage, Outage::Lasts(None));
+        let tried = (space.clone(), rows[1].id);
+        leftovers.outage = Outage::Lasts(Some(tried.clone()));
+        // What another run meets meanwhile says nothing about the one that is tried.
+        leftovers.report_end(&refused(&rows[0]), &output);
+        leftovers.end_outage_if_claimed(&space, &rows);
+        assert_eq!(leftovers.outage, Outage::Lasts(Some(tried)));
+        leftovers.report_end(&refused(&rows[1]), &output);
+        assert_eq!(leftovers.outage, Outage::Lasts(None));
+        leftovers.outage = Outage::Lasts(Some((space.clone(), rows[1].id)));
+        leftovers.end_outage_if_claimed(&space, &rows[2..]);
+        assert_eq!(leftovers.outage, Outage::None);
+    }
+
+    #[test]
+    fn new_run_is_not_a_leftover_within_its_grace_period() {
+        let submitted = Timestamp::from_millis(1_000_000);
+        let row = |was_driven| row(1, submitted, was_driven);
         let later = |millis| submitted.plus(Duration::from_millis(millis));
         assert!(is_being_begun(&row(false), later(0)));
         assert!(is_being_begun(&row(false), later(14_999)));

@@ -74,6 +74,8 @@ pub(crate) struct Settings {
     pub(crate) names_role: bool,
     /// The user at the terminal.
     pub(crate) user: String,
+    /// The name that the caller was given: one of several who use the same account.
+    pub(crate) named_user: Option<String>,
     /// The folder that the program was called in.
     pub(crate) current: PathBuf,
     /// The folder below which each run has one to write to.
@@ -229,11 +231,8 @@ impl Settings {
             Color::Auto if is_dumb_terminal => Color::Never,
             color => color,
         };
-        let user = [
-            around.text("FOLIO_USER")?,
-            around.text("USER")?,
-            around.text("LOGNAME")?,
-        ];
+        let named_user = around.text("FOLIO_USER")?;
+        let user = [named_user.clone(), around.text("USER")?, around.text("LOGNAME")?];
         let for_tools = |name: &&str| Some(((*name).to_owned(), (around.variable)(name)?.into_string().ok()?));
         let tool_environment: Vec<(String, String)> = TOOL_VARIABLES.iter().filter_map(for_tools).collect();
         let agents = from_file.agents.unwrap_or_default();
@@ -275,6 +274,7 @@ impl Settings {
             editor: around.text("VISUAL")?.or(around.text("EDITOR")?),
             color,
             is_dumb_terminal,
+            named_user,
             user: user.into_iter().flatten().next().unwrap_or_default(),
             file,
             passed_over,

@@ -6,7 +6,7 @@ mod support;
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
-use support::{Folio, session};
+use support::{Called, Folio, session};
 
 #[test]
 fn observation_status_changes_are_recorded_in_its_history_m7_5_39() {
@@ -242,8 +242,10 @@ fn claim_is_exclusive_until_it_is_released_m7_4_35() {
     e1 [task/open] write the tests
     $ folio book claim e1 --owner role:planner --lease-minutes 30
     e1 [task/in_progress] write the tests
+    ! claimed by role:planner for 30 minutes
     $ folio book claim e1 --owner role:planner
     e1 [task/in_progress] write the tests
+    ! claimed by role:planner until it is done or released
     $ folio book claim e1 --owner agent
     ! error[claimed]: e1 is taken by role:planner
     !   hint: take something else; if role:planner is gone, `folio book release e1 --owner role:planner` makes it open again
@@ -267,6 +269,21 @@ fn claim_is_exclusive_until_it_is_released_m7_4_35() {
     ! error[kind_invalid]: kind: e2 is of kind note, which is not work
     = 2
     "#);
+}
+
+#[test]
+fn callers_with_different_names_do_not_share_a_claim_m7_4_35() {
+    let folio = Folio::new();
+    folio.ok(&["book", "add", "task", "write the tests"]);
+    let call =
+        |name: &str, arguments: &[&str]| Called::of(folio.command(arguments).env("FOLIO_USER", name).output().unwrap());
+    assert_eq!(call("w1", &["book", "claim", "e1"]).code, 0);
+    let second = call("w2", &["book", "claim", "e1"]);
+    assert_eq!(second.code, 4, "{second}");
+    assert!(second.stderr.contains("e1 is taken by w1"), "{second}");
+    assert_eq!(call("w2", &["book", "release", "e1"]).code, 4);
+    assert_eq!(call("w1", &["book", "release", "e1"]).code, 0);
+    assert_eq!(call("w2", &["book", "claim", "e1"]).code, 0);
 }
 
 #[test]

@@ -188,7 +188,7 @@ fn unreachable_database_is_reported_without_its_password() {
     ! error[store_unavailable]: cannot open postgres://127.0.0.1:1/x: the connection to the server was lost, or could not be made; try again
     !   caused by: error connecting to server
     !   caused by: Connection refused (os error 111)
-    !   hint: name another server with --store postgres://USER:PASSWORD@HOST:PORT/DATABASE
+    !   hint: try again when the server is back, or name another one with --store postgres://USER:PASSWORD@HOST:PORT/DATABASE
     = 5
     ");
     assert_snapshot!(Folio::new().seen(&["backup", "copy.db", "--store", url]), @"

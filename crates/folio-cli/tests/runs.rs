@@ -616,7 +616,7 @@ fn rule_of_observe_that_cannot_be_filled_in_is_named_where_the_run_ends() {
     assert_eq!(rejected["detail"]["code"], "rule_unfilled");
     assert_eq!(folio.json(&["observe", "list"])["total"], 1);
 
-    folio.file("plan.yaml", &step("{type: learning, content: seen}"));
+    folio.file("plan.yaml", step("{type: learning, content: seen}"));
     let called = folio.call(&["run", "--plan", "plan.yaml"]);
     assert!(!called.stderr.contains("not everything"), "{called}");
 }

@@ -167,10 +167,8 @@ impl Cassette {
         let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let may = std::fs::metadata(path).map(|about| about.permissions());
         let mut options = std::fs::OpenOptions::new();
-        options.write(true).create_new(true);
-        if may.is_ok() {
-            options.mode(0o600);
-        }
+        // It holds what was said, word for word.
+        options.write(true).create_new(true).mode(0o600);
         let (mut file, beside) = create_temp_beside(path, &options).map_err(|e| error(e.to_string()))?;
         let mut write = || {
             if let Ok(may) = &may {

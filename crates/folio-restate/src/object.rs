@@ -3,6 +3,7 @@
 //! The handler has no durable steps of its own in Restate: what was done is in the journal of the run. So it may be
 //! called again at any time, by any version, and always finds the current state.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use folio::engine::run::JournalError;
 use folio::memory::Timestamp;
 use folio::memory::causes::with_causes;
 use folio::runner::{Driven, RunnerError};
-use folio::store::StoreError;
+use folio::store::{ErrorKind, StoreError};
+use parking_lot::Mutex;
 use restate_sdk::prelude::*;
 use tokio::sync::mpsc;
 
@@ -28,6 +30,9 @@ pub(crate) struct RunObject {
     pub(crate) drives: Arc<Drives>,
     /// Messages for people.
     pub(crate) says: mpsc::Sender<String>,
+    /// The runs of which was said why they are not driven here, with the code of the reason. Restate offers such a run
+    /// again and again.
+    pub(crate) told: Mutex<HashMap<RunKey, String>>,
 }
 
 // A call sends Restate nothing while its run goes on: the connection shows whether the worker is alive.
@@ -53,7 +58,11 @@ impl RunObject {
             .key()
             .parse()
             .map_err(|reason: String| TerminalError::new_with_code(400, reason))?;
-        match self.drives.drive(&key).await {
+        let driven = self.drives.drive(&key).await;
+        if driven.is_ok() {
+            self.told.lock().remove(&key);
+        }
+        match driven {
             Ok(Driven::Ended(result)) => Ok(format!("ended: {}", result.status)),
             Ok(Driven::Waits { until: None, .. }) => Ok("waits".to_owned()),
             Ok(Driven::Waits { until: Some(until), .. }) => {
@@ -79,6 +88,14 @@ fn request_until(key: &RunKey, until: Timestamp, now: Timestamp) -> String {
         ..NEAR_S => format!("{key}#{until}/{now}"),
         far => format!("{key}#{until}/{}", far.ilog2()),
     }
+}
+
+/// Of how many runs is remembered what was said.
+const TOLD_RUNS_MAX: usize = 10_000;
+
+/// Whether the store may take the same a moment later.
+fn is_passing(error: &StoreError) -> bool {
+    matches!(error, StoreError::Unavailable { .. }) || error.kind() == ErrorKind::Conflict
 }
 
 impl RunObject {
@@ -107,8 +124,30 @@ impl RunObject {
             RunnerError::Journal {
                 source: JournalError::TooNew { .. },
                 ..
-            } => HandlerError::from(format!("run_too_new: {}", with_causes(error))),
-            error => HandlerError::from(with_causes(error)),
+            } => {
+                self.say_once(key, error);
+                HandlerError::from(format!("run_too_new: {}", with_causes(error)))
+            }
+            error => {
+                self.say_once(key, error);
+                HandlerError::from(with_causes(error))
+            }
+        }
+    }
+
+    /// Says why a run is not driven here, unless the same was said of it before. That its store is away is said of all
+    /// runs at once.
+    fn say_once(&self, key: &RunKey, error: &RunnerError) {
+        if matches!(error, RunnerError::Leaving) || matches!(error, RunnerError::Store(store) if is_passing(store)) {
+            return;
+        }
+        let mut told = self.told.lock();
+        if told.len() >= TOLD_RUNS_MAX && !told.contains_key(key) {
+            told.clear();
+        }
+        if told.insert(key.clone(), error.code().to_owned()).as_deref() != Some(error.code()) {
+            let notice = format!("{key} is not driven here: {}; it is offered again", with_causes(error));
+            let _told = self.says.try_send(notice);
         }
     }
 }
@@ -135,5 +174,46 @@ mod tests {
         ] {
             assert_ne!(named(asked), named(called_early), "{asked} {called_early}");
         }
+    }
+
+    #[tokio::test]
+    async fn run_that_is_not_driven_is_reported_once_for_each_reason() {
+        let folio = folio::Folio::open("memory:").await.unwrap();
+        let drives = Drives::new(
+            folio,
+            folio::tools::Registry::with_builtins(),
+            folio::runner::RunnerOptions::default(),
+            Duration::ZERO,
+            1,
+        );
+        let (says, mut said) = mpsc::channel(10);
+        let object = RunObject {
+            drives: Arc::new(drives),
+            says,
+            told: Mutex::default(),
+        };
+        let key: RunKey = "main/run_01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
+        let away = || StoreError::Unavailable {
+            doing: "read from",
+            location: "postgres://x".to_owned(),
+            reason: "it is away".to_owned(),
+            source: None,
+        };
+        object.refused(&key, &NotDriven::Failed(away().into()));
+        assert!(
+            said.try_recv().is_err(),
+            "that the store is away is said of all runs at once"
+        );
+        for _ in 0..3 {
+            object.refused(&key, &NotDriven::Failed(RunnerError::Ended));
+        }
+        let line = said.try_recv().unwrap();
+        assert!(
+            line.starts_with("main/run_01ARZ3NDEKTSV4RRFFQ69G5FAV is not driven here: "),
+            "{line}"
+        );
+        assert!(said.try_recv().is_err());
+        object.refused(&key, &NotDriven::Failed(StoreError::KeyReused.into()));
+        assert!(said.try_recv().is_ok(), "another reason");
     }
 }

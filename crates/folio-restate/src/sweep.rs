@@ -37,7 +37,7 @@ pub(crate) struct Sweep {
     handed_in: HashMap<RunId, Request>,
     /// Whether Restate took anything since the walk began.
     has_accepted_requests: bool,
-    /// The problem of the last pass, as it was reported; empty if there was none.
+    /// The code of the problem of the last pass, which was reported; empty if there was none.
     last_problem: String,
 }
 
@@ -70,12 +70,12 @@ enum RunDecision {
 impl Sweep {
     /// Makes a pass every `pause`, until Restate turns out to know of no worker: it is new, or has lost its data.
     /// `report` is called whenever the problem differs from the previous one, and when there is none any more;
-    /// `public_address` is the address that Restate would have to call. Returns whether Restate took anything before.
+    /// `to_register` is the address that somebody has to register with Restate, if nobody does so by itself. Returns whether Restate took anything before.
     pub(crate) async fn run_passes<S: Fn(&str)>(
         &mut self,
         drives: &Arc<Drives>,
         ingress: &Ingress,
-        public_address: &str,
+        to_register: Option<&str>,
         pause: Duration,
         report: &S,
     ) -> bool {
@@ -94,8 +94,10 @@ impl Sweep {
                 Ok(PassOutcome::NoWorkerKnown) => {
                     // What Restate took before is lost.
                     self.handed_in.clear();
-                    let problem = format!("it knows of no worker; register {public_address} with it (--restate-admin)");
-                    self.report_problem(with_causes(&ingress.failed(problem)), report);
+                    let advice = to_register.map_or_else(String::new, |address| {
+                        format!("; register {address} with it (--restate-admin)")
+                    });
+                    self.report_problem(&ingress.failed(format!("it knows of no worker{advice}")), report);
                     return self.has_accepted_requests;
                 }
                 Ok(PassOutcome::Through) if self.last_problem.is_empty() => {}
@@ -104,15 +106,19 @@ impl Sweep {
                     self.last_problem.clear();
                 }
                 // A store or an ingress that cannot be reached is asked again.
-                Err(error) => self.report_problem(with_causes(&error), report),
+                Err(error) => self.report_problem(&error, report),
             }
         }
     }
 
-    fn report_problem<S: Fn(&str)>(&mut self, problem: String, report: &S) {
-        if problem != self.last_problem {
-            report(&format!("runs that nobody drives are not submitted: {problem}"));
-            self.last_problem = problem;
+    /// Reports `problem` unless it is of the same kind as the last one: its words may say how long it lasts.
+    fn report_problem<S: Fn(&str)>(&mut self, problem: &RunnerError, report: &S) {
+        if problem.code() != self.last_problem {
+            report(&format!(
+                "runs that nobody drives are not submitted: {}",
+                with_causes(problem)
+            ));
+            problem.code().clone_into(&mut self.last_problem);
         }
     }
 

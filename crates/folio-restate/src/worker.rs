@@ -9,6 +9,7 @@ use std::time::Duration;
 use folio::Folio;
 use folio::runner::{RunnerError, RunnerOptions};
 use folio::tools::Registry;
+use parking_lot::Mutex;
 use restate_sdk::endpoint::Endpoint;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -153,6 +154,7 @@ impl Worker {
         let mut endpoint = Endpoint::builder().bind(RunObject {
             drives: Arc::clone(&drives),
             says,
+            told: Mutex::default(),
         });
         if let Some(key) = &options.identity {
             endpoint = endpoint
@@ -186,6 +188,7 @@ impl Worker {
             Some(place) => place.to_string(),
             None => format!("http://{}", self.address),
         };
+        let to_register = self.admin.is_none().then_some(&*public_address);
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let serving = listen::serve(self.listener, self.endpoint, async move {
             // A dropped sender means the same.
@@ -218,7 +221,7 @@ impl Worker {
                     }
                 };
                 tokio::select! {
-                    took = sweep.run_passes(&self.drives, &self.ingress, &public_address, look_every, &report) => {
+                    took = sweep.run_passes(&self.drives, &self.ingress, to_register, look_every, &report) => {
                         unknown = if took { 1 } else { unknown + 1 };
                     }
                     () = forgotten => {
@@ -256,7 +259,6 @@ mod tests {
     use folio::engine::plan;
     use folio::runner::{NewRun, Runner};
     use folio::{Actor, Role, SpaceName};
-    use parking_lot::Mutex;
     use serde_json::json;
     use tokio::sync::Notify;
 

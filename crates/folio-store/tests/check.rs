@@ -29,6 +29,34 @@ async fn sqlite_check_reports_problems_beside_an_unreadable_row() {
     }
 }
 
+/// With every write, the trigger would let somebody in as a person.
+#[tokio::test]
+async fn trigger_and_view_of_somebody_else_have_no_effect_and_are_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("folio.db");
+    drop(open(&path));
+    let planted = "CREATE TABLE planted (x INTEGER);
+        CREATE TRIGGER door AFTER INSERT ON log BEGIN INSERT INTO planted VALUES (1); END;
+        CREATE VIEW endless AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n;";
+    Connection::open(&path).unwrap().execute_batch(planted).unwrap();
+    let store = open(&path);
+    damage::fill(&Scene::on(store.clone())).await;
+    let problems = store.check().await.unwrap().problems;
+    assert_eq!(
+        problems,
+        [
+            r#"the file contains the trigger "door" (on "log"), which Folio did not make"#,
+            r#"the file contains the view "endless" (on "endless"), which Folio did not make"#,
+        ]
+    );
+    let count = "SELECT count(*) FROM planted";
+    let fired: i64 = Connection::open(&path)
+        .unwrap()
+        .query_row(count, [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(fired, 0);
+}
+
 #[tokio::test]
 async fn store_reports_its_file_size_and_none_in_memory() {
     let folder = tempfile::tempdir().unwrap();

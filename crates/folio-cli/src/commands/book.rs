@@ -66,9 +66,9 @@ pub(crate) struct Claim {
     /// Item: e42 or obs_…
     #[arg(value_parser = entry_ref)]
     item: EntryRef,
-    /// Who claims it
-    #[arg(long, default_value = "user")]
-    owner: String,
+    /// Who claims it [default: FOLIO_USER, else user]
+    #[arg(long)]
+    owner: Option<String>,
     /// Minutes until the claim expires and somebody else may take it [default: it lasts until the item is done or
     /// released]
     #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u32).range(1..=525_600))]
@@ -81,9 +81,9 @@ pub(crate) struct Release {
     /// Item: e42 or obs_…
     #[arg(value_parser = entry_ref)]
     item: EntryRef,
-    /// Who claimed it
-    #[arg(long, default_value = "user")]
-    owner: String,
+    /// Who claimed it [default: FOLIO_USER, else user]
+    #[arg(long)]
+    owner: Option<String>,
 }
 
 /// `folio book view`.
@@ -321,18 +321,21 @@ pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failu
             results.await?.report(|written| answer(context, written))
         }
         Book::Claim(claim) => {
-            let owner = owner(&claim.owner)?;
+            let owner = claimant(context, claim.owner.as_deref())?;
             let lease = claim
                 .lease_minutes
                 .map(|minutes| Duration::from_secs(u64::from(minutes) * 60));
             let guard = Guard::default();
-            answer(
-                context,
-                &[workspace.claim(&actor, claim.item, &owner, lease, guard).await?],
-            )
+            let claimed = workspace.claim(&actor, claim.item, &owner, lease, guard).await?;
+            let until = claim.lease_minutes.map_or_else(
+                || "until it is done or released".to_owned(),
+                |minutes| format!("for {}", counted(u64::from(minutes), "minute")),
+            );
+            context.output.note(format_args!("claimed by {owner} {until}"));
+            answer(context, &[claimed])
         }
         Book::Release(release) => {
-            let owner = owner(&release.owner)?;
+            let owner = claimant(context, release.owner.as_deref())?;
             let guard = Guard::default();
             answer(
                 context,
@@ -400,6 +403,12 @@ async fn view(context: &Context<'_>, workspace: &Workspace, view: View) -> Resul
 
 fn owner(name: &str) -> Result<Owner, Failure> {
     Owner::parse(name).map_err(|invalid| Failure::usage(&invalid.code, invalid.message))
+}
+
+/// Who claims: `given`, or else the name that the caller was given, so that agents of one account do not share claims.
+fn claimant(context: &Context<'_>, given: Option<&str>) -> Result<Owner, Failure> {
+    let named = context.settings.named_user.as_deref();
+    given.or(named).map_or_else(|| Ok(Owner::user()), owner)
 }
 
 fn answer(context: &Context<'_>, all: &[Written]) -> Result<Exit, Failure> {

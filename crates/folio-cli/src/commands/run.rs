@@ -357,7 +357,8 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
     };
     // Replies to other runs do not belong on this run's cassette.
     // Nor is it known whether other runs can do without the models that could not be opened.
-    let leaves = run.no_resume || recorder.is_some() || is_without || run.driving.is_elsewhere();
+    let is_elsewhere = run.driving.is_elsewhere();
+    let leaves = run.no_resume || recorder.is_some() || is_without || is_elsewhere;
     let leftovers = if leaves || are_of_another_user(&runner, context.output, WaitingRuns::GivenUp).await? {
         Leftovers::default()
     } else {
@@ -371,11 +372,13 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
     if let Some(recorder) = recorder {
         recorder.end(runner.workspace()).await?;
     }
+    let again = context.settings.repeated();
     let exit = result.map_err(|failure| match failure.exit() {
-        Exit::Unavailable if context.settings.is_persistent() && !failure.is_of_output() => failure.hint(format!(
-            "resume it with `folio resume {handle}{}`",
-            context.settings.repeated()
-        )),
+        // Workers go on with it; whoever resumed it here would take it from them.
+        Exit::Unavailable if is_elsewhere => failure.hint(format!("follow it with `folio watch {handle}{again}`")),
+        Exit::Unavailable if context.settings.is_persistent() && !failure.is_of_output() => {
+            failure.hint(format!("resume it with `folio resume {handle}{again}`"))
+        }
         _ => failure,
     })?;
     if exit != Exit::Cancelled {

@@ -169,6 +169,8 @@ async fn writing_a_cassette_leaves_neighbouring_files_alone() {
     let cassette = recorded().await;
     cassette.write(&path).unwrap();
     assert_eq!(Cassette::read(&path).unwrap(), cassette);
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600, "it holds what was said, word for word");
     assert_eq!(std::fs::read_to_string(&own).unwrap(), "mine");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
 }

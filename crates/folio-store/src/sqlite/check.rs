@@ -26,6 +26,8 @@ pub(super) fn check(conn: &Connection) -> Result<Checkup, Failure> {
     let mut findings = Findings::default();
     let pages = check_file(conn, &mut findings);
     was_checked("the pages and indexes of the file", pages, &mut findings)?;
+    let foreign = check_schema(conn, &mut findings);
+    was_checked("the schema of the file", foreign, &mut findings)?;
     let names = spaces(conn);
     let spaces = match names {
         Ok(spaces) => spaces,
@@ -103,6 +105,19 @@ fn check_file(conn: &Connection, findings: &mut Findings) -> Result<(), Failure>
         }
     }
     findings.add_checked("the pages and indexes of the file");
+    Ok(())
+}
+
+/// Whether the file contains what acts by itself, or stands in for a table. A store has none of it, so somebody put it
+/// there; no connection of Folio obeys it.
+fn check_schema(conn: &Connection, findings: &mut Findings) -> Result<(), Failure> {
+    let sql = "SELECT type, name, tbl_name FROM sqlite_schema WHERE type IN ('trigger', 'view') ORDER BY name";
+    let mut statement = conn.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (kind, name, table): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        findings.add(|| format!("the file contains the {kind} {name:?} (on {table:?}), which Folio did not make"));
+    }
     Ok(())
 }
 

@@ -381,6 +381,10 @@ pub(super) fn set_up(conn: &mut Connection) -> Result<(), Failure> {
     conn.set_prepared_statement_cache_capacity(96);
     // Otherwise a statement is planned again whenever a bound value could affect its plan.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    // A store has neither triggers nor views. Those in a file that somebody else made would act with each write.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     conn.execute_batch(
         "PRAGMA foreign_keys = off; PRAGMA trusted_schema = off; PRAGMA cell_size_check = on; PRAGMA temp_store = memory",
     )?;

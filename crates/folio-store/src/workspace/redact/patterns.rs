@@ -1,7 +1,7 @@
 //! Secrets that the general scanner does not know, or matches too widely.
 
 use std::collections::BTreeSet;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use data_encoding::BASE64_NOPAD;
 use leakguard::{Detector, Kind, Match};
@@ -205,6 +205,7 @@ impl Detector for Assigned {
     }
 
     fn detect(&self, input: &str, out: &mut Vec<Match>) {
+        let mut ends = Ends::default();
         for name in self.name.find_iter(input) {
             let Some(lead) = Lead::of(input, &name) else { continue };
             // After `-u` and its user comes a password.
@@ -213,9 +214,12 @@ impl Detector for Assigned {
             } else {
                 Named::of(name.as_str())
             };
-            for (start, value) in values_at(input, value_begin(input, &name)) {
+            for (start, value) in values_at(input, value_begin(input, &name), &mut ends) {
+                if !SECRET_BYTES.contains(&value.len()) {
+                    continue;
+                }
                 let is_type = name.as_str().trim_end().ends_with(':') && is_name(value) && !is_quoted(input, start);
-                let is_secret = SECRET_BYTES.contains(&value.len()) && lead.is_meant(value, named) && !is_type;
+                let is_secret = lead.is_meant(value, named) && !is_type;
                 let is_whole = lead != Lead::Element || input[start + value.len()..].starts_with("</");
                 if is_secret && is_whole {
                     out.push(Match::new(self.kind(), start, start + value.len()));
@@ -334,9 +338,9 @@ fn value_begin(input: &str, name: &regex::Match<'_>) -> usize {
 }
 
 /// The value at `at`, or those of the list of texts there, with their positions.
-fn values_at(input: &str, at: usize) -> Vec<(usize, &str)> {
+fn values_at<'t>(input: &'t str, at: usize, ends: &mut Ends) -> Vec<(usize, &'t str)> {
     let Some(list) = input[at..].strip_prefix('[') else {
-        return vec![value_at(input, at)];
+        return vec![value_at(input, at, ends)];
     };
     let (mut values, mut rest) = (Vec::new(), list);
     loop {
@@ -346,7 +350,7 @@ fn values_at(input: &str, at: usize) -> Vec<(usize, &str)> {
         if !unescaped.starts_with(['"', '\'']) {
             return values;
         }
-        let (start, value) = value_at(input, begin);
+        let (start, value) = value_at(input, begin, ends);
         values.push((start, value));
         let behind = &input[start + value.len()..];
         let behind = behind.strip_prefix('\\').unwrap_or(behind);
@@ -358,28 +362,62 @@ fn values_at(input: &str, at: usize) -> Vec<(usize, &str)> {
     }
 }
 
-/// The value at `at` and its position: up to its closing quote, which may be escaped, or a bare word.
-fn value_at(input: &str, at: usize) -> (usize, &str) {
-    let rest = &input[at..];
-    let unescaped = rest.strip_prefix('\\').unwrap_or(rest);
-    let (value, end): (&str, &[char]) = if let Some(quoted) = unescaped.strip_prefix('"') {
-        (quoted, &['"', '\\'])
-    } else if let Some(quoted) = unescaped.strip_prefix('\'') {
-        (quoted, &['\'', '\\'])
-    } else if let Some(quoted) = unescaped.strip_prefix('`') {
-        (quoted, &['`', '\\'])
-    } else {
-        (
-            rest,
-            &[
+/// Where values end that were looked at before, one for each kind of [`Quote`]. A name inside of a long value has a value
+/// of its own, which ends at the same place: a text of nothing but names would otherwise be read again for each of them.
+#[derive(Debug, Default)]
+struct Ends([Range<usize>; 4]);
+
+/// What a value stands in.
+#[derive(Debug, Clone, Copy)]
+enum Quote {
+    Double,
+    Single,
+    Back,
+    None,
+}
+
+impl Quote {
+    /// What ends a value, besides white space.
+    fn ends(self) -> &'static [char] {
+        match self {
+            Self::Double => &['"', '\\'],
+            Self::Single => &['\'', '\\'],
+            Self::Back => &['`', '\\'],
+            Self::None => &[
                 '"', '\'', '`', ',', ';', '&', '(', ')', '{', '}', '<', '>', '[', ']', '|', '\\',
             ],
-        )
+        }
+    }
+}
+
+impl Ends {
+    /// Where the value ends that begins at `from`.
+    fn of(&mut self, input: &str, from: usize, quote: Quote) -> usize {
+        let known = &mut self.0[quote as usize];
+        if from < known.start || known.end < from {
+            let is_end = |c: char| c.is_whitespace() || quote.ends().contains(&c);
+            let end = input[from..].find(is_end).map_or(input.len(), |len| from + len);
+            *known = from..end;
+        }
+        known.end
+    }
+}
+
+/// The value at `at` and its position: up to its closing quote, which may be escaped, or a bare word.
+fn value_at<'t>(input: &'t str, at: usize, ends: &mut Ends) -> (usize, &'t str) {
+    let rest = &input[at..];
+    let unescaped = rest.strip_prefix('\\').unwrap_or(rest);
+    let (value, quote) = if let Some(quoted) = unescaped.strip_prefix('"') {
+        (quoted, Quote::Double)
+    } else if let Some(quoted) = unescaped.strip_prefix('\'') {
+        (quoted, Quote::Single)
+    } else if let Some(quoted) = unescaped.strip_prefix('`') {
+        (quoted, Quote::Back)
+    } else {
+        (rest, Quote::None)
     };
-    let len = value
-        .find(|c: char| c.is_whitespace() || end.contains(&c))
-        .unwrap_or(value.len());
-    (input.len() - value.len(), &value[..len])
+    let start = input.len() - value.len();
+    (start, &input[start..ends.of(input, start, quote)])
 }
 
 fn is_quoted(input: &str, start: usize) -> bool {

@@ -415,6 +415,42 @@ fn pii_field_is_set_by_detection_never_by_the_writer_m7_6_48() {
     assert_eq!(fields[1], folio_memory::FieldChange::PiiFound(vec![Pii::Phone]));
 }
 
+/// Each of these made the search read the rest of the text once for each name in it, which takes hours.
+#[test]
+fn long_texts_of_nothing_but_names_are_searched_in_one_pass() {
+    for piece in [
+        "password=",
+        "pwd=",
+        "secret=",
+        "api-key=",
+        "password=a",
+        "password:",
+        "\"password\":",
+        "token=[\"",
+        "Bearer ",
+        "<password>",
+        "--password ",
+        "authorization: basic ",
+        "sk-",
+        "AKIA",
+        "eyJ",
+        "eyJhbGciOi.",
+        "https://u:",
+        "a@",
+        "a@b.",
+        "+49 30 ",
+        "4111 ",
+        "-----BEGIN RSA PRIVATE KEY-----",
+        "-u a:",
+        "password=[\"a\",",
+        "key\\\"=\\\"",
+        "DE44 5001 ",
+    ] {
+        let mut text = piece.repeat(200_000 / piece.len());
+        Cleaner::new(Redaction::Pii).text(&mut text, "body");
+    }
+}
+
 #[test]
 fn own_secrets_are_redacted_in_every_redaction_mode_m7_6_48() {
     for secret in ["plain-words-of-a-proxy", "plain-words", "short", "a+b(c)[d]|e"] {
@@ -436,6 +472,27 @@ fn own_secrets_are_redacted_in_every_redaction_mode_m7_6_48() {
         assert_eq!(warnings, 1, "one for each field and kind");
         assert!(Cleaner::new(mode).is_needed_for(&json!({"a": ["plain-words"]})));
     }
+    // Texts are shortened before they come here.
+    keep_out("Zw9-kq7_Lx3.Vt5");
+    let cut = [
+        "and so on: Zw9-kq7_L",
+        "Zw9-kq7_Lx…",
+        "…q7_Lx3.Vt5 and so on",
+        "x\n… 9 bytes left out …\n7_Lx3.Vt5",
+    ];
+    for text in cut {
+        let (text, _) = with(Redaction::Off, text);
+        assert!(text.contains("[redacted:own_secret]") && !text.contains("Lx"), "{text}");
+    }
+    assert_eq!(with(Redaction::Off, "in the middle Zw9-kq7_L stays").1, 0);
+    // Headers and addresses give it other forms.
+    for user in ["", "u", "us", "use"] {
+        let basic = data_encoding::BASE64.encode(format!("{user}:plain-words-of-a-proxy").as_bytes());
+        let (text, _) = with(Redaction::Off, &format!("Authorization: Basic {basic}"));
+        assert!(text.contains("[redacted:own_secret]"), "{text}");
+    }
+    let (text, _) = with(Redaction::Off, "?key=a%2Bb%28c%29%5Bd%5D%7Ce&x=1");
+    assert_eq!(text, "?key=[redacted:own_secret]&x=1");
     // A pattern that matches more than the known secret still redacts all of its match.
     let address = ["https://bot:", "plain-words@host/"].concat();
     assert!(!with(Redaction::Secrets, &address).0.contains("plain"));
