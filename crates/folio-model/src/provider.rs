@@ -12,6 +12,7 @@ mod failure;
 mod fetch;
 mod frames;
 mod names;
+mod quotes;
 mod request;
 mod schema;
 mod wire;
