@@ -585,6 +585,9 @@ pub struct Proposal {
     /// A few lines for people and later steps.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub notes: String,
+    /// The whole notes, if `notes` has only their beginning: an entry of the task's page holds them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole_notes: Option<String>,
     /// The value for later steps.
     #[serde(default, skip_serializing_if = "Output::is_null")]
     pub output: Output,

@@ -300,6 +300,7 @@ fn proposed(node: NodeId, result: NodeResult) -> Event {
             stop_reason: result.stop_reason,
             severity: result.severity,
             notes: result.notes,
+            whole_notes: None,
             output: result.output,
             evidence: result.evidence,
             claims: Vec::new(),

@@ -397,6 +397,7 @@ impl Run {
             stop_reason: reason,
             severity: None,
             notes: result.notes,
+            whole_notes: None,
             output: Output::null(),
             evidence: result.evidence,
             claims: Vec::new(),
