@@ -49,6 +49,7 @@ mod paused;
 mod programs;
 mod properties;
 mod readable;
+mod reasons;
 mod recorded;
 mod regressions;
 mod repeated;

@@ -322,6 +322,7 @@ impl Run {
             let limit = unjudged.filter(|reason| reason.is_limit());
             result.stop_reason = Some(stated_reason.or(limit).unwrap_or(StopReason::CriteriaUnmet));
         }
+        self.give_reason(index, &mut result, StopReason::CriteriaUnmet);
         result.attempts = match node.kind {
             NodeKind::Call => node.attempt,
             _ => agent.map_or(0, |agent| agent.calls),

@@ -619,7 +619,7 @@ fn notes_say_why_a_claimed_success_does_not_count_e9_4() {
         (root(&sim).status, root(&sim).notes.as_str()),
         (
             Outcome::Partial,
-            "all is painted (not all of its steps are ok: 1 ok, 1 partial)"
+            "all is painted (not all of its steps are ok: 1 ok, 1 partial; left: all is well (none of its tool calls succeeded))"
         )
     );
 }
