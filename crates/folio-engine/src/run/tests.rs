@@ -60,6 +60,7 @@ mod retry;
 mod roll_ups;
 mod shares;
 mod steering;
+mod stuck;
 mod table;
 mod told;
 mod under_way;

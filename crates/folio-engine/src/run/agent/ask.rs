@@ -31,7 +31,7 @@ const WITH_A_PRICE: &str =
 pub(super) const WHY_CHARS: usize = 400;
 /// The shortest timeout of a call that is cut short by the end of the time.
 const ASK_TIME_MIN: Duration = Duration::from_secs(1);
-/// The fewest tokens that an answer is given.
+/// The fewest tokens that the last answer of a task is given.
 const ANSWER_TOKENS_MIN: u32 = 64;
 /// The fewest tokens that any other answer is given: a call with its arguments fits. In a small window, it is the part
 /// of the window below.
