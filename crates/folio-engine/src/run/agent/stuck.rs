@@ -48,7 +48,7 @@ impl Run {
     /// What follows if no other plan is made for node `index`, for `reason` if there is one: a person is asked if it is
     /// the goal, otherwise it ends with what it has.
     pub(super) fn without_another_plan(&self, index: usize, reason: Option<StopReason>, now: Timestamp) -> Event {
-        if !self.asks_how_to_go_on(index) {
+        if !self.asks_how_to_go_on(index, now) {
             return self.conclusion(index, reason);
         }
         Event::Questioned {
@@ -63,13 +63,13 @@ impl Run {
         }
     }
 
-    /// Whether a person is asked how node `index` goes on. Whoever allows no replacements of plans is not asked for one.
-    fn asks_how_to_go_on(&self, index: usize) -> bool {
+    /// Whether a person is asked how node `index` goes on: not where no plan may be replaced, or no time is left for one.
+    fn asks_how_to_go_on(&self, index: usize, now: Timestamp) -> bool {
         let is_goal = self.nodes[index].parent.is_none();
         let has_stopped = self
             .agent(index)
             .is_none_or(|agent| matches!(agent.stuck, Some(Stuck::Stops(_))) || agent.proposal.is_none());
-        is_goal && self.has_person() && !has_stopped && self.replans_max(index) > 0
+        is_goal && self.has_person() && !has_stopped && self.replans_max(index) > 0 && !self.is_late(index, now)
     }
 
     fn question_about_plans(&self, index: usize, reason: Option<StopReason>) -> String {
