@@ -526,7 +526,7 @@ fn a_run_that_went_badly_is_told_without_noise() {
       ✗ Ask in the harbour  needs_input: nobody answered: Ask in the harbour
     0.0s · 5 of 5 done · 3 failed
 
-    r1 partial: 1 ok, 2 failed; both/b: cannot read gone.txt: there is no such file or folder (use `list` to see what there is); ask: nobody answered: Ask in the harbour
+    r1 partial (invalid_input): 1 ok, 2 failed; both/b: cannot read gone.txt: there is no such file or folder (use `list` to see what there is); ask: nobody answered: Ask in the harbour
 
     # Harbours
 

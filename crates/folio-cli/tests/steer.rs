@@ -499,6 +499,27 @@ fn fork_raises_the_limit_of_the_node_that_it_stopped_e9_10() {
 }
 
 #[test]
+fn fork_raises_the_limits_of_the_run_and_of_the_part_that_stopped_it_e9_10() {
+    let folio = Folio::new();
+    let echo = |id: &str| format!("{{id: {id}, do: {{tool: text, args: {{op: echo, value: 1}}}}}}");
+    let (a, b, c, d) = (echo("a"), echo("b"), echo("c"), echo("d"));
+    let part = format!("{{id: s, budget: {{tool_calls: 1}}, plan: {{steps: [{a}, {b}]}}}}");
+    let slow = "{id: w, budget: {deadline: 0}, do: {tool: wait, args: {ms: 1}}}";
+    let steps = format!("[{part}, {c}, {slow}, {d}]");
+    folio.file(
+        "plan.yaml",
+        format!("title: Two\nbudget: {{tool_calls: 2}}\nsteps: {steps}"),
+    );
+    let stopped = folio.call(&["run", "--plan", "plan.yaml"]);
+    assert_eq!(stopped.code, 1, "{stopped}");
+    let forked = folio.call(&["fork", "r1", "--before-limit", "--tool-calls", "+2"]);
+    let told = "w also stopped at a limit that is as it was: --minutes N";
+    assert!(forked.stderr.contains(told), "{forked}");
+    let counts = &folio.json(&["show", "r2"])["counts"];
+    assert_eq!(counts["ok"], json!(5), "all but w: {forked}");
+}
+
+#[test]
 fn fork_with_a_raised_limit_completes_a_stopped_run_e9_10() {
     let folio = Folio::new();
     let step = |n: u32| format!("  - {{id: s{n}, do: {{tool: text, args: {{op: echo, value: {n}}}}}}}\n");

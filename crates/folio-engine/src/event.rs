@@ -39,9 +39,10 @@ pub struct SetAside {
 /// conversations that are offloaded, version 5 groups that set something aside for their members, version 6 what calls
 /// write, roll-ups and calls of compactors, version 7 models that stand in for others, version 8 the mark that a newer
 /// version continues a run, version 9 sessions of programs, executors chosen by the decision, calls and model-written
-/// plans that a judge or a person checks, and shares of limits. Journals of older versions are read unchanged; a
-/// process that continues one first records that it does ([`Event::FormatRaised`]).
-pub const FORMAT: u32 = 9;
+/// plans that a judge or a person checks, and shares of limits, version 10 goals for which a person is asked what to do
+/// because no other plan is made. Journals of older versions are read unchanged; a process that continues one first
+/// records that it does ([`Event::FormatRaised`]).
+pub const FORMAT: u32 = 10;
 
 /// Something that happened in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -585,6 +586,9 @@ pub struct Proposal {
     /// A few lines for people and later steps.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub notes: String,
+    /// The whole notes, if `notes` has only their beginning: an entry of the task's page holds them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole_notes: Option<String>,
     /// The value for later steps.
     #[serde(default, skip_serializing_if = "Output::is_null")]
     pub output: Output,

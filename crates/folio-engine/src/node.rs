@@ -241,6 +241,8 @@ impl NodeState {
         // No plan was approved, so the task is done directly.
         (Self::Replanning, Move::Start, Self::Executing),
         (Self::Replanning, Move::Verify, Self::Verifying),
+        // A person has to say what to do instead of the same plan once more.
+        (Self::Replanning, Move::Wait, Self::WaitingInput),
         (Self::Replanning, Move::Cancel, Self::Cancelling),
         (Self::Replanning, Move::Finish, Self::Terminal),
         (Self::WaitingInput, Move::Start, Self::Executing),

@@ -169,6 +169,16 @@ pub(crate) fn answer_entry(run: RunId, block: &str, node: NodeId) -> EntryId {
     entry_of(run, &["log", &format!("{block}/{node}")])
 }
 
+/// The entry with the whole notes of a result of `node`, which its model gave in its `call`th answer.
+pub(crate) fn notes_entry(run: RunId, call: u32, node: NodeId) -> EntryId {
+    entry_of(run, &["log", &format!("{}/{node}", notes_block(call))])
+}
+
+/// The name of the block with these notes.
+fn notes_block(call: u32) -> String {
+    format!("notes/{call}")
+}
+
 /// Like [`page_of`], for entries.
 fn entry_of(run: RunId, parts: &[&str]) -> EntryId {
     EntryId::derived_at(run.made_at(), &[&[run.to_string().as_str()], parts].concat())

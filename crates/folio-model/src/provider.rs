@@ -7,16 +7,18 @@
 //! wish, and nobody else could tell which models take one.
 
 mod answer;
+mod answer_limit;
 mod body;
 mod failure;
 mod fetch;
 mod frames;
 mod names;
+mod quotes;
 mod request;
 mod schema;
 mod wire;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -32,7 +34,7 @@ use crate::model::{Delta, Model, Reply, Request};
 use crate::secret::ModelKeys;
 use failure::Failures;
 pub(crate) use failure::retry_after;
-use fetch::Fetched;
+use fetch::{Fetched, NotBegun};
 use wire::Target;
 
 /// Time limits for an answer, in seconds.
@@ -71,6 +73,8 @@ pub(crate) struct ProviderModel {
     http: reqwest::Client,
     /// Whether the model has refused a temperature and answered without one.
     refuses_temperature: AtomicBool,
+    /// The most tokens of an answer that the model has accepted after it refused more; the largest number until then.
+    answer_tokens_max: AtomicU32,
 }
 
 impl ProviderModel {
@@ -97,6 +101,7 @@ impl ProviderModel {
             patience,
             http,
             refuses_temperature: AtomicBool::new(false),
+            answer_tokens_max: AtomicU32::new(u32::MAX),
         }))
     }
 
@@ -107,20 +112,39 @@ impl ProviderModel {
         if self.refuses_temperature.load(Ordering::Relaxed) {
             request::remove_temperature(&mut body);
         }
-        let key = &request.idempotency_key;
-        let fetched = match Fetched::begin(&self.http, &body, key, self.patience, failures).await {
-            Err(refused) if refused.names_temperature && request::remove_temperature(&mut body) => {
-                // Another request, so that the answer is not the refusal again.
-                let key = &format!("{key}-no-temperature");
-                let again = Fetched::begin(&self.http, &body, key, self.patience, failures).await;
-                if again.is_ok() {
-                    self.refuses_temperature.store(true, Ordering::Relaxed);
+        let known = self.answer_tokens_max.load(Ordering::Relaxed);
+        if known < request.tokens_max {
+            answer_limit::set_limit(&mut body, known);
+        }
+        // Each of the two is changed once, by another request, so that the answer is not the refusal again.
+        let mut key = request.idempotency_key.clone();
+        let (mut without_temperature, mut limit) = (false, None);
+        let fetched = loop {
+            match Fetched::begin(&self.http, &body, &key, self.patience, failures).await {
+                Err(refused)
+                    if refused.names_temperature && !without_temperature && request::remove_temperature(&mut body) =>
+                {
+                    without_temperature = true;
+                    key.push_str("-no-temperature");
                 }
-                again
+                Err(NotBegun {
+                    answer_tokens_max: Some(named),
+                    ..
+                }) if limit.is_none() => {
+                    limit = Some(named);
+                    answer_limit::set_limit(&mut body, named);
+                    key.push_str(&format!("-{named}-tokens"));
+                }
+                Err(not_begun) => return Err(not_begun.error),
+                Ok(begun) => break begun,
             }
-            begun => begun,
         };
-        let fetched = fetched.map_err(|not_begun| not_begun.error)?;
+        if without_temperature {
+            self.refuses_temperature.store(true, Ordering::Relaxed);
+        }
+        if let Some(limit) = limit {
+            self.answer_tokens_max.fetch_min(limit, Ordering::Relaxed);
+        }
         let reply = answer::read_frames(fetched, failures, pieces).await?;
         Ok(names::decode_tool_names(reply, request))
     }

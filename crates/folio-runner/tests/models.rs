@@ -310,6 +310,25 @@ async fn entry_named_in_a_shortened_answer_holds_the_whole_answer_e9_14() {
 }
 
 #[tokio::test]
+async fn entry_named_in_shortened_notes_holds_the_whole_notes() {
+    let notes = "painted well ".repeat(1_000);
+    let house = House::new(vec![doing(
+        "paint the door",
+        "finish",
+        json!({"notes": notes, "output": {"colour": "blue"}}),
+    )]);
+    let run = submit(&house.runner, of_goal("paint the door", json!({}))).await;
+    let told = house.runner.drive(run).await.unwrap().notes;
+    assert!(told.chars().count() < 4_200, "{told}");
+    let (_, named) = told.split_once("result_read node=").expect("where the rest is");
+    let entry = named.split(']').next().unwrap();
+    let everything = Part::Bytes { from: 0, to: u64::MAX };
+    let workspace = house.runner.workspace();
+    let read = workspace.read_body(entry, &everything, 100_000).await.unwrap();
+    assert_eq!(read.total_bytes, notes.trim().len() as u64);
+}
+
+#[tokio::test]
 async fn drive_without_a_needed_model_leaves_the_run_intact() {
     let house = House::new(vec![doing("paint the door", "finish", json!({"notes": "painted"}))]);
     let run = submit(&house.runner, of_goal("paint the door", json!({}))).await;

@@ -13,7 +13,7 @@ use folio::model::Cassette;
 use folio::runner::{ForkOptions, Tape};
 use serde::Serialize;
 
-use super::budget::Raised;
+use super::budget::{Raised, raise_option};
 use super::cancel::node_called;
 use super::people::{runner, runner_with};
 use super::run::{Driving, Minds, cassette_failure};
@@ -64,14 +64,22 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
     };
     let is_raised = fork.raised.is_any();
     let mut raised = fork.raised;
-    let mut part_limits = None;
+    let mut changes = Vec::new();
+    let mut unchanged = Vec::new();
     if is_raised {
         let run = reader.load(source.id).await?;
-        // The raised limit of a part applies to that part.
-        if let Some((limit, path)) = part_that_met(&run).filter(|_| fork.before_limit) {
-            let more = raised.take(limit.what);
-            more.check_can_increase(&run, limit.node)?;
-            part_limits = Some((more, path)).filter(|(more, _)| more.is_any());
+        if fork.before_limit {
+            for (limit, path) in limits_in_the_way(&run) {
+                let more = raised.only(limit.what);
+                more.check_can_increase(&run, limit.node)?;
+                match more.is_any() {
+                    true => changes.push((more, limit, path)),
+                    false => unchanged.push((limit.what, path)),
+                }
+            }
+        }
+        for (_, limit, _) in &changes {
+            raised.take(limit.what);
         }
         // What could not be raised there cannot be raised here.
         raised.check_can_increase(&run, NodeId::root(source.id))?;
@@ -95,9 +103,17 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
     if is_raised {
         let row = runner.row(Ref::Id(id)).await?;
         let raising = async {
-            if let Some((more, path)) = &part_limits {
-                let part = node_called(&runner, &row, path).await?;
-                more.change(context, &runner, &row, Some(part)).await?;
+            for (more, limit, path) in &changes {
+                if path.is_empty() {
+                    more.change(context, &runner, &row, None).await?;
+                    continue;
+                }
+                let parts = runner.load(id).await?;
+                match parts.tree().iter().find(|view| view.path == path) {
+                    Some(part) => more.change(context, &runner, &row, Some(part.id)).await?,
+                    // It belongs to a plan that the fork does not have yet.
+                    None => unchanged.push((limit.what, path.clone())),
+                }
             }
             match raised.is_any() {
                 true => raised.change(context, &runner, &row, None).await,
@@ -111,6 +127,14 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
                 .note(format_args!("{handle} is paused, with its limits unchanged"));
         }
         changed?;
+        for (kind, path) in &unchanged {
+            let whose = if path.is_empty() { "the run" } else { path };
+            context.output.note(format_args!(
+                "{} also stopped at a limit that is as it was: {}",
+                printable(whose),
+                raise_option(*kind)
+            ));
+        }
         if !fork.paused {
             runner.go_on(id, None, &context.actor()).await?;
         }
@@ -136,11 +160,18 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
         })
 }
 
-/// The limit that stopped `run` and the path of the part that it belongs to, if it was the limit of a part.
-fn part_that_met(run: &Run) -> Option<(LimitMet, String)> {
-    let limit = run.limit_met(run.result()?.stop_reason?)?;
-    let path = run.node(limit.node)?.path.to_owned();
-    (!path.is_empty()).then_some((limit, path))
+/// The limits that stopped something in `run`, each once, with the path of the part that has it; the path of the run is
+/// empty.
+fn limits_in_the_way(run: &Run) -> Vec<(LimitMet, String)> {
+    let mut found: Vec<(LimitMet, String)> = Vec::new();
+    for (_, limit) in run.limits_met() {
+        if let Some(part) = run.node(limit.node)
+            && found.iter().all(|(known, _)| *known != limit)
+        {
+            found.push((limit, part.path.to_owned()));
+        }
+    }
+    found
 }
 
 /// `folio replay`.

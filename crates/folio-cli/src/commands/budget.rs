@@ -40,7 +40,7 @@ pub(crate) struct Budget {
 }
 
 /// Limits to change.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Raised {
     /// Tokens that models may read and write; +N adds to the limit
     #[arg(long, value_name = "[+]N", value_parser = number)]
@@ -118,30 +118,45 @@ impl FirstLimits {
 /// The commands that continue a run that a limit stopped for `reason`, mostly with more of it, each with what it is
 /// for. Empty if it is not a limit that can be raised.
 pub(crate) fn raise_commands(reason: StopReason, run: &Run, handle: &str) -> Vec<(&'static str, String)> {
-    let Some(limit) = run.limit_met(reason) else {
-        return Vec::new();
-    };
     let fork = format!("fork {handle} --before-limit");
-    let option = match limit.what {
+    let met = run.limits_met().filter(|(why, _)| *why == reason);
+    let kinds: Vec<LimitKind> = met.map(|(_, limit)| limit.what).collect();
+    // More dollars would not say what a call costs.
+    if run
+        .limit_met(reason)
+        .is_some_and(|limit| limit.what == LimitKind::UnknownPrice)
+    {
+        return vec![
+            ("with a price", fork.clone()),
+            ("cost unknown", format!("{fork} --allow-unpriced")),
+        ];
+    }
+    let mut options: Vec<&str> = Vec::new();
+    for option in kinds.into_iter().map(raise_option) {
+        if !options.contains(&option) {
+            options.push(option);
+        }
+    }
+    match options.is_empty() {
+        true => Vec::new(),
+        false => vec![("go on with more", format!("{fork} {}", options.join(" ")))],
+    }
+}
+
+/// The option that raises a limit of that kind.
+pub(crate) fn raise_option(kind: LimitKind) -> &'static str {
+    match kind {
         LimitKind::Use(Dimension::Tokens) => "--tokens +N",
         LimitKind::Use(Dimension::TokensIn) => "--tokens-in +N",
         LimitKind::Use(Dimension::TokensCached) => "--tokens-cached +N",
         LimitKind::Use(Dimension::TokensOut) => "--tokens-out +N",
-        LimitKind::Use(Dimension::MicroUsd) => "--usd +USD",
+        LimitKind::Use(Dimension::MicroUsd) | LimitKind::UnknownPrice => "--usd +USD",
         LimitKind::Use(Dimension::ModelCalls) => "--model-calls +N",
         LimitKind::Use(Dimension::ToolCalls) => "--tool-calls +N",
         LimitKind::Use(Dimension::Bytes) => "--bytes +N",
         LimitKind::Nodes => "--nodes +N",
         LimitKind::Time => "--minutes N",
-        // More dollars would not say what a call costs.
-        LimitKind::UnknownPrice => {
-            return vec![
-                ("with a price", fork.clone()),
-                ("cost unknown", format!("{fork} --allow-unpriced")),
-            ];
-        }
-    };
-    vec![("go on with more", format!("{fork} {option}"))]
+    }
 }
 
 /// What has to be done before the commands of [`raise_commands`], if anything.
@@ -278,6 +293,12 @@ impl Raised {
             Some((_, Dimension::MicroUsd)) => Err(nothing_to_add_to("usd")),
             Some((_, dimension)) => Err(nothing_to_add_to(dimension.as_str())),
         }
+    }
+
+    /// The limit of `kind` out of these, alone.
+    pub(crate) fn only(&self, kind: LimitKind) -> Self {
+        let mut rest = self.clone();
+        rest.take(kind)
     }
 
     /// Takes the limit of `kind` out of these and returns it alone.

@@ -90,12 +90,14 @@ impl Titles {
     }
 
     fn title(&mut self, run: &Run, view: &NodeView<'_>) -> String {
-        if view.state == NodeState::Created {
+        if view.state == NodeState::Created && !self.known.contains_key(&view.id) {
             let step_title = view.step.map_or("", Step::title);
-            if step_title.contains('{') {
+            if !step_title.contains('{') {
+                return run.label(view.id);
+            }
+            if !run.is_title_final(view.id) {
                 return view.slug().to_owned();
             }
-            return run.label(view.id);
         }
         self.known.entry(view.id).or_insert_with(|| run.label(view.id)).clone()
     }
@@ -139,5 +141,54 @@ pub(super) fn mark_of(view: &NodeView<'_>) -> Mark {
             NodeState::RunningChildren => Mark::Inside,
             NodeState::Cancelling => Mark::Stopping,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use folio::engine::Event;
+    use folio::engine::event::FORMAT;
+    use folio::engine::plan::{self, Known};
+    use folio::engine::template::Templates;
+    use folio::memory::{RunId, Timestamp};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn items_that_have_not_begun_have_titles_unless_these_read_results() {
+        let id = RunId::derived(&["r"]);
+        let mut run = Run::new(id, Arc::new(Templates::new()));
+        let wait = json!({"tool": "wait", "args": {"ms": 1}});
+        let plan = json!({"title": "t", "steps": [
+            {"id": "each", "for_each": ["a", "b"], "as": "name", "step": {"id": "do", "title": "Wait for {{ name }}", "do": wait}},
+            {"id": "after", "title": "After {{ results.each.output }}", "do": wait},
+        ]});
+        let plan = plan::from_value(&plan, &Known::default()).unwrap();
+        let expanded = |node: NodeId, items: Vec<serde_json::Value>| Event::Expanded {
+            node,
+            items,
+            set_aside: None,
+            limits: None,
+        };
+        let at = Timestamp::from_millis(1);
+        let started = Event::RunStarted {
+            format: FORMAT,
+            goal: String::new(),
+            plan: json!(plan),
+            inputs: BTreeMap::new(),
+            deadline: None,
+            run: json!({}),
+        };
+        run.apply(at, &started).unwrap();
+        run.apply(at, &expanded(NodeId::root(id), Vec::new())).unwrap();
+        let each = run.node_at("each").unwrap().id;
+        run.apply(at, &expanded(each, vec![json!("a"), json!("b")])).unwrap();
+        let nodes = Titles::default().nodes(&run);
+        let titles: Vec<&str> = nodes.iter().map(|node| node.title.as_str()).collect();
+        assert_eq!(titles, ["t", "each", "Wait for a", "Wait for b", "after"]);
     }
 }

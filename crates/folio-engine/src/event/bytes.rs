@@ -159,6 +159,7 @@ fn of_result(result: &NodeResult) -> u64 {
 fn of_proposal(proposal: &Proposal) -> u64 {
     // The notes count once here: a page holds them only when they become the result.
     journal_bytes(&proposal.notes)
+        + proposal.whole_notes.as_deref().map_or(0, journal_and_page_bytes)
         + of_output(&proposal.output)
         + proposal.evidence.iter().map(of_evidence).sum::<u64>()
         + proposal.claims.iter().map(of_verdict).sum::<u64>()

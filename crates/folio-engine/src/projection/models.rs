@@ -8,7 +8,7 @@ use folio_memory::entry::{EntryFields, EntryKind, Owner, Status};
 use folio_memory::{Change, EntryId, NewEntry, PageId, PageRole, Trust};
 use serde_json::json;
 
-use super::{Projection, branch_page, cut, entry_of, iteration_summary_page, main_page, plan_page};
+use super::{Projection, branch_page, cut, entry_of, iteration_summary_page, main_page, notes_block, plan_page};
 use crate::event::words::messages_offloaded;
 use crate::event::{Event, LeafTests, Question};
 use crate::node::NodeId;
@@ -112,6 +112,12 @@ impl Projection<'_> {
                 kept.len(),
                 *awaits,
             ),
+            Event::Proposed { node, proposal } => {
+                if let Some(notes) = &proposal.whole_notes {
+                    let id = notes_block(self.calls(*node));
+                    self.add_block(*node, &id, "Notes", notes.clone(), &[], Owner::executor());
+                }
+            }
             Event::Wants { node, calls, refused } => self.record_requested_calls(*node, calls, refused),
             Event::Checked { node, verdicts, .. } if !verdicts.is_empty() => {
                 let lines: Vec<String> = verdicts.iter().map(verdict_line).collect();

@@ -15,7 +15,7 @@ use super::tree::{Cancel, Node, NodeKind};
 use crate::event::{Event, Proposal};
 use crate::node::NodeId;
 use crate::plan::{Criterion, Step, Work};
-use crate::result::{Evidence, NodeResult, Outcome, Output, Severity, StopReason, counts_in_words};
+use crate::result::{Evidence, Finding, NodeResult, Outcome, Output, Severity, StopReason, Verdict, counts_in_words};
 use crate::template;
 
 /// The most failures of members that the notes of a parent tell.
@@ -34,7 +34,8 @@ impl Run {
     /// The result of a node whose children all have one; or, if somebody has to check it, its proposed result.
     pub(super) fn aggregate(&self, index: usize) -> Aggregation {
         let node = &self.nodes[index];
-        let event = |result| {
+        let event = |mut result| {
+            self.give_reason(index, &mut result, StopReason::CriteriaUnmet);
             Aggregation::Done(Box::new(Event::Finished {
                 node: node.id,
                 result: Box::new(result),
@@ -58,7 +59,7 @@ impl Run {
         if node.cancel.is_some() {
             return event(result);
         }
-        let mut value = Arc::new(Value::Null);
+        let (mut value, mut is_unwritten) = (Arc::new(Value::Null), false);
         if let Some(output) = output {
             let references = template::references(output).unwrap_or_default();
             let scope = match self.inner_scope(index, &references, Vec::new()) {
@@ -73,9 +74,8 @@ impl Run {
                 // The steps that it reads may have failed; the result then is about that.
                 Err(error) => {
                     push_note(&mut result.notes, &format!("its output cannot be made: {error}"));
-                    if result.status == Outcome::Ok {
-                        result.status = Outcome::Partial;
-                    }
+                    result.status = result.status.max(Outcome::Partial);
+                    is_unwritten = true;
                 }
             }
         }
@@ -89,6 +89,7 @@ impl Run {
                 Ok(Some(Err(error))) => {
                     push_note(&mut result.notes, &format!("its report cannot be written: {error}"));
                     result.status = result.status.max(Outcome::Partial);
+                    is_unwritten = true;
                 }
                 Ok(Some(Ok(_)) | None) => {}
             }
@@ -96,6 +97,9 @@ impl Run {
         result.output = Output::of(value);
         if is_asked {
             return Aggregation::Done(Box::new(proposed(node.id, result)));
+        }
+        if is_unwritten {
+            self.give_reason(index, &mut result, StopReason::InvalidInput);
         }
         event(result)
     }
@@ -116,6 +120,35 @@ impl Run {
         let criteria = self.criteria_in_words(index, criteria, (&*result, value));
         self.apply_verdicts_to_status(index, &criteria, result);
         Ok(())
+    }
+
+    /// Gives a `partial` result of node `index` a stop reason, if it has none: that a required criterion is not shown to
+    /// be met, or else what kept the worst of its members from being `ok`; `otherwise` if there is nothing like that.
+    pub(super) fn give_reason(&self, index: usize, result: &mut NodeResult, otherwise: StopReason) {
+        if result.status != Outcome::Partial || result.stop_reason.is_some() {
+            return;
+        }
+        let is_open = |verdict: &Verdict| verdict.required && verdict.finding != Finding::Met;
+        if result.verdicts.iter().any(is_open) {
+            result.stop_reason = Some(StopReason::CriteriaUnmet);
+            return;
+        }
+        let node = &self.nodes[index];
+        let members = self.members(index).map(|member| &self.nodes[member]);
+        let ended = members.filter_map(|member| Some((member, member.result.as_ref()?)));
+        let mut wanting: Vec<&NodeResult> = ended
+            .filter(|(member, result)| !member.optional && !is_uncounted_member(node, result))
+            .map(|(_, result)| result)
+            .filter(|result| result.status != Outcome::Ok)
+            .collect();
+        wanting.sort_by_key(|result| match result.status {
+            Outcome::Failed => 0,
+            Outcome::Partial => 1,
+            // These follow from something else.
+            Outcome::Ok | Outcome::Skipped | Outcome::Cancelled => 2,
+        });
+        let reason = wanting.iter().find_map(|result| result.stop_reason);
+        result.stop_reason = reason.or(Some(otherwise));
     }
 
     /// Status and notes from the children alone.
@@ -245,6 +278,10 @@ impl Run {
             (Some(inside), Outcome::Failed | Outcome::Partial) if inside.starts_with(&*node.path) => {
                 Some(first_line(inside))
             }
+            // A model says in its notes what is missing.
+            (_, Outcome::Partial) if node.kind == NodeKind::Model => {
+                Some(format!("{}: {}", node.path, first_line(&result.notes)))
+            }
             (_, Outcome::Failed) => Some(format!("{}: {}", node.path, first_line(&result.notes))),
             _ => None,
         }
@@ -300,6 +337,7 @@ fn proposed(node: NodeId, result: NodeResult) -> Event {
             stop_reason: result.stop_reason,
             severity: result.severity,
             notes: result.notes,
+            whole_notes: None,
             output: result.output,
             evidence: result.evidence,
             claims: Vec::new(),

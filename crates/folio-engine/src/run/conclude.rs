@@ -372,6 +372,7 @@ fn proposed(node: NodeId, answer: CallAnswer, duration_us: u64) -> Event {
             stop_reason: None,
             severity: None,
             notes: answer.notes,
+            whole_notes: None,
             output: Output::of(answer.output),
             evidence: answer.evidence,
             claims: Vec::new(),

@@ -285,7 +285,9 @@ impl Run {
         match action {
             Action::Ask(ask) => {
                 let may_plan = ask.purpose != Purpose::Replan
-                    || self.index(ask.node).is_ok_and(|index| self.has_replan_left(index));
+                    || self
+                        .index(ask.node)
+                        .is_ok_and(|index| self.has_replan_left(index) || self.is_to_go_on(index));
                 may_plan && may_begin(ask.node, &ask.reserved, ask.purpose.is_last())
             }
             Action::Compact(compact) => may_begin(compact.node, &compact.reserved.unwrap_or_default(), false),

@@ -39,29 +39,53 @@ impl Run {
     /// first of a part. `None` if no limit that can be raised did.
     #[must_use]
     pub fn limit_met(&self, reason: StopReason) -> Option<LimitMet> {
-        let (index, kind) = *self.limits_met.get(reason.as_str())?;
-        Some(LimitMet {
-            node: self.nodes[index].id,
-            what: kind,
-        })
+        let mut met = self.limits_met.iter().filter(|(why, _)| *why == reason);
+        let first = met.clone().next();
+        let of_run = met.find(|(_, (index, _))| *index == 0);
+        of_run.or(first).map(|(_, met)| self.as_limit_met(*met))
     }
 
-    /// Records whose limit stopped something.
-    pub(super) fn note_limit(&mut self, reason: StopReason, met: (usize, LimitKind)) {
-        let first = self.limits_met.entry(reason.as_str()).or_insert(met);
-        if met.0 == 0 {
-            *first = met;
+    /// Every limit that stopped something in this run and that can be raised, in the order in which they did. All of
+    /// them are in the way of a fork that begins before the first of them.
+    pub fn limits_met(&self) -> impl Iterator<Item = (StopReason, LimitMet)> {
+        let all = self.limits_met.iter();
+        all.map(|(reason, met)| (*reason, self.as_limit_met(*met)))
+    }
+
+    fn as_limit_met(&self, (index, what): (usize, LimitKind)) -> LimitMet {
+        LimitMet {
+            node: self.nodes[index].id,
+            what,
         }
     }
 
-    /// The limit at which `event` stops something, as it is before the event.
-    pub(super) fn limit_of(&self, event: &Event) -> Option<(StopReason, (usize, LimitKind))> {
+    /// Records whose limits stopped something.
+    pub(super) fn note_limits(&mut self, reason: StopReason, met: Vec<(usize, LimitKind)>) {
+        for met in met {
+            if !self.limits_met.contains(&(reason, met)) {
+                self.limits_met.push((reason, met));
+            }
+        }
+    }
+
+    /// The limits at which `event` stops something, as they are before the event: more than one if equally little is
+    /// left of them.
+    pub(super) fn limits_of(&self, event: &Event) -> Option<(StopReason, Vec<(usize, LimitKind)>)> {
         let (index, reason) = self.stopped_by(event)?;
         let (at, kind) = self.limit_around(index, reason)?;
         // The journal says it in the notes only.
         let is_unpriced = matches!(event, Event::Finished { result, .. }
             if reason == StopReason::BudgetUsd && result.notes.contains(PRICE_UNKNOWN));
-        Some((reason, (at, if is_unpriced { LimitKind::UnknownPrice } else { kind })))
+        if is_unpriced {
+            return Some((reason, vec![(at, LimitKind::UnknownPrice)]));
+        }
+        let LimitKind::Use(dimension) = kind else {
+            return Some((reason, vec![(at, kind)]));
+        };
+        let rooms = self.rooms(index, &[dimension]);
+        let least = rooms.iter().map(|(_, _, room)| *room).min();
+        let met = rooms.into_iter().filter(|(_, _, room)| Some(*room) == least);
+        Some((reason, met.map(|(at, ..)| (at, kind)).collect()))
     }
 
     /// The node that `event` stops at a limit, and the reason. The consequences for the nodes around it do not count as

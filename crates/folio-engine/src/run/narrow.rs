@@ -36,6 +36,15 @@ struct Changed {
     nodes: Option<u32>,
 }
 
+/// The time that a task has.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TimeBeforeLate {
+    /// The time without what is kept for handing back results.
+    pub(super) left: Duration,
+    /// What is kept for that.
+    pub(super) kept: Duration,
+}
+
 /// The calls that one answer about due actions begins, in addition to those under way.
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
@@ -249,20 +258,23 @@ impl Run {
 
     /// Whether node `index` has only the time left that is kept for handing back results.
     pub(super) fn is_late(&self, index: usize, now: Timestamp) -> bool {
-        self.time_before_late(index, now) == Some(Duration::ZERO)
+        self.time_before_late(index, now)
+            .is_some_and(|time| time.left == Duration::ZERO)
     }
 
     /// How long node `index` may go on until only the time is left that is kept for handing back results; `None` if it
     /// has no deadline.
-    pub(super) fn time_before_late(&self, index: usize, now: Timestamp) -> Option<Duration> {
+    pub(super) fn time_before_late(&self, index: usize, now: Timestamp) -> Option<TimeBeforeLate> {
         let time_left = |started_at: Option<Timestamp>, deadline: Option<Timestamp>| {
             let (started_at, deadline) = (started_at?, deadline?);
             let kept = deadline.since(started_at) / HAND_BACK_TIME_DIVISOR;
-            Some(deadline.since(now).saturating_sub(kept))
+            let left = deadline.since(now).saturating_sub(kept);
+            Some(TimeBeforeLate { left, kept })
         };
         let ancestors = self.self_and_ancestors(index);
         let own = ancestors.filter_map(|at| time_left(self.nodes[at].started_at, self.own_deadline(at)));
-        own.chain(time_left(self.started_at, self.time.deadline_at(now))).min()
+        own.chain(time_left(self.started_at, self.time.deadline_at(now)))
+            .min_by_key(|time| (time.left, time.kept))
     }
 
     /// Whether the tasks around node `index` allow one more call under way for it, in addition to those in `lanes`.

@@ -219,26 +219,26 @@ impl Run {
     /// The limit on one of `dimensions` from node `index` up that has the least room, without what is kept for the end:
     /// the node that has it, the dimension, and the room. Of equal ones, the innermost.
     pub(super) fn least_room(&self, index: usize, dimensions: &[Dimension]) -> Option<(usize, Dimension, u64)> {
-        let (mut own, mut least) = (Amount::default(), None);
+        let rooms = self.rooms(index, dimensions).into_iter();
+        rooms.min_by_key(|(_, _, room)| *room)
+    }
+
+    /// The limits on `dimensions` from node `index` up, innermost first, each with the node that has it and the room in
+    /// it without what is kept for the end.
+    pub(super) fn rooms(&self, index: usize, dimensions: &[Dimension]) -> Vec<(usize, Dimension, u64)> {
+        let (mut own, mut rooms) = (Amount::default(), Vec::new());
         for at in self.self_and_ancestors(index) {
             let node = &self.nodes[at];
             if let Some(purse) = node.purse.as_deref() {
                 let room = purse.room(false).plus(&own);
-                for dimension in dimensions
-                    .iter()
-                    .filter(|dimension| purse.limit.of(**dimension).is_some())
-                {
-                    let room = room.get(*dimension);
-                    if least.is_none_or(|(_, _, smallest)| room < smallest) {
-                        least = Some((at, *dimension, room));
-                    }
-                }
+                let limited = dimensions.iter().filter(|one| purse.limit.of(**one).is_some());
+                rooms.extend(limited.map(|dimension| (at, *dimension, room.get(*dimension))));
             }
             if let Some(held) = node.held.as_deref() {
                 own = own.plus(&held.rest());
             }
         }
-        least
+        rooms
     }
 
     fn purses(&self, index: usize) -> impl Iterator<Item = &Purse> {

@@ -121,6 +121,18 @@ impl Run {
         }
     }
 
+    /// Whether the title of a node is the same before it begins and afterwards: it reads no results, which may be there
+    /// only later.
+    #[must_use]
+    pub fn is_title_final(&self, node: NodeId) -> bool {
+        let index = self.index(node).ok();
+        let title = index
+            .and_then(|index| self.nodes[index].step.as_ref())
+            .map_or("", Step::title);
+        let references = template::references_of_text(title).unwrap_or_default();
+        references.results.is_empty() && !references.all_results
+    }
+
     /// The title of a node where its members are shown as well: as [`Run::title`], but the run has the title of its
     /// plan, and groups and sequences without a name say how their members are done.
     #[must_use]

@@ -23,7 +23,7 @@ use super::tree::{Cancel, Frame, Node, NodeKind};
 use crate::event::{Event, FORMAT, SetAside};
 use crate::node::{Move, NodeId, NodeState};
 use crate::plan::{self, Plan, Step, Work};
-use crate::result::{NodeResult, Outcome, Output};
+use crate::result::{NodeResult, Outcome, Output, StopReason};
 use crate::spend::{Allowance, Purse, Spend};
 use crate::template::Templates;
 
@@ -114,7 +114,7 @@ pub struct Run {
     /// The blocks in the logs of tasks under way whose names could occur again, by node.
     pub(super) blocks: HashMap<usize, Vec<String>>,
     /// The limits that stopped something, by the reported reason, with the nodes that have them.
-    pub(super) limits_met: BTreeMap<&'static str, (usize, LimitKind)>,
+    pub(super) limits_met: Vec<(StopReason, (usize, LimitKind))>,
     /// The format of the journal's events.
     pub(super) format: u32,
 }
@@ -213,7 +213,7 @@ impl Run {
             steered: 0,
             broken_off: 0,
             blocks: HashMap::new(),
-            limits_met: BTreeMap::new(),
+            limits_met: Vec::new(),
             format: 0,
         }
     }
@@ -246,11 +246,11 @@ impl Run {
             return Err(JournalError::Start);
         }
         self.end_idle_time(at);
-        let limit = self.limit_of(event);
+        let limits = self.limits_of(event);
         self.fold(at, event)?;
         self.begin_idle_time(at);
-        if let Some((reason, met)) = limit {
-            self.note_limit(reason, met);
+        if let Some((reason, met)) = limits {
+            self.note_limits(reason, met);
         }
         self.count_bytes(event);
         self.count_block(event);

@@ -9,6 +9,7 @@ use reqwest::header::{HeaderMap, LOCATION};
 use serde_json::Value;
 
 use super::Patience;
+use super::quotes::without_quotes;
 use super::wire::Target;
 use crate::error::{ModelError, ModelErrorKind, UsedUp};
 use crate::model::Request;
@@ -16,8 +17,6 @@ use crate::reach::{host_of, unreached};
 
 /// How many characters of a provider's message are kept.
 const MESSAGE_CHARS_MAX: usize = 300;
-/// How many consecutive characters a provider's message may have in common with the request.
-const COMMON_CHARS_MAX: usize = 24;
 /// The longest pause requested by a provider that is respected.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -229,7 +228,7 @@ impl Failures<'_> {
     fn code(self, body: &Value) -> String {
         let code = code_of(body);
         let has_key = self.target.key.as_ref().is_some_and(|key| key.redact(&code) != code);
-        if has_key || self.quotes_the_request(&code) {
+        if has_key || without_quotes(&code, self.request) != code {
             String::new()
         } else {
             code
@@ -245,12 +244,13 @@ impl Failures<'_> {
         }
     }
 
-    /// A provider's message in a form that may be shown: short, on one line, without the key, and empty if it quotes
-    /// the request.
+    /// A provider's message in a form that may be shown: short, on one line, without the key and without what it quotes
+    /// of the request.
     fn safe_message(self, message: &str) -> String {
-        // Done before shortening, so that no part of a key remains at the end.
-        let message = cut(&self.without_key(&one_line(message)), MESSAGE_CHARS_MAX);
-        if message.is_empty() || self.quotes_the_request(&message) {
+        // Done before shortening, so that no part of a key or of a quote remains at the end.
+        let message = without_quotes(&self.without_key(&one_line(message)), self.request);
+        let message = cut(&message, MESSAGE_CHARS_MAX);
+        if message.is_empty() {
             String::new()
         } else {
             format!(": {}", message.trim_end_matches('.'))
@@ -263,30 +263,6 @@ impl Failures<'_> {
             Some(key) => key.redact(text),
             None => text.to_owned(),
         }
-    }
-
-    /// Whether `server_text` repeats a part of the request.
-    fn quotes_the_request(self, server_text: &str) -> bool {
-        let chars: Vec<char> = server_text.chars().collect();
-        let texts: Vec<String> = self
-            .request
-            .messages
-            .iter()
-            .flat_map(|message| {
-                let args = message.tool_calls.iter().map(|call| call.args.to_string());
-                std::iter::once(message.text.clone()).chain(args)
-            })
-            .map(|text| one_line(&text))
-            .filter(|text| !text.is_empty())
-            .collect();
-        let has_a_part = chars.windows(COMMON_CHARS_MAX).any(|part| {
-            let part: String = part.iter().collect();
-            texts.iter().any(|text| text.contains(&part))
-        });
-        has_a_part
-            || texts.iter().any(|text| {
-                text.chars().count() < COMMON_CHARS_MAX && text.len() > 3 && server_text.contains(text.as_str())
-            })
     }
 }
 

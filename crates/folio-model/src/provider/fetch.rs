@@ -7,6 +7,7 @@ use reqwest::{Client, Response};
 use serde_json::Value;
 use tokio::time::timeout;
 
+use super::answer_limit;
 use super::failure::Failures;
 use super::{Patience, seconds};
 use crate::error::{ModelError, ModelErrorKind};
@@ -26,6 +27,8 @@ pub(super) struct NotBegun {
     pub(super) error: ModelError,
     /// Whether the provider said that the request is wrong, and named its temperature.
     pub(super) names_temperature: bool,
+    /// The most tokens of an answer, if the provider said that the request wanted more.
+    pub(super) answer_tokens_max: Option<u32>,
 }
 
 impl From<ModelError> for NotBegun {
@@ -33,6 +36,7 @@ impl From<ModelError> for NotBegun {
         Self {
             error,
             names_temperature: false,
+            answer_tokens_max: None,
         }
     }
 }
@@ -84,9 +88,10 @@ impl<'a> Fetched<'a> {
         let body = beginning_of(response, between).await;
         let body = String::from_utf8_lossy(&body);
         let error = failures.of_status(status.as_u16(), Some(&headers), &body);
+        let is_invalid = error.kind == ModelErrorKind::Invalid;
         Err(NotBegun {
-            names_temperature: error.kind == ModelErrorKind::Invalid
-                && body.to_ascii_lowercase().contains("temperature"),
+            names_temperature: is_invalid && body.to_ascii_lowercase().contains("temperature"),
+            answer_tokens_max: answer_limit::limit_in(&body, failures.request.tokens_max).filter(|_| is_invalid),
             error,
         })
     }

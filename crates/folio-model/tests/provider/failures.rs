@@ -240,6 +240,52 @@ async fn provider_errors_never_contain_the_key_or_the_prompt() {
 }
 
 #[tokio::test]
+async fn only_what_a_provider_quotes_of_the_prompt_is_left_out_of_its_message() {
+    let mut request = request();
+    request.messages.push(message_from(
+        Speaker::User,
+        "Write: the merger with \"Initech\" closes on Friday",
+    ));
+    // As a provider quotes it, with the signs escaped.
+    let quote = r#"the merger with \"Initech\" closes on Friday"#;
+    let long = format!("{}{quote} and so on", "x".repeat(980));
+    for (said, shown) in [
+        (
+            format!("messages.0: text \"{quote}\" is not allowed beside 'tool_choice'"),
+            "it said 400 (bad): messages.0: text \"…\" is not allowed beside 'tool_choice'",
+        ),
+        (quote.to_owned(), "it said 400 (bad)"),
+        ("no ".to_owned() + quote, "it said 400 (bad): no…"),
+    ] {
+        let answer = json_answer(400, json!({"error": {"message": said, "code": "bad"}}));
+        let asked = ask("openai", &request, answer).await;
+        assert_eq!(asked.error().message, shown);
+    }
+    let answer = json_answer(400, json!({"error": {"message": long, "code": "bad"}}));
+    let asked = ask("openai", &request, answer).await;
+    assert!(!asked.error().message.contains("merger"), "{}", asked.error());
+}
+
+#[tokio::test]
+async fn reason_of_a_provider_is_given_again_when_the_prompt_has_it_from_before() {
+    let said = "max_tokens: 16384 > 8192, which is the maximum allowed number of output tokens for m";
+    let body = json!({"error": {"message": said, "code": "invalid_request_error_of_many_letters"}});
+    for wire in WIRES {
+        let first = ask(wire, &request(), json_answer(400, body.clone())).await;
+        let mut again = request();
+        let report = format!("- look: failed\n  notes: {}\n  more about it", first.error());
+        again.messages.push(message_from(Speaker::User, &report));
+        again.messages.push(message_from(
+            Speaker::User,
+            &json!({"error": first.error().to_string()}).to_string(),
+        ));
+        let second = ask(wire, &again, json_answer(400, body.clone())).await;
+        assert!(first.error().message.contains(said), "{wire}: {}", first.error());
+        assert_eq!(second.error().message, first.error().message, "{wire}");
+    }
+}
+
+#[tokio::test]
 async fn error_event_within_a_stream_is_unavailable() {
     let overloaded = json!({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}});
     let failed = json!({"type": "response.failed", "response": {"id": "r", "model": "m", "status": "failed", "output": [],

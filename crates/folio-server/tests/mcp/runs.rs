@@ -130,6 +130,27 @@ async fn question_of_a_goal_run_is_answered_through_run_answer() {
 }
 
 #[tokio::test]
+async fn run_start_takes_limits_in_place_of_those_of_the_plan_e9_10() {
+    let runner = runner().await;
+    let pair = Pair::of(Era::Requests, with_runs(), &runner, Progress::default()).await;
+    let mut plan = echo();
+    plan["budget"] = json!({"tool_calls": 5});
+    let start = |limits: Value| json!({"plan": plan, "inputs": {"word": "hello"}, "limits": limits});
+    let (text, _) = pair
+        .call("run_start", start(json!({"tool_calls": 0, "usd": 0.5, "minutes": 3})))
+        .await;
+    assert!(text.contains("because: budget_tool_calls"), "{text}");
+    for limits in [json!({"nodes": 1}), json!({"usd": -1}), json!({"wishes": 3})] {
+        let (_, code) = pair.refused("run_start", start(limits.clone())).await;
+        assert!(
+            ["limit_unusable", "arguments_invalid"].contains(&code.as_str()),
+            "{limits}: {code}"
+        );
+    }
+    pair.end().await;
+}
+
+#[tokio::test]
 async fn run_start_refuses_invalid_plans_inputs_and_paths() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = with_runs();

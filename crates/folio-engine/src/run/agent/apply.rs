@@ -184,6 +184,9 @@ impl Run {
                 let (_, agent) = self.agent_at(*node, "questioned")?;
                 agent.take_reply();
                 agent.handed += u32::from(question.is_task());
+                if question.is_about_plans() {
+                    agent.enter(Stage::Verifying);
+                }
                 agent.question = Some(question.clone());
                 self.ready.remove(&index);
                 self.unanswered.insert(index);
@@ -366,6 +369,7 @@ impl Run {
         });
         agent.is_rejected = false;
         agent.is_direct = false;
+        agent.stuck = None;
         agent.enter(Stage::Children);
         if awaits {
             self.hold_steps(index);

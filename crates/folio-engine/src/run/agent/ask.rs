@@ -7,8 +7,8 @@ use folio_memory::Timestamp;
 use folio_memory::excerpt::cut;
 use serde_json::Value;
 
-use super::answer;
 use super::compact::{CompactAction, Compaction};
+use super::{ModelSpec, answer};
 use crate::event::{Event, Proposal};
 use crate::node::NodeId;
 use crate::result::{Outcome, Output, StopReason};
@@ -18,8 +18,8 @@ use crate::run::state::Run;
 use crate::spend::Spend;
 use crate::talk::{Message, ModelRole, Purpose, ToolOffer};
 
-/// The most model calls that one task may make.
-const TURNS_MAX: u32 = 40;
+/// The most model calls that one task may make if its budget says nothing else.
+const TURNS_MAX: u64 = 40;
 /// The most rounds in a row in which none of the wanted calls could be made.
 pub(super) const REFUSALS_MAX: u32 = 3;
 /// Why a model without a known price is not asked. Journals have these words, and [`Run::limit_met`] finds them there.
@@ -31,8 +31,22 @@ const WITH_A_PRICE: &str =
 pub(super) const WHY_CHARS: usize = 400;
 /// The shortest timeout of a call that is cut short by the end of the time.
 const ASK_TIME_MIN: Duration = Duration::from_secs(1);
-/// The fewest tokens that an answer is given.
+/// The fewest tokens that the last answer of a task is given.
 const ANSWER_TOKENS_MIN: u32 = 64;
+/// The fewest tokens that any other answer is given: a call with its arguments fits. In a small window, it is the part
+/// of the window below.
+const USEFUL_ANSWER_TOKENS: u32 = 512;
+/// The divisor of the window that limits that.
+const USEFUL_WINDOW_DIVISOR: u32 = 16;
+
+/// The fewest tokens that must be left of the window for the answer. An answer with less room would be cut off.
+fn least_room(model: &ModelSpec, purpose: Purpose) -> u32 {
+    if purpose.is_last() {
+        return ANSWER_TOKENS_MIN;
+    }
+    let useful = USEFUL_ANSWER_TOKENS.min(model.window / USEFUL_WINDOW_DIVISOR);
+    useful.min(model.first_answer_tokens()).max(ANSWER_TOKENS_MIN)
+}
 
 /// A model call that has to be made.
 #[derive(Debug, Clone, PartialEq)]
@@ -128,7 +142,7 @@ impl Run {
             let exceeded = if agent.refusals >= REFUSALS_MAX {
                 Some(StopReason::Loop)
             } else {
-                (agent.calls >= TURNS_MAX).then_some(StopReason::TurnCap)
+                (u64::from(agent.calls) >= self.turns_max(index)).then_some(StopReason::TurnCap)
             };
             if let Some(reason) = exceeded {
                 return Some(Action::Record(Event::Spent { node: id, reason }));
@@ -196,7 +210,7 @@ impl Run {
             Compaction::Forbidden => return Ok(Asking::Over(StopReason::WindowFull)),
         }
         let room = u64::from(model.window).saturating_sub(tokens_in);
-        if room < u64::from(ANSWER_TOKENS_MIN) {
+        if room < u64::from(least_room(model, purpose)) {
             return Ok(Asking::Over(StopReason::WindowFull));
         }
         let mut answer_tokens = model.answer_tokens.min(u32::try_from(room).unwrap_or(u32::MAX));
@@ -238,7 +252,8 @@ impl Run {
         // (E9.10). A program has no last call. A result that another plan was meant to improve is kept the same way.
         let leaves_time = is_attempt || purpose == Purpose::Replan;
         let before_late = self.time_before_late(index, now).filter(|_| leaves_time && !is_opaque);
-        let time_limit = before_late.map_or(Duration::MAX, |time| time.max(ASK_TIME_MIN));
+        // A call that begins just before may use some of that time, but never more than half of it.
+        let time_limit = before_late.map_or(Duration::MAX, |time| time.left.max(ASK_TIME_MIN.min(time.kept / 2)));
         let call = agent.calls + 1;
         let node = self.nodes[index].id;
         Ok(Asking::Ask(Box::new(AskAction {
@@ -260,6 +275,13 @@ impl Run {
             attempt,
             idempotency_key: format!("{}/{node}/{call}", self.id),
         })))
+    }
+
+    /// The most model calls that node `index` may make itself: more than usual if its own budget allows more.
+    fn turns_max(&self, index: usize) -> u64 {
+        let purse = self.nodes[index].purse.as_deref();
+        let own = purse.and_then(|purse| purse.limit.model_calls);
+        own.unwrap_or_default().max(TURNS_MAX)
     }
 
     /// The event if a call does not fit into the budget.
@@ -375,6 +397,7 @@ impl Run {
             stop_reason: reason,
             severity: None,
             notes: result.notes,
+            whole_notes: None,
             output: Output::null(),
             evidence: result.evidence,
             claims: Vec::new(),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use folio_memory::Timestamp;
 
+use super::stuck::Stuck;
 use super::{Agent, Equipment, ModelSpec, NamedExecutor, REJECTIONS_MAX, Stage};
 use crate::event::Event;
 use crate::node::NodeId;
@@ -294,6 +295,11 @@ impl Run {
         let Some(agent) = self.agent(index) else {
             return Err(None);
         };
+        match agent.stuck {
+            Some(Stuck::GoesOn) => return Ok(()),
+            Some(Stuck::Stops(reason)) => return Err(reason),
+            None => {}
+        }
         let done = u32::try_from(agent.versions.len().saturating_sub(1)).unwrap_or(u32::MAX);
         if done >= self.replans_max(index) || !self.has_replan_left(index) {
             return Err(None);
@@ -336,7 +342,7 @@ impl Run {
     }
 
     /// How many times node `index` may plan anew.
-    fn replans_max(&self, index: usize) -> u32 {
+    pub(super) fn replans_max(&self, index: usize) -> u32 {
         self.least_around(index, self.limits.replans_max, |budget| budget.replans)
     }
 

@@ -49,6 +49,7 @@ mod rules;
 mod schema;
 mod similar;
 mod sizes;
+mod stuck;
 mod unfinished;
 pub(super) mod verify;
 mod wanted_calls;

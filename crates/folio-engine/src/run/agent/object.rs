@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use folio_memory::EntryId;
 use folio_memory::excerpt::cut;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -156,25 +157,44 @@ fn answer_text(purpose: Purpose, reply: &Reply) -> Cow<'_, str> {
     }
 }
 
+/// The notes of an answer, and its output.
+pub(super) struct NotesAndOutput {
+    /// The notes, or their beginning.
+    pub(super) notes: String,
+    /// The whole notes, if they are nowhere else.
+    pub(super) whole_notes: Option<String>,
+    pub(super) output: Value,
+}
+
 /// The notes of an answer, and its output. Of long notes the beginning stays: the whole text becomes the output if
-/// there is no other, otherwise the notes say how much is left out.
-pub(super) fn notes_and_output(notes: &str, answer: &Value) -> (String, Value) {
+/// there is no other, otherwise the notes say how much is left out, and that `entry` holds all of it, if there will be
+/// such an entry.
+pub(super) fn notes_and_output(notes: &str, answer: &Value, entry: Option<EntryId>) -> NotesAndOutput {
     let notes = notes.trim();
     let output = answer.get("output").cloned().unwrap_or(Value::Null);
     let all = notes.chars().count();
     if all <= NOTES_CHARS {
-        return (notes.to_owned(), output);
+        return NotesAndOutput {
+            notes: notes.to_owned(),
+            whole_notes: None,
+            output,
+        };
     }
     let beginning = cut(notes, NOTES_CHARS);
     if output.is_null() {
-        let shortened = format!("{beginning}\n[the first part of {all} characters; the output has the full text]");
-        return (shortened, Value::String(notes.to_owned()));
+        return NotesAndOutput {
+            notes: format!("{beginning}\n[the first part of {all} characters; the output has the full text]"),
+            whole_notes: None,
+            output: Value::String(notes.to_owned()),
+        };
     }
     let left_out = all - (NOTES_CHARS - 1);
-    (
-        format!("{beginning}\n[{left_out} of {all} characters left out]"),
+    let rest = entry.map_or_else(String::new, |entry| format!("; use result_read node={entry}"));
+    NotesAndOutput {
+        notes: format!("{beginning}\n[{left_out} of {all} characters left out{rest}]"),
+        whole_notes: entry.map(|_| notes.to_owned()),
         output,
-    )
+    }
 }
 
 /// `text` followed by a remark on how it was read.

@@ -1,5 +1,5 @@
 //! What people answer: questions of models (E9.14), whether a criterion is met, and whether the command of a criterion
-//! may run (E9.6). The task waits for all of these in the same way.
+//! may run (E9.6); `stuck` has those about plans. The task waits for all of these in the same way.
 
 use std::collections::HashSet;
 
@@ -26,7 +26,7 @@ const CRITERION_CHARS: usize = 300;
 /// The text between an answer and the name of whoever gave it, for models.
 pub(super) const ANSWERED_BY: &str = "\n(answered by ";
 /// The most characters of a question.
-const QUESTION_CHARS: usize = 2_000;
+pub(super) const QUESTION_CHARS: usize = 2_000;
 
 /// `message` without the name of whoever answered, if it is a person's answer.
 pub(super) fn without_name(mut message: Message) -> Message {
@@ -75,7 +75,7 @@ impl Question {
 
     /// Whether a model asks it; the same question of a model is asked only once.
     fn is_of_model(&self) -> bool {
-        self.criterion().is_none() && !self.is_task()
+        self.criterion().is_none() && !self.is_task() && !self.is_about_plans()
     }
 }
 
@@ -198,6 +198,9 @@ impl Run {
         if question.is_some_and(|question| question.criterion().is_some()) {
             return self.criterion_answered(node, answer, by);
         }
+        if question.is_some_and(Question::is_about_plans) {
+            return self.plans_answered(node, answer, by);
+        }
         let index = self.agent_steps_to(node, Move::Start, "answered")?;
         if by != DEFAULT {
             self.note_answer();
@@ -278,7 +281,7 @@ pub(super) fn finding_of(answer: &str, by: &str) -> Finding {
 }
 
 /// The words of an answer, in lower case.
-fn words_of(text: &str) -> String {
+pub(super) fn words_of(text: &str) -> String {
     let words: Vec<String> = text
         .split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty())

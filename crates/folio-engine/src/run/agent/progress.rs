@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::stuck::Stuck;
 use super::{REJECTIONS_MAX, calls};
 use crate::event::{BookView, Proposal, Question};
 use crate::plan::{Criterion, Step, Task};
@@ -143,6 +144,8 @@ pub(in crate::run) struct Agent {
     /// Whether no plan was approved, so that it is done without one: the plans that it had do not count then.
     pub(in crate::run) is_direct: bool,
     pub(in crate::run) question: Option<Box<Question>>,
+    /// What a person said when no other plan was made, until there is one.
+    pub(in crate::run) stuck: Option<Stuck>,
     /// How often it was handed to a person.
     pub(in crate::run) handed: u32,
     /// The executor that works on it, if the decision chose one.
@@ -205,6 +208,7 @@ impl Agent {
             is_rejected: false,
             is_direct: false,
             question: None,
+            stuck: None,
             handed: 0,
             executor: None,
             warned: None,

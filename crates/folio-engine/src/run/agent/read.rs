@@ -11,12 +11,13 @@ use folio_memory::excerpt::cut;
 use serde_json::Value;
 
 use super::fields::{claim_of, criterion_in, finding_of, finished, mistakes_in, severity_of, status_of, text_of};
-use super::object::{notes_and_output, with_remark};
+use super::object::{NotesAndOutput, notes_and_output, with_remark};
 use super::verify::checked;
 use super::wanted_calls::CALLS_MAX;
 use super::{Equipment, Judging};
 use crate::event::{Event, Proposal};
 use crate::plan::{Check, Criterion, criterion_meant};
+use crate::projection::notes_entry;
 use crate::result::{Finding, Outcome, Output, Severity, StopReason, Verdict};
 use crate::run::call_in_words;
 use crate::run::state::Run;
@@ -53,7 +54,7 @@ impl Run {
             Purpose::Aggregate => self.read_result(index, reply),
             Purpose::RollUp => self.read_roll_up(index, reply),
             Purpose::Judge => self.read_verdicts(index, reply),
-            Purpose::Replan => self.read_replan(index, reply),
+            Purpose::Replan => self.read_replan(index, reply, now),
             Purpose::HandBack => self.read_hand_back(index, reply),
         }
     }
@@ -233,7 +234,12 @@ impl Run {
         remark: &str,
     ) -> Event {
         let mut checked = self.checked_evidence(index, answer.get("evidence"));
-        let (mut notes, output) = notes_and_output(notes, answer);
+        let entry = notes_entry(self.id, self.times_asked(self.nodes[index].id), self.nodes[index].id);
+        let NotesAndOutput {
+            mut notes,
+            whole_notes,
+            output,
+        } = notes_and_output(notes, answer, Some(entry));
         notes = with_remark(notes, remark);
         if checked.removed > 0 {
             let were = if checked.removed == 1 { "was" } else { "were" };
@@ -259,6 +265,7 @@ impl Run {
                 stop_reason,
                 severity,
                 notes,
+                whole_notes,
                 output: Output::of(output),
                 evidence: checked.evidence,
                 claims: self.claims(index, answer),

@@ -11,7 +11,7 @@ use folio_memory::Timestamp;
 use folio_memory::excerpt::cut;
 
 use super::fields::text_of;
-use super::object::{NOTES_CHARS, notes_and_output};
+use super::object::{NOTES_CHARS, NotesAndOutput, notes_and_output};
 use super::read::unreadable_answer_message;
 use super::{Agent, Stage};
 use crate::event::Event;
@@ -141,7 +141,8 @@ impl Run {
             }
         };
         let mut result = self.roll_up(index);
-        let (notes, output) = notes_and_output(&text_of(&parsed.value, "notes"), &parsed.value);
+        let NotesAndOutput { notes, output, .. } =
+            notes_and_output(&text_of(&parsed.value, "notes"), &parsed.value, None);
         result.notes = format!("{notes}{}", parsed.remark());
         result.output = Output::of(output);
         if let Some(reason) = parsed.stop_reason() {

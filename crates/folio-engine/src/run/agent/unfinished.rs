@@ -48,7 +48,10 @@ impl Run {
                 return Some(format!("{REFUSALS_MAX} rounds of calls in a row were rejected{last}"));
             }
             StopReason::TurnCap => {
-                return Some(format!("it reached its limit of {} model calls", agent.calls));
+                let calls = agent.calls;
+                return Some(format!(
+                    "it reached its limit of {calls} model calls, which a higher `model_calls` in its budget raises"
+                ));
             }
             StopReason::WindowFull => {
                 return Some("the conversation no longer fits into the model's context window".to_owned());

@@ -111,7 +111,7 @@ impl Run {
         if agent.has_plan() && agent.spent.is_none() && (is_wanting || self.has_failed_step(index)) {
             return match self.may_replan(index) {
                 Ok(()) => self.ask(index, Purpose::Replan, now, has_room),
-                Err(reason) => Some(Action::Record(self.conclusion(index, reason))),
+                Err(reason) => Some(Action::Record(self.without_another_plan(index, reason, now))),
             };
         }
         Some(Action::Record(self.conclusion(index, None)))
@@ -322,6 +322,7 @@ impl Run {
             let limit = unjudged.filter(|reason| reason.is_limit());
             result.stop_reason = Some(stated_reason.or(limit).unwrap_or(StopReason::CriteriaUnmet));
         }
+        self.give_reason(index, &mut result, StopReason::CriteriaUnmet);
         result.attempts = match node.kind {
             NodeKind::Call => node.attempt,
             _ => agent.map_or(0, |agent| agent.calls),

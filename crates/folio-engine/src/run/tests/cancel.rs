@@ -403,7 +403,7 @@ fn cancelled_child_alone_does_not_make_its_parent_fail_e9_11() {
     let echo = |id: &str| format!("{{id: {id}, do: {{tool: echo, args: {{}}}}}}");
     let (a, b, c) = (echo("a"), echo("b"), echo("c"));
     let nothing = (Outcome::Cancelled, Some(StopReason::CancelledByUser));
-    let some = (Outcome::Partial, None);
+    let some = (Outcome::Partial, Some(StopReason::CancelledByUser));
     let cases = [
         (format!("[{a}]"), vec!["a"], vec![("", nothing)]),
         (

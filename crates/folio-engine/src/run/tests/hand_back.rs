@@ -216,6 +216,60 @@ fn model_call_timeout_keeps_a_tenth_of_the_remaining_time_e9_10() {
     assert_eq!(timeouts(20), [18, 18], "a tenth is kept");
 }
 
+#[test]
+fn last_call_before_a_short_deadline_leaves_half_of_the_kept_time_e9_10() {
+    for seconds in [1, 5, 10, 100] {
+        let mut sim = goal("say hello", &json!({}), |ask| match ask.purpose {
+            Purpose::Decide => execute("echo", json!({"text": "x"})),
+            _ => finish("hello"),
+        });
+        let whole = Duration::from_secs(seconds);
+        let deadline = sim.now.plus(whole);
+        sim.run.time.set(deadline);
+        sim.derive();
+        sim.end_one();
+        sim.derive();
+        sim.end_one();
+        // The tenth that is kept begins in a moment.
+        sim.now = sim.now.plus(whole * 9 / 10).minus(Duration::from_millis(1));
+        sim.derive();
+        let ask = sim.asking.first().expect("the work goes on");
+        let left = deadline.since(sim.now.plus(ask.timeout));
+        assert!(
+            left >= whole / 20,
+            "{seconds} s: {left:?} are left of {:?}",
+            ask.timeout
+        );
+    }
+}
+
+#[test]
+fn small_window_hands_back_before_an_answer_has_no_room_e9_10() {
+    let mut equipment = equipment();
+    for model in [&mut equipment.planner, &mut equipment.executor] {
+        (model.window, model.answer_tokens) = (6_000, 3_000);
+    }
+    let mut rooms = Vec::new();
+    let mut ends = Vec::new();
+    for words in (0..6_000).step_by(150) {
+        let long = format!("say hello {}", "word ".repeat(words));
+        let sim = goal_with(&long, &json!({}), equipment.clone(), |ask| match ask.purpose {
+            Purpose::Decide => execute("finish", json!({"notes": "hello"})),
+            _ => text_answer("{\"notes\": \"some\"}"),
+        })
+        .driven_on();
+        let began = sim.asks.iter().filter(|ask| !ask.purpose.is_last());
+        rooms.extend(began.map(|ask| ask.answer_tokens));
+        ends.push(root(&sim).stop_reason);
+    }
+    let least = rooms.iter().min().copied();
+    assert!(least.is_some_and(|least| least >= 6_000 / 16), "{rooms:?}");
+    assert!(
+        ends.contains(&None) && ends.contains(&Some(StopReason::WindowFull)),
+        "{ends:?}"
+    );
+}
+
 /// A part whose own limit is reached and that is being asked to hand back what it has, below a run with room.
 fn part_at_its_limit() -> Sim {
     let plan = json!({

@@ -481,3 +481,29 @@ fn planner_is_told_of_every_limit_that_a_subplan_exceeds_e9_1() {
     let plan = json!({"steps": inner(json!({}), json!(many))}).to_string();
     assert_eq!(Sim::new(&plan).driven_on().status(""), Outcome::Ok);
 }
+
+#[test]
+fn every_limit_that_stopped_something_is_known_for_a_fork_e9_10() {
+    let call = |id: &str| format!("{{id: {id}, do: {{tool: echo, args: {{}}}}}}");
+    let met = |plan: &str| {
+        let sim = Sim::new(plan).driven_on();
+        let met = sim.run.limits_met();
+        let path = |node: NodeId| sim.run.node(node).unwrap().path.to_owned();
+        met.map(|(_, limit)| path(limit.node)).collect::<Vec<_>>()
+    };
+    let (a, b, c, d) = (call("a"), call("b"), call("c"), call("d"));
+    // The part stops first, and then the run.
+    let both = format!(
+        "budget: {{tool_calls: 2}}\nsteps: [{{id: s, budget: {{tool_calls: 1}}, plan: {{steps: [{a}, {b}]}}}}, {c}, {d}]"
+    );
+    assert_eq!(met(&both), ["s", ""]);
+    // Both are used up at once.
+    let at_once = format!(
+        "budget: {{tool_calls: 1}}\nsteps: [{{id: s, budget: {{tool_calls: 1}}, plan: {{steps: [{a}, {b}]}}}}]"
+    );
+    assert_eq!(met(&at_once), ["s", ""]);
+    let part = format!(
+        "budget: {{tool_calls: 9}}\nsteps: [{{id: s, budget: {{tool_calls: 1}}, plan: {{steps: [{a}, {b}]}}}}]"
+    );
+    assert_eq!(met(&part), ["s"]);
+}

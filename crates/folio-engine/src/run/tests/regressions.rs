@@ -151,6 +151,24 @@ fn task_at_its_turn_cap_is_reported_as_partial() {
 }
 
 #[test]
+fn task_may_make_more_model_calls_than_usual_if_its_own_budget_says_so_e9_10() {
+    let calls = |budget: Value| {
+        let extra = json!({"budget": budget});
+        let sim = goal("count", &extra, |ask| match ask.purpose {
+            Purpose::Decide => execute("write", json!({"text": "0"})),
+            Purpose::Work if ask.call == 60 => finish("counted"),
+            Purpose::Work => calls_answer(&[("write", json!({"text": ask.call.to_string()}))]),
+            _ => text_answer("{\"notes\": \"some of it\"}"),
+        })
+        .driven_on();
+        (root(&sim).status, root(&sim).stop_reason, sim.asks.len())
+    };
+    let capped = (Outcome::Partial, Some(StopReason::TurnCap), 41);
+    assert_eq!(calls(json!({})), capped, "40 calls, and one to hand back");
+    assert_eq!(calls(json!({"model_calls": 100})), (Outcome::Ok, None, 60));
+}
+
+#[test]
 fn looping_task_is_partial_and_reported_to_its_parent() {
     let sim = goal("mend the clock", &json!({"criteria": ["it ticks"]}), |ask| {
         match (ask.purpose, task_named(ask).as_str()) {

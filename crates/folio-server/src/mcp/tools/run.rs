@@ -7,16 +7,17 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use folio::Role;
-use folio::engine::event::Question;
-use folio::engine::run::RequestRef;
+use folio::engine::event::{NewLimits, Question};
+use folio::engine::run::{RequestRef, micro_usd};
+use folio::engine::spend::Allowance;
 use folio::engine::{NodeId, Run};
-use folio::memory::RunId;
 use folio::memory::id::RunRef;
-use folio::runner::{NewRun, Watch, allows_tool};
+use folio::memory::{RunId, Timestamp};
+use folio::runner::{NewRun, RunnerError, Watch, allows_tool};
 use folio::store::RunRow;
 use rmcp::model::{ClientCapabilities, InputRequiredResult, ProgressNotificationParam, Tool};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Number, Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -48,6 +49,7 @@ pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
             "inputs": {"type": "object"},
             "goal": {"type": "string", "description": "without a plan, Folio's own model makes one"},
             "allow_tools": {"type": "array", "items": {"type": "string"}, "description": "only these of the tools that need no approval here"},
+            "limits": {"type": "object", "description": "numbers: tokens, usd, model_calls, tool_calls, nodes, minutes"},
             "wait_seconds": wait(),
         },
     });
@@ -102,7 +104,43 @@ struct Start {
     inputs: BTreeMap<String, Value>,
     goal: Option<String>,
     allow_tools: Option<Vec<String>>,
+    limits: Option<StartLimits>,
     wait_seconds: Option<u64>,
+}
+
+/// The limits of a run, in place of those in the plan, as the flags of `folio run` set them.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct StartLimits {
+    tokens: Option<u64>,
+    usd: Option<Number>,
+    model_calls: Option<u64>,
+    tool_calls: Option<u64>,
+    nodes: Option<u32>,
+    minutes: Option<u64>,
+}
+
+impl StartLimits {
+    /// The limits of a run that begins at `now`.
+    fn at(&self, now: Timestamp) -> Result<NewLimits, Problem> {
+        let dollars = self.usd.as_ref().map(|usd| {
+            let amount = micro_usd(&usd.to_string());
+            amount.ok_or_else(|| invalid_argument("limits", format!("usd: {usd} is not an amount of dollars")))
+        });
+        let minutes = |minutes: u64| now.plus(Duration::from_secs(minutes.saturating_mul(60)));
+        Ok(NewLimits {
+            allowance: Allowance {
+                tokens: self.tokens,
+                micro_usd: dollars.transpose()?,
+                model_calls: self.model_calls,
+                tool_calls: self.tool_calls,
+                ..Allowance::default()
+            },
+            nodes: self.nodes,
+            deadline: self.minutes.map(minutes),
+            ..NewLimits::default()
+        })
+    }
 }
 
 /// Returns the tools that a run may call without the approval that they otherwise wait for: those that whoever started
@@ -150,7 +188,11 @@ async fn start(call: Call<'_>) -> Result<Reply, Problem> {
     let allow_tools = allowed_tools(&call, input.allow_tools)?;
     let runner = &call.mcp.shared.runner;
     let plan = submit::plan_of(runner, input.plan, input.goal.as_deref()).await?;
-    let plan = plan.ok_or_else(|| invalid_argument("plan", "neither a plan nor a goal is given"))?;
+    let mut plan = plan.ok_or_else(|| invalid_argument("plan", "neither a plan nor a goal is given"))?;
+    if let Some(limits) = input.limits {
+        let now = call.caller.workspace.now();
+        plan.set_limits(&limits.at(now)?, now).map_err(RunnerError::from)?;
+    }
     let folder = call.mcp.shared.options.folder.as_deref();
     let inputs = submit::inputs_of(&plan, input.inputs, folder).map_err(|(name, message)| {
         Problem::from(invalid_argument(&name, message)).hint("start the server in another folder")

@@ -257,6 +257,9 @@ pub(super) fn clean_event_with(cleaner: &mut Cleaner, event: &mut Event, renamed
         }
         Event::Proposed { proposal, .. } => {
             cleaner.text(&mut proposal.notes, "notes");
+            if let Some(notes) = &mut proposal.whole_notes {
+                cleaner.text(notes, "notes");
+            }
             clean_output(cleaner, &mut proposal.output, renamed);
             proposal
                 .evidence

@@ -1,0 +1,42 @@
+//! Why a result is `partial` (E9.4).
+
+use super::models::{equipment, execute, text_answer};
+use super::*;
+use crate::talk::Purpose;
+
+/// The status, the stop reason and the notes of the run of `plan`, in which models say that their work is half done.
+fn end(plan: &str) -> (Outcome, Option<StopReason>, String) {
+    let mut sim = Sim::new(plan);
+    sim.run.equip(Arc::new(equipment()));
+    sim.model = Arc::new(|ask| match ask.purpose {
+        Purpose::Judge => text_answer("words, words"),
+        _ => execute("finish", json!({"status": "partial", "notes": "half of it\nis done"})),
+    });
+    let sim = sim.driven_on();
+    let result = sim.run.result().unwrap();
+    (result.status, result.stop_reason, result.notes.clone())
+}
+
+#[test]
+fn every_partial_result_says_why_e9_4() {
+    let echo = "{id: a, do: {tool: echo, args: {}}}";
+    let failing = format!("steps: [{echo}, {{id: b, do: {{tool: fail, args: {{}}}}}}]");
+    let (status, reason, notes) = end(&failing);
+    assert_eq!((status, reason), (Outcome::Partial, Some(StopReason::RetriesExhausted)));
+    assert_eq!(notes, "1 ok, 1 failed; b: fail failed");
+
+    let (status, reason, notes) = end(&format!("steps: [{echo}, {{id: b, title: paint the wall}}]"));
+    assert_eq!((status, reason), (Outcome::Partial, Some(StopReason::CriteriaUnmet)));
+    assert_eq!(notes, "1 ok, 1 partial; b: half of it");
+
+    let unwritten = format!("steps: [{echo}]\noutput: '{{{{ results.a.output.nothing.more }}}}'");
+    let (status, reason, _) = end(&unwritten);
+    assert_eq!((status, reason), (Outcome::Partial, Some(StopReason::InvalidInput)));
+
+    let (status, reason, _) = end(&format!("criteria: [it is dry]\nsteps: [{echo}]"));
+    assert_eq!(
+        (status, reason),
+        (Outcome::Partial, Some(StopReason::Unparseable)),
+        "nobody could judge it"
+    );
+}
