@@ -1,7 +1,6 @@
 //! Why a store could not do what it was asked, sorted by what the caller should do next.
 
 use folio_engine::event::FORMAT;
-use folio_memory::excerpt::cut;
 use folio_memory::{Invalid, RunId, Seq};
 
 /// What the caller should do next.
@@ -191,16 +190,6 @@ impl StoreError {
             Self::Unavailable { .. } | Self::TooNew { .. } | Self::RunTooNew { .. } => ErrorKind::Unavailable,
             Self::Corrupt { .. } => ErrorKind::Corrupt,
         }
-    }
-
-    /// The error for the cursor `text`, of any length, that was issued for another query.
-    pub(crate) fn other_query(text: &str) -> Self {
-        Self::Invalid(format!("the cursor {:?} belongs to another query", cut(text, 128)))
-    }
-
-    /// The error for `text`, of any content and length, that is not a cursor.
-    pub(crate) fn no_cursor(text: &str) -> Self {
-        Self::Invalid(format!("{:?} is not a cursor", cut(text, 128)))
     }
 }
 
