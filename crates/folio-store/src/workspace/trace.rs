@@ -16,8 +16,8 @@ use folio_memory::{
 };
 use serde_json::{Map, Value};
 
+pub(super) use self::lines::tried;
 use self::lines::{Kind, decisions_of, of_change, of_event};
-pub(super) use self::lines::{tried, verb_of};
 use self::paging::{Way, may_follow};
 use super::operation_notes::error_detail;
 use super::reads::if_there;
