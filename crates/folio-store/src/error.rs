@@ -193,6 +193,23 @@ impl StoreError {
     }
 }
 
+/// Refuses a store whose format has the number `found` if this program knows only the first `known` ones.
+///
+/// # Errors
+///
+/// `TooNew`.
+pub(crate) fn refuse_newer(found: u32, known: usize, location: &str) -> Result<(), StoreError> {
+    let known = u32::try_from(known).unwrap_or(u32::MAX);
+    if found > known {
+        return Err(StoreError::TooNew {
+            location: location.to_owned(),
+            found,
+            known,
+        });
+    }
+    Ok(())
+}
+
 /// The error for something that was named and does not exist.
 pub(crate) fn not_found(what: &'static str, name: impl ToString) -> StoreError {
     StoreError::NotFound {
