@@ -141,13 +141,12 @@ impl Leftovers {
             }
         }
         let summaries = runner.workspace().runs_so_far(&rows).await?;
-        // A process that is there for all runs was told that nobody answers.
-        let is_alone = waiting == WaitingRuns::GivenUp && !runner.has_person();
         for row in rows {
             let summary = summaries.get(&row.id).copied().unwrap_or_default();
             if summary.needs_manual_resume() {
                 leftovers.note_not_resumed(runner, &row, output);
-            } else if is_alone && summary.asks > 0 {
+            } else if waiting == WaitingRuns::GivenUp && runner.has_nobody_to_answer(&summary) {
+                // A process that is there for all runs was told that nobody answers.
                 output.note(nobody_to_ask(runner, &row, "").await);
             } else {
                 let busy = leftovers.busy.begin();

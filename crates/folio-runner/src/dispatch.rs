@@ -14,7 +14,6 @@ use folio_store::RunRow;
 
 use crate::busy::BusyRun;
 use crate::error::RunnerError;
-use crate::grants;
 use crate::runner::Runner;
 use crate::watch::Watch;
 
@@ -92,9 +91,9 @@ pub(crate) enum Until {
 }
 
 impl Until {
-    /// Whether questions are left to the person who was there where `run` was submitted.
-    pub(crate) fn leaves_to_person(self, run: &Run) -> bool {
-        matches!(self, Self::IdleOrAsked(_) | Self::Asked(_)) && grants::is_attended(run)
+    /// Whether questions stay open for a person who was there where the run was submitted.
+    pub(crate) fn leaves_questions_open(self) -> bool {
+        matches!(self, Self::IdleOrAsked(_) | Self::Asked(_))
     }
 
     /// How long everything in `run` has to wait before the run is given up.
@@ -102,10 +101,7 @@ impl Until {
         match self {
             Self::Ended => None,
             Self::Idle(patience) | Self::IdleOrAsked(patience) => Some(patience),
-            Self::Asked(patience) => {
-                let has_requests = !run.questions().is_empty() || !run.pending_approvals().is_empty();
-                Some(patience).filter(|_| has_requests)
-            }
+            Self::Asked(patience) => Some(patience).filter(|_| run.count_requests() > 0),
         }
     }
 }

@@ -25,10 +25,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use self::calls::{Call, Calls};
+use crate::attendance;
 use crate::bodies::Bodies;
 use crate::book::RunBook;
 use crate::busy::BusyRun;
 use crate::compact::CompactionResult;
+use crate::derive::Circumstances;
 use crate::dispatch::{Driven, Until};
 use crate::error::RunnerError;
 use crate::grants;
@@ -45,7 +47,7 @@ use crate::results::{Question, RunResults};
 use crate::run_time::RunTime;
 use crate::runner::Shared;
 use crate::sessions::SessionBegun;
-use crate::steps::{Outside, UnderWay, derive, is_ending};
+use crate::steps::{Outside, UnderWay, is_ending};
 use crate::submitted::Opened;
 
 /// Bytes of model answers after which no more go into the same commit. A plan in them takes many times as much memory
@@ -199,8 +201,7 @@ impl Drive {
             };
         }
         let locks = RunLocks::of(&shared.locks, &run);
-        let is_answered = shared.options.has_person || until.leaves_to_person(&run);
-        let has_person = is_answered && !grants::is_unattended(&run);
+        let has_person = attendance::has_person(&run, shared.options.has_person, until);
         let prefer = Preferences::of(&shared.workspace).await?;
         let allowed_tools = grants::allowed_tools_of(&run);
         let follower = shared.others.follow(&shared.workspace, id, head);
@@ -453,18 +454,17 @@ impl Drive {
         self.locks.follow(&self.run);
         self.under_way.waiting = self.pending_writes.waiting_calls();
         let concurrency = self.concurrency();
-        let registry = &self.shared.registry;
-        let prefer = self.prefer.as_ref();
-        let actions = derive(
-            (&mut self.run, &mut self.bodies),
-            registry,
-            &self.under_way,
-            (prefer, &self.shared.options.lost_calls, &self.locks),
+        let circumstances = Circumstances {
+            registry: &self.shared.registry,
+            under_way: &self.under_way,
+            prefer: self.prefer.as_ref(),
+            lost: &self.shared.options.lost_calls,
+            locks: &self.locks,
             concurrency,
             now,
-            &mut self.pending_writes.batch,
-        )
-        .await?;
+        };
+        let (state, batch) = ((&mut self.run, &mut self.bodies), &mut self.pending_writes.batch);
+        let actions = circumstances.derive(state, batch).await?;
         self.bodies.evict_excess(&self.run);
         Ok(actions)
     }

@@ -1,12 +1,11 @@
 //! What a run may use: the folders that its inputs name, its run folder to write to, and the commands, hosts and tools
 //! that were allowed.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use folio_engine::Event;
-use folio_engine::plan::{InputKind, Plan};
+use folio_engine::plan::Plan;
 use folio_engine::run::{ApprovalPolicy, Judging, PlanMode, RequiredApproval, WritesOf};
 use folio_engine::{NodeId, Run};
 use folio_memory::causes::with_causes;
@@ -15,9 +14,10 @@ use folio_tools::panics::caught_now;
 use folio_tools::tool::{AGENT_PREFIX, Approval};
 use folio_tools::{Access, HostList, Registry, Root, Roots, RunFolder, ShellPolicy, Tool, ToolContext, ToolError};
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::error::RunnerError;
+use crate::paths::path_inputs;
 
 /// The tool that makes requests to web servers.
 pub(crate) const HTTP_GET: &str = "http_get";
@@ -60,66 +60,6 @@ pub(crate) fn open_roots(plan: &Plan, inputs: &Value, folder: Option<&str>) -> R
     })
 }
 
-/// Makes the paths of a new run absolute, those of its inputs and its `folder`, which is returned as text: what is
-/// granted must not depend on where its driver was started. If this process drives the run (`is_here`), they are
-/// relative to the current directory, lose `..` and symbolic links, since tools compare them with the folder that is
-/// granted, and are checked. Otherwise they are paths of another machine.
-///
-/// # Errors
-///
-/// `Folder` if one cannot be used, or is relative on another machine; `Inputs` for such an input.
-pub(crate) fn resolve_paths(
-    plan: &Plan,
-    inputs: &mut BTreeMap<String, Value>,
-    folder: Option<&Path>,
-    is_here: bool,
-) -> Result<Option<String>, RunnerError> {
-    let mut problems = Vec::new();
-    for (name, spec) in &plan.inputs {
-        let Some(Value::String(path)) = inputs.get(name).filter(|_| spec.kind == InputKind::Path) else {
-            continue;
-        };
-        match absolute(Path::new(path), is_here) {
-            Ok(path) => drop(inputs.insert(name.clone(), Value::String(path))),
-            Err(reason) => problems.push(format!("the input `{name}` is {path:?}, which {reason}")),
-        }
-    }
-    if !problems.is_empty() {
-        return Err(RunnerError::Inputs { problems });
-    }
-    let absolute_folder = |folder: &Path| {
-        absolute(folder, is_here).map_err(|reason| RunnerError::Folder {
-            path: folder.display().to_string(),
-            reason: format!("it {reason}"),
-        })
-    };
-    let folder = folder.map(absolute_folder).transpose()?;
-    if is_here {
-        open_roots(plan, &json!(inputs), folder.as_deref())?;
-    }
-    Ok(folder)
-}
-
-/// `path` as an absolute path, or why it is none. A path that does not exist stays as it is.
-fn absolute(path: &Path, is_here: bool) -> Result<String, String> {
-    if !is_here && path.is_relative() {
-        return Err("is relative, but another machine may drive the run; give it from the root on".to_owned());
-    }
-    let absolute = std::path::absolute(path).map_err(|error| format!("cannot be made absolute: {error}"))?;
-    let resolved = if is_here { absolute.canonicalize().ok() } else { None };
-    let text = resolved.unwrap_or(absolute).into_os_string().into_string();
-    text.map_err(|_| "is not valid UTF-8".to_owned())
-}
-
-/// The inputs of kind `path`, by name.
-fn path_inputs(plan: &Plan, inputs: &Value) -> Vec<(String, PathBuf)> {
-    plan.inputs
-        .iter()
-        .filter(|(_, spec)| spec.kind == InputKind::Path)
-        .filter_map(|(name, _)| Some((name.clone(), PathBuf::from(inputs.get(name)?.as_str()?))))
-        .collect()
-}
-
 /// The tool that runs commands.
 const SHELL: &str = "shell";
 
@@ -150,17 +90,6 @@ fn recorded_hosts(run: &Run, name: &str) -> HostList {
         .get(name)
         .and_then(|hosts| serde_json::from_value(hosts.clone()).ok())
         .unwrap_or_default()
-}
-
-/// Whether the run's submitter said that nobody is there to answer, whoever drives it.
-pub(crate) fn is_unattended(run: &Run) -> bool {
-    run.variable().get("unattended").and_then(Value::as_bool) == Some(true)
-}
-
-/// Whether a person was there to answer where the run was submitted. A driver without a person does not answer in their
-/// place.
-pub(crate) fn is_attended(run: &Run) -> bool {
-    run.variable().get("attended").and_then(Value::as_bool) == Some(true)
 }
 
 /// The tools that the run's submitter allowed; none if the journal does not say.

@@ -22,6 +22,7 @@
 //! - [`cassette`]: records what the models of a run answer, and replays a run with it
 
 mod advisor;
+mod attendance;
 mod bodies;
 mod book;
 mod brief;
@@ -29,6 +30,7 @@ mod busy;
 pub mod cassette;
 mod compact;
 mod compactor;
+mod derive;
 pub mod dispatch;
 mod drive;
 mod equipped;
@@ -51,6 +53,7 @@ pub mod observer;
 mod others;
 mod outputs;
 mod pages;
+mod paths;
 mod pending_writes;
 mod perform;
 mod places;
@@ -85,6 +88,7 @@ pub use lost::{LostCall, LostCalls};
 pub use models::{RunnerExecutor, RunnerModel, RunnerModels};
 pub use new_run::NewRun;
 pub use observer::{DriveFollower, ObservedEvent, Observer};
+pub use paths::{PathInputError, PathProblem, resolve_path_inputs, resolve_path_inputs_within};
 pub use reads::row_as_of;
 pub use replay::Replayed;
 pub use runner::{Runner, RunnerOptions, Submitted};

@@ -62,6 +62,14 @@ struct Call<'c> {
     now: Timestamp,
 }
 
+/// A block of text for the log of a page.
+struct LogBlock {
+    page: PageId,
+    title: String,
+    body: String,
+    tags: Vec<Tag>,
+}
+
 /// An item that is ready to be written, and its page.
 struct Draft {
     page: (PageId, PageFields),
@@ -160,12 +168,19 @@ impl MemoryWriter {
         let notes = rejected.iter().map(|one| self.note(&call, REJECTED, json!(one)));
         intake.notes.extend(notes);
         for append in writes.page_appends.into_iter().filter(|_| !writes.has_failed) {
-            self.append(run, node, append, now, &mut intake.changes, &mut lines);
+            match self.append((run, node), append, now) {
+                Ok(changes) => intake.changes.extend(changes),
+                Err(refused) => lines.push(refused),
+            }
         }
         if !lines.is_empty() {
-            let page = projection::branch_page(run, node);
-            let block = self.log(page, run, node, "Rejected", lines.join("\n"), Vec::new(), now);
-            intake.changes.push(block);
+            let block = LogBlock {
+                page: projection::branch_page(run, node),
+                title: "Rejected".to_owned(),
+                body: lines.join("\n"),
+                tags: Vec::new(),
+            };
+            intake.changes.push(self.log((run, node), block, now));
         }
         intake
     }
@@ -305,22 +320,12 @@ impl MemoryWriter {
         })
     }
 
-    fn append(
-        &self,
-        run: &Run,
-        node: NodeId,
-        append: PageAppend,
-        now: Timestamp,
-        changes: &mut Vec<Change>,
-        rejected: &mut Vec<String>,
-    ) {
-        let tags = match Tag::parse_all(append.tags.iter().map(String::as_str)) {
-            Ok(tags) => tags,
-            Err(invalid) => return rejected.push(format!("page_append: {invalid}")),
-        };
-        if let Err(invalid) = check_text(&append.body, "body") {
-            return rejected.push(format!("page_append: {invalid}"));
-        }
+    /// The changes that append to a page; or why they are refused.
+    fn append(&self, (run, node): (&Run, NodeId), append: PageAppend, now: Timestamp) -> Result<Vec<Change>, String> {
+        let refused = |invalid: Invalid| format!("page_append: {invalid}");
+        let tags = Tag::parse_all(append.tags.iter().map(String::as_str)).map_err(refused)?;
+        check_text(&append.body, "body").map_err(refused)?;
+        let mut changes = Vec::new();
         let page = match append.page {
             PageTarget::OwnBranch => projection::branch_page(run, node),
             PageTarget::Main => projection::main_page(run.id()),
@@ -333,36 +338,25 @@ impl MemoryWriter {
                 changes.push(Change::EnsurePage(Box::new(NewPage { id, fields })));
                 id
             }
-            PageTarget::Handle(handle) => match handle.parse::<PageId>() {
-                Ok(id) => id,
-                Err(_) => {
-                    return rejected.push(format!(
-                        "page_append: {handle:?} is not a page of this run; name it by its title"
-                    ));
-                }
-            },
+            PageTarget::Handle(handle) => handle
+                .parse::<PageId>()
+                .map_err(|_| format!("page_append: {handle:?} is not a page of this run; name it by its title"))?,
         };
-        changes.push(self.log(page, run, node, &append.title, append.body, tags, now));
+        let block = LogBlock {
+            page,
+            title: append.title,
+            body: append.body,
+            tags,
+        };
+        changes.push(self.log((run, node), block, now));
+        Ok(changes)
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "a log block has these parts; a struct would be filled in once"
-    )]
-    fn log(
-        &self,
-        page: PageId,
-        run: &Run,
-        node: NodeId,
-        title: &str,
-        body: String,
-        tags: Vec<Tag>,
-        now: Timestamp,
-    ) -> Change {
+    fn log(&self, (run, node): (&Run, NodeId), block: LogBlock, now: Timestamp) -> Change {
         let mut fields = EntryFields::new(EntryKind::Log, Owner::executor(), Trust::ToolInternal);
-        title.clone_into(&mut fields.title);
-        fields.body = body;
-        fields.tags = tags;
+        fields.title = block.title;
+        fields.body = block.body;
+        fields.tags = block.tags;
         fields.source = Source {
             turn: self.turn,
             run: Some(run.id()),
@@ -371,7 +365,7 @@ impl MemoryWriter {
         };
         Change::AddEntry(Box::new(NewEntry {
             id: EntryId::draw(&**self.workspace.ids(), now),
-            page,
+            page: block.page,
             kind: EntryKind::Log,
             fields,
         }))

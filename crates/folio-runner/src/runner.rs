@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use folio_engine::event::FORMAT;
 use folio_engine::plan::{self, Plan};
-use folio_engine::run::{Judging, Needs};
+use folio_engine::run::{Judging, Needs, RunSummary};
 use folio_engine::template::{Scope, Templates};
 use folio_engine::{Event, NodeResult, Run, projection};
 use folio_memory::id::{Ref, RunHandle};
@@ -24,6 +24,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::advisor::{ADVISOR_TIME, ModelAdvisor};
+use crate::attendance::{self, Attendance};
 use crate::bodies::Bodies;
 use crate::busy::BusyRun;
 use crate::compactor::{COMPACTOR_TIME, ModelCompactor};
@@ -42,6 +43,7 @@ use crate::new_run::{NewRun, UNPRICED};
 use crate::observer::Observer;
 use crate::others::JournalWatcher;
 use crate::pages::RunPages;
+use crate::paths;
 use crate::places::Places;
 use crate::steps::MAX_CONCURRENT_STEPS;
 use crate::submitted::{self, Opened};
@@ -238,6 +240,13 @@ impl Runner {
         self.shared.options.has_person
     }
 
+    /// Whether a run in this state waits for a person while none is there: driving it here would answer in the
+    /// person's place.
+    #[must_use]
+    pub fn has_nobody_to_answer(&self, summary: &RunSummary) -> bool {
+        attendance::waits_for_nobody(summary, self.has_person())
+    }
+
     /// The compactor that writes summaries when a conversation is offloaded here, and its time limit; `None` if no
     /// model was named for it.
     #[must_use]
@@ -303,7 +312,7 @@ impl Runner {
         })?;
         let mut inputs: BTreeMap<String, Value> = inputs.into_iter().collect();
         let is_here = !self.has_dispatcher();
-        let folder = match grants::resolve_paths(&new.plan, &mut inputs, new.folder.as_deref(), is_here) {
+        let folder = match paths::resolve_paths(&new.plan, &mut inputs, new.folder.as_deref(), is_here) {
             Ok(folder) => folder,
             // A folder that is gone by now does not change what was recorded.
             Err(_) if self.is_request_recorded(&new.actor).await? => None,
@@ -342,12 +351,15 @@ impl Runner {
         if new.allow_unpriced {
             variable[UNPRICED] = json!(true);
         }
-        if new.is_unattended {
-            variable["unattended"] = json!(true);
-        } else if self.shared.options.has_person && self.shared.options.dispatch.is_none() {
-            // For runs that others drive, the other process records it.
-            variable["attended"] = json!(true);
-        }
+        let attendance = if new.is_unattended {
+            Attendance::Nobody
+        } else if self.shared.options.has_person && !self.has_dispatcher() {
+            Attendance::Person
+        } else {
+            // For runs that others drive, the other process has the person.
+            Attendance::Driver
+        };
+        attendance.record(&mut variable);
         if new.judging != Judging::default() {
             variable[grants::JUDGING] = json!(new.judging);
         }

@@ -1,22 +1,18 @@
-//! From due actions to one commit: applies what follows, gathers what it writes, and names what is to begin.
+//! One commit of a run: gathers what it writes, and names what begins once it is durable.
 
 use std::collections::HashMap;
 
 use folio_engine::event::FORMAT;
 use folio_engine::plan::Plan;
 use folio_engine::run::{AskAction, CheckAction, CompactAction, Needs};
-use folio_engine::{Action, CallAction, Event, NodeId, NodeState, Run, projection};
+use folio_engine::{CallAction, Event, NodeId, NodeState, Run, projection};
 use folio_memory::{Change, Timestamp, TraceNote};
 use folio_store::Blob;
-use folio_tools::{Effect, Registry};
 use tokio_util::sync::CancellationToken;
 
 use crate::bodies::Bodies;
 use crate::error::RunnerError;
-use crate::locks::RunLocks;
-use crate::lost::{LostCall, LostCalls};
 use crate::outputs::move_large_output;
-use crate::prefer::Preferences;
 
 /// How many runs of one process may take a step at the same time (derive what follows and have it written); the others
 /// wait, with their outcomes. This bounds the memory for what steps gather and write, and the log can still write all
@@ -63,7 +59,7 @@ pub(crate) struct Batch {
 
 impl Batch {
     /// How many calls begin when it is durable.
-    fn starting_call_count(&self) -> usize {
+    pub(crate) fn starting_call_count(&self) -> usize {
         self.calls.len() + self.asks.len() + self.compactions.len() + self.checks.len()
     }
 }
@@ -201,137 +197,6 @@ pub(crate) struct Begun {
     pub(crate) cancel: CancellationToken,
     /// The batch that records its beginning.
     pub(crate) batch: u64,
-}
-
-/// Adds to `batch` everything that follows from the state of `run`, until only an outside event can advance it, or
-/// until the batch is full.
-///
-/// # Errors
-///
-/// `Journal`, or `Store` if an output that it needs cannot be read.
-pub(crate) async fn derive(
-    (run, bodies): (&mut Run, &mut Bodies),
-    registry: &Registry,
-    under_way: &UnderWay,
-    (prefer, lost, locks): (Option<&Preferences>, &LostCalls, &RunLocks),
-    concurrency: usize,
-    now: Timestamp,
-    batch: &mut Batch,
-) -> Result<Outside, RunnerError> {
-    loop {
-        let slots = concurrency.saturating_sub(under_way.calls.len() + under_way.waiting + batch.starting_call_count());
-        let mut outside = Outside::default();
-        let mut progress = false;
-        // A record may make a later action of the same list unnecessary; then the run refuses it, and the next list
-        // does not contain it. But the first is never unnecessary.
-        let mut first = true;
-        let find_due = |run: &Run| match prefer {
-            Some(prefer) => prefer.due(run, slots, now),
-            None => run.due(now, slots),
-        };
-        let actions = bodies.with_outputs_loaded(run, find_due).await?;
-        let missing = actions.iter().filter_map(|action| match action {
-            Action::Load(hash) => Some(hash.clone()),
-            _ => None,
-        });
-        outside.load = missing.collect();
-        if !outside.load.is_empty() {
-            return Ok(outside);
-        }
-        for action in actions {
-            if batch.is_full() {
-                return Ok(Outside::default());
-            }
-            if !first && !run.is_still_due(&action) {
-                continue;
-            }
-            match action {
-                Action::Record(event) => match batch.record(run, bodies, now, event, Vec::new()).await {
-                    Ok(()) => (progress, first) = (true, false),
-                    Err(RunnerError::Journal { .. }) if !first => {}
-                    Err(error) => return Err(error),
-                },
-                Action::Call(mut call) => {
-                    let effect = registry.get(&call.tool).map(|tool| tool.spec().effect);
-                    let event = match lost.of(&call) {
-                        Some(LostCall::AssumeDone) => run.call_assumed_done(&call),
-                        Some(LostCall::Ask) => run.call_lost(&call),
-                        Some(LostCall::Fail) => run.call_given_up(&call),
-                        Some(LostCall::Rerun) => {
-                            // Its tool is not asked about the earlier attempt either.
-                            call.again = false;
-                            call.started()
-                        }
-                        // If the tool no longer exists, the effect of a second call is unknown.
-                        None if call.again && matches!(effect, Some(Effect::Opaque | Effect::Destructive) | None) => {
-                            run.call_lost(&call)
-                        }
-                        None => call.started(),
-                    };
-                    // Another run may have taken the names since the engine looked.
-                    if matches!(event, Event::Started { .. }) && !locks.take(&call.writes) {
-                        continue;
-                    }
-                    let is_start = matches!(event, Event::Started { .. });
-                    match batch.record(run, bodies, now, event, Vec::new()).await {
-                        Ok(()) => (progress, first) = (true, false),
-                        Err(RunnerError::Journal { .. }) if !first => continue,
-                        Err(error) => return Err(error),
-                    }
-                    if is_start {
-                        batch.calls.push(*call);
-                    }
-                }
-                Action::Ask(ask) => match batch.record(run, bodies, now, ask.asked(), Vec::new()).await {
-                    Ok(()) => {
-                        (progress, first) = (true, false);
-                        batch.asks.push(*ask);
-                    }
-                    Err(RunnerError::Journal { .. }) if !first => {}
-                    Err(error) => return Err(error),
-                },
-                Action::Brief(node) => outside.brief.push(node),
-                Action::Compact(compact) => match compact.compacting() {
-                    None => outside.compact.push(*compact),
-                    Some(event) => match batch.record(run, bodies, now, event, Vec::new()).await {
-                        Ok(()) => {
-                            (progress, first) = (true, false);
-                            batch.compactions.push(*compact);
-                        }
-                        Err(RunnerError::Journal { .. }) if !first => {}
-                        Err(error) => return Err(error),
-                    },
-                },
-                Action::Verify(check) => match check.begins() {
-                    None => outside.verify.push(*check),
-                    // Another run may have taken the names since the engine looked.
-                    Some(_) if !locks.take(&check.writes) => {}
-                    Some(event) => match batch.record(run, bodies, now, event, Vec::new()).await {
-                        Ok(()) => {
-                            (progress, first) = (true, false);
-                            batch.checks.push(*check);
-                        }
-                        Err(RunnerError::Journal { .. }) if !first => {}
-                        Err(error) => return Err(error),
-                    },
-                },
-                // All outputs that exist have been read.
-                Action::Load(_) => {}
-                Action::Stop(node) => {
-                    if let Some(call) = under_way.calls.get(&node) {
-                        call.cancel.cancel();
-                    }
-                }
-            }
-        }
-        bodies.evict_excess(run);
-        if !progress {
-            outside
-                .verify
-                .retain(|check| !under_way.checks.contains_key(&check.node));
-            return Ok(outside);
-        }
-    }
 }
 
 /// The status for the run's row: its outcome; `None` while the run goes on.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use axum::http::StatusCode;
 use folio::Actor;
-use folio::engine::plan::{self, InputKind, Plan, PlanErrors};
+use folio::engine::plan::{self, Plan, PlanErrors};
 use folio::memory::counted::counted;
 use folio::memory::roles;
 use folio::runner::{self, Runner};
@@ -74,36 +74,19 @@ fn plan_problem(PlanErrors(errors): &PlanErrors) -> Problem {
 /// The input whose path is outside of the folder, and a message.
 pub(crate) fn inputs_of(
     plan: &Plan,
-    mut inputs: BTreeMap<String, Value>,
+    inputs: BTreeMap<String, Value>,
     folder: Option<&Path>,
 ) -> Result<BTreeMap<String, Value>, (String, String)> {
-    for (name, spec) in plan.inputs.iter().filter(|(_, spec)| spec.kind == InputKind::Path) {
-        let Some(Value::String(path)) = inputs.get(name).or(spec.default.as_ref()) else {
-            continue;
+    runner::resolve_path_inputs_within(plan, inputs, folder).map_err(|error| {
+        let path = error.value;
+        // Callers do not learn what there is outside of the folder.
+        let message = match folder {
+            Some(folder) => {
+                let folder = folder.display();
+                format!("{path:?} is not in {folder}, the only folder that runs of this server may read")
+            }
+            None => format!("{path:?} cannot be read: runs of this server may read no folder"),
         };
-        // An empty path is refused with the other inputs that do not fit; here it would become the whole folder.
-        if path.trim().is_empty() {
-            continue;
-        }
-        let outside_error = || {
-            let message = match folder {
-                Some(folder) => {
-                    let folder = folder.display();
-                    format!("{path:?} is not in {folder}, the only folder that runs of this server may read")
-                }
-                None => format!("{path:?} cannot be read: runs of this server may read no folder"),
-            };
-            (format!("inputs.{name}"), message)
-        };
-        let folder = folder
-            .and_then(|folder| folder.canonicalize().ok())
-            .ok_or_else(outside_error)?;
-        let found = folder.join(path).canonicalize().map_err(|_| outside_error())?;
-        if !found.starts_with(&folder) {
-            return Err(outside_error());
-        }
-        let text = found.into_os_string().into_string().map_err(|_| outside_error())?;
-        inputs.insert(name.clone(), Value::String(text));
-    }
-    Ok(inputs)
+        (format!("inputs.{}", error.input), message)
+    })
 }

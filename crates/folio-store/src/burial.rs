@@ -7,7 +7,7 @@ use folio_memory::keeping::ErasedFor;
 use folio_memory::{Change, Entry, EntryId, Seq, Timestamp};
 
 use crate::commit::{Folded, Record};
-use crate::fold::Rewritten;
+use crate::rewritten::Rewritten;
 
 /// Entries that are dropped together.
 #[derive(Debug)]

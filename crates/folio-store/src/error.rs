@@ -1,7 +1,6 @@
 //! Why a store could not do what it was asked, sorted by what the caller should do next.
 
 use folio_engine::event::FORMAT;
-use folio_memory::excerpt::cut;
 use folio_memory::{Invalid, RunId, Seq};
 
 /// What the caller should do next.
@@ -192,16 +191,23 @@ impl StoreError {
             Self::Corrupt { .. } => ErrorKind::Corrupt,
         }
     }
+}
 
-    /// The error for the cursor `text`, of any length, that was issued for another query.
-    pub(crate) fn other_query(text: &str) -> Self {
-        Self::Invalid(format!("the cursor {:?} belongs to another query", cut(text, 128)))
+/// Refuses a store whose format has the number `found` if this program knows only the first `known` ones.
+///
+/// # Errors
+///
+/// `TooNew`.
+pub(crate) fn refuse_newer(found: u32, known: usize, location: &str) -> Result<(), StoreError> {
+    let known = u32::try_from(known).unwrap_or(u32::MAX);
+    if found > known {
+        return Err(StoreError::TooNew {
+            location: location.to_owned(),
+            found,
+            known,
+        });
     }
-
-    /// The error for `text`, of any content and length, that is not a cursor.
-    pub(crate) fn no_cursor(text: &str) -> Self {
-        Self::Invalid(format!("{:?} is not a cursor", cut(text, 128)))
-    }
+    Ok(())
 }
 
 /// The error for something that was named and does not exist.

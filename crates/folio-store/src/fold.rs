@@ -6,12 +6,12 @@ use std::sync::LazyLock;
 use folio_engine::Event;
 use folio_engine::event::FORMAT;
 use folio_engine::run::RunSummary;
-use folio_memory::{Change, Entry, EntryHandle, EntryId, EntryKind, FieldChange, RunId, Seq, Timestamp, text};
+use folio_memory::{Change, Entry, EntryHandle, EntryId, EntryKind, RunId, Seq, Timestamp, text};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::commit::{CommittedEntry, RECORD_FORMAT, Record};
+use crate::commit::{RECORD_FORMAT, Record};
 use crate::error::StoreError;
 use crate::store::{CHANGES_BYTES, Journal, LogRow, Revision};
 
@@ -153,46 +153,12 @@ impl States {
     }
 }
 
-/// What the commit of `row` returned about `found` for its change number `index`; `state` is the entry's state before
-/// it.
-fn answered(found: &Entry, mut state: Option<Entry>, row: &LogRow, index: usize) -> Option<CommittedEntry> {
-    let (id, handle) = (found.id, found.handle);
-    let mut changed = false;
-    for (at, change) in row.record.changes.iter().enumerate() {
-        let changes = fold(&mut state, handle, change, id, row.seq, row.at);
-        changed |= changes && at == index;
-    }
-    Some(CommittedEntry {
-        id,
-        handle,
-        version: state?.version,
-        changed,
-        conflicts: Vec::new(),
-    })
-}
-
 /// The entry that `change` adds or changes.
 pub(crate) fn changed_entry(change: &Change) -> Option<EntryId> {
     match change {
         Change::AddEntry(new) => Some(new.id),
         Change::PatchEntry { entry, .. } | Change::EraseEntry { entry, .. } => Some(*entry),
         _ => None,
-    }
-}
-
-/// The entries that a commit added or changed: as they are now, and as they were before it.
-pub(crate) struct TouchedEntries {
-    pub(crate) now: HashMap<EntryId, Entry>,
-    pub(crate) before: HashMap<EntryId, Entry>,
-}
-
-impl TouchedEntries {
-    /// The state of entry `id` after the commit of `row`, and whether its change number `index` changed it; what is
-    /// wrong with the store if there is no such entry.
-    pub(crate) fn after(&self, row: &LogRow, index: usize, id: EntryId) -> Result<CommittedEntry, String> {
-        let missing = || format!("commit {} refers to {id}, which does not exist", row.seq);
-        let found = self.now.get(&id).ok_or_else(missing)?;
-        answered(found, self.before.get(&id).cloned(), row, index).ok_or_else(missing)
     }
 }
 
@@ -300,39 +266,6 @@ fn format_beyond(event: &Event) -> Option<u32> {
 pub(crate) fn too_new(run: RunId, journal: &Journal, seq: Seq) -> Option<StoreError> {
     let found = journal.events.iter().find_map(|(_, event)| format_beyond(event))?;
     (journal.head <= seq).then_some(StoreError::RunTooNew { run, found })
-}
-
-/// A record from which something is removed. Its changes are parsed; everything else stays as it was written, so the
-/// events of a run stay the same whichever version wrote them.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Rewritten {
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) changes: Vec<Change>,
-    #[serde(flatten)]
-    rest: Map<String, Value>,
-}
-
-impl Rewritten {
-    /// Removes the fingerprint of the request, against which guesses about the erased content could be tested.
-    pub(crate) fn forget_request(&mut self) {
-        self.rest.remove("request");
-    }
-
-    /// Removes the commit's reason, which may reveal the erased content. Reasons for erasing content, and rules by
-    /// which something was archived, are kept. Returns whether anything was removed.
-    pub(crate) fn forget_reason(&mut self) -> bool {
-        let is_by_rule = |field: &FieldChange| matches!(field, FieldChange::ArchivedFor(Some(_)));
-        let says_why_it_went = |change: &Change| match change {
-            Change::EraseEntry { .. } => true,
-            Change::PatchEntry { fields, .. } => fields.iter().any(is_by_rule),
-            _ => false,
-        };
-        !self.changes.iter().any(says_why_it_went) && self.rest.remove("reason").is_some()
-    }
-
-    pub(crate) fn is_of_run(&self) -> bool {
-        self.rest.contains_key("run")
-    }
 }
 
 /// The run of a record's events, without reading the rest of the record, so that this also works for records of newer

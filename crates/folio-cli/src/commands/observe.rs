@@ -32,7 +32,7 @@ pub(crate) enum Observe {
     /// Record an observation
     Add(Box<Add>),
     /// List observations, newest first, or those that match some words
-    List(Box<List_>),
+    List(Box<ListObservations>),
     /// Show everything about an observation
     Get(Get),
     /// Change an observation without extending its lifetime
@@ -96,7 +96,7 @@ pub(crate) struct Add {
 
 /// `folio observe list`.
 #[derive(Debug, Args)]
-pub(crate) struct List_ {
+pub(crate) struct ListObservations {
     /// Only this type; repeatable, any may match
     #[arg(long = "type", value_name = "TYPE", value_parser = not_blank)]
     types: Vec<String>,
@@ -499,7 +499,7 @@ fn patch(fields: Fields) -> Result<ObservationPatch, Failure> {
 
 /// The query, and the names of statuses that do not exist. A value that no entry can have is not a mistake but matches
 /// nothing (M7.2.13): then there is no query.
-fn query(list: List_) -> (Option<EntryQuery>, Vec<String>) {
+fn query(list: ListObservations) -> (Option<EntryQuery>, Vec<String>) {
     let known = |name: &String| Status::parse_in(name, Family::Knowledge);
     let unknown: Vec<_> = list
         .status

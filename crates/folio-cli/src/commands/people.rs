@@ -6,10 +6,8 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use folio::engine::event::Question;
-use folio::engine::run::PendingApproval;
+use folio::engine::run::{OpenRequest, Requested};
 use folio::engine::{NodeId, Run};
-use folio::memory::counted::counted;
 use folio::memory::id::{Ref, RunId, RunRef};
 use folio::runner::{Runner, RunnerError, RunnerOptions};
 use folio::store::{RunQuery, RunRow};
@@ -66,17 +64,17 @@ pub(crate) struct Pause {
 
 /// The open questions, as far as they are listed.
 #[derive(Debug, Serialize)]
-struct QuestionsShape {
+struct RequestList {
     #[serde(flatten)]
-    list: List<QuestionShape>,
+    list: List<RequestLine>,
     /// How many questions, and how many approvals, each run waits for, listed or not.
     #[serde(skip)]
     of_runs: HashMap<(String, bool), usize>,
 }
 
-impl QuestionsShape {
+impl RequestList {
     /// The first `limit` of `items`.
-    fn of(mut items: Vec<QuestionShape>, limit: u32, as_of: u64) -> Self {
+    fn of(mut items: Vec<RequestLine>, limit: u32, as_of: u64) -> Self {
         let mut of_runs = HashMap::new();
         for item in &items {
             *of_runs.entry((item.run.clone(), item.is_question())).or_default() += 1;
@@ -92,7 +90,7 @@ impl QuestionsShape {
 }
 
 #[derive(Debug, Serialize)]
-struct QuestionShape {
+struct RequestLine {
     /// The id of the question. For `folio approve` and `folio reject` it does not match a later question of the same
     /// node.
     id: String,
@@ -117,7 +115,7 @@ struct QuestionShape {
     plan_version: Option<u32>,
 }
 
-impl QuestionShape {
+impl RequestLine {
     /// Whether it is a question, not something to be approved.
     fn is_question(&self) -> bool {
         self.kind == "question"
@@ -133,7 +131,7 @@ impl QuestionShape {
     }
 }
 
-impl Report for QuestionsShape {
+impl Report for RequestList {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         for item in &self.list.items {
             let is_question = item.is_question();
@@ -224,69 +222,26 @@ pub(crate) async fn nobody_to_ask(runner: &Runner, row: &RunRow, again: &str) ->
     format!("{run} waits for {waits_for}, and there is nobody to ask; `folio questions {run}{again}` lists it")
 }
 
-/// The questions that a run asks at `now`, and what waits for approval. A question whose deadline has passed is left
-/// out.
-fn open_questions(row: &RunRow, run: &Run, now: Timestamp) -> impl Iterator<Item = QuestionShape> {
-    let is_open = |node: NodeId| run.may_wait_until(node).is_none_or(|at| at > now);
-    questions_where(row, run, is_open).into_iter().chain(waiting(row, run))
-}
-
-fn questions_where(row: &RunRow, run: &Run, which: impl Fn(NodeId) -> bool) -> Vec<QuestionShape> {
-    let shape = |(node, question): (NodeId, &Question)| QuestionShape {
-        id: format!("{}.{node}.{}", row.handle, question.mark()),
-        kind: "question",
+/// What a run asks of people at `now`.
+fn open_requests(row: &RunRow, run: &Run, now: Timestamp) -> Vec<RequestLine> {
+    let line = |request: OpenRequest<'_>| RequestLine {
+        id: format!("{}.{}", row.handle, request.reference()),
+        kind: request.kind(),
         run: row.handle.to_string(),
         run_id: row.id.to_string(),
-        node_id: node.to_string(),
-        path: path_in(run, node),
-        question: question.text.clone(),
-        options: question.options.clone(),
-        default: question.default.clone(),
-        until: run.may_wait_until(node),
-        call: None,
-        plan_version: None,
+        node_id: request.node.to_string(),
+        path: path_in(run, request.node),
+        question: match request.what {
+            Requested::Answer(question) => question.text.clone(),
+            Requested::Approval(waiting) => run.approval_in_words(request.node, &waiting),
+        },
+        options: request.options().to_vec(),
+        default: request.default_answer().map(str::to_owned),
+        until: request.until,
+        call: request.call().cloned(),
+        plan_version: request.plan_version(),
     };
-    let questions = run.questions().into_iter();
-    questions.filter(|(node, _)| which(*node)).map(shape).collect()
-}
-
-/// What waits for approval in a run.
-fn waiting(row: &RunRow, run: &Run) -> Vec<QuestionShape> {
-    let shape = |(node, waiting): (NodeId, PendingApproval<'_>)| {
-        let (kind, question, call, plan_version) = match waiting {
-            PendingApproval::Check(question) => ("check", question.text.clone(), None, None),
-            PendingApproval::Call(approval) => ("call", approval.in_words(), Some(approval.clone()), None),
-            PendingApproval::Plan(version) => {
-                let steps = run.steps(node);
-                let titles: Vec<String> = steps.iter().map(|step| run.title(step.id)).collect();
-                (
-                    "plan",
-                    format!(
-                        "a plan of {}: {}",
-                        counted(steps.len() as u64, "step"),
-                        titles.join(", ")
-                    ),
-                    None,
-                    Some(version),
-                )
-            }
-        };
-        QuestionShape {
-            id: format!("{}.{node}.{}", row.handle, waiting.mark()),
-            kind,
-            run: row.handle.to_string(),
-            run_id: row.id.to_string(),
-            node_id: node.to_string(),
-            path: path_in(run, node),
-            question,
-            options: Vec::new(),
-            default: None,
-            until: run.may_wait_until(node),
-            call,
-            plan_version,
-        }
-    };
-    run.pending_approvals().into_iter().map(shape).collect()
+    run.open_requests(now).into_iter().map(line).collect()
 }
 
 /// Carries out `folio questions`.
@@ -297,18 +252,18 @@ pub(crate) async fn questions(context: &Context<'_>, arguments: Questions) -> Re
     let items = match arguments.run {
         Some(run) => {
             let row = runner.row(run).await?;
-            open_questions(&row, &*runner.load(row.id).await?, workspace.now()).collect()
+            open_requests(&row, &*runner.load(row.id).await?, workspace.now())
         }
-        None => all_open_questions(&runner).await?,
+        None => all_open_requests(&runner).await?,
     };
-    let questions = QuestionsShape::of(items, arguments.limit, as_of);
+    let questions = RequestList::of(items, arguments.limit, as_of);
     context.output.report(&questions)?;
     Ok(Exit::Done)
 }
 
 /// The questions of all runs of the space that have not ended, newest run first. Only those runs are read whose last
 /// commit says that they ask something, or does not say.
-async fn all_open_questions(runner: &Runner) -> Result<Vec<QuestionShape>, Failure> {
+async fn all_open_requests(runner: &Runner) -> Result<Vec<RequestLine>, Failure> {
     let workspace = runner.workspace();
     let (mut items, mut before) = (Vec::new(), None);
     loop {
@@ -320,7 +275,7 @@ async fn all_open_questions(runner: &Runner) -> Result<Vec<QuestionShape>, Failu
         let summaries = workspace.runs_so_far(&rows).await?;
         for row in &rows {
             if summaries.get(&row.id).is_none_or(|summary| summary.asks > 0) {
-                items.extend(open_questions(row, &*runner.load(row.id).await?, workspace.now()));
+                items.extend(open_requests(row, &*runner.load(row.id).await?, workspace.now()));
             }
         }
         match rows.last() {
@@ -349,23 +304,19 @@ pub(crate) async fn answer(context: &Context<'_>, arguments: Answer) -> Result<E
 
 async fn only_open_question(runner: &Runner, row: &RunRow) -> Result<NodeId, Failure> {
     let run = runner.load(row.id).await?;
-    let open = questions_where(row, &run, |_| true);
-    let missing = |message: String| Failure::new(Exit::NotFound, "no_question", message);
-    match open.as_slice() {
+    match run.questions().as_slice() {
         [] => {
-            let failure = missing(format!("run {} has no open question", row.handle));
-            Err(match waiting(row, &run).as_slice() {
-                [] => failure,
-                _ => failure.hint(format!(
-                    "it waits for approval; `folio approve {0}` says yes, `folio reject {0}` no",
-                    row.handle
-                )),
-            })
+            let message = format!("run {} has no open question", row.handle);
+            let failure = Failure::new(Exit::NotFound, "no_question", message);
+            if run.pending_approvals().is_empty() {
+                return Err(failure);
+            }
+            Err(failure.hint(format!(
+                "it waits for approval; `folio approve {0}` says yes, `folio reject {0}` no",
+                row.handle
+            )))
         }
-        [one] => one
-            .node_id
-            .parse()
-            .map_err(|_| missing(format!("run {} has no open question", row.handle))),
+        [(node, _)] => Ok(*node),
         more => Err(Failure::usage(
             "question_not_named",
             format!("run {} has {} open questions", row.handle, more.len()),

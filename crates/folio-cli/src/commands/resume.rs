@@ -84,8 +84,7 @@ async fn all(context: &Context<'_>, runner: &Runner, rows: Vec<RunRow>) -> Resul
             continue;
         }
         let again = context.settings.repeated();
-        let is_alone = |summary: RunSummary| summary.asks > 0 && !runner.has_person();
-        let waits = match (before.paused, is_alone(before)) {
+        let waits = match (before.paused, runner.has_nobody_to_answer(&before)) {
             (true, _) => Some(format!(
                 "{0} is paused; continue it with `folio continue {0}{again}`",
                 row.handle
@@ -103,7 +102,7 @@ async fn all(context: &Context<'_>, runner: &Runner, rows: Vec<RunRow>) -> Resul
             Ok((exit, true)) => return Ok(exit),
             Ok((exit, false)) => exit,
             Err(failure) if failure.code() == "cancelled" => return Err(failure),
-            Err(_) if is_alone(current_summary(runner, &row).await?) => {
+            Err(_) if runner.has_nobody_to_answer(&current_summary(runner, &row).await?) => {
                 context.output.note(nobody_to_ask(runner, &row, again).await);
                 continue;
             }

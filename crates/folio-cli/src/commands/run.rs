@@ -5,10 +5,12 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use folio::engine::plan::{InputKind, Plan};
+use folio::engine::plan::Plan;
 use folio::engine::run::{Judging, PlanGate, PlanMode};
 use folio::model::{CassetteError, UnusedCues};
-use folio::runner::{NewRun, Runner, RunnerError, RunnerModels, RunnerOptions, needs_model};
+use folio::runner::{
+    NewRun, PathProblem, Runner, RunnerError, RunnerModels, RunnerOptions, needs_model, resolve_path_inputs,
+};
 use folio::store::WorkspaceError;
 use folio::tools::{HostList, HostRule, Registry, ShellPolicy};
 use serde_json::Value;
@@ -473,34 +475,17 @@ fn without_model(goal: Option<&str>, current: &Path) -> Failure {
         .hint(WITHOUT_MODEL)
 }
 
-/// The inputs of the plan. Paths become absolute here, where it is known what they are relative to, without `..` and
-/// symbolic links: tools compare them with the folder that is granted, and results that carry them are found again
-/// under the same name.
+/// The inputs of the plan. Paths become absolute here, where it is known what they are relative to.
 fn inputs_of(plan: &Plan, values: Vec<(String, String)>, current: &Path) -> Result<BTreeMap<String, Value>, Failure> {
-    let mut inputs: BTreeMap<_, _> = values
+    let inputs = values
         .into_iter()
         .map(|(name, value)| (name, Value::String(value)))
         .collect();
-    for (name, spec) in plan.inputs.iter().filter(|(_, spec)| spec.kind == InputKind::Path) {
-        let Some(Value::String(path)) = inputs.get(name).or(spec.default.as_ref()) else {
-            continue;
-        };
-        // An empty path is refused with the other inputs that do not fit; here it would become the current folder.
-        if path.trim().is_empty() {
-            continue;
-        }
-        let given =
-            std::path::absolute(current.join(path)).map_err(|error| Failure::file("find", Path::new(path), &error))?;
-        let path = given
-            .canonicalize()
-            .map_err(|error| Failure::file(&format!("use the input {name},"), &given, &error))?;
-        let text = path.into_os_string().into_string().map_err(|path| {
-            Failure::usage(
-                "input_not_text",
-                format!("the path {} is not valid UTF-8", path.display()),
-            )
-        })?;
-        inputs.insert(name.clone(), Value::String(text));
-    }
-    Ok(inputs)
+    resolve_path_inputs(plan, inputs, current).map_err(|error| match error.problem {
+        PathProblem::Unusable(path, cause) => Failure::file(&format!("use the input {},", error.input), &path, &cause),
+        PathProblem::NotText(path) => Failure::usage(
+            "input_not_text",
+            format!("the path {} is not valid UTF-8", path.display()),
+        ),
+    })
 }

@@ -9,7 +9,7 @@ use super::people::runner;
 use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::follow;
-use crate::report::run::{HeldUpShape, InFull};
+use crate::report::run_in_full::{HeldUpShape, InFull};
 
 /// `folio show`.
 #[derive(Debug, Args)]

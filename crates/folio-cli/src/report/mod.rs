@@ -9,6 +9,7 @@ pub(crate) mod nodes;
 pub(crate) mod observation;
 pub(crate) mod page;
 pub(crate) mod run;
+pub(crate) mod run_in_full;
 pub(crate) mod timeline;
 pub(crate) mod tool;
 pub(crate) mod trace;

@@ -323,9 +323,9 @@ impl Run {
         events
     }
 
-    /// Whether there are models, but no person.
+    /// Whether it is known that no person is there: before a driver has said what there is, nobody knows.
     pub(super) fn has_nobody(&self) -> bool {
-        self.equipment.as_ref().is_some_and(|equipment| !equipment.has_person)
+        self.equipment.is_some() && !self.has_person()
     }
 
     /// Folds in one of the events about approvals.

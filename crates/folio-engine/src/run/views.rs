@@ -66,7 +66,7 @@ impl Run {
     /// What a list shows of the run.
     #[must_use]
     pub fn summary(&self) -> RunSummary {
-        let pending = self.questions().len() + self.pending_approvals().len();
+        let pending = self.count_requests();
         RunSummary {
             spent: self.nodes.first().map(|root| root.spent).unwrap_or_default(),
             paused: self.is_run_paused(),

@@ -4,11 +4,12 @@
 //! Nothing is offered to it but the conversation: no files and no terminals of ours. It works with its own, in its
 //! folder.
 
+mod ended;
 mod failed;
+mod heard;
+mod output;
 mod permissions;
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::future::ready;
 use std::io;
 use std::path::PathBuf;
@@ -19,40 +20,34 @@ use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
     CancelNotification, ClientCapabilities, ContentBlock, Implementation, InitializeRequest, InitializeResponse,
-    LoadSessionRequest, McpServer, McpServerStdio, NewSessionRequest, PermissionOption, PermissionOptionKind,
-    PromptRequest, PromptResponse, RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse,
-    ResumeSessionRequest, SelectedPermissionOutcome, SessionId, SessionNotification, SessionUpdate, StopReason,
-    TextContent, ToolKind,
+    LoadSessionRequest, McpServer, McpServerStdio, NewSessionRequest, PromptRequest, PromptResponse,
+    RequestPermissionRequest, RequestPermissionResponse, ResumeSessionRequest, SessionId, SessionNotification,
+    StopReason, TextContent, ToolKind,
 };
-use agent_client_protocol::{
-    Agent, Client, ErrorCode, JsonRpcMessage as _, Lines, on_receive_notification, on_receive_request,
-};
-use folio_memory::excerpt::cut;
-use folio_memory::readable::readable;
-use folio_process::{Ended, LINE_CHARS, Limits, ProcessError, Program};
+use agent_client_protocol::{Agent, Client, JsonRpcMessage as _, Lines, on_receive_notification, on_receive_request};
+use folio_process::{Ended, Limits, ProcessError, Program};
 use futures_util::{SinkExt, StreamExt as _};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-use tokio_util::codec::{AnyDelimiterCodec, AnyDelimiterCodecError, FramedRead, FramedWrite, LinesCodec};
+use tokio_util::codec::{AnyDelimiterCodec, FramedRead, FramedWrite, LinesCodec};
 use tokio_util::sync::CancellationToken;
 
 use super::again::{self, EarlierPrompt};
-use super::events::micro_usd_of;
 use super::settings::AgentSettings;
 use crate::error::ModelErrorKind;
 use crate::model::{NewSession, Place, StopCause, Usage};
+use ended::EndedConversation;
 use failed::EndedProgram;
-use permissions::Permissions;
+use heard::SessionState;
+use output::{OutputLine, is_message, repaired_line};
 
 /// Time limit until the program has a session.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum length, in characters, of the program's own words about a failure.
 const PROBLEM_CHARS: usize = 400;
-/// The method by which it asks for permission.
-const PERMISSION_METHOD: &str = "session/request_permission";
 
 /// What an agent may do when it asks. What it does without asking depends on its own settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,44 +131,6 @@ impl From<Failed> for FailedPrompt {
     }
 }
 
-/// What the program has reported so far.
-#[derive(Debug, Default)]
-struct SessionState {
-    /// The session of the task, once it is known: reports about other sessions are ignored.
-    session: Option<SessionId>,
-    text: String,
-    /// Whether the resumed session shows an earlier prompt.
-    has_earlier_prompt: bool,
-    /// Bytes of all its output.
-    bytes: usize,
-    has_too_much_output: bool,
-    /// The kinds of its tool calls, by their ids, as far as it reported them.
-    kinds: BTreeMap<String, Vec<AgentGrant>>,
-    micro_usd: Option<u64>,
-    /// The last line of its output that was not a message.
-    stray: Option<String>,
-    /// Whether a message could not be delivered, for example because the program has ended.
-    has_delivery_failed: bool,
-    /// The permissions that it asked for.
-    permissions: Permissions,
-}
-
-impl SessionState {
-    /// Whether a report about `session` concerns the task.
-    fn is_of(&self, session: &SessionId) -> bool {
-        self.session.as_ref().is_none_or(|own| own == session)
-    }
-
-    /// The cost, if it reports only money.
-    fn cost_only_usage(&self) -> Option<Usage> {
-        let micro_usd = self.micro_usd.filter(|micro_usd| *micro_usd > 0)?;
-        Some(Usage {
-            micro_usd: Some(micro_usd),
-            ..Usage::default()
-        })
-    }
-}
-
 /// The stage of the conversation: a failure before the program had the task left no effects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -224,7 +181,7 @@ async fn run_conversation(
     let incoming = FramedRead::new(stdout, lines)
         // Lines are bytes: programs write logs in other encodings, and cut texts inside of characters.
         .map(|line| line.map(|bytes| OutputLine::of(&bytes)))
-        .take_while(move |line| ready(is_within(&mut listening.lock(), line, longest)))
+        .take_while(move |line| ready(listening.lock().take_line(line, longest)))
         // The library answers lines that are not messages. A program that does the same would exchange such answers
         // until its time is over.
         .filter(|line| ready(line.as_ref().map_or(true, |line| is_message(&line.text))))
@@ -259,7 +216,7 @@ async fn run_conversation(
             async move |notification: SessionNotification, _connection| {
                 let mut heard = hearing.lock();
                 if heard.is_of(&notification.session_id) {
-                    apply_update(&mut heard, notification.update);
+                    heard.apply_update(notification.update);
                 }
                 Ok(())
             },
@@ -267,11 +224,9 @@ async fn run_conversation(
         )
         .on_receive_request(
             async move |request: RequestPermissionRequest, responder, _connection| {
-                responder.respond(RequestPermissionResponse::new(permission(
-                    &mut granting.lock(),
-                    &grants,
-                    &request,
-                )))
+                responder.respond(RequestPermissionResponse::new(
+                    granting.lock().permission(&grants, &request),
+                ))
             },
             on_receive_request!(),
         )
@@ -289,63 +244,21 @@ async fn run_conversation(
     };
     talking.end(limits.grace / 4).await;
     let mut heard = std::mem::take(&mut *heard.lock());
-    let stage = *stage.lock();
-    let gone = EndedProgram {
+    let program = EndedProgram {
         exit_code: talking.exit_code(),
         stray: heard.stray.take(),
         last_error: talking.last_error(),
     };
-    if heard.has_too_much_output {
-        let kind = match stage {
-            Stage::Beginning => ModelErrorKind::Invalid,
-            Stage::Working => ModelErrorKind::Unknown,
-        };
-        let message = format!("it said more than {longest} bytes (`output_bytes`) and was ended");
-        return Err((kind, message).into());
+    let stage = *stage.lock();
+    EndedConversation {
+        ended,
+        heard,
+        stage,
+        program,
+        time: limits.time,
+        output_bytes_max: longest,
     }
-    let usage = heard.cost_only_usage();
-    let said = said_at_the_end(&heard);
-    let failed = match ended {
-        Ok(ConversationEnd::Answered(response)) => return read_prompt_response(response, heard),
-        Ok(ConversationEnd::Stopped(why)) => {
-            let (kind, message) = stop_failure(&why, &heard);
-            return Err(FailedPrompt {
-                failed: (kind, format!("{message}{said}")),
-                usage,
-            });
-        }
-        Ok(ConversationEnd::Ended(Ended::Cancelled, _)) => (ModelErrorKind::Unknown, "it was stopped".to_owned()),
-        Ok(ConversationEnd::Ended(_, stage)) => {
-            let seconds = match stage {
-                Stage::Beginning => SESSION_TIMEOUT.min(limits.time).as_secs(),
-                Stage::Working => limits.time.as_secs(),
-            };
-            failed::too_slow(stage, seconds, &gone)
-        }
-        Ok(ConversationEnd::Failed(error)) | Err(error) if error.code == ErrorCode::AUTH_REQUIRED => {
-            failed::nobody_is_logged_in(&error)
-        }
-        Ok(ConversationEnd::Failed(error)) => {
-            let (kind, message) = failed::failed(&error);
-            let refused = heard.permissions.not_granted();
-            return Err(FailedPrompt {
-                failed: (kind, format!("{message}{refused}{said}")),
-                usage,
-            });
-        }
-        Err(error) => failed::conversation_failure(stage, &error, is_lost(&error, &heard), &gone),
-    };
-    let (kind, message) = failed;
-    let refused = heard.permissions.not_granted();
-    Err((kind, format!("{message}{refused}{said}")).into())
-}
-
-/// The note with the end of what it said before it ended without an answer; empty if it said nothing (E9.4).
-fn said_at_the_end(heard: &SessionState) -> String {
-    match heard.text.trim() {
-        "" => String::new(),
-        text => format!("\nit said:\n{}", super::end_of(text, super::PRINTED_CHARS)),
-    }
+    .into_answer()
 }
 
 /// How the conversation ended.
@@ -506,197 +419,6 @@ fn stop_or_timeout(time: Duration, stop: &CancellationToken) -> impl Future<Outp
             () = tokio::time::sleep_until(time_up) => Ended::TimedOut,
         }
     }
-}
-
-/// A line of the program's output.
-struct OutputLine {
-    /// Its text; U+FFFD stands for what is not UTF-8.
-    text: String,
-    /// Its length, with its end.
-    bytes: usize,
-}
-
-impl OutputLine {
-    fn of(line: &[u8]) -> Self {
-        let text = line.strip_suffix(b"\r").unwrap_or(line);
-        Self {
-            text: String::from_utf8_lossy(text).into_owned(),
-            bytes: line.len() + 1,
-        }
-    }
-}
-
-/// Whether a line is a message, as far as that can be seen without parsing it.
-fn is_message(line: &str) -> bool {
-    let markers = [r#""method""#, r#""result""#, r#""error""#];
-    line.trim_start().starts_with('{')
-        && line.contains(r#""jsonrpc""#)
-        && markers.into_iter().any(|marker| line.contains(marker))
-}
-
-/// Changes the line so that the library can read it: it silently drops what it cannot.
-fn repaired_line(line: String) -> String {
-    let line = match readable(line.as_bytes()) {
-        Cow::Borrowed(_) => line,
-        // The replacement of half a surrogate pair is valid text as well.
-        Cow::Owned(mended) => String::from_utf8(mended).unwrap_or(line),
-    };
-    if line.contains(PERMISSION_METHOD) {
-        with_known_options(&line).unwrap_or(line)
-    } else {
-        line
-    }
-}
-
-/// A permission request without its unknown options, if it has some: the library rejects the whole request otherwise.
-fn with_known_options(line: &str) -> Option<String> {
-    let mut message: Value = serde_json::from_str(line).ok()?;
-    let options = message.pointer_mut("/params/options")?.as_array_mut()?;
-    let all = options.len();
-    options.retain(|option| PermissionOption::deserialize(option).is_ok());
-    (options.len() < all).then(|| message.to_string())
-}
-
-/// Whether the output is still within the limit after `line`.
-fn is_within(heard: &mut SessionState, line: &Result<OutputLine, AnyDelimiterCodecError>, bytes_max: usize) -> bool {
-    match line {
-        Ok(line) => {
-            heard.bytes += line.bytes;
-            let text = line.text.trim();
-            if !text.is_empty() && !is_message(text) {
-                heard.stray = Some(cut(text, LINE_CHARS));
-            }
-        }
-        Err(AnyDelimiterCodecError::MaxChunkLengthExceeded) => heard.bytes = usize::MAX,
-        Err(AnyDelimiterCodecError::Io(_)) => {}
-    }
-    heard.has_too_much_output = heard.bytes > bytes_max;
-    !heard.has_too_much_output
-}
-
-fn apply_update(heard: &mut SessionState, update: SessionUpdate) {
-    match update {
-        SessionUpdate::AgentMessageChunk(chunk) => {
-            if let ContentBlock::Text(piece) = chunk.content {
-                heard.text.push_str(&piece.text);
-            }
-        }
-        // What it said before a prompt does not answer that prompt.
-        SessionUpdate::UserMessageChunk(_) => {
-            heard.has_earlier_prompt = true;
-            heard.text.clear();
-        }
-        // What it said before it used a tool is not its answer.
-        SessionUpdate::ToolCall(call) => {
-            heard.text.clear();
-            // Programs that do not report the kind send this one.
-            let kind = Some(call.kind).filter(|kind| *kind != ToolKind::Other);
-            record_tool_kind(heard, call.tool_call_id.to_string(), kind);
-        }
-        SessionUpdate::ToolCallUpdate(update) => {
-            record_tool_kind(heard, update.tool_call_id.to_string(), update.fields.kind);
-        }
-        SessionUpdate::UsageUpdate(usage) => {
-            let cost = usage.cost.filter(|cost| cost.currency == "USD");
-            heard.micro_usd = cost.and_then(|cost| micro_usd_of(cost.amount)).or(heard.micro_usd);
-        }
-        _ => {}
-    }
-}
-
-/// Records the reported kind of the tool call `id`.
-fn record_tool_kind(heard: &mut SessionState, id: String, kind: Option<ToolKind>) {
-    if let Some(kind) = kind.map(AgentGrant::of) {
-        let kinds = heard.kinds.entry(id).or_default();
-        if !kinds.contains(&kind) {
-            kinds.push(kind);
-        }
-    }
-}
-
-/// Approves a request once if its kind was granted, and rejects it otherwise; it never approves later requests. Kinds
-/// reported before for the same call count, too: if there are several, all of them have to be granted.
-fn permission(
-    heard: &mut SessionState,
-    grants: &[AgentGrant],
-    request: &RequestPermissionRequest,
-) -> RequestPermissionOutcome {
-    if !heard.is_of(&request.session_id) {
-        // We did not ask for what is done there.
-        return RequestPermissionOutcome::Cancelled;
-    }
-    let fields = &request.tool_call.fields;
-    let id = request.tool_call.tool_call_id.to_string();
-    record_tool_kind(heard, id.clone(), fields.kind);
-    let is_granted = match heard.kinds.get(&id) {
-        Some(kinds) => kinds.iter().all(|kind| grants.contains(kind)),
-        None => grants.contains(&AgentGrant::Other),
-    };
-    let option_kind = if is_granted {
-        PermissionOptionKind::AllowOnce
-    } else {
-        PermissionOptionKind::RejectOnce
-    };
-    let kinds = heard.kinds.get(&id).map_or(&[][..], Vec::as_slice);
-    heard.permissions.note(kinds, fields.title.as_deref(), is_granted);
-    let option = request.options.iter().find(|option| option.kind == option_kind);
-    match option {
-        Some(option) => RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option.option_id.clone())),
-        None => RequestPermissionOutcome::Cancelled,
-    }
-}
-
-/// The failure of a program that stopped, with its own reason.
-fn stop_failure(reason: &str, heard: &SessionState) -> Failed {
-    let reason: String = reason.escape_debug().take(PROBLEM_CHARS).collect();
-    (
-        ModelErrorKind::Failed,
-        format!("it stopped: {reason}{}", heard.permissions.not_granted()),
-    )
-}
-
-fn read_prompt_response(response: PromptResponse, heard: SessionState) -> Result<AgentAnswer, FailedPrompt> {
-    let usage = response.usage.map(|usage| {
-        let (cached, written) = (
-            usage.cached_read_tokens.unwrap_or(0),
-            usage.cached_write_tokens.unwrap_or(0),
-        );
-        let reasoning_tokens = usage.thought_tokens.unwrap_or(0);
-        Usage {
-            tokens_in: usage.input_tokens.saturating_add(cached).saturating_add(written),
-            tokens_cached: cached,
-            tokens_cache_written: written,
-            tokens_out: usage.output_tokens.saturating_add(reasoning_tokens),
-            tokens_reasoning: reasoning_tokens,
-            micro_usd: heard.micro_usd,
-        }
-    });
-    let usage = usage.and_then(Usage::if_plausible).or_else(|| heard.cost_only_usage());
-    let stop = match response.stop_reason {
-        StopReason::EndTurn => StopCause::Done,
-        StopReason::MaxTokens => StopCause::Length,
-        StopReason::Refusal => StopCause::Refusal,
-        reason => {
-            let why = serde_json::to_value(reason).ok();
-            let why = why
-                .as_ref()
-                .and_then(|why| why.as_str())
-                .unwrap_or("it did not say why");
-            let failed = stop_failure(why, &heard);
-            return Err(FailedPrompt { failed, usage });
-        }
-    };
-    if heard.text.trim().is_empty() && stop != StopCause::Refusal {
-        let refused = heard.permissions.not_granted();
-        let failed = (ModelErrorKind::Failed, format!("it said nothing{refused}"));
-        return Err(FailedPrompt { failed, usage });
-    }
-    Ok(AgentAnswer {
-        text: heard.text,
-        stop,
-        usage,
-        permissions: heard.permissions.lines(),
-    })
 }
 
 /// The failure of a program that could not be started; if it never started, it had no effect.

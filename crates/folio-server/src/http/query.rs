@@ -2,6 +2,7 @@
 
 use std::any::TypeId;
 use std::collections::HashMap;
+use std::str::FromStr;
 use std::sync::{Arc, LazyLock};
 
 use axum::extract::{FromRequestParts, Query};
@@ -280,6 +281,19 @@ pub(crate) fn invalid_value_problem(name: &str, value: &str, expected: &str) -> 
         "query_invalid",
         format!("the query field {name:?} is {value:?}, which is not {expected}"),
     )
+}
+
+/// Parses the query field `cursor` of a list that continues after the item it names.
+///
+/// # Errors
+///
+/// A problem if it is not the `next` of an earlier answer.
+pub(crate) fn parse_cursor<T: FromStr>(cursor: Option<&str>) -> Result<Option<T>, Problem> {
+    let parse = |text: &str| {
+        text.parse()
+            .map_err(|_| invalid_value_problem("cursor", text, "the value of `next` in an earlier answer"))
+    };
+    cursor.map(parse).transpose()
 }
 
 #[cfg(test)]

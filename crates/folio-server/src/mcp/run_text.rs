@@ -2,7 +2,6 @@
 
 use folio::engine::run::PendingApproval;
 use folio::engine::{NodeId, NodeState, NodeView, Run};
-use folio::memory::counted::counted;
 use folio::memory::tokens::Tokens;
 use folio::store::RunRow;
 
@@ -68,19 +67,7 @@ pub(super) fn status_line(row: &RunRow, run: &Run) -> String {
 /// Lists what in `run` waits for approval, one line each: at which node, what it is, and the command that approves it.
 pub(super) fn approvals(row: &RunRow, run: &Run, tokens: &dyn Tokens) -> Vec<String> {
     let line = |(node, waiting): (NodeId, PendingApproval<'_>)| {
-        let subject = match &waiting {
-            PendingApproval::Call(approval) => approval.in_words(),
-            PendingApproval::Check(question) => question.text.clone(),
-            PendingApproval::Plan(_) => {
-                let steps = run.steps(node);
-                let titles: Vec<String> = steps.iter().map(|step| run.title(step.id)).collect();
-                format!(
-                    "a plan of {}: {}",
-                    counted(steps.len() as u64, "step"),
-                    titles.join(", ")
-                )
-            }
-        };
+        let subject = run.approval_in_words(node, &waiting);
         let excerpt = truncate_to_tokens(&subject, APPROVAL_TOKENS, tokens);
         let more = if excerpt.len() < subject.len() { "…" } else { "" };
         let path = run.node(node).map_or("", |view| view.path);

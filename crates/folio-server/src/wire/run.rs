@@ -178,7 +178,7 @@ impl RunInFull {
             paused: run.is_run_paused(),
             counts: run.counts_by_state(),
             spent: root.map_or_else(SpendShape::default, |root| SpendShape::of(root.spent)),
-            asks: run.questions().len() + run.pending_approvals().len(),
+            asks: run.count_requests(),
             result: run.result().map(ResultShape::of),
             pages,
             held_up,

@@ -1,8 +1,8 @@
 //! What is reported of a check.
 
 use folio_memory::counted::counted;
-use folio_memory::id::TurnHandle;
 
+use super::problem::Problem;
 use crate::store::Checkup;
 
 /// What was checked, and what is wrong.
@@ -25,6 +25,11 @@ impl Findings {
         }
     }
 
+    /// Adds a problem of a row, unless enough are known.
+    pub(crate) fn report(&mut self, problem: Problem<'_>) {
+        self.add(|| problem.to_string());
+    }
+
     /// Adds what was found in the space `name`.
     pub(crate) fn add_space(&mut self, name: &str, found: Self) {
         self.checked.extend(found.checked);
@@ -41,16 +46,6 @@ impl From<Findings> for Checkup {
             problems: findings.problems,
         }
     }
-}
-
-/// The problem that the export of a turn is missing.
-pub(crate) fn missing_export_message(turn: &TurnHandle) -> String {
-    format!("the export of turn {turn} is missing")
-}
-
-/// The problem that a note of the trace cannot be read.
-pub(crate) fn invalid_note_message(number: u64, why: &serde_json::Error) -> String {
-    format!("note {number} of the trace cannot be read: {why}")
 }
 
 /// How many rows follow from the log.

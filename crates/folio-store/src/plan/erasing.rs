@@ -3,7 +3,7 @@
 use folio_memory::EntryId;
 use folio_memory::keeping::ErasedFor;
 
-use super::{Facts, Gone, Plan};
+use super::{ErasedEntry, Facts, Plan};
 use crate::error::{StoreError, not_found};
 
 impl<F: Facts> Plan<'_, '_, F> {
@@ -28,7 +28,7 @@ impl<F: Facts> Plan<'_, '_, F> {
             .into());
         }
         if is_changed {
-            self.gone.push(Gone {
+            self.gone.push(ErasedEntry {
                 id,
                 place: self.entries.items[index].place,
                 created: erased.created_seq,

@@ -23,7 +23,7 @@ use folio_memory::{
 
 pub(crate) use self::bodies::{Bodies, body_hashes, brings_only};
 pub(crate) use self::order::CIRCLE_MAX;
-pub(crate) use self::planned::{Gone, Planned, PlannedEntry, PlannedPage, PlannedRun, PlannedTurn};
+pub(crate) use self::planned::{ErasedEntry, Planned, PlannedEntry, PlannedPage, PlannedRun, PlannedTurn};
 pub(crate) use self::written::{OverlappingName, PlannedWrites, enclosing_paths, names_overlap};
 use crate::commit::{Committed, CommittedEntry, Expected, RunAppend};
 use crate::error::{StoreError, not_found};
@@ -165,7 +165,7 @@ pub(crate) struct Decided<'c> {
     named_entries: Vec<NamedEntry>,
     named_pages: Vec<(PageId, PageHandle)>,
     /// Entries whose content is erased.
-    pub(crate) gone: Vec<Gone>,
+    pub(crate) gone: Vec<ErasedEntry>,
     pub(crate) run: Option<PlannedRun<'c>>,
     /// The policy, if it changes.
     pub(crate) policy: Option<KeptPolicy>,
@@ -252,7 +252,7 @@ struct Plan<'p, 'c, F> {
     links: Vec<&'c Link>,
     named_entries: Vec<NamedEntry>,
     named_pages: Vec<(PageId, PageHandle)>,
-    gone: Vec<Gone>,
+    gone: Vec<ErasedEntry>,
     run: Option<PlannedRun<'c>>,
     /// The policy, once it was looked up, and whether it changes.
     policy: Option<(KeptPolicy, bool)>,

@@ -57,7 +57,7 @@ pub(crate) struct PlannedTurn {
 
 /// An entry whose content is erased, and the commit that added it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Gone {
+pub(crate) struct ErasedEntry {
     pub(crate) id: EntryId,
     pub(crate) place: Place,
     pub(crate) created: Seq,

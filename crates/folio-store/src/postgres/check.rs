@@ -4,11 +4,10 @@ use std::collections::HashMap;
 use std::fmt::Display;
 use std::hash::Hash;
 
-use data_encoding::HEXLOWER;
 use folio_memory::counted::counted;
 use folio_memory::terms::terms_of;
 use folio_memory::text::{self, EntryTerms};
-use folio_memory::{Entry, EntryId, Link, Page, PageId, RunId, Seq, Timestamp, TraceNote, Turn, TurnId};
+use folio_memory::{Entry, EntryHandle, EntryId, Link, Page, PageId, RunId, Seq, Timestamp, TraceNote, Turn, TurnId};
 
 use super::column::{count, encode_text, get};
 use super::error::Failure;
@@ -17,7 +16,8 @@ use super::session::{Purpose, Session};
 use super::{Inner, blob, entry, journal, page, policy, run, text as index, turn, watch};
 use crate::body::{parse_hash, unpack};
 use crate::checkup::CHUNK;
-use crate::checkup::findings::{Counts, Findings, invalid_note_message, missing_export_message};
+use crate::checkup::findings::{Counts, Findings};
+use crate::checkup::problem::Problem;
 use crate::checkup::rebuilt::{Named, Ready, Rebuilt, Rest, RunColumns, StoredRows, lasting_watches};
 use crate::checkup::rows::Rows;
 use crate::place::{SpaceId, Touched, to_column};
@@ -135,7 +135,7 @@ impl Replay<'_> {
         }
         match read(policy::read(self.session).await)? {
             Ok(found) if found == policy => {}
-            Ok(_) => self.findings.add(|| "the policy does not match the log".to_owned()),
+            Ok(_) => self.findings.report(Problem::Policy),
             Err(reason) => self.findings.add(|| reason),
         }
         Ok(())
@@ -161,7 +161,7 @@ impl Replay<'_> {
             .await?
         {
             let seq = count(&row, 0)?;
-            self.findings.add(|| format!("the link of commit {seq} is missing"));
+            self.findings.report(Problem::Link(Seq(seq)));
         }
         Ok(())
     }
@@ -182,9 +182,8 @@ impl Replay<'_> {
             .query(sql, &[&self.session.space.0, &letters, &numbers, &seqs])
             .await?
         {
-            let (letter, number, seq): (&str, i64, i64) = (get(&row, 0)?, get(&row, 1)?, get(&row, 2)?);
-            self.findings
-                .add(|| format!("the list of changes to {letter}{number} lacks commit {seq}"));
+            let (number, seq) = (count(&row, 1)?, Seq(count(&row, 2)?));
+            self.findings.report(Problem::Touch(get(&row, 0)?, number, seq));
         }
         Ok(())
     }
@@ -237,8 +236,7 @@ impl Replay<'_> {
 
     fn compare_columns<T: PartialEq>(&mut self, handle: &impl Display, found: Option<&T>, expected: &T, label: &str) {
         if found != Some(expected) {
-            self.findings
-                .add(|| format!("{label} {handle} has columns that do not match it"));
+            self.findings.report(Problem::Columns(format_args!("{label} {handle}")));
         }
     }
 
@@ -259,19 +257,20 @@ impl Replay<'_> {
             .query(sql, &[&self.session.space.0, &terms, &numbers])
             .await?
         {
-            let (number, term): (i64, &str) = (get(&row, 0)?, get(&row, 1)?);
-            let printable = term.replace(char::is_control, " ");
-            self.findings
-                .add(|| format!("entry e{number} cannot be found by its word {:?}", printable.trim()));
+            let entry = EntryHandle(count(&row, 0)?);
+            self.findings.report(Problem::Term(entry, get(&row, 1)?));
         }
         Ok(())
     }
 
     async fn compare_watches(&mut self, expected: &[Entry]) -> Result<(), Failure> {
         let (mut codes, mut due_times, mut numbers, mut since_times) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut kinds = HashMap::new();
         for entry in expected {
             for watched in lasting_watches(entry) {
-                codes.push(watch::code(watched.what)?);
+                let code = watch::code(watched.what)?;
+                kinds.insert(code, watched.what);
+                codes.push(code);
                 due_times.push(watched.at.as_nanos());
                 numbers.push(to_column(entry.handle.0));
                 since_times.push(watched.since.as_nanos());
@@ -291,9 +290,10 @@ impl Replay<'_> {
             )
             .await?;
         for row in rows {
-            let (number, code): (i64, i64) = (get(&row, 0)?, get(&row, 1)?);
-            self.findings
-                .add(|| format!("entry e{number} has no watch of kind {code}"));
+            let (entry, code): (_, i64) = (EntryHandle(count(&row, 0)?), get(&row, 1)?);
+            if let Some(watch) = kinds.get(&code) {
+                self.findings.report(Problem::Watch(entry, *watch));
+            }
         }
         Ok(())
     }
@@ -315,8 +315,7 @@ impl Replay<'_> {
                 expected = Some((length, words.into_keys().collect::<Vec<_>>()));
             }
             if found.get(&entry.handle.0) != expected.as_ref() {
-                self.findings
-                    .add(|| format!("the index of words does not match entry {}", entry.handle));
+                self.findings.report(Problem::Words(entry.handle));
             }
         }
         Ok(())
@@ -328,8 +327,7 @@ impl Replay<'_> {
             let hashes: Vec<_> = body.hashes().filter_map(|hash| parse_hash(hash)).collect();
             let stored_hashes = blob::stored_hashes(self.session, &hashes).await?;
             if hashes.iter().any(|hash| !stored_hashes.contains(hash)) {
-                self.findings
-                    .add(|| format!("the whole text of entry {} is missing", entry.handle));
+                self.findings.report(Problem::Text(entry.handle));
             }
         }
         Ok(())
@@ -397,7 +395,7 @@ impl Replay<'_> {
             );
             self.compare_columns(&turn.handle, filed.get(&turn.handle.0), &columns, "turn");
             if export_of(turn).is_some_and(|hash| hash.is_none_or(|hash| !exports.contains(&hash))) {
-                self.findings.add(|| missing_export_message(&turn.handle));
+                self.findings.report(Problem::Export(turn.handle));
             }
         }
         Ok(())
@@ -417,7 +415,7 @@ impl Replay<'_> {
             for row in &rows {
                 if let Err(error) = serde_json::from_str::<TraceNote>(get(row, 1)?) {
                     let number = count(row, 0)?;
-                    self.findings.add(|| invalid_note_message(number, &error));
+                    self.findings.report(Problem::Note(number, &error));
                 }
             }
         }
@@ -431,8 +429,7 @@ impl Replay<'_> {
             self.bodies += 1;
             last = get(&row, 0)?;
             if let Err(reason) = unpack(&last, count(&row, 1)?, get(&row, 2)?, get(&row, 3)?) {
-                self.findings
-                    .add(|| format!("body {} {reason}", HEXLOWER.encode(&last)));
+                self.findings.report(Problem::Body(&last, &reason));
             }
         }
         Ok(())

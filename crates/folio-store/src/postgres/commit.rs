@@ -16,7 +16,7 @@ use super::written::Written;
 use super::{blob, entry, erase, journal, page, policy, replay, run, turn, unclaimed};
 use crate::commit::Committed;
 use crate::place::{SpaceId, to_column};
-use crate::plan::{Ends, Gone, check_repeated, decide};
+use crate::plan::{Ends, ErasedEntry, check_repeated, decide};
 use crate::prepare::Prepared;
 use crate::store::LogRow;
 
@@ -66,7 +66,7 @@ struct Planned {
     done: Vec<Result<Committed, Failure>>,
     /// If any of them is to be written: the statements, and the last commit.
     writes: Option<(Vec<Write>, Seq)>,
-    gone: Vec<Gone>,
+    gone: Vec<ErasedEntry>,
 }
 
 /// Writes `commits`, all of one space, except those that are refused or were written before.

@@ -11,8 +11,9 @@ use super::session::Session;
 use super::{entry, rewrite, unclaimed, watch};
 use crate::burial::{self, Burial, RemainingCommit};
 use crate::commit::Folded;
-use crate::fold::{self, Rewritten};
+use crate::fold;
 use crate::place::to_column;
+use crate::rewritten::Rewritten;
 use crate::upkeep::{Compacted, Compaction, WatchQuery};
 use crate::{packed, prepare};
 

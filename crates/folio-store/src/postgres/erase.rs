@@ -9,11 +9,11 @@ use super::error::{Failure, damaged};
 use super::session::Session;
 use super::{blob, journal, rewrite, text, trace};
 use crate::body::parse_hash;
-use crate::fold::{self, Rewritten};
-use crate::plan::{Bodies, Gone};
+use crate::plan::{Bodies, ErasedEntry};
+use crate::rewritten::CleanedRecord;
 
 /// Removes the content of `erased` from the log, and the bodies to which nothing else refers.
-pub(super) async fn remove_content(session: &Session, erased: &[Gone]) -> Result<(), Failure> {
+pub(super) async fn remove_content(session: &Session, erased: &[ErasedEntry]) -> Result<(), Failure> {
     let mut commits = BTreeSet::new();
     for entry in erased {
         commits.insert(entry.created);
@@ -25,18 +25,11 @@ pub(super) async fn remove_content(session: &Session, erased: &[Gone]) -> Result
         let Some(text) = rewrite::record_text(session, seq).await? else {
             continue;
         };
-        let mut record: Rewritten =
-            serde_json::from_str(&text).map_err(|error| damaged(&format!("commit {seq}"), error))?;
-        let mut is_changed = false;
-        for change in &mut record.changes {
-            is_changed |= eraser.clean(change);
-        }
-        is_changed |= record.forget_reason();
-        if is_changed {
-            record.forget_request();
-            let rest = fold::record_json(&record)?;
-            bodies.extend(fold::hashes_in(&text).difference(&fold::hashes_in(&rest)).cloned());
-            rewrite::rewrite(session, seq, &rest).await?;
+        let cleaned = CleanedRecord::of(&text, &mut eraser);
+        if let Some(cleaned) = cleaned.map_err(|error| damaged(&format!("commit {seq}"), error))? {
+            let cleaned = cleaned?;
+            rewrite::rewrite(session, seq, &cleaned.text).await?;
+            bodies.extend(cleaned.bodies);
         }
     }
     for entry in erased {

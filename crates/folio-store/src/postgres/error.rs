@@ -235,28 +235,15 @@ fn login_reason(error: &tokio_postgres::Error) -> Option<&'static str> {
 
 fn explained(error: tokio_postgres::Error, doing: &'static str, location: String) -> StoreError {
     let Some(code) = error.code() else {
-        if let Some(reason) = tls_reason(&error) {
+        let lost = "the connection to the server was lost, or could not be made; try again";
+        let unavailable = tls_reason(&error)
+            .or_else(|| login_reason(&error))
+            .or_else(|| is_connection(&error).then_some(lost));
+        if let Some(reason) = unavailable {
             return StoreError::Unavailable {
                 doing,
                 location,
                 reason: reason.to_owned(),
-                source: Some(Box::new(error)),
-            };
-        }
-        if let Some(reason) = login_reason(&error) {
-            return StoreError::Unavailable {
-                doing,
-                location,
-                reason: reason.to_owned(),
-                source: Some(Box::new(error)),
-            };
-        }
-        if is_connection(&error) {
-            let reason = "the connection to the server was lost, or could not be made; try again".to_owned();
-            return StoreError::Unavailable {
-                doing,
-                location,
-                reason,
                 source: Some(Box::new(error)),
             };
         }

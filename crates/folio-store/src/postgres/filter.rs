@@ -7,7 +7,7 @@ use super::column::{Statement, Value, count, encode_text};
 use super::entry::from_row;
 use super::error::Failure;
 use super::session::Session;
-use crate::cursor::After;
+use crate::cursor::list::After;
 use crate::place::to_column;
 
 /// How far the entries of a word are counted to see which word has fewer.

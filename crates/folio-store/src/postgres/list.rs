@@ -14,7 +14,9 @@ use super::filter::{self, Filter, When};
 use super::living::{self, Seen};
 use super::session::Session;
 use super::{Inner, commit, entry, journal, page};
-use crate::cursor::{After, Cursor, NextNumbers, RebuildScope, binding};
+use crate::cursor::Snapshot;
+use crate::cursor::list::{After, ListCursor};
+use crate::lists::page::{NextNumbers, RebuildScope, entries_to_read, page_of};
 use crate::live::{IndexQuery, is_for_live_entries};
 use crate::plan::Ends;
 
@@ -26,62 +28,32 @@ pub(super) async fn entries(
     query: &EntryQuery,
     now: Timestamp,
 ) -> Result<ListAnswer<Entry>, Failure> {
-    let binding = binding(name, query)?;
-    let cursor = query.cursor.as_deref();
-    let cursor = cursor.map(|text| Cursor::parse(text, &binding)).transpose()?;
-    let now = cursor.and_then(|cursor| cursor.at).unwrap_or(now).min(now);
+    let cursor = ListCursor::of(name, query)?;
     let ends = match session {
         Some(session) => Some(commit::ends(session).await?),
         None => None,
     };
     let head = ends.as_ref().map_or(Seq(0), |ends| ends.head);
-    let requested_as_of = cursor.map(|cursor| cursor.as_of).or(query.as_of);
-    let as_of = requested_as_of.unwrap_or(head).min(head);
-    let now = match session {
-        Some(session) if cursor.is_none() && as_of < head => journal::expiry_time_at(session, as_of, now).await?,
-        _ => now,
+    let mut snapshot = Snapshot::shown(cursor.map(|cursor| cursor.snapshot), query, head, now);
+    let Some((session, ends)) = session.zip(ends) else {
+        return Ok(ListAnswer::empty(snapshot.as_of));
     };
-    let limit = usize::try_from(query.limit()).unwrap_or(usize::MAX);
-    let (mut items, total) = match session.zip(ends) {
-        Some((session, ends)) => {
-            let search = Search {
-                inner,
-                session,
-                name,
-                ends,
-                query,
-                now,
-                as_of,
-                after: cursor.map(|cursor| cursor.after),
-                total: cursor.and_then(|cursor| cursor.total),
-                limit: limit + 1,
-            };
-            search.run().await?
-        }
-        None => (Vec::new(), 0),
+    if snapshot.is_requested_past(query, head) {
+        snapshot.at = journal::expiry_time_at(session, snapshot.as_of, snapshot.at).await?;
+    }
+    let search = Search {
+        inner,
+        session,
+        name,
+        ends,
+        query,
+        now: snapshot.at,
+        as_of: snapshot.as_of,
+        after: cursor.map(|cursor| cursor.after),
+        total: cursor.map(|cursor| cursor.total),
+        limit: entries_to_read(query),
     };
-    let has_more = items.len() > limit;
-    items.truncate(limit);
-    let last = items.last().filter(|_| has_more);
-    let next = last.map(|last| {
-        let after = After::of(query, last);
-        Cursor {
-            after,
-            as_of,
-            at: Some(now),
-            total: Some(total),
-        }
-        .to_text(&binding)
-    });
-    Ok(ListAnswer {
-        returned: items.len(),
-        items,
-        total,
-        next,
-        as_of,
-        scores: Vec::new(),
-        at_least: false,
-    })
+    Ok(page_of(name, query, snapshot, search.run().await?)?)
 }
 
 /// A query that is being answered within one transaction.

@@ -4,7 +4,7 @@ use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
 use super::error::{Failure, damaged, not_found};
-use crate::error::StoreError;
+use crate::error::{StoreError, refuse_newer};
 
 /// All steps, in order. Tables have format n once the first n steps are done; a published step never changes.
 const MIGRATIONS: [&str; 4] = [
@@ -102,14 +102,6 @@ async fn found(client: &Client, location: &str) -> Result<usize, Failure> {
     let rows = client.query("SELECT version FROM folio.format", &[]).await?;
     let found: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
     let found = u32::try_from(found).map_err(|_| damaged("the format number", found))?;
-    let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
-    if found > known {
-        return Err(StoreError::TooNew {
-            location: location.to_owned(),
-            found,
-            known,
-        }
-        .into());
-    }
+    refuse_newer(found, MIGRATIONS.len(), location)?;
     Ok(usize::try_from(found).unwrap_or(usize::MAX))
 }

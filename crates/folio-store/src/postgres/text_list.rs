@@ -13,10 +13,11 @@ use super::lookup::looked_up;
 use super::session::Session;
 use super::text::Indexed;
 use super::{PostgresStore, commit, entry, journal, page, text};
-use crate::cursor::binding;
+use crate::cursor::search::{Position, SearchCursor};
+use crate::cursor::{Snapshot, binding};
 use crate::error::StoreError;
+use crate::lists::hits::{Hit, Hits, is_by_age, needs_entries, part, sort};
 use crate::place::{Place, to_column};
-use crate::text_cursor::{Cursor, Hit, Position, part};
 use crate::words::{COMMON, Counted, EVERYWHERE, Expression, IndexLookup, Ranking};
 
 /// How much the repetition of a word and the length of an entry count: the same values as in FTS5.
@@ -77,39 +78,32 @@ async fn entries(
     now: Timestamp,
     known: Option<Seq>,
 ) -> Result<Search, Failure> {
-    let binding = binding(name, query)?;
-    let cursor = query.cursor.as_deref();
-    let cursor = cursor.map(|text| Cursor::parse(text, &binding)).transpose()?;
-    let now = cursor.as_ref().and_then(|cursor| cursor.at).unwrap_or(now).min(now);
-    let requested_as_of = cursor.as_ref().map(|cursor| cursor.as_of).or(query.as_of);
-    let is_continued = cursor.is_some();
-    let position = cursor.map(|cursor| cursor.position);
+    let (first, position) = SearchCursor::of(name, query)?
+        .map(|cursor| (cursor.snapshot, cursor.position))
+        .unzip();
     let words = query.text_query().filter(|words| !words.is_empty());
     let head = match session {
         Some(session) => commit::ends(session).await?.head,
         None => Seq(0),
     };
     let (Some(session), Some(words)) = (session, words) else {
-        return Ok(Search::Found(ListAnswer::empty(
-            requested_as_of.unwrap_or(head).min(head),
-        )));
+        let shown = Snapshot::shown(first, query, head, now);
+        return Ok(Search::Found(ListAnswer::empty(shown.as_of)));
     };
     let least_seq = known.unwrap_or(head);
     let Some(index) = text::indexed(session).await?.filter(|index| index.seq >= least_seq) else {
         return Ok(Search::Behind(least_seq));
     };
-    let as_of = requested_as_of.unwrap_or(index.seq).min(index.seq);
-    let now = match requested_as_of {
-        Some(_) if !is_continued && as_of < head => journal::expiry_time_at(session, as_of, now).await?,
-        _ => now,
-    };
-    let at = Some(now);
+    let mut snapshot = Snapshot::shown(first, query, index.seq, now);
+    if snapshot.is_requested_past(query, head) {
+        snapshot.at = journal::expiry_time_at(session, snapshot.as_of, snapshot.at).await?;
+    }
     let question = Question {
         session,
         query,
         words,
-        now,
-        as_of,
+        now: snapshot.at,
+        as_of: snapshot.as_of,
         index,
     };
     let Hits {
@@ -119,7 +113,7 @@ async fn entries(
     } = question.hits(head, position.as_ref()).await?;
     question.sort(&mut hits).await?;
     let (hits, position) = part(hits, position, query);
-    let mut answer = ListAnswer::empty(as_of);
+    let mut answer = ListAnswer::empty(snapshot.as_of);
     answer.at_least = at_least;
     let numbers: Vec<u64> = hits.iter().map(|hit| hit.place.number()).collect();
     let mut now: HashMap<u64, Entry> = entry::by_numbers(session, &numbers)
@@ -136,17 +130,10 @@ async fn entries(
         });
     }
     (answer.returned, answer.total) = (answer.items.len(), total);
-    answer.next = position.map(|position| Cursor { as_of, position, at }.to_text(&binding));
+    if let Some(position) = position {
+        answer.next = Some(SearchCursor { snapshot, position }.to_text(&binding(name, query)?));
+    }
     Ok(Search::Found(answer))
-}
-
-/// The entries found so far.
-#[derive(Debug)]
-struct Hits {
-    hits: Vec<Hit>,
-    total: u64,
-    /// Whether there are more than were counted.
-    at_least: bool,
 }
 
 /// The conditions on an entry apart from its words.
@@ -186,10 +173,9 @@ impl Question<'_> {
         if self.as_of < head {
             changed = entry::changed_after(self.session, self.as_of).await?;
         }
-        // A list by age has no end, so it is not cut off where counting ends.
-        let is_by_age = matches!(self.query.order, Order::Newest | Order::Oldest);
+        let is_by_age = is_by_age(self.query.order);
         let best = self.build_lookup().await?;
-        let (mut hits, counted, is_whole) = match self.wanted().await? {
+        let unchanged = match self.wanted().await? {
             None => (Vec::new(), 0, true),
             Some(conditions) if conditions.rest.is_some() => {
                 // Only the whole entry tells what is in its context.
@@ -233,26 +219,21 @@ impl Question<'_> {
                 }
             },
         };
-        let mut total = counted.min(FOUND_MAX.into());
-        let before = hits.len();
-        self.add_changed(&best.find_all_with_same_ranking(&self.words), &changed, &mut hits)
+        let changed = self
+            .changed_hits(&best.find_all_with_same_ranking(&self.words), &changed)
             .await?;
-        total += (hits.len() - before) as u64;
-        Ok(Hits {
-            hits,
-            total,
-            at_least: !is_whole || counted > FOUND_MAX.into(),
-        })
+        Ok(Hits::of(unchanged, changed))
     }
 
-    /// Adds the matches among entries that have changed since.
-    async fn add_changed(&self, lookup: &IndexLookup, changed: &[u64], hits: &mut Vec<Hit>) -> Result<(), Failure> {
+    /// The matches among entries that have changed since.
+    async fn changed_hits(&self, lookup: &IndexLookup, changed: &[u64]) -> Result<Vec<Hit>, Failure> {
         if changed.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let found = self.fetch_hits(lookup, &Which::Among(changed), None).await?;
         let scores: HashMap<_, _> = found.into_iter().map(|hit| (hit.place.number(), hit.score)).collect();
         let now = entry::by_numbers(self.session, changed).await?;
+        let mut hits = Vec::new();
         for before in journal::as_of(self.session, &now, self.as_of).await? {
             if self.matches_in_whole(&before).await? {
                 let number = before.handle.0;
@@ -263,7 +244,7 @@ impl Question<'_> {
                 });
             }
         }
-        Ok(())
+        Ok(hits)
     }
 
     /// Whether `entry` matches, by the whole of its text.
@@ -483,28 +464,17 @@ impl Question<'_> {
         statement
     }
 
+    /// Sorts `hits`, after reading their entries if the order needs them.
     async fn sort(&self, hits: &mut [Hit]) -> Result<(), Failure> {
-        match self.query.order {
-            Order::Relevance => {
-                hits.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then_with(|| b.place.cmp(&a.place)));
-            }
-            Order::Newest => hits.sort_unstable_by_key(|hit| std::cmp::Reverse(hit.place)),
-            Order::Oldest => hits.sort_unstable_by_key(|hit| hit.place),
-            Order::Priority | Order::LastChanged => {
-                let numbers: Vec<u64> = hits.iter().map(|hit| hit.place.number()).collect();
-                let entries = entry::by_numbers(self.session, &numbers).await?;
-                let mut now: HashMap<_, _> = entries.into_iter().map(|entry| (entry.handle.0, entry)).collect();
-                for hit in &mut *hits {
-                    if hit.before.is_none() {
-                        hit.before = now.remove(&hit.place.number()).map(Box::new);
-                    }
-                }
-                hits.sort_by(|a, b| match (&a.before, &b.before) {
-                    (Some(a), Some(b)) => self.query.compare(a, b),
-                    _ => std::cmp::Ordering::Equal,
-                });
+        if needs_entries(self.query.order) {
+            let numbers: Vec<u64> = hits.iter().map(|hit| hit.place.number()).collect();
+            let entries = entry::by_numbers(self.session, &numbers).await?;
+            let mut now: HashMap<_, _> = entries.into_iter().map(|entry| (entry.handle.0, entry)).collect();
+            for hit in hits.iter_mut().filter(|hit| hit.before.is_none()) {
+                hit.before = now.remove(&hit.place.number()).map(Box::new);
             }
         }
+        sort(self.query, hits);
         Ok(())
     }
 }

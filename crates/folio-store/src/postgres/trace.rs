@@ -10,11 +10,9 @@ use super::error::{Failure, damaged};
 use super::patience::patiently;
 use super::session::{Purpose, Session};
 use crate::error::StoreError;
+use crate::kept_notes::{NoteCleanup, storable};
 use crate::place::to_column;
-use crate::text_search::{SearchTexts, without_words};
-
-/// The most notes that one write deletes beyond as many as it adds, so that nobody waits for a large sweep.
-const SWEPT: u64 = 1_000;
+use crate::text_search::SearchTexts;
 
 /// How many notes are read at a time.
 const READ_AT_A_TIME: i64 = 1_000;
@@ -71,7 +69,7 @@ async fn append(session: &Session, rows: &Rows, kept: NotesKept) -> Result<(), F
                ON CONFLICT (space) DO UPDATE SET number = last_note.number + $2 RETURNING number";
     let row = session.one(sql, &[&session.space.0, &to_column(added)]).await?;
     let last = row.map_or(Ok(added), |row| count(&row, 0))?;
-    let notes = sayable(session, rows).await?;
+    let notes = storable_texts(session, rows).await?;
     let sql = "INSERT INTO trace (space, number, at, as_of, component, turn, run, entry, note)
                SELECT $1, $2 + place, at, as_of, component, turn, run, entry, note
                FROM unnest($3::bigint[], $4::bigint[], $5::text[], $6::bytea[], $7::bytea[], $8::bytea[], $9::text[])
@@ -88,61 +86,50 @@ async fn append(session: &Session, rows: &Rows, kept: NotesKept) -> Result<(), F
                 &rows.turns,
                 &rows.runs,
                 &rows.entries,
-                &&*notes,
+                &notes,
             ],
         )
         .await?;
-    sweep(session, last, added, kept).await
+    delete_old(session, last, added, kept).await
 }
 
 /// The texts of `rows` that may be stored: without words if something was forgotten since. Runs under the lock of
 /// [`append`], so that it sees what was forgotten before.
-async fn sayable<'r>(session: &Session, rows: &'r Rows) -> Result<Cow<'r, [String]>, Failure> {
+async fn storable_texts<'r>(session: &Session, rows: &'r Rows) -> Result<Vec<Cow<'r, str>>, Failure> {
     let sql = "SELECT max(at) FROM trace WHERE space = $1 AND entry = $2";
     let under = TraceNote::forget_notes_id().to_bytes();
     let row = session.one(sql, &[&session.space.0, &under.as_slice()]).await?;
     let forgotten = row.map_or(Ok(None), |row| get::<Option<i64>>(&row, 0))?;
-    let Some(forgotten) = forgotten.map(Timestamp::from_nanos) else {
-        return Ok(Cow::Borrowed(&rows.notes));
-    };
-    if rows
-        .at
-        .iter()
-        .all(|at| TraceNote::may_keep_words(Timestamp::from_nanos(*at), forgotten))
-    {
-        return Ok(Cow::Borrowed(&rows.notes));
-    }
-    let bare = rows.at.iter().zip(&rows.notes).map(|(at, note)| {
-        if TraceNote::may_keep_words(Timestamp::from_nanos(*at), forgotten) {
-            Ok(note.clone())
-        } else {
-            without_words(note).map_err(|error| damaged("a note", error))
-        }
+    let forgotten = forgotten.map(Timestamp::from_nanos);
+    let storable_notes = rows.at.iter().zip(&rows.notes).map(|(at, note)| {
+        let note = storable(note, Timestamp::from_nanos(*at), forgotten);
+        note.map_err(|error| damaged("a note", error))
     });
-    Ok(Cow::Owned(bare.collect::<Result<_, _>>()?))
+    storable_notes.collect()
 }
 
 /// Deletes the oldest notes that are too old, or too many.
-async fn sweep(session: &Session, last: u64, added: u64, kept: NotesKept) -> Result<(), Failure> {
-    // Notes are in the order of time, give or take a second between processes: the oldest have the smallest numbers.
+async fn delete_old(session: &Session, last: u64, added: u64, kept: NotesKept) -> Result<(), Failure> {
     let sql = "SELECT number, at FROM trace WHERE space = $1 ORDER BY number LIMIT 1";
     let Some(row) = session.one(sql, &[&session.space.0]).await? else {
         return Ok(());
     };
-    let (first, at) = (count(&row, 0)?, get::<i64>(&row, 1)?);
-    let last_surplus = last.saturating_sub(kept.notes_max);
-    let last_swept = first.saturating_add(SWEPT + added);
-    let mut old = 0;
+    let at: i64 = get(&row, 1)?;
+    let cleanup = NoteCleanup {
+        first: count(&row, 0)?,
+        last,
+        added,
+        kept,
+    };
+    let mut old = None;
     // As long as the oldest note is young enough, only one row is looked at.
     if at < kept.from.as_nanos() {
         let sql = "SELECT coalesce(max(number), 0) FROM trace WHERE space = $1 AND number <= $2 AND at < $3";
-        let row = session
-            .one(sql, &[&session.space.0, &to_column(last_swept), &kept.from.as_nanos()])
-            .await?;
-        old = row.map_or(Ok(0), |row| count(&row, 0))?;
+        let (end, from) = (to_column(cleanup.end()), kept.from.as_nanos());
+        let row = session.one(sql, &[&session.space.0, &end, &from]).await?;
+        old = row.map(|row| count(&row, 0)).transpose()?;
     }
-    let until = last_surplus.min(last_swept).max(old);
-    if until >= first {
+    if let Some(until) = cleanup.deleted_until(old) {
         let sql = "DELETE FROM trace WHERE space = $1 AND number <= $2";
         session.execute(sql, &[&session.space.0, &to_column(until)]).await?;
     }

@@ -2,7 +2,6 @@
 
 use std::hash::Hash;
 
-use data_encoding::HEXLOWER;
 use folio_memory::counted::counted;
 use folio_memory::terms::terms_of;
 use folio_memory::{Entry, Link, Page, Seq, TraceNote, Turn};
@@ -13,7 +12,8 @@ use super::packed::{self, Packed};
 use super::place::{Place, SpaceId, Touched, from_column};
 use super::{blob, entry, journal, page, policy, run, text_check, turn, watch};
 use crate::checkup::CHUNK;
-use crate::checkup::findings::{Counts, Findings, invalid_note_message, missing_export_message};
+use crate::checkup::findings::{Counts, Findings};
+use crate::checkup::problem::Problem;
 use crate::checkup::rebuilt::{Named, Ready, Rebuilt, Rest, StoredRows, lasting_watches};
 use crate::checkup::rows::Rows;
 use crate::store::Checkup;
@@ -206,7 +206,7 @@ impl Replay<'_> {
         }
         match read(policy::read(conn, Some(space)))? {
             Ok(found) if found == policy => {}
-            Ok(_) => self.findings.add(|| "the policy does not match the log".to_owned()),
+            Ok(_) => self.findings.report(Problem::Policy),
             Err(reason) => self.findings.add(|| reason),
         }
         self.check_notes()
@@ -222,7 +222,7 @@ impl Replay<'_> {
             let name = format_args!("page {}", page.handle);
             stored.pages.compare(&page.id, page, name, &mut self.findings);
             if !page::has_columns(self.conn, Place::of(self.space, page.handle.0), page)? {
-                self.findings.add(|| misfiled_message(&name));
+                self.findings.report(Problem::Columns(name));
             }
         }
         Ok(())
@@ -233,21 +233,18 @@ impl Replay<'_> {
         let handle = entry.handle;
         let place = Place::of(self.space, handle.0);
         if !entry::has_columns(self.conn, place, entry)? {
-            self.findings.add(|| misfiled_message(&format_args!("entry {handle}")));
+            self.findings.report(Problem::Columns(format_args!("entry {handle}")));
         }
         for watched in lasting_watches(entry) {
             self.rebuilt.counts.watched += 1;
             if !watch::is_watched(self.conn, place, &watched)? {
-                let state = watched.what.as_str();
-                self.findings
-                    .add(|| format!("entry {handle} is not watched for being {state}"));
+                self.findings.report(Problem::Watch(handle, watched.what));
             }
         }
         if let Some(body) = &entry.fields.body_ref {
             for hash in body.hashes() {
                 if !blob::is_kept(self.conn, self.space, hash)? {
-                    self.findings
-                        .add(|| format!("the whole text of entry {handle} is missing"));
+                    self.findings.report(Problem::Text(handle));
                     break;
                 }
             }
@@ -255,9 +252,7 @@ impl Replay<'_> {
         for term in terms_of(&entry.fields) {
             self.rebuilt.counts.terms += 1;
             if !entry::is_found_by(self.conn, place, &term)? {
-                let printable = term.replace(char::is_control, " ");
-                self.findings
-                    .add(|| format!("entry {handle} cannot be found by its word {:?}", printable.trim()));
+                self.findings.report(Problem::Term(handle, &term));
             }
         }
         Ok(())
@@ -269,11 +264,11 @@ impl Replay<'_> {
         let found = look_up_each([&turn.begun.id], |id| turn::by_id(conn, space, *id))?;
         found.compare(&turn.begun.id, turn, name, &mut self.findings);
         if !turn::has_columns(conn, Place::of(space, turn.handle.0), turn)? {
-            self.findings.add(|| misfiled_message(&name));
+            self.findings.report(Problem::Columns(name));
         }
         let export = turn.ended.as_ref().map_or("", |ended| &*ended.end.export);
         if !export.is_empty() && !blob::is_kept(conn, space, export)? {
-            self.findings.add(|| missing_export_message(&turn.handle));
+            self.findings.report(Problem::Export(turn.handle));
         }
         Ok(())
     }
@@ -286,7 +281,7 @@ impl Replay<'_> {
         while let Some(row) = rows.next()? {
             if let Err(error) = serde_json::from_str::<TraceNote>(row.get_ref(1)?.as_str().unwrap_or_default()) {
                 let number = row.get::<_, Place>(0)?.number();
-                self.findings.add(|| invalid_note_message(number, &error));
+                self.findings.report(Problem::Note(number, &error));
             }
         }
         Ok(())
@@ -298,7 +293,7 @@ impl Replay<'_> {
             let values = params![self.space, link.src, link.rel.as_str(), link.dst];
             let exists: bool = self.conn.prepare_cached(sql)?.query_row(values, |row| row.get(0))?;
             if !exists {
-                self.findings.add(|| format!("the link of commit {seq} is missing"));
+                self.findings.report(Problem::Link(*seq));
             }
         }
         Ok(())
@@ -307,17 +302,11 @@ impl Replay<'_> {
     fn check_touches(&mut self, touches: &[(Touched, u64, Seq)]) -> Result<(), Failure> {
         for (touched, number, seq) in touches {
             if !journal::is_touched(self.conn, *touched, Place::of(self.space, *number), *seq)? {
-                let letter = touched.letter();
-                self.findings
-                    .add(|| format!("the list of changes to {letter}{number} lacks commit {seq}"));
+                self.findings.report(Problem::Touch(touched.letter(), *number, *seq));
             }
         }
         Ok(())
     }
-}
-
-fn misfiled_message(name: &std::fmt::Arguments<'_>) -> String {
-    format!("{name} has columns that do not match it")
 }
 
 /// What `ask` finds for each of `ids`.
@@ -363,7 +352,7 @@ fn check_blobs(conn: &Connection, findings: &mut Findings) -> Result<(), Failure
         let hash: Vec<u8> = row.get(0)?;
         let encoding: String = row.get(2)?;
         if let Err(reason) = crate::body::unpack(&hash, from_column(row.get(1)?), &encoding, row.get(3)?) {
-            findings.add(|| format!("body {} {reason}", HEXLOWER.encode(&hash)));
+            findings.report(Problem::Body(&hash, &reason));
         }
     }
     findings.add_checked(format!("{}, each against its hash", counted(count, "body")));

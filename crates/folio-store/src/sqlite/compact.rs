@@ -12,7 +12,8 @@ use super::place::{Place, SpaceId};
 use super::{entry, rewrite, unclaimed, watch};
 use crate::burial::{self, Burial, RemainingCommit};
 use crate::commit::Folded;
-use crate::fold::{self, Rewritten};
+use crate::fold;
+use crate::rewritten::Rewritten;
 use crate::upkeep::{Compacted, Compaction, WatchQuery};
 
 /// Which space to make smaller, and how.

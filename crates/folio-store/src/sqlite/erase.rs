@@ -9,8 +9,8 @@ use super::error::{Failure, damaged};
 use super::place::{Place, SpaceId};
 use super::{blob, rewrite, text, trace};
 use crate::body::parse_hash;
-use crate::fold::{self, Rewritten};
-use crate::plan::{Bodies, Gone};
+use crate::plan::{Bodies, ErasedEntry};
+use crate::rewritten::CleanedRecord;
 
 /// Sets whether content deleted from now on is overwritten at once, also in free space.
 pub(super) fn overwrite_deleted(conn: &Connection, overwrite: bool) -> Result<(), Failure> {
@@ -20,7 +20,7 @@ pub(super) fn overwrite_deleted(conn: &Connection, overwrite: bool) -> Result<()
 }
 
 /// Removes the content of `erased` from the log of `space`, and the bodies to which nothing else refers.
-pub(super) fn remove_content(conn: &Connection, space: SpaceId, erased: &[Gone]) -> Result<(), Failure> {
+pub(super) fn remove_content(conn: &Connection, space: SpaceId, erased: &[ErasedEntry]) -> Result<(), Failure> {
     let mut commits = BTreeSet::new();
     for entry in erased {
         commits.insert(entry.created);
@@ -33,18 +33,11 @@ pub(super) fn remove_content(conn: &Connection, space: SpaceId, erased: &[Gone])
         let Some(text) = rewrite::record_text(conn, place)? else {
             continue;
         };
-        let mut record: Rewritten =
-            serde_json::from_str(&text).map_err(|error| damaged(&format!("commit {seq}"), error))?;
-        let mut is_changed = false;
-        for change in &mut record.changes {
-            is_changed |= eraser.clean(change);
-        }
-        is_changed |= record.forget_reason();
-        if is_changed {
-            record.forget_request();
-            let rest = fold::record_json(&record)?;
-            bodies.extend(fold::hashes_in(&text).difference(&fold::hashes_in(&rest)).cloned());
-            rewrite::rewrite(conn, place, &rest)?;
+        let cleaned = CleanedRecord::of(&text, &mut eraser);
+        if let Some(cleaned) = cleaned.map_err(|error| damaged(&format!("commit {seq}"), error))? {
+            let cleaned = cleaned?;
+            rewrite::rewrite(conn, place, &cleaned.text)?;
+            bodies.extend(cleaned.bodies);
         }
     }
     for entry in erased {

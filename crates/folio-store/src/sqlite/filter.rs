@@ -9,7 +9,7 @@ use super::entry::{self, COLUMNS, IS_MEMORY_SQL, OF_RUNS, from_row, memory_kinds
 use super::error::Failure;
 use super::page::place_value;
 use super::place::{Place, SpaceId, to_column};
-use crate::cursor::After;
+use crate::cursor::list::After;
 
 /// How many entries are held while the best of all are searched for.
 const KEPT: usize = 4_096;

@@ -46,7 +46,7 @@ pub(super) enum Job {
     Index(SpaceId, Answer<Seq>),
     Compact(Compact, Answer<Compacted>),
     /// Deletes notes that contain one of the texts.
-    ForgetNotes(Gone, Answer<()>),
+    ForgetNotes(ForgottenTexts, Answer<()>),
     /// Rewrites a part of the index of words of a space; answers whether it was the last part.
     CleanUp(SpaceId, Answer<bool>),
     Token(Box<KeptToken>, Answer<()>),
@@ -87,7 +87,7 @@ pub(super) struct RunRelease {
 
 /// Texts that must disappear from the notes of a space.
 #[derive(Debug)]
-pub(super) struct Gone {
+pub(super) struct ForgottenTexts {
     pub(super) space: SpaceName,
     pub(super) texts: Arc<Vec<String>>,
 }
@@ -186,7 +186,7 @@ impl Job {
                 token::keep(scope.conn, kept)?;
                 Done::Nothing
             }
-            Self::ForgetNotes(Gone { space, texts }, _) => {
+            Self::ForgetNotes(ForgottenTexts { space, texts }, _) => {
                 if let Some(space) = scope.space(space)? {
                     trace::forget_texts(scope.conn, space, texts)?;
                 }

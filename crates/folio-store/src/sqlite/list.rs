@@ -13,7 +13,9 @@ use super::filter::{self, Filter, When};
 use super::living::Living;
 use super::place::{Place, SpaceId};
 use super::{entry, journal, page};
-use crate::cursor::{After, Cursor, NextNumbers, RebuildScope, binding};
+use crate::cursor::Snapshot;
+use crate::cursor::list::{After, ListCursor};
+use crate::lists::page::{NextNumbers, RebuildScope, entries_to_read, page_of};
 use crate::live::{IndexQuery, is_for_live_entries};
 
 /// The entries that match `query`, which has no text, as they are at `now`.
@@ -25,69 +27,31 @@ pub(super) fn entries(
     query: &EntryQuery,
     now: Timestamp,
 ) -> Result<ListAnswer<Entry>, Failure> {
-    // Computed only if needed: most lists begin without a cursor and fit on one page.
-    let binding = || binding(name, query);
-    let cursor = query.cursor.as_deref();
-    let cursor = cursor
-        .map(|text| Ok::<_, Failure>(Cursor::parse(text, &binding()?)?))
-        .transpose()?;
-    let now = cursor.and_then(|cursor| cursor.at).unwrap_or(now).min(now);
+    let cursor = ListCursor::of(name, query)?;
     let head = match space {
         Some(space) => journal::last(conn, space)?.map_or(Seq(0), |(head, _)| head),
         None => Seq(0),
     };
-    let as_of = cursor
-        .map(|cursor| cursor.as_of)
-        .or(query.as_of)
-        .unwrap_or(head)
-        .min(head);
-    let now = match space {
-        Some(space) if cursor.is_none() && as_of < head => journal::expiry_time_at(conn, space, as_of, now)?,
-        _ => now,
+    let mut snapshot = Snapshot::shown(cursor.map(|cursor| cursor.snapshot), query, head, now);
+    let Some(space) = space else {
+        return Ok(ListAnswer::empty(snapshot.as_of));
     };
-    let limit = usize::try_from(query.limit()).unwrap_or(usize::MAX);
-    let found = match space {
-        Some(space) => Search {
-            conn,
-            name,
-            space,
-            query,
-            now,
-            head,
-            as_of,
-            after: cursor.map(|cursor| cursor.after),
-            total: cursor.and_then(|cursor| cursor.total),
-            limit: limit + 1,
-        }
-        .run(living)?,
-        None => (Vec::new(), 0),
+    if snapshot.is_requested_past(query, head) {
+        snapshot.at = journal::expiry_time_at(conn, space, snapshot.as_of, snapshot.at)?;
+    }
+    let search = Search {
+        conn,
+        name,
+        space,
+        query,
+        now: snapshot.at,
+        head,
+        as_of: snapshot.as_of,
+        after: cursor.map(|cursor| cursor.after),
+        total: cursor.map(|cursor| cursor.total),
+        limit: entries_to_read(query),
     };
-    let (mut items, total) = found;
-    let has_more = items.len() > limit;
-    items.truncate(limit);
-    let last = items.last().filter(|_| has_more);
-    let next = last.map(|last| {
-        let after = After::of(query, last);
-        Ok::<_, Failure>(
-            Cursor {
-                after,
-                as_of,
-                at: Some(now),
-                total: Some(total),
-            }
-            .to_text(&binding()?),
-        )
-    });
-    let next = next.transpose()?;
-    Ok(ListAnswer {
-        returned: items.len(),
-        items,
-        total,
-        next,
-        as_of,
-        scores: Vec::new(),
-        at_least: false,
-    })
+    Ok(page_of(name, query, snapshot, search.run(living)?)?)
 }
 
 /// A query that is being answered within one transaction.

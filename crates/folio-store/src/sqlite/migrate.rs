@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use super::error::{Failure, damaged};
 use super::open::Target;
 use super::{backup, entry};
-use crate::error::StoreError;
+use crate::error::{StoreError, refuse_newer};
 
 /// "Foli" in the header marks a file as ours.
 const APPLICATION_ID: i64 = 0x466F_6C69;
@@ -119,15 +119,7 @@ pub(super) fn identify(conn: &Connection, location: &str, migrations: &[Migratio
         return Err(StoreError::Invalid(reason).into());
     }
     let found = u32::try_from(found).map_err(|_| damaged("the format number", found))?;
-    let known = u32::try_from(migrations.len()).unwrap_or(u32::MAX);
-    if found > known {
-        return Err(StoreError::TooNew {
-            location: location.to_owned(),
-            found,
-            known,
-        }
-        .into());
-    }
+    refuse_newer(found, migrations.len(), location)?;
     Ok(found)
 }
 

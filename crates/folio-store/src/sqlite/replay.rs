@@ -2,48 +2,30 @@
 
 use std::collections::HashMap;
 
-use folio_memory::{Change, PageHandle, Seq};
+use folio_memory::id::RunHandle;
+use folio_memory::{PageHandle, Seq};
 use rusqlite::Connection;
 
 use super::error::Failure;
 use super::place::{Place, SpaceId};
 use super::{entry, journal, page, run};
 use crate::commit::Committed;
-use crate::fold::{self, TouchedEntries};
+use crate::fold;
+use crate::replayed::{TouchedEntries, answer_of, pages_of};
 use crate::store::LogRow;
 
 /// The answer that the commit of `row` got when it was made.
 pub(super) fn committed(conn: &Connection, space: SpaceId, row: &LogRow) -> Result<Committed, Failure> {
-    let missing = |label: &str| Failure::Damaged(format!("commit {} refers to {label} that does not exist", row.seq));
-    let mut answer = Committed {
-        seq: row.seq,
-        at: row.at,
-        replayed: true,
-        entries: Vec::new(),
-        pages: Vec::new(),
-        run: None,
+    let mut pages = HashMap::new();
+    for id in pages_of(row) {
+        pages.extend(page::place_of(conn, space, id)?.map(|place| (id, PageHandle(place.number()))));
+    }
+    let run = match &row.record.run {
+        Some(append) => run::place_of(conn, space, append.run)?,
+        None => None,
     };
     let entries = touched_entries(conn, space, row)?;
-    for (index, change) in row.record.changes.iter().enumerate() {
-        match change {
-            Change::EnsurePage(new) => {
-                let place = page::place_of(conn, space, new.id)?.ok_or_else(|| missing("a page"))?;
-                answer.pages.push((new.id, PageHandle(place.number())));
-            }
-            change => {
-                if let Some(id) = fold::changed_entry(change) {
-                    answer
-                        .entries
-                        .push(entries.after(row, index, id).map_err(Failure::Damaged)?);
-                }
-            }
-        }
-    }
-    if let Some(append) = &row.record.run {
-        let place = run::place_of(conn, space, append.run)?.ok_or_else(|| missing("a run"))?;
-        answer.run = Some((append.run, folio_memory::id::RunHandle(place.number())));
-    }
-    Ok(answer)
+    answer_of(row, &entries, &pages, run.map(|place| RunHandle(place.number()))).map_err(Failure::Damaged)
 }
 
 /// Reads the entries that the commit of `row` added or changed. The earlier commits that touched them are each read

@@ -6,6 +6,7 @@ use folio_memory::{Actor, Role};
 
 use super::*;
 use crate::Workspace;
+use crate::store::Store;
 use crate::system::{RandomIds, SystemClock};
 use crate::workspace::ForgetFilter;
 

@@ -12,9 +12,10 @@ use super::filter::{Conditions, Filter, required};
 use super::job::Job;
 use super::place::{Place, SpaceId, from_column};
 use super::{SqliteStore, entry, journal, page, text, text_words};
-use crate::cursor::binding;
+use crate::cursor::search::{Position, SearchCursor};
+use crate::cursor::{Snapshot, binding};
 use crate::error::StoreError;
-use crate::text_cursor::{Cursor, Hit, Position, part};
+use crate::lists::hits::{Hit, Hits, is_by_age, needs_entries, part, sort};
 use crate::words::{IndexLookup, Ranking};
 
 /// The weights of a word in the title, in the text and in a tag.
@@ -70,40 +71,33 @@ fn entries(
     now: Timestamp,
     known: Option<Seq>,
 ) -> Result<Search, Failure> {
-    let binding = binding(name, query)?;
-    let cursor = query.cursor.as_deref();
-    let cursor = cursor.map(|text| Cursor::parse(text, &binding)).transpose()?;
-    let now = cursor.as_ref().and_then(|cursor| cursor.at).unwrap_or(now).min(now);
-    let requested_as_of = cursor.as_ref().map(|cursor| cursor.as_of).or(query.as_of);
-    let is_continued = cursor.is_some();
-    let position = cursor.map(|cursor| cursor.position);
+    let (first, position) = SearchCursor::of(name, query)?
+        .map(|cursor| (cursor.snapshot, cursor.position))
+        .unzip();
     let words = query.text_query().filter(|words| !words.is_empty());
     let head = match space {
         Some(space) => journal::last(conn, space)?.map_or(Seq(0), |(head, _)| head),
         None => Seq(0),
     };
     let (Some(space), Some(words)) = (space, words) else {
-        return Ok(Search::Found(ListAnswer::empty(
-            requested_as_of.unwrap_or(head).min(head),
-        )));
+        let shown = Snapshot::shown(first, query, head, now);
+        return Ok(Search::Found(ListAnswer::empty(shown.as_of)));
     };
     let least_seq = known.unwrap_or(head);
     let Some(indexed) = text::indexed(conn, space)?.filter(|indexed| *indexed >= least_seq) else {
         return Ok(Search::Behind(space, least_seq));
     };
-    let as_of = requested_as_of.unwrap_or(indexed).min(indexed);
-    let now = match requested_as_of {
-        Some(_) if !is_continued && as_of < head => journal::expiry_time_at(conn, space, as_of, now)?,
-        _ => now,
-    };
-    let at = Some(now);
+    let mut snapshot = Snapshot::shown(first, query, indexed, now);
+    if snapshot.is_requested_past(query, head) {
+        snapshot.at = journal::expiry_time_at(conn, space, snapshot.as_of, snapshot.at)?;
+    }
     let question = Question {
         conn,
         space,
         query,
         words,
-        now,
-        as_of,
+        now: snapshot.at,
+        as_of: snapshot.as_of,
     };
     let Hits {
         mut hits,
@@ -112,24 +106,17 @@ fn entries(
     } = question.hits(head, position.as_ref())?;
     question.sort(&mut hits)?;
     let (hits, position) = part(hits, position, query);
-    let mut answer = ListAnswer::empty(as_of);
+    let mut answer = ListAnswer::empty(snapshot.as_of);
     answer.at_least = at_least;
     for hit in hits {
         answer.scores.push(hit.score);
         answer.items.push(question.entry(hit)?);
     }
     (answer.returned, answer.total) = (answer.items.len(), total);
-    answer.next = position.map(|position| Cursor { as_of, position, at }.to_text(&binding));
+    if let Some(position) = position {
+        answer.next = Some(SearchCursor { snapshot, position }.to_text(&binding(name, query)?));
+    }
     Ok(Search::Found(answer))
-}
-
-/// The entries found so far.
-#[derive(Debug)]
-struct Hits {
-    hits: Vec<Hit>,
-    total: u64,
-    /// Whether there are more than were counted.
-    at_least: bool,
 }
 
 /// A query that is being answered within one transaction.
@@ -154,10 +141,9 @@ impl Question<'_> {
             changed = entry::changed_after(self.conn, self.space, self.as_of)?;
         }
         let places: HashSet<_> = changed.iter().copied().collect();
-        // A list by age has no end, so it is not cut off where counting ends.
-        let is_by_age = matches!(self.query.order, Order::Newest | Order::Oldest);
+        let is_by_age = is_by_age(self.query.order);
         let best = text_words::build_lookup(self.conn, self.space, &self.words, self.query.order)?;
-        let (mut hits, counted, is_whole) = match self.filter()? {
+        let unchanged = match self.filter()? {
             None => (Vec::new(), 0, true),
             Some(Wanted {
                 filter,
@@ -204,27 +190,21 @@ impl Question<'_> {
                 }
             }
         };
-        let mut total = counted.min(FOUND_MAX.into());
-        let before = hits.len();
-        self.add_changed(&best.find_all_with_same_ranking(&self.words), &changed, &mut hits)?;
-        total += (hits.len() - before) as u64;
-        Ok(Hits {
-            hits,
-            total,
-            at_least: !is_whole || counted > FOUND_MAX.into(),
-        })
+        let changed = self.changed_hits(&best.find_all_with_same_ranking(&self.words), &changed)?;
+        Ok(Hits::of(unchanged, changed))
     }
 
-    /// Adds the matches among entries that have changed since.
-    fn add_changed(&self, lookup: &IndexLookup, changed: &[Place], hits: &mut Vec<Hit>) -> Result<(), Failure> {
+    /// The matches among entries that have changed since.
+    fn changed_hits(&self, lookup: &IndexLookup, changed: &[Place]) -> Result<Vec<Hit>, Failure> {
         if changed.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let scores: HashMap<_, _> = self
             .fetch_hits(lookup, &among(changed), None)?
             .into_iter()
             .map(|hit| (hit.place, hit.score))
             .collect();
+        let mut hits = Vec::new();
         for chunk in changed.chunks(CHANGED_AT_ONCE) {
             let before = journal::as_of(self.conn, chunk, self.as_of)?;
             for before in before {
@@ -240,7 +220,7 @@ impl Question<'_> {
                 });
             }
         }
-        Ok(())
+        Ok(hits)
     }
 
     /// Whether `entry` matches, by the whole of its text.
@@ -391,25 +371,14 @@ impl Question<'_> {
         )
     }
 
+    /// Sorts `hits`, after reading their entries if the order needs them.
     fn sort(&self, hits: &mut [Hit]) -> Result<(), Failure> {
-        match self.query.order {
-            Order::Relevance => {
-                hits.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then_with(|| b.place.cmp(&a.place)));
-            }
-            Order::Newest => hits.sort_unstable_by_key(|hit| std::cmp::Reverse(hit.place)),
-            Order::Oldest => hits.sort_unstable_by_key(|hit| hit.place),
-            Order::Priority | Order::LastChanged => {
-                for hit in &mut *hits {
-                    if hit.before.is_none() {
-                        hit.before = Some(Box::new(entry_at(self.conn, hit.place)?));
-                    }
-                }
-                hits.sort_by(|a, b| match (&a.before, &b.before) {
-                    (Some(a), Some(b)) => self.query.compare(a, b),
-                    _ => std::cmp::Ordering::Equal,
-                });
+        if needs_entries(self.query.order) {
+            for hit in hits.iter_mut().filter(|hit| hit.before.is_none()) {
+                hit.before = Some(Box::new(entry_at(self.conn, hit.place)?));
             }
         }
+        sort(self.query, hits);
         Ok(())
     }
 

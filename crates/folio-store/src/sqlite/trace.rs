@@ -9,10 +9,8 @@ use super::error::{Failure, damaged};
 use super::place::{Place, SpaceId, to_column};
 use super::scope::Scope;
 use crate::error::StoreError;
-use crate::text_search::{SearchTexts, without_words};
-
-/// The most notes that one write deletes beyond as many as it adds, so that nobody waits for a large sweep.
-const SWEPT: u64 = 1_000;
+use crate::kept_notes::{NoteCleanup, storable};
+use crate::text_search::SearchTexts;
 
 /// The first and the last note of a space. Each subquery alone is one step in the B-tree; both in one would scan all
 /// rows in between.
@@ -142,10 +140,7 @@ pub(super) fn append(scope: &mut Scope<'_>, notes: &Notes) -> Result<(), Failure
             entry,
             note,
         } = row;
-        let may_say = forgotten.is_none_or(|then| TraceNote::may_keep_words(Timestamp::from_nanos(*at), then));
-        let bare = (!may_say).then(|| without_words(note));
-        let bare = bare.transpose().map_err(|error| damaged("a note", error))?;
-        let note = bare.as_ref().unwrap_or(note);
+        let note = storable(note, Timestamp::from_nanos(*at), forgotten).map_err(|error| damaged("a note", error))?;
         insert.execute(params![
             Place::of(space, number),
             at,
@@ -158,31 +153,33 @@ pub(super) fn append(scope: &mut Scope<'_>, notes: &Notes) -> Result<(), Failure
         ])?;
     }
     if let Some(first) = first {
-        let added = notes.rows.len() as u64;
-        sweep(scope.conn, space, first.number(), number, added, notes.kept)?;
+        let cleanup = NoteCleanup {
+            first: first.number(),
+            last: number,
+            added: notes.rows.len() as u64,
+            kept: notes.kept,
+        };
+        delete_old(scope.conn, space, cleanup)?;
     }
     Ok(())
 }
 
 /// Deletes the oldest notes that are too old, or too many.
-fn sweep(conn: &Connection, space: SpaceId, first: u64, last: u64, added: u64, kept: NotesKept) -> Result<(), Failure> {
-    // Notes are in the order of time, give or take a second between processes: the oldest have the smallest numbers.
-    let last_surplus = last.saturating_sub(kept.notes_max);
-    let last_swept = first.saturating_add(SWEPT + added);
-    let is_old = |until: u64| -> Result<Option<Place>, Failure> {
+fn delete_old(conn: &Connection, space: SpaceId, cleanup: NoteCleanup) -> Result<(), Failure> {
+    let first = Place::of(space, cleanup.first);
+    let last_old = |until: u64| -> Result<Option<Place>, Failure> {
         let sql = "SELECT max(place) FROM trace WHERE place BETWEEN ?1 AND ?2 AND at < ?3";
-        let window = (Place::of(space, first), Place::of(space, until), kept.from.as_nanos());
+        let window = (first, Place::of(space, until), cleanup.kept.from.as_nanos());
         Ok(conn.prepare_cached(sql)?.query_row(window, |row| row.get(0))?)
     };
     // As long as the oldest note is young enough, only one row is looked at.
-    let old = match is_old(first)? {
-        Some(_) => is_old(last_swept)?,
+    let old = match last_old(cleanup.first)? {
+        Some(_) => last_old(cleanup.end())?,
         None => None,
     };
-    let until = last_surplus.min(last_swept).max(old.map_or(0, Place::number));
-    if until >= first {
+    if let Some(until) = cleanup.deleted_until(old.map(Place::number)) {
         conn.prepare_cached("DELETE FROM trace WHERE place BETWEEN ?1 AND ?2")?
-            .execute((Place::of(space, first), Place::of(space, until)))?;
+            .execute((first, Place::of(space, until)))?;
     }
     Ok(())
 }

@@ -1,11 +1,10 @@
 //! Changes one entry while others may change it, too.
 
-use folio_memory::history::{FieldConflict, Version};
+use folio_memory::history::{FieldConflict, Version, operation_of};
 use folio_memory::id::{EntryRef, Ref};
 use folio_memory::{Actor, Change, Entry, EntryKind, FieldChange, Invalid, Seq, Status, Warning};
 
 use super::reads::if_there;
-use super::trace::verb_of;
 use super::{Workspace, WorkspaceError, Write, Written, long_text};
 use crate::commit::{Committed, Expected};
 use crate::error::StoreError;
@@ -130,26 +129,16 @@ impl Workspace {
                 return Err(Invalid::new("base_version_invalid", "base_version", message).into());
             }
             if fields.is_empty() {
-                return Ok(Written {
-                    entry: current,
-                    warnings,
-                    conflicts: Vec::new(),
-                    replayed,
-                });
+                return Ok(unchanged(current, warnings, replayed));
             }
             let authorised = self.authorise_patch(actor, &current, &fields).await;
             authorised.inspect_err(|refused| {
-                self.note_refusal(actor, verb_of(&fields), Some(&current), refused);
+                self.note_refusal(actor, operation_of(Some(&current), &fields), Some(&current), refused);
             })?;
             // A commit that changes nothing would use up the idempotency key, and others would wait for it.
             if is_needless(&current, &fields, more) {
                 self.note_warnings(actor, verb, &current, &warnings);
-                return Ok(Written {
-                    entry: current,
-                    warnings,
-                    conflicts: Vec::new(),
-                    replayed,
-                });
+                return Ok(unchanged(current, warnings, replayed));
             }
             let change = Change::PatchEntry {
                 entry: current.id,
@@ -176,20 +165,8 @@ impl Workspace {
             match self.record_seen(actor, write, Some(&current)).await {
                 Ok(recorded) => {
                     warnings.extend(recorded.warnings);
-                    let mut conflicts = conflicts_of(&recorded.committed);
-                    if current.kind == EntryKind::Observation {
-                        conflicts = conflicts
-                            .into_iter()
-                            .map(FieldConflict::with_observation_names)
-                            .collect();
-                    }
-                    warnings.extend(conflicts.iter().map(|conflict| {
-                        let message = format!(
-                            "somebody else had changed {} meanwhile, in version {}; this change overwrote that",
-                            conflict.field, conflict.overwrote_version
-                        );
-                        Warning::new("conflict", message, conflict.theirs.clone(), conflict.ours.clone())
-                    }));
+                    let conflicts = named_conflicts(&recorded.committed, current.kind);
+                    warnings.extend(conflicts.iter().map(conflict_warning));
                     let entry = self.read_entry(entry).await?;
                     self.note_warnings(actor, verb, &entry, &warnings);
                     return Ok(Written {
@@ -279,10 +256,29 @@ fn is_needless(current: &Entry, fields: &[FieldChange], more: &[Change]) -> bool
     more.is_empty() && current.is_unchanged_by(&long_text::as_kept(fields))
 }
 
-fn conflicts_of(committed: &Committed) -> Vec<FieldConflict> {
-    committed
-        .entries
-        .iter()
-        .flat_map(|entry| entry.conflicts.clone())
-        .collect()
+/// The answer to a change for which nothing was written.
+fn unchanged(entry: Entry, warnings: Vec<Warning>, replayed: bool) -> Written {
+    Written {
+        entry,
+        warnings,
+        conflicts: Vec::new(),
+        replayed,
+    }
+}
+
+/// What a commit overwrote in an entry of `kind`, with the names that the fields have for their readers.
+fn named_conflicts(committed: &Committed, kind: EntryKind) -> Vec<FieldConflict> {
+    let conflicts = committed.entries.iter().flat_map(|entry| entry.conflicts.clone());
+    match kind {
+        EntryKind::Observation => conflicts.map(FieldConflict::with_observation_names).collect(),
+        _ => conflicts.collect(),
+    }
+}
+
+fn conflict_warning(conflict: &FieldConflict) -> Warning {
+    let message = format!(
+        "somebody else had changed {} meanwhile, in version {}; this change overwrote that",
+        conflict.field, conflict.overwrote_version
+    );
+    Warning::new("conflict", message, conflict.theirs.clone(), conflict.ours.clone())
 }

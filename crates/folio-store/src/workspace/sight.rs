@@ -12,7 +12,7 @@ use folio_memory::{
 };
 
 use super::{Workspace, WorkspaceError};
-use crate::cursor::time_in;
+use crate::cursor::Snapshot;
 
 /// How many entries are read at most to count those that may be seen.
 const MAX_COUNTED: usize = 10_000;
@@ -200,7 +200,7 @@ impl Workspace {
         let mut now = self.now();
         if let Some(cursor) = &query.cursor {
             all.as_of = Some(answer.as_of);
-            now = time_in(cursor).unwrap_or(now);
+            now = Snapshot::in_cursor(cursor).map_or(now, |first| first.at);
         }
         answer.total = Box::pin(self.count_visible(&sight, all, now, &mut pages)).await?;
         Ok(answer)

@@ -16,13 +16,14 @@ use folio_memory::{
 };
 use serde_json::{Map, Value};
 
+pub(super) use self::lines::tried;
 use self::lines::{Kind, decisions_of, of_change, of_event};
-pub(super) use self::lines::{tried, verb_of};
-use self::paging::{Edge, Way};
+use self::paging::{Way, may_follow};
 use super::operation_notes::error_detail;
 use super::reads::if_there;
 use super::{Workspace, WorkspaceError};
 use crate::commit::Record;
+use crate::cursor::timeline::{self, TimelineCursor};
 use crate::store::LogRow;
 
 /// How many commits are read at a time: at first, and at most. Each may have thousands of changes.
@@ -149,7 +150,7 @@ struct Wanted {
     /// How many lines are needed at least, if there are as many.
     limit: usize,
     way: Way,
-    edge: Option<Edge>,
+    edge: Option<TimelineCursor>,
 }
 
 impl Wanted {
@@ -168,7 +169,7 @@ impl Wanted {
 
     /// Whether the line is on the side of the cursor that is still to be read.
     fn is_ahead(&self, line: &TraceEntry) -> bool {
-        self.edge.is_none_or(|edge| edge.reaches(self.way, line))
+        self.edge.is_none_or(|edge| may_follow(edge, self.way, line))
     }
 }
 
@@ -192,8 +193,9 @@ impl Workspace {
     /// `Invalid` if the cursor belongs to another query; otherwise as [`Workspace::trace`].
     pub async fn trace_part(&self, query: TraceQuery) -> Result<TracePart, WorkspaceError> {
         self.authorise_trace()?;
-        let bound = paging::bound(self.space(), &query);
-        let edge = query.cursor.as_deref().map(|text| Edge::parse(text, &bound));
+        let binding = timeline::binding(self.space(), &query)?;
+        let edge = query.cursor.as_deref();
+        let edge = edge.map(|text| TimelineCursor::parse(text, &binding));
         let edge = edge.transpose()?;
         let way = if query.since.is_some() { Way::On } else { Way::Back };
         // Another flush reports a failure to write; the trace has what could be written before.
@@ -214,7 +216,10 @@ impl Workspace {
             entry,
             component: query.component,
             // One more than is returned, to see whether there are more.
-            limit: edge.map_or(0, Edge::given).saturating_add(limit).saturating_add(1),
+            limit: edge
+                .map_or(0, |edge| edge.given)
+                .saturating_add(limit)
+                .saturating_add(1),
             way,
             edge,
         };
@@ -230,13 +235,13 @@ impl Workspace {
             }
         };
         lines.extend(self.notes_wanted(query.since, &filter).await?);
-        let next = paging::part(&mut lines, (way, edge), limit, &bound);
+        let next = paging::part(&mut lines, (way, edge), limit, &binding);
         Ok(TracePart { lines, next })
     }
 
     /// The wanted notes, as lines.
     async fn notes_wanted(&self, since: Option<Seq>, filter: &Wanted) -> Result<Vec<TraceEntry>, WorkspaceError> {
-        let at = filter.edge.map(Edge::at);
+        let at = filter.edge.map(TimelineCursor::at);
         let mut query = NoteQuery {
             turn: filter.turn,
             run: filter.run,

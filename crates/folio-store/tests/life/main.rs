@@ -17,7 +17,7 @@ use folio_memory::{
     Timestamp,
 };
 use folio_store::sqlite::{OpenOptions, SqliteStore};
-use folio_store::workspace::{Guard, Successor, Write};
+use folio_store::workspace::{Guard, Successor, TraceQuery, Write};
 use folio_store::{ErrorKind, Workspace, WorkspaceError};
 use folio_testkit::{SeededIds, SimClock};
 use serde_json::{Value, json};
@@ -639,6 +639,17 @@ async fn claimed_work_is_free_for_others_only_after_its_lease_m7_4_35() {
         .unwrap()
         .entry;
     assert_eq!(given.fields.status, Status::Open);
+    let lines = scene.memory.trace(TraceQuery::default()).await.unwrap();
+    let of_task: Vec<_> = lines
+        .iter()
+        .filter(|line| line.entry == Some(given.id) && line.status == "success")
+        .map(|line| line.operation.as_str())
+        .collect();
+    assert_eq!(
+        of_task,
+        ["add_item", "claim_item", "claim_item", "give_up_item"],
+        "a trace names what was done to work as its history does"
+    );
 }
 
 #[tokio::test]
@@ -727,10 +738,7 @@ async fn refused_operations_write_nothing_but_a_trace_note_m7_7() {
         assert!(matches!(refused, WorkspaceError::Refused(_)), "{refused}");
     }
     assert_eq!(memory.head().await.unwrap(), head);
-    let mut lines = memory
-        .trace(folio_store::workspace::TraceQuery::default())
-        .await
-        .unwrap();
+    let mut lines = memory.trace(TraceQuery::default()).await.unwrap();
     lines.retain(|line| line.status == "denied");
     let noted: Vec<_> = lines.iter().map(|line| line.operation.as_str()).collect();
     assert_eq!(

@@ -144,7 +144,7 @@ impl Run {
             let equipment = self.equipment.as_ref();
             let tools = equipment.into_iter().flat_map(|equipment| &equipment.tools);
             let mut known: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
-            if equipment.is_some_and(|equipment| equipment.has_person) {
+            if self.has_person() {
                 known.push(ASK_PERSON);
             }
             known.push(FINISH);
@@ -267,7 +267,7 @@ impl Run {
     /// there.
     fn is_to_be_asked(&self, index: usize, call: &Wanted) -> bool {
         call.tool == ASK_PERSON
-            && self.equipment.as_ref().is_some_and(|equipment| equipment.has_person)
+            && self.has_person()
             && question_mistakes(&call.args).is_empty()
             && self.answer_known(index, call).is_none()
     }

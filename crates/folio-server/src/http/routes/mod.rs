@@ -5,6 +5,7 @@ mod exchange;
 mod health;
 mod life;
 mod limits;
+mod long_texts;
 mod memory;
 mod observations;
 mod pages;
@@ -34,7 +35,7 @@ pub(super) fn all() -> ApiRouter<App> {
     // Applied inside the body limits of each group, because it reads bodies.
     let hash_layer = middleware::from_fn(content_hash::record_content_hash);
     let large_routes = exchange::routes()
-        .merge(threads::long_routes())
+        .merge(long_texts::routes())
         .merge(transfer::routes())
         .layer(hash_layer.clone())
         .layer(Extension(BodyLimit(LARGE_BODY_BYTES)))

@@ -20,7 +20,7 @@ use crate::http::caller::Caller;
 use crate::http::describe::describe_operation;
 use crate::http::input::{MayBody, Raw};
 use crate::http::problem::Problem;
-use crate::http::query::{Fields, Nothing, QueryParams, invalid_value_problem};
+use crate::http::query::{Fields, Nothing, QueryParams, invalid_value_problem, parse_cursor};
 use crate::wire::{AsJson, List, Observation, VersionShape, Written};
 
 pub(super) const KINDS: [EntryKind; 1] = [EntryKind::Observation];
@@ -401,12 +401,7 @@ async fn history(
 ) -> Result<Answer<List<VersionShape>>, Problem> {
     let entry = caller.entry("observation", &KINDS, "an observation").await?;
     let limit = params.limit.unwrap_or(MAX_LIMIT);
-    let after: u32 = match params.cursor.as_deref() {
-        None => 0,
-        Some(text) => text
-            .parse()
-            .map_err(|_| invalid_value_problem("cursor", text, "the value of `next` in an earlier answer"))?,
-    };
+    let after: u32 = parse_cursor(params.cursor.as_deref())?.unwrap_or(0);
     let as_of = caller.workspace.head().await?.0;
     let versions = caller.workspace.versions(Ref::Id(entry.id)).await?;
     let total = versions.len() as u64;

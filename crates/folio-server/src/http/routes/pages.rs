@@ -18,7 +18,7 @@ use crate::http::caller::Caller;
 use crate::http::describe::{MARKDOWN, describe_media_type, describe_operation};
 use crate::http::input::{Body, body_invalid};
 use crate::http::problem::Problem;
-use crate::http::query::{Fields, Nothing, QueryParams, invalid_value_problem};
+use crate::http::query::{Fields, Nothing, QueryParams, parse_cursor};
 use crate::wire::{EntryShape, List, PageShape, RollupShape, Written};
 
 /// The default number of pages or entries in a list.
@@ -106,7 +106,7 @@ async fn list(caller: Caller, QueryParams(params): QueryParams<Filter>) -> Resul
         Some(name) => Some(caller.run_called(name).await?.id),
         None => None,
     };
-    let after = page_in_cursor(params.cursor.as_deref())?;
+    let after: Option<PageHandle> = parse_cursor(params.cursor.as_deref())?;
     // A role that does not exist matches no page (M7.2.13).
     let roles: Vec<PageRole> = params.role.iter().filter_map(|name| PageRole::parse(name)).collect();
     let is_impossible = roles.is_empty() && !params.role.is_empty();
@@ -125,16 +125,6 @@ async fn list(caller: Caller, QueryParams(params): QueryParams<Filter>) -> Resul
     let items = pages.iter().map(PageShape::of).collect();
     let list = List::part(items, limit, as_of, |page: &PageShape| page.handle.clone());
     Ok(Answer::of(list.from_start(after.is_none())))
-}
-
-/// Returns the page after which a list continues.
-fn page_in_cursor(cursor: Option<&str>) -> Result<Option<PageHandle>, Problem> {
-    let parse = |text: &str| {
-        let expected = "the value of `next` in an earlier answer";
-        text.parse()
-            .map_err(|_| invalid_value_problem("cursor", text, expected))
-    };
-    cursor.map(parse).transpose()
 }
 
 /// A new page.
@@ -310,7 +300,7 @@ async fn children(
     let workspace = &caller.workspace;
     let page = workspace.page(caller.path_param("page")?).await?;
     let limit = params.limit.unwrap_or(MAX_LIMIT);
-    let after = page_in_cursor(params.cursor.as_deref())?;
+    let after: Option<PageHandle> = parse_cursor(params.cursor.as_deref())?;
     let as_of = workspace.head().await?.0;
     let query = PageQuery {
         parent: Some(page.id),

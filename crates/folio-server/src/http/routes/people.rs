@@ -4,9 +4,8 @@ use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
 use axum::extract::State;
 use folio::Timestamp;
-use folio::engine::event::Question;
-use folio::engine::run::{PendingApproval, RequestRef as AskedOf};
-use folio::engine::{NodeId, Run};
+use folio::engine::Run;
+use folio::engine::run::{OpenRequest, PendingApproval, RequestRef as AskedOf, Requested};
 use folio::memory::Role;
 use folio::memory::id::Ref;
 use folio::runner::RunnerError;
@@ -91,47 +90,28 @@ struct QuestionShape {
 
 /// Returns what a run asks at `now`, without questions whose deadline has passed.
 fn questions_of(row: &RunRow, run: &Run, now: Timestamp) -> Vec<QuestionShape> {
-    let is_open = |(node, _): &(NodeId, &Question)| run.may_wait_until(*node).is_none_or(|at| at > now);
-    let shape = |(node, question): (NodeId, &Question)| QuestionShape {
-        id: format!("{}.{node}.{}", row.id, question.mark()),
+    let shape = |request: OpenRequest<'_>| QuestionShape {
+        id: format!("{}.{}", row.id, request.reference()),
         run_id: row.id.to_string(),
-        node_id: node.to_string(),
-        path: run.node(node).map_or_else(String::new, |view| view.path.to_owned()),
-        title: run.title(node),
-        question: question.text.clone(),
-        options: question.options.clone(),
-        default: question.default.clone(),
-        until: run.may_wait_until(node),
-        kind: "question",
-        call: None,
-    };
-    let to_shape = |(node, waiting): (NodeId, PendingApproval<'_>)| {
-        let (kind, question, call) = match waiting {
-            PendingApproval::Check(question) => ("check", question.text.clone(), None),
-            PendingApproval::Call(approval) => ("call", approval.in_words(), Some(approval.clone())),
-            PendingApproval::Plan(version) => {
-                let titles: Vec<String> = run.steps(node).iter().map(|step| run.title(step.id)).collect();
-                ("plan", format!("plan {version}: {}", titles.join(", ")), None)
+        node_id: request.node.to_string(),
+        path: run
+            .node(request.node)
+            .map_or_else(String::new, |view| view.path.to_owned()),
+        title: run.title(request.node),
+        question: match request.what {
+            Requested::Answer(question) => question.text.clone(),
+            Requested::Approval(PendingApproval::Plan(version)) => {
+                format!("plan {version}: {}", run.titles_of_steps(request.node))
             }
-        };
-        QuestionShape {
-            id: format!("{}.{node}.{}", row.id, waiting.mark()),
-            run_id: row.id.to_string(),
-            node_id: node.to_string(),
-            path: run.node(node).map_or_else(String::new, |view| view.path.to_owned()),
-            title: run.title(node),
-            question,
-            options: Vec::new(),
-            default: None,
-            until: run.may_wait_until(node),
-            kind,
-            call,
-        }
+            Requested::Approval(waiting) => run.approval_in_words(request.node, &waiting),
+        },
+        options: request.options().to_vec(),
+        default: request.default_answer().map(str::to_owned),
+        until: request.until,
+        kind: request.kind(),
+        call: request.call().cloned(),
     };
-    let questions = run.questions().into_iter().filter(is_open).map(shape);
-    questions
-        .chain(run.pending_approvals().into_iter().map(to_shape))
-        .collect()
+    run.open_requests(now).into_iter().map(shape).collect()
 }
 
 /// Returns every open question of a run, and whatever waits for approval.

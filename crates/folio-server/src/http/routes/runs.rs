@@ -23,7 +23,7 @@ use crate::http::app::App;
 use crate::http::caller::Caller;
 use crate::http::describe::{describe_event_stream, describe_operation};
 use crate::http::problem::Problem;
-use crate::http::query::{Fields, Nothing, QueryParams, invalid_value_problem};
+use crate::http::query::{Fields, Nothing, QueryParams, invalid_value_problem, parse_cursor};
 use crate::http::sse::{self, RunMessage};
 use crate::wire::List;
 use crate::wire::run::{HeldUpShape, NodeInFull, RunInFull, RunShape, TreePart, TreeShape};
@@ -115,13 +115,7 @@ enum Status {
 async fn list(caller: Caller, QueryParams(params): QueryParams<Filter>) -> Result<Answer<List<RunShape>>, Problem> {
     let workspace = &caller.workspace;
     let limit = params.limit.unwrap_or(LIMIT_DEFAULT);
-    let before: Option<RunHandle> = match params.cursor.as_deref() {
-        None => None,
-        Some(text) => Some(
-            text.parse()
-                .map_err(|_| invalid_value_problem("cursor", text, "the value of `next` in an earlier answer"))?,
-        ),
-    };
+    let before: Option<RunHandle> = parse_cursor(params.cursor.as_deref())?;
     let as_of = workspace.head().await?.0;
     let query = RunQuery {
         status: params.status,

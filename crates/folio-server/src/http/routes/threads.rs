@@ -1,42 +1,29 @@
-//! Threads: the view of the scratchbook, its items, the history of the conversation, and results too large for a
-//! prompt.
-
-use std::io::Cursor;
-use std::sync::Arc;
+//! Threads: the view of the scratchbook, and its items.
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
-use axum::middleware;
 use axum::routing::post;
-use folio::memory::evict::{LIMIT_TOKENS, ResultOf};
 use folio::memory::id::{EntryRef, Ref};
-use folio::memory::passage::Part;
 use folio::memory::scratchbook::{ItemInput, ItemPatch, ScratchItem, page_of};
 use folio::memory::tokens::for_model;
 use folio::memory::{Entry, EntryKind, Status, Tag};
-use folio::runner::COMPACTOR_TIME;
-use folio::store::workspace::{BookFilter, Eviction, Offload, ViewRequest};
+use folio::store::workspace::{BookFilter, ViewRequest};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::observations::{Base, Why};
 use crate::http::answer::{Answer, Made};
 use crate::http::app::App;
 use crate::http::caller::Caller;
 use crate::http::describe::describe_operation;
-use crate::http::guard::{RESPONSE_TIMEOUT, declare_response_time};
-use crate::http::input::{Body, MayBody, Raw, read_json, unreadable};
+use crate::http::input::{Body, MayBody, Raw, unreadable};
 use crate::http::problem::Problem;
-use crate::http::query::{Fields, Nothing, QueryParams, check_exclusive, invalid_value_problem};
-use crate::wire::{Conversation, EvictedShape, List, PassageShape, ReadOn, SaidShape, ViewShape, Written};
+use crate::http::query::{Fields, Nothing, QueryParams};
+use crate::wire::{List, ViewShape, Written};
 
 /// The default number of items in a list.
 const LIMIT_DEFAULT: usize = 40;
-/// The default number of bytes of a text in one answer.
-const READ_BYTES: u32 = 32 * 1024;
-const BOOK_GROUP: &str = "scratchbook";
-const LONG_GROUP: &str = "long texts";
+const GROUP: &str = "scratchbook";
 
 pub(super) fn routes() -> ApiRouter<App> {
     let items = "/threads/{thread}/scratchbook/items";
@@ -47,7 +34,7 @@ pub(super) fn routes() -> ApiRouter<App> {
                 view,
                 describe_operation(
                     "view_scratchbook",
-                    BOOK_GROUP,
+                    GROUP,
                     "Returns the view of a scratchbook for a model, with its receipt",
                 ),
             ),
@@ -58,22 +45,22 @@ pub(super) fn routes() -> ApiRouter<App> {
                 list,
                 describe_operation(
                     "list_items",
-                    BOOK_GROUP,
+                    GROUP,
                     "Lists the items of a scratchbook, most urgent first",
                 ),
             )
             .post_with(
                 add,
-                describe_operation("add_item", BOOK_GROUP, "Adds a note, a todo or a task to a scratchbook"),
+                describe_operation("add_item", GROUP, "Adds a note, a todo or a task to a scratchbook"),
             ),
         )
         .api_route(
             &format!("{items}/{{item}}"),
-            get_with(show, describe_operation("get_item", BOOK_GROUP, "Returns one item")).patch_with(
+            get_with(show, describe_operation("get_item", GROUP, "Returns one item")).patch_with(
                 update,
                 describe_operation(
                     "update_item",
-                    BOOK_GROUP,
+                    GROUP,
                     "Updates an item; fields that are left out stay unchanged",
                 ),
             ),
@@ -82,62 +69,21 @@ pub(super) fn routes() -> ApiRouter<App> {
             &format!("{items}/{{item}}/complete"),
             post_with(
                 complete,
-                describe_operation("complete_item", BOOK_GROUP, "Marks an item as done"),
+                describe_operation("complete_item", GROUP, "Marks an item as done"),
             ),
         )
         .api_route(
             &format!("{items}/{{item}}/pin"),
-            post_with(pin, describe_operation("pin_item", BOOK_GROUP, "Pins an item")),
+            post_with(pin, describe_operation("pin_item", GROUP, "Pins an item")),
         )
         .api_route(
             &format!("{items}/{{item}}/unpin"),
-            post_with(unpin, describe_operation("unpin_item", BOOK_GROUP, "Unpins an item")),
+            post_with(unpin, describe_operation("unpin_item", GROUP, "Unpins an item")),
         )
         // The same operations under the shorter paths that other programs rely on.
         .route("/threads/{thread}/scratchbook/{item}/complete", post(complete))
         .route("/threads/{thread}/scratchbook/{item}/pin", post(pin))
         .route("/threads/{thread}/scratchbook/{item}/unpin", post(unpin))
-}
-
-/// Returns the routes that take or return long texts.
-pub(super) fn long_routes() -> ApiRouter<App> {
-    // If the model does not answer within its time, the operation continues without its answer.
-    let time = middleware::from_fn_with_state(COMPACTOR_TIME + RESPONSE_TIMEOUT, declare_response_time);
-    ApiRouter::new()
-        .api_route(
-            "/threads/{thread}/history",
-            post_with(
-                offload,
-                describe_operation("offload", LONG_GROUP, "Offloads the older messages of a conversation"),
-            )
-            .layer(time)
-            .get_with(
-                said,
-                describe_operation(
-                    "read_history",
-                    LONG_GROUP,
-                    "Returns offloaded messages by their numbers",
-                ),
-            ),
-        )
-        .api_route(
-            "/threads/{thread}/evict",
-            post_with(
-                evict,
-                describe_operation(
-                    "evict",
-                    LONG_GROUP,
-                    "Puts a large result away and returns a preview of it",
-                ),
-            ),
-        )
-        .api_route(
-            "/blobs/{reference}",
-            get_with(
-                blob,
-                describe_operation("read_blob", LONG_GROUP, "Returns a part of a long text"),
-            ),
-        )
 }
 
 /// The budget of a view.
@@ -320,212 +266,4 @@ async fn unpin(
     let guard = input.guard(&caller);
     let written = caller.workspace.unpin_item_under(&caller.actor, item, guard).await?;
     Ok(Answer::of(shape(&caller, &written)).version(written.entry.version))
-}
-
-/// A conversation, and when to offload its older messages.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Talk {
-    /// The messages, in the format of OpenAI or Anthropic, or a mixture of both.
-    messages: Value,
-    /// The size of the model's context window in tokens.
-    #[serde(default = "window_tokens")]
-    window: u32,
-    /// The share of the window from which on messages are offloaded.
-    #[serde(default = "share")]
-    #[schemars(range(min = 0, max = 1))]
-    share: f64,
-    /// The number of messages at the end that always stay.
-    #[serde(default = "keep")]
-    keep: usize,
-    /// The budget in tokens of the message that replaces the offloaded ones.
-    #[serde(default = "summary_tokens")]
-    summary: u32,
-    /// Whether to offload all messages that need not stay, however few they are.
-    #[serde(default)]
-    force: bool,
-    /// The model whose tokens are counted; without it, tokens are estimated.
-    #[serde(default)]
-    model: Option<String>,
-}
-
-fn window_tokens() -> u32 {
-    Offload::default().window_tokens
-}
-
-fn share() -> f64 {
-    Offload::default().share
-}
-
-fn keep() -> usize {
-    Offload::default().keep_last
-}
-
-fn summary_tokens() -> u32 {
-    Offload::default().summary_tokens
-}
-
-async fn offload(
-    caller: Caller,
-    _: QueryParams<Nothing>,
-    Raw(body, _): Raw<Talk>,
-) -> Result<Answer<Conversation>, Problem> {
-    // A body that is only a list is the list of messages.
-    let conversation: Talk = match body {
-        Value::Array(_) => read_json(serde_json::json!({ "messages": body }).to_string().as_bytes())?,
-        object => read_json(object.to_string().as_bytes())?,
-    };
-    let options = Offload {
-        window_tokens: conversation.window,
-        share: conversation.share,
-        keep_last: conversation.keep,
-        summary_tokens: conversation.summary,
-        force: conversation.force,
-        tokens: Arc::new(for_model(conversation.model.as_deref().unwrap_or_default())),
-        open_work: None,
-        compactor: caller.runner.compactor(),
-    };
-    let offloaded = caller
-        .workspace
-        .offload(&caller.actor, &caller.thread(), &conversation.messages, &options)
-        .await?;
-    Ok(Answer::of(Conversation::of(offloaded)))
-}
-
-/// A range of messages, by their numbers, counted from 1.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default)]
-struct Range {
-    /// The first message; 1 if not given.
-    from: Option<u64>,
-    /// The last message; without it, the range extends to the end.
-    to: Option<u64>,
-    /// Both in one: `10:20`, `10:` or `10`.
-    range: Option<String>,
-}
-
-impl Fields for Range {}
-
-async fn said(caller: Caller, QueryParams(params): QueryParams<Range>) -> Result<Answer<SaidShape>, Problem> {
-    let is_from_to = params.from.or(params.to).is_some();
-    check_exclusive(&[("range", params.range.is_some()), ("from`/`to", is_from_to)])?;
-    let (from, to) = match params.range.as_deref() {
-        None => (params.from.unwrap_or(1), params.to.unwrap_or(u64::MAX)),
-        Some(text) => lines("range", text)?,
-    };
-    let messages = caller.workspace.said(&caller.thread(), from, to).await?;
-    Ok(Answer::of(SaidShape::of(messages)))
-}
-
-/// Parses a range such as `10:20`, `10:` or `10`.
-fn lines(name: &str, text: &str) -> Result<(u64, u64), Problem> {
-    match Part::lines(text) {
-        Some(Part::Lines { from, to }) => Ok((from, to)),
-        _ => Err(invalid_value_problem(name, text, "a range such as 10:20, 10: or 10")),
-    }
-}
-
-/// A tool's result, and the number of tokens that it may take in a prompt.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Large {
-    /// The result: a text, or any other JSON value.
-    #[serde(alias = "tool_result", alias = "content")]
-    result: Value,
-    /// The limit in tokens of the result, or of the preview that replaces it.
-    #[serde(default = "limit_tokens", alias = "limit_tokens", alias = "token_limit")]
-    limit: u32,
-    /// The tool that returned the result.
-    #[serde(default, alias = "tool_id")]
-    tool: String,
-    /// What the result is the result of; one that can be read again from its origin is never put away.
-    #[serde(default)]
-    of: ResultOf,
-    /// The model whose tokens are counted; without it, tokens are estimated.
-    #[serde(default)]
-    model: Option<String>,
-}
-
-fn limit_tokens() -> u32 {
-    LIMIT_TOKENS
-}
-
-async fn evict(
-    caller: Caller,
-    _: QueryParams<Nothing>,
-    Body(large): Body<Large>,
-) -> Result<Answer<EvictedShape>, Problem> {
-    let text = match large.result {
-        Value::String(text) => text,
-        other => folio::memory::canonical::canonical(other).to_string(),
-    };
-    let options = Eviction {
-        tool: large.tool,
-        of: large.of,
-        limit_tokens: large.limit,
-        tokens: Arc::new(for_model(large.model.as_deref().unwrap_or_default())),
-    };
-    let evicted = caller
-        .workspace
-        .evict(&caller.actor, Cursor::new(text.into_bytes()), options)
-        .await?;
-    Ok(Answer::of(EvictedShape::of(evicted)))
-}
-
-/// A part of a text; by default its beginning.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default)]
-struct Passage {
-    /// The first byte, counted from 0; for a search, the position at which it continues.
-    from: Option<u64>,
-    /// The position after the last byte.
-    to: Option<u64>,
-    /// A range of lines, counted from 1: `10:20`, `10:` or `10`.
-    lines: Option<String>,
-    /// Only the lines that contain this text, ignoring case.
-    search: Option<String>,
-    /// The maximum length of the returned text in bytes; 32 KiB if not given.
-    #[schemars(range(min = 1, max = 16_777_216))]
-    max_bytes: Option<u32>,
-}
-
-impl Fields for Passage {}
-
-async fn blob(caller: Caller, QueryParams(params): QueryParams<Passage>) -> Result<Answer<PassageShape>, Problem> {
-    // For a search, `from` is the position at which it continues.
-    let is_from_to = params.to.is_some() || (params.from.is_some() && params.search.is_none());
-    check_exclusive(&[
-        ("lines", params.lines.is_some()),
-        ("search", params.search.is_some()),
-        ("from`/`to", is_from_to),
-    ])?;
-    let from = params.from.unwrap_or(0);
-    let part = match (params.lines.as_deref(), &params.search) {
-        (Some(text), _) => {
-            let (from, to) = lines("lines", text)?;
-            Part::Lines { from, to }
-        }
-        (None, Some(words)) if words.is_empty() => return Err(invalid_value_problem("search", words, "a text")),
-        (None, Some(words)) => Part::Search {
-            words: words.clone(),
-            from,
-        },
-        (None, None) => {
-            let to = params.to.unwrap_or(u64::MAX);
-            if from > to {
-                return Err(invalid_value_problem("to", &to.to_string(), "at least `from`"));
-            }
-            Part::Bytes { from, to }
-        }
-    };
-    let max_bytes = usize::try_from(params.max_bytes.unwrap_or(READ_BYTES)).unwrap_or(usize::MAX);
-    let read = caller
-        .workspace
-        .read_body(caller.name("reference"), &part, max_bytes)
-        .await?;
-    Ok(Answer::of(PassageShape::of(
-        read,
-        params.search.as_deref(),
-        ReadOn::Query,
-    )))
 }

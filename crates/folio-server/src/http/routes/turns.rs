@@ -23,7 +23,7 @@ use crate::http::describe::{JSON_LINES, describe_media_type, describe_operation}
 use crate::http::guard::{LONG_RESPONSE_TIMEOUT, RESPONSE_TIMEOUT, declare_response_time};
 use crate::http::input::MayBody;
 use crate::http::problem::Problem;
-use crate::http::query::{Fields, Nothing, QueryParams, invalid_value_problem};
+use crate::http::query::{Fields, Nothing, QueryParams, parse_cursor};
 use crate::wire::{
     BegunShape, ContextShape, EndedShape, GoalShape, List, Observation, ReceiptShape, TraceLine, TurnShape,
     manifest_line, touched_line,
@@ -129,13 +129,7 @@ impl Fields for Filter {}
 
 async fn list(caller: Caller, QueryParams(params): QueryParams<Filter>) -> Result<Answer<List<TurnShape>>, Problem> {
     let limit = params.limit.unwrap_or(LIMIT_DEFAULT);
-    let before: Option<TurnHandle> = match params.cursor.as_deref() {
-        None => None,
-        Some(text) => Some(
-            text.parse()
-                .map_err(|_| invalid_value_problem("cursor", text, "the value of `next` in an earlier answer"))?,
-        ),
-    };
+    let before: Option<TurnHandle> = parse_cursor(params.cursor.as_deref())?;
     let query = TurnQuery {
         thread: params.thread.map(thread_called).transpose()?,
         ended: params.open.then_some(false),

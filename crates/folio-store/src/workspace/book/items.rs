@@ -2,66 +2,21 @@
 
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::scratchbook::{self, BookClass, BookPlace};
-use folio_memory::{Entry, EntryKind, EntryQuery, ListAnswer, Seq, ThreadKey, Timestamp};
+use folio_memory::{Entry, EntryKind, EntryQuery, ListAnswer, ThreadKey};
 
 use super::super::notes::Stopwatch;
 use super::super::{Workspace, WorkspaceError};
 use super::BookFilter;
-use crate::cursor::{After, Cursor, binding, time_in};
-use crate::error::StoreError;
+use crate::cursor::book::BookCursor;
+use crate::cursor::list::{After, ListCursor};
+use crate::cursor::{Snapshot, binding};
 
 /// Up to this many matching items are read at once: reading them is cheaper than asking class by class.
 const FEW: u32 = 100;
 
-/// Where a list of items continues, and the state of memory that its first page was read from.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct BookCursor {
-    as_of: Seq,
-    /// The time of the first page: an item whose lifetime ends between two pages is on both or on neither.
-    at: Timestamp,
-    /// How many items matched then.
-    total: u64,
-    after: BookPlace,
-}
-
-impl BookCursor {
-    /// The cursor as handed out, bound to the query `bound`.
-    fn to_text(self, bound: &str) -> String {
-        let Self {
-            as_of,
-            at,
-            total,
-            after,
-        } = self;
-        format!("{bound}.{as_of}.{}.{total}.{}", at.as_nanos(), after.to_text())
-    }
-
-    /// Reads a cursor that [`BookCursor::to_text`] made for the same query.
-    fn parse(text: &str, bound: &str) -> Result<Self, StoreError> {
-        let cursor = Self::parts(text).ok_or_else(|| StoreError::no_cursor(text))?;
-        match cursor {
-            (binding, cursor) if binding == bound => Ok(cursor),
-            _ => Err(StoreError::other_query(text)),
-        }
-    }
-
-    fn parts(text: &str) -> Option<(&str, Self)> {
-        let mut parts = text.splitn(5, '.');
-        let binding = parts.next()?;
-        let cursor = Self {
-            as_of: Seq(parts.next()?.parse().ok()?),
-            at: Timestamp::from_nanos(parts.next()?.parse().ok()?),
-            total: parts.next()?.parse().ok()?,
-            after: BookPlace::parse(parts.next()?)?,
-        };
-        Some((binding, cursor))
-    }
-}
-
-/// The state of memory that a list shows, and what its earlier pages showed of it.
+/// The state of memory that a list shows, and where the part that is still to be shown begins.
 struct Rest {
-    as_of: Seq,
-    at: Timestamp,
+    snapshot: Snapshot,
     total: u64,
     after: Option<BookPlace>,
 }
@@ -104,7 +59,7 @@ impl Workspace {
         let answer = self.items_in_order(&query, cursor, &bound, limit).await;
         let noted_query = EntryQuery {
             kinds: vec![EntryKind::Note, EntryKind::Todo, EntryKind::Task],
-            as_of: cursor.map(|cursor| cursor.as_of),
+            as_of: cursor.map(|cursor| cursor.snapshot.as_of),
             limit: MAX_LIMIT,
             ..query
         };
@@ -121,22 +76,9 @@ impl Workspace {
         limit: usize,
     ) -> Result<ListAnswer<Entry>, WorkspaceError> {
         let (rest, mut items) = match cursor {
-            Some(BookCursor {
-                as_of,
-                at,
-                total,
-                after,
-            }) => {
+            Some(BookCursor { snapshot, total, after }) => {
                 let after = Some(after);
-                (
-                    Rest {
-                        as_of,
-                        at,
-                        total,
-                        after,
-                    },
-                    None,
-                )
+                (Rest { snapshot, total, after }, None)
             }
             None => {
                 let few = EntryQuery {
@@ -144,10 +86,12 @@ impl Workspace {
                     ..query.clone()
                 };
                 let few = self.visible_entries(&few).await?;
-                let at = few.next.as_deref().and_then(time_in);
+                let shown = few.next.as_deref().and_then(Snapshot::in_cursor);
                 let rest = Rest {
-                    as_of: few.as_of,
-                    at: at.unwrap_or_else(|| self.now()),
+                    snapshot: Snapshot {
+                        as_of: few.as_of,
+                        at: shown.map_or_else(|| self.now(), |shown| shown.at),
+                    },
                     total: few.total,
                     after: None,
                 };
@@ -156,31 +100,22 @@ impl Workspace {
         };
         let mut items = match items.take() {
             Some(mut all) => {
-                all.sort_by_key(|item| BookPlace::of(rest.at, item));
+                all.sort_by_key(|item| BookPlace::of(rest.snapshot.at, item));
                 all
             }
             None => self.items_by_class(query, &rest, limit.saturating_add(1)).await?,
         };
         let has_more = items.len() > limit;
         items.truncate(limit);
-        let Rest { as_of, at, total, .. } = rest;
-        let last = items.last().filter(|_| has_more).map(|item| BookPlace::of(at, item));
+        let Rest { snapshot, total, .. } = rest;
+        let last = items.last().filter(|_| has_more);
+        let last = last.map(|item| BookPlace::of(snapshot.at, item));
         Ok(ListAnswer {
             returned: items.len(),
-            next: last.map(|after| {
-                BookCursor {
-                    as_of,
-                    at,
-                    total,
-                    after,
-                }
-                .to_text(bound)
-            }),
+            next: last.map(|after| BookCursor { snapshot, total, after }.to_text(bound)),
             items,
             total,
-            as_of,
-            scores: Vec::new(),
-            at_least: false,
+            ..ListAnswer::empty(snapshot.as_of)
         })
     }
 
@@ -208,8 +143,11 @@ impl Workspace {
                 };
                 found.extend(self.items_of_part(part, class, rest, enough).await?);
             }
-            found.sort_by_key(|item| BookPlace::of(rest.at, item));
-            found.retain(|item| rest.after.is_none_or(|after| BookPlace::of(rest.at, item) > after));
+            found.sort_by_key(|item| BookPlace::of(rest.snapshot.at, item));
+            found.retain(|item| {
+                rest.after
+                    .is_none_or(|after| BookPlace::of(rest.snapshot.at, item) > after)
+            });
             found.truncate(missing);
             items.append(&mut found);
         }
@@ -225,7 +163,7 @@ impl Workspace {
         wanted: usize,
     ) -> Result<Vec<Entry>, WorkspaceError> {
         let query = EntryQuery {
-            as_of: Some(rest.as_of),
+            as_of: Some(rest.snapshot.as_of),
             ..query
         };
         let shown = rest
@@ -240,11 +178,10 @@ impl Workspace {
             None => After::nothing(query.order),
         };
         // With a total, nothing is counted.
-        let start = Cursor {
+        let start = ListCursor {
+            snapshot: rest.snapshot,
+            total: 0,
             after,
-            as_of: rest.as_of,
-            at: Some(rest.at),
-            total: Some(0),
         };
         let mut next = Some(start.to_text(&binding(self.space(), &query)?));
         let mut items: Vec<Entry> = Vec::new();

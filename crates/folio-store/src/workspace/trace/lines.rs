@@ -2,8 +2,8 @@
 
 use folio_engine::{Event, Outcome};
 use folio_memory::counted::counted;
-use folio_memory::entry::Status;
 use folio_memory::excerpt::cut;
+use folio_memory::history::operation_of;
 use folio_memory::observation::field_name;
 use folio_memory::trace::{FAILED, SUCCESS, WARNING};
 use folio_memory::turn::Decision;
@@ -111,7 +111,7 @@ fn named(change: &Change, patched: Option<EntryKind>) -> (&'static str, String) 
         }
         Change::PatchEntry { fields, .. } => {
             let (component, noun) = component_and_noun(patched.unwrap_or(EntryKind::Note));
-            return (component, format!("{}_{noun}", verb_of(fields)));
+            return (component, format!("{}_{noun}", operation_of(None, fields)));
         }
         Change::BeginTurn(_) => ("turn", "begin_turn"),
         Change::EndTurn { .. } => ("turn", "end_turn"),
@@ -200,23 +200,6 @@ pub(super) fn decisions_of(line: &TraceEntry, change: &Change) -> Vec<TraceEntry
         ..line.clone()
     };
     decisions.iter().map(of).collect()
-}
-
-/// The verb for what a patch does.
-pub(in crate::workspace) fn verb_of(fields: &[FieldChange]) -> &'static str {
-    let found = fields.iter().find_map(|field| match field {
-        FieldChange::Status(Status::Archived) => Some("archive"),
-        FieldChange::Status(Status::Done | Status::Resolved) => Some("complete"),
-        FieldChange::PinRank(Some(_)) => Some("pin"),
-        FieldChange::PinRank(None) => Some("unpin"),
-        FieldChange::SupersededBy(Some(_)) => Some("supersede"),
-        FieldChange::ValidatedAt(_) => Some("confirm"),
-        FieldChange::Restored(_) => Some("restore"),
-        FieldChange::LeaseUntil(_) => Some("claim"),
-        FieldChange::Ended(_) | FieldChange::Expired(_) => Some("expire"),
-        _ => None,
-    });
-    found.unwrap_or("update")
 }
 
 /// The line of `event`.
