@@ -1,6 +1,5 @@
 //! From a model's decision about a task, or its plan for it, to the resulting event (E9.3, E9.5, E9.8).
 
-use folio_memory::Timestamp;
 use folio_memory::excerpt::cut;
 use serde_json::{Map, Value};
 
@@ -201,16 +200,15 @@ impl Run {
         Err(problems)
     }
 
-    /// What follows from a plan for node `index` that was tried before (E9.8).
-    fn looping_event(&self, index: usize, now: Timestamp) -> Event {
-        match self.has_rejected_plan(index) {
-            true => self.without_approved_plan(index),
-            false => self.without_another_plan(index, Some(StopReason::Loop), now),
-        }
-    }
-
-    pub(super) fn read_replan(&self, index: usize, reply: &Reply, now: Timestamp) -> Event {
+    pub(super) fn read_replan(&self, index: usize, reply: &Reply) -> Event {
         let node = self.nodes[index].id;
+        let conclude = |reason| {
+            if self.has_rejected_plan(index) {
+                self.without_approved_plan(index)
+            } else {
+                self.conclusion(index, reason)
+            }
+        };
         let reject = |problems: Vec<String>| {
             let why = unreadable_answer_message(&problems);
             let fallback = || self.no_model_answer_event(index, Purpose::Replan, StopReason::Unparseable, &why);
@@ -224,11 +222,7 @@ impl Run {
         let answer = &parsed.value;
         if answer.get("give_up").and_then(Value::as_bool) == Some(true) {
             let cause = text_of(answer, "root_cause");
-            let given_up = match self.has_rejected_plan(index) {
-                true => self.without_approved_plan(index),
-                false => self.conclusion(index, None),
-            };
-            return prefix_notes(given_up, &format!("{GAVE_UP}: {}", cut(&cause, WHY_CHARS)));
+            return prefix_notes(conclude(None), &format!("{GAVE_UP}: {}", cut(&cause, WHY_CHARS)));
         }
         let kept = self.kept_steps(index, &dropped_in(answer));
         let version = self.nodes[index]
@@ -249,10 +243,10 @@ impl Run {
                 }
             }
             // The same plan once more leads nowhere (E9.8).
-            Draft::Again => self.looping_event(index, now),
+            Draft::Again => conclude(Some(StopReason::Loop)),
             Draft::Pointless(_, why) => self
                 .rejected_event(index, vec![why])
-                .unwrap_or_else(|| self.looping_event(index, now)),
+                .unwrap_or_else(|| conclude(Some(StopReason::Loop))),
             Draft::Wrong(problems) => reject(problems),
         }
     }

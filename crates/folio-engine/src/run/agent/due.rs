@@ -297,7 +297,7 @@ impl Run {
         };
         match agent.stuck {
             Some(Stuck::GoesOn) => return Ok(()),
-            Some(Stuck::Stops(reason)) => return Err(reason),
+            Some(Stuck::Stops) => return Err(Some(StopReason::Stalled)),
             None => {}
         }
         let done = u32::try_from(agent.versions.len().saturating_sub(1)).unwrap_or(u32::MAX);

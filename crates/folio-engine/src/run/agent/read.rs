@@ -54,7 +54,7 @@ impl Run {
             Purpose::Aggregate => self.read_result(index, reply),
             Purpose::RollUp => self.read_roll_up(index, reply),
             Purpose::Judge => self.read_verdicts(index, reply),
-            Purpose::Replan => self.read_replan(index, reply, now),
+            Purpose::Replan => self.read_replan(index, reply),
             Purpose::HandBack => self.read_hand_back(index, reply),
         }
     }

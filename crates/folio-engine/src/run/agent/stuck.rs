@@ -1,5 +1,5 @@
-//! A goal that is not reached although no other plan is made for it. Nobody above it could decide what to do, so a
-//! person is asked, if there is one (E9.8).
+//! A goal of which two plans met no further criterion. Nobody above it could decide what to do, so a person is asked, if
+//! there is one (E9.8).
 
 use std::time::Duration;
 
@@ -14,48 +14,41 @@ use crate::projection::answer_entry;
 use crate::result::{Outcome, StopReason};
 use crate::run::state::{JournalError, Run};
 
-/// The prefix in the `call` of such a question, before the stop reason if there is one.
-const OF_PLANS: &str = "plans:";
+/// The `call` of such a question.
+const OF_PLANS: &str = "plans:stalled";
 /// The answer that ends the task with what it has.
 const STOP: &str = "stop";
 /// How long a person may take. After that, the result is what it would be without one.
 const WAIT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What a person said when no other plan was made.
+/// What a person said when plans led nowhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::run) enum Stuck {
     /// Another plan is made.
     GoesOn,
-    /// The task ends for that reason.
-    Stops(Option<StopReason>),
+    /// The task ends with what it has.
+    Stops,
 }
 
 impl Question {
-    /// Whether it asks what to do because no other plan is made.
+    /// Whether it asks what to do because plans led nowhere.
     pub(super) fn is_about_plans(&self) -> bool {
-        self.call.starts_with(OF_PLANS)
-    }
-
-    /// The stop reason of the task if no other plan is made.
-    fn reason_without_plan(&self) -> Option<StopReason> {
-        let known = [StopReason::Loop, StopReason::Stalled];
-        let name = self.call.strip_prefix(OF_PLANS)?;
-        known.into_iter().find(|reason| reason.as_str() == name)
+        self.call == OF_PLANS
     }
 }
 
 impl Run {
-    /// What follows if no other plan is made for node `index`, for `reason` if there is one: a person is asked if it is
-    /// the goal, otherwise it ends with what it has.
-    pub(super) fn without_another_plan(&self, index: usize, reason: Option<StopReason>, now: Timestamp) -> Event {
+    /// What follows if the plans of node `index` lead nowhere: a person is asked if it is the goal, otherwise it ends with
+    /// what it has.
+    pub(super) fn after_stalling(&self, index: usize, now: Timestamp) -> Event {
         if !self.asks_how_to_go_on(index, now) {
-            return self.conclusion(index, reason);
+            return self.conclusion(index, Some(StopReason::Stalled));
         }
         Event::Questioned {
             node: self.nodes[index].id,
             question: Box::new(Question {
-                call: format!("{OF_PLANS}{}", reason.map_or("", StopReason::as_str)),
-                text: self.question_about_plans(index, reason),
+                call: OF_PLANS.to_owned(),
+                text: self.question_about_plans(index),
                 options: Vec::new(),
                 default: Some(STOP.to_owned()),
                 deadline: Some(now.plus(WAIT_MAX)),
@@ -68,16 +61,11 @@ impl Run {
         let is_goal = self.nodes[index].parent.is_none();
         let has_stopped = self
             .agent(index)
-            .is_none_or(|agent| matches!(agent.stuck, Some(Stuck::Stops(_))) || agent.proposal.is_none());
+            .is_none_or(|agent| agent.stuck == Some(Stuck::Stops) || agent.proposal.is_none());
         is_goal && self.has_person() && !has_stopped && self.replans_max(index) > 0 && !self.is_late(index, now)
     }
 
-    fn question_about_plans(&self, index: usize, reason: Option<StopReason>) -> String {
-        let why = match reason {
-            Some(StopReason::Loop) => "the next plan would have been the same again",
-            Some(StopReason::Stalled) => "the last two plans met no further criterion",
-            _ => "no more plans may be made (`replans`)",
-        };
+    fn question_about_plans(&self, index: usize) -> String {
         let mut missing = self.gaps(index);
         if missing.is_empty() {
             let failed = self.members(index).filter_map(|member| {
@@ -89,7 +77,7 @@ impl Run {
         }
         let asked = "Say what to do differently, and another plan is made with that, or answer `stop`.";
         let text = format!(
-            "The goal is not reached, and {why}. {asked} Missing: {}",
+            "The goal is not reached, and the last two plans met no further criterion. {asked} Missing: {}",
             missing.join("; ")
         );
         cut(&text, QUESTION_CHARS)
@@ -112,7 +100,7 @@ impl Run {
             return Ok(());
         };
         if words_of(answer) == STOP {
-            agent.stuck = Some(Stuck::Stops(question.reason_without_plan()));
+            agent.stuck = Some(Stuck::Stops);
             return Ok(());
         }
         agent.stuck = Some(Stuck::GoesOn);

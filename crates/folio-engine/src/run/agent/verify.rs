@@ -111,7 +111,8 @@ impl Run {
         if agent.has_plan() && agent.spent.is_none() && (is_wanting || self.has_failed_step(index)) {
             return match self.may_replan(index) {
                 Ok(()) => self.ask(index, Purpose::Replan, now, has_room),
-                Err(reason) => Some(Action::Record(self.without_another_plan(index, reason, now))),
+                Err(Some(StopReason::Stalled)) => Some(Action::Record(self.after_stalling(index, now))),
+                Err(reason) => Some(Action::Record(self.conclusion(index, reason))),
             };
         }
         Some(Action::Record(self.conclusion(index, None)))
