@@ -80,7 +80,7 @@ pub(super) async fn entries(
         next,
         as_of,
         scores: Vec::new(),
-        at_least: false,
+        at_least: query.uncounted,
     })
 }
 
@@ -248,6 +248,11 @@ impl Search<'_> {
             let first = filter.first(session, self.after, self.limit);
             if let Some(total) = self.total {
                 return Ok((first.await?, total));
+            }
+            if query.uncounted {
+                let first = first.await?;
+                let read = first.len() as u64;
+                return Ok((first, read));
             }
             let (first, count) = futures_util::future::join(first, filter.count(session)).await;
             return Ok((first?, count?));

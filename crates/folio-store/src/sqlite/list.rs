@@ -86,7 +86,7 @@ pub(super) fn entries(
         next,
         as_of,
         scores: Vec::new(),
-        at_least: false,
+        at_least: query.uncounted,
     })
 }
 
@@ -257,7 +257,7 @@ impl Search<'_> {
             let is_all = self.after.is_none() && first.len() < self.limit;
             let total = match self.total {
                 Some(total) => total,
-                None if is_all => first.len() as u64,
+                None if is_all || query.uncounted => first.len() as u64,
                 None => filter.count(conn)?,
             };
             Ok((first, total))
