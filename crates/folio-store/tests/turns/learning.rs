@@ -1,9 +1,10 @@
 //! Patterns, facts and calibration (M7.9, M7.11.5, M7.11.6).
 
 use folio_memory::entry::{Outcome, Status};
-use folio_memory::turn::Urgency;
+use folio_memory::turn::{NewTurn, Urgency};
 use folio_memory::{
-    Change, Entry, EntryFields, EntryId, EntryKind, EntryQuery, FieldChange, NewEntry, Owner, Relation, Tag, Trust,
+    Change, Entry, EntryFields, EntryId, EntryKind, EntryQuery, FieldChange, NewEntry, Owner, Relation, Seq, Tag,
+    ThreadKey, Trust, TurnId,
 };
 use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_store::workspace::Write;
@@ -193,6 +194,37 @@ async fn end_of_a_turn_reads_only_the_newest_of_groups_with_news_m7_9() {
         scene.turn_with("Which wine?", "wine_search", burgundy()).await;
     }
     assert_eq!(of_type(&scene, "pattern_detected").await.len(), 1);
+}
+
+#[tokio::test]
+async fn why_names_decisions_of_all_turns() {
+    let scene = Scene::new();
+    let alert = json!({"type": "risk_alert", "content": "The card is stolen", "tags": ["card"]});
+    let turn = scene.begin("pay by card").await;
+    let entry = scene.notice("card_monitor", turn.turn.begun.id, alert).await;
+    scene.begin("pay by card").await;
+    let (ada, alarm) = (person(), folio_memory::id::Ref::Id(entry.id));
+    scene.workspace.archive(&ada, alarm, None).await.unwrap();
+    let begun: Vec<Change> = (0..1_001_u32)
+        .map(|number| {
+            Change::BeginTurn(Box::new(NewTurn {
+                id: TurnId::derived(&[&number.to_string()]),
+                thread: ThreadKey::main(),
+                input: String::new(),
+                run: None,
+                background: false,
+                as_of: Seq(0),
+                decisions: Vec::new(),
+            }))
+        })
+        .collect();
+    scene.workspace.record(&person(), Write::of(begun)).await.unwrap();
+    let why = scene
+        .workspace
+        .why(folio_memory::id::Ref::Id(entry.id), None)
+        .await
+        .unwrap();
+    assert!(!why.is_empty() && why.iter().all(|(turn, _)| turn.handle.0 == 2));
 }
 
 #[tokio::test]
