@@ -37,6 +37,22 @@ fn tokens_command_lists_entries_by_descending_cost_m7_8_v3() {
 }
 
 #[test]
+fn tokens_command_counts_all_entries_and_says_how_many_it_lists() {
+    let folio = Folio::new();
+    let issue =
+        |number: u32| format!("{{\"id\": \"bd-{number}\", \"title\": \"issue {number}\", \"status\": \"open\"}}\n");
+    folio.file("issues.jsonl", (0..1_010).map(issue).collect::<String>());
+    folio.ok(&["import", "issues.jsonl", "--from", "beads"]);
+    let told = folio.json(&["tokens", "--limit", "3"]);
+    assert_eq!(
+        (&told["entries_total"], told["entries"].as_array().unwrap().len()),
+        (&1_010.into(), 3)
+    );
+    let text = folio.ok(&["tokens", "--limit", "3"]);
+    assert!(text.contains("3 of 1010 listed; --limit shows more"), "{text}");
+}
+
+#[test]
 fn page_rollup_lists_child_pages_within_its_budget_m7_8_v10() {
     let folio = Folio::new();
     folio.ok(&["page", "new", "House"]);

@@ -114,6 +114,10 @@ pub struct EntryQuery {
     pub limit: u32,
     /// The cursor at which an earlier answer ended.
     pub cursor: Option<String>,
+    /// Whether the matches need not be counted, because nobody looks at the total: it then says only how many were read,
+    /// and the answer says `at_least`. Callers cannot ask for it by name.
+    #[serde(skip)]
+    pub uncounted: bool,
 }
 
 impl EntryQuery {
@@ -292,7 +296,7 @@ pub struct ListAnswer<T> {
     /// How well each of `items` matches the text, higher is better. Empty if the query has no text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scores: Vec<f64>,
-    /// Whether there are more than `total` matches. The list then ranks only the newest [`FOUND_MAX`] of them.
+    /// Whether there are more than `total` matches. The list of a text then ranks only the newest [`FOUND_MAX`] of them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
 }

@@ -3,12 +3,13 @@
 use std::fmt::{self, Write as _};
 
 use clap::Args;
-use folio::Entry;
 use folio::memory::EntryQuery;
 use folio::memory::counted::counted;
-use folio::memory::tokens::Tokens as _;
+use folio::memory::query::MAX_LIMIT;
+use folio::memory::tokens::Tokens;
 use folio::memory::view::{SectionReceipt, candidate};
 use folio::store::workspace::{BookFilter, ViewRequest};
+use folio::{Entry, ThreadKey, Workspace};
 use serde::Serialize;
 
 use super::Context;
@@ -42,6 +43,23 @@ struct EntryCost {
     line_tokens: u32,
 }
 
+impl EntryCost {
+    fn of(entry: Entry, tokens: &dyn Tokens) -> Self {
+        let fields = &entry.fields;
+        let title = match fields.title.is_empty() {
+            true => &fields.body,
+            false => &fields.title,
+        };
+        Self {
+            handle: entry.handle.to_string(),
+            kind: entry.kind.as_str(),
+            title: first_line(title, LINE_CHARS),
+            tokens: tokens.count(&format!("{}\n{}", fields.title, fields.body)),
+            line_tokens: tokens.count(&candidate(&entry).lengths[0]),
+        }
+    }
+}
+
 /// What memory costs.
 #[derive(Debug, Serialize)]
 struct Cost {
@@ -50,9 +68,21 @@ struct Cost {
     view_tokens: u32,
     view_token_limit: u32,
     sections: Vec<SectionReceipt>,
-    /// All live entries that were counted.
+    /// All live entries.
     entries_tokens: u64,
+    /// How many they are; `entries` has the most expensive of them.
+    entries_total: usize,
     entries: Vec<EntryCost>,
+}
+
+impl Cost {
+    /// That entries are not listed, if some are not.
+    fn left_out(&self) -> String {
+        match (self.entries.len(), self.entries_total) {
+            (listed, total) if listed < total => format!(", {listed} of {total} listed; --limit shows more"),
+            _ => String::new(),
+        }
+    }
 }
 
 impl Report for Cost {
@@ -80,12 +110,13 @@ impl Report for Cost {
         }
         writeln!(
             out,
-            "{} {} in full",
+            "{} {} in full{}",
             style.strong("entries"),
-            counted(self.entries_tokens, "token")
+            counted(self.entries_tokens, "token"),
+            self.left_out()
         )?;
         for entry in &self.entries {
-            let title = printable(&first_line(&entry.title, LINE_CHARS));
+            let title = printable(&entry.title);
             writeln!(
                 out,
                 "  {:<6} {:>6}, {:>4} as a line  [{}] {title}",
@@ -102,34 +133,12 @@ pub(crate) async fn run(context: &Context<'_>, arguments: TokensArguments) -> Re
     let tokens = arguments.model.counter(context);
     let thread = context.settings.thread.clone();
     let view = workspace.view(ViewRequest::of(thread.clone()), &tokens).await?;
-    let mut all = workspace.book_items(&thread, BookFilter::default()).await?.items;
-    let observations = EntryQuery {
-        limit: folio::memory::query::MAX_LIMIT,
-        ..EntryQuery::default()
-    };
-    all.extend(workspace.observations(observations).await?.items);
-    let mut entries = Vec::with_capacity(all.len());
-    for entry in all {
-        let entry: Entry = workspace.in_whole(entry).await?;
-        let fields = &entry.fields;
-        entries.push(EntryCost {
-            handle: entry.handle.to_string(),
-            kind: entry.kind.as_str(),
-            title: if fields.title.is_empty() {
-                fields.body.clone()
-            } else {
-                fields.title.clone()
-            },
-            tokens: tokens.count(&format!("{}\n{}", fields.title, fields.body)),
-            line_tokens: tokens.count(&candidate(&entry).lengths[0]),
-        });
-    }
+    let mut entries = costs_of_book(&workspace, &thread, &tokens).await?;
+    entries.extend(costs_of_observations(&workspace, &tokens).await?);
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.tokens));
     let entries_tokens = entries.iter().map(|entry| u64::from(entry.tokens)).sum();
+    let entries_total = entries.len();
     entries.truncate(arguments.limit as usize);
-    for entry in &mut entries {
-        entry.title = first_line(&entry.title, LINE_CHARS);
-    }
     let receipt = &view.rendered.receipt;
     context.output.report(&Cost {
         counted: receipt.counted.clone(),
@@ -137,7 +146,47 @@ pub(crate) async fn run(context: &Context<'_>, arguments: TokensArguments) -> Re
         view_token_limit: receipt.budget,
         sections: receipt.sections.clone(),
         entries_tokens,
+        entries_total,
         entries,
     })?;
     Ok(Exit::Done)
+}
+
+/// What all items of the scratchbook of `thread` cost.
+async fn costs_of_book(
+    workspace: &Workspace,
+    thread: &ThreadKey,
+    tokens: &dyn Tokens,
+) -> Result<Vec<EntryCost>, Failure> {
+    let mut costs = Vec::new();
+    let mut filter = BookFilter::default();
+    loop {
+        let part = workspace.book_items(thread, filter.clone()).await?;
+        for entry in part.items {
+            costs.push(EntryCost::of(workspace.in_whole(entry).await?, tokens));
+        }
+        match part.next {
+            Some(next) => filter.cursor = Some(next),
+            None => return Ok(costs),
+        }
+    }
+}
+
+/// What all observations of the space cost.
+async fn costs_of_observations(workspace: &Workspace, tokens: &dyn Tokens) -> Result<Vec<EntryCost>, Failure> {
+    let mut costs = Vec::new();
+    let mut query = EntryQuery {
+        limit: MAX_LIMIT,
+        ..EntryQuery::default()
+    };
+    loop {
+        let part = workspace.observations(query.clone()).await?;
+        for entry in part.items {
+            costs.push(EntryCost::of(workspace.in_whole(entry).await?, tokens));
+        }
+        match part.next {
+            Some(next) => query.cursor = Some(next),
+            None => return Ok(costs),
+        }
+    }
 }

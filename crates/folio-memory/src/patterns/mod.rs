@@ -5,6 +5,7 @@
 //! occurred, multiplied by the mean confidence of its members. So a rival with the same tags lowers the confidence of a
 //! pattern.
 
+mod group;
 mod shingles;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +16,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+pub use self::group::{Group, News};
 use self::shingles::{Clusters, Sketch};
 use crate::actor::{Source, Trust};
 use crate::canonical::canonical;
@@ -82,13 +84,22 @@ pub struct FoundPattern {
     pub is_news: bool,
 }
 
+/// Which observations are searched for patterns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Among {
+    /// All that there are: a member that is no longer among them is lost.
+    All,
+    /// The newest ones: members older than these still count.
+    Newest,
+}
+
 /// Finds the patterns among `observations`, oldest groups first.
 ///
 /// Superseded and erased entries do not count as members, nor do patterns and facts themselves. Those among
-/// `observations` are compared with the result: a pattern with the same members among as many turns is not news, and
-/// any other is to be replaced.
+/// `observations` are compared with the result: a pattern that says nearly what an entry records is not news (see
+/// [`growth_that_is_news`]), and any other is to be replaced.
 #[must_use]
-pub fn find(observations: &[Entry], types: &TypeRegistry) -> Vec<FoundPattern> {
+pub fn find(observations: &[Entry], types: &TypeRegistry, among: Among) -> Vec<FoundPattern> {
     let mut groups: BTreeMap<String, Vec<&Entry>> = BTreeMap::new();
     let mut known: BTreeMap<String, Vec<&Entry>> = BTreeMap::new();
     for entry in observations {
@@ -125,6 +136,7 @@ pub fn find(observations: &[Entry], types: &TypeRegistry) -> Vec<FoundPattern> {
         found.extend(match_known_entries(
             group_patterns,
             known.get(&group).map_or(&[][..], Vec::as_slice),
+            among,
         ));
     }
     found.sort_by_key(|pattern| pattern.members.first().map(|first| first.handle));
@@ -232,7 +244,7 @@ impl<'e> PatternMatch<'e> {
         }
     }
 
-    fn compared(self) -> FoundPattern {
+    fn compared(self, among: Among) -> FoundPattern {
         let Self {
             mut pattern, earlier, ..
         } = self;
@@ -245,20 +257,47 @@ impl<'e> PatternMatch<'e> {
         pattern.replaces_facts = of_type(FACT).into_iter().map(Used::of).collect();
         let patterns = of_type(PATTERN);
         if let [earlier_pattern] = patterns[..] {
-            let metadata = earlier_pattern.fields.metadata.as_ref();
-            let is_same = |key: &str, value: Value| metadata.and_then(|metadata| metadata.get(key)) == Some(&value);
-            // That it was looked for once more, and not seen, is no news: it would be written with every turn.
-            pattern.is_news = !is_same("members", json!(members_hash(&pattern.members)));
+            pattern.is_news = is_news_beside(&pattern, earlier_pattern, among);
         }
         pattern.replaces = patterns.into_iter().map(Used::of).collect();
         pattern
     }
 }
 
+/// Whether `pattern` says something that `earlier`, which records it, does not.
+fn is_news_beside(pattern: &FoundPattern, earlier: &Entry, among: Among) -> bool {
+    let recorded = |key: &str| earlier.fields.metadata.as_ref().and_then(|metadata| metadata.get(key));
+    // That it was looked for once more, and not seen, is no news: it would be written with every turn.
+    if recorded("members") == Some(&json!(members_hash(&pattern.members))) {
+        return false;
+    }
+    let members = pattern.members.len();
+    let before = recorded("count").and_then(Value::as_u64).unwrap_or(0);
+    let before = usize::try_from(before).unwrap_or(usize::MAX);
+    match among {
+        Among::All => members <= before || members - before >= growth_that_is_news(before),
+        Among::Newest => {
+            let newer = pattern.members.iter().filter(|member| member.handle > earlier.handle);
+            newer.count() >= growth_that_is_news(members)
+        }
+    }
+}
+
+/// By how many members a recorded pattern of `members` has to grow to be recorded again: by one, or by an eighth if it
+/// has many. Each record links to all members, so that recording every single one would cost more with each.
+#[must_use]
+pub fn growth_that_is_news(members: usize) -> usize {
+    (members / 8).max(1)
+}
+
 /// Matches `patterns` with the `known` entries of their group that were found earlier. Each known entry recorded one of
 /// the patterns: the one with a member of the same text, or else the first with a similar text. Each entry is replaced
 /// by only one pattern.
-fn match_known_entries<'e>(mut patterns: Vec<PatternMatch<'e>>, known: &[&'e Entry]) -> Vec<FoundPattern> {
+fn match_known_entries<'e>(
+    mut patterns: Vec<PatternMatch<'e>>,
+    known: &[&'e Entry],
+    among: Among,
+) -> Vec<FoundPattern> {
     for entry in known {
         let text = entry.fields.body.trim();
         let position = patterns.iter().position(|one| one.texts.contains(text)).or_else(|| {
@@ -269,7 +308,7 @@ fn match_known_entries<'e>(mut patterns: Vec<PatternMatch<'e>>, known: &[&'e Ent
             patterns[at].earlier.push(*entry);
         }
     }
-    patterns.into_iter().map(PatternMatch::compared).collect()
+    patterns.into_iter().map(|found| found.compared(among)).collect()
 }
 
 fn recorded_group(entry: &Entry) -> String {

@@ -9,8 +9,9 @@ use crate::text::is_picture;
 
 /// The number of characters in a shingle.
 const LENGTH: usize = 4;
-/// The minimum share of common shingles of two texts that say nearly the same.
-const SIMILARITY_MIN: f64 = 0.6;
+/// Two texts say nearly the same if at most one in so many of their shingles, counted together, is in one of them only.
+/// Of all different shingles, six tenths are then common.
+const DIFFERING_MAX: usize = 4;
 /// The number of shingles by which a cluster is looked up. Two similar texts share one of their smallest shingles in
 /// all but one of more than a thousand cases.
 const KEYS: usize = 8;
@@ -59,16 +60,21 @@ impl Sketch {
         if self.told_by != other.told_by {
             return false;
         }
-        let (mut a, mut b, mut common) = (0, 0, 0_u32);
+        // That six tenths of all shingles are common means that a quarter of both together, or less, are not. Most
+        // texts differ by more than that long before their end.
+        let both = self.shingles.len() + other.shingles.len();
+        let (mut a, mut b, mut differing) = (0, 0, 0);
         while let (Some(left), Some(right)) = (self.shingles.get(a), other.shingles.get(b)) {
             match left.cmp(right) {
-                std::cmp::Ordering::Less => a += 1,
-                std::cmp::Ordering::Greater => b += 1,
-                std::cmp::Ordering::Equal => (a, b, common) = (a + 1, b + 1, common + 1),
+                std::cmp::Ordering::Less => (a, differing) = (a + 1, differing + 1),
+                std::cmp::Ordering::Greater => (b, differing) = (b + 1, differing + 1),
+                std::cmp::Ordering::Equal => (a, b) = (a + 1, b + 1),
+            }
+            if differing * DIFFERING_MAX > both {
+                return false;
             }
         }
-        let all = self.shingles.len() + other.shingles.len() - common as usize;
-        f64::from(common) >= SIMILARITY_MIN * f64::from(u32::try_from(all).unwrap_or(u32::MAX))
+        (differing + both - a - b) * DIFFERING_MAX <= both
     }
 
     fn keys(&self) -> &[u64] {

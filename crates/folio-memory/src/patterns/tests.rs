@@ -9,7 +9,7 @@ use crate::keeping::ErasedFor;
 use crate::turn_testing::{NOW, observation};
 
 fn found(entries: &[Entry]) -> Vec<FoundPattern> {
-    find(entries, &TypeRegistry::default())
+    find(entries, &TypeRegistry::default(), Among::All)
 }
 
 fn burgundy(handle: u64, turn: &str) -> Entry {
@@ -127,6 +127,56 @@ fn known_pattern_is_replaced_only_for_a_new_member_m7_9() {
     let cleared = &found(&entries)[0];
     assert!(cleared.is_news);
     assert_eq!(cleared.replaces.len(), 2);
+}
+
+#[test]
+fn pattern_of_many_is_recorded_again_after_an_eighth_more_m7_9() {
+    let sightings = |count: u64| (1..=count).map(|turn| burgundy(turn, &turn.to_string()));
+    let recorded = entry_of_pattern(&found(&sightings(20).collect::<Vec<_>>())[0], 1_000);
+    for (count, is_news) in [(20, false), (21, false), (22, true), (19, true)] {
+        let all: Vec<Entry> = sightings(count).chain([recorded.clone()]).collect();
+        assert_eq!(found(&all)[0].is_news, is_news, "{count}");
+    }
+}
+
+#[test]
+fn members_that_are_no_longer_searched_are_not_lost_to_their_pattern_m7_9() {
+    let sightings = || (1..=20).map(|turn| burgundy(turn, &turn.to_string()));
+    let recorded = entry_of_pattern(&found(&sightings().collect::<Vec<_>>())[0], 1_000);
+    let newest: Vec<Entry> = sightings().skip(8).chain([recorded]).collect();
+    let is_news = |entries: &[Entry], among| find(entries, &TypeRegistry::default(), among)[0].is_news;
+    assert!(is_news(&newest, Among::All));
+    assert!(!is_news(&newest, Among::Newest));
+    let seen_again: Vec<Entry> = newest.into_iter().chain([burgundy(1_001, "again")]).collect();
+    assert!(is_news(&seen_again, Among::Newest));
+}
+
+#[test]
+fn group_is_searched_only_if_something_was_noticed_in_it_m7_9() {
+    let types = TypeRegistry::default();
+    let noticed = |entries: &[Entry]| {
+        let mut news = News::default();
+        entries.iter().for_each(|entry| news.add(entry, &types));
+        news
+    };
+    let pattern = entry_of_pattern(&found(&[burgundy(1, "a"), burgundy(2, "b"), burgundy(3, "c")])[0], 4);
+    assert_eq!(noticed(&[pattern]), News::default(), "a pattern is not noticed");
+    let News::In(groups) = noticed(&[burgundy(1, "a"), burgundy(2, "b")]) else {
+        panic!("one group is searched by itself");
+    };
+    assert_eq!(groups.len(), 1);
+    let other = observation(3, "reminder", "User prefers Burgundy wines").build();
+    assert!(groups[0].has(&burgundy(9, "z"), &types) && !groups[0].has(&other, &types));
+    let tagged = |number: u64| {
+        observation(number, "reminder", "x")
+            .tags(&[&number.to_string()])
+            .build()
+    };
+    let many: Vec<Entry> = (1..=5).map(tagged).collect();
+    assert_eq!(noticed(&many), News::Anywhere);
+    let mut gone = burgundy(1, "a");
+    assert!(gone.erase(ErasedFor::Expired, Seq(9), NOW));
+    assert_eq!(noticed(&[gone]), News::Anywhere);
 }
 
 #[test]

@@ -43,6 +43,7 @@ pub(crate) fn page_of(
         items,
         total,
         next,
+        at_least: query.uncounted,
         ..ListAnswer::empty(snapshot.as_of)
     })
 }

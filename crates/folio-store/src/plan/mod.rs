@@ -18,7 +18,7 @@ use folio_memory::keeping::watched;
 use folio_memory::terms::terms_of;
 use folio_memory::{
     Change, Entry, EntryHandle, EntryId, FieldChange, KeptPolicy, Link, NewEntry, NewPage, Page, PageHandle, PageId,
-    RunId, Seq, Timestamp, Turn, TurnId, history,
+    Relation, RunId, Seq, Timestamp, Turn, TurnId, history,
 };
 
 pub(crate) use self::bodies::{Bodies, body_hashes, brings_only};
@@ -44,8 +44,9 @@ pub(crate) trait Facts {
     fn entry_place(&mut self, id: EntryId) -> Result<Option<Place>, Self::Failure>;
     /// The entry with the id `id` at `place`.
     fn entry(&mut self, id: EntryId, place: Place) -> Result<Option<Entry>, Self::Failure>;
-    /// The entries that have to wait for the entry with the id `id`.
-    fn waiting_for(&mut self, id: EntryId) -> Result<Vec<EntryId>, Self::Failure>;
+    /// The entries to which links of the relation `rel` lead from the entry `id`; asked only of the relations that may
+    /// not close a circle.
+    fn led_to(&mut self, rel: Relation, id: EntryId) -> Result<Vec<EntryId>, Self::Failure>;
     /// The fields of `entry` that were changed since its version `base`, each with the version that last changed it.
     fn changed_since(&mut self, entry: &Entry, base: u32) -> Result<HashMap<&'static str, u32>, Self::Failure>;
     /// The place of the run with the id `id`.

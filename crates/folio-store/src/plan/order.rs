@@ -68,22 +68,23 @@ impl<F: Facts> Plan<'_, '_, F> {
                 let message = format!("more than {CIRCLE_MAX} pieces of work wait for {waiting}");
                 return Err(StoreError::Unmet(Invalid::new("blocks_itself", "after", message)).into());
             }
-            let more = self.facts.waiting_for(id)?;
+            let more = self.facts.led_to(Relation::Blocks, id)?;
             left.extend(more.into_iter().filter(|id| seen.insert(*id)));
         }
         Ok(())
     }
 
     /// Requires that none of the entries that `changes` add takes its own place, and that none of the links that they
-    /// add makes a piece of work wait for itself, by way of one another or of what is there.
+    /// add makes a piece of work wait for itself or an entry take its own place, by way of one another or of what is
+    /// there.
     pub(super) fn expect_no_circle(&mut self, changes: &[Change]) -> Result<(), F::Failure> {
-        let (mut successors, mut waiting) = (HashMap::new(), HashMap::<EntryId, Vec<EntryId>>::new());
+        let (mut successors, mut links) = (HashMap::new(), HashMap::<(Relation, EntryId), Vec<EntryId>>::new());
         for change in changes {
             match change {
                 Change::AddEntry(new) => successors.extend(new.fields.superseded_by.map(|by| (new.id, by))),
-                Change::AddLink(link) if link.rel == Relation::Blocks => {
+                Change::AddLink(link) if matches!(link.rel, Relation::Blocks | Relation::Supersedes) => {
                     if let (Ok(src), Ok(dst)) = (link.src.parse(), link.dst.parse()) {
-                        waiting.entry(src).or_default().push(dst);
+                        links.entry((link.rel, src)).or_default().push(dst);
                     }
                 }
                 _ => {}
@@ -104,17 +105,23 @@ impl<F: Facts> Plan<'_, '_, F> {
                 };
             }
         }
-        for (src, added) in &waiting {
+        for ((rel, src), added) in &links {
             let mut seen: HashSet<EntryId> = added.iter().copied().collect();
             let mut next: Vec<EntryId> = added.clone();
             while let Some(id) = next.pop().filter(|_| left > 0) {
                 if id == *src {
-                    let message = format!("{src} would wait for itself");
-                    return Err(StoreError::Unmet(Invalid::new("blocks_itself", "dst", message)).into());
+                    let (code, does) = match rel {
+                        Relation::Supersedes => ("supersede_cycle", "take its own place"),
+                        _ => ("blocks_itself", "wait for itself"),
+                    };
+                    let message = format!("{src} would {does}");
+                    return Err(StoreError::Unmet(Invalid::new(code, "dst", message)).into());
                 }
                 left -= 1;
-                let more = self.facts.waiting_for(id)?;
-                let more = more.into_iter().chain(waiting.get(&id).into_iter().flatten().copied());
+                let more = self.facts.led_to(*rel, id)?;
+                let more = more
+                    .into_iter()
+                    .chain(links.get(&(*rel, id)).into_iter().flatten().copied());
                 next.extend(more.filter(|id| seen.insert(*id)));
             }
         }

@@ -39,24 +39,27 @@ pub(super) async fn list(session: &Session, end: &str) -> Result<Vec<Link>, Fail
     Ok(links)
 }
 
-/// The links between pieces of work that lead on from `entries`, however indirectly: who waits for whom.
-pub(super) async fn waiting(session: &Session, entries: &[EntryId]) -> Result<HashMap<EntryId, Vec<EntryId>>, Failure> {
-    let sql = "WITH RECURSIVE waiting (src, dst) AS (
+/// The links of the relation `rel` that lead on from `entries`, however indirectly.
+pub(super) async fn leading_on(
+    session: &Session,
+    rel: Relation,
+    entries: &[EntryId],
+) -> Result<HashMap<(Relation, EntryId), Vec<EntryId>>, Failure> {
+    let sql = "WITH RECURSIVE led (src, dst) AS (
                    SELECT src, dst FROM link WHERE space = $1 AND rel = $2 AND src = ANY ($3::text[])
                    UNION
-                   SELECT link.src, link.dst FROM waiting JOIN link
-                       ON link.space = $1 AND link.rel = $2 AND link.src = waiting.dst)
-               SELECT src, dst FROM waiting";
+                   SELECT link.src, link.dst FROM led JOIN link
+                       ON link.space = $1 AND link.rel = $2 AND link.src = led.dst)
+               SELECT src, dst FROM led";
     let from: Vec<String> = entries.iter().map(EntryId::to_string).collect();
-    let rel = Relation::Blocks.as_str();
-    let mut waiting: HashMap<EntryId, Vec<EntryId>> = HashMap::new();
-    for row in session.query(sql, &[&session.space.0, &rel, &from]).await? {
+    let mut leading: HashMap<_, Vec<EntryId>> = HashMap::new();
+    for row in session.query(sql, &[&session.space.0, &rel.as_str(), &from]).await? {
         let (src, dst): (&str, &str) = (get(&row, 0)?, get(&row, 1)?);
         if let (Ok(src), Ok(dst)) = (src.parse(), dst.parse()) {
-            waiting.entry(src).or_default().push(dst);
+            leading.entry((rel, src)).or_default().push(dst);
         }
     }
-    Ok(waiting)
+    Ok(leading)
 }
 
 /// Those of `links` that exist.

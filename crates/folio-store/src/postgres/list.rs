@@ -221,6 +221,11 @@ impl Search<'_> {
             if let Some(total) = self.total {
                 return Ok((first.await?, total));
             }
+            if query.uncounted {
+                let first = first.await?;
+                let read = first.len() as u64;
+                return Ok((first, read));
+            }
             let (first, count) = futures_util::future::join(first, filter.count(session)).await;
             return Ok((first?, count?));
         }

@@ -38,8 +38,8 @@ pub(super) struct Loaded {
     pub(super) policy: (KeptPolicy, bool),
     kept: HashSet<[u8; 32]>,
     changed: HashMap<(EntryId, u32), HashMap<&'static str, u32>>,
-    /// Which entries wait for an entry, as far as a commit asks.
-    waiting: HashMap<EntryId, Vec<EntryId>>,
+    /// Where links lead that must not close a circle, as far as a commit asks.
+    leading: HashMap<(Relation, EntryId), Vec<EntryId>>,
     /// What calls of runs write.
     pub(super) written: Written,
 }
@@ -230,7 +230,7 @@ impl Loaded {
             policy: (policy?, false),
             kept: kept?,
             changed: HashMap::new(),
-            waiting: HashMap::new(),
+            leading: HashMap::new(),
             written: Written::default(),
         })
     }
@@ -293,13 +293,19 @@ impl Loaded {
             Expected::MayWait { entry, .. } => Some(*entry),
             _ => None,
         });
-        let mut from: Vec<EntryId> = asked.collect();
-        if !from.is_empty() || expected().any(|expected| *expected == Expected::NoCircle) {
-            from.extend(changes().filter_map(|change| match change {
-                Change::AddLink(link) if link.rel == Relation::Blocks => link.dst.parse::<EntryId>().ok(),
-                _ => None,
-            }));
-            self.waiting = link::waiting(session, &each_once(from.into_iter())).await?;
+        let waiting: Vec<EntryId> = asked.collect();
+        let adds_links = expected().any(|expected| *expected == Expected::NoCircle);
+        for (rel, mut from) in [(Relation::Blocks, waiting), (Relation::Supersedes, Vec::new())] {
+            if !from.is_empty() || adds_links {
+                from.extend(changes().filter_map(|change| match change {
+                    Change::AddLink(link) if link.rel == rel => link.dst.parse::<EntryId>().ok(),
+                    _ => None,
+                }));
+            }
+            if !from.is_empty() {
+                let found = link::leading_on(session, rel, &each_once(from.into_iter())).await?;
+                self.leading.extend(found);
+            }
         }
         Ok(())
     }
@@ -357,9 +363,10 @@ impl Loaded {
                 (None, None) => {}
             }
         }
-        for link in decided.links.iter().filter(|link| link.rel == Relation::Blocks) {
+        let has_order = |rel| matches!(rel, Relation::Blocks | Relation::Supersedes);
+        for link in decided.links.iter().filter(|link| has_order(link.rel)) {
             if let (Ok(src), Ok(dst)) = (link.src.parse(), link.dst.parse()) {
-                self.waiting.entry(src).or_default().push(dst);
+                self.leading.entry((link.rel, src)).or_default().push(dst);
             }
         }
         if let Some(planned) = &decided.run {
@@ -451,8 +458,8 @@ impl Facts for Loaded {
         Ok(self.entries.get(&id).map(|entry| entry.now.clone()))
     }
 
-    fn waiting_for(&mut self, id: EntryId) -> Result<Vec<EntryId>, StoreError> {
-        Ok(self.waiting.get(&id).cloned().unwrap_or_default())
+    fn led_to(&mut self, rel: Relation, id: EntryId) -> Result<Vec<EntryId>, StoreError> {
+        Ok(self.leading.get(&(rel, id)).cloned().unwrap_or_default())
     }
 
     fn changed_since(&mut self, entry: &Entry, base: u32) -> Result<HashMap<&'static str, u32>, StoreError> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use folio_memory::{Entry, EntryId, EntryKind, KeptPolicy, Page, PageId, RunId, Seq, Turn, TurnId};
+use folio_memory::{Entry, EntryId, EntryKind, KeptPolicy, Page, PageId, Relation, RunId, Seq, Turn, TurnId};
 
 use super::error::Failure;
 use super::job::{InParts, Next};
@@ -113,8 +113,8 @@ impl Facts for InScope<'_, '_> {
         entry::by_place(self.scope.conn, place)
     }
 
-    fn waiting_for(&mut self, id: EntryId) -> Result<Vec<EntryId>, Failure> {
-        link::waiting_for(self.scope.conn, self.space, id)
+    fn led_to(&mut self, rel: Relation, id: EntryId) -> Result<Vec<EntryId>, Failure> {
+        link::led_to(self.scope.conn, self.space, rel, id)
     }
 
     fn changed_since(&mut self, entry: &Entry, base: u32) -> Result<HashMap<&'static str, u32>, Failure> {

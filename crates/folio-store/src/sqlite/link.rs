@@ -36,16 +36,16 @@ pub(super) fn list(conn: &Connection, space: Option<SpaceId>, end: &str) -> Resu
     Ok(links)
 }
 
-/// The entries that have to wait for the entry `id`.
-pub(super) fn waiting_for(conn: &Connection, space: SpaceId, id: EntryId) -> Result<Vec<EntryId>, Failure> {
+/// The entries to which links of the relation `rel` lead from the entry `id`.
+pub(super) fn led_to(conn: &Connection, space: SpaceId, rel: Relation, id: EntryId) -> Result<Vec<EntryId>, Failure> {
     let sql = "SELECT dst FROM link WHERE space = ?1 AND src = ?2 AND rel = ?3";
     let mut statement = conn.prepare_cached(sql)?;
-    let mut rows = statement.query(params![space, id.to_string(), Relation::Blocks.as_str()])?;
-    let mut waiting = Vec::new();
+    let mut rows = statement.query(params![space, id.to_string(), rel.as_str()])?;
+    let mut led_to = Vec::new();
     while let Some(row) = rows.next()? {
-        waiting.extend(row.get::<_, String>(0)?.parse::<EntryId>().ok());
+        led_to.extend(row.get::<_, String>(0)?.parse::<EntryId>().ok());
     }
-    Ok(waiting)
+    Ok(led_to)
 }
 
 /// Those of `links` that exist.

@@ -221,7 +221,7 @@ impl Search<'_> {
             let is_all = self.after.is_none() && first.len() < self.limit;
             let total = match self.total {
                 Some(total) => total,
-                None if is_all => first.len() as u64,
+                None if is_all || query.uncounted => first.len() as u64,
                 None => filter.count(conn)?,
             };
             Ok((first, total))

@@ -380,7 +380,7 @@ impl Workspace {
     }
 
     /// Returns the decisions that used `entry`, each with the version that was read, newest first: those of `turn`, or
-    /// of the last 1,000 turns.
+    /// of all turns.
     ///
     /// # Errors
     ///
@@ -390,24 +390,23 @@ impl Workspace {
         let entry = self.read_entry(entry).await?;
         self.check_entry(&entry).await?;
         let id = entry.id;
-        let turns = match turn {
-            Some(turn) => vec![self.turn(turn).await?],
-            None => {
-                let last = TurnQuery {
-                    limit: MAX_LIMIT,
-                    ..TurnQuery::default()
-                };
-                self.turns(&last).await?
-            }
-        };
         let mut found = Vec::new();
-        for turn in turns {
-            let rest_on_it = turn
-                .decisions()
-                .filter(|decision| decision.used.iter().any(|used| used.id == id));
-            found.extend(rest_on_it.map(|decision| (turn.clone(), decision.clone())));
+        if let Some(turn) = turn {
+            add_decisions_on(&mut found, &[self.turn(turn).await?], id);
+            return Ok(found);
         }
-        Ok(found)
+        let mut query = TurnQuery {
+            limit: MAX_LIMIT,
+            ..TurnQuery::default()
+        };
+        loop {
+            let turns = self.turns(&query).await?;
+            add_decisions_on(&mut found, &turns, id);
+            match turns.last() {
+                Some(last) if turns.len() >= MAX_LIMIT as usize => query.before = Some(last.handle.0),
+                _ => return Ok(found),
+            }
+        }
     }
 
     /// What the stages look at: the observations that matter most, and the open items of the thread.
@@ -531,6 +530,16 @@ impl Workspace {
             .patch_under(actor, entry, guard, Trying::to("complete"), &[], changes)
             .await?;
         Ok(written.entry)
+    }
+}
+
+/// Adds to `found` the decisions of `turns` that used the entry `id`.
+fn add_decisions_on(found: &mut Vec<(Turn, Decision)>, turns: &[Turn], id: EntryId) {
+    for turn in turns {
+        let rest_on_it = turn
+            .decisions()
+            .filter(|decision| decision.used.iter().any(|used| used.id == id));
+        found.extend(rest_on_it.map(|decision| (turn.clone(), decision.clone())));
     }
 }
 

@@ -1,8 +1,12 @@
 //! Patterns, facts and calibration (M7.9, M7.11.5, M7.11.6).
 
 use folio_memory::entry::{Outcome, Status};
-use folio_memory::turn::Urgency;
-use folio_memory::{Change, Entry, EntryQuery, FieldChange, Relation};
+use folio_memory::turn::{NewTurn, Urgency};
+use folio_memory::{
+    Change, Entry, EntryFields, EntryId, EntryKind, EntryQuery, FieldChange, NewEntry, Owner, Relation, Seq, Tag,
+    ThreadKey, Trust, TurnId,
+};
+use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_store::workspace::Write;
 use serde_json::{Value, json};
 
@@ -148,6 +152,79 @@ async fn archived_members_still_count_towards_a_pattern_m7_9() {
     let found = scene.workspace.find_patterns(&person()).await.unwrap();
     assert_eq!((found.len(), found[0].is_news), (1, false));
     assert_eq!(of_type(&scene, "pattern_detected").await.len(), 1);
+}
+
+#[tokio::test]
+async fn end_of_a_turn_reads_only_the_newest_of_groups_with_news_m7_9() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("folio.db");
+    let scene = Scene::on(SqliteStore::open(&OpenOptions::at(&path)).unwrap());
+    for _ in 0..2 {
+        scene.turn_with("Which wine?", "wine_search", burgundy()).await;
+    }
+    // A long life of the space: other observations, and earlier ones with the same tags.
+    let (page, _) = scene.workspace.scratch_page().await.unwrap();
+    let archived = |number: usize, tags: [&str; 2]| {
+        let mut fields = EntryFields::new(EntryKind::Observation, Owner::agent(), Trust::User);
+        fields.type_name = Some("contextual_insight".to_owned());
+        fields.tags = tags.map(|tag| Tag::parse(tag).unwrap()).to_vec();
+        fields.body = format!("earlier {number}");
+        fields.status = Status::Archived;
+        let id = EntryId::derived(&[tags[0], &number.to_string()]);
+        let kind = EntryKind::Observation;
+        Change::AddEntry(Box::new(NewEntry { id, page, kind, fields }))
+    };
+    let others = (0..700).map(|number| archived(number, ["roof", "house"]));
+    let same = (0..700).map(|number| archived(number, ["wine", "preference"]));
+    let write = Write::of(same.chain(others).collect());
+    scene.workspace.record(&person(), write).await.unwrap();
+    let turn = scene.begin("What else?").await;
+    scene.end(&turn).await;
+    // The first two sightings have 1 and 2, the others of their group the numbers after.
+    let file = rusqlite::Connection::open(&path).unwrap();
+    let sql = "UPDATE entry SET fields = 'torn' WHERE place & 1099511627775 BETWEEN 3 AND 190
+               OR place & 1099511627775 > 702";
+    assert_eq!(file.execute(sql, []).unwrap(), 188 + 700);
+    scene.turn_with("Which wine?", "wine_search", burgundy()).await;
+    assert!(
+        of_type(&scene, "pattern_detected").await.is_empty(),
+        "two of them are too long ago"
+    );
+    for _ in 0..2 {
+        scene.turn_with("Which wine?", "wine_search", burgundy()).await;
+    }
+    assert_eq!(of_type(&scene, "pattern_detected").await.len(), 1);
+}
+
+#[tokio::test]
+async fn why_names_decisions_of_all_turns() {
+    let scene = Scene::new();
+    let alert = json!({"type": "risk_alert", "content": "The card is stolen", "tags": ["card"]});
+    let turn = scene.begin("pay by card").await;
+    let entry = scene.notice("card_monitor", turn.turn.begun.id, alert).await;
+    scene.begin("pay by card").await;
+    let (ada, alarm) = (person(), folio_memory::id::Ref::Id(entry.id));
+    scene.workspace.archive(&ada, alarm, None).await.unwrap();
+    let begun: Vec<Change> = (0..1_001_u32)
+        .map(|number| {
+            Change::BeginTurn(Box::new(NewTurn {
+                id: TurnId::derived(&[&number.to_string()]),
+                thread: ThreadKey::main(),
+                input: String::new(),
+                run: None,
+                background: false,
+                as_of: Seq(0),
+                decisions: Vec::new(),
+            }))
+        })
+        .collect();
+    scene.workspace.record(&person(), Write::of(begun)).await.unwrap();
+    let why = scene
+        .workspace
+        .why(folio_memory::id::Ref::Id(entry.id), None)
+        .await
+        .unwrap();
+    assert!(!why.is_empty() && why.iter().all(|(turn, _)| turn.handle.0 == 2));
 }
 
 #[tokio::test]

@@ -346,7 +346,15 @@ pub async fn agents_that_ask_for_work_at_once_each_get_another_piece_m7_4_35(hom
 
 /// The links of a file are checked before they are written. Whoever writes in between may have closed the other half.
 pub async fn import_closes_no_circle_with_what_others_write_meanwhile_m7_4_35(home: &dyn Home) {
-    let scene = Scene::of(home);
+    for (rel, code) in [
+        (Relation::Blocks, "blocks_itself"),
+        (Relation::Supersedes, "supersede_cycle"),
+    ] {
+        import_beside_others(&Scene::of(home).other_space(code), rel, code).await;
+    }
+}
+
+async fn import_beside_others(scene: &Scene, rel: Relation, code: &str) {
     let store = Arc::new(FaultyStore::new(Arc::clone(&scene.store)));
     let (memory, person) = (scene.workspace_on(Arc::clone(&store) as Arc<dyn Store>), person());
     let mut works = Vec::new();
@@ -363,7 +371,7 @@ pub async fn import_closes_no_circle_with_what_others_write_meanwhile_m7_4_35(ho
     let end = lines.pop().expect("a last line");
     for (src, dst) in [(0, 1), (2, 3)] {
         let (src, dst) = (works[src].id.to_string(), works[dst].id.to_string());
-        lines.push(json!({"record": "link", "src": src, "rel": "blocks", "dst": dst}).to_string());
+        lines.push(json!({"record": "link", "src": src, "rel": rel.as_str(), "dst": dst}).to_string());
     }
     lines.push(end);
     let source = Cursor::new(lines.join("\n").into_bytes());
@@ -373,13 +381,13 @@ pub async fn import_closes_no_circle_with_what_others_write_meanwhile_m7_4_35(ho
     let others = async {
         gate.wait_until_reached().await;
         // By way of both links of the file.
-        scene.link(&works[1], Relation::Blocks, &works[2]).await;
-        scene.link(&works[3], Relation::Blocks, &works[0]).await;
+        scene.link(&works[1], rel, &works[2]).await;
+        scene.link(&works[3], rel, &works[0]).await;
         gate.open();
     };
     let (report, ()) = tokio::join!(importing, others);
     let report = report.expect("a report");
-    let refused = report.remarks.iter().filter(|remark| remark.code == "blocks_itself");
+    let refused = report.remarks.iter().filter(|remark| remark.code == code);
     assert_eq!((report.links, refused.count()), (1, 1), "{report:?}");
 }
 

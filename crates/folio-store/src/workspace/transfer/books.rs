@@ -328,7 +328,7 @@ impl Workspace {
 pub(super) fn brought_in(changes: Vec<Change>) -> Write {
     let may_close_a_circle = |change: &Change| match change {
         Change::AddEntry(new) => new.fields.superseded_by.is_some(),
-        Change::AddLink(link) => link.rel == Relation::Blocks,
+        Change::AddLink(link) => matches!(link.rel, Relation::Blocks | Relation::Supersedes),
         _ => false,
     };
     Write {

@@ -172,7 +172,12 @@ impl Workspace {
             Some(mark) => mark.as_of,
             None => self.head().await?,
         };
-        let Made { export, blobs, touched } = match self.cached_export_parts(mark, turn.started_seq) {
+        let Made {
+            export,
+            blobs,
+            touched,
+            news,
+        } = match self.cached_export_parts(mark, turn.started_seq) {
             Some(parts) => self.export_without_news(turn, as_of, &parts),
             None => self.make_export(turn, as_of).await?,
         };
@@ -188,12 +193,7 @@ impl Workspace {
             evaluation = with_left(evaluation, left);
         }
         let reflector = acting(actor, Role::Reflector, turn);
-        // Without new observations there are no new patterns.
-        let patterns = if touched.iter().any(|entry| entry.kind == EntryKind::Observation) {
-            self.look_for_patterns().await?
-        } else {
-            Vec::new()
-        };
+        let patterns = self.look_for_patterns(&news).await?;
         let proposals = proposals(&touched, now);
         let reflection = self.stages.reflector.reflect(&Ending {
             resolved: &self.with_status(Status::Resolved, mark).await?.items,

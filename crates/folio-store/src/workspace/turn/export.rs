@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use folio_memory::id::TurnRef;
+use folio_memory::patterns::News;
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::roles::Visibility;
 use folio_memory::turn::export::{Export, Listed, PartRef, Touched, hash_of, parse_part, part_of, part_to_jsonl};
@@ -35,6 +36,8 @@ pub(super) struct Made {
     pub(super) blobs: Vec<Blob>,
     /// The entries that the turn touched, as they are at its end.
     pub(super) touched: Vec<Entry>,
+    /// Where something was noticed since the last export.
+    pub(super) news: News,
 }
 
 impl Workspace {
@@ -143,6 +146,7 @@ impl Workspace {
             blobs: vec![Blob::new(export.to_jsonl().into_bytes())],
             export,
             touched: Vec::new(),
+            news: News::default(),
         }
     }
 
@@ -153,7 +157,8 @@ impl Workspace {
         let mut parts: BTreeMap<u64, PartRef> = base
             .map(|base| base.parts.into_iter().map(|part| (part.part, part)).collect())
             .unwrap_or_default();
-        let (mut blobs, mut recent) = (Vec::new(), Vec::new());
+        let (mut blobs, mut recent, mut noticed) = (Vec::new(), Vec::new(), News::default());
+        let policy = self.policy().await?;
         // Entries come oldest first, so a part is complete when the next one begins, and entries older than the turn
         // need not be kept in memory.
         let mut of_part: Vec<Listed> = Vec::new();
@@ -169,6 +174,7 @@ impl Workspace {
                     blobs.extend(self.list_part(std::mem::take(&mut of_part), &mut parts).await?);
                 }
                 of_part.push(Listed::of(&entry));
+                noticed.add(&entry, policy.types());
                 if entry.updated_seq >= turn.started_seq {
                     recent.push(entry);
                 }
@@ -207,6 +213,7 @@ impl Workspace {
             export,
             blobs,
             touched: touched_entries,
+            news: noticed,
         })
     }
 

@@ -3,7 +3,7 @@
 use folio_memory::calibration::{Calibration, Reliability};
 use folio_memory::entry::Status;
 use folio_memory::observation::Class;
-use folio_memory::patterns::{self, FACT, FoundPattern, PATTERN};
+use folio_memory::patterns::{self, Among, FACT, FoundPattern, News, PATTERN};
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::turn::Used;
 use folio_memory::{
@@ -15,8 +15,12 @@ use super::super::{Workspace, WorkspaceError, Write, source_of};
 
 /// How many observations calibration counts: the newest.
 const MAX_CALIBRATED: usize = 20_000;
-/// How many observations are searched for patterns at the end of a turn: the newest.
+/// How many alerts the router counts before each turn: the newest.
+const MAX_CALIBRATED_FOR_ROUTER: usize = 1_000;
+/// How many observations are searched for patterns: the newest.
 const RECENT: usize = 5_000;
+/// How many of them are searched at the end of a turn in each group in which something was noticed.
+const OF_A_GROUP: usize = 300;
 
 impl Workspace {
     /// Returns the patterns and facts that hold, newest first.
@@ -42,7 +46,7 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn find_patterns(&self, actor: &Actor) -> Result<Vec<FoundPattern>, WorkspaceError> {
-        let found = self.look_for_patterns().await?;
+        let found = self.look_for_patterns(&News::Anywhere).await?;
         let reflector = Actor {
             role: Role::Reflector,
             name: String::new(),
@@ -62,7 +66,7 @@ impl Workspace {
     /// `Unavailable` or `Corrupt`.
     pub async fn calibration(&self) -> Result<Vec<Reliability>, WorkspaceError> {
         self.require_space_read("what was learned")?;
-        Ok(self.calibration_of(Vec::new()).await?.rows())
+        Ok(self.calibration_of(Vec::new(), MAX_CALIBRATED).await?.rows())
     }
 
     /// The same for the types of one class.
@@ -74,11 +78,11 @@ impl Workspace {
             .names_in(class)
             .map(str::to_owned)
             .collect();
-        self.calibration_of(types).await
+        self.calibration_of(types, MAX_CALIBRATED_FOR_ROUTER).await
     }
 
-    async fn calibration_of(&self, types: Vec<String>) -> Result<Calibration, WorkspaceError> {
-        let entries = self.all_observations(types, MAX_CALIBRATED).await?;
+    async fn calibration_of(&self, types: Vec<String>, max: usize) -> Result<Calibration, WorkspaceError> {
+        let entries = self.newest_observations(types, max).await?;
         // An answered question is not a forecast that came true.
         let policy = self.policy().await?;
         let asks =
@@ -86,32 +90,67 @@ impl Workspace {
         Ok(Calibration::of(entries.iter().filter(|entry| !asks(entry))))
     }
 
-    pub(super) async fn look_for_patterns(&self) -> Result<Vec<FoundPattern>, WorkspaceError> {
+    /// The patterns among what was noticed last, where there may be new ones.
+    pub(super) async fn look_for_patterns(&self, news: &News) -> Result<Vec<FoundPattern>, WorkspaceError> {
         let policy = self.policy().await?;
-        Ok(patterns::find(
-            &self.all_observations(Vec::new(), RECENT).await?,
-            policy.types(),
-        ))
+        let types = policy.types();
+        let groups = match news {
+            News::In(groups) => groups,
+            News::Anywhere => {
+                let newest = self.newest_observations(Vec::new(), RECENT).await?;
+                let among = if newest.len() < RECENT {
+                    Among::All
+                } else {
+                    Among::Newest
+                };
+                return Ok(patterns::find(&newest, types, among));
+            }
+        };
+        let mut found = Vec::new();
+        for group in groups {
+            let is_of_group = |entry: &Entry| group.has(entry, types);
+            let (mut entries, among) = self.newest(group.members(types), is_of_group, OF_A_GROUP).await?;
+            entries.extend(self.read_entries(&group.recorded()).await?.items);
+            found.extend(patterns::find(&entries, types, among));
+        }
+        Ok(found)
     }
 
-    /// Observations whatever their status, newest first.
-    async fn all_observations(&self, types: Vec<String>, max: usize) -> Result<Vec<Entry>, WorkspaceError> {
-        let mut query = EntryQuery {
+    /// The newest observations of a type among `types`, or of any type, whatever their status.
+    async fn newest_observations(&self, types: Vec<String>, max: usize) -> Result<Vec<Entry>, WorkspaceError> {
+        let query = EntryQuery {
             kinds: vec![EntryKind::Observation],
             types,
             status: Status::ALL.into(),
             include_expired: true,
             include_superseded: true,
-            limit: MAX_LIMIT,
+            uncounted: true,
             ..EntryQuery::default()
         };
-        let mut found = Vec::new();
+        Ok(self.newest(query, |_| true, max).await?.0)
+    }
+
+    /// The newest entries that `query` finds and that are `wanted`: up to `max` of them, among the newest [`RECENT`] or
+    /// `max` that it finds, if that is more.
+    async fn newest(
+        &self,
+        mut query: EntryQuery,
+        wanted: impl Fn(&Entry) -> bool,
+        max: usize,
+    ) -> Result<(Vec<Entry>, Among), WorkspaceError> {
+        let (mut found, mut looked_at) = (Vec::new(), 0);
+        query.limit = u32::try_from(max).unwrap_or(MAX_LIMIT).min(MAX_LIMIT);
         loop {
             let answer = self.read_entries(&query).await?;
-            found.extend(answer.items);
+            looked_at += answer.returned;
+            found.extend(answer.items.into_iter().filter(&wanted));
             match answer.next {
-                Some(next) if found.len() < max => query.cursor = Some(next),
-                _ => return Ok(found),
+                Some(next) if found.len() < max && looked_at < max.max(RECENT) => query.cursor = Some(next),
+                None if found.len() <= max => return Ok((found, Among::All)),
+                _ => {
+                    found.truncate(max);
+                    return Ok((found, Among::Newest));
+                }
             }
         }
     }
