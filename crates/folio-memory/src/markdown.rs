@@ -59,8 +59,8 @@ pub fn render_page(page: &Page, entries: &[Entry], children: &[Page]) -> String 
     out
 }
 
-/// The line above a page, or a part of one, that a model reads: that it is remembered data, whose page it is, and which of it comes from
-/// outside (M7.8 V11).
+/// The line above a page, or a part of one, that a model reads: that it is remembered data, whose page it is, and which
+/// of it comes from outside (M7.8 V11).
 #[must_use]
 pub fn heading_for_models(page: &Page, entries: &[Entry]) -> String {
     let (handle, owner) = (page.handle, &page.fields.owner);

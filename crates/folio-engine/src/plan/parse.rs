@@ -85,7 +85,8 @@ impl Default for Limits {
 ///
 /// # Errors
 ///
-/// The mistakes that can be found, in the order of the text, at most [`MISTAKES_LISTED`](super::MISTAKES_LISTED). For a text that is not YAML or JSON at all, only one.
+/// The mistakes that can be found, in the order of the text, at most [`MISTAKES_LISTED`](super::MISTAKES_LISTED). For a
+/// text that is not YAML or JSON at all, only one.
 pub fn parse(text: &str, known: &Known) -> Result<Plan, PlanErrors> {
     let text = without_mark(text);
     if markdown::is_markdown(text) {

@@ -209,8 +209,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Why they cannot be used: fewer nodes than the plan has, or more than a run may have, a deadline in the past, or in more than ten years, more
-    /// than a billion dollars.
+    /// Why they cannot be used: fewer nodes than the plan has, or more than a run may have, a deadline in the past, or in
+    /// more than ten years, more than a billion dollars.
     pub fn set_limits(&mut self, limits: &NewLimits, now: Timestamp) -> Result<(), LimitError> {
         limits.nodes_allowed()?;
         let planned = plan::count_nodes(&self.steps);
