@@ -144,7 +144,7 @@ impl Output {
         if report.is_source() {
             self.text(&text)
         } else {
-            self.write(&safe_to_display(&text))
+            self.write(&displayed(&text, self.style()))
         }
     }
 
@@ -170,11 +170,11 @@ impl Output {
         self.write(&text)
     }
 
-    /// Writes text to standard output: unchanged to a file or a pipe; to a terminal without harmful characters, and
-    /// with a newline at the end.
+    /// Writes text that others wrote to standard output: unchanged to a file or a pipe; to a terminal without harmful
+    /// characters and colours, and with a newline at the end.
     pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
         if std::io::stdout().is_terminal() {
-            let mut text = safe_to_display(text).into_owned();
+            let mut text = strip_unsafe_chars(text).into_owned();
             if !text.is_empty() && !text.ends_with('\n') {
                 text.push('\n');
             }
@@ -270,6 +270,14 @@ pub(crate) fn safe_to_display(text: &str) -> Cow<'_, str> {
     shown.into()
 }
 
+/// The same for a text in `style`: without colours of Folio's own, every colour in it is somebody else's.
+fn displayed(text: &str, style: Style) -> Cow<'_, str> {
+    match style.color {
+        true => safe_to_display(text),
+        false => strip_unsafe_chars(text),
+    }
+}
+
 fn unwritable() -> Failure {
     Failure::new(Exit::Damaged, "unwritable", "the answer cannot be formatted")
 }
@@ -291,5 +299,7 @@ mod tests {
         ] {
             assert_eq!(safe_to_display(text), shown);
         }
+        assert_eq!(displayed(&ours, style), ours);
+        assert_eq!(displayed(&ours, Style { color: false }), "[31merror:[0m");
     }
 }

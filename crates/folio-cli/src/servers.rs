@@ -4,6 +4,7 @@ use std::fmt::{self, Write as _};
 
 use folio::mcp::{McpError, Reached, Servers, ToStart};
 use folio::memory::counted::counted;
+use folio::store::without_own_secrets;
 use folio::tools::Registry;
 use serde::Serialize;
 
@@ -26,7 +27,7 @@ pub(crate) async fn open(settings: &Settings, output: &Output) -> Result<Servers
         check_settings(server)?;
         all.push(with_token(server.clone()));
     }
-    let servers = Servers::open(all).await;
+    let servers = Servers::open_hiding(all, without_own_secrets).await;
     for problem in servers.problems() {
         output.note(format_args!("{problem} ({}) [{}]", problem.hint(), problem.code()));
     }
@@ -87,7 +88,8 @@ impl Report for LookedAt {
 /// of one server does not affect the others.
 pub(crate) async fn look_at(settings: &Settings) -> Vec<LookedAt> {
     let (wrong, usable): (Vec<_>, Vec<_>) = settings.mcp.iter().partition(|server| check_settings(server).is_err());
-    let servers = Servers::open(usable.into_iter().map(|server| with_token(server.clone())).collect()).await;
+    let usable = usable.into_iter().map(|server| with_token(server.clone())).collect();
+    let servers = Servers::open_hiding(usable, without_own_secrets).await;
     let of_reached = |found: Reached<'_>| LookedAt {
         server: found.server.to_owned(),
         reached: !matches!(found.problem, Some(problem) if !matches!(problem, McpError::LeftOut { .. })),

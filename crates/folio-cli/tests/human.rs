@@ -42,6 +42,8 @@ fn human_task_waits_through_a_kill_and_needs_no_model_e9_17() {
     assert_eq!(asked["items"].as_array().unwrap().len(), 1, "{asked}");
     let shown = folio.ok(&["questions"]);
     assert!(shown.ends_with("\n  folio answer r1 ANSWER\n"), "{shown}");
+    let named = folio.ok(&["--space", "main", "questions"]);
+    assert!(named.ends_with("\n  folio answer r1 ANSWER --space main\n"), "{named}");
     assert!(
         !shown.contains("Continue the work") && !shown.contains("\n  id: "),
         "{shown}"

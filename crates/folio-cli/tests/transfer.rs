@@ -454,3 +454,31 @@ fn export_overwrites_an_existing_file_only_with_force() {
         assert_eq!(read(), first);
     }
 }
+
+/// Such a folder may have been unpacked from an archive of somebody else.
+#[cfg(unix)]
+#[test]
+fn pipe_in_an_imported_folder_does_not_keep_the_import_waiting() {
+    let folio = Folio::new();
+    folio.ok(&["observe", "add", "a note"]);
+    folio.ok(&["export", "--format", "markdown", "--out", "pages"]);
+    let fifo = |name: &str| {
+        let path = folio.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(path)
+                .status()
+                .unwrap()
+                .success()
+        );
+    };
+    fifo("pages/pages/p9.md");
+    let refused = folio.call(&["--space", "b", "import", "--from", "folio", "pages"]);
+    assert!(
+        refused.code != 0 && refused.stderr.contains("p9.md") && refused.stderr.contains("it is not a file"),
+        "{refused}"
+    );
+    fifo("books/scratchbook/a.json");
+    folio.ok(&["--space", "b", "import", "--from", "colony", "books"]);
+}

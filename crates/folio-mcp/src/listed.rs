@@ -87,6 +87,26 @@ pub(crate) struct Offered {
     pub(crate) definition: Definition,
 }
 
+impl Offered {
+    /// The same tool, with what it says of itself as `hide` leaves it. Its name stays: calls need it.
+    pub(crate) fn hiding(mut self, hide: fn(&str) -> String) -> Self {
+        self.spec.description = hide(&self.spec.description);
+        let schemas = [&mut self.spec.schema, &mut self.spec.output];
+        schemas.into_iter().flatten().for_each(|schema| hide_in(schema, hide));
+        self
+    }
+}
+
+/// Replaces each text in `schema`, but no key, with what `hide` leaves of it.
+fn hide_in(schema: &mut Value, hide: fn(&str) -> String) {
+    match schema {
+        Value::String(text) => *text = hide(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| hide_in(item, hide)),
+        Value::Object(fields) => fields.values_mut().for_each(|inner| hide_in(inner, hide)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 /// The part of a tool that must not change during a run that was told about the tool.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Definition {
@@ -237,6 +257,18 @@ mod tests {
         let output = offered[0].spec.output.as_ref().unwrap_or(&Value::Null);
         assert_eq!(output["properties"]["structured"], answers);
         assert_eq!(output["properties"]["text"]["type"], "string");
+    }
+
+    #[test]
+    fn secret_in_what_a_tool_says_of_itself_is_hidden() {
+        let schema = json!({"type": "object", "properties": {"id": {"description": "not k3y-secret"}}});
+        let tools = listed(json!([{"name": "look", "description": "Uses k3y-secret.", "inputSchema": schema}]));
+        let (offered, _) = offered("desk", &McpSettings::of_command(vec!["x".to_owned()]), &tools);
+        let hidden = offered[0].clone().hiding(|text| text.replace("k3y-secret", "[hidden]"));
+        assert_eq!(hidden.spec.description, "Uses [hidden].");
+        let schema = hidden.spec.schema.unwrap_or_default();
+        assert_eq!(schema["properties"]["id"]["description"], "not [hidden]");
+        assert_eq!(hidden.definition, offered[0].definition);
     }
 
     #[test]

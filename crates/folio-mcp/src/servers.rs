@@ -73,20 +73,27 @@ pub struct Reached<'s> {
 impl Servers {
     /// Makes the first connection to each server, all at once. An unavailable server does not affect the others.
     pub async fn open(servers: Vec<ToStart>) -> Self {
+        Self::open_hiding(servers, str::to_owned).await
+    }
+
+    /// Does the same. `hide` takes out of a text what nobody may read: a server may repeat its own key in the
+    /// description of a tool, which people and models read.
+    pub async fn open_hiding(servers: Vec<ToStart>, hide: fn(&str) -> String) -> Self {
         let each = servers.into_iter().map(|start| async move {
             let name = start.name.clone();
             let server = Arc::new(Server::new(start));
             let (offered, problem) = match server.begin().await {
                 Ok((offered, left_out)) if left_out.is_empty() => (offered, None),
                 Ok((offered, left_out)) => {
-                    let reason = join_few(&left_out);
+                    let reason = hide(&join_few(&left_out));
                     (offered, Some(McpError::LeftOut { server: name, reason }))
                 }
                 Err(error) => (Vec::new(), Some(error)),
             };
+            let offered = offered.into_iter().map(|tool| tool.hiding(hide));
             let tool = |offered| Arc::new(McpTool::new(Arc::clone(&server), offered));
             Opened {
-                tools: offered.into_iter().map(tool).collect(),
+                tools: offered.map(tool).collect(),
                 server,
                 problem,
             }

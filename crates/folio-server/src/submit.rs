@@ -51,7 +51,8 @@ pub(crate) async fn plan_of(runner: &Runner, plan: Option<Value>, goal: Option<&
 }
 
 /// Returns the problem that lists the mistakes of a plan with their places.
-fn plan_problem(PlanErrors(errors): &PlanErrors) -> Problem {
+fn plan_problem(mistakes: &PlanErrors) -> Problem {
+    let PlanErrors(errors, more) = mistakes;
     let lines = errors.iter().take(MAX_LISTED_MISTAKES).map(|error| {
         let hint = error.hint.as_ref().map(|hint| format!(" ({hint})"));
         let hint = hint.unwrap_or_default();
@@ -60,11 +61,17 @@ fn plan_problem(PlanErrors(errors): &PlanErrors) -> Problem {
             error.place, error.code, error.message, error.path
         )
     });
-    let count = counted(errors.len() as u64, "mistake");
+    let count = counted(mistakes.count() as u64, "mistake");
     let detail = format!("the plan has {count}:{}", lines.collect::<String>());
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "plan_invalid", detail)
         .errors(errors.iter().map(plan_mistake).collect())
-        .hint("all mistakes are listed with line and column; fix them and start the run again")
+        .hint(match more {
+            0 => "all mistakes are listed with line and column; fix them and start the run again".to_owned(),
+            _ => format!(
+                "the first {} mistakes are listed with line and column; fix them and start the run again",
+                errors.len()
+            ),
+        })
 }
 
 /// Returns the inputs of the plan. Paths have to be below the folder that runs may read, and are made absolute here.

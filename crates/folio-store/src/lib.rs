@@ -59,4 +59,4 @@ pub use store::{
 };
 pub use system::{RandomIds, SystemClock};
 pub use upkeep::{Compacted, Compaction, OUTBOX_SUFFIX, Residue, WatchAnswer, WatchPlace, WatchQuery};
-pub use workspace::{Workspace, WorkspaceError, Written, keep_out, keep_out_variable};
+pub use workspace::{Workspace, WorkspaceError, Written, keep_out, keep_out_variable, without_own_secrets};

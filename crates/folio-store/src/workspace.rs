@@ -50,6 +50,7 @@ use std::sync::{Arc, OnceLock};
 
 use folio_memory::actor::Source;
 use folio_memory::history::FieldConflict;
+use folio_memory::keeping::Redaction;
 use folio_memory::turn::Stages;
 use folio_memory::{
     Actor, Change, Clock, Entry, IdSource, NewPage, PageFields, PageId, Role, SpaceName, ThreadKey, Timestamp, Trust,
@@ -75,6 +76,7 @@ pub use patch::Guard;
 pub use policy::PolicyInForce;
 pub use receipts::KeptReceipt;
 pub use record::{Recorded, Write};
+use redact::Cleaner;
 pub use redact::{keep_out, keep_out_variable};
 pub use scratch::{ScratchAnswer, ScratchCaller};
 pub use tidy::Tidied;
@@ -171,6 +173,15 @@ impl Written {
         self.warnings.splice(0..0, warnings);
         self
     }
+}
+
+/// Returns `text` without the secrets that this process keeps out ([`keep_out`]): for words of others that are shown and
+/// not stored.
+#[must_use]
+pub fn without_own_secrets(text: &str) -> String {
+    let mut text = text.to_owned();
+    Cleaner::new(Redaction::Off).text(&mut text, "text");
+    text
 }
 
 impl Workspace {

@@ -303,7 +303,9 @@ fn find(folder: &Path, start: &str, depth: u32, files: &mut Vec<(ThreadKey, Path
         let is_folder = entry.file_type().map_err(unreadable)?.is_dir();
         if is_folder && name.ends_with('%') && depth > 0 {
             find(&entry.path(), &format!("{start}{name}/"), depth - 1, files)?;
-        } else if !is_folder && let Some(thread) = thread_of(&format!("{start}{name}")) {
+        } else if entry.path().is_file()
+            && let Some(thread) = thread_of(&format!("{start}{name}"))
+        {
             files.push((thread, entry.path()));
         }
     }

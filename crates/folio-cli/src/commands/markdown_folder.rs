@@ -11,6 +11,7 @@ use folio::memory::transfer::Line;
 use folio::memory::transfer::markdown::{self, PAGES, PageOfFile, Places, ROOT, Writer};
 use folio::store::private;
 
+use super::input::opened_if_file;
 use crate::error::Failure;
 
 /// The longest line of a file, in bytes: longer than any text of an entry.
@@ -201,7 +202,7 @@ impl MarkdownLines {
 
     fn text(&mut self, section: Section) -> io::Result<String> {
         if self.open.as_ref().is_none_or(|(open, _)| *open != section.file) {
-            self.open = Some((section.file, File::open(&self.files[section.file])?));
+            self.open = Some((section.file, opened_if_file(&self.files[section.file])?));
         }
         let mut text = String::new();
         if let Some((_, file)) = &mut self.open {
@@ -216,7 +217,7 @@ impl MarkdownLines {
 /// hold in memory.
 fn places_in(path: &Path) -> Result<Places, Failure> {
     let unreadable = |error: io::Error| Failure::file("read", path, &error);
-    let mut file = BufReader::new(File::open(path).map_err(unreadable)?);
+    let mut file = BufReader::new(opened_if_file(path).map_err(unreadable)?);
     let (mut places, mut line) = (Places::default(), Vec::new());
     loop {
         line.clear();

@@ -70,11 +70,14 @@ struct RequestList {
     /// How many questions, and how many approvals, each run waits for, listed or not.
     #[serde(skip)]
     of_runs: HashMap<(String, bool), usize>,
+    /// The options that another command needs to use the same space.
+    #[serde(skip)]
+    again: String,
 }
 
 impl RequestList {
     /// The first `limit` of `items`.
-    fn of(mut items: Vec<RequestLine>, limit: u32, as_of: u64) -> Self {
+    fn of(mut items: Vec<RequestLine>, limit: u32, as_of: u64, again: &str) -> Self {
         let mut of_runs = HashMap::new();
         for item in &items {
             *of_runs.entry((item.run.clone(), item.is_question())).or_default() += 1;
@@ -85,7 +88,8 @@ impl RequestList {
             total: Some(total),
             ..List::whole(items, as_of)
         };
-        Self { list, of_runs }
+        let again = again.to_owned();
+        Self { list, of_runs, again }
     }
 }
 
@@ -150,11 +154,12 @@ impl Report for RequestList {
             if let Some(until) = item.until {
                 writeln!(out, "  waits until {}", instant(until))?;
             }
+            let again = &self.again;
             let way = match (is_question, of_run.copied().unwrap_or(1)) {
-                (true, 1) => format!("folio answer {} ANSWER", item.run),
-                (true, _) => format!("folio answer {} --node {} ANSWER", item.run, item.named()),
-                (false, 1) => format!("folio approve {0}, or folio reject {0}", item.run),
-                (false, _) => format!("folio approve {0}, or folio reject {0}", item.id),
+                (true, 1) => format!("folio answer {} ANSWER{again}", item.run),
+                (true, _) => format!("folio answer {} --node {} ANSWER{again}", item.run, item.named()),
+                (false, 1) => format!("folio approve {0}{again}, or folio reject {0}{again}", item.run),
+                (false, _) => format!("folio approve {0}{again}, or folio reject {0}{again}", item.id),
             };
             writeln!(out, "  {}", style.faint(way))?;
         }
@@ -256,7 +261,7 @@ pub(crate) async fn questions(context: &Context<'_>, arguments: Questions) -> Re
         }
         None => all_open_requests(&runner).await?,
     };
-    let questions = RequestList::of(items, arguments.limit, as_of);
+    let questions = RequestList::of(items, arguments.limit, as_of, context.settings.repeated());
     context.output.report(&questions)?;
     Ok(Exit::Done)
 }

@@ -8,6 +8,10 @@ use serde::Serialize;
 use super::duration;
 use crate::spend::Allowance;
 
+/// The most nodes that a run may have. They stay in memory while the run goes on, some two kilobytes each, so that
+/// without a limit whoever may start a run could fill the memory of the process that drives it.
+pub const NODES_MAX: u32 = 200_000;
+
 /// Limits of a plan or of one task and everything below it.
 ///
 /// An absent limit means "as above"; `0` means zero. A limit can only narrow the one above it.

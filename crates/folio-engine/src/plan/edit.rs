@@ -60,7 +60,7 @@ impl EditTarget<'_> {
     /// stricter since it was stored, and steps that have begun cannot be corrected. A mistake in a step is removed only
     /// if the step did not change.
     fn drop_preexisting_errors(&self, errors: &mut Vec<PlanError>, edited: &[Step], known: &Known) {
-        let Err(PlanErrors(before)) = check(&Node::of_json(&self.plan), Vec::new(), Some(known)) else {
+        let Err(before) = check(&Node::of_json(&self.plan), Vec::new(), Some(known)) else {
             return;
         };
         let edited = ShownStep::from_plan_steps(edited);
@@ -111,16 +111,16 @@ pub(crate) fn read_edit(text: &str, target: EditTarget<'_>, known: &Known) -> Re
     let mut version = markdown::version_of(text);
     let mut errors = Vec::new();
     let steps = if markdown::is_markdown(text) {
-        markdown::read(text, target.steps).map_err(PlanErrors)?
+        markdown::read(text, target.steps).map_err(PlanErrors::first_of)?
     } else {
-        let reading = spanned::read(text).map_err(|error| PlanErrors(vec![error]))?;
+        let reading = spanned::read(text).map_err(|error| PlanErrors::first_of(vec![error]))?;
         errors.extend(reading.errors);
         match steps_of(reading.root, &target, &mut errors) {
             Some((steps, stated_version)) => {
                 version = version.or(stated_version);
                 steps
             }
-            None => return Err(PlanErrors(errors)),
+            None => return Err(PlanErrors::first_of(errors)),
         }
     };
     let mut full_plan = Node::of_json(&target.plan);
@@ -128,10 +128,10 @@ pub(crate) fn read_edit(text: &str, target: EditTarget<'_>, known: &Known) -> Re
     // The whole plan is checked, because other steps may refer to a step that is gone.
     let checked = check(&full_plan, errors, Some(known));
     let steps = decode(&steps).plan.steps;
-    if let Err(PlanErrors(mut errors)) = checked {
+    if let Err(mut errors) = checked {
         target.drop_preexisting_errors(&mut errors, &steps, known);
         if !errors.is_empty() {
-            return Err(PlanErrors(errors));
+            return Err(PlanErrors::first_of(errors));
         }
     }
     Ok(EditedText { steps, version })

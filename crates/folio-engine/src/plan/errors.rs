@@ -48,9 +48,28 @@ impl fmt::Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
-/// Every mistake of a plan, in the order of the text. Displayed one per line.
+/// How many mistakes of a plan are listed. A plan of a mebibyte can have a hundred thousand, and nobody reads them all.
+pub const MISTAKES_LISTED: usize = 100;
+
+/// The mistakes of a plan in the order of the text, at most [`MISTAKES_LISTED`], and how many more there are. Displayed
+/// one per line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlanErrors(pub Vec<PlanError>);
+pub struct PlanErrors(pub Vec<PlanError>, pub usize);
+
+impl PlanErrors {
+    /// The first of `errors`, which are in the order of the text, and how many more there are.
+    pub(super) fn first_of(mut errors: Vec<PlanError>) -> Self {
+        let more = errors.len().saturating_sub(MISTAKES_LISTED);
+        errors.truncate(MISTAKES_LISTED);
+        Self(errors, more)
+    }
+
+    /// The number of mistakes, listed or not.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.len() + self.1
+    }
+}
 
 impl fmt::Display for PlanErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -60,7 +79,10 @@ impl fmt::Display for PlanErrors {
             }
             error.fmt(f)?;
         }
-        Ok(())
+        match self.1 {
+            0 => Ok(()),
+            more => write!(f, "\nand {more} more"),
+        }
     }
 }
 

@@ -36,12 +36,12 @@ use std::collections::BTreeSet;
 use folio_memory::canonical::canonical;
 use sha2::{Digest, Sha256};
 
-pub use budget::{Budget, Retry, Share};
+pub use budget::{Budget, NODES_MAX, Retry, Share};
 pub(crate) use criterion::resolve_criterion_id as criterion_meant;
 pub use criterion::{Check, Criterion};
 pub use document::{InputKind, InputSpec, PLAN_VERSION, Plan, Report};
 pub(crate) use edit::{EditTarget, Part, read_edit};
-pub use errors::{CODES, Place, PlanError, PlanErrors};
+pub use errors::{CODES, MISTAKES_LISTED, Place, PlanError, PlanErrors};
 pub use graph::{Graph, GraphNode};
 pub use inputs::{InputError, check_inputs};
 pub(crate) use markdown::WAITING;

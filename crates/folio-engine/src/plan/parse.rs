@@ -85,15 +85,16 @@ impl Default for Limits {
 ///
 /// # Errors
 ///
-/// Every mistake that can be found, in the order of the text. For a text that is not YAML or JSON at all, only one.
+/// The mistakes that can be found, in the order of the text, at most [`MISTAKES_LISTED`](super::MISTAKES_LISTED). For a
+/// text that is not YAML or JSON at all, only one.
 pub fn parse(text: &str, known: &Known) -> Result<Plan, PlanErrors> {
     let text = without_mark(text);
     if markdown::is_markdown(text) {
-        let steps = markdown::read(text, &[]).map_err(PlanErrors)?;
-        return check(&steps, Vec::new(), Some(known));
+        let steps = markdown::read(text, &[]).map_err(PlanErrors::first_of)?;
+        return check(&steps, Vec::new(), Some(known)).map_err(PlanErrors::first_of);
     }
-    let reading = spanned::read(text).map_err(|error| PlanErrors(vec![error]))?;
-    check(&reading.root, reading.errors, Some(known))
+    let reading = spanned::read(text).map_err(|error| PlanErrors::first_of(vec![error]))?;
+    check(&reading.root, reading.errors, Some(known)).map_err(PlanErrors::first_of)
 }
 
 /// `text` without the byte order mark that some editors write first.
@@ -107,10 +108,11 @@ pub(super) fn without_mark(text: &str) -> &str {
 ///
 /// As [`parse`].
 pub fn from_value(value: &Value, known: &Known) -> Result<Plan, PlanErrors> {
-    check(&Node::of_json(value), Vec::new(), Some(known))
+    check(&Node::of_json(value), Vec::new(), Some(known)).map_err(PlanErrors::first_of)
 }
 
-pub(super) fn check(root: &Node, mut errors: Vec<PlanError>, known: Option<&Known>) -> Result<Plan, PlanErrors> {
+/// Checks the plan at `root`. Returns every mistake, including `errors`, in the order of the text.
+pub(super) fn check(root: &Node, mut errors: Vec<PlanError>, known: Option<&Known>) -> Result<Plan, Vec<PlanError>> {
     let mut draft = decode(root);
     if let Some(known) = known {
         validate(&mut draft, root, known);
@@ -121,7 +123,7 @@ pub(super) fn check(root: &Node, mut errors: Vec<PlanError>, known: Option<&Know
     }
     errors.sort_by(|a, b| (a.place, &a.path, a.code).cmp(&(b.place, &b.path, b.code)));
     errors.dedup();
-    Err(PlanErrors(errors))
+    Err(errors)
 }
 
 /// Reads a stored plan. It was checked when it was stored, and rules may have become stricter since then, so only its
@@ -131,7 +133,7 @@ pub(super) fn check(root: &Node, mut errors: Vec<PlanError>, known: Option<&Know
 ///
 /// Every mistake in its form.
 pub fn from_stored(value: &Value) -> Result<Plan, PlanErrors> {
-    check(&Node::of_json(value), Vec::new(), None)
+    check(&Node::of_json(value), Vec::new(), None).map_err(PlanErrors::first_of)
 }
 
 /// Like [`from_stored`].

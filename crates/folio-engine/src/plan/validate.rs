@@ -16,7 +16,7 @@ use super::errors::code;
 use super::nearest::did_you_mean;
 use super::reads::{self, Segment};
 use super::spanned::{Node, Tree};
-use super::{Graph, Known, Plan, Step, count_nodes};
+use super::{Graph, Known, NODES_MAX, Plan, Step, count_nodes};
 
 use names::{Frame, Reader};
 
@@ -110,6 +110,11 @@ impl<'a> Validator<'a> {
         let (nodes, budget) = (count_nodes(&plan.steps), plan.budget.nodes);
         if let Some(limit) = budget.filter(|limit| nodes > *limit) {
             let message = format!("{nodes} steps are written out, and the budget of the plan allows {limit} nodes");
+            let nodes_at = at.follow_near(&[Segment::Key("budget"), Segment::Key("nodes")]);
+            self.faults.add(&nodes_at, code::OVER_CAP, message);
+        }
+        if let Some(nodes) = budget.filter(|nodes| *nodes > NODES_MAX) {
+            let message = format!("`nodes` is {nodes}; at most {NODES_MAX} is allowed");
             let nodes_at = at.follow_near(&[Segment::Key("budget"), Segment::Key("nodes")]);
             self.faults.add(&nodes_at, code::OVER_CAP, message);
         }

@@ -10,7 +10,7 @@ use super::limit_met::LimitKind;
 use super::state::{JournalError, Run};
 use crate::event::{Event, NewLimits};
 use crate::node::NodeId;
-use crate::plan::{self, Plan};
+use crate::plan::{self, NODES_MAX, Plan};
 use crate::spend::{Allowance, Dimension};
 
 /// Why a change of a limit was refused. Nothing was changed.
@@ -56,7 +56,7 @@ pub enum LimitError {
         /// The deadline that was requested.
         deadline: Timestamp,
     },
-    /// A limit of a run that is about to begin is larger than any that a plan may have.
+    /// A limit is larger than any that a plan may have.
     #[error("these limits are larger than a plan may have: {0}")]
     TooLarge(String),
 }
@@ -101,6 +101,7 @@ impl Run {
         if let Some((what, _)) = own.iter().find(|(_, is_missing)| *is_missing && is_part) {
             return Err(LimitError::None { path: path(), what });
         }
+        limits.nodes_allowed()?;
         if let Some(wanted) = limits.nodes {
             let used = if is_part {
                 self.nodes_below(index)
@@ -192,14 +193,26 @@ impl Run {
     }
 }
 
+impl NewLimits {
+    /// Refuses more nodes than a run may have.
+    fn nodes_allowed(&self) -> Result<(), LimitError> {
+        let nodes = self.nodes.filter(|nodes| *nodes > NODES_MAX);
+        nodes.map_or(Ok(()), |nodes| {
+            let message = format!("`nodes` is {nodes}; at most {NODES_MAX} is allowed");
+            Err(LimitError::TooLarge(message))
+        })
+    }
+}
+
 impl Plan {
     /// Sets `limits` for a run of this plan that begins at `now`. They take the place of those in its budget.
     ///
     /// # Errors
     ///
-    /// Why they cannot be used: fewer nodes than the plan has, a deadline in the past, or in more than ten years, more
-    /// than a billion dollars.
+    /// Why they cannot be used: fewer nodes than the plan has, or more than a run may have, a deadline in the past, or in
+    /// more than ten years, more than a billion dollars.
     pub fn set_limits(&mut self, limits: &NewLimits, now: Timestamp) -> Result<(), LimitError> {
+        limits.nodes_allowed()?;
         let planned = plan::count_nodes(&self.steps);
         if let Some(wanted) = limits.nodes.filter(|wanted| *wanted < planned).map(u64::from) {
             return Err(LimitError::Planned { wanted, planned });

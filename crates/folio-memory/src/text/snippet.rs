@@ -12,6 +12,10 @@ use super::token::tokens;
 
 const ELLIPSIS: &str = "…";
 
+/// How many matches are compared. A text of a mebibyte may match in a hundred thousand places, and one of the first
+/// shows as well as any why it was found.
+const HITS_MAX: usize = 1_000;
+
 /// A part of a text on one line, in consecutive pieces.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[serde(transparent)]
@@ -31,15 +35,15 @@ pub struct SnippetPart {
 
 /// The `max` characters of `text` that match most of `query`, or its beginning if nothing matches.
 ///
-/// Grapheme clusters are never cut. If several places match equally, the first is chosen.
+/// Grapheme clusters are never cut. If several places match equally, the first is chosen. Only the first thousand
+/// matches are looked at.
 #[must_use]
 pub fn snippet(text: &str, query: &TextQuery, max: usize) -> Snippet {
-    let ends: Vec<usize> = text
-        .grapheme_indices(true)
-        .map(|(at, _)| at)
-        .chain([text.len()])
-        .collect();
-    let hits = hits(text, query, &ends);
+    let matching = tokens(text).filter(|token| query.contains_term(&token.term));
+    let matching: Vec<(Range<usize>, String)> =
+        matching.take(HITS_MAX).map(|token| (token.range, token.term)).collect();
+    let ends = ends_until(text, matching.last().map_or(0, |(last, _)| last.end), max);
+    let hits = hits(matching, &ends);
     let (start, end) = window(&hits, ends.len() - 1, max);
     let mut snippet = Snippet::default();
     if start > 0 {
@@ -53,7 +57,7 @@ pub fn snippet(text: &str, query: &TextQuery, max: usize) -> Snippet {
         at = hit.end;
     }
     snippet.push(&text[ends[at]..ends[end]], false);
-    if end < ends.len() - 1 {
+    if ends[end] < text.len() {
         snippet.push(ELLIPSIS, false);
     }
     snippet
@@ -78,15 +82,28 @@ impl Snippet {
     }
 }
 
-/// The ranges, in characters, that match `query`, with the matching terms.
-fn hits(text: &str, query: &TextQuery, ends: &[usize]) -> Vec<(Range<usize>, String)> {
-    let matching = tokens(text).filter(|token| query.contains_term(&token.term));
-    matching
-        .map(|token| {
-            let start = ends.partition_point(|end| *end <= token.range.start) - 1;
-            let end = ends.partition_point(|end| *end < token.range.end);
-            (start..end, token.term)
+/// Where the characters of `text` begin, up to `max` of them after the byte `at`, and where the last of these ends. No
+/// snippet shows more, so the rest is not read.
+fn ends_until(text: &str, at: usize, max: usize) -> Vec<usize> {
+    let mut beyond = 0;
+    let begins = text.grapheme_indices(true).map(|(begin, _)| begin).chain([text.len()]);
+    begins
+        .take_while(|begin| {
+            beyond += usize::from(*begin >= at);
+            beyond <= max.saturating_add(1)
         })
+        .collect()
+}
+
+/// The ranges `matching`, in characters instead of bytes.
+fn hits(matching: Vec<(Range<usize>, String)>, ends: &[usize]) -> Vec<(Range<usize>, String)> {
+    let in_characters = |range: Range<usize>| {
+        let start = ends.partition_point(|end| *end <= range.start) - 1;
+        start..ends.partition_point(|end| *end < range.end)
+    };
+    matching
+        .into_iter()
+        .map(|(range, term)| (in_characters(range), term))
         .collect()
 }
 

@@ -229,3 +229,14 @@ proptest! {
 }
 
 const ELLIPSIS: char = '…';
+
+#[test]
+fn snippet_of_a_text_full_of_matches_compares_the_first_thousand() {
+    let words = TextQuery::of("word thing", TextMatch::Any);
+    let text = "word ".repeat(2_000) + "thing word";
+    let shown = snippet(&text, &words, 20).text();
+    assert_eq!(shown, "word word word word …");
+    // What lies between does not count, however long it is.
+    let text = "other ".repeat(20_000) + "thing";
+    assert!(snippet(&text, &words, 20).text().ends_with("other thing"));
+}

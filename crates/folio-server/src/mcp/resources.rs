@@ -127,7 +127,10 @@ impl Mcp {
                     None => view.rendered.text.clone(),
                 }
             }
-            Address::Page(page) => workspace.page_markdown(*page).await?,
+            Address::Page(page) => {
+                let (heading, markdown) = workspace.page_for_models(*page).await?;
+                heading + &markdown
+            }
             Address::Run(run) => {
                 let row = workspace.run(*run).await?;
                 let (row, run) = self.shared.runner.seen(row.id).await?;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use folio_memory::entry::{check_text, without_nul};
 use folio_memory::excerpt::one_line;
 use folio_memory::id::{PageRef, Ref};
-use folio_memory::markdown::render_page;
+use folio_memory::markdown::{heading_for_models, render_page};
 use folio_memory::query::{MAX_LIMIT, Order};
 use folio_memory::scratchbook::ItemInput;
 use folio_memory::view::is_blank;
@@ -265,6 +265,21 @@ impl Workspace {
     ///
     /// `NotFound` if there is no such page; `Unavailable` or `Corrupt`.
     pub async fn page_markdown(&self, page: PageRef) -> Result<String, WorkspaceError> {
+        let (_, _, text) = self.rendered_page(page).await?;
+        Ok(text)
+    }
+
+    /// Returns the line that models read above a page, or a part of it, and [`Workspace::page_markdown`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::page_markdown`].
+    pub async fn page_for_models(&self, page: PageRef) -> Result<(String, String), WorkspaceError> {
+        let (page, entries, text) = self.rendered_page(page).await?;
+        Ok((heading_for_models(&page, &entries), text))
+    }
+
+    async fn rendered_page(&self, page: PageRef) -> Result<(Page, Vec<Entry>, String), WorkspaceError> {
         let watch = Stopwatch::start();
         let page = self.page(page).await?;
         let entries = self.page_entries(Ref::Id(page.id)).await?;
@@ -272,7 +287,7 @@ impl Workspace {
         let text = render_page(&page, &entries, &children);
         let detail = json!({"page": page.handle, "entries": entries.len(), "bytes": text.len()});
         self.note_render("page", "render_page", &watch, detail);
-        Ok(text)
+        Ok((page, entries, text))
     }
 
     /// Returns the child pages of a page, in the order in which they were added.

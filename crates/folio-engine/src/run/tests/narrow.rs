@@ -203,6 +203,11 @@ fn node_limit_counts_plan_steps_but_not_the_run_itself_e9_10() {
     };
     let mut sim = Sim::new(&plan(9, list));
     assert_eq!(lowered(&sim, 3), Ok(()));
+    assert_eq!(lowered(&sim, 200_000), Ok(()));
+    assert_eq!(
+        lowered(&sim, 200_001).unwrap_err(),
+        "these limits are larger than a plan may have: `nodes` is 200001; at most 200000 is allowed"
+    );
     let refused = |text: &str| Err(text.to_owned());
     assert_eq!(
         lowered(&sim, 0),
@@ -218,6 +223,18 @@ fn node_limit_counts_plan_steps_but_not_the_run_itself_e9_10() {
         lowered(&alone, 0),
         refused("the limit on nodes cannot be 0: the plan has 1 node")
     );
+}
+
+#[test]
+fn plan_that_allows_itself_too_many_nodes_is_refused() {
+    let parsed = |nodes: u32| {
+        let plan = format!("{{budget: {{nodes: {nodes}}}, steps: [{{id: a, do: {{tool: list}}}}]}}");
+        let parsed = plan::parse(&plan, &Known::default());
+        parsed.map(|_| ()).map_err(|errors| errors.to_string())
+    };
+    assert_eq!(parsed(200_000), Ok(()));
+    let refused = "1:18 budget.nodes: P014 `nodes` is 200001; at most 200000 is allowed";
+    assert_eq!(parsed(200_001), Err(refused.to_owned()));
 }
 
 #[test]

@@ -184,7 +184,7 @@ async fn page(call: Call<'_>) -> Result<Answer, Problem> {
         .parse()
         .map_err(|_| invalid_argument("id", format!("{:?} is not the handle of a page, such as p7", input.id)))?;
     let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
-    let markdown = workspace.page_markdown(id).await?;
+    let (heading, markdown) = workspace.page_for_models(id).await?;
     let page = PageShape::of(&workspace.page(id).await?);
     // The hash covers only what was read so far, so text that is added after it does not invalidate the cursor.
     let state = |read: &str| HEXLOWER.encode(&Sha256::digest(read)[..STATE_BYTES]);
@@ -215,11 +215,11 @@ async fn page(call: Call<'_>) -> Result<Answer, Problem> {
     structured["page"] = input.id.trim().into();
     // If both are long, fields of the structured part are left out rather than text.
     let shape = tokens.count(&structured.to_string()).min(limit / 3);
-    let room = limit - shape - FRAME_TOKENS;
+    let room = (limit - shape - FRAME_TOKENS).saturating_sub(tokens.count(&heading));
     let part = truncate_to_tokens(&markdown[from..], room, tokens);
     let end = from + part.len();
     let next = (end < markdown.len()).then(|| format!("{}@{end}", state(&markdown[..end])));
-    let mut text = part.to_owned();
+    let mut text = heading + part;
     if let Some(next) = &next {
         let left = markdown.len() - end;
         text.push_str(&format!("\n(+{left} bytes; go on with cursor {next:?})"));
