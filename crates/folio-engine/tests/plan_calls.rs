@@ -43,7 +43,7 @@ fn call_mistakes(args: &str) -> Vec<String> {
 }
 
 fn plan_mistakes(plan: &str) -> Vec<String> {
-    let errors = parse(plan, &known()).map_or_else(|errors| errors.0, |_| Vec::new());
+    let errors = parse(plan, &known()).map_or_else(|errors| errors.listed, |_| Vec::new());
     errors
         .into_iter()
         .map(|error| format!("{} {}", error.code, error.message))
@@ -120,7 +120,7 @@ fn range_and_list_mistakes_name_the_argument_and_item_e9_1() {
 fn mistakes_found_by_a_tool_check_name_their_argument_e9_1() {
     let place = |args: &str| {
         let text = format!("- {{id: a, do: {{tool: write, args: {args}}}}}");
-        let errors = parse(&text, &known()).unwrap_err().0;
+        let errors = parse(&text, &known()).unwrap_err().listed;
         (errors[0].path.clone(), errors[0].message.clone())
     };
     assert_eq!(
@@ -166,7 +166,7 @@ fn ineffective_retry_and_excessive_ttl_are_mistakes_e9_1() {
     assert_eq!(retry, ["P007 `retry` is of a call (`do`); this task has none"]);
     let of_person = parse("- {id: a, title: Say it, executor: human, retry: 2}", &Known::default()).unwrap_err();
     assert_eq!(
-        of_person.0[0].hint.as_deref(),
+        of_person.listed[0].hint.as_deref(),
         Some("leave it out: a person is asked once")
     );
     let rule = |minutes: &str| {

@@ -12,7 +12,7 @@ fn expressions_beyond_the_first_two_hundred_are_compiled_when_they_are_needed() 
     let step = json!({"id": "a", "do": {"tool": "list"}, "criteria": criteria});
     let errors = from_value(&json!({"title": "x", "steps": [step]}), &Known::default()).unwrap_err();
     assert_eq!(errors.count(), 200);
-    assert!(errors.0.iter().all(|error| error.code == "P023"), "{errors}");
+    assert!(errors.listed.iter().all(|error| error.code == "P023"), "{errors}");
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn expression_of_a_criterion_that_is_too_large_is_a_mistake() {
     for check in checks {
         let step = json!({"id": "a", "do": {"tool": "list"}, "criteria": [{ "check": check }]});
         let errors = from_value(&json!({"title": "x", "steps": [step]}), &Known::default()).unwrap_err();
-        let codes: Vec<_> = errors.0.iter().map(|error| error.code).collect();
+        let codes: Vec<_> = errors.listed.iter().map(|error| error.code).collect();
         assert!(codes == ["P023"] || codes == ["P024"], "{codes:?}");
     }
 }

@@ -80,7 +80,7 @@ fn mistakes(text: &str) -> String {
 #[track_caller]
 fn codes(text: &str) -> Vec<String> {
     let errors = parse(text, &tools()).expect_err("the plan has mistakes");
-    for error in &errors.0 {
+    for error in &errors.listed {
         assert!(CODES.iter().any(|(code, _)| *code == error.code), "{error}");
     }
     errors
@@ -249,9 +249,12 @@ fn thousand_unknown_names_are_counted_and_the_first_100_are_listed_e9_1() {
     let step = |n: usize| json!({"id": format!("step{n}"), "title": "mix", "needs": [format!("tsep{n}")]});
     let steps: Vec<_> = (0..1_000).map(step).collect();
     let errors = parse(&json!(steps).to_string(), &Known::default()).unwrap_err();
-    assert_eq!((errors.0.len(), errors.1, errors.count()), (100, 900, 1_000));
+    assert_eq!(
+        (errors.listed.len(), errors.unlisted, errors.count()),
+        (100, 900, 1_000)
+    );
     assert!(errors.to_string().ends_with("\nand 900 more"), "{errors}");
-    let found = errors.0;
+    let found = errors.listed;
     let seventh = found.iter().find(|mistake| mistake.path == "[7].needs[0]");
     let hint = seventh.and_then(|mistake| mistake.hint.as_deref());
     assert_eq!(hint, Some("did you mean `step7`?"));
@@ -260,7 +263,7 @@ fn thousand_unknown_names_are_counted_and_the_first_100_are_listed_e9_1() {
     let step = |n: usize| json!({"id": format!("Step {n}"), "title": "mix", "needs": [format!("other{n}")]});
     let steps: Vec<_> = (0..1_000).map(step).collect();
     let errors = from_value(&json!(steps), &Known::default()).unwrap_err();
-    let found = &errors.0;
+    let found = &errors.listed;
     assert!(found.iter().all(|mistake| mistake.code == "P008"), "{found:?}");
     assert_eq!(errors.count(), 1_000);
 }

@@ -103,7 +103,7 @@ proptest! {
             }
             Err(errors) => {
                 let about_inputs = |error: &folio_engine::plan::PlanError| error.message.contains("input");
-                prop_assert!(errors.0.iter().all(about_inputs), "{}\n{}", errors, text);
+                prop_assert!(errors.listed.iter().all(about_inputs), "{}\n{}", errors, text);
             }
         }
     }
@@ -175,8 +175,8 @@ proptest! {
         let at = at.index(chars.len());
         let damaged: String = chars[..at].iter().copied().chain(with.chars()).chain(chars[at + 1..].iter().copied()).collect();
         if let Err(errors) = parse(&damaged, &Known::default()) {
-            prop_assert!(!errors.0.is_empty());
-            prop_assert!(errors.0.is_sorted_by_key(|error| error.place));
+            prop_assert!(!errors.listed.is_empty());
+            prop_assert!(errors.listed.is_sorted_by_key(|error| error.place));
         }
     }
 

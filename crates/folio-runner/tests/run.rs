@@ -405,7 +405,7 @@ async fn plan_with_memory_writes_in_racing_branches_is_rejected_e9_5() {
             "steps: [{{join: first_ok, parallel: [{{id: a, do: {{tool: observe, args: {{content: quick}}}}}}, {{id: b, do: {{tool: {second}}}}}]}}]"
         );
         let mistakes = plan::parse(&plan, &house.runner.known()).unwrap_err();
-        let codes: Vec<_> = mistakes.0.iter().map(|mistake| mistake.code.to_owned()).collect();
+        let codes: Vec<_> = mistakes.listed.iter().map(|mistake| mistake.code.to_owned()).collect();
         assert_eq!(codes, ["P022"], "{second}");
     }
 }

@@ -52,7 +52,10 @@ pub(crate) async fn plan_of(runner: &Runner, plan: Option<Value>, goal: Option<&
 
 /// Returns the problem that lists the mistakes of a plan with their places.
 fn plan_problem(mistakes: &PlanErrors) -> Problem {
-    let PlanErrors(errors, more) = mistakes;
+    let PlanErrors {
+        listed: errors,
+        unlisted,
+    } = mistakes;
     let lines = errors.iter().take(MAX_LISTED_MISTAKES).map(|error| {
         let hint = error.hint.as_ref().map(|hint| format!(" ({hint})"));
         let hint = hint.unwrap_or_default();
@@ -65,7 +68,7 @@ fn plan_problem(mistakes: &PlanErrors) -> Problem {
     let detail = format!("the plan has {count}:{}", lines.collect::<String>());
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "plan_invalid", detail)
         .errors(errors.iter().map(plan_mistake).collect())
-        .hint(match more {
+        .hint(match unlisted {
             0 => "all mistakes are listed with line and column; fix them and start the run again".to_owned(),
             _ => format!(
                 "the first {} mistakes are listed with line and column; fix them and start the run again",

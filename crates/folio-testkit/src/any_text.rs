@@ -41,11 +41,11 @@ pub fn plan(text: &str) {
             ));
         }
         Err(errors) => {
-            assert!(!errors.0.is_empty(), "refused without a mistake");
-            assert!(errors.0.is_sorted_by_key(|error| error.place), "{errors}");
+            assert!(!errors.listed.is_empty(), "refused without a mistake");
+            assert!(errors.listed.is_sorted_by_key(|error| error.place), "{errors}");
             let lines = u32::try_from(lines_of(text)).unwrap_or(u32::MAX);
             let is_inside = |error: &plan::PlanError| error.place.line <= lines.saturating_add(1);
-            assert!(errors.0.iter().all(is_inside), "{errors}");
+            assert!(errors.listed.iter().all(is_inside), "{errors}");
         }
     }
 }

@@ -158,7 +158,7 @@ async fn check(context: &Context<'_>, check: Check) -> Result<Exit, Failure> {
         match parsed(context, &text).await? {
             Ok(plan) => checked.push(Checked::Sound(Sound::of(file, plan))),
             Err(errors) => {
-                let mistakes = errors.0.iter().map(|error| mistake_in(&file, error)).collect();
+                let mistakes = errors.listed.iter().map(|error| mistake_in(&file, error)).collect();
                 checked.push(Checked::Wrong(Wrong::of(&file, mistakes)));
                 wrong.push((file, errors));
             }
@@ -269,15 +269,15 @@ fn with_mistakes(mut failure: Failure, wrong: &[(String, PlanErrors)]) -> Failur
     if !wrong.is_empty() {
         failure = failure.hint("`folio plan schema` prints the JSON Schema of plans");
     }
-    for (file, errors) in wrong.iter().filter(|(_, errors)| errors.1 > 0) {
-        let listed = errors.0.len();
+    for (file, errors) in wrong.iter().filter(|(_, errors)| errors.unlisted > 0) {
+        let listed = errors.listed.len();
         failure = failure.hint(format!(
             "the first {listed} mistakes of {file} are listed; check it again once they are mended"
         ));
     }
     let all = wrong
         .iter()
-        .flat_map(|(file, errors)| errors.0.iter().map(move |error| (file, error)));
+        .flat_map(|(file, errors)| errors.listed.iter().map(move |error| (file, error)));
     all.fold(failure, |failure, (file, error)| {
         let mut line = format!("{file}:{}: {} {}", error.place, error.code, error.message);
         if !error.path.is_empty() {

@@ -51,35 +51,39 @@ impl std::error::Error for PlanError {}
 /// How many mistakes of a plan are listed. A plan of a mebibyte can have a hundred thousand, and nobody reads them all.
 pub const MISTAKES_LISTED: usize = 100;
 
-/// The mistakes of a plan in the order of the text, at most [`MISTAKES_LISTED`], and how many more there are. Displayed
-/// one per line.
+/// The mistakes of a plan. Displayed one per line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlanErrors(pub Vec<PlanError>, pub usize);
+pub struct PlanErrors {
+    /// The first of them, in the order of the text: at most [`MISTAKES_LISTED`].
+    pub listed: Vec<PlanError>,
+    /// How many more there are.
+    pub unlisted: usize,
+}
 
 impl PlanErrors {
-    /// The first of `errors`, which are in the order of the text, and how many more there are.
-    pub(super) fn first_of(mut errors: Vec<PlanError>) -> Self {
-        let more = errors.len().saturating_sub(MISTAKES_LISTED);
-        errors.truncate(MISTAKES_LISTED);
-        Self(errors, more)
+    /// Lists the first of `all`, which are in the order of the text.
+    pub(super) fn first_of(mut all: Vec<PlanError>) -> Self {
+        let unlisted = all.len().saturating_sub(MISTAKES_LISTED);
+        all.truncate(MISTAKES_LISTED);
+        Self { listed: all, unlisted }
     }
 
     /// The number of mistakes, listed or not.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.0.len() + self.1
+        self.listed.len() + self.unlisted
     }
 }
 
 impl fmt::Display for PlanErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (position, error) in self.0.iter().enumerate() {
+        for (position, error) in self.listed.iter().enumerate() {
             if position > 0 {
                 f.write_str("\n")?;
             }
             error.fmt(f)?;
         }
-        match self.1 {
+        match self.unlisted {
             0 => Ok(()),
             more => write!(f, "\nand {more} more"),
         }

@@ -152,7 +152,7 @@ mod tests {
         };
         let told = |args| {
             let plan = json!([{"id": "a", "do": {"tool": "sh", "args": args}}]);
-            let errors = from_value(&plan, &known).map_or_else(|errors| errors.0, |_| Vec::new());
+            let errors = from_value(&plan, &known).map_or_else(|errors| errors.listed, |_| Vec::new());
             errors
                 .iter()
                 .map(|error| format!("{} {}", error.code, error.message))

@@ -296,8 +296,8 @@ impl From<RunnerError> for Problem {
                 let RunnerError::Edit(EditError::Mistakes(mistakes)) = error else {
                     return problem;
                 };
-                let problem = problem.errors(mistakes.0.iter().map(plan_mistake).collect());
-                let mistakes = mistakes.0.iter();
+                let problem = problem.errors(mistakes.listed.iter().map(plan_mistake).collect());
+                let mistakes = mistakes.listed.iter();
                 mistakes.fold(problem, |problem, mistake| problem.hint(mistake.to_string()))
             }
         }

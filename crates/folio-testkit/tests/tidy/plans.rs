@@ -34,7 +34,7 @@ pub(crate) fn known() -> Known {
 pub(crate) fn mistakes(text: &str) -> Vec<PlanError> {
     plan::parse(text, &known())
         .err()
-        .map(|errors| errors.0)
+        .map(|errors| errors.listed)
         .unwrap_or_default()
 }
 

@@ -44,7 +44,8 @@ impl Run {
                     let hint = error.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
                     format!("{}: {}{hint}", error.path, error.message)
                 };
-                return Draft::Wrong(errors.0.iter().map(describe).collect());
+                let more = (errors.unlisted > 0).then(|| format!("and {} more mistakes", errors.unlisted));
+                return Draft::Wrong(errors.listed.iter().map(describe).chain(more).collect());
             }
         };
         // A model that writes the whole plan again means the steps that are kept (E9.8).

@@ -160,7 +160,7 @@ fn edit_reports_all_mistakes_at_once_with_their_lines_e9_14() {
     let Err(EditError::Mistakes(errors)) = wrong else {
         panic!("{wrong:?}")
     };
-    let told: Vec<(u32, &str)> = errors.0.iter().map(|e| (e.place.line, e.code)).collect();
+    let told: Vec<(u32, &str)> = errors.listed.iter().map(|e| (e.place.line, e.code)).collect();
     assert_eq!(told, [(4, "P010"), (5, "P019"), (7, "P009")], "{errors}");
     let unread = sim.edit_of("", "steps: [{id: a, do: {tool: echo, args: {n: 1}}}]\nreport: Nothing.");
     let Err(EditError::Mistakes(errors)) = unread else {
@@ -448,7 +448,7 @@ fn edit_of_anything_but_the_steps_is_refused_by_key_e9_14() {
         };
         let told = errors.to_string();
         assert!(told.contains(&format!("`{key}` was changed")), "{told}");
-        assert_eq!(errors.0.len(), 1, "{told}");
+        assert_eq!(errors.listed.len(), 1, "{told}");
     }
     let told = sim.edit_of("", &SHORT.replace("goal:", "gaol:"));
     assert!(format!("{told:?}").contains("a plan has no key `gaol`"), "{told:?}");
@@ -478,7 +478,7 @@ fn edit_that_ticks_a_pending_step_is_refused_e9_14() {
         panic!("{told:?}")
     };
     assert_eq!(
-        errors.0[0].message,
+        errors.listed[0].message,
         "`c` has not begun, and ticking it does not mark it as done"
     );
 }

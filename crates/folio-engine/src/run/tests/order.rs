@@ -87,7 +87,7 @@ fn needs_cycle_in_an_old_journal_blocks_no_run_e9_9() {
         let at = ids.iter().position(|id| *id == "a").unwrap();
         written["steps"][at]["needs"] = json!(["c"]);
         let refused = plan::from_value(&written, &Known::default()).unwrap_err();
-        let codes: Vec<&str> = refused.0.iter().map(|error| error.code).collect();
+        let codes: Vec<&str> = refused.listed.iter().map(|error| error.code).collect();
         assert_eq!(codes, ["P012"], "it is refused today: {refused}");
         let mut sim = Sim::empty();
         sim.record(Event::RunStarted {

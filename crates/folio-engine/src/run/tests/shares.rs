@@ -162,7 +162,7 @@ fn exhausted_share_ends_its_task_but_not_its_neighbours_e9_10() {
 #[test]
 fn all_invalid_budget_shares_are_reported_together_e9_1() {
     let plan = "steps:\n  - {id: a, title: a, budget_share: 0}\n  - {id: b, title: b, budget_share: 1.5}\n  - {id: c, title: c, budget_share: half}\n  - {id: d, title: d, budget_share: 1}";
-    let PlanErrors(errors, _) = plan::parse(plan, &Known::default()).unwrap_err();
+    let PlanErrors { listed: errors, .. } = plan::parse(plan, &Known::default()).unwrap_err();
     let told: Vec<(u32, &str)> = errors
         .iter()
         .map(|error| (error.place.line, error.message.as_str()))
