@@ -350,7 +350,7 @@ fn mistakes_have_no_hints_that_nobody_can_follow() {
     let hints = |text: &str| -> Vec<(String, Option<String>)> {
         let errors = parse(text, &Known::default()).unwrap_err();
         errors
-            .0
+            .listed
             .into_iter()
             .map(|error| (error.code.to_string(), error.hint))
             .collect()

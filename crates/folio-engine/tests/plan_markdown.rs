@@ -118,3 +118,11 @@ fn group_without_members_is_reported_as_having_no_steps_e9_14() {
     let told = mistakes("- [ ] g {#g .parallel}\n");
     assert!(told.contains("P013 the group has no steps"), "{told}");
 }
+
+#[test]
+fn markdown_mistakes_are_sorted_by_line_e9_1() {
+    let text = "- [ ] a {#a}\n  ```yaml\n  title: b: c\n  ```\nnonsense\n";
+    let found = parse(text, &Known::default()).unwrap_err().listed;
+    let lines: Vec<u32> = found.iter().map(|mistake| mistake.place.line).collect();
+    assert_eq!(lines, [3, 5]);
+}
