@@ -131,6 +131,8 @@ impl Folio {
             (r"--cursor [0-9a-f]{16}\.\S+", "--cursor CURSOR"),
             (r"\[ *\d+(\.\d)?s\]", "[TIME]"),
             (r"\b\d+\.\ds\b", "0.0s"),
+            // A step has a time only if it took long enough.
+            (r"(?m) 0\.0s(  |$)", "$1"),
         ];
         rules.iter().fold(text, |text, (pattern, with)| {
             Regex::new(pattern).unwrap().replace_all(&text, *with).into_owned()
