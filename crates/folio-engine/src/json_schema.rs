@@ -93,6 +93,19 @@ impl<'s> JsonSchema<'s> {
         cost.of(self.schema, value, 0)?;
         Ok(self.validator.iter_errors(value))
     }
+
+    /// The first `max` things that are wrong with `value`, each with its place unless that is the whole value.
+    ///
+    /// # Errors
+    ///
+    /// [`Unbounded`].
+    pub fn mistakes(&self, value: &Value, max: usize) -> Result<Vec<String>, Unbounded> {
+        let describe = |error: ValidationError<'_>| match error.instance_path().as_str() {
+            "" => error.to_string(),
+            at => format!("{at}: {error}"),
+        };
+        Ok(self.errors(value)?.take(max).map(describe).collect())
+    }
 }
 
 /// Counts what a validator would do at the most: it goes the same ways, as if nothing ever ended one of them early.

@@ -20,19 +20,11 @@ pub(crate) fn check(tool: &str, schema: &Value, args: &Map<String, Value>) -> Re
     let coerced = coerce_to_schema(schema, args);
     let is_changed = coerced.is_some();
     let converted = Value::Object(coerced.unwrap_or_else(|| args.clone()));
-    let mistakes: Vec<String> = checks
-        .errors(&converted)
-        .map_err(|unbounded| ToolError::invalid(format!("{tool}: {unbounded}")))?
-        .take(MISTAKES_MAX)
-        .map(|error| {
-            let at = error.instance_path().to_string();
-            let message = match at.as_str() {
-                "" => error.to_string(),
-                at => format!("{at}: {error}"),
-            };
-            message.chars().take(MISTAKE_CHARS).collect()
-        })
-        .collect();
+    let mistakes = checks
+        .mistakes(&converted, MISTAKES_MAX)
+        .map_err(|unbounded| ToolError::invalid(format!("{tool}: {unbounded}")))?;
+    let short = |mistake: &String| mistake.chars().take(MISTAKE_CHARS).collect();
+    let mistakes: Vec<String> = mistakes.iter().map(short).collect();
     if !mistakes.is_empty() {
         return Err(ToolError::invalid(format!("{tool}: {}", mistakes.join("; "))));
     }

@@ -103,16 +103,17 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
     if is_raised {
         let row = runner.row(Ref::Id(id)).await?;
         let raising = async {
-            for (more, limit, path) in &changes {
-                if path.is_empty() {
-                    more.change(context, &runner, &row, None).await?;
-                    continue;
-                }
-                let parts = runner.load(id).await?;
-                match parts.tree().iter().find(|view| view.path == path) {
-                    Some(part) => more.change(context, &runner, &row, Some(part.id)).await?,
-                    // It belongs to a plan that the fork does not have yet.
-                    None => unchanged.push((limit.what, path.clone())),
+            if !changes.is_empty() {
+                let begun = runner.load(id).await?;
+                let parts = begun.tree();
+                for (more, limit, path) in &changes {
+                    let part = parts.iter().find(|view| view.path == path);
+                    match part.map(|part| part.id) {
+                        _ if path.is_empty() => more.change(context, &runner, &row, None).await?,
+                        Some(part) => more.change(context, &runner, &row, Some(part)).await?,
+                        // It belongs to a plan that the fork does not have yet.
+                        None => unchanged.push((limit.what, path.clone())),
+                    }
                 }
             }
             match raised.is_any() {

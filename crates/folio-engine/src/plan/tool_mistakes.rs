@@ -71,14 +71,9 @@ fn by_schema(schema: &Value, arguments: &Map<String, Value>) -> Vec<String> {
         return Vec::new();
     };
     let coerced = Value::Object(coerce_to_schema(schema, arguments).unwrap_or_else(|| arguments.clone()));
-    let describe = |error: jsonschema::ValidationError<'_>| match error.instance_path().as_str() {
-        "" => error.to_string(),
-        at => format!("{at}: {error}"),
-    };
-    match checks.errors(&coerced) {
-        Ok(errors) => errors.take(MISTAKES_MAX).map(describe).collect(),
-        Err(unbounded) => vec![unbounded.to_string()],
-    }
+    checks
+        .mistakes(&coerced, MISTAKES_MAX)
+        .unwrap_or_else(|unbounded| vec![unbounded.to_string()])
 }
 
 #[cfg(test)]

@@ -21,6 +21,9 @@ use crate::template::{self, References, Scope};
 /// The most characters of a criterion with its template filled in, where it is shown with other text.
 const WORDS_CHARS: usize = 500;
 
+/// How many things that violate a schema a finding names.
+const SCHEMA_GAPS_MAX: usize = 5;
+
 /// The tool that runs commands.
 pub(super) const SHELL: &str = "shell";
 
@@ -354,20 +357,9 @@ fn matches_schema(schema: &Value, value: &Value) -> Finding {
         Ok(schema) => schema,
         Err(error) => return Finding::Unverifiable(format!("the schema cannot be used: {error}")),
     };
-    let errors = match schema.errors(value) {
-        Ok(errors) => errors,
-        Err(unbounded) => return Finding::Unverifiable(unbounded.to_string()),
-    };
-    let gaps: Vec<String> = errors
-        .take(5)
-        .map(|e| match e.instance_path().as_str() {
-            "" => e.to_string(),
-            path => format!("{path}: {e}"),
-        })
-        .collect();
-    if gaps.is_empty() {
-        Finding::Met
-    } else {
-        Finding::Unmet(gaps.join("; "))
+    match schema.mistakes(value, SCHEMA_GAPS_MAX) {
+        Ok(gaps) if gaps.is_empty() => Finding::Met,
+        Ok(gaps) => Finding::Unmet(gaps.join("; ")),
+        Err(unbounded) => Finding::Unverifiable(unbounded.to_string()),
     }
 }

@@ -1,11 +1,13 @@
 //! Request bodies.
 
-use folio_model::{ModelErrorKind, SchemaForm, Speaker, open};
+use folio_model::{ModelErrorKind, SchemaForm, Speaker};
 use serde_json::{Value, json};
-use wiremock::matchers::any;
-use wiremock::{Mock, MockServer, ResponseTemplate};
+use wiremock::ResponseTemplate;
 
-use crate::house::{FAILS_TEST, KEY, WIRES, ask, ask_in, ask_with, events, message_from, options, request, with_tools};
+use crate::house::{
+    FAILS_TEST, KEY, WIRES, ask, ask_in, ask_with, events, message_from, options, request, sent_for_two_replies,
+    with_tools,
+};
 
 #[tokio::test]
 async fn provider_key_is_sent_in_one_header_only() {
@@ -282,25 +284,15 @@ async fn refused_temperature_is_left_out_from_then_on() {
     let mut request = request();
     request.temperature = Some(0.0);
     for wire in WIRES {
-        let server = MockServer::start().await;
-        Mock::given(any())
-            .respond_with(move |asked: &wiremock::Request| {
-                let body: Value = asked.body_json().expect(FAILS_TEST);
-                match temperature_in(wire, &body) {
-                    Some(_) => ResponseTemplate::new(400).set_body_json(json!({"error": {
+        let respond = move |asked: &wiremock::Request| {
+            let body: Value = asked.body_json().expect(FAILS_TEST);
+            match temperature_in(wire, &body) {
+                Some(_) => ResponseTemplate::new(400).set_body_json(json!({"error": {
                         "type": "invalid_request_error", "message": "`temperature` is deprecated for this model."}})),
-                    None => events(wire, "Hello"),
-                }
-            })
-            .mount(&server)
-            .await;
-        let address = format!("{wire}+{}/v1:m", server.uri()).parse().expect(FAILS_TEST);
-        let model = open(&address, &options()).expect(FAILS_TEST);
-        for _ in 0..2 {
-            let reply = model.reply(&request, &mut |_| {}).await;
-            assert_eq!(reply.expect(wire).text, "Hello", "{wire}");
-        }
-        let asked = server.received_requests().await.expect(FAILS_TEST);
+                None => events(wire, "Hello"),
+            }
+        };
+        let asked = sent_for_two_replies(wire, &request, respond).await;
         let keys: Vec<&str> = asked
             .iter()
             .filter_map(|asked| asked.headers.get("idempotency-key")?.to_str().ok())

@@ -165,6 +165,24 @@ pub(crate) fn events(wire: &str, text: &str) -> ResponseTemplate {
     event_stream(event_text(wire, text))
 }
 
+/// What a provider of `wire` is sent by a model that is asked `request` twice and replies "Hello" both times, if it
+/// answers as `respond` says.
+pub(crate) async fn sent_for_two_replies(
+    wire: &'static str,
+    request: &Request,
+    respond: impl Fn(&wiremock::Request) -> ResponseTemplate + Send + Sync + 'static,
+) -> Vec<wiremock::Request> {
+    let server = MockServer::start().await;
+    Mock::given(any()).respond_with(respond).mount(&server).await;
+    let address = format!("{wire}+{}/v1:m", server.uri()).parse().expect(FAILS_TEST);
+    let model = open(&address, &options()).expect(FAILS_TEST);
+    for _ in 0..2 {
+        let reply = model.reply(request, &mut |_| {}).await;
+        assert_eq!(reply.expect(wire).text, "Hello", "{wire}");
+    }
+    server.received_requests().await.expect(FAILS_TEST)
+}
+
 /// The same answer as sent over the wire.
 pub(crate) fn event_text(wire: &str, text: &str) -> String {
     match wire {

@@ -5,11 +5,10 @@ use std::net::TcpListener;
 
 use folio_model::{ModelError, ModelErrorKind, open};
 use serde_json::{Value, json};
-use wiremock::matchers::any;
-use wiremock::{Mock, MockServer, ResponseTemplate};
+use wiremock::ResponseTemplate;
 
 use crate::frames::read_request;
-use crate::house::{FAILS_TEST, WIRES, ask, event_stream, events, named_event, options, request};
+use crate::house::{FAILS_TEST, WIRES, ask, event_stream, events, named_event, options, request, sent_for_two_replies};
 
 /// More bytes than should be read of a wrong answer.
 const SENT_BYTES_MAX: usize = 128 * 1024 * 1024;
@@ -96,27 +95,17 @@ async fn answer_longer_than_a_model_allows_is_asked_for_with_the_limit_that_the_
     let mut request = request();
     request.tokens_max = 16_384;
     for wire in WIRES {
-        let server = MockServer::start().await;
-        Mock::given(any())
-            .respond_with(move |asked: &wiremock::Request| {
-                let body: Value = asked.body_json().expect(FAILS_TEST);
-                match answer_tokens_in(wire, &body).expect(FAILS_TEST) {
-                    0..=8_192 => events(wire, "Hello"),
-                    more => {
-                        ResponseTemplate::new(400).set_body_json(json!({"error": {"type": "invalid_request_error",
+        let respond = move |asked: &wiremock::Request| {
+            let body: Value = asked.body_json().expect(FAILS_TEST);
+            match answer_tokens_in(wire, &body).expect(FAILS_TEST) {
+                0..=8_192 => events(wire, "Hello"),
+                more => {
+                    ResponseTemplate::new(400).set_body_json(json!({"error": {"type": "invalid_request_error",
                         "message": format!("max_tokens: {more} > 8192, which is the maximum allowed for m-20241022")}}))
-                    }
                 }
-            })
-            .mount(&server)
-            .await;
-        let address = format!("{wire}+{}/v1:m", server.uri()).parse().expect(FAILS_TEST);
-        let model = open(&address, &options()).expect(FAILS_TEST);
-        for _ in 0..2 {
-            let reply = model.reply(&request, &mut |_| {}).await;
-            assert_eq!(reply.expect(wire).text, "Hello", "{wire}");
-        }
-        let asked = server.received_requests().await.expect(FAILS_TEST);
+            }
+        };
+        let asked = sent_for_two_replies(wire, &request, respond).await;
         let limits = asked
             .iter()
             .map(|asked| answer_tokens_in(wire, &asked.body_json().expect(FAILS_TEST)));

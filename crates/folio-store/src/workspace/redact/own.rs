@@ -108,34 +108,32 @@ impl Search {
         let edges: Vec<(usize, usize)> = marks.map(|(at, mark)| (at, at + mark.len())).collect();
         let ends = edges.iter().map(|(end, _)| *end).chain([text.len()]);
         let starts = edges.iter().map(|(_, start)| *start).chain([0]);
-        let mut found = Vec::new();
-        for end in ends {
+        let cut_ends = ends.filter_map(|end| {
             let before = text[..end].trim_end();
-            let longest = self.secrets.iter().filter_map(|secret| {
-                let lengths = (part_min(secret)..secret.len()).rev();
-                lengths
-                    .into_iter()
-                    .find(|length| secret.is_char_boundary(*length) && before.ends_with(&secret[..*length]))
-            });
-            if let Some(length) = longest.max() {
-                found.push(Match::new(OWN, before.len() - length, before.len()));
-            }
-        }
-        for start in starts {
+            let is_begun = |secret: &str, length| secret.get(..length).is_some_and(|part| before.ends_with(part));
+            let length = self.longest_part(is_begun)?;
+            Some(Match::new(OWN, before.len() - length, before.len()))
+        });
+        let cut_starts = starts.filter_map(|start| {
             let after = text[start..].trim_start();
-            let longest = self.secrets.iter().filter_map(|secret| {
-                let lengths = (part_min(secret)..secret.len()).rev();
-                lengths.into_iter().find(|length| {
-                    let from = secret.len() - length;
-                    secret.is_char_boundary(from) && after.starts_with(&secret[from..])
-                })
-            });
-            if let Some(length) = longest.max() {
-                let begin = text.len() - after.len();
-                found.push(Match::new(OWN, begin, begin + length));
-            }
-        }
-        found
+            let is_rest = |secret: &str, length| {
+                let rest = secret.get(secret.len() - length..);
+                rest.is_some_and(|rest| after.starts_with(rest))
+            };
+            let length = self.longest_part(is_rest)?;
+            let begin = text.len() - after.len();
+            Some(Match::new(OWN, begin, begin + length))
+        });
+        cut_ends.chain(cut_starts).collect()
+    }
+
+    /// The greatest length for which such a part of a secret `is_there`.
+    fn longest_part(&self, is_there: impl Fn(&str, usize) -> bool) -> Option<usize> {
+        let of_each = self.secrets.iter().filter_map(|secret| {
+            let mut lengths = (part_min(secret)..secret.len()).rev();
+            lengths.find(|length| is_there(secret, *length))
+        });
+        of_each.max()
     }
 }
 
