@@ -44,6 +44,7 @@ const HELP_HINT: &str = "`folio --help` lists the commands, `folio COMMAND --hel
 const CLOSING_PATIENCE: Duration = Duration::from_secs(3);
 
 fn main() -> ExitCode {
+    keep_memory_private();
     let parsed = command_line().try_get_matches();
     let parsed = parsed
         .and_then(|matches| Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command_line())));
@@ -67,6 +68,17 @@ fn main() -> ExitCode {
             output.failure(&failure);
             failure.exit().into()
         }
+    }
+}
+
+/// On Linux, keeps programs of the same user out of the memory and the environment of this one: they have keys, and what
+/// runs as a tool may be what a model wrote. Nor does a crash leave them in a core dump.
+fn keep_memory_private() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        // A sandbox may forbid the call. It is one hurdle of several, and no reason not to start.
+        set_dumpable_behavior(DumpableBehavior::NotDumpable).unwrap_or_default();
     }
 }
 

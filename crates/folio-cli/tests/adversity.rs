@@ -29,11 +29,12 @@ fn problem(called: &Called) -> Value {
     serde_json::from_str(called.stderr.lines().last().unwrap()).unwrap_or_else(|e| panic!("{e}: {}", called.stderr))
 }
 
-/// Calls the program as a user without write permission to protected folders: root has to drop its privileges.
+/// Calls the program as a user without rights to protected folders and to the memory of other processes: root has to
+/// drop its privileges.
 fn call_unprivileged(folio: &Folio, arguments: &[&str]) -> Called {
     let mut command = folio.process(arguments);
     if rustix::process::geteuid().is_root() {
-        let less = "-dac_override,-dac_read_search";
+        let less = "-dac_override,-dac_read_search,-sys_ptrace,-sys_admin,-perfmon";
         let as_root = std::mem::replace(&mut command, Command::new("setpriv"));
         command
             .args(["--inh-caps", less, "--bounding-set", less])
@@ -45,6 +46,26 @@ fn call_unprivileged(folio: &Folio, arguments: &[&str]) -> Called {
             .current_dir(folio.path());
     }
     Called::of(command.output().unwrap())
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn command_cannot_read_the_environment_of_the_program() {
+    let folio = Folio::new();
+    std::fs::write(
+        folio.path().join("plan.yaml"),
+        r"
+title: Curious
+steps:
+  - {id: own, do: {tool: shell, args: {command: 'cat /proc/self/environ'}}}
+  - {id: parent, do: {tool: shell, args: {command: 'cat /proc/$PPID/environ'}}}
+report: '{{ results.own.status }} {{ results.parent.status }}: {{ results.parent.output.stderr }}'
+",
+    )
+    .unwrap();
+    let called = call_unprivileged(&folio, &["run", "--plan", "plan.yaml", "--allow-shell"]);
+    assert!(called.stdout.contains("ok failed: cat: /proc/"), "{called}");
+    assert!(called.stdout.contains("/environ: Permission denied"), "{called}");
 }
 
 #[test]
