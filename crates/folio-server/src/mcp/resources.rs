@@ -48,6 +48,14 @@ impl Address {
             _ => None,
         }
     }
+
+    /// The tools that read on where a text was cut.
+    fn continued_by(&self) -> &'static str {
+        match self {
+            Self::View(_) | Self::Page(_) => "scratch_read or memory_page",
+            Self::Run(_) => "run_status",
+        }
+    }
 }
 
 impl fmt::Display for Address {
@@ -137,7 +145,7 @@ impl Mcp {
                 run_markdown(&row, &run)
             }
         };
-        Ok(truncate_text(text))
+        Ok(truncate_text(text, address.continued_by()))
     }
 
     /// Lists the resources: the view, the newest runs, then the pages in their order. `cursor` is the page to continue
@@ -197,14 +205,14 @@ impl Mcp {
     }
 }
 
-/// Returns `text`, or its beginning with a line that says how much is left.
-fn truncate_text(mut text: String) -> String {
+/// Returns `text`, or its beginning with a line that says how much is left, and that `tools` show it.
+fn truncate_text(mut text: String, tools: &str) -> String {
     if text.len() > MAX_BYTES {
         let end = text.floor_char_boundary(MAX_BYTES);
         let end = text[..end].rfind('\n').map_or(end, |at| at + 1);
         let left = text.len() - end;
         text.truncate(end);
-        text.push_str(&format!("(+{left} bytes; read on with scratch_read or memory_page)\n"));
+        text.push_str(&format!("(+{left} bytes; read on with {tools})\n"));
     }
     text
 }
@@ -237,13 +245,10 @@ mod tests {
 
     #[test]
     fn oversized_resource_text_is_cut_and_states_the_omitted_bytes() {
-        let text = truncate_text("a line of it\n".repeat(40_000));
+        let text = truncate_text("a line of it\n".repeat(40_000), "run_status");
         let (shown, last) = text.rsplit_once("(+").expect("it goes on");
         assert!(shown.len() <= MAX_BYTES && shown.ends_with("of it\n"));
         let left = "a line of it\n".len() * 40_000 - shown.len();
-        assert_eq!(
-            last,
-            format!("{left} bytes; read on with scratch_read or memory_page)\n")
-        );
+        assert_eq!(last, format!("{left} bytes; read on with run_status)\n"));
     }
 }
