@@ -259,6 +259,7 @@ impl Run {
                 let results = self.digests(&self.inputs_of(index), self.sizes(purpose))?;
                 self.put_data(&mut text, index, &results);
                 if purpose == Purpose::Replan {
+                    self.put_combined(&mut text, index);
                     let gaps = self.gaps(index);
                     if !gaps.is_empty() {
                         text.push_str("# Gaps\n");
@@ -314,9 +315,28 @@ impl Run {
         if let Some(Step::Task(task)) = &self.nodes[index].step
             && !task.satisfies.is_empty()
         {
-            lines.push(format!("this task is there to meet {}", task.satisfies.join(", ")));
+            let wanted = self.criteria_wanted(index, &task.satisfies)?;
+            lines.push(format!("this task is there to meet {}", wanted.join("; ")));
         }
         Ok(lines)
+    }
+
+    /// The criteria `ids` of the task around node `index`, each with its text.
+    fn criteria_wanted(&self, index: usize, ids: &[String]) -> Result<Vec<String>, BodyNeeded> {
+        let mut around = self.self_and_ancestors(index).skip(1);
+        let criteria = around.find(|at| self.nodes[*at].kind.is_task());
+        let criteria = criteria.map(|at| (at, self.criteria_of(at)));
+        let with_text = |id: &String| {
+            let Some((at, criteria)) = &criteria else {
+                return Ok(id.clone());
+            };
+            let Some(criterion) = criteria.iter().find(|criterion| criterion.id == *id) else {
+                return Ok(id.clone());
+            };
+            let text = self.fill_criterion(*at, &criterion.text, self.sizes(Purpose::Work))?;
+            Ok(format!("{id} ({})", short_line(&text, 300)))
+        };
+        ids.iter().map(with_text).collect()
     }
 
     /// The title and description of a node, filled in.
@@ -452,6 +472,14 @@ impl Run {
         text.push_str("# Work done\n");
         self.put_data(text, index, &self.done_so_far(index, sizes)?);
         Ok(())
+    }
+
+    /// Adds what came of the plan as a whole, in the words of whoever combined its results.
+    fn put_combined(&self, text: &mut String, index: usize) {
+        if let Some(proposal) = self.agent(index).and_then(|agent| agent.proposal.as_deref()) {
+            text.push_str("# Combined result\n");
+            self.put_data(text, index, &[format!("{}: {}", proposal.status, proposal.notes)]);
+        }
     }
 
     /// Adds what node `index` is told as data, between tags that nothing inside can close, because their name is

@@ -100,7 +100,11 @@ impl Run {
             notes => notes,
         };
         let unparseable = (Outcome::Partial, Some(StopReason::Unparseable));
-        match finished(args, text) {
+        let status = finished(args, text).and_then(|status| match self.unclaimed(index, status, args) {
+            Some(problem) if self.may_reject(index) => Err(vec![problem]),
+            _ => Ok(status),
+        });
+        match status {
             Ok(status) if other_calls.is_empty() => {
                 let bounded = self.cap_status_by_calls(index, status);
                 let remark = if bounded == status { "" } else { NOTHING_DONE };
@@ -186,6 +190,11 @@ impl Run {
         let reason = (status != Outcome::Ok).then_some(rolled.stop_reason).flatten();
         let mut ending = (status, reason.or(parsed.stop_reason()));
         let mut remark = parsed.remark().to_owned();
+        if let Some(problem) = self.unclaimed(index, status, &parsed.value)
+            && let Some(event) = self.rejected_event(index, vec![problem])
+        {
+            return event;
+        }
         let problems = mistakes_in(&parsed.value);
         if !problems.is_empty() {
             remark.push_str(&wrong_form(&problems));
@@ -278,16 +287,10 @@ impl Run {
     /// of whoever wanted the task done; these are only means to them, unless the submitter of the run wants all of them
     /// judged.
     fn claims(&self, index: usize, answer: &Value) -> Vec<Verdict> {
-        let is_all = |equipment: &Arc<Equipment>| equipment.judging == Judging::All;
-        if !self.is_step_of_model(index) || self.equipment.as_ref().is_some_and(is_all) {
-            return Vec::new();
-        }
-        let claimed = answer.get("criteria").and_then(Value::as_array);
         let criteria = self.criteria_of(index);
         let to_verdict = |criterion: &Criterion| {
-            let items = claimed.into_iter().flatten();
             let unreadable = || Finding::Unverifiable("the executor's finding cannot be read".to_owned());
-            let matching = items.filter(|claim| is_of(claim, criterion, &criteria));
+            let matching = claims_on(answer, criterion, &criteria);
             let mut findings = matching.map(|claim| claim_of(claim).unwrap_or_else(unreadable));
             let finding = match findings.next() {
                 // Two different claims about one criterion count as none.
@@ -303,11 +306,35 @@ impl Run {
                 finding,
             }
         };
-        criteria
-            .iter()
-            .filter(|criterion| criterion.check == Check::Judge)
-            .map(to_verdict)
-            .collect()
+        let claimable = criteria.iter().filter(|criterion| self.is_claimed(index, criterion));
+        claimable.map(to_verdict).collect()
+    }
+
+    /// Whether nobody but whoever does task `index` says whether `criterion` is met.
+    fn is_claimed(&self, index: usize, criterion: &Criterion) -> bool {
+        let is_all = |equipment: &Arc<Equipment>| equipment.judging == Judging::All;
+        criterion.check == Check::Judge && self.is_step_of_model(index) && !self.equipment.as_ref().is_some_and(is_all)
+    }
+
+    /// The mistake of an answer that says that a task is done, and not of each required criterion that nobody else
+    /// decides whether it is met.
+    pub(super) fn unclaimed(&self, index: usize, status: Outcome, answer: &Value) -> Option<String> {
+        if status != Outcome::Ok {
+            return None;
+        }
+        let criteria = self.criteria_of(index);
+        let is_missing = |criterion: &&Criterion| {
+            criterion.required
+                && self.is_claimed(index, criterion)
+                && claims_on(answer, criterion, &criteria).next().is_none()
+        };
+        let missing: Vec<&str> = criteria.iter().filter(is_missing).map(|c| c.id.as_str()).collect();
+        let first = missing.first()?;
+        Some(format!(
+            "criteria says nothing of {}: say of each whether it is met, as in {{\"id\": \"{first}\", \"met\": true}}; if it is \
+             not, say the \"gap\"",
+            missing.join(", ")
+        ))
     }
 
     fn read_verdicts(&self, index: usize, reply: &Reply) -> Event {
@@ -386,6 +413,12 @@ fn mistakes_in_verdicts<'c>(
 fn wrong_form(problems: &[String]) -> String {
     let problems = cut(&problems.join("; "), WRONG_CHARS);
     format!(" (not in the required form: {problems})")
+}
+
+/// What `answer`, the result of a task with the criteria `all`, claims about `criterion`.
+fn claims_on<'v>(answer: &'v Value, criterion: &Criterion, all: &[Criterion]) -> impl Iterator<Item = &'v Value> {
+    let claims = answer.get("criteria").and_then(Value::as_array).into_iter().flatten();
+    claims.filter(move |claim| is_of(claim, criterion, all))
 }
 
 /// Whether `item` names `criterion`, one of `all`.

@@ -21,19 +21,21 @@ If assigning executor tasks, ensure each has a linked executor scratchpad: the e
 repeat identical actions; update plan and branch notes.\n\
 Answer with one JSON object and nothing else.";
 const WORK: &str = "Do a task with tools. Inspect before you change anything. Call the tools you need, independent \
-ones in parallel. Call finish when the task is done or cannot be done; use status ok only if every criterion is met. \
-Do not repeat identical actions. Log results to your executor scratchpad: your calls and final result are recorded \
-there for others; if you create docs, link under workspace or your branch. Give evidence for your claims. Read the \
-rest of a truncated answer with the tool it names.";
+ones in parallel. Call finish when the task is done or cannot be done; say there of each criterion whether it \
+is met, and use status ok only if all are. Do not repeat identical actions. Log results to your executor scratchpad: \
+your calls and final result are recorded there for others; if you create docs, link under workspace or your branch. \
+Give evidence for your claims. Read the rest of a truncated answer with the tool it names.";
 const WORK_ALONE: &str = "Do a task on your own, with your own means, in the folder you were started in. Inspect \
 before you change anything, change nothing the task does not need, and ask no questions: nobody will answer. When \
 the task is done or cannot be done, end with one JSON object and nothing after it: {\"status\": \
-\"ok\"|\"partial\"|\"failed\", \"notes\": …, \"output\": …, \"evidence\": [{\"kind\": \"file\", \"id\": …}]}. Use \
-status ok only if every criterion is met; give evidence for your claims.";
+\"ok\"|\"partial\"|\"failed\", \"notes\": …, \"output\": …, \"evidence\": [{\"kind\": \"file\", \"id\": …}], \
+\"criteria\": [{\"id\": \"c1\", \"met\": true|false, \"gap\": …}]}. Say of each criterion whether it is met, and \
+use status ok only if all are; give evidence for your claims.";
 const AGGREGATE: &str = "Combine the results of a task's steps into the task's result. Report what was achieved, \
 what failed and what is missing, for whoever assigned the task; claim no more than the results show. Answer with one \
 JSON object: {\"status\": \"ok\"|\"partial\"|\"failed\", \"notes\": …, \"output\": …, \"evidence\": [{\"kind\": \
-\"node\", \"id\": …}]}.";
+\"node\", \"id\": …}], \"criteria\": [{\"id\": \"c1\", \"met\": true|false, \"gap\": …}]}. Say of each criterion \
+whether it is met.";
 const ROLL_UP: &str = "A task has too many step results to combine at once. Combine this part of them into one \
 result that replaces them; another model combines all parts and sees only what you write. Keep what the task needs: \
 outcomes, exact names, paths and numbers, what failed and why. Do not mention anything outside this part. Answer \

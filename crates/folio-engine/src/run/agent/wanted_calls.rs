@@ -112,14 +112,20 @@ impl Run {
     fn read_alone(&self, index: usize, reply: &Reply) -> Event {
         let asked = permissions_remark(&reply.permissions);
         let parsed = self.object_of(index, Purpose::Work, reply);
-        match parsed.and_then(|parsed| Ok((parsed.status()?, parsed))) {
+        let is_first = self.agent(index).is_some_and(|agent| agent.rejections == 0);
+        let parsed = parsed.and_then(|parsed| Ok((parsed.status()?, parsed)));
+        let parsed = parsed.and_then(|(status, parsed)| match self.unclaimed(index, status, &parsed.value) {
+            Some(problem) if is_first => Err(vec![problem]),
+            _ => Ok((status, parsed)),
+        });
+        match parsed {
             Ok((status, parsed)) => {
                 let ending = (status, parsed.stop_reason());
                 let remark = format!("{}{asked}", parsed.remark());
                 self.proposed(index, ending, &text_of(&parsed.value, "notes"), &parsed.value, &remark)
             }
             // Asked for its report once: each time it is started it may do its task again (E9.12).
-            Err(problems) if self.agent(index).is_some_and(|agent| agent.rejections == 0) => Event::Rejected {
+            Err(problems) if is_first => Event::Rejected {
                 node: self.nodes[index].id,
                 problems,
             },

@@ -48,6 +48,46 @@ fn result_written_as_text_is_read_as_the_call_of_finish_e9_13() {
 }
 
 #[test]
+fn who_says_that_a_step_is_done_is_asked_once_for_a_finding_on_each_criterion_e9_6() {
+    let sim = |second: Value| {
+        goal("look around", &json!({}), move |ask| {
+            let is_again = ask.messages.last().unwrap().text.contains("cannot be used");
+            match (ask.purpose, task_named(ask).as_str()) {
+                (Purpose::Decide, "look around") => plan_answer(json!([
+                    {"id": "left", "title": "look to the left", "criteria": ["seen", "written down"]},
+                    {"id": "right", "title": "turn right", "criteria": ["x"]},
+                ])),
+                (Purpose::Decide, _) => execute("echo", json!({"text": "left"})),
+                (Purpose::Work, "turn right") => finish("turned"),
+                (Purpose::Work, _) if !is_again => {
+                    let half = json!([{"id": "c1", "met": true}]);
+                    calls_answer(&[("finish", json!({"status": "ok", "notes": "a", "criteria": half}))])
+                }
+                (Purpose::Work, _) => calls_answer(&[("finish", second.clone())]),
+                (Purpose::Aggregate, _) => text_answer(r#"{"status": "ok", "notes": "seen"}"#),
+                (Purpose::Replan, _) => text_answer(r#"{"root_cause": "night", "changes": "none", "give_up": true}"#),
+                (purpose, _) => panic!("{purpose:?} was asked"),
+            }
+        })
+        .driven_on()
+    };
+    let both = json!([{"id": "c1", "met": true}, {"id": "c2", "met": true}]);
+    let done = sim(json!({"status": "ok", "notes": "b", "criteria": both}));
+    assert_eq!((root(&done).status, rejected(&done)), (Outcome::Ok, 1));
+    let asked_again = done
+        .asks
+        .iter()
+        .filter(|ask| ask.purpose == Purpose::Work)
+        .nth(1)
+        .unwrap();
+    let told = &asked_again.messages.last().unwrap().text;
+    assert!(told.contains("criteria says nothing of c2: "), "{told}");
+    // Unfinished work need not say of everything that it is missing.
+    let unfinished = sim(json!({"status": "partial", "notes": "it is dark"}));
+    assert_eq!(rejected(&unfinished), 1);
+}
+
+#[test]
 fn combined_result_may_be_a_call_of_finish_e9_13() {
     let sim = goal("look around", &json!({}), |ask| {
         match (ask.purpose, task_named(ask).as_str()) {

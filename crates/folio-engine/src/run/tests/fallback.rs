@@ -205,7 +205,10 @@ fn task_is_carried_out_by_the_executor_it_names_e9_17() {
                 {"id": "c", "title": "look at it", "criteria": ["x"]},
             ])),
             Purpose::Decide => execute("echo", json!({"text": text})),
-            Purpose::Work if ask.is_opaque => text_answer(&json!({"status": "ok", "notes": "mended"}).to_string()),
+            Purpose::Work if ask.is_opaque => {
+                let met = json!([{"id": "c1", "met": true}]);
+                text_answer(&json!({"status": "ok", "notes": "mended", "criteria": met}).to_string())
+            }
             Purpose::Work => finish("done"),
             _ => text_answer("{\"notes\": \"all of it\"}"),
         }
@@ -296,7 +299,10 @@ fn decision_cannot_override_the_executor_named_by_a_task_e9_17() {
                 assert_eq!(may_choose, text.contains("# Task\nlook at it"));
                 text_answer(&answer.to_string())
             }
-            Purpose::Work if ask.is_opaque => text_answer(&json!({"status": "ok", "notes": "mended"}).to_string()),
+            Purpose::Work if ask.is_opaque => {
+                let met = json!([{"id": "c1", "met": true}]);
+                text_answer(&json!({"status": "ok", "notes": "mended", "criteria": met}).to_string())
+            }
             Purpose::Work => finish("done"),
             _ => text_answer("{\"notes\": \"all of it\"}"),
         }

@@ -129,6 +129,10 @@ fn memory_is_briefed_anew_before_a_replan_and_an_aggregation_e9_16() {
     - paint (ok) mix paint: mix paint: done
       id: 1deca493fe554534
     </data-89b559a265a56022>
+    # Combined result
+    <data-253c3d89bb4f6b3b>
+    - partial: all of it (not all of its steps are ok: 1 ok, 1 failed; group-1/roof: no tiles; c1 (it holds) could not be checked: the executor reported no finding)
+    </data-253c3d89bb4f6b3b>
     # Memory
     <data-2277d28bb5faee55>
     nothing yet
