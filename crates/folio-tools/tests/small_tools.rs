@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use folio_memory::PageId;
 use folio_tools::{FailureKind, PageTarget, ResultSource};
 use serde_json::json;
 use support::World;
@@ -72,12 +73,18 @@ async fn observe_refuses_items_without_content() {
 #[tokio::test]
 async fn page_append_resolves_its_target_page() {
     let world = World::new();
+    let id = PageId::derived(&["one"]).to_string();
     for (page, target) in [
         (json!(null), PageTarget::OwnBranch),
         (json!("own"), PageTarget::OwnBranch),
         (json!("main"), PageTarget::Main),
         (json!("p7"), PageTarget::Handle("p7".to_owned())),
         (json!("#p7"), PageTarget::Handle("p7".to_owned())),
+        (json!(id), PageTarget::Handle(id.clone())),
+        (
+            json!("page_of_contents"),
+            PageTarget::Titled("page_of_contents".to_owned()),
+        ),
         (json!("Risks"), PageTarget::Titled("Risks".to_owned())),
         (json!("plan"), PageTarget::Titled("plan".to_owned())),
     ] {

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use folio_memory::excerpt::one_line;
+use folio_memory::id::PageRef;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -32,8 +33,8 @@ impl Default for PageAppend {
             .optional(
                 "page",
                 ArgKind::Text,
-                "`own` (the page of this branch, the default), `main`, a handle as `p7`, or a title; a page \
-                 with that title is made if there is none.",
+                "`own` (the page of this branch, the default), `main`, a handle as `p7`, an id as `page_…`, or a title; \
+                 a page with that title is made if there is none.",
             )
             .optional("tags", ArgKind::Texts, "Words to find it by."),
         }
@@ -82,7 +83,7 @@ fn append(request: &ToolRequest) -> Result<Append, ToolError> {
     let page = match args.page.as_deref().map(str::trim) {
         None | Some("" | "own") => PageTarget::OwnBranch,
         Some("main") => PageTarget::Main,
-        Some(page) if is_handle(page) => PageTarget::Handle(page.trim_start_matches('#').to_owned()),
+        Some(page) if is_reference(page) => PageTarget::Handle(page.trim_start_matches('#').to_owned()),
         Some(title) => PageTarget::Titled(title.to_owned()),
     };
     Ok(Append {
@@ -102,8 +103,7 @@ fn named(page: &PageTarget) -> String {
     }
 }
 
-/// Whether `page` is a handle such as `p7` or `#p7`.
-fn is_handle(page: &str) -> bool {
-    let digits = page.trim_start_matches('#').strip_prefix('p');
-    digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()))
+/// Whether `page` is a handle such as `p7` or `#p7`, or an id as prompts name a branch and the workspace.
+fn is_reference(page: &str) -> bool {
+    page.trim_start_matches('#').parse::<PageRef>().is_ok()
 }

@@ -273,7 +273,8 @@ impl Run {
             allowed: false,
             timeout: attempt.unwrap_or(Duration::MAX).min(equipment.timeout).min(time_limit),
             attempt,
-            idempotency_key: format!("{}/{node}/{call}", self.id),
+            // A request that takes the place of a lost one is another, and a smaller answer makes it another, too (E9.9).
+            idempotency_key: format!("{}/{node}/{call}-{}-{answer_tokens}", self.id, purpose.as_str()),
         })))
     }
 

@@ -404,3 +404,18 @@ fn reason_for_giving_up_is_in_the_result_e9_3() {
     let said = "no new plan was made, because going on cannot help: the wood is rotten; it is in parts";
     assert!(notes.starts_with(said), "{notes}");
 }
+
+#[test]
+fn hand_back_after_a_lost_request_has_a_key_of_its_own_e9_9() {
+    let model = |ask: &AskAction| match ask.purpose {
+        Purpose::Decide => execute("echo", json!({"text": "x"})),
+        _ => text_answer(r#"{"notes": "nothing yet"}"#),
+    };
+    let mut first = goal_with("count files", &json!({"budget": {"tokens": 4_000}}), equipment(), model);
+    first.derive();
+    // The driver dies before there is an answer: what was set aside for it is spent, and a second one does not fit.
+    let sim = Sim::resumed_with(&first.journal, equipment(), Arc::new(model)).driven_on();
+    let asked: Vec<Purpose> = sim.asks.iter().map(|ask| ask.purpose).collect();
+    assert_eq!(asked, [Purpose::HandBack]);
+    assert_ne!(sim.asks[0].idempotency_key, first.asking[0].idempotency_key);
+}
