@@ -350,17 +350,18 @@ pub enum ChoiceError {
     Several(String),
 }
 
-/// `args` with texts replaced by what they mean where `schema` wants a number or a truth value: a template produces
-/// `"20"` where 20 is meant. `None` if nothing changes.
+/// `args` with texts replaced by what they mean where `schema` wants a number or a truth value, and numbers by their
+/// texts where it wants a text: a template produces `"20"` where 20 is meant, or the reverse. `None` if nothing changes.
 #[must_use]
 pub fn coerce_to_schema(schema: &Value, args: &Map<String, Value>) -> Option<Map<String, Value>> {
     let properties = schema.get("properties").and_then(Value::as_object)?;
     let coerce = |(name, value): (&String, &Value)| {
-        let text = value.as_str()?.trim();
-        let coerced = match properties.get(name)?.get("type")?.as_str()? {
-            "integer" => text.parse::<i64>().ok().map(Value::from),
-            "number" => number(text),
-            "boolean" => flag(text),
+        let wanted = properties.get(name)?.get("type")?.as_str()?;
+        let coerced = match (wanted, value) {
+            ("integer", Value::String(text)) => text.trim().parse::<i64>().ok().map(Value::from),
+            ("number", Value::String(text)) => number(text.trim()),
+            ("boolean", Value::String(text)) => flag(text.trim()),
+            ("string", Value::Number(number)) => Some(Value::from(number.to_string())),
             _ => None,
         };
         Some((name.clone(), coerced?))

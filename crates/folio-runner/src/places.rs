@@ -1,8 +1,9 @@
 //! Limits how many calls of one provider are under way at once, over all runs of a runner (E9.15).
 //!
 //! A provider that reports a rate limit is asked less: nobody asks it before the time that it wants has passed, and
-//! each call that it turned away takes its place out of use, down to one place. Each answer restores one. A call that
-//! waits for its next attempt occupies none.
+//! each call that it turned away takes its place out of use, and those that nobody uses, down to one place: what is
+//! left is one less than what was too much. Each answer restores one. A call that waits for its next attempt occupies
+//! none.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -108,6 +109,9 @@ impl Place {
             let until = Instant::now() + retry_after.min(MAX_RETRY_AFTER);
             slowed.quiet_until = slowed.quiet_until.max(Some(until));
         }
+        while let Ok(idle) = Arc::clone(&self.places.free).try_acquire_owned() {
+            slowed.taken_out.push(idle);
+        }
         if slowed.taken_out.len() + 1 < self.places.capacity {
             slowed.taken_out.push(self.permit);
         }
@@ -142,6 +146,20 @@ mod tests {
         assert_eq!(left.len(), 2);
         left.into_iter().for_each(Place::release_answered);
         assert_eq!(take_all_free(&places).await.len(), 4);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rate_limit_leaves_fewer_places_than_were_in_use_e9_15() {
+        let places = Places::new(16);
+        let first = places.take().await;
+        let second = places.take().await;
+        let third = places.take().await;
+        third.release_rate_limited(None);
+        assert_eq!(take_all_free(&places).await.len(), 0, "two are still in use");
+        first.release_answered();
+        assert_eq!(take_all_free(&places).await.len(), 2, "its own, and one more");
+        second.release_rate_limited(None);
+        assert_eq!(take_all_free(&places).await.len(), 1);
     }
 
     #[tokio::test(start_paused = true)]

@@ -54,10 +54,14 @@ mod tests {
     }
 
     #[test]
-    fn numeric_strings_are_coerced_to_schema_number_types() {
+    fn numbers_and_their_texts_are_coerced_to_the_type_of_the_schema() {
         assert_eq!(
             checked(json!({"a": "2", "n": " 20 ", "text": "20"})),
             Ok(Some(json!({"a": 2.0, "n": 20, "text": "20"})))
+        );
+        assert_eq!(
+            checked(json!({"a": 2, "text": 20})),
+            Ok(Some(json!({"a": 2, "text": "20"})))
         );
     }
 
