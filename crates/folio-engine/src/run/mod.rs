@@ -1,7 +1,7 @@
 //! A run as the fold of its events: its state, what is due, and what follows.
 //!
-//! - `state`: [`Run`], and how each event changes it; `views`: what callers see of it; `stop`: how parts of it are
-//!   stopped
+//! - `state`: [`Run`]; `fold`: how each event changes it; `finish`: what the end of a node sets free; `stop`: how parts
+//!   of it are stopped; `views`: what callers see of it
 //! - `due`: what is due now, derived from the state and never stored
 //! - `grow`: how the tree grows; `inherit`: what a list in a new plan takes over from the one before it
 //! - `edit`: how people change a plan during its run
@@ -30,6 +30,8 @@ mod conclude;
 mod criteria;
 mod due;
 mod edit;
+mod finish;
+mod fold;
 mod fork;
 mod gate;
 mod grow;
