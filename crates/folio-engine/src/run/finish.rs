@@ -18,11 +18,7 @@ impl Run {
         self.note_end_of_call(index);
         self.keep_result(at, index, result);
         if self.nodes[index].waits_left == 0 {
-            let mut released = Vec::new();
-            self.release_dependents(index, &mut released);
-            for dependent in released {
-                self.release(dependent);
-            }
+            self.release_all_after(index);
         }
         // Members of a group that never began get a record of their own, so that no node is left without a result.
         for child in self.nodes[index].children.clone() {
@@ -112,12 +108,21 @@ impl Run {
         }
     }
 
+    /// Notes, for everything that waited for node `index`, that it has ended and itself waits for nothing.
+    pub(super) fn release_all_after(&mut self, index: usize) {
+        let mut released = Vec::new();
+        self.release_dependents(index, &mut released);
+        for dependent in released {
+            self.release(dependent);
+        }
+    }
+
     /// Adds to `released` the nodes that waited for node `index`, which has ended and itself waits for nothing.
     ///
     /// Waiting for a step implies waiting for everything that the step waits for (only the fewest waits are kept), and
     /// the members of a group that never began wait for it too. So a node that ends before its turn holds back what
     /// follows it until its turn has come (E9.1, E9.2).
-    pub(super) fn release_dependents(&mut self, index: usize, released: &mut Vec<usize>) {
+    fn release_dependents(&mut self, index: usize, released: &mut Vec<usize>) {
         let node = &mut self.nodes[index];
         released.append(&mut node.dependents);
         if node.started_at.is_none() && node.kind.is_group() {
