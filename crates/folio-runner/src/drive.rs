@@ -16,7 +16,7 @@ use std::time::Duration;
 use folio_engine::run::{CheckFinding, ModelAnswer};
 use folio_engine::{Event, NodeId, Run};
 use folio_memory::id::Ref;
-use folio_memory::{Change, EntryId, RunId, ThreadKey, Timestamp};
+use folio_memory::{Change, EntryId, RunId, ThreadKey, Timestamp, TurnId};
 use folio_store::workspace::WorkspaceError;
 use folio_store::{StoreError, Workspace};
 use folio_tools::panics::caught_now;
@@ -174,32 +174,18 @@ impl Drive {
             Err(_) if is_ending(&run, shared.workspace.now()) => Roots::none(),
             Err(error) => return Err(error),
         };
-        let run_folder = grants::run_folder(shared.options.run_folders.as_deref(), &run);
-        let mut context = ToolContext::new(roots, run_folder);
-        context.shell = Arc::new(grants::shell_of(&run));
-        context.hosts = Arc::new(grants::hosts_of(&run));
-        context.environment = Arc::new(shared.options.environment.clone());
         let (results, questions) = RunResults::new(&shared.workspace);
-        context.results = results;
-        context.scratchbook = Arc::new(RunBook {
+        let context = ToolContext {
+            results,
+            ..tool_context(&shared, &run, roots)
+        };
+        let turn = turn_of(&run);
+        let memory = MemoryWriter {
             workspace: shared.workspace.clone(),
-            run: id,
-            turn: turn_of(&run),
-        });
-        let mut memory = MemoryWriter {
-            workspace: shared.workspace.clone(),
-            turn: turn_of(&run),
-            thread: ThreadKey::main(),
+            turn,
+            thread: thread_of(&shared.workspace, turn).await?,
             policy,
         };
-        if let Some(turn) = memory.turn {
-            memory.thread = match shared.workspace.turn(Ref::Id(turn)).await {
-                Ok(turn) => turn.begun.thread,
-                // The turn is not in this store, so the main thread is used.
-                Err(WorkspaceError::Store(StoreError::NotFound { .. })) => ThreadKey::main(),
-                Err(error) => return Err(error.into()),
-            };
-        }
         let locks = RunLocks::of(&shared.locks, &run);
         let has_person = attendance::has_person(&run, shared.options.has_person, until);
         let prefer = Preferences::of(&shared.workspace).await?;
@@ -232,17 +218,23 @@ impl Drive {
             pending_cancellations: PendingCancellations::default(),
         };
         drive.configure_run();
+        drive.resume().await?;
+        Ok(drive)
+    }
+
+    /// Records which calls were under way when the driver before this one was gone.
+    async fn resume(&mut self) -> Result<(), RunnerError> {
         // A request to stop may come in between; the calls in flight are then determined again.
         loop {
-            let in_flight = drive.run.in_flight();
+            let in_flight = self.run.in_flight();
             if in_flight.is_empty() {
-                return Ok(drive);
+                return Ok(());
             }
-            let batch = drive.pending_writes.batch_number();
-            drive.record(Event::Resumed { in_flight }).await?;
-            drive.write_and_wait().await?;
-            if drive.pending_writes.has_written(batch) {
-                return Ok(drive);
+            let batch = self.pending_writes.batch_number();
+            self.record(Event::Resumed { in_flight }).await?;
+            self.write_and_wait().await?;
+            if self.pending_writes.has_written(batch) {
+                return Ok(());
             }
         }
     }
@@ -474,30 +466,7 @@ impl Drive {
     async fn conclude(&mut self, done: &mut Done) -> Result<(), RunnerError> {
         let now = self.time.now(&self.shared.workspace);
         match done {
-            Done::Call(performed, _) => {
-                let performed = &**performed;
-                self.under_way.calls.remove(&performed.node);
-                let node = performed.node;
-                // Outputs that criteria and rules read may have been dropped while the call was under way.
-                let counted = self.memory.outcome_with_refusals(&performed.outcome, &performed.writes);
-                let outcome = counted.as_ref().unwrap_or(&performed.outcome);
-                let make_event = |run: &Run| run.conclude(node, outcome.clone(), performed.duration, now);
-                let mut event = self.bodies.with_outputs_loaded(&self.run, make_event).await?;
-                self.shared.workspace.clean_event(&mut event);
-                let check_rules = |run: &Run| match &event {
-                    Event::Finished { result, .. } => observations_from_rules(run, node, result),
-                    _ => (Vec::new(), Vec::new()),
-                };
-                let (rule_observations, problems) = self.bodies.with_outputs_loaded(&self.run, check_rules).await?;
-                let writes = performed.writes.clone();
-                let intake = self
-                    .memory
-                    .ingest_items(&self.run, node, writes, rule_observations, problems);
-                self.pending_writes.batch.notes.extend(intake.notes);
-                let recorded = self.record_with(now, event, intake.changes).await;
-                self.locks.follow(&self.run);
-                recorded
-            }
+            Done::Call(performed, _) => self.conclude_call(performed, now).await,
             Done::Asked(ended, _) => {
                 let ended = &**ended;
                 let (node, _) = ended.ask;
@@ -525,6 +494,30 @@ impl Drive {
                 self.record_if_some(event).await
             }
         }
+    }
+
+    async fn conclude_call(&mut self, performed: &Performed, now: Timestamp) -> Result<(), RunnerError> {
+        let node = performed.node;
+        self.under_way.calls.remove(&node);
+        // Outputs that criteria and rules read may have been dropped while the call was under way.
+        let counted = self.memory.outcome_with_refusals(&performed.outcome, &performed.writes);
+        let outcome = counted.as_ref().unwrap_or(&performed.outcome);
+        let make_event = |run: &Run| run.conclude(node, outcome.clone(), performed.duration, now);
+        let mut event = self.bodies.with_outputs_loaded(&self.run, make_event).await?;
+        self.shared.workspace.clean_event(&mut event);
+        let check_rules = |run: &Run| match &event {
+            Event::Finished { result, .. } => observations_from_rules(run, node, result),
+            _ => (Vec::new(), Vec::new()),
+        };
+        let (rule_observations, problems) = self.bodies.with_outputs_loaded(&self.run, check_rules).await?;
+        let writes = performed.writes.clone();
+        let intake = self
+            .memory
+            .ingest_items(&self.run, node, writes, rule_observations, problems);
+        self.pending_writes.batch.notes.extend(intake.notes);
+        let recorded = self.record_with(now, event, intake.changes).await;
+        self.locks.follow(&self.run);
+        recorded
     }
 
     fn session_began_event(&self, session: &SessionBegun) -> Option<Event> {
@@ -568,6 +561,33 @@ impl Drive {
             run: self.run.id(),
             source,
         }
+    }
+}
+
+/// What calls of `run` may use, except for earlier results.
+fn tool_context(shared: &Shared, run: &Run, roots: Roots) -> ToolContext {
+    let run_folder = grants::run_folder(shared.options.run_folders.as_deref(), run);
+    let mut context = ToolContext::new(roots, run_folder);
+    context.shell = Arc::new(grants::shell_of(run));
+    context.hosts = Arc::new(grants::hosts_of(run));
+    context.environment = Arc::new(shared.options.environment.clone());
+    context.scratchbook = Arc::new(RunBook {
+        workspace: shared.workspace.clone(),
+        run: run.id(),
+        turn: turn_of(run),
+    });
+    context
+}
+
+/// The thread of `turn`. If the turn is not in this store, or there is none, it is the main one.
+async fn thread_of(workspace: &Workspace, turn: Option<TurnId>) -> Result<ThreadKey, RunnerError> {
+    let Some(turn) = turn else {
+        return Ok(ThreadKey::main());
+    };
+    match workspace.turn(Ref::Id(turn)).await {
+        Ok(turn) => Ok(turn.begun.thread),
+        Err(WorkspaceError::Store(StoreError::NotFound { .. })) => Ok(ThreadKey::main()),
+        Err(error) => Err(error.into()),
     }
 }
 
