@@ -19,19 +19,20 @@ pub enum Action {
     Record(Event),
     /// Record that the call begins; once that is committed, make the call.
     Call(Box<CallAction>),
-    /// Record that a model is asked; once that is committed, ask it, and record what [`Run::model_answered`](super::Run::model_answered) returns.
+    /// Record that a model is asked; once that is committed, ask it, and record what
+    /// [`Run::model_answered`](super::Run::model_answered) returns.
     Ask(Box<AskAction>),
     /// Look up what memory holds for this task, and record it as [`Event::Briefed`].
     Brief(NodeId),
     /// Offload the beginning of the conversation, and record the text that replaces it as [`Event::Compacted`]. If a
     /// compactor is asked, record that first ([`CompactAction::compacting`]), and begin once it is committed.
     Compact(Box<CompactAction>),
-    /// Make these checks, then record what [`Run::check_findings_event`](super::Run::check_findings_event) returns. If commands are among them, record
-    /// that first ([`CheckAction::begins`]), and begin once it is committed.
+    /// Make these checks, then record what [`Run::check_findings_event`](super::Run::check_findings_event) returns. If
+    /// commands are among them, record that first ([`CheckAction::begins`]), and begin once it is committed.
     Verify(Box<CheckAction>),
-    /// The output that is kept under this hash has to be read first. [`Run::lacking`](super::Run::lacking) names all such outputs: do
-    /// nothing else of this answer before all of them were supplied and the run was asked again, so that the order of
-    /// events does not depend on what was cached.
+    /// The output that is kept under this hash has to be read first. [`Run::lacking`](super::Run::lacking) names all
+    /// such outputs: do nothing else of this answer before all of them were supplied and the run was asked again, so
+    /// that the order of events does not depend on what was cached.
     Load(String),
     /// Stop the call of this node, and record how it ended. Due until then.
     Stop(NodeId),

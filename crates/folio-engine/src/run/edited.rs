@@ -12,7 +12,7 @@ use crate::node::{Move, NodeId, NodeState};
 use crate::plan::{self, Graph};
 
 impl Run {
-    /// Folds [`Event::PlanEdited`] in.
+    /// Folds [`Event::PlanEdited`](crate::Event::PlanEdited) in.
     pub(super) fn edited(
         &mut self,
         node: NodeId,

@@ -1,5 +1,5 @@
-//! What the members of a group need at least, and whether that fits into the limits around the group before the first of
-//! them begins (E9.10).
+//! What the members of a group need at least, and whether that fits into the limits around the group before the first
+//! of them begins (E9.10).
 
 use folio_memory::counted::counted;
 use serde_json::Value;
@@ -121,8 +121,8 @@ impl Run {
         })
     }
 
-    /// Whether the members of the group `index` may run fewer at a time. Lanes follow the order of the plan; members that
-    /// wait for others by name may need another order.
+    /// Whether the members of the group `index` may run fewer at a time. Lanes follow the order of the plan; members
+    /// that wait for others by name may need another order.
     fn may_have_lanes(&self, index: usize) -> bool {
         let members = self.nodes[index].children.iter();
         let members = members.filter(|member| self.may_begin(**member));
@@ -167,8 +167,8 @@ impl Run {
     }
 }
 
-/// How many members run at once if the `enough` of them that need the least have to fit into `left` together: all; or if
-/// they do not fit, how much they need. `needed` is in ascending order.
+/// How many members run at once if the `enough` of them that need the least have to fit into `left` together: all; or
+/// if they do not fit, how much they need. `needed` is in ascending order.
 fn fit_together(needed: &[u64], enough: usize, left: u64) -> Result<usize, u64> {
     let least = needed
         .iter()

@@ -5,14 +5,14 @@
 //! - `due`: what is due now, derived from the state and never stored; `opening` and `call`: how a node begins that is
 //!   expanded, or that makes a call; `action`: what can be due
 //! - `grow`: how the tree grows; `inherit`: what a list in a new plan takes over from the one before it
-//! - `shown`: a plan as people see it; `edit`: how they change it during its run; `edited`: how the new version takes the
-//!   place of the old one
+//! - `shown`: a plan as people see it; `edit`: how they change it during its run; `edited`: how the new version takes
+//!   the place of the old one
 //! - `purses`: what parts of it may use, and what is set aside; `group_needs`: what a group needs before it begins;
 //!   `narrow`: the other limits that tasks set for themselves
 //! - `resources`: what calls write, and that no two write the same at the same time
-//! - `approval`: what waits for a person's approval; `gate`: which plans do; `lost`: calls that a dead driver had begun;
-//!   `request_ref`: what exactly an answer refers to; `raise`: how
-//!   people change limits; `fork`: a run from a moment of another; `versions`: the versions that a plan had
+//! - `approval`: what waits for a person's approval; `gate`: which plans do; `lost`: calls that a dead driver had
+//!   begun; `request_ref`: what exactly an answer refers to; `raise`: how people change limits; `fork`: a run from a
+//!   moment of another; `versions`: the versions that a plan had
 //! - [`agent`]: tasks that a model does
 //! - `conclude`: from the answer of a tool to the event that records it
 //! - `aggregate`: from the results of children to the result of their parent; `late`: what remains of it when its time

@@ -38,7 +38,8 @@ impl Run {
         })
     }
 
-    /// Opens a group or a list. What all of it needs is set aside before its first member begins; otherwise none begins.
+    /// Opens a group or a list. What all of it needs is set aside before its first member begins; otherwise none
+    /// begins.
     fn fanned_out(&self, index: usize, items: Vec<Value>, needs: MinimumNeeds) -> Action {
         match self.fits_group(index, needs) {
             Fits::Freely => self.expanded(index, items, None),

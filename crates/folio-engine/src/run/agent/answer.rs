@@ -268,8 +268,8 @@ fn keep_deep_arguments_as_text(reply: &mut Reply) {
     }
 }
 
-/// What a call cost that `used` this. A program may report its cost; otherwise the cost follows from the price, plus any
-/// reported surcharge.
+/// What a call cost that `used` this. A program may report its cost; otherwise the cost follows from the price, plus
+/// any reported surcharge.
 fn priced(used: Spend, model: Option<&ModelSpec>) -> Spend {
     let price = model.and_then(|model| model.price);
     Spend {
@@ -279,7 +279,8 @@ fn priced(used: Spend, model: Option<&ModelSpec>) -> Spend {
     }
 }
 
-/// When to ask again after the `failure` of `model`, which has failed `failures` times before; `None` if it is given up.
+/// When to ask again after the `failure` of `model`, which has failed `failures` times before; `None` if it is given
+/// up.
 fn again_at(failure: &ModelFailure, failures: u32, model: Option<&ModelSpec>, now: Timestamp) -> Option<Timestamp> {
     // If another model can be asked, the wait is shorter.
     let (attempts_max, wait_max) = match model.and_then(ModelSpec::usable_fallback) {

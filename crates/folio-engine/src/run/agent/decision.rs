@@ -270,8 +270,8 @@ impl Run {
     }
 }
 
-/// The decision of a model that calls a tool instead of answering: it wants to do the task. Only the `first` of its calls
-/// is made.
+/// The decision of a model that calls a tool instead of answering: it wants to do the task. Only the `first` of its
+/// calls is made.
 fn acts_at_once(first: &Wanted, others: usize) -> Directly<'static> {
     let reason = match others {
         0 => String::new(),
