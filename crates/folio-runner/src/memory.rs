@@ -8,7 +8,8 @@ use folio_engine::run::{CallAnswer, CallOutcome};
 use folio_engine::{NodeId, Outcome, Output, Run, projection};
 use folio_memory::counted::counted;
 use folio_memory::entry::{EntryFields, EntryKind, Owner, Tag, check_text};
-use folio_memory::observation::{UnknownType, draft, page_of};
+use folio_memory::observation::{ObservationInput, UnknownType, draft, page_of};
+use folio_memory::scratchbook::ItemInput;
 use folio_memory::tool_exchange::{Bound, Channel, Content, Correction, Proposed, Rejection, ToolManifest, sift};
 use folio_memory::trace::{REJECTED, WARNING};
 use folio_memory::{
@@ -243,53 +244,59 @@ impl MemoryWriter {
     }
 
     fn draft(&self, call: &Call<'_>, proposed: Proposed) -> Result<Draft, Invalid> {
-        let tool = call.tool;
+        let tool = Some(call.tool).filter(|tool| !tool.is_empty());
         let source = Source {
-            principal: (!tool.is_empty()).then(|| format!("{}:{tool}", Role::Tool)),
-            tool: Some(tool.to_owned()).filter(|tool| !tool.is_empty()),
+            principal: tool.map(|tool| format!("{}:{tool}", Role::Tool)),
+            tool: tool.map(str::to_owned),
             run: Some(call.run.id()),
             node: Some(call.node.to_string()),
             channel: Some(proposed.channel.as_str().to_owned()),
             turn: self.turn,
         };
         let id = EntryId::draw(&**self.workspace.ids(), call.now);
-        let (kind, input) = match proposed.content {
-            Content::Observation(input) => (EntryKind::Observation, *input),
-            Content::Memory(input) => {
-                let kind = input.kind;
-                let (mut fields, warnings) = scratchbook::draft(input, call.manifest.trust())?;
-                fields.source = source;
-                let page = scratchbook::page_of(self.workspace.space(), &self.thread);
-                let new = NewEntry {
-                    id,
-                    page: page.0,
-                    kind,
-                    fields,
-                };
-                return Ok(Draft {
-                    page,
-                    new,
-                    tag_registration: None,
-                    warnings,
-                });
-            }
+        match proposed.content {
+            Content::Observation(input) => self.draft_observation(call, id, (proposed.channel, *input), source),
+            Content::Memory(input) => self.draft_memory(call, id, input, source),
+        }
+    }
+
+    /// An item for the scratchbook of the thread.
+    fn draft_memory(&self, call: &Call<'_>, id: EntryId, input: ItemInput, source: Source) -> Result<Draft, Invalid> {
+        let kind = input.kind;
+        let (mut fields, warnings) = scratchbook::draft(input, call.manifest.trust())?;
+        fields.source = source;
+        let page = scratchbook::page_of(self.workspace.space(), &self.thread);
+        let new = NewEntry {
+            id,
+            page: page.0,
+            kind,
+            fields,
         };
+        Ok(Draft {
+            page,
+            new,
+            tag_registration: None,
+            warnings,
+        })
+    }
+
+    fn draft_observation(
+        &self,
+        call: &Call<'_>,
+        id: EntryId,
+        (channel, input): (Channel, ObservationInput),
+        source: Source,
+    ) -> Result<Draft, Invalid> {
+        let types = self.policy.types();
         let input_bound = Bound::of(&input);
         // An `observe:` rule speaks for the author of the plan.
-        let is_ruled = proposed.channel == Channel::Observe;
+        let is_ruled = channel == Channel::Observe;
         let role = if is_ruled { Role::Human } else { Role::Tool };
         let unknown = UnknownType::under(&self.policy, role);
-        let mut draft = draft(
-            input,
-            self.policy.types(),
-            unknown,
-            call.manifest.trust(),
-            source,
-            call.now,
-        )?;
+        let mut draft = draft(input, types, unknown, call.manifest.trust(), source, call.now)?;
         if !is_ruled {
             let name = draft.fields.type_name.as_deref().unwrap_or_default();
-            let ttl = self.policy.types().get(name).and_then(|known| known.default_ttl);
+            let ttl = types.get(name).and_then(|known| known.default_ttl);
             let bound = call.manifest.bound(&mut draft.fields, &input_bound, ttl, call.now);
             draft.warnings.extend(bound);
         }
@@ -301,7 +308,7 @@ impl MemoryWriter {
         let new = NewEntry {
             id,
             page: page.0,
-            kind,
+            kind: EntryKind::Observation,
             fields: draft.fields,
         };
         Ok(Draft {

@@ -1,5 +1,5 @@
-//! The variable `run` of a run: what its first event records of who submitted it, how, and what it may use. `grants` and
-//! `attendance` read it.
+//! The variable `run` of a run: what its first event records of who submitted it, how, and what it may use. `grants`
+//! and `attendance` read it.
 
 use folio_engine::run::{Judging, PlanGate, PlanMode};
 use folio_memory::{RunId, Timestamp, TurnId};

@@ -16,7 +16,8 @@ use crate::held::{Claim, Hold};
 
 impl Runner {
     /// Drives a run to its end: a new one, or one whose driver is gone. Returns the result, at once if the run has
-    /// ended. With [`RunnerOptions::dispatch`], others drive it, and this waits for them.
+    /// ended. With [`RunnerOptions::dispatch`](super::RunnerOptions::dispatch), others drive it, and this waits for
+    /// them.
     ///
     /// # Errors
     ///
