@@ -12,7 +12,7 @@ use crate::error::RunnerError;
 
 /// Bytes of memory for large outputs and what was made of them, in addition to what a run needs at the moment; anything
 /// beyond is dropped.
-pub(crate) const DEFAULT_CACHE_BYTES: usize = 32 * 1024 * 1024;
+const DEFAULT_CACHE_BYTES: usize = 32 * 1024 * 1024;
 
 /// The large outputs of one run.
 #[derive(Debug)]

@@ -4,6 +4,7 @@ mod appends;
 mod beginning;
 mod calls;
 mod ended;
+mod opening;
 mod put_away;
 mod telling;
 mod writing;
@@ -15,27 +16,23 @@ use std::time::Duration;
 
 use folio_engine::run::{CheckFinding, ModelAnswer};
 use folio_engine::{Event, NodeId, Run};
-use folio_memory::id::Ref;
-use folio_memory::{Change, EntryId, RunId, ThreadKey, Timestamp};
+use folio_memory::{Change, EntryId, Timestamp};
+use folio_store::Workspace;
 use folio_store::workspace::WorkspaceError;
-use folio_store::{StoreError, Workspace};
+use folio_tools::ToolContext;
 use folio_tools::panics::caught_now;
-use folio_tools::{Roots, ToolContext};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use self::calls::{Call, Calls};
-use crate::attendance;
 use crate::bodies::Bodies;
-use crate::book::RunBook;
 use crate::busy::BusyRun;
 use crate::compact::CompactionResult;
 use crate::derive::Circumstances;
 use crate::dispatch::{Driven, Until};
 use crate::error::RunnerError;
-use crate::grants;
 use crate::locks::{HeldUp, RunLocks};
-use crate::memory::{MemoryWriter, observations_from_rules, turn_of};
+use crate::memory::{MemoryWriter, observations_from_rules};
 use crate::models::AskEnded;
 use crate::observer::DriveFollower;
 use crate::others::Followed;
@@ -43,12 +40,11 @@ use crate::pages::RunPages;
 use crate::pending_writes::PendingWrites;
 use crate::perform::Performed;
 use crate::prefer::Preferences;
-use crate::results::{Question, RunResults};
+use crate::results::Question;
 use crate::run_time::RunTime;
 use crate::runner::Shared;
 use crate::sessions::SessionBegun;
-use crate::steps::{Outside, UnderWay, is_ending};
-use crate::submitted::Opened;
+use crate::steps::{Outside, UnderWay};
 
 /// Bytes of model answers after which no more go into the same commit. A plan in them takes many times as much memory
 /// while it is parsed, turned into nodes and pages, and written.
@@ -155,119 +151,6 @@ impl Drop for PendingCancellations {
 }
 
 impl Drive {
-    /// Opens a run that was claimed under the given fence.
-    ///
-    /// Calls that had begun and have no outcome are due again, by the effect of their tools.
-    pub(crate) async fn open(
-        shared: Arc<Shared>,
-        (id, fence): (RunId, u64),
-        until: Until,
-    ) -> Result<Self, RunnerError> {
-        let Opened { run, head, pages } = shared.open(id).await?;
-        let policy = shared.workspace.policy().await?;
-        // Another process that has a model can continue the run; here it would only fail. The same holds for tools, and
-        // for executors: the default model is no substitute for the one that is named.
-        shared.check_needs(&run.needs())?;
-        let roots = match grants::roots_of(&run) {
-            Ok(roots) => roots,
-            // A run that only has to end needs no folders: nothing begins in it any more.
-            Err(_) if is_ending(&run, shared.workspace.now()) => Roots::none(),
-            Err(error) => return Err(error),
-        };
-        let run_folder = grants::run_folder(shared.options.run_folders.as_deref(), &run);
-        let mut context = ToolContext::new(roots, run_folder);
-        context.shell = Arc::new(grants::shell_of(&run));
-        context.hosts = Arc::new(grants::hosts_of(&run));
-        context.environment = Arc::new(shared.options.environment.clone());
-        let (results, questions) = RunResults::new(&shared.workspace);
-        context.results = results;
-        context.scratchbook = Arc::new(RunBook {
-            workspace: shared.workspace.clone(),
-            run: id,
-            turn: turn_of(&run),
-        });
-        let mut memory = MemoryWriter {
-            workspace: shared.workspace.clone(),
-            turn: turn_of(&run),
-            thread: ThreadKey::main(),
-            policy,
-        };
-        if let Some(turn) = memory.turn {
-            memory.thread = match shared.workspace.turn(Ref::Id(turn)).await {
-                Ok(turn) => turn.begun.thread,
-                // The turn is not in this store, so the main thread is used.
-                Err(WorkspaceError::Store(StoreError::NotFound { .. })) => ThreadKey::main(),
-                Err(error) => return Err(error.into()),
-            };
-        }
-        let locks = RunLocks::of(&shared.locks, &run);
-        let has_person = attendance::has_person(&run, shared.options.has_person, until);
-        let prefer = Preferences::of(&shared.workspace).await?;
-        let allowed_tools = grants::allowed_tools_of(&run);
-        let follower = shared.others.follow(&shared.workspace, id, head);
-        let bodies = Bodies::of(&shared.workspace, shared.options.outputs_at_hand);
-        let mut drive = Self {
-            shared,
-            run,
-            bodies,
-            followed: follower,
-            fence,
-            context,
-            memory,
-            until,
-            has_person,
-            allowed_tools,
-            locks,
-            prefer,
-            under_way: UnderWay::default(),
-            unpolled_calls: Vec::new(),
-            actions_computed_at: None,
-            time: RunTime::default(),
-            questions,
-            pending_writes: PendingWrites::default(),
-            archived_entries: HashSet::new(),
-            conflicts: 0,
-            pages,
-            held_up: HashSet::new(),
-            pending_cancellations: PendingCancellations::default(),
-        };
-        drive.configure_run();
-        // A request to stop may come in between; the calls in flight are then determined again.
-        loop {
-            let in_flight = drive.run.in_flight();
-            if in_flight.is_empty() {
-                return Ok(drive);
-            }
-            let batch = drive.pending_writes.batch_number();
-            drive.record(Event::Resumed { in_flight }).await?;
-            drive.write_and_wait().await?;
-            if drive.pending_writes.has_written(batch) {
-                return Ok(drive);
-            }
-        }
-    }
-
-    /// Tells the run what is not part of its journal: which calls need approval, what calls write, and which models
-    /// there are.
-    fn configure_run(&mut self) {
-        let (shared, run) = (&self.shared, &mut self.run);
-        let registry = &shared.registry;
-        if self.has_person {
-            run.set_approval_policy(Some(grants::approval_policy_of(registry, run)));
-        }
-        run.set_written_elsewhere(Some(self.locks.elsewhere()));
-        let tool_registry = registry.clone();
-        run.set_read_only_tools(Some(Arc::new(move |tool| grants::is_read_only(&tool_registry, tool))));
-        run.set_declared_writes(Some(grants::writes_of(registry, &self.context, &shared.workspace, run)));
-        if let Some(models) = &shared.options.models {
-            run.equip(
-                shared
-                    .equipped
-                    .of(models, registry, self.has_person, run, &self.memory.policy),
-            );
-        }
-    }
-
     /// Tells the observer that this run is driven from now on.
     fn tell_observer(&self) {
         if let Some(observer) = &self.shared.options.observer {
@@ -474,30 +357,7 @@ impl Drive {
     async fn conclude(&mut self, done: &mut Done) -> Result<(), RunnerError> {
         let now = self.time.now(&self.shared.workspace);
         match done {
-            Done::Call(performed, _) => {
-                let performed = &**performed;
-                self.under_way.calls.remove(&performed.node);
-                let node = performed.node;
-                // Outputs that criteria and rules read may have been dropped while the call was under way.
-                let counted = self.memory.outcome_with_refusals(&performed.outcome, &performed.writes);
-                let outcome = counted.as_ref().unwrap_or(&performed.outcome);
-                let make_event = |run: &Run| run.conclude(node, outcome.clone(), performed.duration, now);
-                let mut event = self.bodies.with_outputs_loaded(&self.run, make_event).await?;
-                self.shared.workspace.clean_event(&mut event);
-                let check_rules = |run: &Run| match &event {
-                    Event::Finished { result, .. } => observations_from_rules(run, node, result),
-                    _ => (Vec::new(), Vec::new()),
-                };
-                let (rule_observations, problems) = self.bodies.with_outputs_loaded(&self.run, check_rules).await?;
-                let writes = performed.writes.clone();
-                let intake = self
-                    .memory
-                    .ingest_items(&self.run, node, writes, rule_observations, problems);
-                self.pending_writes.batch.notes.extend(intake.notes);
-                let recorded = self.record_with(now, event, intake.changes).await;
-                self.locks.follow(&self.run);
-                recorded
-            }
+            Done::Call(performed, _) => self.conclude_call(performed, now).await,
             Done::Asked(ended, _) => {
                 let ended = &**ended;
                 let (node, _) = ended.ask;
@@ -525,6 +385,30 @@ impl Drive {
                 self.record_if_some(event).await
             }
         }
+    }
+
+    async fn conclude_call(&mut self, performed: &Performed, now: Timestamp) -> Result<(), RunnerError> {
+        let node = performed.node;
+        self.under_way.calls.remove(&node);
+        // Outputs that criteria and rules read may have been dropped while the call was under way.
+        let counted = self.memory.outcome_with_refusals(&performed.outcome, &performed.writes);
+        let outcome = counted.as_ref().unwrap_or(&performed.outcome);
+        let make_event = |run: &Run| run.conclude(node, outcome.clone(), performed.duration, now);
+        let mut event = self.bodies.with_outputs_loaded(&self.run, make_event).await?;
+        self.shared.workspace.clean_event(&mut event);
+        let check_rules = |run: &Run| match &event {
+            Event::Finished { result, .. } => observations_from_rules(run, node, result),
+            _ => (Vec::new(), Vec::new()),
+        };
+        let (rule_observations, problems) = self.bodies.with_outputs_loaded(&self.run, check_rules).await?;
+        let writes = performed.writes.clone();
+        let intake = self
+            .memory
+            .ingest_items(&self.run, node, writes, rule_observations, problems);
+        self.pending_writes.batch.notes.extend(intake.notes);
+        let recorded = self.record_with(now, event, intake.changes).await;
+        self.locks.follow(&self.run);
+        recorded
     }
 
     fn session_began_event(&self, session: &SessionBegun) -> Option<Event> {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::error::RunnerError;
 use crate::grants;
 use crate::journal::JournalReader;
-use crate::new_run::UNPRICED;
+use crate::run_variable::UNPRICED;
 use crate::runner::{Runner, person};
 use crate::takeover::{self, FolderAtMoment};
 

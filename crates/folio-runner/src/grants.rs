@@ -18,11 +18,10 @@ use serde_json::Value;
 
 use crate::error::RunnerError;
 use crate::paths::path_inputs;
+use crate::run_variable::{HOSTS, JUDGING, USUAL_HOSTS};
 
 /// The tool that makes requests to web servers.
 pub(crate) const HTTP_GET: &str = "http_get";
-/// The key of a run's variable that says whose criteria are judged.
-pub(crate) const JUDGING: &str = "judging";
 
 /// Opens the folders that `run` was granted. A path without a name refers to the first one: the first input of kind
 /// `path`, in the order of their names; without one, the folder that the run was submitted from.
@@ -74,11 +73,6 @@ pub(crate) fn shell_of(run: &Run) -> ShellPolicy {
         .and_then(|policy| serde_json::from_value(policy.clone()).ok())
         .unwrap_or_default()
 }
-
-/// The key, in the first event of a run, of the hosts that its submitter allowed.
-pub(crate) const HOSTS: &str = "hosts";
-/// The key of the hosts that are allowed to every run that was submitted by the same runner.
-pub(crate) const USUAL_HOSTS: &str = "usual_hosts";
 
 /// The hosts that calls of `run` may connect to; none if the journal does not say.
 pub(crate) fn hosts_of(run: &Run) -> HostList {

@@ -96,7 +96,7 @@ impl Held {
     }
 
     /// Notes that `run` is no longer driven here although the store says so.
-    pub(crate) fn note_not_given_up(&self, run: RunId, fence: u64) {
+    fn note_not_given_up(&self, run: RunId, fence: u64) {
         let mut kept = self.not_given_up.lock();
         // Of two claims the later one counts.
         let kept = kept.entry(run).or_default();

@@ -63,6 +63,7 @@ mod replay;
 mod request;
 mod results;
 mod run_time;
+mod run_variable;
 pub mod runner;
 mod sessions;
 mod steps;

@@ -8,7 +8,8 @@ use folio_engine::run::{CallAnswer, CallOutcome};
 use folio_engine::{NodeId, Outcome, Output, Run, projection};
 use folio_memory::counted::counted;
 use folio_memory::entry::{EntryFields, EntryKind, Owner, Tag, check_text};
-use folio_memory::observation::{UnknownType, draft, page_of};
+use folio_memory::observation::{ObservationInput, UnknownType, draft, page_of};
+use folio_memory::scratchbook::ItemInput;
 use folio_memory::tool_exchange::{Bound, Channel, Content, Correction, Proposed, Rejection, ToolManifest, sift};
 use folio_memory::trace::{REJECTED, WARNING};
 use folio_memory::{
@@ -85,30 +86,15 @@ impl MemoryWriter {
         &self,
         run: &Run,
         node: NodeId,
-        writes: Writes,
+        mut writes: Writes,
         rule_observations: Vec<Value>,
         problems: Vec<String>,
     ) -> IngestResult {
         let now = self.workspace.now();
-        let mut intake = IngestResult::default();
-        let mut rejected: Vec<Rejection> = Vec::new();
         // The same rules as for every other tool's answer: manifests, limits, an item that occurs in two arrays
         // (M7.3.23, 24).
         let manifest = self.policy.manifests.of(&writes.tool);
-        let tool_writes = [
-            (Channel::ScratchPageWrites, writes.scratch_page_writes),
-            (Channel::MemoryWrites, writes.memory_writes),
-        ];
-        let mut channels = vec![(Channel::Observations, Value::Array(writes.observations))];
-        for (channel, items) in tool_writes {
-            if writes.has_failed {
-                let message = "the call failed, so what it was told to write is not written";
-                rejected.extend((0..items.len()).map(|index| Rejection::new(channel, index, "call_failed", message)));
-            } else {
-                channels.push((channel, Value::Array(items)));
-            }
-        }
-        channels.push((Channel::Observe, Value::Array(rule_observations)));
+        let (channels, mut rejected) = channels_of(&mut writes, rule_observations);
         let channels: Vec<_> = channels.iter().map(|(channel, items)| (*channel, items)).collect();
         let sifted = sift(&channels, &writes.tool, &manifest);
         rejected.extend(sifted.rejected);
@@ -119,54 +105,14 @@ impl MemoryWriter {
             manifest: &manifest,
             now,
         };
-        let mut pages = BTreeMap::new();
-        for proposed in sifted.proposed {
-            let (channel, index) = (proposed.channel, proposed.index);
-            match self.draft(&call, proposed) {
-                Ok(draft) => {
-                    let (page, fields) = draft.page;
-                    pages.entry(page).or_insert(fields);
-                    intake.changes.extend(draft.tag_registration);
-                    let note = |warning| {
-                        self.note(
-                            &call,
-                            WARNING,
-                            json!(Correction {
-                                index,
-                                channel,
-                                warning
-                            }),
-                        )
-                    };
-                    intake
-                        .notes
-                        .extend(draft.warnings.into_iter().map(note).map(|note| TraceNote {
-                            entry: Some(draft.new.id),
-                            entry_type: draft.new.fields.type_name.clone(),
-                            ..note
-                        }));
-                    intake.changes.push(Change::AddEntry(Box::new(draft.new)));
-                }
-                Err(invalid) => rejected.push(Rejection::of(channel, index, &invalid)),
-            }
-        }
-        let pages = pages.into_iter();
-        let pages = pages.map(|(id, fields)| Change::EnsurePage(Box::new(NewPage { id, fields })));
-        intake.changes.splice(0..0, pages);
-        let unfilled = problems
-            .iter()
-            .map(|problem| json!({"channel": Channel::Observe, "code": RULE_UNFILLED, "message": problem}));
-        intake
-            .notes
-            .extend(unfilled.map(|detail| self.note(&call, REJECTED, detail)));
+        let mut intake = self.draft_all(&call, sifted.proposed, &mut rejected);
+        self.note_rejected(&call, &problems, &rejected, &mut intake.notes);
         let mut lines = problems;
         lines.extend(
             rejected
                 .iter()
                 .map(|one| format!("{}[{}]: {}", one.channel, one.index, one.message)),
         );
-        let notes = rejected.iter().map(|one| self.note(&call, REJECTED, json!(one)));
-        intake.notes.extend(notes);
         for append in writes.page_appends.into_iter().filter(|_| !writes.has_failed) {
             match self.append((run, node), append, now) {
                 Ok(changes) => intake.changes.extend(changes),
@@ -183,6 +129,53 @@ impl MemoryWriter {
             intake.changes.push(self.log((run, node), block, now));
         }
         intake
+    }
+
+    /// The changes that write what is `proposed`, pages first, with a note for each correction. What cannot be written
+    /// is added to `rejected`.
+    fn draft_all(&self, call: &Call<'_>, proposed: Vec<Proposed>, rejected: &mut Vec<Rejection>) -> IngestResult {
+        let mut pages = BTreeMap::new();
+        let mut entries = Vec::with_capacity(proposed.len());
+        let mut notes = Vec::new();
+        for proposed in proposed {
+            let (channel, index) = (proposed.channel, proposed.index);
+            let draft = match self.draft(call, proposed) {
+                Ok(draft) => draft,
+                Err(invalid) => {
+                    rejected.push(Rejection::of(channel, index, &invalid));
+                    continue;
+                }
+            };
+            let (page, fields) = draft.page;
+            pages.entry(page).or_insert(fields);
+            let corrections = draft.warnings.into_iter().map(|warning| Correction {
+                index,
+                channel,
+                warning,
+            });
+            notes.extend(corrections.map(|correction| TraceNote {
+                entry: Some(draft.new.id),
+                entry_type: draft.new.fields.type_name.clone(),
+                ..self.note(call, WARNING, json!(correction))
+            }));
+            entries.extend(draft.tag_registration);
+            entries.push(Change::AddEntry(Box::new(draft.new)));
+        }
+        let pages = pages.into_iter();
+        let pages = pages.map(|(id, fields)| Change::EnsurePage(Box::new(NewPage { id, fields })));
+        IngestResult {
+            changes: pages.chain(entries).collect(),
+            notes,
+        }
+    }
+
+    /// Adds a note for each of the `problems` of rules, and for each of the items that were `rejected`.
+    fn note_rejected(&self, call: &Call<'_>, problems: &[String], rejected: &[Rejection], notes: &mut Vec<TraceNote>) {
+        let unfilled = problems
+            .iter()
+            .map(|problem| json!({"channel": Channel::Observe, "code": RULE_UNFILLED, "message": problem}));
+        let details = unfilled.chain(rejected.iter().map(|one| json!(one)));
+        notes.extend(details.map(|detail| self.note(call, REJECTED, detail)));
     }
 
     /// The observations of a call that will be refused, with the reasons: the space may not have their type, for
@@ -251,53 +244,59 @@ impl MemoryWriter {
     }
 
     fn draft(&self, call: &Call<'_>, proposed: Proposed) -> Result<Draft, Invalid> {
-        let tool = call.tool;
+        let tool = Some(call.tool).filter(|tool| !tool.is_empty());
         let source = Source {
-            principal: (!tool.is_empty()).then(|| format!("{}:{tool}", Role::Tool)),
-            tool: Some(tool.to_owned()).filter(|tool| !tool.is_empty()),
+            principal: tool.map(|tool| format!("{}:{tool}", Role::Tool)),
+            tool: tool.map(str::to_owned),
             run: Some(call.run.id()),
             node: Some(call.node.to_string()),
             channel: Some(proposed.channel.as_str().to_owned()),
             turn: self.turn,
         };
         let id = EntryId::draw(&**self.workspace.ids(), call.now);
-        let (kind, input) = match proposed.content {
-            Content::Observation(input) => (EntryKind::Observation, *input),
-            Content::Memory(input) => {
-                let kind = input.kind;
-                let (mut fields, warnings) = scratchbook::draft(input, call.manifest.trust())?;
-                fields.source = source;
-                let page = scratchbook::page_of(self.workspace.space(), &self.thread);
-                let new = NewEntry {
-                    id,
-                    page: page.0,
-                    kind,
-                    fields,
-                };
-                return Ok(Draft {
-                    page,
-                    new,
-                    tag_registration: None,
-                    warnings,
-                });
-            }
+        match proposed.content {
+            Content::Observation(input) => self.draft_observation(call, id, (proposed.channel, *input), source),
+            Content::Memory(input) => self.draft_memory(call, id, input, source),
+        }
+    }
+
+    /// An item for the scratchbook of the thread.
+    fn draft_memory(&self, call: &Call<'_>, id: EntryId, input: ItemInput, source: Source) -> Result<Draft, Invalid> {
+        let kind = input.kind;
+        let (mut fields, warnings) = scratchbook::draft(input, call.manifest.trust())?;
+        fields.source = source;
+        let page = scratchbook::page_of(self.workspace.space(), &self.thread);
+        let new = NewEntry {
+            id,
+            page: page.0,
+            kind,
+            fields,
         };
+        Ok(Draft {
+            page,
+            new,
+            tag_registration: None,
+            warnings,
+        })
+    }
+
+    fn draft_observation(
+        &self,
+        call: &Call<'_>,
+        id: EntryId,
+        (channel, input): (Channel, ObservationInput),
+        source: Source,
+    ) -> Result<Draft, Invalid> {
+        let types = self.policy.types();
         let input_bound = Bound::of(&input);
         // An `observe:` rule speaks for the author of the plan.
-        let is_ruled = proposed.channel == Channel::Observe;
+        let is_ruled = channel == Channel::Observe;
         let role = if is_ruled { Role::Human } else { Role::Tool };
         let unknown = UnknownType::under(&self.policy, role);
-        let mut draft = draft(
-            input,
-            self.policy.types(),
-            unknown,
-            call.manifest.trust(),
-            source,
-            call.now,
-        )?;
+        let mut draft = draft(input, types, unknown, call.manifest.trust(), source, call.now)?;
         if !is_ruled {
             let name = draft.fields.type_name.as_deref().unwrap_or_default();
-            let ttl = self.policy.types().get(name).and_then(|known| known.default_ttl);
+            let ttl = types.get(name).and_then(|known| known.default_ttl);
             let bound = call.manifest.bound(&mut draft.fields, &input_bound, ttl, call.now);
             draft.warnings.extend(bound);
         }
@@ -309,7 +308,7 @@ impl MemoryWriter {
         let new = NewEntry {
             id,
             page: page.0,
-            kind,
+            kind: EntryKind::Observation,
             fields: draft.fields,
         };
         Ok(Draft {
@@ -370,6 +369,34 @@ impl MemoryWriter {
             fields,
         }))
     }
+}
+
+/// The items of a call, taken out of its `writes`, by channel. What a call that failed was told to write is rejected.
+fn channels_of(writes: &mut Writes, rule_observations: Vec<Value>) -> (Vec<(Channel, Value)>, Vec<Rejection>) {
+    let mut rejected = Vec::new();
+    let mut channels = vec![(Channel::Observations, std::mem::take(&mut writes.observations))];
+    for (channel, items) in [
+        (
+            Channel::ScratchPageWrites,
+            std::mem::take(&mut writes.scratch_page_writes),
+        ),
+        (Channel::MemoryWrites, std::mem::take(&mut writes.memory_writes)),
+    ] {
+        if writes.has_failed {
+            let message = "the call failed, so what it was told to write is not written";
+            rejected.extend((0..items.len()).map(|index| Rejection::new(channel, index, "call_failed", message)));
+        } else {
+            channels.push((channel, items));
+        }
+    }
+    channels.push((Channel::Observe, rule_observations));
+    let channels = channels.into_iter();
+    (
+        channels
+            .map(|(channel, items)| (channel, Value::Array(items)))
+            .collect(),
+        rejected,
+    )
 }
 
 /// The turn that `run` is in, according to its first event.

@@ -9,9 +9,6 @@ use folio_memory::{Actor, ThreadKey};
 use folio_tools::{HostList, ShellPolicy};
 use serde_json::Value;
 
-/// The key of a run's variable that says whether models without a price may be used although money is limited.
-pub(crate) const UNPRICED: &str = "unpriced";
-
 /// A run that is to be submitted.
 #[derive(Debug, Clone)]
 pub struct NewRun {

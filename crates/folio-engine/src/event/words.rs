@@ -5,8 +5,11 @@ use std::fmt::Write as _;
 use folio_memory::counted::counted;
 use folio_memory::excerpt::short_line;
 
-use super::{Always, Event};
-use crate::result::Finding;
+use super::{Always, Event, Question};
+use crate::result::{Finding, Verdict};
+use crate::run::call_in_words;
+use crate::spend::Spend;
+use crate::talk::Reply;
 
 /// The most characters of a line.
 const LINE_CHARS: usize = 200;
@@ -51,17 +54,7 @@ impl Event {
                 mended,
                 reply,
                 ..
-            } => {
-                let repair_note = if *mended { "; the answer was repaired" } else { "" };
-                let permissions = match reply.permissions.as_slice() {
-                    [] => String::new(),
-                    lines => format!("; it asked for permission: {}", lines.join("; ")),
-                };
-                format!(
-                    "{} tokens read, {} written ({model}){repair_note}{permissions}",
-                    spent.tokens_in, spent.tokens_out
-                )
-            }
+            } => reply_in_words(reply, spent, model, *mended),
             Self::AskFailed { failure, .. } => failure.message.clone(),
             Self::PassedOn { reason, .. } => format!("the next model is asked: {reason}"),
             Self::Rejected { problems: lines, .. } | Self::SentBack { gaps: lines, .. } => lines.join("; "),
@@ -88,7 +81,7 @@ impl Event {
                 version, reason, by, ..
             } => format!("plan {version}, rejected by {by}: {reason}"),
             Self::ApprovalAsked { approval, .. } if approval.again => approval.in_words(),
-            Self::ApprovalAsked { approval, .. } => crate::run::call_in_words(&approval.tool, &approval.args),
+            Self::ApprovalAsked { approval, .. } => call_in_words(&approval.tool, &approval.args),
             Self::CallApproved { always, by, .. } => match always {
                 None => by.clone(),
                 Some(Always::Tool) => format!("{by}, for every call of the tool"),
@@ -103,9 +96,7 @@ impl Event {
                 ..
             } => format!("plan {version}, edited by {by}: {}", difference.in_words()),
             Self::Wants { calls, refused, .. } => {
-                let calls = calls
-                    .iter()
-                    .map(|call| crate::run::call_in_words(&call.tool, &call.args));
+                let calls = calls.iter().map(|call| call_in_words(&call.tool, &call.args));
                 calls.chain(refused.values().cloned()).collect::<Vec<_>>().join("; ")
             }
             Self::Proposed { proposal, .. } => format!("{}: {}", proposal.status, proposal.notes),
@@ -115,14 +106,7 @@ impl Event {
                 1 => "a command checks it".to_owned(),
                 count => format!("{count} commands check it"),
             },
-            Self::Checked { verdicts, .. } => {
-                let summaries = verdicts.iter().map(|verdict| match &verdict.finding {
-                    Finding::Met => format!("{} met", verdict.criterion),
-                    Finding::Unmet(gap) => format!("{} unmet: {gap}", verdict.criterion),
-                    Finding::Unverifiable(why) => format!("{} unverifiable: {why}", verdict.criterion),
-                });
-                summaries.collect::<Vec<_>>().join("; ")
-            }
+            Self::Checked { verdicts, .. } => verdicts.iter().map(verdict_in_words).collect::<Vec<_>>().join("; "),
             Self::RollUps { parts, .. } => {
                 let results: u32 = parts.iter().sum();
                 let parts = counted(parts.len() as u64, "part");
@@ -130,15 +114,7 @@ impl Event {
             }
             Self::Compacted { pieces, .. } => messages_offloaded(*pieces),
             Self::Spent { reason, .. } => format!("{reason}: hands back what it has"),
-            Self::Questioned { question, .. } if question.is_task() => {
-                format!("a task for a person: {}", question.in_brief(LINE_CHARS))
-            }
-            Self::Questioned { question, .. } if question.options.is_empty() => question.text.clone(),
-            Self::Questioned { question, .. } => {
-                let options = format!(" [{}]", question.options.join(" | "));
-                let room = LINE_CHARS.saturating_sub(options.chars().count());
-                format!("{}{options}", question.in_brief(room))
-            }
+            Self::Questioned { question, .. } => question_in_words(question),
             Self::Answered { answer, by, .. } => format!("{by}: {answer}"),
             Self::Paused { by, .. } | Self::Continued { by, .. } | Self::CancelRequested { by, .. } => by.clone(),
             Self::RunStarted { .. }
@@ -153,4 +129,36 @@ impl Event {
         };
         short_line(&text, LINE_CHARS)
     }
+}
+
+fn reply_in_words(reply: &Reply, spent: &Spend, model: &str, is_mended: bool) -> String {
+    let repair_note = if is_mended { "; the answer was repaired" } else { "" };
+    let permissions = match reply.permissions.as_slice() {
+        [] => String::new(),
+        lines => format!("; it asked for permission: {}", lines.join("; ")),
+    };
+    format!(
+        "{} tokens read, {} written ({model}){repair_note}{permissions}",
+        spent.tokens_in, spent.tokens_out
+    )
+}
+
+fn verdict_in_words(verdict: &Verdict) -> String {
+    match &verdict.finding {
+        Finding::Met => format!("{} met", verdict.criterion),
+        Finding::Unmet(gap) => format!("{} unmet: {gap}", verdict.criterion),
+        Finding::Unverifiable(why) => format!("{} unverifiable: {why}", verdict.criterion),
+    }
+}
+
+fn question_in_words(question: &Question) -> String {
+    if question.is_task() {
+        return format!("a task for a person: {}", question.in_brief(LINE_CHARS));
+    }
+    if question.options.is_empty() {
+        return question.text.clone();
+    }
+    let options = format!(" [{}]", question.options.join(" | "));
+    let room = LINE_CHARS.saturating_sub(options.chars().count());
+    format!("{}{options}", question.in_brief(room))
 }

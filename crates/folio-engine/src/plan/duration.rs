@@ -13,7 +13,7 @@ const UNITS_MS: [(&str, u64); 5] = [
 ];
 
 /// The longest duration in a plan: ten years. It keeps every sum of durations far from overflow.
-pub(super) const LONGEST_MS: u64 = 10 * 365 * 86_400_000;
+const LONGEST_MS: u64 = 10 * 365 * 86_400_000;
 
 /// Reads `30s`, `500ms`, `5m`, `2h`, `1d`, a sequence of them (`1h30m`), or a bare number of seconds.
 ///

@@ -122,8 +122,9 @@ impl Run {
         Ok(())
     }
 
-    /// Gives a `partial` result of node `index` a stop reason, if it has none: that a required criterion is not shown to
-    /// be met, or else what kept the worst of its members from being `ok`; `otherwise` if there is nothing like that.
+    /// Gives a `partial` result of node `index` a stop reason, if it has none: that a required criterion is not shown
+    /// to be met, or else what kept the worst of its members from being `ok`; `otherwise` if there is nothing like
+    /// that.
     pub(super) fn give_reason(&self, index: usize, result: &mut NodeResult, otherwise: StopReason) {
         if result.status != Outcome::Partial || result.stop_reason.is_some() {
             return;
@@ -134,9 +135,8 @@ impl Run {
             return;
         }
         let node = &self.nodes[index];
-        let members = self.members(index).map(|member| &self.nodes[member]);
-        let ended = members.filter_map(|member| Some((member, member.result.as_ref()?)));
-        let mut wanting: Vec<&NodeResult> = ended
+        let mut wanting: Vec<&NodeResult> = self
+            .results_of_members(index)
             .filter(|(member, result)| !member.optional && !is_uncounted_member(node, result))
             .map(|(_, result)| result)
             .filter(|result| result.status != Outcome::Ok)
@@ -159,65 +159,15 @@ impl Run {
     /// were cancelled is `partial` if something was done beside them; else it is cancelled, too (E9.11).
     pub(super) fn roll_up(&self, index: usize) -> NodeResult {
         let node = &self.nodes[index];
-        let results = || {
-            self.members(index)
-                .filter_map(|child| Some((&self.nodes[child], self.nodes[child].result.as_ref()?)))
-        };
-        // An optional member is needed after all where not enough of the others succeeded (E9.5).
-        let lacks_some = node.required_ok_count().is_some_and(|enough| node.children_ok < enough);
-        let required = || {
-            results()
-                .filter(|(child, result)| (lacks_some || !child.optional) && !is_uncounted_member(node, result))
-                .map(|(_, r)| r)
-        };
-        let worst = required().map(|result| result.status).max().unwrap_or(Outcome::Ok);
-        let any_ok = required().any(|result| matches!(result.status, Outcome::Ok | Outcome::Partial));
+        let worst = self.required_results(index).map(|result| result.status).max();
+        let worst = worst.unwrap_or(Outcome::Ok);
         let mut result = NodeResult::new(worst, self.roll_up_notes(index));
         if let Some(cancel) = node.cancel {
-            let stopped = self.stopped_result(index, cancel, "");
-            if cancel == Cancel::ByDeadline && (any_ok || self.has_completed_step(index)) {
-                result.status = Outcome::Partial;
-            } else {
-                result.status = stopped.status;
-                result.severity = stopped.severity;
-            }
-            result.stop_reason = stopped.stop_reason;
+            self.roll_up_cancelled(index, cancel, &mut result);
         } else if matches!(node.kind, NodeKind::Plan | NodeKind::Model | NodeKind::RollUp) {
-            if worst > Outcome::Partial {
-                result.status = match worst {
-                    _ if any_ok => Outcome::Partial,
-                    Outcome::Cancelled if self.has_completed_step(index) => Outcome::Partial,
-                    Outcome::Cancelled => Outcome::Cancelled,
-                    _ => Outcome::Failed,
-                };
-            }
-            if result.status == Outcome::Failed {
-                let failed = required().filter(|child| child.status == Outcome::Failed);
-                let reason = failed.chain(required()).find_map(|child| child.stop_reason);
-                let reason = reason.unwrap_or(StopReason::UpstreamFailed);
-                result.severity = Some(self.severity_of(index, StopReason::UpstreamFailed));
-                result.stop_reason = Some(reason);
-            } else if result.status == Outcome::Cancelled {
-                let mut cancelled = required().filter(|child| child.status == Outcome::Cancelled);
-                result.stop_reason = cancelled.find_map(|child| child.stop_reason);
-            } else if result.status == Outcome::Partial {
-                // A reader of the result should know which limit stopped a part of it.
-                let mut reasons = required().filter_map(|child| child.stop_reason);
-                result.stop_reason = reasons.find(|reason| reason.is_limit());
-            }
-        } else if worst == Outcome::Failed {
-            let hard = results()
-                .any(|(child, result)| !child.optional && result.is_hard() && !is_uncounted_member(node, result));
-            result.severity = Some(if hard {
-                Severity::Hard
-            } else {
-                self.severity_of(index, StopReason::UpstreamFailed)
-            });
-            result.stop_reason = required()
-                .find(|r| r.status == Outcome::Failed)
-                .and_then(|r| r.stop_reason);
+            self.roll_up_plan(index, worst, &mut result);
         } else if worst != Outcome::Ok {
-            result.stop_reason = required().filter(|r| r.status == worst).find_map(|r| r.stop_reason);
+            self.roll_up_group(index, worst, &mut result);
         }
         result.evidence = self
             .members(index)
@@ -229,6 +179,88 @@ impl Run {
             })
             .collect();
         result
+    }
+
+    fn roll_up_cancelled(&self, index: usize, cancel: Cancel, result: &mut NodeResult) {
+        let stopped = self.stopped_result(index, cancel, "");
+        if cancel == Cancel::ByDeadline && (self.has_good_member(index) || self.has_completed_step(index)) {
+            result.status = Outcome::Partial;
+        } else {
+            result.status = stopped.status;
+            result.severity = stopped.severity;
+        }
+        result.stop_reason = stopped.stop_reason;
+    }
+
+    fn roll_up_plan(&self, index: usize, worst: Outcome, result: &mut NodeResult) {
+        if worst > Outcome::Partial {
+            result.status = match worst {
+                _ if self.has_good_member(index) => Outcome::Partial,
+                Outcome::Cancelled if self.has_completed_step(index) => Outcome::Partial,
+                Outcome::Cancelled => Outcome::Cancelled,
+                _ => Outcome::Failed,
+            };
+        }
+        let ended_as = |outcome| {
+            let required = self.required_results(index);
+            required.filter(move |child| child.status == outcome)
+        };
+        match result.status {
+            Outcome::Failed => {
+                let mut all = ended_as(Outcome::Failed).chain(self.required_results(index));
+                let reason = all.find_map(|child| child.stop_reason);
+                result.severity = Some(self.severity_of(index, StopReason::UpstreamFailed));
+                result.stop_reason = Some(reason.unwrap_or(StopReason::UpstreamFailed));
+            }
+            Outcome::Cancelled => {
+                result.stop_reason = ended_as(Outcome::Cancelled).find_map(|child| child.stop_reason);
+            }
+            // A reader of the result should know which limit stopped a part of it.
+            Outcome::Partial => {
+                let mut reasons = self.required_results(index).filter_map(|child| child.stop_reason);
+                result.stop_reason = reasons.find(|reason| reason.is_limit());
+            }
+            Outcome::Ok | Outcome::Skipped => {}
+        }
+    }
+
+    fn roll_up_group(&self, index: usize, worst: Outcome, result: &mut NodeResult) {
+        let mut worst_results = self.required_results(index).filter(|child| child.status == worst);
+        if worst != Outcome::Failed {
+            result.stop_reason = worst_results.find_map(|child| child.stop_reason);
+            return;
+        }
+        let node = &self.nodes[index];
+        let is_hard = self
+            .results_of_members(index)
+            .any(|(child, result)| !child.optional && result.is_hard() && !is_uncounted_member(node, result));
+        result.severity = Some(if is_hard {
+            Severity::Hard
+        } else {
+            self.severity_of(index, StopReason::UpstreamFailed)
+        });
+        result.stop_reason = worst_results.next().and_then(|child| child.stop_reason);
+    }
+
+    /// The members of node `index` that have ended, and their results.
+    fn results_of_members(&self, index: usize) -> impl Iterator<Item = (&Node, &NodeResult)> {
+        let members = self.members(index).map(|member| &self.nodes[member]);
+        members.filter_map(|member| Some((member, member.result.as_ref()?)))
+    }
+
+    /// The results of the members that node `index` needs.
+    fn required_results(&self, index: usize) -> impl Iterator<Item = &NodeResult> {
+        let node = &self.nodes[index];
+        // An optional member is needed after all where not enough of the others succeeded (E9.5).
+        let lacks_some = node.required_ok_count().is_some_and(|enough| node.children_ok < enough);
+        self.results_of_members(index)
+            .filter(move |(child, result)| (lacks_some || !child.optional) && !is_uncounted_member(node, result))
+            .map(|(_, result)| result)
+    }
+
+    fn has_good_member(&self, index: usize) -> bool {
+        self.required_results(index)
+            .any(|result| matches!(result.status, Outcome::Ok | Outcome::Partial))
     }
 
     /// Whether some step of the plan of node `index` was done, including those in its groups and lists, whatever

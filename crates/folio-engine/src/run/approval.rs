@@ -8,8 +8,8 @@ use folio_memory::canonical::canonical;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::action::CallAction;
 use super::agent::AskAction;
-use super::due::CallAction;
 use super::state::{JournalError, Run};
 use super::tree::Node;
 use crate::event::{Always, Approval, Event, Question};

@@ -6,8 +6,9 @@ use std::time::Duration;
 use folio_memory::{Timestamp, json_fits};
 use serde_json::Value;
 
+use super::action::CallAction;
 use super::agent::Stage;
-use super::due::{CallAction, used_up};
+use super::call::used_up;
 use super::scope::{BodyNeeded, result_value};
 use super::state::Run;
 use super::tree::Cancel;
@@ -86,23 +87,7 @@ impl Run {
         let cancel = self.nodes[index].cancel;
         let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         let result = match outcome {
-            // A tool that ends its call as cancelled, which nobody had asked for, has failed.
-            CallOutcome::Stopped { may_have_changed } if cancel.is_none() => {
-                let (reason, effect) = match may_have_changed {
-                    true => (StopReason::OutcomeUnknown, MAY_HAVE_CHANGED),
-                    false => (StopReason::RetriesExhausted, CHANGES_NOTHING),
-                };
-                let notes = format!("its tool ended it as cancelled, although nobody had cancelled it: {effect}");
-                NodeResult::failed(self.severity_of(index, reason), reason, notes)
-            }
-            CallOutcome::Stopped { may_have_changed } => {
-                let why = cancel.unwrap_or(Cancel::ByUser);
-                let notes = match may_have_changed {
-                    true => MAY_HAVE_CHANGED,
-                    false => CHANGES_NOTHING,
-                };
-                self.stopped_result(index, why, notes)
-            }
+            CallOutcome::Stopped { may_have_changed } => self.stopped_call(index, may_have_changed),
             CallOutcome::Failed { mut failure, output } => {
                 if cancel.is_none() && failure.may_retry && attempt < task.retry.max_attempts {
                     let retry_at = now.plus(task.retry.pause_before(attempt + 1));
@@ -120,17 +105,7 @@ impl Run {
                     let why = refused.map_or_else(|| "the time is over before another attempt".to_owned(), used_up);
                     push_note(&mut failure.message, &why);
                 }
-                let severity = self.severity_of(index, failure.reason);
-                let mut result = NodeResult::failed(severity, failure.reason, failure.message);
-                result.code = Some(failure.code);
-                let limit = self.output_bytes_max(index);
-                if json_fits(&output, limit) {
-                    result.output = Output::of(output);
-                } else {
-                    let left_out = format!("; what it gave has more than the {limit} bytes that the budget allows");
-                    result.notes.push_str(&left_out);
-                }
-                result
+                self.failed_call(index, failure, output)
             }
             CallOutcome::Lost(call) => return self.call_lost(&call),
             CallOutcome::Answered(answer) => {
@@ -151,6 +126,39 @@ impl Run {
                 ..result
             },
         )
+    }
+
+    fn stopped_call(&self, index: usize, may_have_changed: bool) -> NodeResult {
+        let effect = if may_have_changed {
+            MAY_HAVE_CHANGED
+        } else {
+            CHANGES_NOTHING
+        };
+        if let Some(why) = self.nodes[index].cancel {
+            return self.stopped_result(index, why, effect);
+        }
+        // A tool that ends its call as cancelled, which nobody had asked for, has failed.
+        let reason = if may_have_changed {
+            StopReason::OutcomeUnknown
+        } else {
+            StopReason::RetriesExhausted
+        };
+        let notes = format!("its tool ended it as cancelled, although nobody had cancelled it: {effect}");
+        NodeResult::failed(self.severity_of(index, reason), reason, notes)
+    }
+
+    fn failed_call(&self, index: usize, failure: Failure, output: Arc<Value>) -> NodeResult {
+        let severity = self.severity_of(index, failure.reason);
+        let mut result = NodeResult::failed(severity, failure.reason, failure.message);
+        result.code = Some(failure.code);
+        let limit = self.output_bytes_max(index);
+        if json_fits(&output, limit) {
+            result.output = Output::of(output);
+        } else {
+            let left_out = format!("; what it gave has more than the {limit} bytes that the budget allows");
+            result.notes.push_str(&left_out);
+        }
+        result
     }
 
     fn answered(&self, index: usize, task: &Task, answer: CallAnswer) -> NodeResult {

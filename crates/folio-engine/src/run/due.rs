@@ -1,158 +1,24 @@
 //! What a run needs done now: derived from its state, never stored.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use folio_memory::Timestamp;
-use folio_memory::excerpt::cut;
-use serde_json::Value;
 
-use super::agent::repair::too_deep_to_keep;
-use super::agent::{AskAction, CompactAction, DEFAULT, read_steps};
+use super::action::Action;
+use super::agent::{DEFAULT, read_steps};
 use super::aggregate::Aggregation;
-use super::approval::GrantedApproval;
-use super::conclude::{CHANGES_NOTHING, MAY_HAVE_CHANGED, push_note};
-use super::criteria::{CheckAction, spend_of};
+use super::criteria::spend_of;
 use super::narrow::Lanes;
-use super::purses::Fits;
 use super::resources::Ahead;
 use super::scope::BodyNeeded;
 use super::state::Run;
 use super::tree::NodeKind;
 use crate::event::Event;
-use crate::node::{NodeId, NodeState};
-use crate::plan::{self, Step, Task, Work};
-use crate::result::{NodeResult, Outcome, StopReason};
-use crate::spend::{Allowance, Spend};
-use crate::talk::{ModelRole, Purpose};
-use crate::template;
-
-/// Something that a run needs done now.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Action {
-    /// Record this event: it follows from what is known, and nothing has to be done for it.
-    Record(Event),
-    /// Record that the call begins; once that is committed, make the call.
-    Call(Box<CallAction>),
-    /// Record that a model is asked; once that is committed, ask it, and record what [`Run::model_answered`] returns.
-    Ask(Box<AskAction>),
-    /// Look up what memory holds for this task, and record it as [`Event::Briefed`].
-    Brief(NodeId),
-    /// Offload the beginning of the conversation, and record the text that replaces it as [`Event::Compacted`]. If a
-    /// compactor is asked, record that first ([`CompactAction::compacting`]), and begin once it is committed.
-    Compact(Box<CompactAction>),
-    /// Make these checks, then record what [`Run::check_findings_event`] returns. If commands are among them, record
-    /// that first ([`CheckAction::begins`]), and begin once it is committed.
-    Verify(Box<CheckAction>),
-    /// The output that is kept under this hash has to be read first. [`Run::lacking`] names all such outputs: do
-    /// nothing else of this answer before all of them were supplied and the run was asked again, so that the order of
-    /// events does not depend on what was cached.
-    Load(String),
-    /// Stop the call of this node, and record how it ended. Due until then.
-    Stop(NodeId),
-}
-
-impl Action {
-    /// Whether it is a call, which counts against the limit of calls under way.
-    #[must_use]
-    pub fn uses_call_slot(&self) -> bool {
-        match self {
-            Self::Call(_) | Self::Ask(_) => true,
-            Self::Compact(compact) => compact.reserved.is_some(),
-            Self::Verify(check) => check.commands() > 0,
-            Self::Record(_) | Self::Brief(_) | Self::Load(_) | Self::Stop(_) => false,
-        }
-    }
-}
-
-/// A call that has to be made.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CallAction {
-    /// The node that the call is for.
-    pub node: NodeId,
-    /// The number of the attempt, from 1. A repeated call keeps its number if the driver died while it was under way.
-    pub attempt: u32,
-    /// Whether it had begun before, in a process that died.
-    pub again: bool,
-    /// The name of the tool.
-    pub tool: String,
-    /// The arguments, filled in.
-    pub args: Value,
-    /// How long it may take.
-    pub timeout: Option<std::time::Duration>,
-    /// What a person approved for it: a call that was approved is made even if the run was not granted what it needs.
-    pub granted: GrantedApproval,
-    /// The names of the resources that it writes (E9.15).
-    pub writes: Vec<String>,
-    /// What the task's share of the limits around it amounts to, if it has a share and begins with this call (E9.1).
-    pub limits: Option<Box<Allowance>>,
-}
-
-impl CallAction {
-    /// The event that records the start of the call.
-    #[must_use]
-    pub fn started(&self) -> Event {
-        Event::Started {
-            node: self.node,
-            attempt: self.attempt,
-            call: self.in_words(),
-            writes: self.writes.clone(),
-            limits: self.limits.clone(),
-        }
-    }
-
-    /// The call in one line that a person can read, at most 300 characters.
-    #[must_use]
-    pub fn in_words(&self) -> String {
-        call_in_words(&self.tool, &self.args)
-    }
-}
-
-/// A call in one line that a person can read, at most 300 characters.
-pub(crate) fn call_in_words(tool: &str, args: &Value) -> String {
-    let args = match args {
-        Value::Object(map) => map
-            .iter()
-            .collect::<BTreeMap<_, _>>()
-            .into_iter()
-            .map(|(name, value)| {
-                let text = value
-                    .as_str()
-                    .map_or_else(|| shortened_json(value), |t| shortened(t, 80));
-                format!(" {name}={text}")
-            })
-            .collect(),
-        Value::Null => String::new(),
-        other => format!(" {}", shortened_json(other)),
-    };
-    shortened(&format!("{tool}{args}"), 300)
-}
-
-/// A JSON text of at most about 80 characters, made without serializing a large value first.
-fn shortened_json(value: &Value) -> String {
-    match value {
-        Value::Array(items) if items.len() > 8 => format!("[{} items]", items.len()),
-        Value::Array(items) if items.iter().any(|i| i.is_array() || i.is_object()) => {
-            format!("[{} items]", items.len())
-        }
-        Value::Object(map) => format!(
-            "{{{}}}",
-            Vec::from_iter(
-                map.keys()
-                    .map(String::as_str)
-                    .collect::<BTreeSet<_>>()
-                    .into_iter()
-                    .take(8)
-            )
-            .join(", ")
-        ),
-        other => shortened(&other.to_string(), 80),
-    }
-}
-
-fn shortened(text: &str, max: usize) -> String {
-    let printable = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    cut(&printable.take(max + 1).collect::<String>(), max)
-}
+use crate::node::NodeId;
+use crate::plan;
+use crate::result::StopReason;
+use crate::spend::Spend;
+use crate::talk::Purpose;
 
 /// The most characters that a note quotes of a question.
 const NOTE_CHARS: usize = 160;
@@ -161,6 +27,27 @@ const ACTIONS_MAX: usize = 1_024;
 /// The most bytes of the `for_each` lists in one answer, and of large outputs that were read for its events; the next
 /// answer has the rest. They are in memory together, and the lists are written together.
 const LISTED_MAX: u64 = 16 * 1024 * 1024;
+
+/// The room that is left in one answer.
+struct Room<'r> {
+    /// How many more calls may begin.
+    slots: usize,
+    ahead: Ahead<'r>,
+    lanes: Lanes,
+    /// See [`LISTED_MAX`].
+    listed_bytes: u64,
+}
+
+impl Room<'_> {
+    /// Counts the bytes that `action` holds, and those of outputs that were `read` for it.
+    fn count_bytes(&mut self, action: &Action, read: u64) {
+        if let Action::Record(event) = action {
+            let is_list = matches!(event, Event::Expanded { .. });
+            let listed = if is_list { event.bytes() } else { 0 };
+            self.listed_bytes = self.listed_bytes.saturating_add(read + listed);
+        }
+    }
+}
 
 impl Run {
     /// The actions that are due at `now`, with room for `slots` more calls. Empty if there is nothing to do but wait.
@@ -172,50 +59,61 @@ impl Run {
         if self.is_empty() || self.result().is_some() {
             return Vec::new();
         }
-        if self.time.deadline_at(now).is_some_and(|deadline| now >= deadline) && self.nodes[0].cancel.is_none() {
-            return vec![Action::Record(Event::CancelRequested {
-                node: None,
-                by: Self::DEADLINE.to_owned(),
-            })];
-        }
-        if let Some(event) = self.own_deadline_event(now) {
+        if let Some(event) = self.deadline_event(now).or_else(|| self.own_deadline_event(now)) {
             return vec![Action::Record(event)];
         }
         let read_before = self.bodies.begin_due_query();
-        let mut actions: Vec<Action> = self
-            .skipped
-            .iter()
-            .filter(|index| !self.is_inherited(**index))
-            .take(ACTIONS_MAX)
-            .map(|index| Action::Record(self.skipped_event(*index)))
-            .collect();
         let held_back = self.held_back();
-        let skipping = held_back.iter().take(ACTIONS_MAX);
-        actions.extend(skipping.map(|index| Action::Record(self.skipped_event(*index))));
+        let mut actions = Vec::new();
+        self.end_nodes(&held_back, read_before, &mut actions);
+        actions.extend(self.stopping.iter().map(|index| Action::Stop(self.nodes[*index].id)));
+        actions.extend(self.unanswered.iter().filter_map(|index| self.unattended(*index, now)));
+        actions.extend(self.pending_rejection_events().into_iter().map(Action::Record));
+        self.begin_nodes(&held_back, now, slots, &mut actions);
+        actions
+    }
+
+    /// The event that stops the run when its time is over.
+    fn deadline_event(&self, now: Timestamp) -> Option<Event> {
+        let is_over = self.time.deadline_at(now).is_some_and(|deadline| now >= deadline);
+        (is_over && self.nodes[0].cancel.is_none()).then(|| Event::CancelRequested {
+            node: None,
+            by: Self::DEADLINE.to_owned(),
+        })
+    }
+
+    /// Adds the events of nodes that end without doing anything more. `read_before` is how many bytes of outputs were
+    /// read before.
+    fn end_nodes(&self, held_back: &BTreeSet<usize>, read_before: u64, actions: &mut Vec<Action>) {
+        let skipped = self.skipped.iter().filter(|index| !self.is_inherited(**index));
+        let skipped = skipped.take(ACTIONS_MAX).chain(held_back.iter().take(ACTIONS_MAX));
+        actions.extend(skipped.map(|index| Action::Record(self.skipped_event(*index))));
         actions.extend(self.inheriting().take(ACTIONS_MAX));
-        let settled = self.settled.iter();
         // Recording these events makes room for the rest, so each answer makes progress.
+        let settled = self.settled.iter();
         let settled = settled.take_while(|_| self.bodies.read().saturating_sub(read_before) < LISTED_MAX);
         actions.extend(settled.map(|index| match self.aggregate(*index) {
             Aggregation::Done(event) => Action::Record(*event),
             Aggregation::Needs(BodyNeeded(hash)) => Action::Load(hash),
         }));
-        actions.extend(self.stopping.iter().map(|index| Action::Stop(self.nodes[*index].id)));
-        let mut free = slots;
-        let mut parked = self
-            .parked
-            .iter()
-            .take_while(|(at, _)| *at <= now)
-            .map(|(_, index)| *index);
-        actions.extend(self.unanswered.iter().filter_map(|index| self.unattended(*index, now)));
-        actions.extend(self.pending_rejection_events().into_iter().map(Action::Record));
-        let (mut ahead, mut lanes, mut listed_bytes) = (Ahead::default(), Lanes::default(), 0_u64);
+    }
+
+    /// Adds what is due for nodes that may begin or go on, as long as there is room for calls.
+    fn begin_nodes(&self, held_back: &BTreeSet<usize>, now: Timestamp, slots: usize, actions: &mut Vec<Action>) {
+        let mut room = Room {
+            slots,
+            ahead: Ahead::default(),
+            lanes: Lanes::default(),
+            listed_bytes: 0,
+        };
+        let due_again = self.parked.iter().take_while(|(at, _)| *at <= now);
+        let mut parked = due_again.map(|(_, index)| *index);
         let mut ready = self.ready.in_order();
         // A failed node that is tried again has begun, too.
         while let Some(index) = ready
             .next_begun()
             .or_else(|| parked.next())
-            .or_else(|| ready.next(free > 0))
+            .or_else(|| ready.next(room.slots > 0))
         {
             if !held_back.is_empty() && self.self_and_ancestors(index).any(|at| held_back.contains(&at)) {
                 continue;
@@ -224,51 +122,60 @@ impl Run {
                 actions.extend(self.reading_while_paused(index, now));
                 continue;
             }
-            let has_room = free > 0 && self.has_lane(index, &mut lanes);
+            let has_room = room.slots > 0 && self.has_lane(index, &mut room.lanes);
             if self.own_time(index).is_some_and(|time| time.is_zero()) && self.nodes[index].started_at.is_none() {
                 let notes = "not begun, because its budget gives it no time";
                 actions.push(Action::Record(self.failed_event(index, StopReason::Deadline, notes)));
                 continue;
             }
             let read_before = self.bodies.read();
-            let action = match self.nodes[index].kind {
-                // The result of the call or plan is being checked.
-                NodeKind::Call | NodeKind::Plan if self.agent(index).is_some() => {
-                    let action = self.due_of_agent(index, now, has_room);
-                    action.filter(|action| self.may_check(index, action, has_room, &mut ahead))
+            if let Some(action) = self.begin(index, now, has_room, &mut room.ahead) {
+                if self.takes_slot(index, &action, has_room) {
+                    room.slots = room.slots.saturating_sub(1);
+                    room.lanes.taken.push(index);
                 }
-                NodeKind::Call | NodeKind::Action if has_room => self.call_in_turn(index, &mut ahead),
-                NodeKind::Call | NodeKind::Action => None,
-                NodeKind::Model | NodeKind::RollUp if self.equipment.is_some() || self.is_for_person_at(index) => {
-                    let action = self.due_of_agent(index, now, has_room);
-                    action.filter(|action| self.may_check(index, action, has_room, &mut ahead))
-                }
-                NodeKind::Model
-                | NodeKind::RollUp
-                | NodeKind::Plan
-                | NodeKind::Parallel
-                | NodeKind::Sequence
-                | NodeKind::ForEach => Some(self.opening(index)),
-            };
-            // A task that is briefed begins with that, and its model is asked next.
-            let is_briefing = matches!(action, Some(Action::Brief(_))) && !self.is_for_person_at(index);
-            // A node that only lacks an output most likely begins too; otherwise more would be read than can begin.
-            let reads = matches!(action, Some(Action::Load(_))) && has_room;
-            if is_briefing || reads || action.as_ref().is_some_and(Action::uses_call_slot) {
-                free = free.saturating_sub(1);
-                lanes.taken.push(index);
+                room.count_bytes(&action, self.bodies.read().saturating_sub(read_before));
+                actions.push(action);
             }
-            if let Some(Action::Record(event)) = &action {
-                let lists = matches!(event, Event::Expanded { .. });
-                let bytes_read = self.bodies.read().saturating_sub(read_before);
-                listed_bytes = listed_bytes.saturating_add(bytes_read + if lists { event.bytes() } else { 0 });
-            }
-            actions.extend(action);
-            if actions.len() >= ACTIONS_MAX || listed_bytes >= LISTED_MAX {
+            if actions.len() >= ACTIONS_MAX || room.listed_bytes >= LISTED_MAX {
                 break;
             }
         }
-        actions
+    }
+
+    /// What is due for node `index`, which may begin or go on.
+    fn begin<'r>(&'r self, index: usize, now: Timestamp, has_room: bool, ahead: &mut Ahead<'r>) -> Option<Action> {
+        let is_done_by_agent = match self.nodes[index].kind {
+            // The result of the call or plan is being checked.
+            NodeKind::Call | NodeKind::Plan => self.agent(index).is_some(),
+            NodeKind::Model | NodeKind::RollUp => self.equipment.is_some() || self.is_for_person_at(index),
+            NodeKind::Action | NodeKind::Parallel | NodeKind::Sequence | NodeKind::ForEach => false,
+        };
+        if is_done_by_agent {
+            let action = self.due_of_agent(index, now, has_room);
+            return action.filter(|action| self.may_check(index, action, has_room, ahead));
+        }
+        match self.nodes[index].kind {
+            NodeKind::Call | NodeKind::Action if has_room => self.call_in_turn(index, ahead),
+            NodeKind::Call | NodeKind::Action => None,
+            NodeKind::Model
+            | NodeKind::RollUp
+            | NodeKind::Plan
+            | NodeKind::Parallel
+            | NodeKind::Sequence
+            | NodeKind::ForEach => Some(self.opening(index)),
+        }
+    }
+
+    /// Whether `action` of node `index` takes room that another call could have had.
+    fn takes_slot(&self, index: usize, action: &Action, has_room: bool) -> bool {
+        match action {
+            // A task that is briefed begins with that, and its model is asked next.
+            Action::Brief(_) => !self.is_for_person_at(index),
+            // A node that only lacks an output most likely begins too; otherwise more would be read than can begin.
+            Action::Load(_) => has_room,
+            _ => action.uses_call_slot(),
+        }
     }
 
     /// Whether `action` from an answer of [`Self::due`] is still due unchanged after other actions of that answer were
@@ -387,276 +294,4 @@ impl Run {
         let own = self.next_own_deadline();
         retry.into_iter().chain(deadline).chain(own).chain(questions).min()
     }
-
-    pub(super) fn failed_event(&self, index: usize, reason: StopReason, notes: impl Into<String>) -> Event {
-        let result = NodeResult::failed(self.severity_of(index, reason), reason, notes);
-        Event::Finished {
-            node: self.nodes[index].id,
-            result: Box::new(result),
-        }
-    }
-
-    pub(super) fn skipped_event(&self, index: usize) -> Event {
-        let node = &self.nodes[index];
-        if let Some(kept) = self.late_result(index) {
-            return Event::Finished {
-                node: node.id,
-                result: Box::new(kept),
-            };
-        }
-        let result = match node.cancel {
-            Some(cancel) if self.has_answered(index) => self.stopped_when_done(index, cancel),
-            Some(cancel) if node.attempt > 0 && matches!(node.kind, NodeKind::Call | NodeKind::Action) => {
-                let notes = match &*node.parked_for {
-                    "" if self.is_read_only_call(index) => CHANGES_NOTHING.to_owned(),
-                    "" => MAY_HAVE_CHANGED.to_owned(),
-                    failure => format!("stopped while it waited for another attempt; the last failed: {failure}"),
-                };
-                self.stopped_result(index, cancel, &notes)
-            }
-            Some(cancel) if node.started_at.is_some() => {
-                let notes = if self.is_done_by_program(index) {
-                    MAY_HAVE_CHANGED
-                } else {
-                    "stopped before it was finished"
-                };
-                self.stopped_result(index, cancel, notes)
-            }
-            Some(cancel) => self.stopped_result(index, cancel, "stopped before it began"),
-            None if self.is_dropped(index) => {
-                let is_rejected = self.self_and_ancestors(index).any(|at| self.has_rejected_plan(at));
-                let happened = if is_rejected { "rejected" } else { "changed" };
-                let notes = format!("not begun, because the plan was {happened}");
-                NodeResult::stopped(Outcome::Skipped, StopReason::Superseded, notes)
-            }
-            None => {
-                let failed = if self.parent_failed(index) {
-                    "the step that it is in failed"
-                } else {
-                    "an earlier step failed"
-                };
-                NodeResult::stopped(
-                    Outcome::Skipped,
-                    StopReason::UpstreamFailed,
-                    format!("not begun, because {failed}"),
-                )
-            }
-        };
-        Event::Finished {
-            node: node.id,
-            result: Box::new(NodeResult {
-                attempts: node.attempt,
-                ..result
-            }),
-        }
-    }
-
-    /// Whether a program that works alone does the task of node `index`: nobody sees what it did until it says so.
-    fn is_done_by_program(&self, index: usize) -> bool {
-        self.nodes[index].kind == NodeKind::Model && self.is_filled_by_program(index, ModelRole::Executor)
-    }
-
-    /// Whether the parent of node `index` failed, as a group does if none of its members can begin.
-    fn parent_failed(&self, index: usize) -> bool {
-        let parent = self.nodes[index].parent.map(|parent| &self.nodes[parent]);
-        let result = parent.and_then(|parent| parent.result.as_ref());
-        result.is_some_and(|result| result.status == Outcome::Failed)
-    }
-
-    /// The action that opens a node that is not a call.
-    fn opening(&self, index: usize) -> Action {
-        let node = &self.nodes[index];
-        let expanded = |items, set_aside| {
-            Action::Record(Event::Expanded {
-                node: node.id,
-                items,
-                set_aside,
-                limits: self.share_at(index),
-            })
-        };
-        // What a whole group needs is set aside before its first member begins; otherwise none begins.
-        let fanned_out = |items, needs| match self.fits_group(index, needs) {
-            Fits::Freely => expanded(items, None),
-            Fits::With(set_aside) => expanded(items, Some(set_aside)),
-            Fits::Not(reason, notes) => Action::Record(self.failed_event(index, reason, notes)),
-        };
-        let too_many = |count: usize| self.over_nodes_by(index, count);
-        let (level, max_level) = self.plan_level(index, self.limits.depth_max);
-        match &node.step {
-            Some(Step::ForEach(for_each)) => {
-                let references = match &for_each.over {
-                    Value::String(text) if !template::is_template(text) => template::references_of_expression(text),
-                    other => template::references(other),
-                };
-                let scope = match self.scope(index, &references.unwrap_or_default(), Vec::new()) {
-                    Ok(scope) => scope,
-                    Err(BodyNeeded(hash)) => return Action::Load(hash),
-                };
-                let evaluated = self.templates.eval_list(&for_each.over, &scope);
-                let evaluated = evaluated.map_err(|error| error.to_string());
-                let is_kept = |items: Vec<Value>| items.iter().find_map(too_deep_to_keep).map_or(Ok(items), Err);
-                let items = match evaluated.and_then(is_kept) {
-                    Ok(items) => items,
-                    Err(error) => {
-                        return Action::Record(self.failed_event(
-                            index,
-                            StopReason::InvalidInput,
-                            format!("its list cannot be made: {error}"),
-                        ));
-                    }
-                };
-                let of_run = self.limits.items_max.unwrap_or(u32::MAX);
-                let own = self.least_around(index, of_run, |budget| budget.items);
-                let max = for_each.max_items.min(own) as usize;
-                if items.len() > max {
-                    let limit_name = if own < for_each.max_items {
-                        "the `items` of the budget"
-                    } else {
-                        "`max_items`"
-                    };
-                    let notes = format!(
-                        "{} items are more than {limit_name}, {max}; none was begun",
-                        items.len()
-                    );
-                    return Action::Record(self.failed_event(index, StopReason::BudgetChildren, notes));
-                }
-                let new_nodes = self.count_new_nodes(index, items.len());
-                if let Some(exceeded) = too_many(new_nodes) {
-                    return Action::Record(self.over_nodes(index, new_nodes, exceeded));
-                }
-                let needs = self.needs_of_items(index, for_each, &items);
-                fanned_out(items, needs)
-            }
-            Some(Step::Parallel(_)) => fanned_out(Vec::new(), self.needs_of_members(index)),
-            Some(Step::Task(task)) => match &task.work {
-                Work::Plan(_) if level > max_level => {
-                    let notes =
-                        format!("its plan would be level {level} of plans within plans; the limit is {max_level}");
-                    Action::Record(self.failed_event(index, StopReason::BudgetDepth, notes))
-                }
-                Work::Plan(_) => {
-                    let new_nodes = self.count_new_nodes(index, 0);
-                    match too_many(new_nodes) {
-                        Some(exceeded) => Action::Record(self.over_nodes(index, new_nodes, exceeded)),
-                        None => expanded(Vec::new(), None),
-                    }
-                }
-                Work::Model | Work::Do(_) => Action::Record(self.without_model(index)),
-            },
-            None if node.kind == NodeKind::Model => Action::Record(self.without_model(index)),
-            None | Some(Step::Sequence(_)) => expanded(Vec::new(), None),
-        }
-    }
-
-    /// The number of nodes that are created when node `index` opens; `items` is the length of its list.
-    fn count_new_nodes(&self, index: usize, items: usize) -> usize {
-        match &self.nodes[index].step {
-            // The whole body is created at once for each item.
-            Some(Step::ForEach(for_each)) => {
-                items.saturating_mul(plan::count_initial_nodes(std::slice::from_ref(&for_each.body)))
-            }
-            Some(Step::Task(task)) => match &task.work {
-                Work::Plan(own) => plan::count_initial_nodes(&own.steps),
-                Work::Model | Work::Do(_) => 0,
-            },
-            None | Some(Step::Parallel(_) | Step::Sequence(_)) => 0,
-        }
-    }
-
-    fn without_model(&self, index: usize) -> Event {
-        let notes = "it has neither `do:` nor `plan:`, and no model is configured to decide what to do";
-        self.failed_event(index, StopReason::Unsatisfiable, notes)
-    }
-
-    fn over_nodes(&self, index: usize, added: usize, (used, limit): (usize, u32)) -> Event {
-        let nodes = if added == 1 { "node" } else { "nodes" };
-        let notes = format!("{added} more {nodes} beside {used} would be more than the budget of {limit}");
-        self.failed_event(index, StopReason::BudgetNodes, notes)
-    }
-
-    pub(super) fn call(&self, index: usize) -> Action {
-        let node = &self.nodes[index];
-        let Some(Step::Task(task)) = &node.step else {
-            return Action::Record(self.failed_event(index, StopReason::InvalidInput, "it is not a task"));
-        };
-        // What a person said of it comes first: a call that is not made needs nothing of a budget.
-        if let Some(event) = self.rejection_of_call(index) {
-            return Action::Record(event);
-        }
-        match self.call_of(index, task) {
-            Ok(call) => match self.check_call_permission(index, call) {
-                Ok(call) => Action::Call(Box::new(call)),
-                Err(event) => Action::Record(*event),
-            },
-            Err(Refusal::Body(hash)) => Action::Load(hash),
-            Err(Refusal::Template(reason, notes)) => Action::Record(self.failed_event(index, reason, notes)),
-        }
-    }
-
-    fn call_of(&self, index: usize, task: &Task) -> Result<CallAction, Refusal> {
-        let Work::Do(call) = &task.work else {
-            return Err(Refusal::Template(
-                StopReason::InvalidInput,
-                "it is not a call".to_owned(),
-            ));
-        };
-        let node = &self.nodes[index];
-        // A call that had begun when its driver died is counted already, and what happens to it depends on the effect
-        // of its tool (E9.9, E9.12).
-        let again = node.state == NodeState::Executing;
-        // So is one that a person allowed to be made once more.
-        let is_counted = again || self.is_repetition_allowed(index);
-        let invalid = |error: template::TemplateError| {
-            // A name that the check of the plan accepted is missing now only if its step has no result.
-            Refusal::Template(
-                StopReason::InvalidInput,
-                format!("its arguments cannot be made: {error}"),
-            )
-        };
-        if !is_counted && let Some(reason) = self.refused_by_budget(index, &Spend::TOOL_CALL, false) {
-            let mut notes = used_up(reason);
-            // They ran out while it waited for another attempt.
-            if !node.parked_for.is_empty() {
-                push_note(&mut notes, &format!("the last attempt failed: {}", node.parked_for));
-            }
-            return Err(Refusal::Template(reason, notes));
-        }
-        // The arguments of a call that a model wants are not templates.
-        let args = if node.kind == NodeKind::Action {
-            call.args.clone()
-        } else {
-            let references = template::references(&call.args).map_err(invalid)?;
-            let scope = self
-                .scope(index, &references, Vec::new())
-                .map_err(|BodyNeeded(hash)| Refusal::Body(hash))?;
-            self.templates.render_value(&call.args, &scope).map_err(invalid)?
-        };
-        let attempt = if is_counted { node.attempt } else { node.attempt + 1 };
-        let writes = self.writes_of(index, &call.tool, &args);
-        Ok(CallAction {
-            node: node.id,
-            attempt,
-            again,
-            tool: call.tool.clone(),
-            args,
-            timeout: task.timeout,
-            granted: GrantedApproval::Nothing,
-            writes,
-            limits: self.share_at(index),
-        })
-    }
-}
-
-/// The reason why no more calls of tools are made.
-pub(super) fn used_up(reason: StopReason) -> String {
-    let resource = match reason {
-        StopReason::BudgetBytes => "the bytes of journal and pages",
-        _ => "the calls of tools",
-    };
-    format!("{resource} that its budget allows are used up")
-}
-
-enum Refusal {
-    Body(String),
-    Template(StopReason, String),
 }

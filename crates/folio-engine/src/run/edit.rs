@@ -1,5 +1,4 @@
-//! How people change a plan during its run (E9.1, E9.14): what may be changed, the event that results, and how it is
-//! folded.
+//! How people change a plan during its run (E9.1, E9.14): what may be changed, and the event that results.
 //!
 //! An edit lists every step, including those that stay. Steps that have begun cannot change; others may be changed,
 //! dropped and moved. A step that is the same in both versions keeps its node; a changed step is another node.
@@ -9,13 +8,11 @@ use std::sync::Arc;
 use folio_memory::counted::counted;
 use serde_json::{Value, json};
 
-use super::agent::read_steps;
-use super::state::{JournalError, Run};
+use super::state::Run;
 use super::tree::NodeKind;
 use crate::event::{Event, PlanDifference};
-use crate::node::{Move, NodeId, NodeState};
-use crate::plan::{self, EditTarget, Graph, Known, Part, PlanErrors, ShownStep, Slug, Step, WAITING};
-use crate::result::Outcome;
+use crate::node::{NodeId, NodeState};
+use crate::plan::{self, EditTarget, Graph, Known, Part, PlanErrors, ShownStep, Step};
 use crate::template::Scope;
 
 /// Why an edit of a plan was refused. Nothing was changed.
@@ -99,147 +96,7 @@ fn in_words(steps: &[(String, &'static str)]) -> String {
     phrases.join(", ")
 }
 
-/// The current plan of a node.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ShownPlan {
-    /// The version of the plan.
-    pub version: u32,
-    /// The steps in order.
-    pub steps: Vec<ShownStep>,
-}
-
 impl Run {
-    /// The current plan of a node; `None` if it has none, or has not begun it.
-    #[must_use]
-    pub fn shown_plan(&self, node: NodeId) -> Option<ShownPlan> {
-        let index = self.index(node).ok()?;
-        match &self.nodes[index].plan {
-            Some(plan) => Some(ShownPlan {
-                version: plan.members_version,
-                steps: plan.members.iter().map(|member| self.shown_step(*member)).collect(),
-            }),
-            // The run has not begun yet.
-            None if index == 0 && self.nodes[0].kind == NodeKind::Plan => Some(ShownPlan {
-                version: 1,
-                steps: ShownStep::from_plan_steps(&self.plan.steps),
-            }),
-            None => None,
-        }
-    }
-
-    /// Whether a model made the plan of a node, or of something around it.
-    #[must_use]
-    pub fn is_plan_of_model(&self, node: NodeId) -> bool {
-        let index = self.index(node);
-        index.is_ok_and(|index| {
-            self.self_and_ancestors(index)
-                .any(|at| self.nodes[at].kind == NodeKind::Model)
-        })
-    }
-
-    fn shown_step(&self, index: usize) -> ShownStep {
-        let node = &self.nodes[index];
-        let is_group = node.kind.is_group();
-        let members: Vec<ShownStep> = if is_group {
-            node.children.iter().map(|child| self.shown_step(*child)).collect()
-        } else {
-            Vec::new()
-        };
-        let mark = match (node.state, node.result.as_ref().map(|result| result.status)) {
-            (_, Some(Outcome::Ok | Outcome::Partial)) => 'x',
-            (_, Some(Outcome::Failed)) => '!',
-            // `-` would mean that the line is not part of the plan.
-            (_, Some(Outcome::Skipped | Outcome::Cancelled)) | (NodeState::Created, None) => ' ',
-            (_, None) => '~',
-        };
-        ShownStep {
-            slug: self.view(index).slug().to_owned(),
-            step: self.named_step(index),
-            title: self.title(node.id),
-            mark,
-            outcome: node.result.as_ref().map(|result| result.status.to_string()),
-            status: self.step_status(index),
-            is_open: self.is_open(index),
-            members,
-        }
-    }
-
-    /// The status of node `index` as a step of its plan, as [`ShownStep::status`] lists them.
-    fn step_status(&self, index: usize) -> &'static str {
-        let view = self.view(index);
-        match (view.result, view.state) {
-            (Some(_), _) if view.superseded => "superseded",
-            (Some(result), _) => result.status.as_str(),
-            (None, NodeState::Created) => WAITING,
-            (None, NodeState::AwaitingApproval) => NodeState::AwaitingApproval.as_str(),
-            (None, NodeState::WaitingInput) if self.asked_about.contains_key(&index) => {
-                NodeState::AwaitingApproval.as_str()
-            }
-            (None, NodeState::WaitingInput) => NodeState::WaitingInput.as_str(),
-            (None, _) => "running",
-        }
-    }
-
-    /// The step of node `index`, with the ids that the node and the groups in it go by.
-    fn named_step(&self, index: usize) -> Step {
-        let node = &self.nodes[index];
-        let slug = Slug::of(self.view(index).slug());
-        let Some(step) = &node.step else {
-            return Step::Task(Arc::new(plan::Task::new(slug)));
-        };
-        let members = match node.kind {
-            NodeKind::Parallel | NodeKind::Sequence => {
-                node.children.iter().map(|child| self.named_step(*child)).collect()
-            }
-            _ => Vec::new(),
-        };
-        step.named(&slug, members)
-    }
-
-    /// Whether an edit may change node `index`: it has not begun, or was skipped before it could.
-    fn is_open(&self, index: usize) -> bool {
-        let node = &self.nodes[index];
-        match &node.result {
-            None => node.state == NodeState::Created,
-            Some(result) => result.status == Outcome::Skipped,
-        }
-    }
-
-    /// Whether another version of a plan superseded node `index`, or something around it, before it began.
-    pub(super) fn is_dropped(&self, index: usize) -> bool {
-        self.self_and_ancestors(index).any(|at| self.nodes[at].dropped_by > 0)
-    }
-
-    /// The steps of a node whose results counted in the version of its plan before the last, in plan order; the members
-    /// of groups follow their group.
-    #[must_use]
-    pub fn steps_before(&self, id: NodeId) -> Vec<super::NodeView<'_>> {
-        let plan = self.index(id).ok().and_then(|index| self.nodes[index].plan.as_deref());
-        let mut rest: Vec<usize> = plan
-            .map(|plan| plan.members_before.iter().rev().copied().collect())
-            .unwrap_or_default();
-        let mut steps = Vec::with_capacity(rest.len());
-        while let Some(step) = rest.pop() {
-            steps.push(self.view(step));
-            if self.nodes[step].kind.is_group() {
-                rest.extend(self.nodes[step].children.iter().rev());
-            }
-        }
-        steps
-    }
-
-    /// The steps of a node's plan that its last version superseded before they began.
-    #[must_use]
-    pub fn steps_dropped(&self, node: NodeId) -> Vec<super::NodeView<'_>> {
-        let Ok(index) = self.index(node) else { return Vec::new() };
-        let version = self.nodes[index].plan.as_ref().map_or(0, |plan| plan.version);
-        let children = self.nodes[index].children.iter().copied();
-        children
-            .filter(|child| version > 0 && self.nodes[*child].dropped_by == version)
-            .map(|child| self.view(child))
-            .collect()
-    }
-
     /// The event by which `text` becomes the plan of `node`; `None` if the plan says the same already.
     ///
     /// `version` is the version that the edit is based on; the text may name it, too. An edit that names none counts as
@@ -398,9 +255,11 @@ impl Run {
 
     /// The node at or around `index` whose plan is not nested in another: the root, or a node with a model's plan.
     fn top_of(&self, index: usize) -> usize {
-        self.self_and_ancestors(index)
-            .find(|at| self.nodes[*at].kind == NodeKind::Model || self.nodes[*at].parent.is_none())
-            .unwrap_or(0)
+        self.self_and_ancestors(index).find(|at| self.is_top(*at)).unwrap_or(0)
+    }
+
+    fn is_top(&self, index: usize) -> bool {
+        self.nodes[index].kind == NodeKind::Model || self.nodes[index].parent.is_none()
     }
 
     /// The plan that contains the steps of node `index`, and their place in it.
@@ -410,219 +269,78 @@ impl Run {
         shown_steps: &'s [ShownStep],
         render_title: &'s dyn Fn(&str) -> String,
     ) -> EditTarget<'s> {
-        let steps_now = |at: usize| -> Value {
-            let members = self.nodes[at].plan.as_ref().map_or(&[][..], |plan| &plan.members);
-            members.iter().map(|member| json!(self.named_step(*member))).collect()
-        };
+        // From the inside out.
         let mut path = vec![Part::Key("steps")];
-        let mut steps = steps_now(index);
+        let mut steps = self.steps_now(index);
         let mut at = index;
-        loop {
-            let is_top = self.nodes[at].kind == NodeKind::Model || self.nodes[at].parent.is_none();
-            if is_top {
-                let mut plan = json!(*self.plan);
-                if self.nodes[at].kind == NodeKind::Model {
-                    // A model's plan has neither a report nor criteria of its own.
-                    plan = json!({"version": plan::PLAN_VERSION, "title": "plan", "inputs": plan.get("inputs")});
-                    if plan["inputs"].is_null() {
-                        plan["inputs"] = json!({});
-                    }
-                }
-                plan["steps"] = steps;
-                path.reverse();
-                return EditTarget {
-                    plan,
-                    at: path,
-                    steps: shown_steps,
-                    run_plan: &self.plan,
-                    fill_inputs: render_title,
-                };
-            }
-            // Go up to the plan around it: through its own task, groups, and the body of a `for_each`.
-            let mut value = json!(self.named_step(at));
-            value["plan"]["steps"] = steps.take();
+        while !self.is_top(at) {
+            let mut own = json!(self.named_step(at));
+            own["plan"]["steps"] = steps;
             path.push(Part::Key("plan"));
-            while let Some(parent) = self.nodes[at].parent {
-                let position = |among: &[usize]| among.iter().position(|child| *child == at).unwrap_or(0);
-                match self.nodes[parent].kind {
-                    NodeKind::Parallel | NodeKind::Sequence => {
-                        let key = self.nodes[parent].kind.as_str();
-                        let position = position(&self.nodes[parent].children);
-                        let mut outer_step = json!(self.named_step(parent));
-                        outer_step[key][position] = value;
-                        value = outer_step;
-                        path.extend([Part::At(position), Part::Key(key)]);
-                    }
-                    NodeKind::ForEach => {
-                        let mut outer_step = json!(self.named_step(parent));
-                        outer_step["step"] = value;
-                        value = outer_step;
-                        path.push(Part::Key("step"));
-                    }
-                    NodeKind::Plan | NodeKind::Model | NodeKind::Call | NodeKind::Action | NodeKind::RollUp => {
-                        let members = self.nodes[parent].plan.as_ref().map_or(&[][..], |plan| &plan.members);
-                        let position = position(members);
-                        steps = steps_now(parent);
-                        steps[position] = value;
-                        path.extend([Part::At(position), Part::Key("steps")]);
-                        at = parent;
-                        break;
-                    }
-                }
-                at = parent;
-            }
+            (at, steps) = self.steps_around(at, own, &mut path);
+        }
+        path.reverse();
+        EditTarget {
+            plan: self.top_plan(at, steps),
+            at: path,
+            steps: shown_steps,
+            run_plan: &self.plan,
+            fill_inputs: render_title,
         }
     }
 
-    /// Folds [`Event::PlanEdited`] in.
-    pub(super) fn edited(
-        &mut self,
-        node: NodeId,
-        version: u32,
-        steps: &Value,
-        kept: &[NodeId],
-    ) -> Result<(), JournalError> {
-        let steps = read_steps(steps)?;
-        let index = self.index(node)?;
-        let kept: Vec<usize> = kept.iter().map(|id| self.index(*id)).collect::<Result<_, _>>()?;
-        let state = self.nodes[index].state;
-        let refused = || JournalError::Transition {
-            node,
-            state: state.as_str(),
-            event: "plan_edited",
-        };
-        let plan = self.nodes[index].plan.as_ref().filter(|_| state.has_steps_to_come());
-        let (frame, members) = plan
-            .map(|plan| (plan.frame, plan.members.clone()))
-            .ok_or_else(refused)?;
-        if state == NodeState::AwaitingApproval {
-            self.step_to(node, Move::Expand)?;
-            self.gated.remove(&index);
-            self.replace_previous_plan(index);
-        }
-        self.ready.remove(&index);
-        self.settled.remove(&index);
-        for member in members.into_iter().filter(|member| !kept.contains(member)) {
-            self.supersede(member, version);
-        }
-        self.nodes[index].halted = false;
-        self.halted.remove(&index);
-        self.forget_roll_ups(index);
-        let graph = Arc::new(Graph::of(&steps));
-        let before = self.nodes[index]
-            .plan
-            .as_deref()
-            .map(|plan| plan.members_before.clone());
-        self.lay_out(index, frame, &graph, version, &kept);
-        // A plan that waited for approval never took the place of the one before it.
-        if state == NodeState::AwaitingApproval
-            && let Some(plan) = self.nodes[index].plan.as_deref_mut()
-        {
-            plan.members_before = before.unwrap_or_default();
-        }
-        let whole = self.whole_plan(index);
-        if let Some(agent) = self.nodes[index].agent.as_deref_mut() {
-            agent.plan_was_edited(plan::hash_of(&steps), whole);
-        }
-        self.settle_if_done(index);
-        Ok(())
+    /// The steps of the plan of node `index`, as they are now.
+    fn steps_now(&self, index: usize) -> Value {
+        let members = self.nodes[index].plan.as_ref().map_or(&[][..], |plan| &plan.members);
+        members.iter().map(|member| json!(self.named_step(*member))).collect()
     }
 
-    /// Takes node `index` out of its plan, because of version `version`. If it has not begun, it never does.
-    pub(super) fn supersede(&mut self, index: usize, version: u32) {
-        if self.is_open(index) {
-            self.nodes[index].dropped_by = version;
+    /// The steps of the plan that node `at` is in, with `step` in its place, and the node whose plan that is. Adds to
+    /// `path` how the step is reached, through groups and the body of a `for_each`.
+    fn steps_around(&self, mut at: usize, mut step: Value, path: &mut Vec<Part>) -> (usize, Value) {
+        while let Some(parent) = self.nodes[at].parent {
+            let position = |among: &[usize]| among.iter().position(|child| *child == at).unwrap_or(0);
+            match self.nodes[parent].kind {
+                NodeKind::Parallel | NodeKind::Sequence => {
+                    let key = self.nodes[parent].kind.as_str();
+                    let position = position(&self.nodes[parent].children);
+                    let mut outer_step = json!(self.named_step(parent));
+                    outer_step[key][position] = step;
+                    step = outer_step;
+                    path.extend([Part::At(position), Part::Key(key)]);
+                }
+                NodeKind::ForEach => {
+                    let mut outer_step = json!(self.named_step(parent));
+                    outer_step["step"] = step;
+                    step = outer_step;
+                    path.push(Part::Key("step"));
+                }
+                NodeKind::Plan | NodeKind::Model | NodeKind::Call | NodeKind::Action | NodeKind::RollUp => {
+                    let members = self.nodes[parent].plan.as_ref().map_or(&[][..], |plan| &plan.members);
+                    let position = position(members);
+                    let mut steps = self.steps_now(parent);
+                    steps[position] = step;
+                    path.extend([Part::At(position), Part::Key("steps")]);
+                    return (parent, steps);
+                }
+            }
+            at = parent;
         }
-        self.mark_superseded(index, &[]);
-        if self.nodes[index].state == NodeState::Created {
-            self.skip(index);
-        }
+        (at, Value::Null)
     }
 
-    /// Marks node `index` as superseded by another version of the plan, whatever its state, and everything in it that
-    /// is not `kept`.
-    pub(super) fn mark_superseded(&mut self, index: usize, kept: &[usize]) {
-        let mut rest = vec![index];
-        while let Some(at) = rest.pop() {
-            if !kept.contains(&at) && !std::mem::replace(&mut self.nodes[at].superseded, true) {
-                let node = &self.nodes[at];
-                if let Some(result) = &node.result {
-                    *self.superseded.entry(result.status).or_insert(0) += 1;
-                }
-                rest.extend(&node.children);
+    /// The plan of node `at`, which is not nested in another, with these steps. A model's plan has neither a report nor
+    /// criteria of its own.
+    fn top_plan(&self, at: usize, steps: Value) -> Value {
+        let mut plan = json!(*self.plan);
+        if self.nodes[at].kind == NodeKind::Model {
+            plan = json!({"version": plan::PLAN_VERSION, "title": "plan", "inputs": plan.get("inputs")});
+            if plan["inputs"].is_null() {
+                plan["inputs"] = json!({});
             }
         }
-    }
-
-    /// Makes the steps of `graph` the plan of `owner`: the `kept` steps keep their nodes, and all steps that have not
-    /// begun wait for what the new plan says.
-    fn lay_out(&mut self, owner: usize, frame: usize, graph: &Arc<Graph>, version: u32, kept: &[usize]) {
-        let before = std::mem::take(&mut self.frames[frame].nodes);
-        for at in before {
-            // Members of a group with lanes wait for nothing else: which member makes room for which does not change
-            // (E9.10).
-            let mut dependents = std::mem::take(&mut self.nodes[at].dependents);
-            dependents.retain(|member| self.has_lanes_around(*member));
-            self.nodes[at].dependents = dependents;
-        }
-        let place = &mut self.frames[frame];
-        place.graph = Arc::clone(graph);
-        place.by_slug.clear();
-        place.kept.clear();
-        let mut nodes: Vec<usize> = Vec::with_capacity(graph.nodes.len());
-        for planned in &graph.nodes {
-            let slug = planned.slug.as_str();
-            let (parent, candidates) = match planned.parent.map(|parent| nodes[parent]) {
-                None => (owner, kept),
-                Some(parent) => (parent, &*self.nodes[parent].children),
-            };
-            let existing = candidates.iter().copied().find(|at| self.view(*at).slug() == slug);
-            let at = existing.unwrap_or_else(|| self.add_step(parent, frame, planned, version));
-            self.nodes[at].needed = planned.needed;
-            self.frames[frame].by_slug.insert(planned.slug.clone(), at);
-            nodes.push(at);
-        }
-        // This includes steps that have begun or ended: they may come after something else now, and what follows them
-        // waits for that, too.
-        for (planned, at) in graph.nodes.iter().zip(&nodes) {
-            let group = planned.parent.map(|parent| &self.nodes[nodes[parent]]);
-            let container_waits = group.is_some_and(|group| group.started_at.is_none());
-            // A failure in a group, or the end of the group, holds its members back whatever happens to the plan around
-            // it (E9.5).
-            let is_groups_own = group.is_some_and(|group| group.started_at.is_some() || group.is_terminal());
-            if !self.has_lanes_around(*at) {
-                let waits = u32::try_from(planned.waits.len()).unwrap_or(u32::MAX);
-                self.nodes[*at].waits_left = waits.saturating_add(u32::from(container_waits));
-                for wait in &planned.waits {
-                    self.nodes[nodes[*wait]].dependents.push(*at);
-                }
-            }
-            if self.nodes[*at].state == NodeState::Created {
-                self.ready.remove(at);
-                if !is_groups_own {
-                    self.skipped.remove(at);
-                }
-            }
-        }
-        let free = nodes.iter().copied().filter(|at| self.nodes[*at].waits_left == 0);
-        for at in free.collect::<Vec<_>>() {
-            if self.may_begin(at) {
-                self.make_ready(at);
-            } else if self.nodes[at].is_terminal() {
-                let mut released = Vec::new();
-                self.release_dependents(at, &mut released);
-                for dependent in released {
-                    self.release(dependent);
-                }
-            }
-        }
-        let members = graph.roots().map(|root| nodes[root]).collect();
-        self.frames[frame].nodes = nodes;
-        if let Some(plan) = self.nodes[owner].plan.as_deref_mut() {
-            plan.version = version;
-            plan.members_version = version;
-            plan.members_before = std::mem::replace(&mut plan.members, members);
-        }
+        plan["steps"] = steps;
+        plan
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::due::Action;
+use super::action::Action;
 use super::state::Run;
 use super::tree::NodeKind;
 use crate::event::Event;

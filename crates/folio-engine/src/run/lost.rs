@@ -1,7 +1,7 @@
 //! Calls that had begun when their driver died, and whose repetition may not be safe (E9.12).
 
+use super::action::CallAction;
 use super::approval::approval_of;
-use super::due::CallAction;
 use super::state::Run;
 use crate::event::{Approval, Event};
 use crate::node::{NodeId, NodeState};

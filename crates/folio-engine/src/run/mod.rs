@@ -1,16 +1,18 @@
 //! A run as the fold of its events: its state, what is due, and what follows.
 //!
-//! - `state`: [`Run`], and how each event changes it; `views`: what callers see of it; `stop`: how parts of it are
-//!   stopped
-//! - `due`: what is due now, derived from the state and never stored
+//! - `state`: [`Run`]; `fold`: how each event changes it; `finish`: what the end of a node sets free; `stop`: how parts
+//!   of it are stopped; `views`: what callers see of it
+//! - `due`: what is due now, derived from the state and never stored; `opening` and `call`: how a node begins that is
+//!   expanded, or that makes a call; `action`: what can be due
 //! - `grow`: how the tree grows; `inherit`: what a list in a new plan takes over from the one before it
-//! - `edit`: how people change a plan during its run
-//! - `purses`: what parts of it may use, and what is set aside; `narrow`: the other limits that tasks set for
-//!   themselves
+//! - `shown`: a plan as people see it; `edit`: how they change it during its run; `edited`: how the new version takes
+//!   the place of the old one
+//! - `purses`: what parts of it may use, and what is set aside; `group_needs`: what a group needs before it begins;
+//!   `narrow`: the other limits that tasks set for themselves
 //! - `resources`: what calls write, and that no two write the same at the same time
-//! - `approval`: what waits for a person's approval; `gate`: which plans do; `lost`: calls that a dead driver had begun;
-//!   `request_ref`: what exactly an answer refers to; `raise`: how
-//!   people change limits; `fork`: a run from a moment of another; `versions`: the versions that a plan had
+//! - `approval`: what waits for a person's approval; `gate`: which plans do; `lost`: calls that a dead driver had
+//!   begun; `request_ref`: what exactly an answer refers to; `raise`: how people change limits; `fork`: a run from a
+//!   moment of another; `versions`: the versions that a plan had
 //! - [`agent`]: tasks that a model does
 //! - `conclude`: from the answer of a tool to the event that records it
 //! - `aggregate`: from the results of children to the result of their parent; `late`: what remains of it when its time
@@ -20,18 +22,24 @@
 //! - `criteria`: what can be checked without a model, and what the runner has to check
 //! - `changes`: when something last changed, so that the same call may give something else
 
+mod action;
 pub mod agent;
 mod aggregate;
 mod approval;
 mod blocks;
 mod bodies;
+mod call;
 mod changes;
 mod conclude;
 mod criteria;
 mod due;
 mod edit;
+mod edited;
+mod finish;
+mod fold;
 mod fork;
 mod gate;
+mod group_needs;
 mod grow;
 mod idle;
 mod inherit;
@@ -41,6 +49,7 @@ mod limits;
 mod lost;
 mod narrow;
 mod needs;
+mod opening;
 mod purses;
 mod raise;
 mod ready;
@@ -48,6 +57,7 @@ mod request_ref;
 mod requests;
 mod resources;
 mod scope;
+mod shown;
 mod state;
 mod stop;
 mod tree;
@@ -57,6 +67,8 @@ mod views;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use action::call_in_words;
+pub use action::{Action, CallAction};
 pub use agent::{
     AgentProgram, AskAction, CompactAction, EXECUTOR_TOOLS, Equipment, FailedCallUsage, FixedCosts, Judging,
     ModelAnswer, ModelFailure, ModelFailureKind, ModelSpec, NamedExecutor, OfferedTools, PlanMode, Price,
@@ -64,9 +76,7 @@ pub use agent::{
 pub use approval::{ApprovalPolicy, GrantedApproval, PendingApproval, RequiredApproval};
 pub use conclude::{CallAnswer, CallOutcome};
 pub use criteria::{CheckAction, CheckCall, CheckFinding};
-pub(crate) use due::call_in_words;
-pub use due::{Action, CallAction};
-pub use edit::{EditError, ShownPlan};
+pub use edit::EditError;
 pub use fork::{ForkAt, ForkBuilder, ForkError, ForkSearch, ForkSearchOutcome, Moment};
 pub use gate::{PlanGate, micro_usd};
 pub use limit_met::{LimitKind, LimitMet};
@@ -76,6 +86,7 @@ pub use raise::LimitError;
 pub use request_ref::RequestRef;
 pub use requests::{OpenRequest, Requested};
 pub use resources::{IsReadOnlyTool, WritesOf, WrittenElsewhere};
+pub use shown::ShownPlan;
 pub use state::{JournalError, Run};
 pub use tree::{Cancel, NodeKind, NodeView};
 pub use versions::{PlanVersion, plan_versions};

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::action::Action;
 use super::criteria::{CheckCall, SHELL};
-use super::due::Action;
 use super::state::Run;
 use crate::plan::{Step, Work};
 

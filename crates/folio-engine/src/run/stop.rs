@@ -5,10 +5,13 @@ use std::collections::BTreeSet;
 
 use folio_memory::Timestamp;
 
+use super::conclude::{CHANGES_NOTHING, MAY_HAVE_CHANGED};
 use super::state::Run;
 use super::tree::{Cancel, NodeKind};
+use crate::event::Event;
 use crate::node::{Move, NodeState};
-use crate::result::{Failure, NodeResult, Outcome};
+use crate::result::{Failure, NodeResult, Outcome, StopReason};
+use crate::talk::ModelRole;
 
 impl Run {
     /// Makes node `index` wait until it is tried again, because of `failure`.
@@ -57,6 +60,85 @@ impl Run {
                 self.skip(child);
             }
         }
+    }
+
+    /// The event that ends node `index` as failed.
+    pub(super) fn failed_event(&self, index: usize, reason: StopReason, notes: impl Into<String>) -> Event {
+        let result = NodeResult::failed(self.severity_of(index, reason), reason, notes);
+        Event::Finished {
+            node: self.nodes[index].id,
+            result: Box::new(result),
+        }
+    }
+
+    /// The event that ends node `index`, which does not begin, or not go on.
+    pub(super) fn skipped_event(&self, index: usize) -> Event {
+        let node = &self.nodes[index];
+        let result = match self.late_result(index) {
+            Some(kept) => kept,
+            None => NodeResult {
+                attempts: node.attempt,
+                ..self.skipped_result(index)
+            },
+        };
+        Event::Finished {
+            node: node.id,
+            result: Box::new(result),
+        }
+    }
+
+    fn skipped_result(&self, index: usize) -> NodeResult {
+        let node = &self.nodes[index];
+        match node.cancel {
+            Some(cancel) if self.has_answered(index) => self.stopped_when_done(index, cancel),
+            Some(cancel) if node.attempt > 0 && matches!(node.kind, NodeKind::Call | NodeKind::Action) => {
+                let notes = match &*node.parked_for {
+                    "" if self.is_read_only_call(index) => CHANGES_NOTHING.to_owned(),
+                    "" => MAY_HAVE_CHANGED.to_owned(),
+                    failure => format!("stopped while it waited for another attempt; the last failed: {failure}"),
+                };
+                self.stopped_result(index, cancel, &notes)
+            }
+            Some(cancel) if node.started_at.is_some() => {
+                let notes = if self.is_done_by_program(index) {
+                    MAY_HAVE_CHANGED
+                } else {
+                    "stopped before it was finished"
+                };
+                self.stopped_result(index, cancel, notes)
+            }
+            Some(cancel) => self.stopped_result(index, cancel, "stopped before it began"),
+            None if self.is_dropped(index) => {
+                let is_rejected = self.self_and_ancestors(index).any(|at| self.has_rejected_plan(at));
+                let happened = if is_rejected { "rejected" } else { "changed" };
+                let notes = format!("not begun, because the plan was {happened}");
+                NodeResult::stopped(Outcome::Skipped, StopReason::Superseded, notes)
+            }
+            None => {
+                let failed = if self.parent_failed(index) {
+                    "the step that it is in failed"
+                } else {
+                    "an earlier step failed"
+                };
+                NodeResult::stopped(
+                    Outcome::Skipped,
+                    StopReason::UpstreamFailed,
+                    format!("not begun, because {failed}"),
+                )
+            }
+        }
+    }
+
+    /// Whether a program that works alone does the task of node `index`: nobody sees what it did until it says so.
+    fn is_done_by_program(&self, index: usize) -> bool {
+        self.nodes[index].kind == NodeKind::Model && self.is_filled_by_program(index, ModelRole::Executor)
+    }
+
+    /// Whether the parent of node `index` failed, as a group does if none of its members can begin.
+    fn parent_failed(&self, index: usize) -> bool {
+        let parent = self.nodes[index].parent.map(|parent| &self.nodes[parent]);
+        let result = parent.and_then(|parent| parent.result.as_ref());
+        result.is_some_and(|result| result.status == Outcome::Failed)
     }
 
     /// Nodes in a halted container that were opened before the halt and in which nothing has begun: they do not begin,

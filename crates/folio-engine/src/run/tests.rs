@@ -24,6 +24,7 @@ mod cancel;
 mod careless;
 mod compact;
 mod counted;
+mod cut_off;
 mod digests;
 mod directly;
 mod edits;

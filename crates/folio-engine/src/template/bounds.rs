@@ -11,13 +11,13 @@ use minijinja::{Environment, Error, ErrorKind, State, filters, functions};
 use super::{DEPTH_MAX, OUTPUT_BYTES_MAX, view};
 
 /// The most bytes that one template may make on its way to its result, all texts and lists taken together.
-pub(super) const MADE_BYTES_MAX: usize = 8 * OUTPUT_BYTES_MAX;
+const MADE_BYTES_MAX: usize = 8 * OUTPUT_BYTES_MAX;
 
 /// The filter around the operands of operators and around literals: charges the value and returns it unchanged.
 pub(super) const FITS: &str = "__fits";
 
 /// The filter beside text in the template: charges the given number of bytes and returns an empty text.
-pub(super) const SPENT: &str = "__spent";
+const SPENT: &str = "__spent";
 
 /// The bytes that an item of a list takes in addition to its content.
 const ITEM_BYTES: usize = 32;

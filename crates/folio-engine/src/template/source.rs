@@ -273,7 +273,7 @@ impl Source {
         let mut pieces = 0_usize;
         let mut rest = code;
         let mut before = Before::Nothing;
-        let mut first_word = true;
+        let mut is_first_word = end == Some("%}");
         while let Some(c) = rest.chars().next() {
             if nesting == 0
                 && let Some(end) = end
@@ -282,14 +282,7 @@ impl Source {
                 self.rewritten.push_str(end);
                 return Ok(&rest[end.len()..]);
             }
-            let length = match c {
-                '"' | '\'' => string_length(rest, c),
-                c if c.is_ascii_alphabetic() || c == '_' => word_length(rest),
-                // A number is read as one piece, so that the `e` of `1e5` is not a name.
-                c if c.is_ascii_digit() => word_length(rest),
-                c => c.len_utf8(),
-            };
-            let (piece, tail) = rest.split_at(length);
+            let (piece, tail) = rest.split_at(piece_length(rest, c));
             self.rewritten.push_str(piece);
             rest = tail;
             match c {
@@ -302,58 +295,68 @@ impl Source {
             if pieces > PIECES_MAX {
                 return Err(too_long(code, "pieces in one expression", PIECES_MAX));
             }
-            let is_name = c.is_ascii_alphabetic() || c == '_';
-            if is_name && first_word && end == Some("%}") {
-                first_word = false;
-                if matches!(piece, "include" | "import" | "from" | "extends" | "block") {
-                    return Err(TemplateError::standing_alone(piece));
-                }
-                self.statements += 1;
-                self.elifs += usize::from(piece == "elif");
-                if self.statements > STATEMENTS_MAX {
-                    return Err(too_long(code, "statements", STATEMENTS_MAX));
-                }
-                if self.elifs > ELIFS_MAX {
-                    return Err(too_long(code, "`elif`", ELIFS_MAX));
-                }
+            if is_first_word && is_name_start(c) {
+                is_first_word = false;
+                self.count_statement(code, piece)?;
                 if piece == "filter" {
                     before = Before::Pipe;
                     continue;
                 }
             }
-            before = match (before, piece) {
-                (Before::Pipe, name) if is_name => {
-                    if !self.filters.contains_key(name) {
-                        self.filters.insert(name.to_owned(), self.line());
-                    }
-                    Before::Name
-                }
-                (Before::Is, "not") => Before::Is,
-                (Before::Is, name) if is_name => {
-                    if !self.tests.contains_key(name) {
-                        self.tests.insert(name.to_owned(), self.line());
-                    }
-                    Before::Name
-                }
-                (Before::Dot, _) if is_name => Before::Name,
-                (_, "results") => {
-                    rest = self.result_name(rest);
-                    Before::Name
-                }
-                (_, "inputs") => {
-                    if let Some((name, _)) = name_after(rest, false) {
-                        self.inputs.insert(name.to_owned());
-                    }
-                    Before::Name
-                }
-                (_, "is") => Before::Is,
-                (_, "|") => Before::Pipe,
-                (_, ".") => Before::Dot,
-                _ if is_name => Before::Name,
-                _ => Before::Nothing,
-            };
+            (before, rest) = self.read_piece(before, piece, rest);
         }
         Ok(rest)
+    }
+
+    /// Counts a statement of `code` that begins with `word`.
+    fn count_statement(&mut self, code: &str, word: &str) -> Result<(), TemplateError> {
+        if matches!(word, "include" | "import" | "from" | "extends" | "block") {
+            return Err(TemplateError::standing_alone(word));
+        }
+        self.statements += 1;
+        self.elifs += usize::from(word == "elif");
+        if self.statements > STATEMENTS_MAX {
+            return Err(too_long(code, "statements", STATEMENTS_MAX));
+        }
+        if self.elifs > ELIFS_MAX {
+            return Err(too_long(code, "`elif`", ELIFS_MAX));
+        }
+        Ok(())
+    }
+
+    /// Records the name that `piece` is, by what comes `before` it. Returns what the next piece comes after, and `rest`
+    /// without what was read of it.
+    fn read_piece<'a>(&mut self, before: Before, piece: &str, rest: &'a str) -> (Before, &'a str) {
+        let is_name = piece.starts_with(is_name_start);
+        let next = match (before, piece) {
+            (Before::Pipe, name) if is_name => {
+                if !self.filters.contains_key(name) {
+                    self.filters.insert(name.to_owned(), self.line());
+                }
+                Before::Name
+            }
+            (Before::Is, "not") => Before::Is,
+            (Before::Is, name) if is_name => {
+                if !self.tests.contains_key(name) {
+                    self.tests.insert(name.to_owned(), self.line());
+                }
+                Before::Name
+            }
+            (Before::Dot, _) if is_name => Before::Name,
+            (_, "results") => return (Before::Name, self.result_name(rest)),
+            (_, "inputs") => {
+                if let Some((name, _)) = name_after(rest, false) {
+                    self.inputs.insert(name.to_owned());
+                }
+                Before::Name
+            }
+            (_, "is") => Before::Is,
+            (_, "|") => Before::Pipe,
+            (_, ".") => Before::Dot,
+            _ if is_name => Before::Name,
+            _ => Before::Nothing,
+        };
+        (next, rest)
     }
 
     /// Reads the name after `results`: records the slug and writes it so that a `-` in it is not a minus.
@@ -457,6 +460,20 @@ pub(super) fn string_length(rest: &str, quote: char) -> usize {
         }
     }
     rest.len()
+}
+
+fn is_name_start(c: char) -> bool {
+    c.is_ascii_alphabetic() || c == '_'
+}
+
+/// How much of `rest`, which begins with `c`, is read as one piece.
+fn piece_length(rest: &str, c: char) -> usize {
+    match c {
+        '"' | '\'' => string_length(rest, c),
+        // A number is read as one piece, so that the `e` of `1e5` is not a name.
+        c if is_name_start(c) || c.is_ascii_digit() => word_length(rest),
+        c => c.len_utf8(),
+    }
 }
 
 pub(super) fn word_length(rest: &str) -> usize {

@@ -82,84 +82,94 @@ impl Drive {
     ) -> Result<(), RunnerError> {
         match written {
             Ok(committed) => {
-                self.conflicts = 0;
-                self.followed.set_head(committed.seq);
-                if let Some(names) = writing.writes {
-                    self.locks.mark_stored(names, &self.run);
-                }
-                if let Some(pages) = &mut self.pages {
-                    pages.set_handles(&committed.pages);
-                }
-                self.pending_writes.mark_written(writing.batch);
-                self.bodies.mark_written(&writing.bodies);
-                let workspace = &self.shared.workspace;
-                writing.notes.into_iter().for_each(|note| workspace.note(note));
-                for call in writing.calls {
-                    self.begin(call, writing.batch);
-                }
-                for ask in writing.asks {
-                    self.begin_asking(ask, writing.batch);
-                }
-                for compaction in writing.compactions {
-                    self.begin_compacting(compaction, writing.batch);
-                }
-                for check in writing.checks {
-                    self.begin_checking(check, Some(writing.batch));
-                }
-                for (executor, question) in writing.called_off {
-                    self.call_off(executor.as_deref(), question);
-                }
-                for outcome in writing.outcomes {
-                    if let Done::Session(session, batch) = outcome {
-                        let ask_future = session.confirm_recorded();
-                        self.unpolled_calls.push(Box::pin(async move {
-                            Ok(Done::Asked(Box::new(ask_future.await), batch))
-                        }));
-                    }
-                }
+                self.written(writing, &committed);
                 Ok(())
             }
             Err(RunnerError::Store(error)) if self.can_retry_commit(&error, &writing.patched).await? => {
-                // Waiting for what other runs write does not count as a conflict: it takes as long as they do.
-                if let StoreError::WrittenElsewhere { name, run, head } = &error {
-                    self.locks.note_refusal(&self.shared.workspace, name, *run, *head);
-                } else {
-                    self.conflicts += 1;
-                }
-                if self.conflicts > CONFLICTS_MAX {
-                    return Err(self.too_many_conflicts());
-                }
-                if matches!(error, StoreError::OtherPolicy { .. }) {
-                    self.memory.policy = self.shared.workspace.policy().await?;
-                }
-                let (run, head) = self.shared.fold(self.run.id()).await?;
-                self.run = run;
-                self.bodies.clear_unwritten();
-                self.pages = None;
-                self.configure_run();
-                self.locks.follow(&self.run);
-                self.followed.set_head(head);
-                let mut outcomes = self.pending_writes.discard_pending(writing);
-                outcomes.retain(|outcome| match outcome {
-                    Done::Call(_, batch)
-                    | Done::Asked(_, batch)
-                    | Done::Session(_, batch)
-                    | Done::PutAway(_, batch)
-                    | Done::Checked(_, Some(batch), _) => self.pending_writes.has_written(*batch),
-                    Done::Checked(_, None, _) => true,
-                });
-                // What was begun ahead is discarded.
-                self.under_way.calls.retain(|_, call| {
-                    let counts = self.pending_writes.has_written(call.batch);
-                    if !counts {
-                        call.cancel.cancel();
-                    }
-                    counts
-                });
-                self.conclude_all(outcomes).await
+                self.refused(writing, &error).await
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Begins what waited for the write.
+    fn written(&mut self, writing: Writing<Done>, committed: &Committed) {
+        self.conflicts = 0;
+        self.followed.set_head(committed.seq);
+        if let Some(names) = writing.writes {
+            self.locks.mark_stored(names, &self.run);
+        }
+        if let Some(pages) = &mut self.pages {
+            pages.set_handles(&committed.pages);
+        }
+        self.pending_writes.mark_written(writing.batch);
+        self.bodies.mark_written(&writing.bodies);
+        let workspace = &self.shared.workspace;
+        writing.notes.into_iter().for_each(|note| workspace.note(note));
+        for call in writing.calls {
+            self.begin(call, writing.batch);
+        }
+        for ask in writing.asks {
+            self.begin_asking(ask, writing.batch);
+        }
+        for compaction in writing.compactions {
+            self.begin_compacting(compaction, writing.batch);
+        }
+        for check in writing.checks {
+            self.begin_checking(check, Some(writing.batch));
+        }
+        for (executor, question) in writing.called_off {
+            self.call_off(executor.as_deref(), question);
+        }
+        for outcome in writing.outcomes {
+            if let Done::Session(session, batch) = outcome {
+                let ask_future = session.confirm_recorded();
+                self.unpolled_calls.push(Box::pin(
+                    async move { Ok(Done::Asked(Box::new(ask_future.await), batch)) },
+                ));
+            }
+        }
+    }
+
+    /// Folds the run anew after a write that the store refused, and applies the outcomes again.
+    async fn refused(&mut self, writing: Writing<Done>, error: &StoreError) -> Result<(), RunnerError> {
+        // Waiting for what other runs write does not count as a conflict: it takes as long as they do.
+        if let StoreError::WrittenElsewhere { name, run, head } = error {
+            self.locks.note_refusal(&self.shared.workspace, name, *run, *head);
+        } else {
+            self.conflicts += 1;
+        }
+        if self.conflicts > CONFLICTS_MAX {
+            return Err(self.too_many_conflicts());
+        }
+        if matches!(error, StoreError::OtherPolicy { .. }) {
+            self.memory.policy = self.shared.workspace.policy().await?;
+        }
+        let (run, head) = self.shared.fold(self.run.id()).await?;
+        self.run = run;
+        self.bodies.clear_unwritten();
+        self.pages = None;
+        self.configure_run();
+        self.locks.follow(&self.run);
+        self.followed.set_head(head);
+        let mut outcomes = self.pending_writes.discard_pending(writing);
+        outcomes.retain(|outcome| match outcome {
+            Done::Call(_, batch)
+            | Done::Asked(_, batch)
+            | Done::Session(_, batch)
+            | Done::PutAway(_, batch)
+            | Done::Checked(_, Some(batch), _) => self.pending_writes.has_written(*batch),
+            Done::Checked(_, None, _) => true,
+        });
+        // What was begun ahead is discarded.
+        self.under_way.calls.retain(|_, call| {
+            let counts = self.pending_writes.has_written(call.batch);
+            if !counts {
+                call.cancel.cancel();
+            }
+            counts
+        });
+        self.conclude_all(outcomes).await
     }
 
     fn too_many_conflicts(&self) -> RunnerError {

@@ -69,80 +69,85 @@ async fn ask_unguarded(
 ) -> AskEnded {
     let id = (action.node, action.call);
     let began = Instant::now();
-    if let Some(worker) = model.model.worker() {
-        let answer = match (place_of(&model, worker, &action, &worker_context.context), worker) {
-            (Ok(_), Worker::Tool { name, argument }) => {
-                tool_executor::run_task_by_tool(&model, all.as_ref(), (name, argument), action, worker_context).await
-            }
-            (Ok(place), _) => {
-                let place = Place {
-                    session: action.session.clone(),
-                    sessions: Some(sessions),
-                    has_person: worker_context.has_person,
-                    ..place
-                };
-                run_agent(&model, all.as_ref(), action, place).await
-            }
-            (Err(failure), _) => ModelAnswer::Failed(failure),
-        };
-        return AskEnded {
-            ask: id,
-            answer,
-            duration: began.elapsed(),
-        };
-    }
-    let (timeout, of_task) = (action.timeout, action.attempt);
-    let cancel = worker_context.context.cancel;
-    let request = request_of(action);
-    let failed_late = |kind, message: String| ModelAnswer::Failed(ModelFailure::new(kind, message));
-    let ask_future = async {
-        // The time limit starts with the request, not with waiting for a place: the calls that occupy the places have
-        // limits of their own.
-        let (place, _others) = match model.place_within(MAX_QUIET_WAIT, all.as_ref()).await {
-            Ok(placed) => placed,
-            Err(quiet) => {
-                let message = format!(
-                    "{} was not asked: its provider accepts no requests for a while",
-                    model.name
-                );
-                return ModelAnswer::Failed(ModelFailure {
-                    retry_after: Some(quiet),
-                    ..ModelFailure::new(ModelFailureKind::RateLimited, message)
-                });
-            }
-        };
-        let mut unheard = |_| {};
-        let reply_future = reply_of(&model.name, model.model.reply(&request, &mut unheard));
-        let timed_result = tokio::time::timeout(timeout, reply_future).await;
-        match timed_result {
-            Ok(result) => {
-                settle_place(place, &result);
-                result.map_or_else(|error| failed(&error, &model), |reply| answer_of(reply, &model))
-            }
-            Err(_) => {
-                let mut message = format!("{} did not answer within {timeout:?}", model.name);
-                let is_of_task = of_task.is_some_and(|of_task| of_task <= timeout);
-                if is_of_task {
-                    message.push_str(", the `timeout` of the task, and is not asked again");
-                }
-                let kind = if is_of_task {
-                    ModelFailureKind::TimedOut
-                } else {
-                    ModelFailureKind::Unavailable
-                };
-                failed_late(kind, message)
-            }
-        }
-    };
-    let answer = tokio::select! {
-        biased;
-        () = cancel.cancelled() => ModelAnswer::Stopped,
-        answer = ask_future => answer,
+    let answer = match model.model.worker() {
+        Some(worker) => ask_worker(&model, worker, all.as_ref(), action, worker_context, sessions).await,
+        None => tokio::select! {
+            biased;
+            () = worker_context.context.cancel.cancelled() => ModelAnswer::Stopped,
+            answer = ask_provider(&model, all.as_ref(), action) => answer,
+        },
     };
     AskEnded {
         ask: id,
         answer,
         duration: began.elapsed(),
+    }
+}
+
+/// Has a program or a tool do the task.
+async fn ask_worker(
+    model: &RunnerModel,
+    worker: Worker<'_>,
+    all: Option<&Arc<Places>>,
+    action: AskAction,
+    worker_context: WorkerContext,
+    sessions: mpsc::Sender<NewSession>,
+) -> ModelAnswer {
+    match (place_of(model, worker, &action, &worker_context.context), worker) {
+        (Ok(_), Worker::Tool { name, argument }) => {
+            tool_executor::run_task_by_tool(model, all, (name, argument), action, worker_context).await
+        }
+        (Ok(place), _) => {
+            let place = Place {
+                session: action.session.clone(),
+                sessions: Some(sessions),
+                has_person: worker_context.has_person,
+                ..place
+            };
+            run_agent(model, all, action, place).await
+        }
+        (Err(failure), _) => ModelAnswer::Failed(failure),
+    }
+}
+
+/// Asks the model of a provider, once there is a place.
+async fn ask_provider(model: &RunnerModel, all: Option<&Arc<Places>>, action: AskAction) -> ModelAnswer {
+    let (timeout, of_task) = (action.timeout, action.attempt);
+    let request = request_of(action);
+    // The time limit starts with the request, not with waiting for a place: the calls that occupy the places have
+    // limits of their own.
+    let (place, _others) = match model.place_within(MAX_QUIET_WAIT, all).await {
+        Ok(placed) => placed,
+        Err(quiet) => {
+            let message = format!(
+                "{} was not asked: its provider accepts no requests for a while",
+                model.name
+            );
+            return ModelAnswer::Failed(ModelFailure {
+                retry_after: Some(quiet),
+                ..ModelFailure::new(ModelFailureKind::RateLimited, message)
+            });
+        }
+    };
+    let mut unheard = |_| {};
+    let reply_future = reply_of(&model.name, model.model.reply(&request, &mut unheard));
+    match tokio::time::timeout(timeout, reply_future).await {
+        Ok(result) => {
+            settle_place(place, &result);
+            result.map_or_else(|error| failed(&error, model), |reply| answer_of(reply, model))
+        }
+        Err(_) => ModelAnswer::Failed(answered_late(&model.name, timeout, of_task)),
+    }
+}
+
+/// The failure of a model that did not answer within `timeout`. `of_task` is the limit that the task sets.
+fn answered_late(name: &str, timeout: Duration, of_task: Option<Duration>) -> ModelFailure {
+    let message = format!("{name} did not answer within {timeout:?}");
+    if of_task.is_some_and(|of_task| of_task <= timeout) {
+        let message = format!("{message}, the `timeout` of the task, and is not asked again");
+        ModelFailure::new(ModelFailureKind::TimedOut, message)
+    } else {
+        ModelFailure::new(ModelFailureKind::Unavailable, message)
     }
 }
 

@@ -6,6 +6,7 @@ use folio_memory::Timestamp;
 use folio_memory::counted::counted;
 use serde_json::Value;
 
+use super::ModelSpec;
 use super::repair::is_too_deep;
 use crate::event::Event;
 use crate::node::NodeId;
@@ -126,6 +127,58 @@ pub enum ModelFailureKind {
     Unknown,
 }
 
+impl ModelFailureKind {
+    /// Whether asking again can help.
+    fn may_retry(self) -> bool {
+        matches!(
+            self,
+            Self::RateLimited | Self::Unreached | Self::Unavailable | Self::Malformed
+        )
+    }
+
+    /// Whether the model may have begun, so that the call may have cost something.
+    fn has_begun(self) -> bool {
+        matches!(
+            self,
+            Self::Unavailable | Self::TimedOut | Self::Malformed | Self::Failed | Self::Unknown
+        )
+    }
+
+    /// The reason why a task ends that is given up because of it.
+    fn reason(self) -> StopReason {
+        match self {
+            Self::Unauthorised => StopReason::Auth,
+            Self::Refused => StopReason::Refused,
+            Self::TooLong => StopReason::WindowFull,
+            Self::Invalid => StopReason::InvalidInput,
+            Self::Denied => StopReason::PolicyDenied,
+            Self::Unknown => StopReason::OutcomeUnknown,
+            Self::RateLimited
+            | Self::Unreached
+            | Self::Unavailable
+            | Self::TimedOut
+            | Self::Malformed
+            | Self::Failed => StopReason::RetriesExhausted,
+        }
+    }
+
+    fn code(self) -> &'static str {
+        match self {
+            Self::Unauthorised => "model_unauthorised",
+            Self::Refused => "model_refused",
+            Self::RateLimited => "model_rate_limited",
+            Self::TooLong => "model_too_long",
+            Self::Unreached | Self::Unavailable => "model_unavailable",
+            Self::TimedOut => "timed_out",
+            Self::Malformed => "model_malformed",
+            Self::Invalid => "model_invalid",
+            Self::Denied => "agent_not_allowed",
+            Self::Failed => "agent_failed",
+            Self::Unknown => OUTCOME_UNKNOWN,
+        }
+    }
+}
+
 impl Run {
     /// The event that records the outcome of the model call for `node`.
     ///
@@ -141,124 +194,107 @@ impl Run {
         let index = self.index(node).ok()?;
         let agent = self.agent(index)?;
         let pending = agent.pending?;
-        let asked_model = self.model_for(index, pending.purpose.role()).map(|(model, _)| model);
-        let price = asked_model.and_then(|model| model.price);
-        // If another model can be asked, the wait is shorter.
-        let (attempts_max, wanted_max) = match asked_model.and_then(|model| model.usable_fallback()) {
-            Some(_) => (ATTEMPTS_MAX_OF_MANY, PAUSE_MAX),
-            None => (ATTEMPTS_MAX, Duration::MAX),
-        };
-        let call = pending.call;
-        let priced = |used: Spend| Spend {
-            // A program may report its cost; otherwise the cost follows from the price, plus any reported surcharge.
-            micro_usd: used.micro_usd.saturating_add(price.map_or(0, |price| price.of(&used))),
-            model_calls: 1,
-            ..used
-        };
-        match answer {
-            ModelAnswer::Replied { mut reply, used, model } => {
-                // Kept as text, which nothing takes for arguments; the model is told so (E9.13).
-                for call in &mut reply.calls {
-                    if is_too_deep(&call.args) {
-                        call.args = Value::String(call.args.to_string());
-                    }
-                }
-                let spent = used.map_or(pending.reserved, priced);
-                let mended = self.is_repaired(index, pending.purpose, &reply);
-                Some(Event::Replied {
+        let model = self.model_for(index, pending.purpose.role()).map(|(model, _)| model);
+        Some(match answer {
+            ModelAnswer::Replied {
+                mut reply,
+                used,
+                model: address,
+            } => {
+                keep_deep_arguments_as_text(&mut reply);
+                Event::Replied {
                     node,
-                    call,
-                    reply: Box::new(reply),
-                    spent,
-                    model,
+                    call: pending.call,
+                    spent: used.map_or(pending.reserved, |used| priced(used, model)),
+                    model: address,
                     duration_us: u64::try_from(duration.as_micros()).unwrap_or(u64::MAX),
-                    mended,
-                })
+                    mended: self.is_repaired(index, pending.purpose, &reply),
+                    reply: Box::new(reply),
+                }
             }
-            ModelAnswer::Stopped => Some(self.skipped_event(index)),
+            ModelAnswer::Stopped => self.skipped_event(index),
             ModelAnswer::Failed(failure) => {
-                use ModelFailureKind as Kind;
-                let may_retry = matches!(
-                    failure.kind,
-                    Kind::RateLimited | Kind::Unreached | Kind::Unavailable | Kind::Malformed
-                );
-                let has_begun = matches!(
-                    failure.kind,
-                    Kind::Unavailable | Kind::TimedOut | Kind::Malformed | Kind::Failed | Kind::Unknown
-                );
-                let wanted = failure.retry_after;
-                let retry_after = wanted.map(|wait| wait.min(PAUSE_WANTED_MAX));
-                let is_waited_for = retry_after.is_none_or(|wait| wait <= wanted_max);
-                let again_at = (may_retry && is_waited_for && agent.failures + 1 < attempts_max)
-                    .then(|| now.plus(retry_after.unwrap_or_else(|| pause_after(agent.failures))));
+                let again_at = again_at(&failure, agent.failures, model, now);
                 // An attempt after the deadline would be of no use.
                 let deadline = self.deadline_around(index);
                 let retry_at = again_at.filter(|at| deadline.is_none_or(|deadline| *at < deadline));
-                let mut message = failure.message;
-                if let (Some(wait), Some(_), None, Some(at)) = (wanted, again_at, retry_at, deadline) {
-                    let deadline_owner = if deadline == self.time.deadline { "run" } else { "task" };
-                    let (wait_secs, left) = (wait.as_secs(), at.since(now).as_secs());
-                    let why =
-                        format!("; it asks to wait {wait_secs} s, but the {deadline_owner} has only {left} s left");
-                    message.push_str(&why);
-                }
-                if may_retry && retry_at.is_none() {
-                    let attempts = agent.failures + 1;
-                    message.push_str(&format!(" (given up after {})", counted(attempts.into(), "attempt")));
-                }
-                let reason = match failure.kind {
-                    Kind::Unauthorised => StopReason::Auth,
-                    Kind::Refused => StopReason::Refused,
-                    Kind::TooLong => StopReason::WindowFull,
-                    Kind::Invalid => StopReason::InvalidInput,
-                    Kind::Denied => StopReason::PolicyDenied,
-                    Kind::Unknown => StopReason::OutcomeUnknown,
-                    Kind::RateLimited
-                    | Kind::Unreached
-                    | Kind::Unavailable
-                    | Kind::TimedOut
-                    | Kind::Malformed
-                    | Kind::Failed => StopReason::RetriesExhausted,
+                let spent = match failure.used {
+                    FailedCallUsage::Known(used) => priced(used, model),
+                    FailedCallUsage::ByKind if !failure.kind.has_begun() => Spend::default(),
+                    FailedCallUsage::Unknown | FailedCallUsage::ByKind => pending.reserved,
                 };
-                Some(Event::AskFailed {
+                let (kind, wanted, mut message) = (failure.kind, failure.retry_after, failure.message);
+                if let (Some(wait), Some(_), None, Some(at)) = (wanted, again_at, retry_at, deadline) {
+                    message.push_str(&self.too_late(wait, at, now));
+                }
+                if kind.may_retry() && retry_at.is_none() {
+                    let attempts = counted((agent.failures + 1).into(), "attempt");
+                    message.push_str(&format!(" (given up after {attempts})"));
+                }
+                Event::AskFailed {
                     node,
-                    call,
+                    call: pending.call,
                     failure: Failure {
-                        code: code_of(failure.kind).to_owned(),
+                        code: kind.code().to_owned(),
                         message,
-                        reason,
-                        may_retry,
+                        reason: kind.reason(),
+                        may_retry: kind.may_retry(),
                     },
-                    spent: match failure.used {
-                        FailedCallUsage::Known(used) => priced(used),
-                        FailedCallUsage::ByKind if !has_begun => Spend::default(),
-                        FailedCallUsage::Unknown | FailedCallUsage::ByKind => pending.reserved,
-                    },
+                    spent,
                     retry_at,
-                })
+                }
             }
+        })
+    }
+
+    /// Why nobody waits as long as a provider wants: the task or the run ends at `deadline`.
+    fn too_late(&self, wait: Duration, deadline: Timestamp, now: Timestamp) -> String {
+        let owner = if self.time.deadline == Some(deadline) {
+            "run"
+        } else {
+            "task"
+        };
+        let (wait_secs, left) = (wait.as_secs(), deadline.since(now).as_secs());
+        format!("; it asks to wait {wait_secs} s, but the {owner} has only {left} s left")
+    }
+}
+
+/// Keeps arguments that are nested too deep as text, which nothing takes for arguments; the model is told so (E9.13).
+fn keep_deep_arguments_as_text(reply: &mut Reply) {
+    for call in &mut reply.calls {
+        if is_too_deep(&call.args) {
+            call.args = Value::String(call.args.to_string());
         }
     }
 }
 
-fn pause_after(failures: u32) -> Duration {
-    PAUSE.saturating_mul(2_u32.saturating_pow(failures)).min(PAUSE_MAX)
+/// What a call cost that `used` this. A program may report its cost; otherwise the cost follows from the price, plus
+/// any reported surcharge.
+fn priced(used: Spend, model: Option<&ModelSpec>) -> Spend {
+    let price = model.and_then(|model| model.price);
+    Spend {
+        micro_usd: used.micro_usd.saturating_add(price.map_or(0, |price| price.of(&used))),
+        model_calls: 1,
+        ..used
+    }
 }
 
-fn code_of(kind: ModelFailureKind) -> &'static str {
-    match kind {
-        ModelFailureKind::Unauthorised => "model_unauthorised",
-        ModelFailureKind::Refused => "model_refused",
-        ModelFailureKind::RateLimited => "model_rate_limited",
-        ModelFailureKind::TooLong => "model_too_long",
-        ModelFailureKind::Unreached | ModelFailureKind::Unavailable => "model_unavailable",
-        ModelFailureKind::TimedOut => "timed_out",
-        ModelFailureKind::Malformed => "model_malformed",
-        ModelFailureKind::Invalid => "model_invalid",
-        ModelFailureKind::Denied => "agent_not_allowed",
-        ModelFailureKind::Failed => "agent_failed",
-        ModelFailureKind::Unknown => OUTCOME_UNKNOWN,
-    }
+/// When to ask again after the `failure` of `model`, which has failed `failures` times before; `None` if it is given
+/// up.
+fn again_at(failure: &ModelFailure, failures: u32, model: Option<&ModelSpec>, now: Timestamp) -> Option<Timestamp> {
+    // If another model can be asked, the wait is shorter.
+    let (attempts_max, wait_max) = match model.and_then(ModelSpec::usable_fallback) {
+        Some(_) => (ATTEMPTS_MAX_OF_MANY, PAUSE_MAX),
+        None => (ATTEMPTS_MAX, Duration::MAX),
+    };
+    let wanted = failure.retry_after.map(|wait| wait.min(PAUSE_WANTED_MAX));
+    let is_waited_for = wanted.is_none_or(|wait| wait <= wait_max);
+    let may_retry = failure.kind.may_retry() && is_waited_for && failures + 1 < attempts_max;
+    may_retry.then(|| now.plus(wanted.unwrap_or_else(|| pause_after(failures))))
+}
+
+fn pause_after(failures: u32) -> Duration {
+    PAUSE.saturating_mul(2_u32.saturating_pow(failures)).min(PAUSE_MAX)
 }
 
 #[cfg(test)]

@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::progress::{Pending, Stage, TalkEntry, Version};
 use super::{read_steps, rejected, schema};
-use crate::event::Event;
+use crate::event::{Event, Proposal, Question};
 use crate::node::{Move, NodeId};
 use crate::plan::{Call, Slug, Step, Task, Work};
-use crate::result::Failure;
+use crate::result::{Failure, StopReason, Verdict};
 use crate::run::state::{JournalError, Run};
 use crate::run::tree::NodeKind;
 use crate::spend::Spend;
@@ -75,15 +75,7 @@ impl Run {
                 ..
             } => self.ask_failed(*node, failure, spent, *retry_at),
             Event::Rejected { node, problems } => self.rejected(*node, problems),
-            Event::PassedOn { node, .. } => {
-                let (_, agent) = self.agent_at(*node, "passed_on")?;
-                // The next model reads nothing of what the one before it refused.
-                agent.unread = None;
-                agent.unanswered = None;
-                agent.failures = 0;
-                agent.passed += 1;
-                Ok(())
-            }
+            Event::PassedOn { node, .. } => self.passed_on(*node),
             Event::Decided {
                 node, first, executor, ..
             } => self.decided(*node, first.as_ref(), executor.as_deref()),
@@ -95,42 +87,8 @@ impl Run {
                 awaits,
                 ..
             } => self.planned(*node, *version, steps, kept, *awaits),
-            Event::Wants { node, calls, refused } => {
-                let is_told = self.index(*node).is_ok_and(|index| self.has_new_answer(index, refused));
-                let (index, agent) = self.agent_at(*node, "wants")?;
-                let reply = agent.take_reply();
-                agent.rejections = 0;
-                agent.wrong = refused.values().next().filter(|_| calls.is_empty()).cloned();
-                let is_asking = |reply: &Reply| reply.calls.iter().any(|call| !refused.contains_key(&call.id));
-                agent.refusals = match calls.as_slice() {
-                    [] if is_told || reply.as_deref().is_some_and(is_asking) => agent.refusals,
-                    [] => agent.refusals + 1,
-                    _ => 0,
-                };
-                let requested_calls = reply.map(|reply| reply.calls).unwrap_or_default();
-                // A question is not a call of a tool.
-                let is_denied = |call: &&Wanted| call.tool != schema::ASK_PERSON && refused.contains_key(&call.id);
-                agent.denied |= requested_calls.iter().any(|call| is_denied(&call));
-                let order: Vec<String> = requested_calls.into_iter().map(|call| call.id).collect();
-                self.wants(index, &order, calls, refused);
-                Ok(())
-            }
-            Event::Proposed { node, proposal } => {
-                if !self.index(*node).is_ok_and(|index| self.may_be_checked(index)) {
-                    self.agent_at(*node, "proposed")?;
-                }
-                let index = self.step_to(*node, Move::Verify)?;
-                self.make_ready(index);
-                self.start_result_check(index);
-                let (_, agent) = self.agent_at(*node, "proposed")?;
-                agent.take_reply();
-                agent.unanswered = None;
-                agent.enter(Stage::Verifying);
-                agent.verdicts.clone_from(&proposal.claims);
-                agent.unjudged = None;
-                agent.proposal = Some(proposal.clone());
-                Ok(())
-            }
+            Event::Wants { node, calls, refused } => self.wants(*node, calls, refused),
+            Event::Proposed { node, proposal } => self.result_proposed(*node, proposal),
             Event::Checked {
                 node,
                 begins: Some(begins),
@@ -138,60 +96,10 @@ impl Run {
             } => self.check_begins(*node, begins),
             Event::Checked {
                 node, verdicts, limit, ..
-            } => {
-                let (index, agent) = self.agent_at(*node, "checked")?;
-                agent.unjudged = limit.or(agent.unjudged);
-                agent.has_begun_checks = false;
-                agent.unread = None;
-                agent.unanswered = None;
-                agent.verdicts.extend(verdicts.iter().cloned());
-                self.check_ended(index);
-                Ok(())
-            }
-            Event::SentBack { node, gaps } => {
-                let index = self.agent_steps_to(*node, Move::Start, "sent_back")?;
-                let (_, agent) = self.agent_at(*node, "sent_back")?;
-                agent.sent_back += 1;
-                agent.proposal = None;
-                agent.verdicts.clear();
-                agent.enter(Stage::Working);
-                let text = format!(
-                    "The result is not accepted yet:\n{}{GO_ON}",
-                    rejected::markdown_list(gaps)
-                );
-                agent.answer_calls(&text);
-                agent.say(Message::user(text));
-                self.make_ready(index);
-                Ok(())
-            }
-            Event::Spent { node, reason } => {
-                let (index, _) = self.agent_at(*node, "spent")?;
-                let met = self.limit_around(index, *reason);
-                self.compaction_given_up(index);
-                let (index, agent) = self.agent_at(*node, "spent")?;
-                agent.spent = Some(*reason);
-                agent.spent_at = met;
-                agent.stage_before_limit = agent.stage;
-                agent.unread = None;
-                agent.unanswered = None;
-                agent.answer_calls("not asked: the task reached a limit first");
-                agent.enter(Stage::HandingBack);
-                self.make_ready(index);
-                Ok(())
-            }
-            Event::Questioned { node, question } => {
-                let index = self.agent_steps_to(*node, Move::Wait, "questioned")?;
-                let (_, agent) = self.agent_at(*node, "questioned")?;
-                agent.take_reply();
-                agent.handed += u32::from(question.is_task());
-                if question.is_about_plans() {
-                    agent.enter(Stage::Verifying);
-                }
-                agent.question = Some(question.clone());
-                self.ready.remove(&index);
-                self.unanswered.insert(index);
-                Ok(())
-            }
+            } => self.result_checked(*node, verdicts, *limit),
+            Event::SentBack { node, gaps } => self.sent_back(*node, gaps),
+            Event::Spent { node, reason } => self.limit_reached(*node, *reason),
+            Event::Questioned { node, question } => self.questioned(*node, question),
             Event::Answered { node, answer, by } => self.apply_person_answer(*node, answer, by),
             _ => Ok(()),
         }
@@ -308,6 +216,16 @@ impl Run {
         Ok(())
     }
 
+    fn passed_on(&mut self, node: NodeId) -> Result<(), JournalError> {
+        let (_, agent) = self.agent_at(node, "passed_on")?;
+        // The next model reads nothing of what the one before it refused.
+        agent.unread = None;
+        agent.unanswered = None;
+        agent.failures = 0;
+        agent.passed += 1;
+        Ok(())
+    }
+
     fn decided(&mut self, node: NodeId, first: Option<&Wanted>, executor: Option<&str>) -> Result<(), JournalError> {
         let index = self.agent_steps_to(node, Move::Start, "decided")?;
         // No other plan follows, so it takes none of those that the run has left.
@@ -380,20 +298,51 @@ impl Run {
         Ok(())
     }
 
-    fn wants(&mut self, index: usize, order: &[String], calls: &[Wanted], refused: &BTreeMap<String, String>) {
+    fn wants(
+        &mut self,
+        node: NodeId,
+        calls: &[Wanted],
+        refused: &BTreeMap<String, String>,
+    ) -> Result<(), JournalError> {
+        let is_told = self.index(node).is_ok_and(|index| self.has_new_answer(index, refused));
+        let (index, agent) = self.agent_at(node, "wants")?;
+        let reply = agent.take_reply();
+        agent.rejections = 0;
+        agent.wrong = refused.values().next().filter(|_| calls.is_empty()).cloned();
+        let is_asking = |reply: &Reply| reply.calls.iter().any(|call| !refused.contains_key(&call.id));
+        agent.refusals = match calls {
+            [] if is_told || reply.as_deref().is_some_and(is_asking) => agent.refusals,
+            [] => agent.refusals + 1,
+            _ => 0,
+        };
+        let requested_calls = reply.map(|reply| reply.calls).unwrap_or_default();
+        // A question is not a call of a tool.
+        let is_denied = |call: &Wanted| call.tool != schema::ASK_PERSON && refused.contains_key(&call.id);
+        agent.denied |= requested_calls.iter().any(is_denied);
+        self.answer_requests(index, &requested_calls, calls, refused);
+        Ok(())
+    }
+
+    /// Answers what a model requested, in the order of its requests: with a node for each of `calls`, or with the
+    /// reason why it was refused.
+    fn answer_requests(
+        &mut self,
+        index: usize,
+        requested_calls: &[Wanted],
+        calls: &[Wanted],
+        refused: &BTreeMap<String, String>,
+    ) {
         let parent = self.nodes[index].id;
-        let mut talk_entries = Vec::with_capacity(order.len());
-        for id in order {
+        let mut talk_entries = Vec::with_capacity(requested_calls.len());
+        for Wanted { id, .. } in requested_calls {
             if let Some(why) = refused.get(id) {
                 talk_entries.push(TalkEntry::Message(Message::tool(id, why)));
             } else if let Some(call) = calls.iter().find(|call| call.id == *id) {
-                let number = {
-                    let Some(agent) = self.nodes[index].agent.as_deref_mut() else {
-                        return;
-                    };
-                    agent.actions += 1;
-                    agent.actions
+                let Some(agent) = self.nodes[index].agent.as_deref_mut() else {
+                    return;
                 };
+                agent.actions += 1;
+                let number = agent.actions;
                 let node = self.add_action(index, parent, number, call);
                 talk_entries.push(TalkEntry::Result { id: id.clone(), node });
             }
@@ -438,5 +387,84 @@ impl Run {
         self.actions += 1;
         self.make_ready(node);
         node
+    }
+    fn result_proposed(&mut self, node: NodeId, proposal: &Proposal) -> Result<(), JournalError> {
+        if !self.index(node).is_ok_and(|index| self.may_be_checked(index)) {
+            self.agent_at(node, "proposed")?;
+        }
+        let index = self.step_to(node, Move::Verify)?;
+        self.make_ready(index);
+        self.start_result_check(index);
+        let (_, agent) = self.agent_at(node, "proposed")?;
+        agent.take_reply();
+        agent.unanswered = None;
+        agent.enter(Stage::Verifying);
+        agent.verdicts.clone_from(&proposal.claims);
+        agent.unjudged = None;
+        agent.proposal = Some(Box::new(proposal.clone()));
+        Ok(())
+    }
+
+    fn result_checked(
+        &mut self,
+        node: NodeId,
+        verdicts: &[Verdict],
+        limit: Option<StopReason>,
+    ) -> Result<(), JournalError> {
+        let (index, agent) = self.agent_at(node, "checked")?;
+        agent.unjudged = limit.or(agent.unjudged);
+        agent.has_begun_checks = false;
+        agent.unread = None;
+        agent.unanswered = None;
+        agent.verdicts.extend(verdicts.iter().cloned());
+        self.check_ended(index);
+        Ok(())
+    }
+
+    fn sent_back(&mut self, node: NodeId, gaps: &[String]) -> Result<(), JournalError> {
+        let index = self.agent_steps_to(node, Move::Start, "sent_back")?;
+        let (_, agent) = self.agent_at(node, "sent_back")?;
+        agent.sent_back += 1;
+        agent.proposal = None;
+        agent.verdicts.clear();
+        agent.enter(Stage::Working);
+        let text = format!(
+            "The result is not accepted yet:\n{}{GO_ON}",
+            rejected::markdown_list(gaps)
+        );
+        agent.answer_calls(&text);
+        agent.say(Message::user(text));
+        self.make_ready(index);
+        Ok(())
+    }
+
+    fn limit_reached(&mut self, node: NodeId, reason: StopReason) -> Result<(), JournalError> {
+        let (index, _) = self.agent_at(node, "spent")?;
+        let met = self.limit_around(index, reason);
+        self.compaction_given_up(index);
+        let (index, agent) = self.agent_at(node, "spent")?;
+        agent.spent = Some(reason);
+        agent.spent_at = met;
+        agent.stage_before_limit = agent.stage;
+        agent.unread = None;
+        agent.unanswered = None;
+        agent.answer_calls("not asked: the task reached a limit first");
+        agent.enter(Stage::HandingBack);
+        self.make_ready(index);
+        Ok(())
+    }
+
+    fn questioned(&mut self, node: NodeId, question: &Question) -> Result<(), JournalError> {
+        let index = self.agent_steps_to(node, Move::Wait, "questioned")?;
+        let (_, agent) = self.agent_at(node, "questioned")?;
+        agent.take_reply();
+        agent.handed += u32::from(question.is_task());
+        if question.is_about_plans() {
+            agent.enter(Stage::Verifying);
+        }
+        agent.question = Some(Box::new(question.clone()));
+        self.ready.remove(&index);
+        self.unanswered.insert(index);
+        Ok(())
     }
 }

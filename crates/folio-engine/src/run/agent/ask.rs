@@ -8,11 +8,11 @@ use folio_memory::excerpt::cut;
 use serde_json::Value;
 
 use super::compact::{CompactAction, Compaction};
-use super::{ModelSpec, answer};
+use super::{Agent, Equipment, ModelSpec, answer};
 use crate::event::{Event, Proposal};
 use crate::node::NodeId;
 use crate::result::{Outcome, Output, StopReason};
-use crate::run::due::Action;
+use crate::run::action::Action;
 use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
 use crate::spend::Spend;
@@ -101,6 +101,15 @@ enum Asking {
     Unpriced,
 }
 
+/// What a model reads when it is asked.
+struct Reading {
+    messages: Vec<Message>,
+    tools: Arc<[ToolOffer]>,
+    answer_schema: Option<Arc<Value>>,
+    /// The estimated cost of all of it.
+    tokens: u64,
+}
+
 impl AskAction {
     /// The event that records the start of the call.
     #[must_use]
@@ -175,15 +184,29 @@ impl Run {
     pub(super) fn tokens_of(&self, index: usize, purpose: Purpose) -> Option<u64> {
         let equipment = self.equipment.as_ref()?;
         let (model, _) = self.model_for(index, purpose.role())?;
-        let messages = self.messages(index, purpose).ok()?;
-        let named_executor = self
-            .executor_of(index)
-            .filter(|_| purpose.role() == ModelRole::Executor);
-        let is_offered = purpose == Purpose::Work && model.program.is_none();
-        let tools = is_offered.then(|| equipment.offered(named_executor.map(|(_, executor)| executor)).cost);
-        let (_, form) = self.form(index, purpose, model);
-        let tokens_in = self.cost_of(index, &messages, model) + tools.unwrap_or(0) + form;
-        Some(tokens_in + u64::from(model.first_answer_tokens().max(ANSWER_TOKENS_MIN)))
+        let reading = self.reading(index, purpose, model, equipment).ok()?;
+        Some(reading.tokens + u64::from(model.first_answer_tokens().max(ANSWER_TOKENS_MIN)))
+    }
+
+    /// What `model` reads when it is asked for `purpose`.
+    fn reading(
+        &self,
+        index: usize,
+        purpose: Purpose,
+        model: &ModelSpec,
+        equipment: &Equipment,
+    ) -> Result<Reading, BodyNeeded> {
+        let messages = self.messages(index, purpose)?;
+        let offered = (purpose == Purpose::Work && model.program.is_none())
+            .then(|| equipment.offered(self.executor_of(index).map(|(_, executor)| executor)));
+        let (answer_schema, form_cost) = self.form(index, purpose, model);
+        let tools_cost = offered.map_or(0, |offered| offered.cost);
+        Ok(Reading {
+            tokens: self.cost_of(index, &messages, model) + tools_cost + form_cost,
+            messages,
+            tools: offered.map_or_else(Arc::default, |offered| Arc::clone(&offered.tools)),
+            answer_schema,
+        })
     }
 
     /// The call, what has to happen before it, or the limit that it exceeds.
@@ -196,14 +219,9 @@ impl Run {
             return Ok(Asking::Over(StopReason::Unsatisfiable));
         };
         let named_executor = self.executor_of(index).filter(|_| role == ModelRole::Executor);
-        let messages = self.messages(index, purpose)?;
         let is_opaque = model.program.is_some();
-        let offered = (purpose == Purpose::Work && !is_opaque)
-            .then(|| equipment.offered(named_executor.map(|(_, executor)| executor)));
-        let tools = offered.map_or_else(Arc::default, |offered| Arc::clone(&offered.tools));
-        let tools_cost = offered.map_or(0, |offered| offered.cost);
-        let (answer_schema, form_cost) = self.form(index, purpose, model);
-        let tokens_in = self.cost_of(index, &messages, model) + tools_cost + form_cost;
+        let reading = self.reading(index, purpose, model, equipment)?;
+        let tokens_in = reading.tokens;
         match self.compaction(index, purpose, tokens_in)? {
             Compaction::Needless => {}
             Compaction::Due(compact) => return Ok(Asking::Compact(compact)),
@@ -213,13 +231,7 @@ impl Run {
         if room < u64::from(least_room(model, purpose)) {
             return Ok(Asking::Over(StopReason::WindowFull));
         }
-        let mut answer_tokens = model.answer_tokens.min(u32::try_from(room).unwrap_or(u32::MAX));
-        // An answer that was cut off is asked for once more with all the room that there is, and so is everything after
-        // it: the model needs that much.
-        if agent.rejections == 0 && !agent.was_cut_off && purpose != Purpose::HandBack {
-            answer_tokens = answer_tokens.min(model.first_answer_tokens().max(ANSWER_TOKENS_MIN));
-        }
-        let is_last = purpose.is_last();
+        let mut answer_tokens = wanted_answer_tokens(agent, model, purpose, room);
         let set_aside = |answer: u32| {
             model.priced(Spend {
                 tokens_in,
@@ -228,13 +240,13 @@ impl Run {
                 ..Spend::default()
             })
         };
-        if is_last {
-            // The last call gets as much room as there is.
-            while answer_tokens / 2 >= ANSWER_TOKENS_MIN
-                && self.refused_by_budget(index, &set_aside(answer_tokens), true).is_some()
-            {
-                answer_tokens /= 2;
-            }
+        let is_last = purpose.is_last();
+        // The last call gets as much room as there is.
+        while is_last
+            && answer_tokens / 2 >= ANSWER_TOKENS_MIN
+            && self.refused_by_budget(index, &set_aside(answer_tokens), true).is_some()
+        {
+            answer_tokens /= 2;
         }
         let reserved = set_aside(answer_tokens);
         if model.price.is_none() && self.needs_price(index) {
@@ -248,21 +260,16 @@ impl Run {
         }
         let is_attempt = matches!(purpose, Purpose::Decide | Purpose::Work);
         let attempt = agent.task.timeout.filter(|_| is_attempt);
-        // A task that is working when the time is over would lose what was done: its last call has time of its own
-        // (E9.10). A program has no last call. A result that another plan was meant to improve is kept the same way.
-        let leaves_time = is_attempt || purpose == Purpose::Replan;
-        let before_late = self.time_before_late(index, now).filter(|_| leaves_time && !is_opaque);
-        // A call that begins just before may use some of that time, but never more than half of it.
-        let time_limit = before_late.map_or(Duration::MAX, |time| time.left.max(ASK_TIME_MIN.min(time.kept / 2)));
+        let time_limit = self.time_for_call(index, purpose, is_opaque, now);
         let call = agent.calls + 1;
         let node = self.nodes[index].id;
         Ok(Asking::Ask(Box::new(AskAction {
             node,
             call,
             purpose,
-            messages,
-            tools,
-            answer_schema,
+            messages: reading.messages,
+            tools: reading.tools,
+            answer_schema: reading.answer_schema,
             answer_tokens,
             temperature: (agent.rejections > 0 || role == ModelRole::Judge).then_some(0.0),
             reserved,
@@ -276,6 +283,17 @@ impl Run {
             // A request that takes the place of a lost one is another, and a smaller answer makes it another, too (E9.9).
             idempotency_key: format!("{}/{node}/{call}-{}-{answer_tokens}", self.id, purpose.as_str()),
         })))
+    }
+
+    /// How long a call for `purpose` may take, so that time is left for handing back what was done.
+    ///
+    /// A task that is working when the time is over would lose what was done: its last call has time of its own
+    /// (E9.10). A program has no last call. A result that another plan was meant to improve is kept the same way.
+    fn time_for_call(&self, index: usize, purpose: Purpose, is_opaque: bool, now: Timestamp) -> Duration {
+        let leaves_time = matches!(purpose, Purpose::Decide | Purpose::Work | Purpose::Replan);
+        let before_late = self.time_before_late(index, now).filter(|_| leaves_time && !is_opaque);
+        // A call that begins just before may use some of that time, but never more than half of it.
+        before_late.map_or(Duration::MAX, |time| time.left.max(ASK_TIME_MIN.min(time.kept / 2)))
     }
 
     /// The most model calls that node `index` may make itself: more than usual if its own budget allows more.
@@ -404,6 +422,18 @@ impl Run {
             claims: Vec::new(),
             duration_us: 0,
         }
+    }
+}
+
+/// How long an answer of `model` for `purpose` may be, if the window has room for that much.
+fn wanted_answer_tokens(agent: &Agent, model: &ModelSpec, purpose: Purpose, room: u64) -> u32 {
+    let most = model.answer_tokens.min(u32::try_from(room).unwrap_or(u32::MAX));
+    // An answer that was cut off is asked for once more with all the room that there is, and so is everything after
+    // it: the model needs that much.
+    if agent.rejections == 0 && !agent.was_cut_off && purpose != Purpose::HandBack {
+        most.min(model.first_answer_tokens().max(ANSWER_TOKENS_MIN))
+    } else {
+        most
     }
 }
 

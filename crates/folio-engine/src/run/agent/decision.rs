@@ -10,6 +10,7 @@ use super::plan::Draft;
 use super::read::unreadable_answer_message;
 use super::repair::value_in;
 use crate::event::{Event, LeafTests};
+use crate::node::NodeId;
 use crate::plan::HUMAN;
 use crate::result::StopReason;
 use crate::run::state::Run;
@@ -18,76 +19,102 @@ use crate::talk::{Purpose, Reply, Wanted};
 /// What the notes of a task begin with if its planner saw no other way, before the reason.
 const GAVE_UP: &str = "no new plan was made, because going on cannot help";
 
+/// A decision to do a task directly, as an event records it.
+struct Directly<'d> {
+    /// Who decided: the model, or a rule.
+    by: &'d str,
+    reason: String,
+    tests: Option<LeafTests>,
+    first: Option<Wanted>,
+    executor: Option<String>,
+}
+
+impl<'d> Directly<'d> {
+    fn new(by: &'d str, reason: impl Into<String>) -> Self {
+        Self {
+            by,
+            reason: reason.into(),
+            tests: None,
+            first: None,
+            executor: None,
+        }
+    }
+
+    fn event(self, node: NodeId) -> Event {
+        Event::Decided {
+            node,
+            by: self.by.to_owned(),
+            reason: self.reason,
+            tests: self.tests,
+            first: self.first,
+            executor: self.executor,
+        }
+    }
+}
+
 impl Run {
     pub(super) fn read_decision(&self, index: usize, reply: &Reply) -> Event {
         let node = self.nodes[index].id;
-        let direct = |by: &str, reason: String, tests, first| Event::Decided {
-            node,
-            by: by.to_owned(),
-            reason,
-            tests,
-            first,
-            executor: None,
-        };
-        // A model that calls a tool instead of answering wants to do the task.
         if let Some(first) = reply.calls.first() {
-            let reason = match reply.calls.len() - 1 {
-                0 => String::new(),
-                1 => "1 more call in the same answer was not made".to_owned(),
-                others => format!("{others} more calls in the same answer were not made"),
-            };
-            let event = || direct("model", reason, None, Some(first.clone()));
-            return self.plan_instead(index).unwrap_or_else(event);
+            let acts = || acts_at_once(first, reply.calls.len() - 1).event(node);
+            return self.plan_instead(index).unwrap_or_else(acts);
         }
+        let unreadable = Directly::new("unparseable", "the model's decision could not be read");
         let parsed = match self.object_of(index, Purpose::Decide, reply) {
             Ok(parsed) => parsed,
-            Err(problems) => {
-                return self.rejected_event(index, problems).unwrap_or_else(|| {
-                    direct(
-                        "unparseable",
-                        "the model's decision could not be read".to_owned(),
-                        None,
-                        None,
-                    )
-                });
-            }
+            Err(problems) => return self.reject_or(index, problems, unreadable),
         };
         let answer = &parsed.value;
-        let reason = with_remark(text_of(answer, "reason"), parsed.remark());
-        let test = |name: &str| answer.get(name).and_then(Value::as_bool);
-        let tests = match (
-            test("low_complexity"),
-            test("resources_available"),
-            test("criteria_testable"),
-        ) {
-            (Some(low_complexity), Some(resources_available), Some(criteria_testable)) => Some(LeafTests {
-                low_complexity,
-                resources_available,
-                criteria_testable,
-            }),
-            _ => None,
+        let by_model = Directly {
+            tests: leaf_tests(answer),
+            first: answer.get("action").and_then(|action| first_action(action, reply)),
+            ..Directly::new("model", with_remark(text_of(answer, "reason"), parsed.remark()))
         };
-        let first = answer.get("action").and_then(|action| first_action(action, reply));
         match word_of(answer, "decision").as_deref() {
-            Some("execute") if let Some(event) = self.plan_instead(index) => event,
-            Some("execute") => match self.chosen(index, answer) {
-                Ok(None) => direct("model", reason, tests, first),
-                Ok(Some((executor, works_alone))) => Event::Decided {
-                    node,
-                    by: "model".to_owned(),
-                    reason,
-                    tests,
-                    // A program has its own tools.
-                    first: first.filter(|_| !works_alone),
-                    executor: Some(executor),
-                },
-                // If the answer cannot be corrected, the usual executor does the task.
-                Err(problem) => self
-                    .rejected_event(index, vec![problem])
-                    .unwrap_or_else(|| direct("model", reason, tests, first)),
+            Some("execute") => self
+                .plan_instead(index)
+                .unwrap_or_else(|| self.decide_directly(index, answer, by_model)),
+            Some("plan") => self.first_plan(index, answer, by_model),
+            _ => {
+                let mut problems = vec!["decision must be execute or plan".to_owned()];
+                problems.extend(self.mistakes_in_steps(index, answer, &[]));
+                let (tests, first) = (by_model.tests, by_model.first);
+                self.reject_or(
+                    index,
+                    problems,
+                    Directly {
+                        tests,
+                        first,
+                        ..unreadable
+                    },
+                )
+            }
+        }
+    }
+
+    /// The event if the model wants the task done directly, by the executor that it chose.
+    fn decide_directly(&self, index: usize, answer: &Value, by_model: Directly<'_>) -> Event {
+        let decision = match self.chosen(index, answer) {
+            Ok(None) => by_model,
+            Ok(Some((executor, works_alone))) => Directly {
+                executor: Some(executor),
+                // A program has its own tools.
+                first: by_model.first.filter(|_| !works_alone),
+                ..by_model
             },
-            Some("plan") => match self.draft_plan(index, &answer["steps"], &[]) {
-                Draft::Good(steps) => Event::Planned {
+            // If the answer cannot be corrected, the usual executor does the task.
+            Err(problem) => return self.reject_or(index, vec![problem], by_model),
+        };
+        decision.event(self.nodes[index].id)
+    }
+
+    /// The event if the model wants the task split up. A task whose plan is of no use is done directly.
+    fn first_plan(&self, index: usize, answer: &Value, by_model: Directly<'_>) -> Event {
+        let node = self.nodes[index].id;
+        let Directly { reason, tests, .. } = by_model;
+        let directly = match self.draft_plan(index, &answer["steps"], &[]) {
+            Draft::Good(steps) => {
+                return Event::Planned {
                     node,
                     version: 1,
                     awaits: self.is_gated(index, &steps),
@@ -95,31 +122,22 @@ impl Run {
                     reason,
                     tests,
                     kept: Vec::new(),
-                },
-                Draft::Pointless(rule, why) => direct(rule, why, tests, None),
-                Draft::Again => direct("plan_again", "this plan was already tried".to_owned(), tests, None),
-                Draft::Wrong(problems) => self.rejected_event(index, problems).unwrap_or_else(|| {
-                    direct(
-                        "unparseable",
-                        "the model's plans were all invalid".to_owned(),
-                        tests,
-                        None,
-                    )
-                }),
-            },
-            _ => {
-                let mut problems = vec!["decision must be execute or plan".to_owned()];
-                problems.extend(self.mistakes_in_steps(index, answer, &[]));
-                self.rejected_event(index, problems).unwrap_or_else(|| {
-                    direct(
-                        "unparseable",
-                        "the model's decision could not be read".to_owned(),
-                        tests,
-                        first,
-                    )
-                })
+                };
             }
-        }
+            Draft::Pointless(rule, why) => Directly::new(rule, why),
+            Draft::Again => Directly::new("plan_again", "this plan was already tried"),
+            Draft::Wrong(problems) => {
+                let unusable = Directly::new("unparseable", "the model's plans were all invalid");
+                return self.reject_or(index, problems, Directly { tests, ..unusable });
+            }
+        };
+        Directly { tests, ..directly }.event(node)
+    }
+
+    /// Sends the answer back because of `problems`, or if that was done too often, does the task directly.
+    fn reject_or(&self, index: usize, problems: Vec<String>, directly: Directly<'_>) -> Event {
+        self.rejected_event(index, problems)
+            .unwrap_or_else(|| directly.event(self.nodes[index].id))
     }
 
     /// Tells a model that wants to do the task directly that a plan is wanted, as long as it may still be told (E9.3).
@@ -250,6 +268,30 @@ impl Run {
             Draft::Wrong(problems) => reject(problems),
         }
     }
+}
+
+/// The decision of a model that calls a tool instead of answering: it wants to do the task. Only the `first` of its
+/// calls is made.
+fn acts_at_once(first: &Wanted, others: usize) -> Directly<'static> {
+    let reason = match others {
+        0 => String::new(),
+        1 => "1 more call in the same answer was not made".to_owned(),
+        others => format!("{others} more calls in the same answer were not made"),
+    };
+    Directly {
+        first: Some(first.clone()),
+        ..Directly::new("model", reason)
+    }
+}
+
+/// The tests that an answer states, if it states all of them.
+fn leaf_tests(answer: &Value) -> Option<LeafTests> {
+    let test = |name: &str| answer.get(name).and_then(Value::as_bool);
+    Some(LeafTests {
+        low_complexity: test("low_complexity")?,
+        resources_available: test("resources_available")?,
+        criteria_testable: test("criteria_testable")?,
+    })
 }
 
 /// The steps that an answer drops.

@@ -367,7 +367,7 @@ mod tests {
     use super::*;
     use crate::event::{Event, FORMAT};
     use crate::result::{Evidence, Output};
-    use crate::run::due::Action;
+    use crate::run::action::Action;
     use crate::template::Templates;
 
     /// A run whose plan has `titles` for its steps, all at the same time, each of which has the result that `came_to`

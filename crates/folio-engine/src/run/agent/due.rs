@@ -9,7 +9,7 @@ use super::{Agent, Equipment, ModelSpec, NamedExecutor, REJECTIONS_MAX, Stage};
 use crate::event::Event;
 use crate::node::NodeId;
 use crate::result::{Outcome, StopReason};
-use crate::run::due::Action;
+use crate::run::action::Action;
 use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;

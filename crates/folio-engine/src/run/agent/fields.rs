@@ -7,7 +7,7 @@ use super::schema::FINISH;
 use crate::result::{Finding, Outcome, Severity};
 
 /// What is missing according to what an answer says of a criterion; `other` if it does not say.
-pub(super) fn gap_of(item: &Value, other: &str) -> String {
+fn gap_of(item: &Value, other: &str) -> String {
     match text_of(item, "gap") {
         gap if gap.is_empty() => other.to_owned(),
         gap => gap,

@@ -38,7 +38,7 @@ impl FixedCosts {
     }
 
     /// The cost of `schema`, if many prompts share it.
-    pub(super) fn of_schema(&self, schema: &Arc<Value>, tokens: &dyn Tokens) -> u64 {
+    fn of_schema(&self, schema: &Arc<Value>, tokens: &dyn Tokens) -> u64 {
         let is_same = |fixed: &Fixed| matches!(fixed, Fixed::Schema(known) if Arc::ptr_eq(known, schema));
         self.find(
             is_same,

@@ -14,7 +14,7 @@ use super::repair::value_in;
 use crate::event::{Event, Question};
 use crate::node::NodeId;
 use crate::plan::{HUMAN, Step};
-use crate::run::due::Action;
+use crate::run::action::Action;
 use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;

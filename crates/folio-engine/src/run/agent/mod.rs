@@ -6,9 +6,9 @@
 //! - `offer`: which tools a model is told about, and in how much detail
 //! - `due`: what is due for such a task, by its stage; `ask`: the next model call; `verify`: the checks of its result
 //! - `compact`: which part of the conversation is offloaded when it outgrows the model's window
-//! - `briefing`: what it is told of memory; `prompt`: what a model reads; `rules`: its instructions; `digest`: what it
-//!   reads of results, and `sizes`: how much of them; `schema`: the form of its answer; `fixed`: what many prompts have
-//!   in common
+//! - `briefing`: what it is told of memory; `prompt`: what a model reads; `rules`: its instructions; `task_block`: its
+//!   task, and `filled`: the words of it; `digest`: what it reads of results, and `sizes`: how much of them; `schema`:
+//!   the form of its answer; `fixed`: what many prompts have in common
 //! - `read`: from a reply to the event that results; `decision`: a reply that decides or plans; `wanted_calls`: one
 //!   that wants calls; `fields`: what its fields say
 //! - `repair`: from a text to the JSON that was meant; `object`: which part of it is accepted
@@ -33,6 +33,7 @@ mod equipment;
 mod evidence;
 mod facts;
 mod fields;
+mod filled;
 mod fixed;
 mod human;
 mod object;
@@ -50,6 +51,7 @@ mod schema;
 mod similar;
 mod sizes;
 mod stuck;
+mod task_block;
 mod unfinished;
 pub(super) mod verify;
 mod wanted_calls;

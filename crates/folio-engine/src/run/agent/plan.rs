@@ -39,14 +39,7 @@ impl Run {
         let known = self.known_to_model(index, kept);
         let plan = match plan::from_value(&draft, &known) {
             Ok(plan) => plan,
-            Err(errors) => {
-                let describe = |error: &plan::PlanError| {
-                    let hint = error.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
-                    format!("{}: {}{hint}", error.path, error.message)
-                };
-                let more = (errors.unlisted > 0).then(|| format!("and {} more mistakes", errors.unlisted));
-                return Draft::Wrong(errors.listed.iter().map(describe).chain(more).collect());
-            }
+            Err(errors) => return Draft::Wrong(mistakes_in_words(&errors)),
         };
         // A model that writes the whole plan again means the steps that are kept (E9.8).
         if let Some(rest) = self.without_kept(&plan.steps, kept) {
@@ -85,25 +78,8 @@ impl Run {
                 "{new} more steps in addition to {used} exceed the budget of {limit}; use fewer"
             )]);
         }
-        let mut tasks = Vec::new();
-        collect_tasks(&plan.steps, &mut tasks);
-        // A group around a single step makes it no more than one; but the body of a list counts as more than one, and a
-        // single other step after a failed plan is not the task itself.
-        let is_first = self.agent(index).is_none_or(|agent| agent.versions.is_empty());
-        let is_single_task = is_first && matches!(tasks.as_slice(), [task] if !matches!(task.work, Work::Plan(_)));
-        if kept.is_empty() && is_single_task && !has_list(&plan.steps) {
-            return Draft::Pointless("one_step", "a plan of one step only repeats the task".to_owned());
-        }
-        if let Ok((title, description)) = self.words_of(index) {
-            let own = format!("{title} {description}");
-            let says_it_again = |task: &&&Task| {
-                let alike =
-                    |words: &str| likeness(words, &own) > LIKENESS_MAX || likeness(words, &title) > LIKENESS_MAX;
-                alike(&format!("{} {}", task.title, task.description)) || alike(&task.title)
-            };
-            if let Some(task) = tasks.iter().find(says_it_again) {
-                return Draft::Pointless("says_it_again", format!("the step {} only repeats the task", task.id));
-            }
+        if let Some(pointless) = self.repeats_task(index, &plan.steps, kept) {
+            return pointless;
         }
         if self.self_and_ancestors(index).any(is_plan_of) {
             return Draft::Pointless("plan_again", "a parent task has the same plan".to_owned());
@@ -113,6 +89,37 @@ impl Run {
             None => Draft::Good(steps),
             Some(problem) => Draft::Wrong(vec![problem]),
         }
+    }
+
+    /// Whether `steps` only say once more what the task of node `index` is.
+    fn repeats_task(&self, index: usize, steps: &[Step], kept: &[usize]) -> Option<Draft> {
+        let mut tasks = Vec::new();
+        collect_tasks(steps, &mut tasks);
+        // A group around a single step makes it no more than one; but the body of a list counts as more than one, and a
+        // single other step after a failed plan is not the task itself.
+        let is_first = self.agent(index).is_none_or(|agent| agent.versions.is_empty());
+        let is_single_task = is_first && matches!(tasks.as_slice(), [task] if !matches!(task.work, Work::Plan(_)));
+        if kept.is_empty() && is_single_task && !has_list(steps) {
+            return Some(Draft::Pointless(
+                "one_step",
+                "a plan of one step only repeats the task".to_owned(),
+            ));
+        }
+        if let Ok((title, description)) = self.words_of(index) {
+            let own = format!("{title} {description}");
+            let says_it_again = |task: &&&Task| {
+                let alike =
+                    |words: &str| likeness(words, &own) > LIKENESS_MAX || likeness(words, &title) > LIKENESS_MAX;
+                alike(&format!("{} {}", task.title, task.description)) || alike(&task.title)
+            };
+            if let Some(task) = tasks.iter().find(says_it_again) {
+                return Some(Draft::Pointless(
+                    "says_it_again",
+                    format!("the step {} only repeats the task", task.id),
+                ));
+            }
+        }
+        None
     }
 
     /// What a model's plan is checked against.
@@ -214,6 +221,15 @@ impl Run {
     pub(super) fn ids_of(&self, indices: &[usize]) -> Vec<NodeId> {
         indices.iter().map(|index| self.nodes[*index].id).collect()
     }
+}
+
+fn mistakes_in_words(errors: &plan::PlanErrors) -> Vec<String> {
+    let describe = |error: &plan::PlanError| {
+        let hint = error.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        format!("{}: {}{hint}", error.path, error.message)
+    };
+    let more = (errors.unlisted > 0).then(|| format!("and {} more mistakes", errors.unlisted));
+    errors.listed.iter().map(describe).chain(more).collect()
 }
 
 /// The message that a step has the id of a step that is kept.

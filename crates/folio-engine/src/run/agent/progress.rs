@@ -276,7 +276,7 @@ impl Agent {
     }
 
     /// The conversation that the current stage writes to.
-    pub(super) fn current_talk(&mut self) -> &mut Vec<TalkEntry> {
+    fn current_talk(&mut self) -> &mut Vec<TalkEntry> {
         match self.stage {
             Stage::Verifying | Stage::HandingBack => &mut self.side_talk,
             Stage::Deciding | Stage::Working | Stage::Children | Stage::Aggregating | Stage::Replanning => {

@@ -202,89 +202,124 @@ struct Keys {
 
 /// One JSON value from the beginning of `text`, without commas before closing brackets, and closed at the end.
 fn scan(text: &str) -> Scanned {
-    let mut out = String::with_capacity(text.len());
-    let mut open: Vec<char> = Vec::new();
-    let mut keys = Keys::default();
-    let (mut in_string, mut escaped) = (false, false);
-    // The length of the text before the last key on the top level.
-    let mut before_key = 0;
+    let mut scanner = Scanner {
+        out: String::with_capacity(text.len()),
+        ..Scanner::default()
+    };
     for (at, c) in text.char_indices() {
-        if in_string {
-            // A line break inside a string is one that should have been escaped.
-            match c {
-                '\n' if !escaped => out.push_str("\\n"),
-                '\r' if !escaped => {}
-                '\t' if !escaped => out.push_str("\\t"),
-                _ => out.push(c),
-            }
-            match c {
-                _ if escaped => escaped = false,
-                '\\' => escaped = true,
-                '"' => in_string = false,
-                _ => {}
-            }
-            if in_string && open.len() == 1 && keys.open.is_none() {
-                keys.text.push(c);
-            }
+        if scanner.in_string {
+            scanner.add_of_string(c);
             continue;
         }
-        match c {
-            '"' => {
-                in_string = true;
-                keys.text.clear();
-            }
-            ':' if open.len() == 1 && keys.open.is_none() => keys.open = Some(std::mem::take(&mut keys.text)),
-            ',' if open.len() == 1 => {
-                keys.open = None;
-                before_key = out.len();
-            }
-            '{' => open.push('}'),
-            '[' => open.push(']'),
-            '}' | ']' => {
-                let kept = out.trim_end().trim_end_matches(',').len();
-                out.truncate(kept);
-                if open.last() == Some(&c) {
-                    open.pop();
-                }
-            }
-            _ => {}
-        }
-        out.push(c);
-        if open.is_empty() {
+        scanner.add(c);
+        if scanner.open.is_empty() {
             return Scanned {
-                text: out,
+                text: scanner.out,
                 bytes: at + c.len_utf8(),
                 ended: None,
                 before_key: None,
             };
         }
-        if open.len() > DEPTH_MAX {
+        if scanner.open.len() > DEPTH_MAX {
             break;
         }
     }
-    let is_whole = open.len() <= DEPTH_MAX;
-    // A text, a list and an object show where they end; a number does not.
-    let is_complete = open.len() == 1 && !in_string && out.trim_end().ends_with(['"', ']', '}']);
-    let ended = match keys.open {
-        Some(key) if !is_complete => Ended::Inside(key),
-        _ => Ended::Between,
-    };
-    let before_key = out.get(..before_key.max(1)).filter(|_| is_whole);
-    let before_key = before_key.map(|kept| format!("{kept}}}"));
-    if in_string {
-        if escaped {
-            out.pop();
+    scanner.close(text.len())
+}
+
+/// What was read of a value so far.
+#[derive(Default)]
+struct Scanner {
+    out: String,
+    /// What closes the lists and objects that are open.
+    open: Vec<char>,
+    keys: Keys,
+    in_string: bool,
+    escaped: bool,
+    /// The length of the text before the last key on the top level.
+    before_key: usize,
+}
+
+impl Scanner {
+    /// Takes in a character inside a string.
+    fn add_of_string(&mut self, c: char) {
+        // A line break inside a string is one that should have been escaped.
+        match c {
+            '\n' if !self.escaped => self.out.push_str("\\n"),
+            '\r' if !self.escaped => {}
+            '\t' if !self.escaped => self.out.push_str("\\t"),
+            _ => self.out.push(c),
         }
-        out.push('"');
+        match c {
+            _ if self.escaped => self.escaped = false,
+            '\\' => self.escaped = true,
+            '"' => self.in_string = false,
+            _ => {}
+        }
+        if self.in_string && self.open.len() == 1 && self.keys.open.is_none() {
+            self.keys.text.push(c);
+        }
     }
-    let kept = out.trim_end().trim_end_matches([',', ':']).len();
-    out.truncate(kept);
-    out.extend(open.iter().rev());
-    Scanned {
-        text: out,
-        bytes: text.len(),
-        ended: Some(ended),
-        before_key,
+
+    /// Takes in a character outside of strings.
+    fn add(&mut self, c: char) {
+        let is_on_top = self.open.len() == 1;
+        match c {
+            '"' => {
+                self.in_string = true;
+                self.keys.text.clear();
+            }
+            ':' if is_on_top && self.keys.open.is_none() => {
+                self.keys.open = Some(std::mem::take(&mut self.keys.text));
+            }
+            ',' if is_on_top => {
+                self.keys.open = None;
+                self.before_key = self.out.len();
+            }
+            '{' => self.open.push('}'),
+            '[' => self.open.push(']'),
+            '}' | ']' => {
+                self.trim_end(&[',']);
+                if self.open.last() == Some(&c) {
+                    self.open.pop();
+                }
+            }
+            _ => {}
+        }
+        self.out.push(c);
+    }
+
+    /// Closes everything that is open where the text ends, after `bytes`.
+    fn close(mut self, bytes: usize) -> Scanned {
+        let is_whole = self.open.len() <= DEPTH_MAX;
+        // A text, a list and an object show where they end; a number does not.
+        let is_complete = self.open.len() == 1 && !self.in_string && self.out.trim_end().ends_with(['"', ']', '}']);
+        let ended = match self.keys.open.take() {
+            Some(key) if !is_complete => Ended::Inside(key),
+            _ => Ended::Between,
+        };
+        let before_key = self.out.get(..self.before_key.max(1)).filter(|_| is_whole);
+        let before_key = before_key.map(|kept| format!("{kept}}}"));
+        if self.in_string {
+            if self.escaped {
+                self.out.pop();
+            }
+            self.out.push('"');
+        }
+        self.trim_end(&[',', ':']);
+        self.out.extend(self.open.iter().rev());
+        Scanned {
+            text: self.out,
+            bytes,
+            ended: Some(ended),
+            before_key,
+        }
+    }
+
+    /// Removes spaces at the end, and any of `unwanted` before them.
+    fn trim_end(&mut self, unwanted: &[char]) {
+        let kept = self.out.trim_end().trim_end_matches(unwanted).len();
+        self.out.truncate(kept);
     }
 }
 

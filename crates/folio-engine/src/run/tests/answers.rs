@@ -1,7 +1,8 @@
-//! Which answers hold for which tasks (E9.14).
+//! Which answers of people hold for which tasks, and what models see of them (E9.14).
 
-use super::judged::answer_question;
-use super::models::{equipment, execute, finish, goal_with, plan_answer, task_named, text_answer};
+use super::judged::{answer_question, drive_to_question};
+use super::models::*;
+use super::replies::claimed;
 use super::*;
 use crate::talk::Purpose;
 
@@ -136,4 +137,135 @@ fn repeated_request_does_not_tell_of_later_answers_e9_9() {
         let last = resumed.asks.iter().rfind(|ask| ask.node == first.node).unwrap();
         assert!(last.messages[1].text.contains("the left one"), "{:?}", last.messages);
     }
+}
+
+/// A goal that asks `questions` in order, and what a model reads before it asks the next.
+fn asking(questions: &'static [&'static str]) -> Sim {
+    let mut equipment = equipment();
+    equipment.has_person = true;
+    goal_with("look for people", &json!({}), equipment, |ask| {
+        if ask.purpose == Purpose::Decide {
+            return execute("echo", json!({}));
+        }
+        let asked = ask.messages.iter().filter(|message| !message.calls.is_empty()).count() - 1;
+        match questions.get(asked) {
+            Some(question) => calls_answer(&[("ask_person", json!({"question": question}))]),
+            None => finish("done"),
+        }
+    })
+}
+
+#[test]
+fn questions_differing_in_a_sign_are_asked_separately_e9_14() {
+    let mut sim = asking(&[
+        "Who knows C++ and is older than -5 days?",
+        "Who knows C# and is older than 5 days?",
+        "  who knows C++ and is  older than -5 days",
+    ]);
+    let (node, asked) = drive_to_question(&mut sim).unwrap();
+    assert_eq!(asked, "Who knows C++ and is older than -5 days?");
+    answer_question(&mut sim, node, "ada");
+    let (node, asked) = drive_to_question(&mut sim).unwrap();
+    assert_eq!(asked, "Who knows C# and is older than 5 days?");
+    answer_question(&mut sim, node, "grace");
+    assert_eq!(
+        drive_to_question(&mut sim),
+        None,
+        "letters and space make no other question"
+    );
+    let last = sim.asks.last().unwrap().messages.last().unwrap();
+    assert_eq!(last.text, "ada\n(answered by ada)");
+}
+
+#[test]
+fn long_answer_of_a_person_is_shown_once_and_shortened_e9_14() {
+    let mut sim = asking(&["What is in the letter?", "Who wrote it?"]);
+    let (node, _) = drive_to_question(&mut sim).unwrap();
+    answer_question(&mut sim, node, &"dear ".repeat(10_000));
+    let (node, _) = drive_to_question(&mut sim).unwrap();
+    answer_question(&mut sim, node, "ada");
+    assert_eq!(drive_to_question(&mut sim), None);
+    let read = prompt_text(&sim, sim.asks.len() - 1);
+    assert_eq!(
+        read.matches("answered by ada").count(),
+        2,
+        "each where it was asked: {read}"
+    );
+    assert!(!read.contains("# Answers from people"), "{read}");
+    assert!(read.len() < 12_000, "{}", read.len());
+    let entry = sim
+        .pages
+        .entries()
+        .iter()
+        .find(|entry| read.contains(&format!("result_read node={}", entry.id)));
+    assert!(entry.is_some(), "the rest stands in an entry: {read}");
+}
+
+#[test]
+fn repeating_an_already_answered_question_is_a_loop_e9_14() {
+    let driven = |again: bool| {
+        let mut equipment = equipment();
+        equipment.has_person = true;
+        let mut sim = goal_with("look for people", &json!({}), equipment, move |ask| {
+            let so_far = ask.messages.iter().filter(|message| !message.calls.is_empty()).count();
+            match (ask.purpose, task_named(ask).as_str()) {
+                (Purpose::Decide, "look for people") => plan_answer(json!([
+                    {"id": "first", "title": "the first", "criteria": ["x"]},
+                    {"id": "second", "title": "a second", "criteria": ["x"]},
+                ])),
+                (Purpose::Decide, _) => execute("ask_person", json!({"question": "Who is 0?"})),
+                (Purpose::Work, "a second") if again => {
+                    calls_answer(&[("ask_person", json!({"question": "Who is 0?"}))])
+                }
+                (Purpose::Work, _) if so_far < 5 => {
+                    calls_answer(&[("ask_person", json!({"question": format!("Who is {so_far}?")}))])
+                }
+                (Purpose::Work, _) => claimed("found"),
+                _ => text_answer("{\"notes\": \"some\"}"),
+            }
+        });
+        let mut asked = 0;
+        while let Some((node, _)) = drive_to_question(&mut sim) {
+            asked += 1;
+            answer_question(&mut sim, node, &format!("the {asked}th of them"));
+        }
+        assert_eq!(asked, 5, "nobody is asked twice");
+        let second = sim.run.node_at("second").unwrap().result.unwrap();
+        (second.status, second.stop_reason)
+    };
+    assert_eq!(driven(false), (Outcome::Ok, None));
+    assert_eq!(driven(true), (Outcome::Partial, Some(StopReason::Loop)));
+}
+
+#[test]
+fn answers_of_people_in_a_prompt_are_bounded_in_total_e9_14() {
+    let mut equipment = equipment();
+    equipment.has_person = true;
+    let mut sim = goal_with("look for people", &json!({}), equipment, |ask| {
+        match (ask.purpose, task_named(ask).as_str(), ask.call) {
+            (Purpose::Decide, "look for people", _) => {
+                let step = |n: usize| json!({"id": format!("s{n:03}"), "title": format!("{n:03}"), "criteria": ["x"]});
+                plan_answer(json!([[step(0), step(1), step(2), step(3)], step(4)]))
+            }
+            (Purpose::Decide, _, _) => execute("echo", json!({})),
+            (Purpose::Work, "004", _) => claimed("done"),
+            (Purpose::Work, task, _) => {
+                let asked = ask.messages.iter().filter(|message| !message.calls.is_empty()).count() - 1;
+                match asked {
+                    0..12 => calls_answer(&[("ask_person", json!({"question": format!("What is {task}-{asked}?")}))]),
+                    _ => claimed("done"),
+                }
+            }
+            _ => text_answer(r#"{"notes": "all of it"}"#),
+        }
+    });
+    while let Some((node, _)) = drive_to_question(&mut sim) {
+        answer_question(&mut sim, node, &"word ".repeat(1_000));
+    }
+    let last = sim.asks.iter().find(|ask| task_named(ask) == "004").unwrap();
+    let told = &last.messages[1].text;
+    let at = told.find("# Answers from people").unwrap();
+    assert!(told[at..].contains("- What is 000-0? -> word"), "{told}");
+    assert!(told[at..].contains("and 8 more: ask_person"), "{told}");
+    assert!(told.len() < 16_000, "{}", told.len());
 }

@@ -1,7 +1,6 @@
-//! How replies are read that were cut off, contain more than was asked for, or are too long (E9.13), and what models
-//! see of people's answers (E9.14).
+//! How replies are read that have mistakes, contain more than was asked for, or are too long (E9.13), and what the
+//! notes of a result say about them.
 
-use super::judged::{answer_question, drive_to_question};
 use super::models::*;
 use super::*;
 use crate::argument::ArgKind;
@@ -9,22 +8,7 @@ use crate::plan::KnownTool;
 use crate::result::{Finding, Output};
 use crate::talk::{Purpose, Reply, Stop, Wanted};
 
-/// An answer that reached its limit.
-fn cut_off(text: &str) -> ModelAnswer {
-    reply_answer(Reply {
-        text: text.to_owned(),
-        calls: Vec::new(),
-        stop: Stop::Length,
-        permissions: Vec::new(),
-    })
-}
-
-/// `whole` up to `gone`.
-fn before<'t>(whole: &'t str, gone: &str) -> &'t str {
-    &whole[..whole.find(gone).unwrap()]
-}
-
-fn plan_in_four() -> String {
+pub(super) fn plan_in_four() -> String {
     let step = |id: &str| json!({"id": id, "title": format!("{id} of the fence"), "criteria": ["x"]});
     let steps: Vec<Value> = ["posts", "boards", "paint", "gate"].into_iter().map(step).collect();
     let ModelAnswer::Replied { reply, .. } = plan_answer(json!(steps)) else {
@@ -33,18 +17,18 @@ fn plan_in_four() -> String {
     reply.text
 }
 
-fn count(sim: &Sim, name: &str) -> usize {
+pub(super) fn count(sim: &Sim, name: &str) -> usize {
     sim.journal.iter().filter(|(_, event)| event.name() == name).count()
 }
 
-fn output_of(result: &crate::NodeResult) -> Value {
+pub(super) fn output_of(result: &crate::NodeResult) -> Value {
     match &result.output {
         Output::Inline(inline) => (*inline.value()).clone(),
         other @ Output::Blob { .. } => panic!("{other:?}"),
     }
 }
 
-fn claimed(notes: &str) -> ModelAnswer {
+pub(super) fn claimed(notes: &str) -> ModelAnswer {
     let args = json!({"notes": notes, "criteria": [{"id": "c1", "met": true}]});
     calls_answer(&[("finish", args)])
 }
@@ -114,131 +98,6 @@ fn step_may_report_criteria_in_the_form_of_judge_verdicts_e9_13() {
         step.result.unwrap().verdicts[0].finding,
         Finding::Unmet("a nail".to_owned())
     );
-}
-
-#[test]
-fn truncated_plan_is_asked_for_again_with_more_tokens_e9_13() {
-    let (reason, steps) = (r#""reason":"it has parts""#, r#""steps":"#);
-    // Written by hand, so that its keys stand where the text is cut.
-    let step = |id: &str| format!(r#"{{"criteria":["x"],"id":"{id}","title":"{id} of the fence"}}"#);
-    let four = ["posts", "boards", "paint", "gate"].map(step).join(",");
-    let whole = format!(
-        r#"{{"decision":"plan",{reason},"low_complexity":false,"resources_available":true,"criteria_testable":true,{steps}[{four}]}}"#
-    );
-    for gone in [
-        r#"{"criteria":["x"],"id":"paint""#,
-        "nt of the fence",
-        ",{\"criteria\":[\"x\"],\"id\":\"gate\"",
-    ] {
-        let part = before(&whole, gone).to_owned();
-        let text = whole.clone();
-        let always = part.clone();
-        let decide = move |ask: &AskAction, part: &str| match ask.purpose {
-            Purpose::Decide if task_named(ask) == "build the fence" => cut_off(part),
-            Purpose::Decide => execute("echo", json!({})),
-            Purpose::Work => claimed("done"),
-            _ => text_answer(r#"{"notes": "all of it"}"#),
-        };
-        // The second time there is room for all of it.
-        let sim = goal("build the fence", &json!({}), move |ask| match ask.call {
-            2 if task_named(ask) == "build the fence" => text_answer(&text),
-            _ => decide(ask, &part),
-        })
-        .driven_on();
-        assert_eq!(sim.run.steps(NodeId::root(sim.run.id())).len(), 4, "{gone}");
-        let of_goal = sim.asks.iter().filter(|ask| task_named(ask) == "build the fence");
-        let room: Vec<u32> = of_goal.map(|ask| ask.answer_tokens).collect();
-        assert_eq!(room, [1_000, 2_000, 2_000], "once it needed more, it gets more");
-        assert_eq!(root(&sim).status, Outcome::Ok);
-
-        let sim = goal("build the fence", &json!({}), move |ask| decide(ask, &always)).driven_on();
-        assert_eq!((count(&sim, "rejected"), count(&sim, "planned")), (2, 0), "{gone}");
-        let read = prompt_text(&sim, 1);
-        assert!(
-            read.contains("cut off inside `steps`; the answer reached its limit"),
-            "{read}"
-        );
-    }
-}
-
-#[test]
-fn truncated_output_is_dropped_from_the_result_e9_13() {
-    let sim = |answer: fn(&str) -> ModelAnswer| {
-        goal("build the fence", &json!({}), move |ask| match ask.purpose {
-            Purpose::Decide if task_named(ask) == "build the fence" => text_answer(&plan_in_four()),
-            Purpose::Decide => execute("echo", json!({})),
-            Purpose::Work => claimed("done"),
-            _ => answer(r#"{"status":"ok","notes":"all items follow","output":[{"item":1},{"item":2},{"item":3"#),
-        })
-        .driven_on()
-    };
-    // Whether or not whoever answered knows that it was cut off.
-    for sim in [sim(cut_off), sim(text_answer)] {
-        let result = root(&sim);
-        assert_eq!(
-            (result.status, result.stop_reason, output_of(result)),
-            (Outcome::Partial, Some(StopReason::Unparseable), Value::Null)
-        );
-        assert!(result.notes.contains("posts (ok)"), "{}", result.notes);
-    }
-}
-
-#[test]
-fn truncated_judge_verdicts_are_not_used_e9_6() {
-    let extra = json!({"criteria": ["it stands", "it is red"]});
-    let whole =
-        r#"{"verdicts":[{"criterion":"c1","finding":"met"},{"criterion":"c2","finding":"unmet","gap":"blue"}]}"#;
-    let model = |room: u32| {
-        move |ask: &AskAction| match ask.purpose {
-            Purpose::Decide => execute("echo", json!({})),
-            Purpose::Work => finish("built"),
-            _ if ask.answer_tokens > room => text_answer(whole),
-            _ => cut_off(before(whole, r#"","gap""#)),
-        }
-    };
-    let sim = goal("build the fence", &extra, model(1_500)).driven_on();
-    assert_eq!(root(&sim).verdicts[1].finding, Finding::Unmet("blue".to_owned()));
-    let sim = goal("build the fence", &extra, model(5_000)).driven_on();
-    assert_eq!(root(&sim).status, Outcome::Partial);
-    let unread = Finding::Unverifiable("the judge's answer could not be read".to_owned());
-    assert!(root(&sim).verdicts.iter().all(|verdict| verdict.finding == unread));
-}
-
-#[test]
-fn reply_truncated_at_the_largest_limit_is_partial_e9_13() {
-    let model = |answer: fn(&str) -> ModelAnswer| {
-        move |ask: &AskAction| match ask.purpose {
-            Purpose::Decide if task_named(ask) == "build the fence" => text_answer(&plan_in_four()),
-            Purpose::Decide => execute("echo", json!({})),
-            Purpose::Work => claimed("done"),
-            _ => answer(r#"{"status":"ok","notes":"the posts stand, the bo"#),
-        }
-    };
-    let sim = goal("build the fence", &json!({}), model(cut_off)).driven_on();
-    assert_eq!(count(&sim, "rejected"), 1);
-    assert_eq!(
-        (root(&sim).status, root(&sim).stop_reason),
-        (Outcome::Partial, Some(StopReason::Unparseable))
-    );
-    assert_eq!(
-        root(&sim).notes,
-        "the posts stand, the bo (the answer was cut off at its limit; this is what it held up to there)"
-    );
-    // Who only forgot a bracket is not asked again.
-    let sim = goal("build the fence", &json!({}), model(text_answer)).driven_on();
-    assert_eq!((count(&sim, "rejected"), root(&sim).status), (0, Outcome::Ok));
-    assert!(root(&sim).notes.contains("Folio closed it"), "{}", root(&sim).notes);
-}
-
-#[test]
-fn truncated_first_call_of_a_decision_is_not_made_e9_13() {
-    let whole = r#"{"decision":"execute","reason":"r","low_complexity":true,"resources_available":true,"criteria_testable":true,"action":{"tool":"write","args":{"text":"#;
-    let sim = goal("say hello", &json!({}), move |ask| match ask.purpose {
-        Purpose::Decide => cut_off(&format!("{whole}\"half of it")),
-        _ => finish("hello"),
-    })
-    .driven_on();
-    assert!(sim.calls.is_empty(), "{:?}", sim.calls);
 }
 
 #[test]
@@ -320,137 +179,6 @@ fn calls_made_beside_finish_are_named_as_not_executed_e9_13() {
         let remark = format!("written (calls made together with finish were not executed: {named})");
         assert_eq!(result.notes, remark);
     }
-}
-
-/// A goal that asks `questions` in order, and what a model reads before it asks the next.
-fn asking(questions: &'static [&'static str]) -> Sim {
-    let mut equipment = equipment();
-    equipment.has_person = true;
-    goal_with("look for people", &json!({}), equipment, |ask| {
-        if ask.purpose == Purpose::Decide {
-            return execute("echo", json!({}));
-        }
-        let asked = ask.messages.iter().filter(|message| !message.calls.is_empty()).count() - 1;
-        match questions.get(asked) {
-            Some(question) => calls_answer(&[("ask_person", json!({"question": question}))]),
-            None => finish("done"),
-        }
-    })
-}
-
-#[test]
-fn questions_differing_in_a_sign_are_asked_separately_e9_14() {
-    let mut sim = asking(&[
-        "Who knows C++ and is older than -5 days?",
-        "Who knows C# and is older than 5 days?",
-        "  who knows C++ and is  older than -5 days",
-    ]);
-    let (node, asked) = drive_to_question(&mut sim).unwrap();
-    assert_eq!(asked, "Who knows C++ and is older than -5 days?");
-    answer_question(&mut sim, node, "ada");
-    let (node, asked) = drive_to_question(&mut sim).unwrap();
-    assert_eq!(asked, "Who knows C# and is older than 5 days?");
-    answer_question(&mut sim, node, "grace");
-    assert_eq!(
-        drive_to_question(&mut sim),
-        None,
-        "letters and space make no other question"
-    );
-    let last = sim.asks.last().unwrap().messages.last().unwrap();
-    assert_eq!(last.text, "ada\n(answered by ada)");
-}
-
-#[test]
-fn long_answer_of_a_person_is_shown_once_and_shortened_e9_14() {
-    let mut sim = asking(&["What is in the letter?", "Who wrote it?"]);
-    let (node, _) = drive_to_question(&mut sim).unwrap();
-    answer_question(&mut sim, node, &"dear ".repeat(10_000));
-    let (node, _) = drive_to_question(&mut sim).unwrap();
-    answer_question(&mut sim, node, "ada");
-    assert_eq!(drive_to_question(&mut sim), None);
-    let read = prompt_text(&sim, sim.asks.len() - 1);
-    assert_eq!(
-        read.matches("answered by ada").count(),
-        2,
-        "each where it was asked: {read}"
-    );
-    assert!(!read.contains("# Answers from people"), "{read}");
-    assert!(read.len() < 12_000, "{}", read.len());
-    let entry = sim
-        .pages
-        .entries()
-        .iter()
-        .find(|entry| read.contains(&format!("result_read node={}", entry.id)));
-    assert!(entry.is_some(), "the rest stands in an entry: {read}");
-}
-
-#[test]
-fn repeating_an_already_answered_question_is_a_loop_e9_14() {
-    let driven = |again: bool| {
-        let mut equipment = equipment();
-        equipment.has_person = true;
-        let mut sim = goal_with("look for people", &json!({}), equipment, move |ask| {
-            let so_far = ask.messages.iter().filter(|message| !message.calls.is_empty()).count();
-            match (ask.purpose, task_named(ask).as_str()) {
-                (Purpose::Decide, "look for people") => plan_answer(json!([
-                    {"id": "first", "title": "the first", "criteria": ["x"]},
-                    {"id": "second", "title": "a second", "criteria": ["x"]},
-                ])),
-                (Purpose::Decide, _) => execute("ask_person", json!({"question": "Who is 0?"})),
-                (Purpose::Work, "a second") if again => {
-                    calls_answer(&[("ask_person", json!({"question": "Who is 0?"}))])
-                }
-                (Purpose::Work, _) if so_far < 5 => {
-                    calls_answer(&[("ask_person", json!({"question": format!("Who is {so_far}?")}))])
-                }
-                (Purpose::Work, _) => claimed("found"),
-                _ => text_answer("{\"notes\": \"some\"}"),
-            }
-        });
-        let mut asked = 0;
-        while let Some((node, _)) = drive_to_question(&mut sim) {
-            asked += 1;
-            answer_question(&mut sim, node, &format!("the {asked}th of them"));
-        }
-        assert_eq!(asked, 5, "nobody is asked twice");
-        let second = sim.run.node_at("second").unwrap().result.unwrap();
-        (second.status, second.stop_reason)
-    };
-    assert_eq!(driven(false), (Outcome::Ok, None));
-    assert_eq!(driven(true), (Outcome::Partial, Some(StopReason::Loop)));
-}
-
-#[test]
-fn answers_of_people_in_a_prompt_are_bounded_in_total_e9_14() {
-    let mut equipment = equipment();
-    equipment.has_person = true;
-    let mut sim = goal_with("look for people", &json!({}), equipment, |ask| {
-        match (ask.purpose, task_named(ask).as_str(), ask.call) {
-            (Purpose::Decide, "look for people", _) => {
-                let step = |n: usize| json!({"id": format!("s{n:03}"), "title": format!("{n:03}"), "criteria": ["x"]});
-                plan_answer(json!([[step(0), step(1), step(2), step(3)], step(4)]))
-            }
-            (Purpose::Decide, _, _) => execute("echo", json!({})),
-            (Purpose::Work, "004", _) => claimed("done"),
-            (Purpose::Work, task, _) => {
-                let asked = ask.messages.iter().filter(|message| !message.calls.is_empty()).count() - 1;
-                match asked {
-                    0..12 => calls_answer(&[("ask_person", json!({"question": format!("What is {task}-{asked}?")}))]),
-                    _ => claimed("done"),
-                }
-            }
-            _ => text_answer(r#"{"notes": "all of it"}"#),
-        }
-    });
-    while let Some((node, _)) = drive_to_question(&mut sim) {
-        answer_question(&mut sim, node, &"word ".repeat(1_000));
-    }
-    let last = sim.asks.iter().find(|ask| task_named(ask) == "004").unwrap();
-    let told = &last.messages[1].text;
-    let at = told.find("# Answers from people").unwrap();
-    assert!(told[at..].contains("- What is 000-0? -> word"), "{told}");
-    assert!(told[at..].contains("and 8 more: ask_person"), "{told}");
-    assert!(told.len() < 16_000, "{}", told.len());
 }
 
 #[test]

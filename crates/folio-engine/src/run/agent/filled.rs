@@ -1,0 +1,133 @@
+//! The words of a task, filled in: whole, or for a model, which can read the rest of long results.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use folio_memory::excerpt::fits;
+use serde_json::Value;
+
+use super::digest::in_words;
+use super::sizes::Sizes;
+use crate::lines::without_middle;
+use crate::plan::{Step, Task};
+use crate::run::scope::BodyNeeded;
+use crate::run::state::Run;
+use crate::run::tree::NodeKind;
+use crate::template::{self, RESULT_READ, References, Scope};
+
+impl Run {
+    /// The title and description of a node, filled in.
+    pub(super) fn words_of(&self, index: usize) -> Result<(String, String), BodyNeeded> {
+        let task = match self.agent(index) {
+            Some(agent) => Arc::clone(&agent.task),
+            None => self.task_of_model(index),
+        };
+        Ok((
+            self.prompt_title(index, &task, None)?,
+            self.filled(index, &task.description)?,
+        ))
+    }
+
+    /// The title of node `index`, whose task is `task`, for whoever does it. Unlike in lists, it is whole.
+    pub(super) fn prompt_title(&self, index: usize, task: &Task, sizes: Option<Sizes>) -> Result<String, BodyNeeded> {
+        if self.nodes[index].parent.is_none() || !template::is_template(&task.title) {
+            return Ok(task.title.clone());
+        }
+        let title = self.filled_in(index, &task.title, sizes)?;
+        Ok(title.trim().to_owned())
+    }
+
+    /// What of the words of node `index`, which a model or a person is to do, cannot be filled in, and why.
+    pub(super) fn unfillable_words(&self, index: usize) -> Result<Option<String>, BodyNeeded> {
+        let Some(Step::Task(task)) = &self.nodes[index].step else {
+            return Ok(None);
+        };
+        let words = [
+            ("title", &task.title),
+            ("description", &task.description),
+            ("reason", &task.reason),
+        ];
+        for (key, text) in words.into_iter().filter(|(_, text)| template::is_template(text)) {
+            let references = template::references_of_text(text).unwrap_or_default();
+            let scope = self.scope(index, &references, Vec::new())?;
+            if let Err(error) = self.templates.render_text(text, &scope) {
+                return Ok(Some(format!("its {key} cannot be filled in: {error}")));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Adds the item of a list that node `index` is done for, if none of its own words names it: whoever does it has to
+    /// know which one it is.
+    pub(super) fn put_unnamed_item(&self, text: &mut String, index: usize, task: &Task) {
+        if let Some(item) = self.unnamed_item(index, task) {
+            let _ = writeln!(text, "Item: {}", in_words(item));
+        }
+    }
+
+    fn unnamed_item(&self, index: usize, task: &Task) -> Option<&Value> {
+        let node = &self.nodes[index];
+        if self.nodes[node.parent?].kind != NodeKind::ForEach {
+            return None;
+        }
+        let (name, item) = self.frames[node.frame?].variables.first()?;
+        let criteria = task.criteria.iter().map(|criterion| &criterion.text);
+        let mut words = [&task.title, &task.description, &task.reason]
+            .into_iter()
+            .chain(criteria);
+        let is_named = words.any(|text| {
+            let references = template::references_of_text(text).unwrap_or_default();
+            references.variables.contains(name)
+        });
+        (!is_named).then_some(item)
+    }
+
+    /// A template of node `index`, filled in; unchanged if that is not possible.
+    pub(super) fn filled(&self, index: usize, text: &str) -> Result<String, BodyNeeded> {
+        self.filled_in(index, text, None)
+    }
+
+    /// Like [`Run::filled`], for a model: of long results it gets the beginning and the end, because it can read the
+    /// rest (E9.2). Inputs, and what people wrote, are in no other place.
+    pub(super) fn excerpted(&self, index: usize, text: &str, sizes: Sizes) -> Result<String, BodyNeeded> {
+        self.filled_in(index, text, Some(sizes))
+    }
+
+    fn filled_in(&self, index: usize, text: &str, sizes: Option<Sizes>) -> Result<String, BodyNeeded> {
+        if !template::is_template(text) {
+            return Ok(text.to_owned());
+        }
+        let references = template::references_of_text(text).unwrap_or_default();
+        let scope = self.scope(index, &references, Vec::new())?;
+        Ok(self.render_in_scope(text, &references, &scope, sizes))
+    }
+
+    /// Like [`Run::excerpted`], for a criterion of node `index`, which may also name the node's own result (E9.6).
+    pub(super) fn fill_criterion(&self, index: usize, text: &str, sizes: Sizes) -> Result<String, BodyNeeded> {
+        if !template::is_template(text) {
+            return Ok(text.to_owned());
+        }
+        let references = template::references_of_text(text).unwrap_or_default();
+        let own = self.own_result(index, &references)?;
+        let scope = self.words_scope(index, &references, own)?;
+        Ok(self.render_in_scope(text, &references, &scope, Some(sizes)))
+    }
+
+    fn render_in_scope(&self, text: &str, references: &References, scope: &Scope, sizes: Option<Sizes>) -> String {
+        let reads_own = references.variables.contains("result");
+        let reads_results = reads_own || references.all_results || !references.results.is_empty();
+        let rendered = self.templates.render_text(text, scope);
+        let rendered = match (sizes.filter(|_| reads_results), rendered) {
+            (Some(sizes), Ok(whole)) if !fits(&whole, sizes.digests) => {
+                // What the author wrote, and the inputs, do not count against the room for results.
+                let inputs = references.inputs.iter().filter_map(|name| self.inputs.get(name));
+                let fixed_chars = text.len() + inputs.map(|input| input.to_string().len()).sum::<usize>();
+                let max = sizes.digests + fixed_chars;
+                let excerpts = self.templates.render_excerpts(text, scope, sizes.answer);
+                excerpts.map(|text| without_middle(text, max, RESULT_READ))
+            }
+            (_, rendered) => rendered,
+        };
+        rendered.unwrap_or_else(|_| text.to_owned())
+    }
+}

@@ -1,0 +1,247 @@
+//! What a model reads about its task: the goals around it, its words, criteria and limits, and what is known already
+//! (E9.2, seed 000).
+
+use std::fmt::Write as _;
+
+use folio_memory::canonical::canonical;
+use folio_memory::excerpt::short_line;
+
+use super::digest::value_excerpt;
+use super::sizes::Sizes;
+use crate::lines::push_list_item;
+use crate::plan::{Budget, Check, HUMAN, Step, Task};
+use crate::projection::{branch_page, workspace_page};
+use crate::run::scope::BodyNeeded;
+use crate::run::state::Run;
+use crate::run::tree::NodeKind;
+use crate::talk::Purpose;
+
+impl Run {
+    /// The task, with everything around it that a model needs for `purpose`.
+    pub(super) fn task_block(&self, index: usize, purpose: Purpose) -> Result<String, BodyNeeded> {
+        let mut text = String::new();
+        let Some(agent) = self.agent(index) else {
+            return Ok(text);
+        };
+        let sizes = self.sizes(purpose);
+        // A roll-up is a part of the task around it.
+        let of = match self.nodes[index].parent {
+            Some(parent) if self.nodes[index].kind == NodeKind::RollUp => parent,
+            _ => index,
+        };
+        push_list(&mut text, "Part of", &self.goal_chain(of)?);
+        self.put_task(&mut text, of, &agent.task, sizes)?;
+        self.put_criteria(&mut text, of, &agent.task, sizes)?;
+        if matches!(purpose, Purpose::Decide | Purpose::Work | Purpose::Replan) {
+            self.put_limits(&mut text, of, &agent.task);
+        }
+        if matches!(purpose, Purpose::Replan | Purpose::Work) {
+            push_list(&mut text, "Plans rejected by a person", &agent.rejected_plans);
+        }
+        match purpose {
+            Purpose::Decide | Purpose::Work => self.put_before_work(&mut text, index, purpose)?,
+            Purpose::Aggregate | Purpose::RollUp | Purpose::Replan => {
+                self.put_step_results(&mut text, index, purpose)?;
+            }
+            Purpose::Judge => self.put_proposal(&mut text, index)?,
+            Purpose::HandBack => {
+                text.push_str("# Work done\n");
+                self.put_data(&mut text, index, &self.done_so_far(index, sizes)?);
+            }
+        }
+        Ok(text)
+    }
+
+    /// Adds the words of `task`, which node `index` does.
+    fn put_task(&self, text: &mut String, index: usize, task: &Task, sizes: Sizes) -> Result<(), BodyNeeded> {
+        let title = self.prompt_title(index, task, Some(sizes))?;
+        let description = self.excerpted(index, &task.description, sizes)?;
+        let _ = write!(text, "# Task\n{title}\n");
+        if !description.is_empty() && description != title {
+            text.push_str(&description);
+            text.push('\n');
+        }
+        if !task.reason.is_empty() {
+            let _ = writeln!(text, "Why: {}", self.excerpted(index, &task.reason, sizes)?);
+        }
+        self.put_unnamed_item(text, index, task);
+        if self.nodes[index].parent.is_none() && self.inputs.as_object().is_some_and(|inputs| !inputs.is_empty()) {
+            let _ = writeln!(text, "Inputs: {}", canonical((*self.inputs).clone()));
+        }
+        Ok(())
+    }
+
+    fn put_criteria(&self, text: &mut String, index: usize, task: &Task, sizes: Sizes) -> Result<(), BodyNeeded> {
+        let lines = task.criteria.iter().map(|criterion| {
+            let check_note = match &criterion.check {
+                Check::Judge => String::new(),
+                check => format!(" [checked: {}]", check.describe()),
+            };
+            let optional = if criterion.required { "" } else { " (optional)" };
+            let words = self.fill_criterion(index, &criterion.text, sizes)?;
+            Ok(format!("{}: {words}{optional}{check_note}", criterion.id))
+        });
+        let lines: Vec<String> = lines.collect::<Result<_, BodyNeeded>>()?;
+        push_list(text, "Criteria", &lines);
+        Ok(())
+    }
+
+    /// Adds the limits of `task` as planned, and with the task's share as it was at its start: what is left of them
+    /// depends on which task was quicker.
+    fn put_limits(&self, text: &mut String, index: usize, task: &Task) {
+        let shared = self.nodes[index].shared.as_deref().copied().unwrap_or_default();
+        let budget = task.budget.within(&shared);
+        if budget != Budget::default() {
+            let limits = canonical(serde_json::to_value(&budget).unwrap_or_default());
+            let _ = writeln!(text, "Budget, including all subtasks: {limits}");
+        }
+    }
+
+    /// Adds what is known before node `index` is done or split up.
+    fn put_before_work(&self, text: &mut String, index: usize, purpose: Purpose) -> Result<(), BodyNeeded> {
+        let sizes = self.sizes(purpose);
+        let results = self.results_before(index, sizes)?;
+        if !results.is_empty() {
+            text.push_str("# Earlier results\n");
+            self.put_data(text, index, &results);
+        }
+        self.put_answers(text, index, sizes);
+        self.put_memory(text, index);
+        if purpose == Purpose::Decide {
+            if self.wants_plan(index) {
+                push_list_item(text, "a plan is required: split this task into steps");
+            }
+            self.put_tools(text, index);
+        } else {
+            self.put_place(text, index);
+        }
+        Ok(())
+    }
+
+    /// Adds the results of the steps of node `index`, for combining them or for another plan.
+    fn put_step_results(&self, text: &mut String, index: usize, purpose: Purpose) -> Result<(), BodyNeeded> {
+        let sizes = self.sizes(purpose);
+        let heading = match purpose {
+            Purpose::RollUp => self.title(self.nodes[index].id),
+            _ => "Step results".to_owned(),
+        };
+        let _ = writeln!(text, "# {heading}");
+        self.put_data(text, index, &self.digests(&self.inputs_of(index), sizes)?);
+        if purpose != Purpose::Replan {
+            self.put_memory(text, index);
+            return Ok(());
+        }
+        push_list(text, "Gaps", &self.gaps(index));
+        push_list(
+            text,
+            "Failed repeatedly: split or give up",
+            &self.repeatedly_failed_steps(index),
+        );
+        self.put_answers(text, index, sizes);
+        self.put_memory(text, index);
+        self.put_tools(text, index);
+        Ok(())
+    }
+
+    /// One line for each task around node `index`, from the goal down (E9.2).
+    fn goal_chain(&self, index: usize) -> Result<Vec<String>, BodyNeeded> {
+        let mut ancestors: Vec<usize> = self
+            .self_and_ancestors(index)
+            .skip(1)
+            .filter(|at| self.nodes[*at].kind.is_task())
+            .collect();
+        ancestors.reverse();
+        let mut lines = Vec::with_capacity(ancestors.len());
+        for at in ancestors {
+            let goal = if self.nodes[at].parent.is_none() {
+                self.goal.clone()
+            } else {
+                self.words_of(at)?.0
+            };
+            let criteria = self.criteria_of(at);
+            let ids: Vec<&str> = criteria.iter().map(|c| c.id.as_str()).collect();
+            let ids = if ids.is_empty() {
+                String::new()
+            } else {
+                format!(" [{}]", ids.join(", "))
+            };
+            lines.push(format!("{}{ids}", short_line(&goal, 300)));
+        }
+        if let Some(Step::Task(task)) = &self.nodes[index].step
+            && !task.satisfies.is_empty()
+        {
+            lines.push(format!("this task is there to meet {}", task.satisfies.join(", ")));
+        }
+        Ok(lines)
+    }
+
+    fn put_proposal(&self, text: &mut String, index: usize) -> Result<(), BodyNeeded> {
+        let Some(proposal) = self.agent(index).and_then(|agent| agent.proposal.as_deref()) else {
+            return Ok(());
+        };
+        let output = self.output_needed(&proposal.output)?;
+        let sizes = self.sizes(Purpose::Judge);
+        let mut lines = vec![format!("{}: {}", proposal.status, proposal.notes)];
+        if !output.is_null() {
+            lines.push(format!(
+                "output: {}",
+                value_excerpt(&output, sizes.answer, self.nodes[index].id)
+            ));
+        }
+        text.push_str("# Result\n");
+        self.put_data(text, index, &lines);
+        text.push_str("# Work done\n");
+        self.put_data(text, index, &self.done_so_far(index, sizes)?);
+        Ok(())
+    }
+
+    /// Adds what node `index` is told as data, between tags that nothing inside can close, because their name is
+    /// derived from the content. Whoever works on a task reads such tags, and writes what its judge reads (E9.6).
+    pub(super) fn push_data_block(&self, text: &mut String, index: usize, inside: &str) {
+        let tag = format!("data-{}", self.nodes[index].id.child(0, "data", inside));
+        let _ = writeln!(text, "<{tag}>\n{inside}\n</{tag}>");
+    }
+
+    pub(super) fn put_data(&self, text: &mut String, index: usize, lines: &[String]) {
+        let mut inside = String::new();
+        lines.iter().for_each(|line| push_list_item(&mut inside, line));
+        self.push_data_block(text, index, inside.trim_end());
+    }
+
+    /// Adds where the executor's scratchpad is (seed 000).
+    fn put_place(&self, text: &mut String, index: usize) {
+        let node = self.nodes[index].id;
+        let (branch, workspace) = (branch_page(self, node), workspace_page(self.id));
+        let _ = writeln!(text, "# Scratchpad");
+        let _ = writeln!(
+            text,
+            "Your executor scratchpad: {branch}. Workspace: {workspace}, of run {}.",
+            self.id
+        );
+    }
+
+    /// Adds a short list of the tools, for a model that decides which one is called first.
+    fn put_tools(&self, text: &mut String, index: usize) {
+        let Some(equipment) = &self.equipment else { return };
+        let assigned = self.executor_of(index).map(|(_, executor)| executor);
+        text.push_str(&equipment.offered(assigned).listed);
+        if equipment.others().next().is_some() {
+            text.push_str("# Other executors: set `executor` to use one instead of the default\n");
+            let descriptions = equipment
+                .executors
+                .iter()
+                .map(|(name, executor)| (name.as_str(), &executor.about));
+            for (name, about) in descriptions.chain(equipment.human.iter().map(|about| (HUMAN, about))) {
+                push_list_item(text, &format!("{name}: {}", short_line(about, 200)));
+            }
+        }
+    }
+}
+
+/// Adds `lines` below a heading, if there are any.
+fn push_list(text: &mut String, heading: &str, lines: &[String]) {
+    if !lines.is_empty() {
+        let _ = writeln!(text, "# {heading}");
+        lines.iter().for_each(|line| push_list_item(text, line));
+    }
+}
