@@ -40,8 +40,9 @@ impl Run {
         }
         self.ready.remove(&index);
         self.settled.remove(&index);
-        for member in members.into_iter().filter(|member| !kept.contains(member)) {
-            self.supersede(member, version);
+        let replaced: Vec<usize> = members.into_iter().filter(|member| !kept.contains(member)).collect();
+        for member in &replaced {
+            self.supersede(*member, version);
         }
         self.nodes[index].halted = false;
         self.halted.remove(&index);
@@ -52,6 +53,7 @@ impl Run {
             .as_deref()
             .map(|plan| plan.members_before.clone());
         self.lay_out(index, frame, &graph, version, &kept);
+        self.inherit_pauses(index, &replaced);
         // A plan that waited for approval never took the place of the one before it.
         if state == NodeState::AwaitingApproval
             && let Some(plan) = self.nodes[index].plan.as_deref_mut()
@@ -64,6 +66,27 @@ impl Run {
         }
         self.settle_if_done(index);
         Ok(())
+    }
+
+    /// Pauses the steps of the plan of node `owner` that take the place of a paused one of `replaced`: whoever edits a
+    /// paused step does not let it continue (E9.14).
+    fn inherit_pauses(&mut self, owner: usize, replaced: &[usize]) {
+        let members = self.nodes[owner].plan.as_ref().map(|plan| plan.members.clone());
+        for old in replaced
+            .iter()
+            .copied()
+            .filter(|old| self.nodes[*old].paused)
+            .collect::<Vec<_>>()
+        {
+            let slug = self.view(old).slug().to_owned();
+            let new = members
+                .iter()
+                .flatten()
+                .find(|member| self.view(**member).slug() == slug);
+            if let Some(new) = new {
+                self.set_paused(*new, true);
+            }
+        }
     }
 
     /// Takes node `index` out of its plan, because of version `version`. If it has not begun, it never does.

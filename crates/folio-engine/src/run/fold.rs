@@ -364,6 +364,12 @@ impl Run {
     fn pause(&mut self, node: Option<NodeId>, paused: bool) -> Result<(), JournalError> {
         let index = node.map_or(Ok(0), |id| self.index(id))?;
         self.pauses += 1;
+        self.set_paused(index, paused);
+        Ok(())
+    }
+
+    /// Pauses the subtree of node `index`, or lets it continue.
+    pub(super) fn set_paused(&mut self, index: usize, paused: bool) {
         if std::mem::replace(&mut self.nodes[index].paused, paused) != paused {
             self.paused = if paused {
                 self.paused.saturating_add(1)
@@ -371,6 +377,5 @@ impl Run {
                 self.paused.saturating_sub(1)
             };
         }
-        Ok(())
     }
 }

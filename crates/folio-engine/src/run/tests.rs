@@ -48,6 +48,7 @@ mod order;
 mod pages;
 mod paused;
 mod programs;
+mod prompts;
 mod properties;
 mod readable;
 mod reasons;

@@ -15,6 +15,9 @@ use crate::plan::{Graph, Join, OnHard, Slug, Step, Work};
 use crate::result::{NodeResult, Outcome, StopReason};
 use crate::spend::{Allowance, Purse, Spend};
 
+/// How the root of a run is called: its path is empty.
+pub(super) const ROOT: &str = "run";
+
 /// Why a node is being stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cancel {
@@ -298,7 +301,7 @@ impl NodeView<'_> {
     #[must_use]
     pub fn slug(&self) -> &str {
         if self.path.is_empty() {
-            "run"
+            ROOT
         } else {
             self.path.rsplit('/').next().unwrap_or(self.path)
         }

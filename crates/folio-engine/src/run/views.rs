@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::limits::Limits;
 use super::state::Run;
-use super::tree::{NodeKind, NodeView};
+use super::tree::{NodeKind, NodeView, ROOT};
 use crate::event::Event;
 use crate::node::{NodeId, NodeState};
 use crate::plan::Plan;
@@ -316,11 +316,13 @@ impl Run {
             .map(|index| self.view(index))
     }
 
-    /// The node that `name` means: an id, or a path as [`Self::node_at`] takes it.
+    /// The node that `name` means: an id, or a path as [`Self::node_at`] takes it; `run` is the root, unless a step is
+    /// called so.
     #[must_use]
     pub fn node_named(&self, name: &str) -> Option<NodeView<'_>> {
         let by_id = name.parse().ok().and_then(|id| self.node(id));
-        by_id.or_else(|| self.node_at(name))
+        let found = by_id.or_else(|| self.node_at(name));
+        found.or_else(|| (name == ROOT).then(|| self.view(0)))
     }
 
     /// The nodes whose call has begun and has no outcome.

@@ -81,12 +81,24 @@ impl Run {
                 Some(Action::Record(self.without_approved_plan(index)))
             }
             Stage::Replanning => self.ask(index, Purpose::Replan, now, has_room),
-            // A program is not started again only to report what it did.
-            Stage::HandingBack if self.works_alone(index, ModelRole::Executor) => {
+            // A program is not started again only to report what it did. Nor is what is kept of a limit used to report on
+            // nothing: the tasks around it need it (E9.10).
+            Stage::HandingBack
+                if self.works_alone(index, ModelRole::Executor) || self.has_nothing_to_hand_back(index) =>
+            {
                 Some(Action::Record(self.rolled_up(index, None)))
             }
             Stage::HandingBack => self.ask(index, Purpose::HandBack, now, has_room),
         }
+    }
+
+    /// Whether a limit stops node `index` before its model has called anything or written a word.
+    fn has_nothing_to_hand_back(&self, index: usize) -> bool {
+        let is_untouched = |agent: &Agent| {
+            let is_by_limit = agent.spent.is_some_and(StopReason::is_limit);
+            is_by_limit && agent.offloaded_summary.is_empty() && agent.remarks(1).is_empty()
+        };
+        self.nodes[index].children.is_empty() && self.agent(index).is_some_and(is_untouched)
     }
 
     /// Reads what a model answered before node `index` was paused, or while it is: the answer was paid for, and would

@@ -122,6 +122,25 @@ impl Run {
         None
     }
 
+    /// The limits of a plan that a model makes for node `index`.
+    pub(super) fn limits_of_plan(&self, index: usize) -> plan::Limits {
+        let known = self.equipment.as_ref().map(|equipment| equipment.known.limits.clone());
+        let children = self
+            .plan
+            .budget
+            .children
+            .unwrap_or(CHILDREN_DEFAULT)
+            .min(self.least_around(index, self.limits.children_max, |budget| budget.children));
+        let (level, max_level) = self.plan_level(index, self.deepest_of_models());
+        plan::Limits {
+            children,
+            steps: children.saturating_mul(4),
+            // The plan itself is on `level`.
+            depth: max_level.saturating_add(1).saturating_sub(level).max(1),
+            ..known.unwrap_or_default()
+        }
+    }
+
     /// What a model's plan is checked against.
     fn known_to_model(&self, index: usize, kept: &[usize]) -> Known {
         let known = self
@@ -129,24 +148,11 @@ impl Run {
             .as_ref()
             .map(|equipment| equipment.known.clone())
             .unwrap_or_default();
-        let children = self
-            .plan
-            .budget
-            .children
-            .unwrap_or(CHILDREN_DEFAULT)
-            .min(self.least_around(index, self.limits.children_max, |budget| budget.children));
         let criteria = self.criteria_of(index);
         let met = self.agent(index).map(super::Agent::met).unwrap_or_default();
         let open = criteria.iter().filter(|open| open.required && !met.contains(&open.id));
-        let (level, max_level) = self.plan_level(index, self.deepest_of_models());
         Known {
-            limits: plan::Limits {
-                children,
-                steps: children.saturating_mul(4),
-                // The plan itself is on `level`.
-                depth: max_level.saturating_add(1).saturating_sub(level).max(1),
-                ..known.limits
-            },
+            limits: self.limits_of_plan(index),
             without_person: self
                 .equipment
                 .as_ref()

@@ -164,7 +164,7 @@ impl Run {
     }
 
     /// Whether node `index` is in a plan that a model made.
-    fn is_step_of_model(&self, index: usize) -> bool {
+    pub(super) fn is_step_of_model(&self, index: usize) -> bool {
         let mut ancestors = self.self_and_ancestors(index).skip(1);
         ancestors.any(|at| self.nodes[at].kind == NodeKind::Model)
     }

@@ -4,17 +4,23 @@
 use std::fmt::Write as _;
 
 use folio_memory::canonical::canonical;
-use folio_memory::excerpt::short_line;
+use folio_memory::counted::counted;
+use folio_memory::excerpt::{cut, short_line};
 
 use super::digest::value_excerpt;
 use super::sizes::Sizes;
 use crate::lines::push_list_item;
-use crate::plan::{Budget, Check, HUMAN, Step, Task};
+use crate::plan::{Budget, Check, HUMAN, InputKind, Step, Task};
 use crate::projection::{branch_page, workspace_page};
 use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
 use crate::talk::Purpose;
+
+/// The tool that reads files: without it, a model needs no names of folders.
+const READ: &str = "read";
+/// The most references of a result that a judge sees.
+const EVIDENCE_JUDGED: usize = 20;
 
 impl Run {
     /// The task, with everything around it that a model needs for `purpose`.
@@ -34,6 +40,7 @@ impl Run {
         self.put_criteria(&mut text, of, &agent.task, sizes)?;
         if matches!(purpose, Purpose::Decide | Purpose::Work | Purpose::Replan) {
             self.put_limits(&mut text, of, &agent.task);
+            self.put_folders(&mut text, of, purpose);
         }
         if matches!(purpose, Purpose::Replan | Purpose::Work) {
             push_list(&mut text, "Plans rejected by a person", &agent.rejected_plans);
@@ -44,10 +51,7 @@ impl Run {
                 self.put_step_results(&mut text, index, purpose)?;
             }
             Purpose::Judge => self.put_proposal(&mut text, index)?,
-            Purpose::HandBack => {
-                text.push_str("# Work done\n");
-                self.put_data(&mut text, index, &self.done_so_far(index, sizes)?);
-            }
+            Purpose::HandBack => self.put_unfinished_work(&mut text, index, sizes)?,
         }
         Ok(text)
     }
@@ -65,8 +69,12 @@ impl Run {
             let _ = writeln!(text, "Why: {}", self.excerpted(index, &task.reason, sizes)?);
         }
         self.put_unnamed_item(text, index, task);
-        if self.nodes[index].parent.is_none() && self.inputs.as_object().is_some_and(|inputs| !inputs.is_empty()) {
-            let _ = writeln!(text, "Inputs: {}", canonical((*self.inputs).clone()));
+        // The steps of a model's plan say themselves what they need of them.
+        if !self.is_step_of_model(index) && self.inputs.as_object().is_some_and(|inputs| !inputs.is_empty()) {
+            let inputs = canonical((*self.inputs).clone()).to_string();
+            let is_goal = self.nodes[index].parent.is_none();
+            let inputs = if is_goal { inputs } else { cut(&inputs, sizes.digest) };
+            let _ = writeln!(text, "Inputs: {inputs}");
         }
         Ok(())
     }
@@ -86,15 +94,85 @@ impl Run {
         Ok(())
     }
 
-    /// Adds the limits of `task` as planned, and with the task's share as it was at its start: what is left of them
-    /// depends on which task was quicker.
+    /// Adds the limits of `task` as planned, those of the run for its goal, and with the task's share as it was at its
+    /// start: what is left of them depends on which task was quicker.
     fn put_limits(&self, text: &mut String, index: usize, task: &Task) {
         let shared = self.nodes[index].shared.as_deref().copied().unwrap_or_default();
-        let budget = task.budget.within(&shared);
+        let is_goal = self.nodes[index].parent.is_none();
+        let budget = if is_goal { &self.plan.budget } else { &task.budget }.within(&shared);
         if budget != Budget::default() {
             let limits = canonical(serde_json::to_value(&budget).unwrap_or_default());
             let _ = writeln!(text, "Budget, including all subtasks: {limits}");
         }
+    }
+
+    /// Adds the folders that tools reach, by the names under which they reach them: those of the inputs that are paths,
+    /// or the one in which the run was started.
+    fn put_folders(&self, text: &mut String, index: usize, purpose: Purpose) {
+        let has_files = self
+            .equipment
+            .as_ref()
+            .is_some_and(|equipment| equipment.tool(READ).is_some());
+        if !has_files || self.works_alone(index, purpose.role()) {
+            return;
+        }
+        let inputs = self
+            .plan
+            .inputs
+            .iter()
+            .filter(|(_, input)| input.kind == InputKind::Path);
+        let mut names: Vec<String> = inputs.map(|(name, _)| format!("`{name}:`")).collect();
+        names.sort();
+        if names.is_empty() {
+            names.push("`here:`".to_owned());
+        }
+        let default = if names.len() > 1 {
+            " (the first unless a path names another)"
+        } else {
+            ""
+        };
+        let _ = writeln!(
+            text,
+            "Folders: read in {}{default}; write in `run:`, the folder of this run",
+            names.join(", ")
+        );
+    }
+
+    /// Adds what a plan of a model may have at most.
+    fn put_plan_limits(&self, text: &mut String, index: usize) {
+        let limits = self.limits_of_plan(index);
+        let (steps, all) = (counted(u64::from(limits.children), "step"), limits.steps);
+        let deeper = match limits.depth.saturating_sub(1) {
+            0 => "its steps cannot be split again".to_owned(),
+            1 => "its steps may be split once more".to_owned(),
+            levels => format!("its steps may be split again, {levels} levels deep"),
+        };
+        let _ = writeln!(
+            text,
+            "A plan has at most {steps} in one list, and {all} in all; {deeper}."
+        );
+    }
+
+    /// Adds what was done of a task that a limit stops, what it was given, and what its model wrote meanwhile.
+    fn put_unfinished_work(&self, text: &mut String, index: usize, sizes: Sizes) -> Result<(), BodyNeeded> {
+        let Some(agent) = self.agent(index) else { return Ok(()) };
+        if let Some(reason) = agent.spent {
+            let _ = writeln!(text, "Limit reached: {reason}");
+        }
+        let results = self.results_before(index, sizes)?;
+        if !results.is_empty() {
+            text.push_str("# Earlier results\n");
+            self.put_data(text, index, &results);
+        }
+        self.put_answers(text, index, sizes);
+        text.push_str("# Work done\n");
+        self.put_data(text, index, &self.done_so_far(index, sizes)?);
+        let remarks = agent.remarks(sizes.digest);
+        if !remarks.is_empty() {
+            text.push_str("# What you wrote meanwhile\n");
+            self.put_data(text, index, &remarks);
+        }
+        Ok(())
     }
 
     /// Adds what is known before node `index` is done or split up.
@@ -111,6 +189,7 @@ impl Run {
             if self.wants_plan(index) {
                 push_list_item(text, "a plan is required: split this task into steps");
             }
+            self.put_plan_limits(text, index);
             self.put_tools(text, index);
         } else {
             self.put_place(text, index);
@@ -131,6 +210,7 @@ impl Run {
             self.put_memory(text, index);
             return Ok(());
         }
+        self.put_combined(text, index);
         push_list(text, "Gaps", &self.gaps(index));
         push_list(
             text,
@@ -139,8 +219,17 @@ impl Run {
         );
         self.put_answers(text, index, sizes);
         self.put_memory(text, index);
+        self.put_plan_limits(text, index);
         self.put_tools(text, index);
         Ok(())
+    }
+
+    /// Adds what came of the plan as a whole, in the words of whoever combined its results.
+    fn put_combined(&self, text: &mut String, index: usize) {
+        if let Some(proposal) = self.agent(index).and_then(|agent| agent.proposal.as_deref()) {
+            text.push_str("# Combined result\n");
+            self.put_data(text, index, &[format!("{}: {}", proposal.status, proposal.notes)]);
+        }
     }
 
     /// One line for each task around node `index`, from the goal down (E9.2).
@@ -170,11 +259,32 @@ impl Run {
         if let Some(Step::Task(task)) = &self.nodes[index].step
             && !task.satisfies.is_empty()
         {
-            lines.push(format!("this task is there to meet {}", task.satisfies.join(", ")));
+            let wanted = self.criteria_wanted(index, &task.satisfies)?;
+            lines.push(format!("this task is there to meet {}", wanted.join("; ")));
         }
         Ok(lines)
     }
 
+    /// The criteria `ids` of the task around node `index`, each with its text.
+    fn criteria_wanted(&self, index: usize, ids: &[String]) -> Result<Vec<String>, BodyNeeded> {
+        let around = self
+            .self_and_ancestors(index)
+            .skip(1)
+            .find(|at| self.nodes[*at].kind.is_task());
+        let criteria = around.map(|at| self.criteria_of(at)).unwrap_or_default();
+        let with_text = |id: &String| {
+            let known = criteria.iter().find(|criterion| criterion.id == *id);
+            let Some((at, criterion)) = around.zip(known) else {
+                return Ok(id.clone());
+            };
+            let text = self.fill_criterion(at, &criterion.text, self.sizes(Purpose::Work))?;
+            Ok(format!("{id} ({})", short_line(&text, 300)))
+        };
+        ids.iter().map(with_text).collect()
+    }
+
+    /// Adds the result that is judged, with what it rests on: what the task was given, what was done, and what the
+    /// result names as evidence (E9.6).
     fn put_proposal(&self, text: &mut String, index: usize) -> Result<(), BodyNeeded> {
         let Some(proposal) = self.agent(index).and_then(|agent| agent.proposal.as_deref()) else {
             return Ok(());
@@ -188,6 +298,14 @@ impl Run {
                 value_excerpt(&output, sizes.answer, self.nodes[index].id)
             ));
         }
+        let evidence = proposal.evidence.iter().take(EVIDENCE_JUDGED);
+        lines.extend(evidence.map(|evidence| short_line(&format!("evidence: {} {}", evidence.kind, evidence.id), 200)));
+        let earlier = self.results_before(index, sizes)?;
+        if !earlier.is_empty() {
+            text.push_str("# Earlier results that the task was given\n");
+            self.put_data(text, index, &earlier);
+        }
+        self.put_answers(text, index, sizes);
         text.push_str("# Result\n");
         self.put_data(text, index, &lines);
         text.push_str("# Work done\n");

@@ -692,3 +692,29 @@ fn edit_before_anything_began_is_summarized_in_words_e9_14() {
         "{page}"
     );
 }
+
+#[test]
+fn step_that_takes_the_place_of_a_paused_one_is_paused_e9_14() {
+    let mut sim = Sim::new(THREE);
+    sim.concurrency = 1;
+    sim.derive();
+    let b = sim.id("b");
+    sim.record(Event::Paused {
+        node: Some(b),
+        by: "ada".to_owned(),
+    });
+    sim.edit("", &sim.markdown("").replace("n: 2", "n: 7"));
+    assert_ne!(sim.id("b"), b);
+    while sim.end_one() {
+        sim.derive();
+    }
+    assert!(!sim.called().contains(&"b"), "{:?}", sim.calls);
+    let b = sim.id("b");
+    assert!(sim.run.node(b).unwrap().paused);
+    sim.record(Event::Continued {
+        node: Some(b),
+        by: "ada".to_owned(),
+    });
+    let sim = sim.driven_on();
+    assert_eq!(sim.status("b"), Outcome::Ok);
+}

@@ -13,7 +13,7 @@ use crate::spend::Allowance;
 use crate::talk::Purpose;
 
 /// A house whose roof fails until the plan is changed; the walls beside it hold.
-fn house() -> Sim {
+pub(super) fn house() -> Sim {
     goal("build a house", &json!({}), |ask| {
         let task = task_named(ask);
         match (ask.purpose, task.as_str()) {
@@ -137,6 +137,7 @@ fn memory_is_briefed_anew_before_a_replan_and_an_aggregation_e9_16() {
     <data-2277d28bb5faee55>
     nothing yet
     </data-2277d28bb5faee55>
+    A plan has at most 12 steps in one list, and 48 in all; its steps may be split again, 2 levels deep.
     ");
     let last = prompt_text(&sim, sim.asks.len() - 1);
     assert!(last.contains("# Memory\n"), "{last}");

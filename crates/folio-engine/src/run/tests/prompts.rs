@@ -1,0 +1,140 @@
+//! What prompts tell: what a task may use, what it was given, and what is wanted of it (E9.2, E9.6, E9.8, E9.10).
+
+use super::models::*;
+use super::*;
+use crate::talk::Purpose;
+
+/// What each request for `purpose` reads as the task, with everything around it.
+fn told(sim: &Sim, purpose: Purpose) -> Vec<String> {
+    let asks = sim.asks.iter().filter(|ask| ask.purpose == purpose);
+    asks.map(|ask| ask.messages[1].text.clone()).collect()
+}
+
+fn rules_of(sim: &Sim, purpose: Purpose) -> String {
+    let ask = sim.asks.iter().find(|ask| ask.purpose == purpose).unwrap();
+    ask.messages[0].text.clone()
+}
+
+#[test]
+fn judge_reads_what_a_task_was_given_and_what_its_result_rests_on_e9_6() {
+    let extra = json!({"steps": [
+        {"id": "look", "do": {"tool": "echo", "args": {"text": "the lamp is green"}}},
+        {"id": "say", "title": "say which colour it has", "criteria": [{"id": "s1", "text": "the colour is right"}]},
+    ]});
+    let sim = goal_with("name the colour", &extra, equipment(), |ask| match ask.purpose {
+        Purpose::Judge => text_answer(&json!({"verdicts": [{"criterion": "s1", "finding": "met"}]}).to_string()),
+        _ => {
+            let given = &ask.messages[1].text;
+            let id = given.split_once("id: ").unwrap().1.lines().next().unwrap();
+            let evidence = json!([{"kind": "node", "id": id}]);
+            execute(
+                "finish",
+                json!({"status": "ok", "notes": "green", "evidence": evidence}),
+            )
+        }
+    })
+    .driven_on();
+    assert_eq!(root(&sim).status, Outcome::Ok, "{}", root(&sim).notes);
+    let judged = told(&sim, Purpose::Judge).remove(0);
+    let (given, result) = judged.split_once("# Result\n").unwrap();
+    assert!(
+        given.contains("# Earlier results that the task was given") && given.contains("the lamp is green"),
+        "{judged}"
+    );
+    assert!(
+        result.contains("evidence: tool_call ") || result.contains("evidence: node "),
+        "{judged}"
+    );
+}
+
+#[test]
+fn another_plan_is_asked_for_with_its_form_and_with_what_came_of_the_last_e9_8() {
+    let sim = replans::house();
+    let rules = rules_of(&sim, Purpose::Replan);
+    assert!(
+        rules.contains("A step is {\"id\"") && rules.contains("steps in an inner list run in parallel"),
+        "{rules}"
+    );
+    let told = told(&sim, Purpose::Replan).remove(0);
+    assert!(
+        told.contains("# Combined result\n") && told.contains("- partial: all of it"),
+        "{told}"
+    );
+}
+
+#[test]
+fn planner_is_told_the_limits_of_the_run_and_of_a_plan_e9_10() {
+    let extra = json!({"budget": {"tool_calls": 4, "children": 5, "depth": 2}});
+    let sim = goal_with("look around", &extra, equipment(), |ask| match ask.purpose {
+        Purpose::Decide => execute("echo", json!({"text": "x"})),
+        _ => finish("seen"),
+    })
+    .driven_on();
+    let told = told(&sim, Purpose::Decide).remove(0);
+    assert!(told.contains(r#""tool_calls":4"#), "{told}");
+    assert!(
+        told.contains("A plan has at most 5 steps in one list, and 20 in all; its steps may be split once more."),
+        "{told}"
+    );
+}
+
+#[test]
+fn last_call_of_a_task_reads_the_limit_what_was_given_and_what_its_model_wrote_e9_10() {
+    let extra = json!({"steps": [
+        {"id": "look", "do": {"tool": "echo", "args": {"text": "the lamp is green"}}},
+        {"id": "think", "title": "think about it", "budget": {"model_calls": 3}},
+    ]});
+    let sim = goal_with("think", &extra, equipment(), |ask| match ask.purpose {
+        Purpose::Decide => execute("echo", json!({"text": "a thought"})),
+        Purpose::Work => {
+            let call = crate::talk::Wanted {
+                id: "w0".to_owned(),
+                tool: "echo".to_owned(),
+                args: json!({"text": "another thought"}),
+            };
+            reply_answer(crate::talk::Reply {
+                text: "Green means go.".to_owned(),
+                calls: vec![call],
+                stop: crate::talk::Stop::Done,
+                permissions: Vec::new(),
+            })
+        }
+        _ => text_answer(r#"{"notes": "it is green"}"#),
+    })
+    .driven_on();
+    let told = told(&sim, Purpose::HandBack).remove(0);
+    for part in [
+        "Limit reached: budget_model_calls",
+        "# Earlier results\n",
+        "the lamp is green",
+        "# What you wrote meanwhile\n",
+        "- Green means go.",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
+
+#[test]
+fn step_reads_the_text_of_the_criterion_that_it_is_there_to_meet_e9_6() {
+    let extra = json!({"criteria": [{"id": "c1", "text": "the lamp is lit"}]});
+    let sim = goal_with("light the lamp", &extra, equipment(), |ask| match (ask.purpose, task_named(ask).as_str()) {
+        (Purpose::Decide, "light the lamp") => plan_answer(json!([
+            {"id": "fill", "title": "fill it", "criteria": ["full"], "satisfies": ["c1"]},
+            {"id": "light", "title": "strike a match", "criteria": ["lit"]},
+        ])),
+        (Purpose::Decide, _) => execute("echo", json!({"text": "x"})),
+        (Purpose::Judge, _) => text_answer(&json!({"verdicts": [{"criterion": "c1", "finding": "met"}]}).to_string()),
+        (Purpose::Work, _) => calls_answer(&[(
+            "finish",
+            json!({"status": "ok", "notes": "done", "criteria": [{"id": "c1.1", "met": true}, {"id": "c1", "met": true}]}),
+        )]),
+        _ => text_answer(r#"{"notes": "lit"}"#),
+    })
+    .driven_on();
+    let told = told(&sim, Purpose::Decide);
+    assert!(
+        told.iter()
+            .any(|told| told.contains("this task is there to meet c1 (the lamp is lit)")),
+        "{told:?}"
+    );
+}
