@@ -6,10 +6,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use folio::memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 
 use crate::commands::{
-    again, approve, archive, backup, bench, blob, book, budget, cancel, completions, context, diff, doctor, episodes,
-    evict, export, files, forget, goals, hook, import, mcp, migrate, observe, offload, page, patterns, people, plan,
-    policy, resume, run, runs, search, serve, show, spaces, tidy, token, tokens, tool, trace, tree, trust, turn, watch,
-    why, worker,
+    approve, archive, backup, bench, blob, book, budget, cancel, completions, context, diff, doctor, episodes, evict,
+    export, files, forget, fork, goals, hook, import, mcp, migrate, observe, offload, page, patterns, people, plan,
+    policy, replay, resume, run, runs, search, serve, show, spaces, tidy, token, tokens, tool, trace, tree, trust,
+    turn, watch, why, worker,
 };
 use crate::later::Later;
 use crate::settings::Untrusted;
@@ -125,11 +125,11 @@ pub(crate) enum Command {
     /// Start a new run from a point in another one
     ///
     /// The new run keeps everything that was done before that point and does not repeat it.
-    Fork(Later<again::Fork>),
+    Fork(Later<fork::Fork>),
     /// Show how two runs differ
     Diff(Later<diff::Diff>),
     /// Replay the journal of a run and compare its pages with it
-    Replay(Later<again::Replay>),
+    Replay(Later<replay::Replay>),
     /// Pause a run, or a node of it: calls under way finish, no new ones start
     Pause(Later<people::Pause>),
     /// Continue a paused run, or a paused node of it

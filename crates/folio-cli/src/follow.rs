@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use folio::Workspace;
-use folio::engine::{NodeResult, Outcome, projection};
+use folio::engine::{Event, NodeResult, Outcome, projection};
 use folio::memory::RunId;
 use folio::memory::id::Ref;
 use folio::runner::{HeldUp, Runner, RunnerError, Watch};
 use folio::store::{RunRow, StoreError, WorkspaceError};
+use folio::{Timestamp, Workspace};
 use tokio::signal::unix::SignalKind;
 use tokio::task::JoinHandle;
 
@@ -91,6 +91,22 @@ struct Follow<'a> {
     workspace: &'a Workspace,
     watch: Watch,
     progress: Progress<'a>,
+    /// What holds up a call of the run, and the line that says so.
+    held_up: Option<(HeldUp, String)>,
+    questions: Questions,
+    /// Why not all could be shown, if somebody still wanted to see it.
+    unshown: Option<Failure>,
+}
+
+/// How far the user knows that the run asks something. Only the first question is pointed out: the command lists those
+/// that follow, too.
+enum Questions {
+    /// To be pointed out.
+    Unseen,
+    /// Pointed out by this line, until nothing is asked any more.
+    PointedOut(String),
+    /// Not to be pointed out, or not again.
+    Known,
 }
 
 /// A run that was shown to its end.
@@ -117,6 +133,9 @@ impl<'a> Follow<'a> {
             workspace,
             watch,
             progress,
+            held_up: None,
+            questions: Questions::Unseen,
+            unshown: None,
         })
     }
 
@@ -126,44 +145,22 @@ impl<'a> Follow<'a> {
         let mut endings = EndSignals::listen()?;
         let mut pictures = tokio::time::interval(REDRAW_INTERVAL);
         let (runner, mut driver) = drive_task.map_or((None, None), |(runner, driver)| (Some(runner), Some(driver)));
+        if !self.is_answered_elsewhere(runner) {
+            self.questions = Questions::Known;
+        }
         let mut asked_to_stop = false;
-        let mut held_up: Option<(HeldUp, String)> = None;
-        let mut unshown = None;
-        // Only the first question is pointed out: the command lists those that follow, too.
-        let mut asking: Option<String> = None;
-        let mut is_anybody_told = !self.is_answered_elsewhere(runner);
         let run = self.watch.run().id();
         loop {
-            let known = held_up.as_ref().map(|(held_up, _)| held_up);
+            let known = self.held_up.as_ref().map(|(held_up, _)| held_up);
             let interrupted = tokio::select! {
-                update = self.watch.next(), if !self.progress.is_silent() => match update? {
-                    Some(events) => {
-                        if let Err(failure) = self.progress.events(self.watch.run(), &events) {
-                            let has_ended = driver.is_none() && self.has_ended().await?;
-                            // The run is driven to its end, whether somebody watches or not.
-                            let goes_on = runner.is_some() || failure.is_closed_pipe() && has_ended;
-                            if !goes_on {
-                                return Err(failure);
-                            }
-                            self.progress = Progress::Silent;
-                            unshown = Some(failure).filter(|failure| !failure.is_closed_pipe());
-                            if has_ended {
-                                break;
-                            }
-                        }
-                        let asks = self.watch.run().summary().asks > 0;
-                        if asks && !is_anybody_told {
-                            is_anybody_told = true;
-                            let message = self.asking_line().await;
-                            self.progress.show_note(self.context.output, &message);
-                            asking = Some(message);
-                        } else if let Some(message) = asking.take_if(|_| !asks) {
-                            self.progress.remove_note(&message);
-                        }
-                        false
+                update = self.watch.next(), if !self.progress.is_silent() => {
+                    let Some(events) = update? else { break };
+                    let is_over = self.show(&events, runner.is_some(), driver.is_some()).await?;
+                    if is_over {
+                        break;
                     }
-                    None => break,
-                },
+                    false
+                }
                 _ = pictures.tick(), if self.progress.needs_redraw() => {
                     self.progress.draw(self.watch.run(), self.workspace.now());
                     false
@@ -178,14 +175,7 @@ impl<'a> Follow<'a> {
                     false
                 }
                 now = held_up_by(runner, run, known) => {
-                    if let Some((_, message)) = held_up.take() {
-                        self.progress.remove_note(&message);
-                    }
-                    if let Some(now) = now {
-                        let message = self.waiting_line(&now).await;
-                        self.progress.show_note(self.context.output, &message);
-                        held_up = Some((now, message));
-                    }
+                    self.show_wait(now).await;
                     false
                 }
                 _ = interrupts.recv() => true,
@@ -218,8 +208,57 @@ impl<'a> Follow<'a> {
         Ok(EndedRun {
             watch: self.watch,
             is_stopped: asked_to_stop,
-            unshown,
+            unshown: self.unshown,
         })
+    }
+
+    /// Shows what happened; returns whether that was the last, because the rest cannot be shown and the run has ended.
+    /// `is_ours`: this process drives the run, `is_driven`: and has not come to its end.
+    async fn show(&mut self, events: &[(Timestamp, Event)], is_ours: bool, is_driven: bool) -> Result<bool, Failure> {
+        if let Err(failure) = self.progress.events(self.watch.run(), events) {
+            let has_ended = !is_driven && self.has_ended().await?;
+            // The run is driven to its end, whether somebody watches or not.
+            let goes_on = is_ours || failure.is_closed_pipe() && has_ended;
+            if !goes_on {
+                return Err(failure);
+            }
+            self.progress = Progress::Silent;
+            self.unshown = Some(failure).filter(|failure| !failure.is_closed_pipe());
+            if has_ended {
+                return Ok(true);
+            }
+        }
+        self.point_out_questions().await;
+        Ok(false)
+    }
+
+    /// Says that the run asks something, for as long as it does.
+    async fn point_out_questions(&mut self) {
+        let asks = self.watch.run().summary().asks > 0;
+        match &self.questions {
+            Questions::Unseen if asks => {
+                let line = self.asking_line().await;
+                self.progress.show_note(self.context.output, &line);
+                self.questions = Questions::PointedOut(line);
+            }
+            Questions::PointedOut(line) if !asks => {
+                self.progress.remove_note(line);
+                self.questions = Questions::Known;
+            }
+            Questions::Unseen | Questions::PointedOut(_) | Questions::Known => {}
+        }
+    }
+
+    /// Says what holds up a call of the run `now`, in place of what did before.
+    async fn show_wait(&mut self, now: Option<HeldUp>) {
+        if let Some((_, line)) = self.held_up.take() {
+            self.progress.remove_note(&line);
+        }
+        if let Some(now) = now {
+            let line = self.waiting_line(&now).await;
+            self.progress.show_note(self.context.output, &line);
+            self.held_up = Some((now, line));
+        }
     }
 
     /// Whether what the run asks waits for an answer from elsewhere: nobody sits at a terminal here, and yet somebody

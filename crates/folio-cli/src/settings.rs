@@ -2,6 +2,7 @@
 //! defaults. This is the only place where the environment is read.
 
 mod file;
+mod sources;
 mod surroundings;
 #[cfg(test)]
 mod tests;
@@ -24,11 +25,13 @@ use folio_telemetry::TelemetryOptions;
 
 pub(crate) use self::file::Untrusted;
 pub(crate) use self::file::place_of;
-use self::file::{Read, beside_file, check_agents, model_beside_file, models_beside_file, name_of, read_file};
+use self::file::{Read, check_agents, models_beside_file, read_file};
+pub(crate) use self::sources::PlacedValue;
+use self::sources::Sources;
 use self::surroundings::Surroundings;
 pub(crate) use self::surroundings::redacted_secret;
 pub(crate) use self::trust::{SettingsFile, Unseen};
-use crate::arguments::{Color, Global, turn_ref};
+use crate::arguments::{Color, Global};
 use crate::error::Failure;
 use crate::output::Output;
 
@@ -101,36 +104,6 @@ pub(crate) struct Settings {
     repeated: String,
 }
 
-/// A value, and where it was set if not on the command line.
-#[derive(Debug, Clone)]
-pub(crate) struct PlacedValue {
-    /// The value.
-    pub(crate) text: String,
-    /// The environment variable, or the key of the file.
-    place: Option<String>,
-}
-
-impl PlacedValue {
-    fn by_flag(text: String) -> Self {
-        Self { text, place: None }
-    }
-
-    fn in_place(text: String, place: String) -> Self {
-        Self {
-            text,
-            place: Some(place),
-        }
-    }
-
-    /// `failure`, which is about this value, prefixed with the place where it was set.
-    pub(crate) fn refused(&self, failure: Failure) -> Failure {
-        match &self.place {
-            Some(place) => failure.about(place),
-            None => failure,
-        }
-    }
-}
-
 impl Settings {
     /// Reads all sources. A settings file of a folder that nobody has looked at is refused or ignored, as `untrusted`
     /// says.
@@ -172,81 +145,34 @@ impl Settings {
             settings: from_file,
             passed_over,
         } = read_file(flags.config.as_deref(), around, untrusted)?;
-        let said = |flag: Option<&String>, variable, key: &str, in_file: Option<String>| {
-            let said = match flag {
-                Some(text) => Some(PlacedValue::by_flag(text.clone())),
-                None => around
-                    .text(variable)?
-                    .map(|text| PlacedValue::in_place(text, variable.to_owned())),
-            };
-            let of_file = |text| PlacedValue::in_place(text, format!("{key} in {}", name_of(file.as_deref())));
-            Ok::<_, Failure>(said.or_else(|| in_file.map(of_file)))
+        let file_path = file.as_deref();
+        let sources = Sources {
+            flags,
+            around,
+            file: file_path,
         };
-        let in_file = from_file
-            .store
-            .map(|store| beside_file(&store_url(&store), file.as_deref()));
-        let store = match said(flags.store.as_ref(), "FOLIO_STORE", "store", in_file)? {
-            Some(store) => PlacedValue {
-                text: store_url(&store.text).into_owned(),
-                ..store
-            },
-            None => PlacedValue::by_flag(around.default_store()?),
-        };
-        let space = match said(flags.space.as_ref(), "FOLIO_SPACE", "space", from_file.space)? {
-            Some(space) => {
-                SpaceName::parse(&space.text).map_err(|error| space.refused(Failure::usage("space_invalid", error)))?
-            }
-            None => SpaceName::main(),
-        };
-        let thread = match said(flags.thread.as_ref(), "FOLIO_THREAD", "thread", from_file.thread)? {
-            Some(thread) if thread.text.is_empty() => {
-                return Err(thread.refused(Failure::usage("thread_invalid", "the name of a thread is empty")));
-            }
-            Some(thread) => thread.text,
-            None => default_thread(&around.current),
-        };
-        let in_file = from_file
-            .model
-            .map(|model| model_beside_file(&model, file.as_deref(), &around.current));
-        let model = said(None, "FOLIO_MODEL", "model", in_file)?;
-        let turn = match flags.turn {
-            Some(turn) => Some(turn),
-            None => around
-                .text("FOLIO_TURN")?
-                .map(|turn| {
-                    let wrong =
-                        |error| Failure::usage("turn_invalid", format!("{turn:?} is {error}")).about("FOLIO_TURN");
-                    turn_ref(&turn).map_err(wrong)
-                })
-                .transpose()?,
-        };
-        let no_color = around.text("NO_COLOR")?.is_some_and(|value| !value.is_empty());
-        let color = flags
-            .color
-            .or(no_color.then_some(Color::Never))
-            .or(from_file.color)
-            .unwrap_or_default();
+        let store = sources.store(from_file.store)?;
+        let space = sources.space(from_file.space)?;
+        let thread = sources.thread(from_file.thread)?;
+        let model = sources.model(from_file.model)?;
+        let turn = sources.turn()?;
         let is_dumb_terminal = (around.variable)("TERM").is_some_and(|terminal| terminal == "dumb");
-        let color = match color {
-            Color::Auto if is_dumb_terminal => Color::Never,
-            color => color,
-        };
+        let color = sources.color(from_file.color, is_dumb_terminal)?;
         let named_user = around.text("FOLIO_USER")?;
         let user = [named_user.clone(), around.text("USER")?, around.text("LOGNAME")?];
         let for_tools = |name: &&str| Some(((*name).to_owned(), (around.variable)(name)?.into_string().ok()?));
         let tool_environment: Vec<(String, String)> = TOOL_VARIABLES.iter().filter_map(for_tools).collect();
         let agents = from_file.agents.unwrap_or_default();
-        check_agents(&agents, file.as_deref())?;
+        check_agents(&agents, file_path)?;
         let agents = agents.into_iter();
-        let agents = agents.map(|(name, agent)| (name, around.agent(agent, &tool_environment, file.as_deref())));
+        let agents = agents.map(|(name, agent)| (name, around.agent(agent, &tool_environment, file_path)));
         let servers = from_file.mcp.unwrap_or_default().into_iter();
-        let mcp = servers.map(|(name, server)| around.server(name, server, &tool_environment, file.as_deref()));
-        let role = role(flags, around)?;
-        let telemetry = around.telemetry(from_file.telemetry.unwrap_or_default())?;
+        let mcp = servers.map(|(name, server)| around.server(name, server, &tool_environment, file_path));
+        let role = sources.role()?;
         Ok(Self {
+            telemetry: around.telemetry(from_file.telemetry.unwrap_or_default())?,
             mcp: mcp.collect(),
             hosts: from_file.http.unwrap_or_default().allow,
-            telemetry,
             agents: agents.collect(),
             lost_calls: from_file.lost_calls,
             current: around.current.clone(),
@@ -257,20 +183,15 @@ impl Settings {
             store: store.text.clone(),
             store_setting: store,
             space,
-            thread: ThreadKey(thread),
+            thread,
             turn,
             turn_flag: flags.turn,
             names_thread: flags.thread.is_some(),
             role: role.unwrap_or(Role::Human),
             names_role: role.is_some(),
             model,
-            models: models_beside_file(from_file.models.unwrap_or_default(), file.as_deref(), &around.current),
-            keys: ModelKeys {
-                anthropic: around.text("ANTHROPIC_API_KEY")?.map(redacted_secret),
-                openai: around.text("OPENAI_API_KEY")?.map(redacted_secret),
-                gemini: around.text("GEMINI_API_KEY")?.map(redacted_secret),
-                own: None,
-            },
+            models: models_beside_file(from_file.models.unwrap_or_default(), file_path, &around.current),
+            keys: around.model_keys()?,
             editor: around.text("VISUAL")?.or(around.text("EDITOR")?),
             color,
             is_dumb_terminal,
@@ -330,25 +251,6 @@ impl Settings {
     }
 }
 
-/// The requested role.
-fn role(flags: &Global, around: &Surroundings<'_>) -> Result<Option<Role>, Failure> {
-    let asked = match &flags.role {
-        Some(role) => Some(PlacedValue::by_flag(role.clone())),
-        None => around
-            .text("FOLIO_ROLE")?
-            .map(|role| PlacedValue::in_place(role, "FOLIO_ROLE".to_owned())),
-    };
-    let Some(asked) = asked else {
-        return Ok(None);
-    };
-    let role = Role::parse(&asked.text).ok_or_else(|| {
-        let roles: Vec<_> = Role::ALL.into_iter().map(Role::as_str).collect();
-        let wrong = Failure::usage("role_invalid", format!("{:?} is not a role", asked.text));
-        asked.refused(wrong).hint(format!("one of {}", roles.join(", ")))
-    })?;
-    Ok(Some(role))
-}
-
 /// The URL for `store`: a value that begins like a path is the path of a file.
 pub(crate) fn store_url(store: &str) -> Cow<'_, str> {
     match ["/", "./", "../"].iter().any(|start| store.starts_with(start)) {
@@ -380,15 +282,4 @@ pub(crate) fn quoted(word: &str) -> Cow<'_, str> {
         return word.into();
     }
     format!("'{}'", word.replace('\'', r"'\''")).into()
-}
-
-/// The default thread: the worktree that `folder` is in, not the repository, since two worktrees are two pieces of
-/// work.
-fn default_thread(folder: &Path) -> String {
-    worktree_of(folder).map_or_else(|| ThreadKey::main().0, |folder| folder.to_string_lossy().into_owned())
-}
-
-/// The git worktree that `folder` is in.
-fn worktree_of(folder: &Path) -> Option<&Path> {
-    folder.ancestors().find(|folder| folder.join(".git").exists())
 }

@@ -5,12 +5,17 @@
 //! - `remote`, `a2a`: an agent on another machine, and the protocol for it; `tool`: an agent that is a tool
 //! - `acp`: a conversation by the Agent Client Protocol, in which its permission requests are answered
 //! - `again`: what it is told when it continues a session
-//! - `events`: extracts the answer from its output
+//! - `once`: a program that is started with the task and prints its answer; `events` extracts that from its output, and
+//!   `printed` quotes the output where there is none
+//! - `answer`: what asking a program came to
 
 mod a2a;
 mod acp;
 mod again;
+mod answer;
 mod events;
+mod once;
+mod printed;
 mod prompt;
 mod remote;
 mod settings;
@@ -21,7 +26,7 @@ use std::path::Path;
 
 use async_trait::async_trait;
 use folio_memory::tokens::{Estimate, Tokens as _};
-use folio_process::{Ended, Program, Tail, Whole};
+use folio_process::Program;
 
 pub use acp::AgentGrant;
 pub use events::AgentForm;
@@ -35,10 +40,6 @@ use crate::model::{Delta, Model, Place, Reply, Request, Speaker, StopCause, Usag
 
 /// The maximum length of one argument of a program in bytes: the limit of Linux, without the terminating zero.
 const ARGUMENT_BYTES_MAX: usize = 128 * 1024 - 1;
-/// How many characters of its output, and of its standard error, a failure quotes from the end.
-const PRINTED_CHARS: usize = 1_500;
-/// How many bytes of its standard error are kept, from the end.
-const ERROR_BYTES: usize = 16 * 1024;
 
 /// An agent program that can be asked. Nothing is started before that.
 #[derive(Debug, Clone)]
@@ -136,84 +137,25 @@ impl Model for AgentProgram {
             return Ok(reply_without_asking(answer));
         }
         let (program, input) = self.start(task, folder)?;
-        if place.session.is_some() && self.settings.form != AgentForm::Acp {
-            let message = "it was at work when its driver died, and only one with the form acp can continue a session";
-            return Err(self.error(ModelErrorKind::Unknown, message));
-        }
-        let limits = self.settings.limits();
-        if self.settings.form == AgentForm::Acp {
+        let settings = &self.settings;
+        let asked = if settings.form == AgentForm::Acp {
             let required = prompt::required_of(request);
-            let result = acp::converse(&program, input, required, &self.settings, limits, place).await;
-            let conversation = result.map_err(
-                |acp::FailedPrompt {
-                     failed: (kind, message),
-                     usage,
-                 }| {
-                    let usage = usage.map(|usage| with_tokens(usage, request));
-                    self.error(kind, message).costing(usage)
-                },
-            )?;
-            pieces(Delta::Text(conversation.text.clone()));
-            return Ok(Reply {
-                text: conversation.text,
-                tool_calls: Vec::new(),
-                stop: conversation.stop,
-                usage: conversation.usage.map(|usage| with_tokens(usage, request)),
-                permissions: conversation.permissions,
-            });
-        }
-        let (mut output, mut errors) = (Whole::new(self.settings.output_bytes()), Tail::new(ERROR_BYTES));
-        let input = Some(input.into_bytes());
-        let result = folio_process::run(&program, input, limits, &place.stop, &mut output, &mut errors).await;
-        let finished = result.map_err(|error| {
-            let (kind, message) = acp::not_started(&error);
-            self.error(kind, message)
+            acp::converse(&program, input, required, settings, settings.limits(), place).await
+        } else {
+            once::run(&program, input, settings, place).await
+        };
+        let usage_of = |usage: Option<Usage>| usage.map(|usage| with_tokens(usage, request));
+        let answer = asked.map_err(|failed| {
+            let (kind, message) = failed.failed;
+            self.error(kind, message).costing(usage_of(failed.usage))
         })?;
-        let (output, errors) = (output.bytes, errors.bytes());
-        let last = last_line(errors).or_else(|| last_line(&output));
-        // What it says last is often all that anybody learns of what it did (E9.4): in its own words, not in the form
-        // that they came in, if they can be told apart.
-        let parsed = self.settings.form.read(&output);
-        let printed = printed_at_the_end(parsed.text.as_deref().map_or(&output, str::as_bytes), errors);
-        let last_output = format!("{}{printed}", folio_process::printed(None, last.as_deref()));
-        let unknown = |message: String| Err(self.error(ModelErrorKind::Unknown, message));
-        match finished.ended {
-            Ended::ByItself => {}
-            Ended::Cancelled => return unknown(format!("it was stopped{printed}")),
-            Ended::TimedOut => {
-                let seconds = limits.time.as_secs();
-                return unknown(format!("it took longer than {seconds} s and was ended{last_output}"));
-            }
-            Ended::Stopped => {
-                let bytes = self.settings.output_bytes();
-                return unknown(format!("it printed more than {bytes} bytes and was ended{printed}"));
-            }
-        }
-        let Some(code) = finished.exit_code() else {
-            let signal = finished.signal().unwrap_or_default();
-            return unknown(format!("it was ended by signal {signal}{last_output}"));
-        };
-        let usage = parsed.usage.map(|usage| with_tokens(usage, request));
-        let ended = (code != 0).then(|| format!("it ended with exit code {code}{last_output}"));
-        // Its own error message is more useful than the exit code.
-        if let Some(problem) = parsed.problem.map(|problem| format!("{problem}{printed}")).or(ended) {
-            let kind = self.settings.form.kind_of(code, parsed.is_unauthorised);
-            return Err(self.error(kind, problem).costing(usage));
-        }
-        let Some(text) = parsed.text else {
-            let message = format!(
-                "its output contains no answer in the form {}{last_output}",
-                self.settings.form.as_str()
-            );
-            return Err(self.error(ModelErrorKind::Failed, message).costing(usage));
-        };
-        pieces(Delta::Text(text.clone()));
+        pieces(Delta::Text(answer.text.clone()));
         Ok(Reply {
-            text,
+            usage: usage_of(answer.usage),
+            text: answer.text,
             tool_calls: Vec::new(),
-            stop: StopCause::Done,
-            usage,
-            permissions: Vec::new(),
+            stop: answer.stop,
+            permissions: answer.permissions,
         })
     }
 }
@@ -250,34 +192,6 @@ fn with_tokens(usage: Usage, request: &Request) -> Usage {
         tokens_out: u64::from(request.tokens_max),
         ..usage
     }
-}
-
-/// The note with the end of what it printed; empty if that is at most one line, which its message has already.
-fn printed_at_the_end(output: &[u8], errors: &[u8]) -> String {
-    let (output, errors) = (String::from_utf8_lossy(output), String::from_utf8_lossy(errors));
-    let (output, errors) = (output.trim(), errors.trim());
-    if output.lines().chain(errors.lines()).nth(1).is_none() {
-        return String::new();
-    }
-    let parts = [("it printed", output), ("on standard error", errors)];
-    let parts = parts.into_iter().filter(|(_, text)| !text.is_empty());
-    parts
-        .map(|(where_to, text)| format!("\n{where_to}:\n{}", end_of(text, PRINTED_CHARS)))
-        .collect()
-}
-
-/// The last `max` characters of `text`, marked as such if there are more.
-fn end_of(text: &str, max: usize) -> String {
-    match text.char_indices().rev().nth(max - 1) {
-        Some((start, _)) if start > 0 => format!("[…] {}", &text[start..]),
-        _ => text.to_owned(),
-    }
-}
-
-fn last_line(text: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(text);
-    let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
-    Some(line.trim().to_owned())
 }
 
 #[cfg(test)]

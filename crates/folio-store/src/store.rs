@@ -1,5 +1,7 @@
 //! The interface of a database: one write, a few reads, and a wake-up.
 
+mod answers;
+
 use std::collections::HashSet;
 use std::fmt;
 use std::path::Path;
@@ -7,122 +9,20 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use folio_engine::run::RunSummary;
-use folio_engine::{Event, Run};
-use folio_memory::id::{EntryRef, PageRef, RunHandle, RunRef, TurnRef};
+use folio_memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 use folio_memory::{
-    Actor, Change, Clock, Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page,
-    PageQuery, RunId, Seq, SpaceName, Timestamp, TraceNote, Turn, TurnQuery,
+    Change, Clock, Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page, PageQuery,
+    RunId, Seq, SpaceName, Timestamp, TraceNote, Turn, TurnQuery,
 };
-use serde::Serialize;
 
+pub use self::answers::{Checkup, Journal, LogRow, MemoryMark, OwnerId, Revision, RunQuery, RunRow};
 use crate::access::KeptToken;
-use crate::commit::{BlobHash, Commit, Committed, Record};
+use crate::commit::{BlobHash, Commit, Committed};
 use crate::copy::CopiedCommit;
 use crate::error::StoreError;
 use crate::parts::{CommittedParts, Parts};
 use crate::system::SystemClock;
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
-
-/// One row of the log: a commit as it was made.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LogRow {
-    /// The commit's number.
-    pub seq: Seq,
-    /// When the commit was made.
-    pub at: Timestamp,
-    /// The actor who made it.
-    pub actor: Actor,
-    /// Its idempotency key, if it has one.
-    pub idempotency_key: Option<String>,
-    /// What the commit did.
-    pub record: Record,
-}
-
-/// One change of one entry.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Revision {
-    /// The commit that made the change.
-    pub seq: Seq,
-    /// When the change was made.
-    pub at: Timestamp,
-    /// The actor who made it.
-    pub actor: Actor,
-    /// The entry's version after it.
-    pub version: u32,
-    /// What changed.
-    pub change: Change,
-    /// Why the change was made, in the writer's words.
-    pub reason: Option<String>,
-}
-
-/// A run, as a list shows it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct RunRow {
-    /// The run's permanent id.
-    #[serde(rename = "run_id")]
-    pub id: RunId,
-    /// The run's handle in its space.
-    pub handle: RunHandle,
-    /// The run's one-line title.
-    pub title: String,
-    /// `running`, or how it ended: `ok`, `partial`, `failed`, `cancelled`.
-    pub status: String,
-    /// When it was submitted.
-    pub created_at: Timestamp,
-    /// When its journal last grew.
-    pub updated_at: Timestamp,
-    /// The commit at which its journal ends.
-    pub head: Seq,
-    /// Whether a living process drives the run.
-    pub driven: bool,
-    /// Whether any process has ever driven the run. Until then, the process that submitted it may be about to.
-    #[serde(skip)]
-    pub was_driven: bool,
-}
-
-impl RunRow {
-    /// Whether the run's last event is recorded, so that nobody drives it any more.
-    #[must_use]
-    pub fn has_ended(&self) -> bool {
-        self.status != Run::RUNNING
-    }
-}
-
-/// A query for runs, newest first.
-#[derive(Debug, Clone, Default)]
-pub struct RunQuery {
-    /// Only runs in one of these statuses; empty means any status.
-    pub status: Vec<String>,
-    /// Only runs older than the run with this number.
-    pub before: Option<u64>,
-    /// The most runs to return; 0 means 100.
-    pub limit: u32,
-}
-
-impl RunQuery {
-    /// A query for up to `limit` runs that have not ended.
-    #[must_use]
-    pub fn running(limit: u32) -> Self {
-        Self {
-            status: vec![Run::RUNNING.to_owned()],
-            before: None,
-            limit,
-        }
-    }
-}
-
-/// What happened in a run, in order, up to `head`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Journal {
-    /// The events, each with the time of the commit that recorded it.
-    pub events: Vec<(Timestamp, Event)>,
-    /// The last commit that was read.
-    pub head: Seq,
-    /// Whether that was the last commit of the run. Otherwise more can be read after `head`.
-    pub is_whole: bool,
-    /// The size in bytes of the records that were read.
-    pub bytes: usize,
-}
 
 /// Size in bytes of a run's records after which a part of its journal ends. Once read, they take many times as much
 /// memory.
@@ -131,50 +31,6 @@ pub const JOURNAL_PART_BYTES: usize = 1 << 20;
 /// Size in bytes of records after which an answer to [`Store::changes`] ends. Once read, they take several times as
 /// much memory.
 pub const CHANGES_BYTES: usize = 4 << 20;
-
-/// The name of a process that drives runs, drawn once for each process.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct OwnerId(pub String);
-
-impl fmt::Debug for OwnerId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// Marks what lists of memory show at some moment: as long as the number is the same, they show the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MemoryMark {
-    /// Identifies the mark, within one open store only.
-    pub number: u64,
-    /// Identifies what is on the pages of runs, as far as it was written by anybody but the run itself: as long as this
-    /// is the same, a run finds on its pages only what it wrote and what it found there before.
-    pub pages: u64,
-    /// The last commit that may have changed what the lists show.
-    pub since: Seq,
-    /// The last commit at the time of the question.
-    pub as_of: Seq,
-}
-
-/// What the doctor found.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Checkup {
-    /// What was checked, with counts.
-    pub checked: Vec<String>,
-    /// What is wrong; empty if the store is healthy.
-    pub problems: Vec<String>,
-}
-
-impl Checkup {
-    /// The most problems that are reported; more would add nothing to the verdict.
-    pub const PROBLEMS_MAX: usize = 20;
-
-    /// Whether as many problems were found as are reported.
-    #[must_use]
-    pub fn is_full(&self) -> bool {
-        self.problems.len() >= Self::PROBLEMS_MAX
-    }
-}
 
 /// A place where logs of spaces are kept.
 ///

@@ -27,6 +27,7 @@ mod operation_notes;
 mod outbox;
 mod pages;
 mod parts;
+mod passages;
 mod patch;
 mod personal;
 mod policy;

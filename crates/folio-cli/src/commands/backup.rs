@@ -147,46 +147,16 @@ async fn check_copy(folio: &Folio, path: &Path) -> Result<Checkup, Failure> {
 /// Carries out `folio restore`.
 pub(crate) async fn restore(context: &Context<'_>, restore: Restore) -> Result<Exit, Failure> {
     context.only_people("restore a store")?;
-    let store = &context.settings.store;
-    let path = store
-        .strip_prefix("sqlite:")
-        .map(|path| path.strip_prefix("//").unwrap_or(path));
-    let Some(to) = path.filter(|path| !path.is_empty()).map(PathBuf::from) else {
-        let message = "only a store in a file can be restored";
-        return Err(Failure::usage("store_url_invalid", message).hint("name the file with --store sqlite:PATH"));
-    };
+    let to = file_of(&context.settings.store)?;
     if !restore.from.exists() {
         let message = format!("there is no file {}", restore.from.display());
         return Err(Failure::new(Exit::NotFound, "not_found", message).hint(FROM_A_BACKUP));
     }
-    let (from, replace) = (restore.from.clone(), restore.replace);
-    let look = match restore.no_check {
-        true => Look::AtPages,
-        false => Look::AtEverything,
-    };
-    let target = to.clone();
-    let restored = tokio::task::spawn_blocking(move || sqlite::restore(&from, &target, replace, look));
-    let restored = restored
-        .await
-        .map_err(|error| Failure::cannot("copy", "the store", error.into()))?;
-    let (replaced, mut checkup, revoked) = match restored {
-        Ok(Restored::Done {
-            replaced,
-            checkup,
-            revoked,
-        }) => (replaced, checkup, revoked),
-        Ok(Restored::Damaged(found)) => return Err(damaged(&restore.from, &found)),
-        // The store that is replaced may be damaged; only the copy has to be sound.
-        Err(error) if error.kind() == ErrorKind::Corrupt => {
-            return Err(Failure::from(error).hint_instead(FROM_A_BACKUP));
-        }
-        Err(error) if !replace && to.exists() => {
-            return Err(
-                Failure::from(error).hint("--replace renames the existing store and puts the copy in its place")
-            );
-        }
-        Err(error) => return Err(error.into()),
-    };
+    let InPlace {
+        replaced,
+        mut checkup,
+        revoked,
+    } = put_in_place(&restore, &to).await?;
     // Opening it as a store also upgrades an old one to the newest format.
     let tokens_valid = open_restored(context, checkup.as_mut())
         .await
@@ -207,18 +177,7 @@ pub(crate) async fn restore(context: &Context<'_>, restore: Restore) -> Result<E
         tokens_valid: Some(tokens_valid),
         tokens_revoked: revoked,
     })?;
-    match revoked {
-        Some(0) => {}
-        Some(revoked) => context.output.note(format_args!(
-            "still revoked: {}",
-            counted(revoked as u64, "access token")
-        )),
-        None if tokens_valid > 0 => context.output.note(format_args!(
-            "{} can be used with it, even if revoked after the copy was made; `folio token list` shows those of a space",
-            counted(tokens_valid as u64, "access token")
-        )),
-        None => {}
-    }
+    note_tokens(context, tokens_valid, revoked);
     if problems.is_empty() {
         return Ok(Exit::Done);
     }
@@ -232,6 +191,76 @@ pub(crate) async fn restore(context: &Context<'_>, restore: Restore) -> Result<E
             .note(format_args!("to go back to the previous store: `mv {before} {to}`"));
     }
     Ok(Exit::Damaged)
+}
+
+/// The file of the store with the URL `store`.
+fn file_of(store: &str) -> Result<PathBuf, Failure> {
+    let path = store
+        .strip_prefix("sqlite:")
+        .map(|path| path.strip_prefix("//").unwrap_or(path));
+    match path {
+        Some(path) if !path.is_empty() => Ok(PathBuf::from(path)),
+        _ => {
+            let message = "only a store in a file can be restored";
+            Err(Failure::usage("store_url_invalid", message).hint("name the file with --store sqlite:PATH"))
+        }
+    }
+}
+
+/// A copy that is in its place.
+struct InPlace {
+    /// Where the store is that was there before.
+    replaced: Option<PathBuf>,
+    /// What was found when everything was checked.
+    checkup: Option<Checkup>,
+    /// How many access tokens are still revoked, if a store that was there could tell.
+    revoked: Option<usize>,
+}
+
+/// Checks the backup and copies it to `to`.
+async fn put_in_place(restore: &Restore, to: &Path) -> Result<InPlace, Failure> {
+    let look = match restore.no_check {
+        true => Look::AtPages,
+        false => Look::AtEverything,
+    };
+    let (from, target, replace) = (restore.from.clone(), to.to_owned(), restore.replace);
+    let restored = tokio::task::spawn_blocking(move || sqlite::restore(&from, &target, replace, look))
+        .await
+        .map_err(|error| Failure::cannot("copy", "the store", error.into()))?;
+    match restored {
+        Ok(Restored::Done {
+            replaced,
+            checkup,
+            revoked,
+        }) => Ok(InPlace {
+            replaced,
+            checkup,
+            revoked,
+        }),
+        Ok(Restored::Damaged(found)) => Err(damaged(&restore.from, &found)),
+        // The store that is replaced may be damaged; only the copy has to be sound.
+        Err(error) if error.kind() == ErrorKind::Corrupt => Err(Failure::from(error).hint_instead(FROM_A_BACKUP)),
+        Err(error) if !replace && to.exists() => {
+            Err(Failure::from(error).hint("--replace renames the existing store and puts the copy in its place"))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Says which access tokens the restored store has, `valid` of them, and which it no longer has.
+fn note_tokens(context: &Context<'_>, valid: usize, revoked: Option<usize>) {
+    match revoked {
+        Some(0) => {}
+        Some(revoked) => context.output.note(format_args!(
+            "still revoked: {}",
+            counted(revoked as u64, "access token")
+        )),
+        None if valid > 0 => context.output.note(format_args!(
+            "{} can be used with it, even if revoked after the copy was made; `folio token list` shows those of a space",
+            counted(valid as u64, "access token")
+        )),
+        None => {}
+    }
 }
 
 /// The failure for a damaged copy at `from`, of which nothing was restored.

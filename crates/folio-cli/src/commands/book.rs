@@ -247,116 +247,123 @@ pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failu
         Book::Add(_) => context.workspace().await?,
         _ => context.workspace_if_any().await?,
     };
-    let actor = context.actor();
-    match book {
-        Book::View(view) => self::view(context, &workspace, view).await,
-        Book::List(view) => {
-            let tags: Result<Vec<_>, _> = view.tags.iter().map(|tag| Tag::parse(tag)).collect();
-            let filter = BookFilter {
-                kinds: view.kind.into_iter().map(EntryKind::from).collect(),
-                status: if view.all {
-                    Status::ALL.into()
-                } else {
-                    view.status.into_iter().map(Status::from).collect()
-                },
-                tags: tags.map_err(|invalid| Failure::usage(&invalid.code, invalid.message))?,
-                limit: view.limit as usize,
-                cursor: view.cursor,
-            };
-            let items = workspace.book_items(&context.settings.thread, filter).await?;
-            let list = List::of(&items, ScratchItem::of);
-            context.output.report(&list)?;
-            if let Some(remark) = remark(&list, "no item in this scratchbook matches") {
-                context.output.note(remark);
-            }
-            Ok(Exit::Done)
-        }
-        Book::Get(get) => {
-            let mut entry = item(&workspace, get.item).await?;
-            if get.whole {
-                entry = workspace.in_whole(entry).await?;
-            }
-            context.output.report(&InFull(ScratchItem::of(&entry)))?;
-            Ok(Exit::Done)
-        }
-        Book::Add(add) => {
-            let input = ItemInput {
-                kind: add.kind.into(),
-                title: Some(add.title),
-                body: text_or_stdin(add.body)?,
-                tags: add.tags,
-                phase: add.phase,
-                progress: add.progress,
-            };
-            let thread = &context.settings.thread;
-            let request = ("item", &thread.0, &input);
-            let (keyed, key) = with_idempotency_key(context, &workspace, "book add", add.idempotency_key, &request);
-            answer(context, &[keyed.add_item(&actor, thread, input, key).await?])
-        }
-        Book::Update(update) => {
-            let guard = Guard {
-                expected_version: update.expected_version,
-                base_version: update.base_version,
-                ..Guard::default()
-            };
-            let fields = update.fields;
-            let patch = ItemPatch {
-                title: fields.title,
-                body: fields.body.map(text_or_stdin).transpose()?,
-                status: fields.status,
-                tags: fields.tags.map(replacement_values),
-                phase: fields.phase,
-                progress: fields.progress,
-                cleared: Vec::new(),
-            };
-            answer(
-                context,
-                &[workspace.update_item_under(&actor, update.item, patch, guard).await?],
-            )
-        }
+    let workspace = &workspace;
+    let actor = &context.actor();
+    let written = match book {
+        Book::View(view) => return self::view(context, workspace, view).await,
+        Book::List(wanted) => return list(context, workspace, wanted).await,
+        Book::Get(get) => return self::get(context, workspace, get).await,
+        Book::Add(new) => return add(context, workspace, *new).await,
+        Book::Update(update) => return self::update(context, workspace, *update).await,
+        Book::Claim(claim) => return self::claim(context, workspace, claim).await,
+        Book::Release(release) => return self::release(context, workspace, release).await,
         Book::Complete(Items { items }) => {
-            let results = Several::each(&workspace, items, async |item| {
-                workspace.complete_item(&actor, item).await
-            });
-            results.await?.report(|written| answer(context, written))
-        }
-        Book::Claim(claim) => {
-            let owner = claimant(context, claim.owner.as_deref())?;
-            let lease = claim
-                .lease_minutes
-                .map(|minutes| Duration::from_secs(u64::from(minutes) * 60));
-            let guard = Guard::default();
-            let claimed = workspace.claim(&actor, claim.item, &owner, lease, guard).await?;
-            let until = claim.lease_minutes.map_or_else(
-                || "until it is done or released".to_owned(),
-                |minutes| format!("for {}", counted(u64::from(minutes), "minute")),
-            );
-            context.output.note(format_args!("claimed by {owner} {until}"));
-            answer(context, &[claimed])
-        }
-        Book::Release(release) => {
-            let owner = claimant(context, release.owner.as_deref())?;
-            let guard = Guard::default();
-            answer(
-                context,
-                &[workspace.give_up(&actor, release.item, &owner, guard).await?],
-            )
+            Several::each(workspace, items, async |item| {
+                workspace.complete_item(actor, item).await
+            })
+            .await
         }
         Book::Reopen(Items { items }) => {
-            let results = Several::each(&workspace, items, async |item| {
-                workspace.reopen(&actor, item, Guard::default()).await
-            });
-            results.await?.report(|written| answer(context, written))
+            let reopen = async |item| workspace.reopen(actor, item, Guard::default()).await;
+            Several::each(workspace, items, reopen).await
         }
         Book::Pin(Items { items }) => {
-            let results = Several::each(&workspace, items, async |item| workspace.pin_item(&actor, item).await);
-            results.await?.report(|written| answer(context, written))
+            Several::each(workspace, items, async |item| workspace.pin_item(actor, item).await).await
         }
         Book::Unpin(Items { items }) => {
-            let results = Several::each(&workspace, items, async |item| workspace.unpin_item(&actor, item).await);
-            results.await?.report(|written| answer(context, written))
+            Several::each(workspace, items, async |item| workspace.unpin_item(actor, item).await).await
         }
+    };
+    written?.report(|written| answer(context, written))
+}
+
+async fn list(context: &Context<'_>, workspace: &Workspace, wanted: ListArguments) -> Result<Exit, Failure> {
+    let tags: Result<Vec<_>, _> = wanted.tags.iter().map(|tag| Tag::parse(tag)).collect();
+    let filter = BookFilter {
+        kinds: wanted.kind.into_iter().map(EntryKind::from).collect(),
+        status: if wanted.all {
+            Status::ALL.into()
+        } else {
+            wanted.status.into_iter().map(Status::from).collect()
+        },
+        tags: tags.map_err(|invalid| Failure::usage(&invalid.code, invalid.message))?,
+        limit: wanted.limit as usize,
+        cursor: wanted.cursor,
+    };
+    let items = workspace.book_items(&context.settings.thread, filter).await?;
+    let list = List::of(&items, ScratchItem::of);
+    context.output.report(&list)?;
+    if let Some(remark) = remark(&list, "no item in this scratchbook matches") {
+        context.output.note(remark);
     }
+    Ok(Exit::Done)
+}
+
+async fn get(context: &Context<'_>, workspace: &Workspace, get: Get) -> Result<Exit, Failure> {
+    let mut entry = item(workspace, get.item).await?;
+    if get.whole {
+        entry = workspace.in_whole(entry).await?;
+    }
+    context.output.report(&InFull(ScratchItem::of(&entry)))?;
+    Ok(Exit::Done)
+}
+
+async fn add(context: &Context<'_>, workspace: &Workspace, new: Add) -> Result<Exit, Failure> {
+    let input = ItemInput {
+        kind: new.kind.into(),
+        title: Some(new.title),
+        body: text_or_stdin(new.body)?,
+        tags: new.tags,
+        phase: new.phase,
+        progress: new.progress,
+    };
+    let thread = &context.settings.thread;
+    let request = ("item", &thread.0, &input);
+    let (keyed, key) = with_idempotency_key(context, workspace, "book add", new.idempotency_key, &request);
+    answer(context, &[keyed.add_item(&context.actor(), thread, input, key).await?])
+}
+
+async fn update(context: &Context<'_>, workspace: &Workspace, update: Update) -> Result<Exit, Failure> {
+    let guard = Guard {
+        expected_version: update.expected_version,
+        base_version: update.base_version,
+        ..Guard::default()
+    };
+    let fields = update.fields;
+    let patch = ItemPatch {
+        title: fields.title,
+        body: fields.body.map(text_or_stdin).transpose()?,
+        status: fields.status,
+        tags: fields.tags.map(replacement_values),
+        phase: fields.phase,
+        progress: fields.progress,
+        cleared: Vec::new(),
+    };
+    let actor = context.actor();
+    let updated = workspace.update_item_under(&actor, update.item, patch, guard);
+    answer(context, &[updated.await?])
+}
+
+async fn claim(context: &Context<'_>, workspace: &Workspace, claim: Claim) -> Result<Exit, Failure> {
+    let owner = claimant(context, claim.owner.as_deref())?;
+    let lease = claim
+        .lease_minutes
+        .map(|minutes| Duration::from_secs(u64::from(minutes) * 60));
+    let (actor, guard) = (context.actor(), Guard::default());
+    let claimed = workspace.claim(&actor, claim.item, &owner, lease, guard).await?;
+    let until = claim.lease_minutes.map_or_else(
+        || "until it is done or released".to_owned(),
+        |minutes| format!("for {}", counted(u64::from(minutes), "minute")),
+    );
+    context.output.note(format_args!("claimed by {owner} {until}"));
+    answer(context, &[claimed])
+}
+
+async fn release(context: &Context<'_>, workspace: &Workspace, release: Release) -> Result<Exit, Failure> {
+    let owner = claimant(context, release.owner.as_deref())?;
+    let (actor, guard) = (context.actor(), Guard::default());
+    let released = workspace.give_up(&actor, release.item, &owner, guard).await?;
+    answer(context, &[released])
 }
 
 /// Returns the item called `name`. For an entry that is not an item, the failure says what it is, and which command

@@ -11,7 +11,7 @@ use super::several::Several;
 use super::{Context, text_or_stdin};
 use crate::arguments::{entry_at, entry_ref};
 use crate::error::{Exit, Failure};
-use crate::report::history::VersionShape;
+use crate::report::history::{Cleared, VersionShape};
 use crate::report::list::List;
 use crate::report::observation::Superseded;
 
@@ -133,14 +133,18 @@ pub(crate) struct One {
     entry: EntryRef,
 }
 
-/// Carries out the command. Returns what was written, or how the program exits if everything has been reported.
-pub(crate) async fn run(
-    context: &Context<'_>,
-    workspace: &Workspace,
-    life: Life,
-) -> Result<Result<Several, Exit>, Failure> {
+/// What a command came to.
+pub(crate) enum Answer {
+    /// These observations were written, and are to be reported.
+    Written(Several),
+    /// Everything has been reported; the program exits like this.
+    Reported(Exit),
+}
+
+/// Carries out the command.
+pub(crate) async fn run(context: &Context<'_>, workspace: &Workspace, life: Life) -> Result<Answer, Failure> {
     let actor = context.actor();
-    let changes = match life {
+    let written = match life {
         Life::Confirm(targets) => {
             let (entries, guard) = targets.entries_and_guard()?;
             let confirm = async |entry| workspace.confirm(&actor, entry, guard.clone()).await;
@@ -167,63 +171,65 @@ pub(crate) async fn run(
             let restore = async |entry| workspace.restore(&actor, entry, guard.clone()).await;
             Several::each(workspace, entries, restore).await?
         }
-        Life::Supersede(Supersede {
-            old,
-            by,
-            expected_version,
-            came_true,
-            reason,
-        }) => {
-            let outcome = came_true.outcome();
-            for reference in old.iter().map(|(old, _)| *old).chain([by]) {
-                check_names_observation(workspace, reference).await?;
-            }
-            if let [(old, version)] = old[..] {
-                let guard = Guard {
-                    expected_version: expected_version.or(version),
-                    reason,
-                    ..Guard::default()
-                };
-                Several::from(vec![workspace.supersede_as(&actor, old, by, outcome, guard).await?])
-            } else {
-                if expected_version.is_some() {
-                    return Err(version_for_many().hint("for several, write e42@3 for each"));
-                }
-                let by = Successor::There(by);
-                let consolidated = workspace.consolidate_as(&actor, &old, by, outcome, reason).await?;
-                for left in &consolidated.left {
-                    context.output.note(format_args!(
-                        "{} was changed or archived in the meantime; it stays as it is, at version {}",
-                        left.handle, left.version
-                    ));
-                }
-                let nothing = consolidated.superseded.is_empty();
-                let exit = if nothing { Exit::Refused } else { Exit::Done };
-                let report = Superseded::of(&consolidated, workspace.now());
-                return Ok(Err(context.output.report_ending(&report, exit)?));
-            }
-        }
+        Life::Supersede(supersede) => return self::supersede(context, workspace, supersede).await,
         Life::Replace(Replace { entry, old, new }) => {
             let old = text_or_stdin(old)?;
             let replaced = workspace.str_replace(&actor, entry, &old, &new, Guard::default());
             Several::from(vec![replaced.await?])
         }
         Life::ClearResolved(ClearResolved { reason }) => {
-            let count = workspace.clear_resolved(&actor, reason).await?;
-            context
-                .output
-                .report(&crate::report::history::Cleared { cleared: count })?;
-            return Ok(Err(Exit::Done));
+            let cleared = workspace.clear_resolved(&actor, reason).await?;
+            context.output.report(&Cleared { cleared })?;
+            return Ok(Answer::Reported(Exit::Done));
         }
         Life::History(One { entry }) => {
             let versions = workspace.versions(entry).await?;
             let as_of = workspace.head().await?.0;
             let list = List::whole(versions.iter().map(VersionShape::of).collect(), as_of);
             context.output.report(&list)?;
-            return Ok(Err(Exit::Done));
+            return Ok(Answer::Reported(Exit::Done));
         }
     };
-    Ok(Ok(changes))
+    Ok(Answer::Written(written))
+}
+
+async fn supersede(context: &Context<'_>, workspace: &Workspace, supersede: Supersede) -> Result<Answer, Failure> {
+    let Supersede {
+        old,
+        by,
+        expected_version,
+        came_true,
+        reason,
+    } = supersede;
+    let actor = context.actor();
+    let outcome = came_true.outcome();
+    for reference in old.iter().map(|(old, _)| *old).chain([by]) {
+        check_names_observation(workspace, reference).await?;
+    }
+    if let [(old, version)] = old[..] {
+        let guard = Guard {
+            expected_version: expected_version.or(version),
+            reason,
+            ..Guard::default()
+        };
+        let superseded = workspace.supersede_as(&actor, old, by, outcome, guard).await?;
+        return Ok(Answer::Written(Several::from(vec![superseded])));
+    }
+    if expected_version.is_some() {
+        return Err(version_for_many().hint("for several, write e42@3 for each"));
+    }
+    let by = Successor::There(by);
+    let consolidated = workspace.consolidate_as(&actor, &old, by, outcome, reason).await?;
+    for left in &consolidated.left {
+        context.output.note(format_args!(
+            "{} was changed or archived in the meantime; it stays as it is, at version {}",
+            left.handle, left.version
+        ));
+    }
+    let nothing = consolidated.superseded.is_empty();
+    let exit = if nothing { Exit::Refused } else { Exit::Done };
+    let report = Superseded::of(&consolidated, workspace.now());
+    Ok(Answer::Reported(context.output.report_ending(&report, exit)?))
 }
 
 /// The failure for a version that is expected of several observations.

@@ -6,7 +6,8 @@ use folio::tools::Registry;
 use folio_server::{Mcp, McpError, McpOptions, ToolSet};
 
 use super::context::ModelArgument;
-use super::run::{Driving, check_allowed};
+use super::driving::Driving;
+use super::run::check_allowed;
 use super::{Context, interrupted};
 use crate::error::{Exit, Failure};
 use crate::models;

@@ -1,6 +1,5 @@
 //! The commands, one file each: from arguments to a report.
 
-pub(crate) mod again;
 pub(crate) mod approve;
 pub(crate) mod archive;
 pub(crate) mod backup;
@@ -13,11 +12,13 @@ pub(crate) mod completions;
 pub(crate) mod context;
 pub(crate) mod diff;
 pub(crate) mod doctor;
+pub(crate) mod driving;
 pub(crate) mod episodes;
 pub(crate) mod evict;
 pub(crate) mod export;
 pub(crate) mod files;
 pub(crate) mod forget;
+pub(crate) mod fork;
 pub(crate) mod goals;
 pub(crate) mod hook;
 pub(crate) mod import;
@@ -36,6 +37,7 @@ pub(crate) mod plan;
 pub(crate) mod plan_of_run;
 pub(crate) mod policy;
 mod recorder;
+pub(crate) mod replay;
 pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod runs;
@@ -454,9 +456,9 @@ async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Fail
         Command::Trace(Later(trace)) => trace::run(context, *trace).await,
         Command::Policy(Later(policy)) => policy::run(context, *policy).await,
         Command::Tool(Later(tool)) => tool::run(context, *tool).await,
-        Command::Fork(Later(arguments)) => again::fork(context, *arguments).await,
+        Command::Fork(Later(arguments)) => fork::fork(context, *arguments).await,
         Command::Diff(Later(arguments)) => diff::diff(context, *arguments).await,
-        Command::Replay(Later(arguments)) => again::replay(context, *arguments).await,
+        Command::Replay(Later(arguments)) => replay::replay(context, *arguments).await,
         Command::Approve(Later(arguments)) => approve::approve(context, *arguments).await,
         Command::Reject(Later(arguments)) => approve::reject(context, *arguments).await,
         Command::Budget(Later(arguments)) => budget::budget(context, *arguments).await,

@@ -14,7 +14,7 @@ use folio::store::{WorkspaceError, Written};
 use folio::{EntryQuery, ObservationInput, ObservationPatch, Workspace};
 use serde_json::{Map, Value};
 
-use super::life::{self, Life};
+use super::life::{self, Answer, Life};
 use super::several::Several;
 use super::{Context, check_given_once, json_file, json_or_text, text_or_stdin, with_idempotency_key};
 use crate::arguments::{entry_ref, not_blank, pair, pair_or_none, replacement_values};
@@ -288,8 +288,8 @@ pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit,
             show(context, &list)
         }
         Observe::Life(life) => match life::run(context, &workspace, life).await? {
-            Ok(changes) => changes.report(|written| answer(context, &workspace, written)),
-            Err(exit) => Ok(exit),
+            Answer::Written(several) => several.report(|written| answer(context, &workspace, written)),
+            Answer::Reported(exit) => Ok(exit),
         },
         Observe::Get(get) => {
             let mut entry = workspace.entry(get.observation).await?;

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use folio::Workspace;
-use folio::model::Cassette;
+use folio::model::{Cassette, CassetteError};
 use folio::runner::{Recording, RunnerModels};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::run::cassette_failure;
-use crate::error::Failure;
+use crate::error::{Exit, Failure};
 
 /// The shortest pause between two writes, and how many times as long as the last one it is.
 const PAUSE_MIN: Duration = Duration::from_millis(500);
@@ -101,4 +100,14 @@ impl Recorder {
         }
         cassette.write(&self.file).map_err(|error| cassette_failure(&error))
     }
+}
+
+/// The failure for a cassette that cannot be read or written.
+pub(super) fn cassette_failure(error: &CassetteError) -> Failure {
+    let exit = if error.is_missing() {
+        Exit::NotFound
+    } else {
+        Exit::Usage
+    };
+    Failure::new(exit, "cassette_unusable", error.to_string())
 }

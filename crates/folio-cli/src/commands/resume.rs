@@ -7,8 +7,8 @@ use folio::runner::Runner;
 use folio::store::RunRow;
 use folio::store::store::RunQuery;
 
+use super::driving::{Driving, Minds, without_models_note};
 use super::people::nobody_to_ask;
-use super::run::{Driving, Minds, without_models_note};
 use super::{Absent, Context};
 use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};

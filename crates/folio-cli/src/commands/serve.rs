@@ -8,8 +8,8 @@ use clap::Args;
 use folio_server::{ServeError, ServeOptions, Server, Spaces};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use super::driving::{Driving, Minds, MindsOfMany};
 use super::mcp::Offer;
-use super::run::{Driving, Minds, MindsOfMany};
 use super::{Absent, Context, interrupted};
 use crate::error::{Exit, Failure};
 use crate::leftovers::{Leftovers, WaitingRuns, are_of_another_user};

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::run::{Driving, Minds, MindsOfMany};
+use super::driving::{Driving, Minds, MindsOfMany};
 use super::{Absent, Context, interrupted};
 use crate::error::{Exit, Failure};
 use crate::leftovers::{Leftovers, WaitingRuns};

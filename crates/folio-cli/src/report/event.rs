@@ -134,37 +134,37 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
         Event::AttemptFailed { node, failure, .. } => line("retry", *node, &failure.message),
         Event::CancelRequested { node, by } => request_line("cancelling", node, by),
         Event::Resumed { in_flight } => Some(format!("[{elapsed:>6}] resumed, {} in flight", in_flight.len())),
-        // Where plans are switched off, nothing was decided.
-        Event::Decided { by, .. } if by == PlanMode::Never.as_str() => None,
-        Event::Decided { node, .. } => line("decided", *node, &event.in_words()),
-        Event::Planned { node, .. } => line("planned", *node, &event.in_words()),
-        Event::ApprovalAsked { node, .. } => line("waits", *node, &event.in_words()),
-        Event::PlanApproved { node, .. } | Event::CallApproved { node, .. } => {
-            line("approved", *node, &event.in_words())
-        }
-        Event::PlanRejected { node, .. } | Event::CallRejected { node, .. } => {
-            line("rejected", *node, &event.in_words())
-        }
         Event::LimitsChanged { limits, by, .. } => Some(format!(
             "[{elapsed:>6}] limits changed, as {by}: {}",
             limits.in_plan_words()
         )),
-        Event::PlanEdited { node, .. } => line("edited", *node, &event.in_words()),
-        Event::AskFailed { node, retry_at, .. } => {
-            let label = if retry_at.is_some() { "retry" } else { "no answer" };
-            line(label, *node, &event.in_words())
-        }
-        Event::Rejected { node, .. } => line("rejected", *node, &event.in_words()),
-        Event::PassedOn { node, .. } => line("passed on", *node, &event.in_words()),
-        Event::SentBack { node, .. } => line("again", *node, &event.in_words()),
-        Event::Compacted { node, .. } => line("compacted", *node, &event.in_words()),
-        Event::RollUps { node, .. } => line("roll-ups", *node, &event.in_words()),
-        Event::Spent { node, .. } => line("limit", *node, &event.in_words()),
-        Event::Questioned { node, .. } => line("question", *node, &event.in_words()),
-        Event::Answered { node, .. } => line("answer", *node, &event.in_words()),
         Event::Paused { node, by } => request_line("paused", node, by),
         Event::Continued { node, by } => request_line("continued", node, by),
         Event::FormatRaised { .. } => Some(format!("[{elapsed:>6}] {}", event.in_words())),
+        other => line(label_of(other)?, other.node()?, &other.in_words()),
+    }
+}
+
+/// What the line of an event begins with that is told in its own words; `None` for what only matters to programs.
+fn label_of(event: &Event) -> Option<&'static str> {
+    Some(match event {
+        // Where plans are switched off, nothing was decided.
+        Event::Decided { by, .. } if by == PlanMode::Never.as_str() => return None,
+        Event::Decided { .. } => "decided",
+        Event::Planned { .. } => "planned",
+        Event::PlanEdited { .. } => "edited",
+        Event::ApprovalAsked { .. } => "waits",
+        Event::PlanApproved { .. } | Event::CallApproved { .. } => "approved",
+        Event::PlanRejected { .. } | Event::CallRejected { .. } | Event::Rejected { .. } => "rejected",
+        Event::AskFailed { retry_at: Some(_), .. } => "retry",
+        Event::AskFailed { retry_at: None, .. } => "no answer",
+        Event::PassedOn { .. } => "passed on",
+        Event::SentBack { .. } => "again",
+        Event::Compacted { .. } => "compacted",
+        Event::RollUps { .. } => "roll-ups",
+        Event::Spent { .. } => "limit",
+        Event::Questioned { .. } => "question",
+        Event::Answered { .. } => "answer",
         Event::RunStarted { .. }
         | Event::Expanded { .. }
         | Event::Started { .. }
@@ -175,8 +175,17 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
         | Event::Replied { .. }
         | Event::Wants { .. }
         | Event::Proposed { .. }
-        | Event::Checked { .. } => None,
-    }
+        | Event::Checked { .. }
+        // These have lines of their own.
+        | Event::Finished { .. }
+        | Event::AttemptFailed { .. }
+        | Event::CancelRequested { .. }
+        | Event::Resumed { .. }
+        | Event::LimitsChanged { .. }
+        | Event::Paused { .. }
+        | Event::Continued { .. }
+        | Event::FormatRaised { .. } => return None,
+    })
 }
 
 #[cfg(test)]

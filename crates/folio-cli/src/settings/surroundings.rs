@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use folio::mcp::{LoginAt, McpSettings, ToStart};
-use folio::model::{AgentSettings, AgentToAsk, Secret};
+use folio::model::{AgentSettings, AgentToAsk, ModelKeys, Secret};
 use folio::store::{keep_out, keep_out_variable};
 use folio_telemetry::TelemetryOptions;
 
@@ -199,6 +199,17 @@ impl Surroundings<'_> {
             }));
         }
         Ok(None)
+    }
+
+    /// The keys of providers.
+    pub(super) fn model_keys(&self) -> Result<ModelKeys, Failure> {
+        let key = |variable| Ok::<_, Failure>(self.text(variable)?.map(redacted_secret));
+        Ok(ModelKeys {
+            anthropic: key("ANTHROPIC_API_KEY")?,
+            openai: key("OPENAI_API_KEY")?,
+            gemini: key("GEMINI_API_KEY")?,
+            own: None,
+        })
     }
 
     /// The folder for run folders: beside the file of the store, or in the data folder.

@@ -15,8 +15,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::file::{FILE_NAME, HARMLESS, parsed, read_text, unreadable};
+use super::sources::worktree_of;
 use super::surroundings::Surroundings;
-use super::worktree_of;
 use crate::error::{Failure, without_passwords};
 
 /// What an unreadable file is said to set.

@@ -1,6 +1,6 @@
 //! Checks whether an item that was written elsewhere could have been written here.
 
-use super::{checked_title, whole_title};
+use super::fields::{checked_title, whole_title};
 use crate::view::is_blank;
 use crate::warning::Invalid;
 

@@ -7,10 +7,10 @@
 mod ended;
 mod failed;
 mod heard;
+mod lines;
 mod output;
 mod permissions;
 
-use std::future::ready;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,24 +25,24 @@ use agent_client_protocol::v1::schema::{
     StopReason, TextContent, ToolKind,
 };
 use agent_client_protocol::{Agent, Client, JsonRpcMessage as _, Lines, on_receive_notification, on_receive_request};
-use folio_process::{Ended, Limits, ProcessError, Program};
-use futures_util::{SinkExt, StreamExt as _};
+use folio_process::{Ended, Limits, Program};
+use futures_util::{Sink, Stream};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-use tokio_util::codec::{AnyDelimiterCodec, FramedRead, FramedWrite, LinesCodec};
 use tokio_util::sync::CancellationToken;
 
 use super::again::{self, EarlierPrompt};
+use super::answer::{AgentAnswer, FailedPrompt, not_started};
 use super::settings::AgentSettings;
 use crate::error::ModelErrorKind;
-use crate::model::{NewSession, Place, StopCause, Usage};
+use crate::model::{NewSession, Place};
 use ended::EndedConversation;
 use failed::EndedProgram;
 use heard::SessionState;
-use output::{OutputLine, is_message, repaired_line};
+use lines::{lines_from, lines_to};
 
 /// Time limit until the program has a session.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(60);
@@ -105,32 +105,6 @@ impl AgentGrant {
     }
 }
 
-/// The answer of the program.
-#[derive(Debug)]
-pub(super) struct AgentAnswer {
-    pub(super) text: String,
-    pub(super) stop: StopCause,
-    pub(super) usage: Option<Usage>,
-    /// What it asked to be allowed, and what it was answered, one line each.
-    pub(super) permissions: Vec<String>,
-}
-
-/// The kind of a failure, and the message.
-pub(super) type Failed = (ModelErrorKind, String);
-
-/// A failure, and its usage nevertheless, if the program reported one.
-#[derive(Debug)]
-pub(super) struct FailedPrompt {
-    pub(super) failed: Failed,
-    pub(super) usage: Option<Usage>,
-}
-
-impl From<Failed> for FailedPrompt {
-    fn from(failed: Failed) -> Self {
-        Self { failed, usage: None }
-    }
-}
-
 /// The stage of the conversation: a failure before the program had the task left no effects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -174,31 +148,14 @@ async fn run_conversation(
 ) -> Result<AgentAnswer, FailedPrompt> {
     let (mut talking, stdin, stdout) = folio_process::spawn(program).map_err(|error| not_started(&error))?;
     let heard = Arc::new(Mutex::new(SessionState::default()));
-    let longest = settings.output_bytes();
-    let listening = Arc::clone(&heard);
-    // When the output is too large, reading stops, which ends the conversation.
-    let lines = AnyDelimiterCodec::new_with_max_length(b"\n".to_vec(), Vec::new(), longest);
-    let incoming = FramedRead::new(stdout, lines)
-        // Lines are bytes: programs write logs in other encodings, and cut texts inside of characters.
-        .map(|line| line.map(|bytes| OutputLine::of(&bytes)))
-        .take_while(move |line| ready(listening.lock().take_line(line, longest)))
-        // The library answers lines that are not messages. A program that does the same would exchange such answers
-        // until its time is over.
-        .filter(|line| ready(line.as_ref().map_or(true, |line| is_message(&line.text))))
-        .map(|line| line.map(|line| repaired_line(line.text)).map_err(io::Error::other));
-    let outgoing = FramedWrite::new(stdin, LinesCodec::new());
-    let telling = Arc::clone(&heard);
-    let outgoing = SinkExt::<String>::sink_map_err(outgoing, move |error| {
-        telling.lock().has_delivery_failed = true;
-        io::Error::other(error)
-    });
-    let servers = settings.mcp.iter().filter_map(|(name, command)| {
-        let (program, args) = command.split_first()?;
-        Some(McpServer::Stdio(McpServerStdio::new(name, program).args(args.to_vec())))
-    });
+    let output_bytes_max = settings.output_bytes();
+    let lines = Lines::new(
+        lines_to(stdin, Arc::clone(&heard)),
+        lines_from(stdout, Arc::clone(&heard), output_bytes_max),
+    );
     let asking = Conversation {
         folder: program.folder.clone(),
-        servers: servers.collect(),
+        servers: servers_of(settings),
         task,
         required,
         place: place.clone(),
@@ -207,35 +164,9 @@ async fn run_conversation(
         time: limits.time,
         grace: limits.grace / 2,
     };
-    let (hearing, granting) = (Arc::clone(&heard), Arc::clone(&heard));
-    let grants = settings.grants().to_vec();
-    let conversation = Client
-        .v1()
-        .name("folio")
-        .on_receive_notification(
-            async move |notification: SessionNotification, _connection| {
-                let mut heard = hearing.lock();
-                if heard.is_of(&notification.session_id) {
-                    heard.apply_update(notification.update);
-                }
-                Ok(())
-            },
-            on_receive_notification!(),
-        )
-        .on_receive_request(
-            async move |request: RequestPermissionRequest, responder, _connection| {
-                responder.respond(RequestPermissionResponse::new(
-                    granting.lock().permission(&grants, &request),
-                ))
-            },
-            on_receive_request!(),
-        )
-        .connect_with(Lines::new(outgoing, incoming), async move |connection| {
-            ask(connection, asking).await
-        });
     let ended = tokio::select! {
         biased;
-        ended = conversation => ended,
+        ended = asking.run(lines, settings.grants().to_vec()) => ended,
         // A child process may keep its pipes open without ever answering.
         () = talking.wait_until_ended() => {
             heard.lock().has_delivery_failed = true;
@@ -256,9 +187,18 @@ async fn run_conversation(
         stage,
         program,
         time: limits.time,
-        output_bytes_max: longest,
+        output_bytes_max,
     }
     .into_answer()
+}
+
+/// The MCP servers that the settings give to the program.
+fn servers_of(settings: &AgentSettings) -> Vec<McpServer> {
+    let servers = settings.mcp.iter().filter_map(|(name, command)| {
+        let (program, args) = command.split_first()?;
+        Some(McpServer::Stdio(McpServerStdio::new(name, program).args(args.to_vec())))
+    });
+    servers.collect()
 }
 
 /// How the conversation ended.
@@ -286,6 +226,41 @@ struct Conversation {
 }
 
 impl Conversation {
+    /// Holds the conversation over `lines`, and answers the program's requests for permission by `grants`.
+    async fn run(
+        self,
+        lines: Lines<
+            impl Sink<String, Error = io::Error> + Send + 'static,
+            impl Stream<Item = io::Result<String>> + Send + 'static,
+        >,
+        grants: Vec<AgentGrant>,
+    ) -> Result<ConversationEnd, agent_client_protocol::Error> {
+        let (hearing, granting) = (Arc::clone(&self.heard), Arc::clone(&self.heard));
+        Client
+            .v1()
+            .name("folio")
+            .on_receive_notification(
+                async move |notification: SessionNotification, _connection| {
+                    let mut heard = hearing.lock();
+                    if heard.is_of(&notification.session_id) {
+                        heard.apply_update(notification.update);
+                    }
+                    Ok(())
+                },
+                on_receive_notification!(),
+            )
+            .on_receive_request(
+                async move |request: RequestPermissionRequest, responder, _connection| {
+                    responder.respond(RequestPermissionResponse::new(
+                        granting.lock().permission(&grants, &request),
+                    ))
+                },
+                on_receive_request!(),
+            )
+            .connect_with(lines, async move |connection| ask(connection, self).await)
+            .await
+    }
+
     /// The session, and the prompt to send in it; `None` if its answer is there already.
     async fn session(
         &self,
@@ -418,16 +393,5 @@ fn stop_or_timeout(time: Duration, stop: &CancellationToken) -> impl Future<Outp
             () = stop.cancelled() => Ended::Cancelled,
             () = tokio::time::sleep_until(time_up) => Ended::TimedOut,
         }
-    }
-}
-
-/// The failure of a program that could not be started; if it never started, it had no effect.
-pub(super) fn not_started(error: &ProcessError) -> Failed {
-    match error {
-        ProcessError::NotStarted { .. } => {
-            let message = format!("it was not started: {error}; put `command` right");
-            (ModelErrorKind::Invalid, message)
-        }
-        _ => (ModelErrorKind::Unknown, error.to_string()),
     }
 }

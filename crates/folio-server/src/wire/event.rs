@@ -203,36 +203,35 @@ impl EventShape {
                 at,
                 in_flight: in_flight.iter().map(ToString::to_string).collect(),
             },
-            of_a_model => {
-                let mut nodes = Vec::new();
-                if let Event::Planned { node, .. }
-                | Event::PlanEdited { node, .. }
-                | Event::RollUps { node, .. }
-                | Event::Wants { node, .. } = of_a_model
-                {
-                    // Some of them may have been sent before; sending a node again does no harm.
-                    add_expanded_nodes(run, *node, &mut nodes);
-                }
-                let mut superseded = Vec::new();
-                if let Event::Planned { node, .. } | Event::PlanEdited { node, .. } | Event::PlanRejected { node, .. } =
-                    of_a_model
-                {
-                    add_superseded(run, *node, &mut superseded);
-                }
-                Self::Told {
-                    at,
-                    node: of_a_model.node().map(|node| node.to_string()),
-                    what: of_a_model.name(),
-                    text: of_a_model.in_words(),
-                    state: of_a_model
-                        .node()
-                        .and_then(|node| run.node(node))
-                        .map(|view| view.state.as_str()),
-                    spent: of_a_model.node().map(|node| spent_at(run, node)).unwrap_or_default(),
-                    nodes,
-                    superseded,
-                }
-            }
+            other => Self::told(run, at, other),
+        }
+    }
+
+    /// An event that is told in words.
+    fn told(run: &Run, at: Timestamp, event: &Event) -> Self {
+        let mut nodes = Vec::new();
+        if let Event::Planned { node, .. }
+        | Event::PlanEdited { node, .. }
+        | Event::RollUps { node, .. }
+        | Event::Wants { node, .. } = event
+        {
+            // Some of them may have been sent before; sending a node again does no harm.
+            add_expanded_nodes(run, *node, &mut nodes);
+        }
+        let mut superseded = Vec::new();
+        if let Event::Planned { node, .. } | Event::PlanEdited { node, .. } | Event::PlanRejected { node, .. } = event {
+            add_superseded(run, *node, &mut superseded);
+        }
+        let node = event.node();
+        Self::Told {
+            at,
+            node: node.map(|node| node.to_string()),
+            what: event.name(),
+            text: event.in_words(),
+            state: node.and_then(|node| run.node(node)).map(|view| view.state.as_str()),
+            spent: node.map(|node| spent_at(run, node)).unwrap_or_default(),
+            nodes,
+            superseded,
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Queries to the index.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
-use folio_memory::{EntryKind, EntryQuery, Order, Status};
+use folio_memory::{EntryQuery, Order, Owner, Status, Tag};
 use roaring::{MultiOps, RoaringBitmap};
 
 use super::index::{Family, LiveIndex};
@@ -71,107 +72,110 @@ impl LiveIndex {
         Found { numbers, total }
     }
 
+    /// The slots of the entries that match.
     fn matching(&self, index_query: &IndexQuery<'_>) -> RoaringBitmap {
-        let query = index_query.query;
-        let none = RoaringBitmap::new();
-        let mut all: Vec<&RoaringBitmap> = Vec::new();
-        let mut unions: Vec<RoaringBitmap> = Vec::new();
-        let page = index_query.page.map(|page| page.to_string());
-        all.extend(page.map(|page| self.set(Family::Page, &page).unwrap_or(&none)));
-        for term in query
-            .tags
-            .iter()
-            .map(folio_memory::Tag::as_str)
-            .chain(index_query.context.iter().map(String::as_str))
-        {
-            all.push(self.set_of(term).unwrap_or(&none));
+        let mut found = self.common_to(self.required(index_query));
+        self.narrow_by_query(&mut found, index_query.query);
+        self.narrow_by_number(&mut found, index_query);
+        match index_query.query.min_confidence {
+            Some(least) => found.iter().filter(|slot| self.confidence(*slot) >= least).collect(),
+            None => found,
         }
-        let families = [
-            (
-                Family::Kind,
-                query
-                    .kinds
-                    .iter()
-                    .map(|kind: &EntryKind| kind.as_str())
-                    .collect::<Vec<_>>(),
-            ),
+    }
+
+    /// The sets in all of which an entry has to be.
+    fn required(&self, index_query: &IndexQuery<'_>) -> Vec<Cow<'_, RoaringBitmap>> {
+        let query = index_query.query;
+        let or_none = |set: Option<_>| set.map_or_else(Cow::default, Cow::Borrowed);
+        let mut all = Vec::new();
+        if let Some(page) = index_query.page {
+            all.push(or_none(self.set(Family::Page, &page.to_string())));
+        }
+        let tags = query.tags.iter().map(Tag::as_str);
+        let terms = tags.chain(index_query.context.iter().map(String::as_str));
+        all.extend(terms.map(|term| or_none(self.set_of(term))));
+        let families: [(Family, Vec<&str>); 4] = [
+            (Family::Kind, query.kinds.iter().map(|kind| kind.as_str()).collect()),
             (Family::Type, query.types.iter().map(String::as_str).collect()),
             (
                 Family::Status,
-                query.status.iter().map(|status: &Status| status.as_str()).collect(),
+                query.status.iter().map(|status| status.as_str()).collect(),
             ),
-            (
-                Family::Owner,
-                query.owner.iter().map(folio_memory::Owner::as_str).collect(),
-            ),
+            (Family::Owner, query.owner.iter().map(Owner::as_str).collect()),
         ];
-        for (family, names) in &families {
+        for (family, names) in families {
             match names[..] {
                 [] => {}
-                [name] => all.push(self.set(*family, name).unwrap_or(&none)),
-                _ => unions.push(names.iter().filter_map(|name| self.set(*family, name)).union()),
+                [name] => all.push(or_none(self.set(family, name))),
+                _ => all.push(Cow::Owned(
+                    names.iter().filter_map(|name| self.set(family, name)).union(),
+                )),
             }
         }
-        let pinned = self.set(Family::Pinned, "").unwrap_or(&none);
         if query.pinned == Some(true) {
-            all.push(pinned);
+            all.push(or_none(self.set(Family::Pinned, "")));
         }
         if !query.tags_any.is_empty() {
-            unions.push(
-                query
-                    .tags_any
-                    .iter()
-                    .filter_map(|tag| self.set_of(tag.as_str()))
-                    .union(),
-            );
+            let tags = query.tags_any.iter().filter_map(|tag| self.set_of(tag.as_str()));
+            all.push(Cow::Owned(tags.union()));
         }
-        all.extend(&unions);
-        all.push(self.live());
+        all.push(Cow::Borrowed(self.live()));
+        all
+    }
+
+    /// The slots that are in each of `sets`.
+    fn common_to(&self, mut sets: Vec<Cow<'_, RoaringBitmap>>) -> RoaringBitmap {
         // A set of all entries restricts nothing.
         let slots = self.slots();
-        all.retain(|set| set.len() < slots);
-        all.sort_by_key(|set| set.len());
-        let mut found = match all[..] {
+        sets.retain(|set| set.len() < slots);
+        sets.sort_by_key(|set| set.len());
+        match &sets[..] {
             [] => self.live().clone(),
-            [only] => only.clone(),
+            [only] => RoaringBitmap::clone(only),
             // The smallest first: the intersection never grows, so most of the work is done on small sets.
-            [smallest, next, ref others @ ..] => {
-                let mut found = smallest & next;
-                others.iter().for_each(|set| found &= *set);
+            [smallest, next, others @ ..] => {
+                let mut found = &**smallest & &**next;
+                others.iter().for_each(|set| found &= &**set);
                 found
             }
-        };
-        if query.pinned == Some(false) {
-            found -= pinned;
+        }
+    }
+
+    /// Removes from `found` what `query` excludes.
+    fn narrow_by_query(&self, found: &mut RoaringBitmap, query: &EntryQuery) {
+        if query.pinned == Some(false)
+            && let Some(pinned) = self.set(Family::Pinned, "")
+        {
+            *found -= pinned;
         }
         for tag in &query.tags_none {
             if let Some(set) = self.set_of(tag.as_str()) {
-                found -= set;
+                *found -= set;
             }
         }
+    }
+
+    /// Removes from `found` the entries whose numbers the store ruled out.
+    fn narrow_by_number(&self, found: &mut RoaringBitmap, index_query: &IndexQuery<'_>) {
         if let Some(last) = index_query.last {
             found.remove_range(self.first_beyond(last)..);
         }
         if let Some((since, changed)) = &index_query.since {
             let mut kept: RoaringBitmap = changed.iter().filter_map(|number| self.bit_of(*number)).collect();
-            kept &= &found;
+            kept &= &*found;
             found.remove_range(..self.first_beyond(*since));
-            found |= kept;
+            *found |= kept;
         }
         for number in &index_query.without {
             if let Some(bit) = self.bit_of(*number) {
                 found.remove(bit);
             }
         }
-        if let Some(least) = query.min_confidence {
-            found = found.iter().filter(|slot| self.confidence(*slot) >= least).collect();
-        }
-        found
     }
 
     fn by_priority(&self, index_query: &IndexQuery<'_>, slots: &RoaringBitmap) -> Vec<u64> {
         let ranks = &index_query.query.ranks;
-        let mut by_rank: std::collections::BTreeMap<u32, RoaringBitmap> = std::collections::BTreeMap::new();
+        let mut by_rank: BTreeMap<u32, RoaringBitmap> = BTreeMap::new();
         let mut rest = slots.clone();
         for (type_name, rank) in &ranks.known {
             if let Some(set) = self.set(Family::Type, type_name) {

@@ -11,11 +11,12 @@ mod find;
 mod index;
 mod memory_limit;
 mod options;
+mod spaces;
 
 pub(crate) use find::{Found, IndexQuery, is_for_live_entries};
 pub(crate) use index::{Facts, LiveIndex};
-pub(crate) use memory_limit::{Held, indexes_to_drop};
 pub use options::LiveOptions;
+pub(crate) use spaces::{Builder, Missing, Ready, Space, Spaces, State};
 
 /// How many changes are added to an index while a query waits for it; with more, it is rebuilt in the background.
 pub(crate) const NEWS_MAX: usize = 5_000;

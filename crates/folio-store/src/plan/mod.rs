@@ -2,9 +2,12 @@
 //! store; each only looks up the [`Facts`] in its own way.
 
 mod bodies;
+mod entries;
 mod erasing;
+mod expected;
 mod memory_effect;
 mod order;
+mod pages;
 mod planned;
 mod turns;
 mod written;
@@ -14,11 +17,9 @@ use std::collections::HashMap;
 use folio_engine::Event;
 use folio_memory::history::FieldConflict;
 use folio_memory::id::RunHandle;
-use folio_memory::keeping::watched;
-use folio_memory::terms::terms_of;
 use folio_memory::{
-    Change, Entry, EntryHandle, EntryId, FieldChange, KeptPolicy, Link, NewEntry, NewPage, Page, PageHandle, PageId,
-    Relation, RunId, Seq, Timestamp, Turn, TurnId, history,
+    Change, Entry, EntryHandle, EntryId, KeptPolicy, Link, Page, PageHandle, PageId, Relation, RunId, Seq, Timestamp,
+    Turn, TurnId,
 };
 
 pub(crate) use self::bodies::{Bodies, body_hashes, brings_only};
@@ -262,102 +263,6 @@ struct Plan<'p, 'c, F> {
 }
 
 impl<'c, F: Facts> Plan<'_, 'c, F> {
-    fn expect(&mut self, expected: &'c [Expected]) -> Result<(), F::Failure> {
-        for expected in expected {
-            match expected {
-                Expected::RunHead { run, head, fence } => {
-                    self.expect_run(*run, *head, *fence)?;
-                }
-                Expected::SpaceHead(head) if self.ends.head > *head => {
-                    return Err(StoreError::StaleSpace {
-                        found: self.ends.head,
-                        expected: *head,
-                    }
-                    .into());
-                }
-                // What the commit adds is looked at once all of it is there.
-                Expected::SpaceHead(_) | Expected::NoCircle => {}
-                Expected::Writes { run, names } => self.expect_to_write(*run, names)?,
-                Expected::MayReplace { by, entries } => self.expect_to_replace(*by, entries)?,
-                Expected::MayWait { entry, others } => self.expect_to_wait(*entry, others)?,
-                Expected::Policy(expected) => {
-                    let (found, expected) = (self.facts.policy_version()?, *expected);
-                    if found != expected {
-                        return Err(StoreError::OtherPolicy { found, expected }.into());
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Requires that the journal of a run ends at `head`, and that `fence`, if given, is still the current one.
-    fn expect_run(&mut self, run: RunId, head: Seq, fence: Option<u64>) -> Result<(), F::Failure> {
-        let place = self.facts.run_place(run)?.ok_or_else(|| not_found("run", run))?;
-        if let Some(fence) = fence {
-            let (owner, current) = self.facts.driver(place)?;
-            // Checked first, because a driver that lost the run must stop, and not read again.
-            if owner.is_none() || current != fence {
-                let detail = if owner.is_none() {
-                    "it was given up"
-                } else {
-                    "it was taken over"
-                };
-                return Err(StoreError::RunTaken {
-                    run: run.to_string(),
-                    detail: Some(detail.to_owned()),
-                }
-                .into());
-            }
-        }
-        let found = self.facts.run_head(place)?;
-        if found == head {
-            Ok(())
-        } else {
-            Err(StoreError::StaleRun {
-                run: run.to_string(),
-                found,
-                expected: head,
-            }
-            .into())
-        }
-    }
-
-    /// Requires that nobody else writes what calls of `run` write.
-    fn expect_to_write(&mut self, run: RunId, names: &'c [String]) -> Result<(), F::Failure> {
-        let place = self.facts.run_place(run)?.ok_or_else(|| not_found("run", run))?;
-        let (_, fence) = self.facts.driver(place)?;
-        let mut overtaken = Vec::new();
-        let met = if names.is_empty() {
-            Vec::new()
-        } else {
-            self.facts.overlapping_names(place, names)?
-        };
-        for OverlappingName {
-            name,
-            run,
-            place,
-            is_driven,
-        } in met
-        {
-            if is_driven {
-                let head = self.ends.head;
-                return Err(StoreError::WrittenElsewhere { name, run, head }.into());
-            }
-            overtaken.push(place);
-        }
-        overtaken.sort_unstable();
-        overtaken.dedup();
-        self.writes = Some(PlannedWrites {
-            run,
-            place,
-            fence,
-            names,
-            overtaken,
-        });
-        Ok(())
-    }
-
     fn change(&mut self, change: &'c Change, fields_json: &'c str) -> Result<(), F::Failure> {
         match change {
             Change::EnsurePage(new) => self.ensure_page(new, fields_json),
@@ -380,139 +285,6 @@ impl<'c, F: Facts> Plan<'_, 'c, F> {
             Change::SetPolicy { .. } | Change::RegisterType { .. } => self.change_policy(change),
             other => Err(StoreError::Invalid(format!("this store does not know the change {other:?}")).into()),
         }
-    }
-
-    fn ensure_page(&mut self, new: &'c NewPage, fields_json: &'c str) -> Result<(), F::Failure> {
-        let index = match self.find_page(new.id)? {
-            Some(index) => index,
-            None => {
-                let parent = new.fields.parent.map(|parent| self.page_place(parent)).transpose()?;
-                self.ends.pages += 1;
-                let place = Place::of(self.space, self.ends.pages);
-                let new_page = Some((new, fields_json, parent));
-                self.pages.add(
-                    new.id,
-                    PlannedPage {
-                        place,
-                        new: new_page,
-                        page: None,
-                        is_changed: false,
-                    },
-                )
-            }
-        };
-        self.named_pages
-            .push((new.id, PageHandle(self.pages.items[index].place.number())));
-        Ok(())
-    }
-
-    fn set_page_status(&mut self, id: PageId, status: &str) -> Result<(), F::Failure> {
-        let index = self.find_page(id)?.ok_or_else(|| not_found("page", id))?;
-        let planned = &mut self.pages.items[index];
-        if planned.page.is_none() {
-            planned.page = match planned.new {
-                Some((new, ..)) => Some(Page::added(
-                    new.clone(),
-                    PageHandle(planned.place.number()),
-                    self.seq,
-                    self.at,
-                )),
-                None => self.facts.page(id)?,
-            };
-        }
-        if let Some(page) = planned.page.as_mut().filter(|page| page.fields.status != status) {
-            page.set_status(status, self.at);
-            planned.is_changed = true;
-        }
-        Ok(())
-    }
-
-    fn add_entry(&mut self, new: &'c NewEntry, fields_json: &'c str) -> Result<(), F::Failure> {
-        if self.find_entry(new.id)?.is_some() {
-            return Err(StoreError::Invalid(format!("entry {} exists already", new.id)).into());
-        }
-        let page = self.page_place(new.page)?;
-        self.ends.entries += 1;
-        let place = Place::of(self.space, self.ends.entries);
-        let new_entry = Some((new, fields_json, page));
-        let planned = PlannedEntry {
-            place,
-            new: new_entry,
-            entry: None,
-            old_terms: Vec::new(),
-            old_watched: Vec::new(),
-            is_changed: false,
-        };
-        let index = self.entries.add(new.id, planned);
-        self.named_entries.push((new.id, index, true, Vec::new()));
-        Ok(())
-    }
-
-    fn patch_entry(
-        &mut self,
-        id: EntryId,
-        changes: &[FieldChange],
-        expected: Option<u32>,
-        base: Option<u32>,
-    ) -> Result<(), F::Failure> {
-        let index = self.find_entry(id)?.ok_or_else(|| not_found("entry", id))?;
-        let (seq, at) = (self.seq, self.at);
-        let found = self.current(index, id)?;
-        let (handle, version) = (found.handle, found.version);
-        let is_changed = !found.is_unchanged_by(changes);
-        if let Some(expected) = expected.filter(|expected| is_changed && *expected != version) {
-            return Err(StoreError::StaleVersion {
-                entry: handle.to_string(),
-                found: version,
-                expected,
-            }
-            .into());
-        }
-        let mut conflicts = Vec::new();
-        if is_changed {
-            if let Some(base) = base.filter(|base| *base < version) {
-                let found = found.clone();
-                let changed = self.facts.changed_since(&found, base)?;
-                conflicts = history::conflicts(&found, changes, base, |field| changed.get(field).copied());
-            }
-            let entry = self.current(index, id)?;
-            let mut status = entry.fields.status;
-            for change in changes {
-                if let FieldChange::Status(next) = change {
-                    if !status.may_become(*next) {
-                        return Err(StoreError::Invalid(format!("{handle} is {status}, which is final")).into());
-                    }
-                    status = *next;
-                }
-            }
-            if entry.fields.erased.is_some() {
-                return Err(StoreError::Invalid(format!("the content of {handle} was erased, which is final")).into());
-            }
-            entry.patch(changes, seq, at);
-            self.entries.items[index].is_changed = true;
-        }
-        self.named_entries.push((id, index, is_changed, conflicts));
-        Ok(())
-    }
-
-    /// The entry number `index` of this commit, as its changes so far make it.
-    fn current(&mut self, index: usize, id: EntryId) -> Result<&mut Entry, F::Failure> {
-        let (seq, at) = (self.seq, self.at);
-        let planned = &mut self.entries.items[index];
-        let handle = EntryHandle(planned.place.number());
-        Ok(match (&mut planned.entry, planned.new) {
-            (Some(entry), _) => entry,
-            (none, Some((new, ..))) => none.insert(Entry::added(new.clone(), handle, seq, at)),
-            (none, None) => {
-                let found = self
-                    .facts
-                    .entry(id, planned.place)?
-                    .ok_or_else(|| not_found("entry", id))?;
-                planned.old_terms = terms_of(&found.fields);
-                planned.old_watched = watched(&found);
-                none.insert(found)
-            }
-        })
     }
 
     fn add_link(&mut self, link: &'c Link) -> Result<(), F::Failure> {
@@ -570,46 +342,5 @@ impl<'c, F: Facts> Plan<'_, 'c, F> {
             is_new: starts,
         });
         Ok(())
-    }
-
-    fn page_place(&mut self, id: PageId) -> Result<Place, F::Failure> {
-        let index = self.find_page(id)?.ok_or_else(|| not_found("page", id))?;
-        Ok(self.pages.items[index].place)
-    }
-
-    fn find_page(&mut self, id: PageId) -> Result<Option<usize>, F::Failure> {
-        if let Some(index) = self.pages.by_id.get(&id) {
-            return Ok(Some(*index));
-        }
-        let found = self.facts.page_place(id)?;
-        Ok(found.map(|place| {
-            self.pages.add(
-                id,
-                PlannedPage {
-                    place,
-                    new: None,
-                    page: None,
-                    is_changed: false,
-                },
-            )
-        }))
-    }
-
-    fn find_entry(&mut self, id: EntryId) -> Result<Option<usize>, F::Failure> {
-        if let Some(index) = self.entries.by_id.get(&id) {
-            return Ok(Some(*index));
-        }
-        let found = self.facts.entry_place(id)?;
-        Ok(found.map(|place| {
-            let planned = PlannedEntry {
-                place,
-                new: None,
-                entry: None,
-                old_terms: Vec::new(),
-                old_watched: Vec::new(),
-                is_changed: false,
-            };
-            self.entries.add(id, planned)
-        }))
     }
 }

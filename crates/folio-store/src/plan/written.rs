@@ -2,6 +2,8 @@
 
 use folio_memory::RunId;
 
+use super::{Facts, Plan};
+use crate::error::{StoreError, not_found};
 use crate::place::Place;
 
 /// A name of another run that overlaps with what a commit takes, with that run's fence.
@@ -23,6 +25,43 @@ pub(crate) struct PlannedWrites<'c> {
     pub(crate) names: &'c [String],
     /// Runs that held overlapping names and whose drivers may no longer write: they are released.
     pub(crate) overtaken: Vec<Place>,
+}
+
+impl<'c, F: Facts> Plan<'_, 'c, F> {
+    /// Requires that nobody else writes what calls of `run` write.
+    pub(super) fn expect_to_write(&mut self, run: RunId, names: &'c [String]) -> Result<(), F::Failure> {
+        let place = self.facts.run_place(run)?.ok_or_else(|| not_found("run", run))?;
+        let (_, fence) = self.facts.driver(place)?;
+        let mut overtaken = Vec::new();
+        let met = if names.is_empty() {
+            Vec::new()
+        } else {
+            self.facts.overlapping_names(place, names)?
+        };
+        for OverlappingName {
+            name,
+            run,
+            place,
+            is_driven,
+        } in met
+        {
+            if is_driven {
+                let head = self.ends.head;
+                return Err(StoreError::WrittenElsewhere { name, run, head }.into());
+            }
+            overtaken.push(place);
+        }
+        overtaken.sort_unstable();
+        overtaken.dedup();
+        self.writes = Some(PlannedWrites {
+            run,
+            place,
+            fence,
+            names,
+            overtaken,
+        });
+        Ok(())
+    }
 }
 
 /// `name` and all paths around it, from the inside out.

@@ -197,7 +197,7 @@ impl Search<'_> {
             after: self.after.map(|after| (after.rank, after.sureness, after.number)),
             limit: self.limit,
         };
-        let Some(found) = self.inner.living.find(seen, &index_query) else {
+        let Some(found) = living::find(&self.inner.living, seen, &index_query) else {
             return Ok(None);
         };
         let mut items = entry::by_numbers(session, &found.numbers).await?;

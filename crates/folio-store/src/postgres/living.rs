@@ -4,20 +4,17 @@
 //! whichever process changed it. So its answer is the same as that of the database at the commit that the asking
 //! transaction sees.
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use folio_memory::terms::MORE;
 use folio_memory::{Entry, EntryKind, Seq, SpaceName, Status, Timestamp};
-use parking_lot::{Mutex, RwLock};
 use tokio_postgres::Row;
 
 use super::column::{count, decode_text, get};
 use super::error::{Failure, damaged};
 use super::session::Session;
 use super::{Inner, commit, entry};
-use crate::live::{Facts, Found, Held, IndexQuery, LiveIndex, LiveOptions, NEWS_MAX, indexes_to_drop};
+use crate::live::{Builder, Facts, Found, IndexQuery, LiveIndex, Missing, NEWS_MAX, Ready, Space, Spaces, State};
 use crate::place::to_column;
 use crate::plan::Ends;
 
@@ -26,56 +23,11 @@ const AT_A_TIME: i64 = 32_768;
 /// How often an index is updated for one query while others update it, too.
 const ATTEMPTS: u32 = 4;
 
-/// The indexes of a store's spaces.
-#[derive(Debug)]
-pub(super) struct Living {
-    options: LiveOptions,
-    spaces: Mutex<HashMap<SpaceName, Arc<Space>>>,
-    /// The number of queries so far.
-    questions: AtomicU64,
-}
-
-#[derive(Debug, Default)]
-struct Space {
-    asked: AtomicU32,
-    /// The number of the last query.
-    asked_at: AtomicU64,
-    state: RwLock<State>,
-}
-
-#[derive(Debug, Default)]
-enum State {
-    #[default]
-    None,
-    /// A task is building the index.
-    InTheMaking,
-    /// The index would need more memory than allowed.
-    TooLarge,
-    Ready(Box<Ready>),
-}
-
-/// An index, and the state that it has.
-#[derive(Debug)]
-struct Ready {
-    index: LiveIndex,
-    /// The index is up to date to this commit.
-    seq: Seq,
-    /// The highest number of an entry at that commit, memory or not.
-    last: u64,
-}
-
 /// Changes that an index does not have yet.
 struct News {
     since: Seq,
     /// With the numbers of their pages; those that existed before, then the new ones in order.
     entries: Vec<(Entry, u64)>,
-}
-
-/// What must be done before an index can answer.
-enum Missing {
-    Index,
-    News { since: Seq, last: u64 },
-    Time,
 }
 
 /// One state of a space, as a transaction sees it.
@@ -88,81 +40,31 @@ pub(super) struct Seen<'a> {
     pub(super) now: Timestamp,
 }
 
-impl Living {
-    pub(super) fn new(options: LiveOptions) -> Self {
-        Self {
-            options,
-            spaces: Mutex::default(),
-            questions: AtomicU64::new(0),
-        }
-    }
-
-    /// Drops all indexes: commits that they contain may have been lost.
-    pub(super) fn forget(&self) {
-        self.spaces.lock().clear();
-    }
-
-    /// The space `name`, of which a list is requested now.
-    fn space_for_query(&self, name: &SpaceName) -> Arc<Space> {
-        let space = self.space(name);
-        let now = self.questions.fetch_add(1, Ordering::Relaxed);
-        space.asked_at.store(now, Ordering::Relaxed);
-        space
-    }
-
-    /// Drops indexes until the others take no more than they may together. The caller must not hold any of them.
-    fn make_room(&self) {
-        let spaces: Vec<_> = {
-            let spaces = self.spaces.lock();
-            spaces.values().map(Arc::clone).collect()
-        };
-        let indexes = spaces.into_iter().filter_map(|space| {
-            let bytes = match &*space.state.read() {
-                State::Ready(ready) => ready.index.bytes(),
-                _ => return None,
-            };
-            let asked_at = space.asked_at.load(Ordering::Relaxed);
-            Some(Held { asked_at, bytes, space })
-        });
-        for space in indexes_to_drop(indexes.collect(), self.options.bytes_of_all_max) {
-            space.settle(State::None);
-        }
-    }
-
-    fn space(&self, name: &SpaceName) -> Arc<Space> {
-        let mut spaces = self.spaces.lock();
-        match spaces.get(name) {
-            Some(known) => Arc::clone(known),
-            None => Arc::clone(spaces.entry(name.clone()).or_default()),
-        }
-    }
-
-    /// What the index of a space finds in the state to which it was brought; `None` if others have brought it further
-    /// meanwhile, or it cannot answer.
-    pub(super) fn find(&self, seen: Seen<'_>, index_query: &IndexQuery<'_>) -> Option<Found> {
-        let space = self.space(seen.name);
-        let state = space.state.read();
-        match &*state {
-            State::Ready(ready) if ready.seq == seen.ends.head && ready.index.is_at(seen.now) => {
-                let is_told = index_query.context.is_empty() || !ready.index.knows(MORE);
-                is_told.then(|| ready.index.find(index_query))
-            }
-            _ => None,
-        }
-    }
+/// What the index of a space finds in the state to which it was brought; `None` if others have brought it further
+/// meanwhile, or it cannot answer.
+pub(super) fn find(spaces: &Spaces, seen: Seen<'_>, index_query: &IndexQuery<'_>) -> Option<Found> {
+    let space = spaces.space(seen.name)?;
+    let state = space.state.read();
+    let index = state.index_for(seen.ends.head, seen.now)?;
+    let is_told = index_query.context.is_empty() || !index.knows(MORE);
+    is_told.then(|| index.find(index_query))
 }
 
 /// Brings the index of a space to the state that is `seen`. False if that is impossible: there is no index, or it is
 /// further ahead.
 pub(super) async fn catch_up_to(inner: &Arc<Inner>, seen: Seen<'_>) -> Result<bool, Failure> {
-    if inner.living.options.bytes_max == 0 {
+    let options = &inner.living.options;
+    if options.bytes_max == 0 {
         return Ok(false);
     }
     let space = inner.living.space_for_query(seen.name);
     for _ in 0..ATTEMPTS {
-        let missing = match space.missing(seen) {
-            Ok(is_there) => return Ok(is_there),
-            Err(missing) => missing,
+        let missing = {
+            let state = space.state.read();
+            if state.index_for(seen.ends.head, seen.now).is_some() {
+                return Ok(true);
+            }
+            state.missing(seen.ends.head)
         };
         let news = match missing {
             Missing::Index => {
@@ -175,15 +77,16 @@ pub(super) async fn catch_up_to(inner: &Arc<Inner>, seen: Seen<'_>) -> Result<bo
                 Some(news) => Some(news),
                 None => {
                     // This query is answered without the index, as all are until it has been built anew.
-                    space.outdated(since, inner.living.options.after);
+                    drop_if_only_at(since, &space, options.after);
                     begin(inner, seen, &space).await?;
                     return Ok(false);
                 }
             },
             Missing::Time => None,
+            Missing::Unattainable => return Ok(false),
         };
-        if let Some(is_there) = space.catch_up(seen, news, inner.living.options.bytes_max) {
-            if space.is_size_check_due() {
+        if let Some(is_there) = take_in(news, seen, &space, options.bytes_max) {
+            if space.state.read().is_size_check_due() {
                 inner.living.make_room();
             }
             return Ok(is_there);
@@ -192,99 +95,53 @@ pub(super) async fn catch_up_to(inner: &Arc<Inner>, seen: Seen<'_>) -> Result<bo
     Ok(false)
 }
 
-impl Space {
-    /// Whether the index is in the state that is `seen`, or what is missing for that.
-    fn missing(&self, seen: Seen<'_>) -> Result<bool, Missing> {
-        let head = seen.ends.head;
-        match &*self.state.read() {
-            State::Ready(ready) if ready.seq == head && ready.index.is_at(seen.now) => Ok(true),
-            State::Ready(ready) if ready.seq == head => Err(Missing::Time),
-            State::Ready(ready) if ready.seq < head => Err(Missing::News {
-                since: ready.seq,
-                last: ready.last,
-            }),
-            State::None => Err(Missing::Index),
-            // For example if the transaction sees less than the index contains.
-            State::Ready(_) | State::InTheMaking | State::TooLarge => Ok(false),
+/// Takes in `news`, if they are still new, and sets the time to that of the query; returns whether the index remains.
+/// `None` if others were faster.
+fn take_in(news: Option<News>, seen: Seen<'_>, space: &Space, bytes_max: usize) -> Option<bool> {
+    let mut state = space.state.write();
+    let State::Ready(ready) = &mut *state else {
+        return Some(false);
+    };
+    match news {
+        Some(news) if news.since == ready.seq => {
+            let entries = news.entries.iter();
+            entries.for_each(|(entry, page)| ready.index.take_in(entry, *page));
+            (ready.seq, ready.last) = (seen.ends.head, seen.ends.entries);
         }
+        None if ready.seq == seen.ends.head => {}
+        _ => return None,
     }
+    Some(space.advanced(&mut state, seen.now, bytes_max).is_some())
+}
 
-    /// Takes in `news`, if they are still new, and sets the time to that of the query; returns whether the index
-    /// remains. `None` if others were faster.
-    fn catch_up(&self, seen: Seen<'_>, news: Option<News>, bytes_max: usize) -> Option<bool> {
-        let mut state = self.state.write();
-        let State::Ready(ready) = &mut *state else {
-            return Some(false);
-        };
-        match news {
-            Some(news) if news.since == ready.seq => {
-                let entries = news.entries.iter();
-                entries.for_each(|(entry, page)| ready.index.take_in(entry, *page));
-                (ready.seq, ready.last) = (seen.ends.head, seen.ends.entries);
-            }
-            None if ready.seq == seen.ends.head => {}
-            _ => return None,
-        }
-        if ready.index.has_outgrown(bytes_max) {
-            self.asked.store(0, Ordering::Relaxed);
-            *state = State::None;
-            return Some(false);
-        }
-        Some(ready.index.advance(seen.now))
-    }
-
-    /// Whether it is time to check the size of the index.
-    fn is_size_check_due(&self) -> bool {
-        let state = self.state.read();
-        matches!(&*state, State::Ready(ready) if ready.index.is_looked_at())
-    }
-
-    /// Drops an index that has only reached commit `since`, to be built anew with the next query after `after` others.
-    fn outdated(&self, since: Seq, after: u32) {
-        let mut state = self.state.write();
-        if matches!(&*state, State::Ready(ready) if ready.seq == since) {
-            *state = State::None;
-            self.asked.store(after, Ordering::Relaxed);
-        }
-    }
-
-    fn settle(&self, state: State) {
-        self.asked.store(0, Ordering::Relaxed);
-        *self.state.write() = state;
+/// Drops an index that has only reached commit `since`, to be built anew with the next query.
+fn drop_if_only_at(since: Seq, space: &Space, after: u32) {
+    let mut state = space.state.write();
+    if matches!(&*state, State::Ready(ready) if ready.seq == since) {
+        space.drop_outdated(&mut state, after);
     }
 }
 
 /// Starts to build an index if the space is worth one. Returns true if there is one already.
 async fn begin(inner: &Arc<Inner>, seen: Seen<'_>, space: &Arc<Space>) -> Result<bool, Failure> {
     let options = &inner.living.options;
-    let times = space.asked.fetch_add(1, Ordering::Relaxed);
-    if times < options.after || seen.ends.entries < options.from {
+    if !space.is_asked_beyond(options.after) || seen.ends.entries < options.from {
         return Ok(false);
     }
-    {
-        let mut state = space.state.write();
-        if !matches!(*state, State::None) {
-            return Ok(matches!(*state, State::Ready(_)));
-        }
-        *state = State::InTheMaking;
+    match space.begin_making() {
+        Builder::Caller => {}
+        Builder::Other => return Ok(false),
+        Builder::Done => return Ok(true),
     }
-    let bytes_max = options.bytes_max;
     if options.after == 0 {
-        let (state, outcome) = match build_index(seen.session, bytes_max).await {
-            Ok(state) => {
-                let is_ready = matches!(state, State::Ready(_));
-                (state, Ok(is_ready))
-            }
-            Err(failure) => (State::None, Err(failure)),
-        };
-        space.settle(state);
+        let is_ready = space.settle_built(build_index(seen.session, options.bytes_max).await);
         inner.living.make_room();
-        return outcome;
+        return is_ready;
     }
     let (inner, name, space) = (Arc::clone(inner), seen.name.clone(), Arc::clone(space));
     tokio::spawn(async move {
         let built = match inner.begin_read(&name).await {
-            Ok(Some(session)) => build_index(&session, bytes_max).await,
+            Ok(Some(session)) => build_index(&session, inner.living.options.bytes_max).await,
             Ok(None) => Ok(State::None),
             Err(failure) => Err(failure),
         };

@@ -1,26 +1,25 @@
-//! What several commits need to know, looked up with a few queries, and updated by what each of them changes.
+//! What several commits need to know, looked up with a few queries, and updated by what each of them changes
+//! (`absorb`).
+
+mod absorb;
 
 use std::collections::{HashMap, HashSet};
 
 use folio_memory::keeping::{Watched, watched};
 use folio_memory::terms::terms_of;
-use folio_memory::{
-    Change, Entry, EntryHandle, EntryId, FieldChange, KeptPolicy, Page, PageHandle, PageId, Relation, RunId, Seq, Turn,
-    TurnId,
-};
+use folio_memory::{Change, Entry, EntryId, FieldChange, KeptPolicy, Page, PageId, Relation, RunId, Seq, Turn, TurnId};
 use futures_util::future::try_join_all;
 
 use super::commit::each_once;
 use super::error::Failure;
-use super::rows::Rows;
 use super::session::Session;
 use super::written::Written;
 use super::{blob, entry, journal, link, page, policy, run, turn};
 use crate::body::parse_hash;
 use crate::commit::Expected;
 use crate::error::StoreError;
-use crate::place::{Place, SpaceId, Touched};
-use crate::plan::{Decided, Facts, OverlappingName, body_hashes};
+use crate::place::{Place, SpaceId};
+use crate::plan::{Facts, OverlappingName, body_hashes};
 use crate::prepare::Prepared;
 use crate::store::OwnerId;
 
@@ -308,111 +307,6 @@ impl Loaded {
             }
         }
         Ok(())
-    }
-
-    /// Takes in the outcome of `commit`, as `decided`.
-    pub(super) fn absorb(&mut self, commit: &Prepared, decided: &Decided<'_>, rows: &mut Rows) {
-        let (seq, at) = (decided.seq, decided.at);
-        for planned in &decided.pages {
-            match (planned.new, &planned.page) {
-                (Some((new, _, parent)), page) => {
-                    let handle = PageHandle(planned.place.number());
-                    let now = page
-                        .clone()
-                        .unwrap_or_else(|| Page::added(new.clone(), handle, seq, at));
-                    let loaded = LoadedPage {
-                        now,
-                        parent: parent.map(Place::number),
-                        is_new: true,
-                        is_changed: false,
-                    };
-                    self.pages.insert(new.id, loaded);
-                }
-                (None, Some(page)) if planned.is_changed => {
-                    if let Some(loaded) = self.pages.get_mut(&page.id) {
-                        (loaded.now, loaded.is_changed) = (page.clone(), true);
-                    }
-                }
-                (None, _) => {}
-            }
-        }
-        for planned in &decided.entries {
-            match (planned.new, &planned.entry) {
-                (Some((new, _, page)), entry) => {
-                    let handle = EntryHandle(planned.place.number());
-                    let now = entry
-                        .clone()
-                        .unwrap_or_else(|| Entry::added(new.clone(), handle, seq, at));
-                    let loaded = LoadedEntry {
-                        now,
-                        page: page.number(),
-                        before: None,
-                        is_changed: false,
-                    };
-                    self.entries.insert(new.id, loaded);
-                }
-                (None, Some(entry)) => {
-                    // The record contains the request, even if it changes nothing, and erasing must find it.
-                    rows.touch(Touched::Entry, planned.place.number(), seq);
-                    if planned.is_changed
-                        && let Some(loaded) = self.entries.get_mut(&entry.id)
-                    {
-                        (loaded.now, loaded.is_changed) = (entry.clone(), true);
-                    }
-                }
-                (None, None) => {}
-            }
-        }
-        let has_order = |rel| matches!(rel, Relation::Blocks | Relation::Supersedes);
-        for link in decided.links.iter().filter(|link| has_order(link.rel)) {
-            if let (Ok(src), Ok(dst)) = (link.src.parse(), link.dst.parse()) {
-                self.leading.entry((link.rel, src)).or_default().push(dst);
-            }
-        }
-        if let Some(planned) = &decided.run {
-            rows.touch(Touched::Run, planned.place.number(), seq);
-            let append = planned.append;
-            if planned.is_new {
-                let loaded = LoadedRun {
-                    number: planned.place.number(),
-                    head: seq,
-                    owner: None,
-                    fence: 0,
-                    status: append.status.clone(),
-                    begun: Some((append.title.clone().unwrap_or_default(), seq, at)),
-                };
-                self.by_number.insert(loaded.number, append.run);
-                self.runs.insert(append.run, loaded);
-            } else if let Some(loaded) = self.runs.get_mut(&append.run) {
-                loaded.head = seq;
-                if append.status.is_some() {
-                    loaded.status.clone_from(&append.status);
-                }
-            }
-        }
-        if let Some(planned) = &decided.writes {
-            self.written.absorb(planned);
-            for place in &planned.overtaken {
-                let overtaken = self.by_number.get(&place.number());
-                if let Some(run) = overtaken.and_then(|run| self.runs.get_mut(run)) {
-                    run.owner = None;
-                }
-            }
-        }
-        for planned in &decided.turns {
-            let id = planned.turn.begun.id;
-            let is_new = planned.is_new || self.turns.get(&id).is_some_and(|known| known.is_new);
-            let loaded = LoadedTurn {
-                now: planned.turn.clone(),
-                is_new,
-                is_changed: true,
-            };
-            self.turns.insert(id, loaded);
-        }
-        if let Some(kept) = &decided.policy {
-            self.policy = (kept.clone(), true);
-        }
-        self.kept.extend(commit.blobs.iter().map(|body| body.hash));
     }
 
     fn place(&self, number: u64) -> Place {

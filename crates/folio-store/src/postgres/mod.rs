@@ -83,7 +83,6 @@ use self::column::get;
 use self::connections::Connections;
 use self::error::{Failure, damaged};
 use self::lease::Owners;
-use self::living::Living;
 use self::open::Target;
 use self::patience::patiently;
 use self::reach::{Call, Reach};
@@ -91,6 +90,7 @@ use self::session::{Purpose, Session};
 use self::wake::Wake;
 use self::writer::Writer;
 use crate::error::StoreError;
+use crate::live;
 use crate::place::SpaceId;
 
 /// Number of threads that communicate with the server.
@@ -122,7 +122,7 @@ struct Inner {
     clock: Arc<ServerClock>,
     wake: Wake,
     writer: Writer,
-    living: Living,
+    living: live::Spaces,
     /// When the server that last answered was started; zero before the first answer.
     started: AtomicI64,
     /// How often another server, or the same one restored from a copy, has taken the place of the previous one.
@@ -289,7 +289,7 @@ impl Inner {
         });
         let clock = Arc::new(clock.map_err(explained)?);
         let owners = Owners::new(&target);
-        let living = Living::new(target.live.clone());
+        let living = live::Spaces::new(target.live.clone());
         Ok(Arc::new(Self {
             target,
             connections,

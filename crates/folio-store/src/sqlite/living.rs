@@ -3,69 +3,35 @@
 //! An index is built from one state of the file, and updated to every later one by what has changed in between, whoever
 //! changed it. So its answer is the same as that of the file at the commit that the asking transaction sees.
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use folio_memory::{Entry, EntryKind, Seq, SpaceName, Status, Timestamp};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use rusqlite::{Connection, params};
 
 use super::entry::{self, IS_MEMORY_SQL, from_row, memory_kinds};
 use super::error::{Failure, damaged};
 use super::journal;
 use super::open::Target;
-use super::place::{Place, SpaceId, to_column};
-use crate::live::{Facts, Held, LiveIndex, LiveOptions, NEWS_MAX, indexes_to_drop};
-
-/// Up to this many entries, reading them is faster than finding the first that is needed.
-const FEW_ENTRIES: u64 = 128;
+use super::place::{Place, SpaceId};
+use crate::live::{Builder, Facts, LiveIndex, LiveOptions, Missing, NEWS_MAX, Ready, Space, Spaces, State};
 
 /// The indexes of a store's spaces.
 #[derive(Debug)]
 pub(super) struct Living {
-    options: LiveOptions,
     target: Target,
     spaces: Arc<Spaces>,
     is_closing: Arc<AtomicBool>,
     makers: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// The spaces for which a list was requested.
-#[derive(Debug, Default)]
-struct Spaces {
-    known: Mutex<HashMap<SpaceName, Arc<Space>>>,
-    /// The number of queries so far.
-    questions: AtomicU64,
-}
-
-#[derive(Debug, Default)]
-struct Space {
-    asked: AtomicU32,
-    /// The number of the last query.
-    asked_at: AtomicU64,
-    state: RwLock<State>,
-}
-
-#[derive(Debug, Default)]
-enum State {
-    #[default]
-    None,
-    /// A thread is building the index.
-    InTheMaking,
-    /// The index would need more memory than allowed.
-    TooLarge,
-    /// The index is up to date to this commit.
-    Ready(Box<LiveIndex>, Seq),
-}
-
 impl Living {
     pub(super) fn new(options: LiveOptions, target: Target) -> Self {
         Self {
-            options,
             target,
-            spaces: Arc::default(),
+            spaces: Arc::new(Spaces::new(options)),
             is_closing: Arc::default(),
             makers: Mutex::default(),
         }
@@ -73,11 +39,11 @@ impl Living {
 
     /// Whether the space `name` has an index, so that a list takes only microseconds.
     pub(super) fn is_ready(&self, name: &SpaceName) -> bool {
-        let spaces = self.spaces.known.lock();
-        let state = spaces
-            .get(name)
-            .and_then(|space| space.state.try_read().map(|state| matches!(*state, State::Ready(..))));
-        state.unwrap_or(false)
+        let space = self.spaces.space(name);
+        space.is_some_and(|space| {
+            let state = space.state.try_read();
+            state.is_some_and(|state| matches!(*state, State::Ready(_)))
+        })
     }
 
     /// Asks `question` of the index of `space` at commit `head`, the last one that the transaction of `conn` sees;
@@ -90,102 +56,93 @@ impl Living {
         now: Timestamp,
         question: impl FnOnce(&LiveIndex) -> Result<T, Failure>,
     ) -> Result<Option<T>, Failure> {
-        if self.options.bytes_max == 0 {
+        if self.spaces.options.bytes_max == 0 {
             return Ok(None);
         }
         let known = self.spaces.space_for_query(name);
         {
             let state = known.state.read();
-            match &*state {
-                State::Ready(index, seq) if *seq == head && index.is_at(now) => return question(index).map(Some),
-                State::Ready(_, seq) if *seq <= head => {}
-                State::None => {
+            if let Some(index) = state.index_for(head, now) {
+                return question(index).map(Some);
+            }
+            match state.missing(head) {
+                Missing::Time | Missing::News { .. } => {}
+                Missing::Index => {
                     drop(state);
                     if !self.begin(conn, space, head, &known)? {
                         return Ok(None);
                     }
                 }
-                // The transaction sees less than the index contains.
-                State::Ready(..) | State::InTheMaking | State::TooLarge => return Ok(None),
+                Missing::Unattainable => return Ok(None),
             }
         }
         let mut state = known.state.write();
-        let State::Ready(index, seq) = &mut *state else {
+        let State::Ready(ready) = &mut *state else {
             return Ok(None);
         };
-        if *seq > head {
+        if ready.seq > head {
             return Ok(None);
         }
-        if *seq < head {
-            // An error in between leaves an index that matches neither state.
-            let caught_up = catch_up(conn, space, index, *seq);
-            *seq = head;
-            match caught_up {
+        if ready.seq < head {
+            match catch_up(conn, space, ready, head) {
                 Ok(true) => {}
                 Ok(false) => {
-                    *state = State::None;
-                    drop(state);
                     // This query is answered without the index, as all are until it has been built anew.
-                    known.asked.store(self.options.after, Ordering::Relaxed);
+                    known.drop_outdated(&mut state, self.spaces.options.after);
+                    drop(state);
                     self.begin(conn, space, head, &known)?;
                     return Ok(None);
                 }
                 Err(failure) => {
-                    *state = State::None;
+                    // The index may have some of the news, and not others.
+                    known.drop_index(&mut state);
                     return Err(failure);
                 }
             }
         }
-        if index.has_outgrown(self.options.bytes_max) {
-            known.asked.store(0, Ordering::Relaxed);
-            *state = State::None;
-            return Ok(None);
-        }
-        let is_looked_at = index.is_looked_at();
-        let answer = if index.advance(now) {
-            question(index).map(Some)
-        } else {
-            Ok(None)
-        };
+        let index = known.advanced(&mut state, now, self.spaces.options.bytes_max);
+        let answer = index.map(question).transpose();
+        let is_size_check_due = state.is_size_check_due();
         drop(state);
-        if is_looked_at {
-            self.spaces.make_room(self.options.bytes_of_all_max);
+        if is_size_check_due {
+            self.spaces.make_room();
         }
         answer
     }
 
     /// Starts to build an index if the space is worth one. Returns true if there is one already.
     fn begin(&self, conn: &Connection, space: SpaceId, head: Seq, known: &Arc<Space>) -> Result<bool, Failure> {
-        let ask_count = known.asked.fetch_add(1, Ordering::Relaxed);
-        if ask_count < self.options.after || entry::last_at(conn, space, head)? < self.options.from {
+        let options = &self.spaces.options;
+        if !known.is_asked_beyond(options.after) || entry::last_at(conn, space, head)? < options.from {
             return Ok(false);
         }
-        let mut state = known.state.write();
-        if !matches!(*state, State::None) {
-            return Ok(matches!(*state, State::Ready(..)));
+        match known.begin_making() {
+            Builder::Caller => {}
+            Builder::Other => return Ok(false),
+            Builder::Done => return Ok(true),
         }
-        if self.options.after == 0 {
-            *state = build_index(conn, space, self.options.bytes_max, &self.is_closing)?;
-            let is_ready = matches!(*state, State::Ready(..));
-            drop(state);
-            self.spaces.make_room(self.options.bytes_of_all_max);
-            return Ok(is_ready);
+        if options.after > 0 {
+            self.build_in_background(space, known);
+            return Ok(false);
         }
-        *state = State::InTheMaking;
-        let (target, known, is_closing) = (self.target.clone(), Arc::clone(known), Arc::clone(&self.is_closing));
-        let (bytes_max, bytes_of_all_max) = (self.options.bytes_max, self.options.bytes_of_all_max);
-        let spaces = Arc::clone(&self.spaces);
+        let is_ready = known.settle_built(build_index(conn, space, options.bytes_max, &self.is_closing));
+        self.spaces.make_room();
+        is_ready
+    }
+
+    fn build_in_background(&self, space: SpaceId, known: &Arc<Space>) {
+        let (target, is_closing) = (self.target.clone(), Arc::clone(&self.is_closing));
+        let (spaces, made) = (Arc::clone(&self.spaces), Arc::clone(known));
         let maker = std::thread::Builder::new()
             .name("folio-index".to_owned())
             .spawn(move || {
                 let built = target.connect_reader().and_then(|conn| {
                     conn.execute_batch("BEGIN")?;
-                    build_index(&conn, space, bytes_max, &is_closing)
+                    build_index(&conn, space, spaces.options.bytes_max, &is_closing)
                 });
                 // Read errors are reported to whoever queries the data; the index is tried again later.
-                known.asked.store(0, Ordering::Relaxed);
-                *known.state.write() = built.unwrap_or_default();
-                spaces.make_room(bytes_of_all_max);
+                made.settle(built.unwrap_or_default());
+                spaces.make_room();
             });
         match maker {
             Ok(maker) => {
@@ -194,42 +151,7 @@ impl Living {
                 makers.push(maker);
             }
             // Without a thread there is no index, and everything else works.
-            Err(_) => *state = State::None,
-        }
-        Ok(false)
-    }
-}
-
-impl Spaces {
-    /// The space `name`, of which a list is requested now.
-    fn space_for_query(&self, name: &SpaceName) -> Arc<Space> {
-        let mut spaces = self.known.lock();
-        let space = match spaces.get(name) {
-            Some(known) => Arc::clone(known),
-            None => Arc::clone(spaces.entry(name.clone()).or_default()),
-        };
-        let now = self.questions.fetch_add(1, Ordering::Relaxed);
-        space.asked_at.store(now, Ordering::Relaxed);
-        space
-    }
-
-    /// Drops indexes until the others take no more than `bytes_max`. The caller must not hold any of them.
-    fn make_room(&self, bytes_max: usize) {
-        let spaces: Vec<_> = {
-            let spaces = self.known.lock();
-            spaces.values().map(Arc::clone).collect()
-        };
-        let indexes = spaces.into_iter().filter_map(|space| {
-            let bytes = match &*space.state.read() {
-                State::Ready(index, _) => index.bytes(),
-                _ => return None,
-            };
-            let asked_at = space.asked_at.load(Ordering::Relaxed);
-            Some(Held { asked_at, bytes, space })
-        });
-        for space in indexes_to_drop(indexes.collect(), bytes_max) {
-            space.asked.store(0, Ordering::Relaxed);
-            *space.state.write() = State::None;
+            Err(_) => known.settle(State::None),
         }
     }
 }
@@ -246,7 +168,8 @@ impl Drop for Living {
 
 /// Builds an index of `space` as the transaction of `conn` sees it.
 fn build_index(conn: &Connection, space: SpaceId, bytes_max: usize, is_closing: &AtomicBool) -> Result<State, Failure> {
-    let head = journal::last(conn, space)?.map_or(Seq(0), |(head, _)| head);
+    let seq = journal::last(conn, space)?.map_or(Seq(0), |(head, _)| head);
+    let last = entry::last_number(conn, space)?;
     let mut index = LiveIndex::default();
     let sql = format!(
         "SELECT place, page, kind, type, status, owner, pinned, expires_at, confidence FROM entry INDEXED BY entry_list
@@ -306,37 +229,30 @@ fn build_index(conn: &Connection, space: SpaceId, bytes_max: usize, is_closing: 
     if index.bytes() > bytes_max {
         return Ok(State::TooLarge);
     }
-    Ok(State::Ready(Box::new(index), head))
+    Ok(State::Ready(Box::new(Ready { index, seq, last })))
 }
 
-/// Selects the memory between two places that was added after a commit.
+/// Selects the memory between two places.
 fn newer() -> String {
     let columns = entry::COLUMNS;
-    format!(
-        "SELECT {columns} FROM entry WHERE place > ?1 AND place <= ?2 AND {IS_MEMORY_SQL}
-         AND created_seq > ?3 ORDER BY place"
-    )
+    format!("SELECT {columns} FROM entry WHERE place > ?1 AND place <= ?2 AND {IS_MEMORY_SQL} ORDER BY place")
 }
 
-/// Updates the index by what has changed after commit `seq`; false if that is so much that the index should be built
-/// anew in the background.
-fn catch_up(conn: &Connection, space: SpaceId, index: &mut LiveIndex, seq: Seq) -> Result<bool, Failure> {
-    let changed = entry::changed_after(conn, space, seq)?;
+/// Brings the index to commit `head`, the last one that the transaction of `conn` sees; false if so much has changed
+/// that the index should be built anew in the background. Then, and after an error, it may have a part of the news.
+fn catch_up(conn: &Connection, space: SpaceId, ready: &mut Ready, head: Seq) -> Result<bool, Failure> {
+    let changed = entry::changed_after(conn, space, ready.seq)?;
     if changed.len() > NEWS_MAX {
         return Ok(false);
     }
     for place in changed.iter().copied() {
         if let Some(entry) = entry::by_place(conn, place)? {
-            take_in(conn, index, &entry, place)?;
+            take_in(conn, &mut ready.index, &entry, place)?;
         }
     }
-    let mut last = index.last_number();
-    // Runs may have written a lot behind the newest entry of memory: what is already known is not read again.
-    if entry::last_number(conn, space)?.saturating_sub(last) > FEW_ENTRIES {
-        last = last.max(entry::last_at(conn, space, seq)?);
-    }
+    let last = entry::last_number(conn, space)?;
     let mut statement = conn.prepare_cached(&newer())?;
-    let mut rows = statement.query(params![Place::of(space, last), Place::end(space), to_column(seq.0)])?;
+    let mut rows = statement.query(params![Place::of(space, ready.last), Place::end(space)])?;
     let mut left = NEWS_MAX - changed.len();
     while let Some(row) = rows.next()? {
         let Some(remaining) = left.checked_sub(1) else {
@@ -344,8 +260,9 @@ fn catch_up(conn: &Connection, space: SpaceId, index: &mut LiveIndex, seq: Seq) 
         };
         left = remaining;
         let place: Place = row.get(0)?;
-        take_in(conn, index, &from_row(row)?, place)?;
+        take_in(conn, &mut ready.index, &from_row(row)?, place)?;
     }
+    (ready.seq, ready.last) = (head, last);
     Ok(true)
 }
 
@@ -425,13 +342,22 @@ mod tests {
         assert!(store.living.is_ready(&one) && store.living.is_ready(&other));
         let space = store.living.spaces.space_for_query(&one);
         let bytes = match &*space.state.read() {
-            State::Ready(index, _) => index.bytes(),
+            State::Ready(ready) => ready.index.bytes(),
             state => panic!("{state:?}"),
         };
         let (store, [one, other]) = two_spaces(bytes * 3 / 2).await;
         for (asked, left) in [(&one, &other), (&other, &one), (&one, &other)] {
             ask(&store, asked).await;
             assert!(store.living.is_ready(asked) && !store.living.is_ready(left));
+        }
+    }
+
+    /// An empty index at commit `number`, which added the entry of that number.
+    fn index_at(number: u64) -> Ready {
+        Ready {
+            index: LiveIndex::default(),
+            seq: Seq(number),
+            last: number,
         }
     }
 
@@ -446,8 +372,7 @@ mod tests {
             INSERT INTO entry SELECT ?1 + i, 1, CAST(i AS BLOB), ?1 + 1, 'log', NULL, 'active', 'agent', 0, NULL, 0, NULL, 1, i, i, i, i, '{}'
             FROM n";
         conn.execute(sql, [Place::of(space, 0).raw()]).unwrap();
-        let mut index = LiveIndex::default();
-        catch_up(&conn, space, &mut index, Seq(9_990)).unwrap();
+        catch_up(&conn, space, &mut index_at(9_990), Seq(10_000)).unwrap();
         let statement = conn.prepare_cached(&newer()).unwrap();
         let steps = statement.get_status(StatementStatus::VmStep);
         assert!((1..500).contains(&steps), "{steps}");
@@ -471,9 +396,8 @@ mod tests {
         let sql = "INSERT INTO page (place, space, id, role, version, created_at, updated_at, created_seq, fields)
             SELECT ?1 + 1, 1, zeroblob(16), 'note', 1, 1, 1, 1, '{}'";
         conn.execute(sql, [Place::of(space, 0).raw()]).unwrap();
-        let mut index = LiveIndex::default();
-        assert!(!catch_up(&conn, space, &mut index, Seq(0)).unwrap());
-        let mut index = LiveIndex::default();
-        assert!(catch_up(&conn, space, &mut index, Seq(10)).unwrap());
+        let head = Seq(u64::try_from(many).unwrap());
+        assert!(!catch_up(&conn, space, &mut index_at(0), head).unwrap());
+        assert!(catch_up(&conn, space, &mut index_at(10), head).unwrap());
     }
 }

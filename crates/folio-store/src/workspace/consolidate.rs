@@ -4,7 +4,7 @@ use folio_memory::entry::Outcome;
 use folio_memory::id::{EntryRef, Ref};
 use folio_memory::observation::ObservationInput;
 use folio_memory::{
-    Actor, Change, Entry, EntryId, FieldChange, Invalid, Link, NewEntry, Relation, Status, Timestamp, Warning,
+    Actor, Change, Entry, EntryId, FieldChange, Invalid, Link, NewEntry, Relation, Status, Timestamp, Trust, Warning,
 };
 
 use super::{Workspace, WorkspaceError, Write, source_of, trust_of_role};
@@ -43,6 +43,42 @@ struct Draft {
     at: Timestamp,
 }
 
+/// The successor, as it was chosen.
+struct Chosen {
+    id: EntryId,
+    /// The observation, if it is to be added.
+    draft: Option<Draft>,
+    /// Values that were corrected in it.
+    warnings: Vec<Warning>,
+}
+
+/// One attempt, decided by what is there now.
+struct Round {
+    /// What it comes to.
+    done: Consolidated,
+    /// Everything that it writes.
+    changes: Vec<Change>,
+    /// The sources that it replaces.
+    replaced: Vec<EntryId>,
+}
+
+impl Chosen {
+    /// The write of `changes`, which put the successor in the place of `replaced`.
+    fn write(&self, changes: Vec<Change>, replaced: Vec<EntryId>, reason: Option<String>) -> Write {
+        let may_replace = Expected::MayReplace {
+            by: self.id,
+            entries: replaced,
+        };
+        Write {
+            // What is added with this commit leads nowhere yet.
+            expected: Vec::from_iter(self.draft.is_none().then_some(may_replace)),
+            at: self.draft.as_ref().map(|draft| draft.at),
+            reason,
+            ..Write::of(changes)
+        }
+    }
+}
+
 impl Workspace {
     /// Puts `by` in the place of all of `sources` in one commit. A source is left alone if it is archived, or no longer
     /// at the version given with it (by default the one it has when the call begins).
@@ -79,72 +115,29 @@ impl Workspace {
             let message = format!("{} are more than {SOURCES_MAX}; do it in parts", sources.len());
             return Err(Invalid::new("sources_too_many", "sources", message).into());
         }
-        let mut expected: Vec<(EntryId, u32)> = Vec::new();
-        let mut trust = trust_of_role(actor);
-        for (source, version) in sources {
-            let entry = self.read_entry(*source).await?;
-            trust = trust.min(entry.fields.trust);
-            if expected.iter().all(|(id, _)| *id != entry.id) {
-                expected.push((entry.id, version.unwrap_or(entry.version)));
-            }
-        }
-        let mut warnings = Vec::new();
-        let (by, draft) = match by {
-            Successor::There(by) => {
-                let by = self.read_entry(by).await?;
-                (by.id, None)
-            }
-            Successor::New(input) => {
-                let drafted = self.draft_observation(actor, *input, source_of(actor), trust).await?;
-                warnings = drafted.warnings;
-                let page = self.scratch_page().await?.1;
-                let before = drafted.registers.into_iter().chain(page).collect();
-                let (new, at) = (drafted.new, drafted.at);
-                (new.id, Some(Draft { new, before, at }))
-            }
+        let (versions, trust) = self.versions_and_trust(actor, sources).await?;
+        let successor = match by {
+            Successor::There(by) => Chosen {
+                id: self.read_entry(by).await?.id,
+                draft: None,
+                warnings: Vec::new(),
+            },
+            Successor::New(input) => self.drafted_successor(actor, *input, trust).await?,
         };
         // A source that changes between reading and writing is left out next time, so there are at most as many rounds
         // as sources.
-        let mut rounds = expected.len();
+        let mut rounds = versions.len();
         loop {
-            let mut done = Consolidated {
-                warnings: warnings.clone(),
-                ..Consolidated::default()
-            };
-            let mut changes = draft.as_ref().map_or_else(Vec::new, |draft| draft.before.clone());
-            changes.extend(draft.as_ref().map(|draft| Change::AddEntry(draft.new.clone())));
-            let added = changes.len();
-            let mut replaced = Vec::new();
-            for (id, version) in &expected {
-                let source = self.read_entry(Ref::Id(*id)).await?;
-                if source.fields.superseded_by == Some(by) {
-                    done.superseded.push(source);
-                } else if source.version != *version || source.fields.status == Status::Archived {
-                    done.left.push(source);
-                } else {
-                    changes.push(Change::PatchEntry {
-                        entry: *id,
-                        fields: [FieldChange::SupersededBy(Some(by))]
-                            .into_iter()
-                            .chain(outcome.map(|outcome| FieldChange::Outcome(Some(outcome))))
-                            .collect(),
-                        expected_version: Some(*version),
-                        base_version: None,
-                    });
-                    changes.extend(links(by, *id, draft.is_some()));
-                    replaced.push(*id);
-                    done.superseded.push(source);
-                }
+            let Round {
+                mut done,
+                changes,
+                replaced,
+            } = self.look_at_sources(&versions, &successor, outcome).await?;
+            if replaced.is_empty() && successor.draft.is_some() {
+                return Ok(done);
             }
-            if changes.len() > added {
-                let may_replace = Expected::MayReplace { by, entries: replaced };
-                let write = Write {
-                    // What is added with this commit leads nowhere yet.
-                    expected: Vec::from_iter(draft.is_none().then_some(may_replace)),
-                    at: draft.as_ref().map(|draft| draft.at),
-                    reason: reason.clone(),
-                    ..Write::of(changes)
-                };
+            if !replaced.is_empty() {
+                let write = successor.write(changes, replaced, reason.clone());
                 match self.record(actor, write).await {
                     Ok(recorded) => done.warnings.extend(recorded.warnings),
                     Err(WorkspaceError::Store(StoreError::StaleVersion { .. })) if rounds > 0 => {
@@ -153,15 +146,95 @@ impl Workspace {
                     }
                     Err(error) => return Err(error),
                 }
-            } else if draft.is_some() {
-                return Ok(done);
             }
             for entry in &mut done.superseded {
                 *entry = self.read_entry(Ref::Id(entry.id)).await?;
             }
-            done.by = Some(self.read_entry(Ref::Id(by)).await?);
+            done.by = Some(self.read_entry(Ref::Id(successor.id)).await?);
             return Ok(done);
         }
+    }
+
+    /// The version at which each of `sources` may be replaced, each once, and the trust of what stands for all of them.
+    async fn versions_and_trust(
+        &self,
+        actor: &Actor,
+        sources: &[(EntryRef, Option<u32>)],
+    ) -> Result<(Vec<(EntryId, u32)>, Trust), WorkspaceError> {
+        let mut versions: Vec<(EntryId, u32)> = Vec::new();
+        let mut trust = trust_of_role(actor);
+        for (source, version) in sources {
+            let entry = self.read_entry(*source).await?;
+            trust = trust.min(entry.fields.trust);
+            if versions.iter().all(|(id, _)| *id != entry.id) {
+                versions.push((entry.id, version.unwrap_or(entry.version)));
+            }
+        }
+        Ok((versions, trust))
+    }
+
+    async fn drafted_successor(
+        &self,
+        actor: &Actor,
+        input: ObservationInput,
+        trust: Trust,
+    ) -> Result<Chosen, WorkspaceError> {
+        let drafted = self.draft_observation(actor, input, source_of(actor), trust).await?;
+        let page = self.scratch_page().await?.1;
+        Ok(Chosen {
+            id: drafted.new.id,
+            warnings: drafted.warnings,
+            draft: Some(Draft {
+                before: drafted.registers.into_iter().chain(page).collect(),
+                new: drafted.new,
+                at: drafted.at,
+            }),
+        })
+    }
+
+    /// Reads the sources, and decides which of them `successor` replaces.
+    async fn look_at_sources(
+        &self,
+        versions: &[(EntryId, u32)],
+        successor: &Chosen,
+        outcome: Option<Outcome>,
+    ) -> Result<Round, WorkspaceError> {
+        let by = successor.id;
+        let mut round = Round {
+            done: Consolidated {
+                warnings: successor.warnings.clone(),
+                ..Consolidated::default()
+            },
+            changes: Vec::new(),
+            replaced: Vec::new(),
+        };
+        if let Some(draft) = &successor.draft {
+            round.changes.extend(draft.before.iter().cloned());
+            round.changes.push(Change::AddEntry(draft.new.clone()));
+        }
+        for (id, version) in versions {
+            let source = self.read_entry(Ref::Id(*id)).await?;
+            if source.fields.superseded_by == Some(by) {
+                round.done.superseded.push(source);
+            } else if source.version != *version || source.fields.status == Status::Archived {
+                round.done.left.push(source);
+            } else {
+                let outcome = outcome.map(|outcome| FieldChange::Outcome(Some(outcome)));
+                round.changes.push(Change::PatchEntry {
+                    entry: *id,
+                    fields: [FieldChange::SupersededBy(Some(by))]
+                        .into_iter()
+                        .chain(outcome)
+                        .collect(),
+                    expected_version: Some(*version),
+                    base_version: None,
+                });
+                round.changes.extend(links(by, *id, successor.draft.is_some()));
+                round.replaced.push(*id);
+                round.done.superseded.push(source);
+            }
+        }
+        Ok(round)
     }
 }
 

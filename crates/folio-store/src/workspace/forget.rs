@@ -1,17 +1,19 @@
 //! Forgetting (M7.6.50): removes the content of entries from the log, from the rows, and from the bytes of the files.
 
+mod find;
+mod said;
+
 use std::collections::BTreeSet;
 
-use folio_memory::entry::{BodyRef, Status};
-use folio_memory::foreign;
 use folio_memory::id::{EntryRef, Ref};
 use folio_memory::keeping::ErasedFor;
 use folio_memory::roles::Operation;
-use folio_memory::text::{Needle, spellings};
 use folio_memory::view::is_blank;
-use folio_memory::{Actor, Change, Entry, EntryFields, EntryId, EntryQuery, Invalid, Order, Seq, TraceNote};
-use serde_json::Value;
+use folio_memory::{Actor, Change, Entry, EntryId, EntryQuery, Invalid, Seq, TraceNote};
 
+use self::find::Fitting;
+use self::said::Sought;
+pub(super) use self::said::texts_of;
 use super::outbox::Unwanted;
 use super::{Workspace, WorkspaceError, Write};
 use crate::error::StoreError;
@@ -20,13 +22,6 @@ use crate::upkeep::Residue;
 
 /// How many entries one commit erases.
 const BATCH: usize = 500;
-/// Texts shorter than this many bytes are too common to be searched for afterwards.
-const MIN_SEARCHED_BYTES: usize = 12;
-
-/// How many parts of a long text are searched for afterwards, and how many bytes each has.
-const LONG_PARTS: usize = 64;
-const LONG_PART: usize = 256;
-
 /// What is to be forgotten. All conditions given must hold.
 #[derive(Debug, Clone, Default)]
 pub struct ForgetFilter {
@@ -34,7 +29,7 @@ pub struct ForgetFilter {
     pub entries: Vec<EntryRef>,
     /// The entry matches this query, whatever its status, its lifetime and its place in a list.
     pub query: EntryQuery,
-    /// The entry contains this text, as [`Needle`] finds it, ignoring case and whitespace: in the title, the body, a
+    /// The entry contains this text, as [`Needle`](folio_memory::text::Needle) finds it, ignoring case and whitespace: in the title, the body, a
     /// tag, the context, the metadata, in an earlier version of them, or in the reason for a change.
     pub text: Option<String>,
 }
@@ -94,80 +89,6 @@ impl Workspace {
         Ok(self.find_forgettable(filter).await?.gone.len())
     }
 
-    async fn find_forgettable(&self, filter: &ForgetFilter) -> Result<Fitting, WorkspaceError> {
-        self.authorise_forgetting(&self.asker)?;
-        filter.check()?;
-        self.keep_up().await?;
-        let mut found = Vec::new();
-        if filter.entries.is_empty() {
-            let mut query = EntryQuery {
-                status: Status::ALL.to_vec(),
-                include_expired: true,
-                include_superseded: true,
-                // A list by relevance is cut off somewhere, a list by age is not.
-                order: Order::Newest,
-                limit: folio_memory::query::MAX_LIMIT,
-                cursor: None,
-                ..filter.query.clone()
-            };
-            loop {
-                let answer = self.inner.store.entries(self.space(), &query, self.now()).await?;
-                found.extend(self.entries_containing(filter, answer.items).await?);
-                match answer.next {
-                    Some(next) => query.cursor = Some(next),
-                    None => break,
-                }
-            }
-        } else {
-            let selection = EntryQuery {
-                status: Status::ALL.to_vec(),
-                include_expired: true,
-                include_superseded: true,
-                ..filter.query.clone()
-            };
-            for entry in &filter.entries {
-                let entry = self.inner.store.entry(self.space(), *entry).await?;
-                if selection.matches(&entry, self.now()) {
-                    found.extend(self.entries_containing(filter, vec![entry]).await?);
-                }
-            }
-        }
-        let is_gone = |entry: &Entry| entry.fields.erased == Some(ErasedFor::Forgotten);
-        let (forgotten, mut found): (Vec<_>, Vec<_>) = found.into_iter().partition(is_gone);
-        let mut forgotten_ids: BTreeSet<_> = forgotten.iter().map(|entry| entry.id).collect();
-        found.sort_by_key(|entry| entry.handle);
-        found.dedup_by_key(|entry| entry.handle);
-        let is_named = !filter.entries.is_empty();
-        // A search by what entries have in common means existing ones; and whether erased entries contained a text,
-        // nobody knows.
-        if !is_named && (filter.text.is_some() || !found.is_empty()) {
-            forgotten_ids.clear();
-        }
-        Ok(Fitting {
-            entries: found,
-            gone: forgotten_ids,
-        })
-    }
-
-    /// Those of `entries` that contain the text of `filter`, if it has one, or were erased. The others are not kept in
-    /// memory while the whole space is read.
-    async fn entries_containing(
-        &self,
-        filter: &ForgetFilter,
-        entries: Vec<Entry>,
-    ) -> Result<Vec<Entry>, WorkspaceError> {
-        let Some(text) = &filter.text else {
-            return Ok(entries);
-        };
-        let mut matching = Vec::new();
-        for entry in entries {
-            if entry.fields.erased == Some(ErasedFor::Forgotten) || self.has_ever_contained(&entry, text).await? {
-                matching.push(entry);
-            }
-        }
-        Ok(matching)
-    }
-
     fn authorise_forgetting(&self, actor: &Actor) -> Result<(), WorkspaceError> {
         self.authorise(actor, Operation::Forget, "what entries say", ("memory", "forget"))
     }
@@ -182,57 +103,6 @@ impl Workspace {
         filter.check()?;
         let unwanted = Unwanted::of(self.space(), filter, Vec::new(), &BTreeSet::new(), self.now());
         self.forget_waiting(unwanted, false).await
-    }
-
-    /// Whether `entry` contains `text`, or ever did.
-    async fn has_ever_contained(&self, entry: &Entry, text: &str) -> Result<bool, WorkspaceError> {
-        let text = Needle::new(text);
-        let mentions = |texts: &BTreeSet<String>| texts.iter().any(|candidate| text.is_in(candidate));
-        if mentions(&texts_of(&entry.fields)) {
-            return Ok(true);
-        }
-        if entry.version == 1 && entry.fields.body_ref.is_none() {
-            return Ok(false);
-        }
-        let Said {
-            texts, bodies, reasons, ..
-        } = self.texts_of_all_versions(entry).await?;
-        if mentions(&texts) || mentions(&reasons) {
-            return Ok(true);
-        }
-        for body in &bodies {
-            if text.is_in(&self.kept_text(body).await?) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// The text kept as `body`; empty if it is gone.
-    async fn kept_text(&self, body: &BodyRef) -> Result<String, WorkspaceError> {
-        match self.body_text(body).await {
-            Err(WorkspaceError::Store(StoreError::NotFound { .. })) => Ok(String::new()),
-            text => text,
-        }
-    }
-
-    /// What `entry` said in any of its versions.
-    async fn texts_of_all_versions(&self, entry: &Entry) -> Result<Said, WorkspaceError> {
-        let mut record = Said::default();
-        for revision in self.inner.store.history(self.space(), entry.id).await? {
-            record.reasons.extend(revision.reason);
-            match revision.change {
-                Change::AddEntry(new) => record.take_in(&new.fields),
-                Change::PatchEntry { fields, .. } => {
-                    // The fields that a patch sets, applied to an otherwise empty entry.
-                    let mut set = EntryFields::new(entry.kind, entry.fields.owner.clone(), entry.fields.trust);
-                    set.set(&fields);
-                    record.take_in(&set);
-                }
-                _ => {}
-            }
-        }
-        Ok(record)
     }
 
     /// Removes the content of what `filter` finds from everything: the entries, all their revisions in the log, the
@@ -287,28 +157,11 @@ impl Workspace {
             }
             None => gone.len(),
         };
-        let (mut texts, mut written) = (BTreeSet::new(), BTreeSet::new());
-        for entry in &found {
-            // An entry that never changed says all that it ever said: the commit that added it, which may have added many
-            // others, need not be read for each of them.
-            let ever = match entry.version {
-                1 => Said::of(&entry.fields),
-                _ => self.texts_of_all_versions(entry).await?,
-            };
-            texts.extend(ever.texts);
-            written.extend(ever.written);
-            for body in &ever.bodies {
-                let text = self.kept_text(body).await?;
-                texts.extend(parts_of(&text));
-                written.insert(text);
-            }
-        }
-        let searched: Vec<String> = filter.text.iter().flat_map(|text| spellings(text)).collect();
-        texts.extend(searched.iter().cloned());
-        written.retain(|text| text.trim().len() >= MIN_SEARCHED_BYTES);
-        texts.retain(|text| !text.trim().is_empty());
-        let all = texts.len();
-        texts.retain(|text| text.trim().len() >= MIN_SEARCHED_BYTES || searched.contains(text));
+        let Sought {
+            texts: said,
+            written,
+            not_looked_for,
+        } = self.all_said(&found).await?.sought_with(filter.text.as_deref());
         let forgetting = Forgetting {
             actor: actor.clone(),
             filter: filter.clone(),
@@ -317,8 +170,8 @@ impl Workspace {
             found,
             before,
             no_longer_known,
-            not_looked_for: all - texts.len(),
-            said: texts,
+            not_looked_for,
+            said,
             written,
         };
         let workspace = self.clone();
@@ -378,14 +231,8 @@ impl Workspace {
         let counted = |count| u64::try_from(count).unwrap_or(u64::MAX);
         residue.not_looked_for = counted(not_looked_for);
         residue.no_longer_known = counted(no_longer_known);
-        if let Some(outbox) = self.outbox().filter(|_| !said.is_empty()) {
-            let name = outbox.display().to_string();
-            let unwanted_texts = Unwanted::saying(self.space(), &said, self.now());
-            let left = self.forget_waiting(unwanted_texts, false).await?;
-            residue
-                .found
-                .extend((left > 0).then(|| format!("{left} items that wait in {name}")));
-            residue.searched.push(name);
+        if !said.is_empty() {
+            self.look_into_outbox(&said, &mut residue).await?;
         }
         let replayed = before.is_some();
         let mut ids: Vec<_> = before.map(|before| before.entries).unwrap_or_default();
@@ -400,6 +247,21 @@ impl Workspace {
             residue,
             replayed,
         })
+    }
+
+    /// Adds to `residue` whether items that wait in the outbox say what was `said`.
+    async fn look_into_outbox(&self, said: &BTreeSet<String>, residue: &mut Residue) -> Result<(), WorkspaceError> {
+        let Some(outbox) = self.outbox() else {
+            return Ok(());
+        };
+        let name = outbox.display().to_string();
+        let unwanted_texts = Unwanted::saying(self.space(), said, self.now());
+        let left = self.forget_waiting(unwanted_texts, false).await?;
+        residue
+            .found
+            .extend((left > 0).then(|| format!("{left} items that wait in {name}")));
+        residue.searched.push(name);
+        Ok(())
     }
 
     /// Notes that `actor` has something forgotten, and flushes all pending notes, which would otherwise be written
@@ -451,14 +313,6 @@ impl Workspace {
     }
 }
 
-/// What a filter finds.
-struct Fitting {
-    /// The entries to be forgotten, in the order of their handles.
-    entries: Vec<Entry>,
-    /// Entries that were forgotten before and are requested again.
-    gone: BTreeSet<EntryId>,
-}
-
 /// What is to be forgotten, with everything that it says: once it is gone, nobody else knows.
 struct Forgetting {
     actor: Actor,
@@ -508,92 +362,5 @@ impl BatchKey {
         let name = self.name();
         self.batch += 1;
         name
-    }
-}
-
-/// Parts of a long `text` that are searched for afterwards: searching for all of it costs more than it tells.
-fn parts_of(text: &str) -> Vec<String> {
-    let step = (text.len() / LONG_PARTS).max(LONG_PART);
-    let starts = (0..text.len()).step_by(step);
-    let part = |start| {
-        let (start, end) = (
-            text.floor_char_boundary(start),
-            text.floor_char_boundary(start + LONG_PART),
-        );
-        text[start..end].trim().to_owned()
-    };
-    starts.map(part).collect()
-}
-
-/// What an entry said in any of its versions.
-#[derive(Debug, Default)]
-struct Said {
-    /// All texts.
-    texts: BTreeSet<String>,
-    /// Titles and bodies among them: no other entry has the same ones by chance.
-    written: BTreeSet<String>,
-    /// The reasons for its changes. Other entries may have been changed for the same reason, and the program has
-    /// reasons of its own.
-    reasons: BTreeSet<String>,
-    /// The bodies of texts that were too long for the entry.
-    bodies: Vec<BodyRef>,
-}
-
-impl Said {
-    fn of(fields: &EntryFields) -> Self {
-        let mut said = Self::default();
-        said.take_in(fields);
-        said
-    }
-
-    fn take_in(&mut self, fields: &EntryFields) {
-        collect(fields, &mut self.texts);
-        self.written.extend([fields.title.clone(), fields.body.clone()]);
-        self.bodies.extend(fields.body_ref.clone());
-    }
-}
-
-/// All texts of `fields` that somebody wrote, and the keys in the context and the metadata.
-pub(super) fn texts_of(fields: &EntryFields) -> BTreeSet<String> {
-    let mut texts = BTreeSet::new();
-    collect(fields, &mut texts);
-    for value in [&fields.context, &fields.metadata].into_iter().flatten() {
-        collect_keys(value, &mut texts);
-    }
-    texts
-}
-
-/// The same without keys: others use the same keys, and so does the program.
-fn collect(fields: &EntryFields, found_texts: &mut BTreeSet<String>) {
-    let texts = [Some(&fields.title), Some(&fields.body), fields.phase.as_ref()];
-    found_texts.extend(texts.into_iter().flatten().filter(|text| !text.is_empty()).cloned());
-    found_texts.extend(fields.tags.iter().map(|tag| tag.as_str().to_owned()));
-    let claimed = fields.claimed_source.as_ref().map(foreign::record_of);
-    for value in [&fields.parts, &fields.context, &fields.metadata]
-        .into_iter()
-        .flatten()
-        .chain(claimed)
-    {
-        collect_value(value, found_texts);
-    }
-}
-
-fn collect_value(value: &Value, found_texts: &mut BTreeSet<String>) {
-    match value {
-        Value::String(text) => drop(found_texts.insert(text.clone())),
-        Value::Array(items) => items.iter().for_each(|item| collect_value(item, found_texts)),
-        Value::Object(map) => map.values().for_each(|inner| collect_value(inner, found_texts)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-fn collect_keys(value: &Value, keys: &mut BTreeSet<String>) {
-    match value {
-        Value::Array(items) => items.iter().for_each(|item| collect_keys(item, keys)),
-        Value::Object(map) => map.iter().for_each(|(key, inner)| {
-            keys.insert(key.clone());
-            collect_keys(inner, keys);
-        }),
-        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

@@ -79,6 +79,14 @@ impl<'a> Trying<'a> {
     }
 }
 
+/// The changes of one entry that were decided.
+struct Decided {
+    fields: Vec<FieldChange>,
+    warnings: Vec<Warning>,
+    /// Whether they were made before.
+    replayed: bool,
+}
+
 impl Workspace {
     /// Like [`Workspace::try_patch`], and notes failures.
     pub(super) async fn patch_under(
@@ -104,29 +112,23 @@ impl Workspace {
         actor: &Actor,
         entry: EntryRef,
         guard: Guard,
-        Trying { verb, race, expected }: Trying<'_>,
+        trying: Trying<'_>,
         more: &[Change],
         mut changes_for: impl FnMut(&Entry) -> Result<(Vec<FieldChange>, Vec<Warning>), WorkspaceError> + Send,
     ) -> Result<Written, WorkspaceError> {
+        let verb = trying.verb;
         let mut attempt = 1;
         loop {
             let current = self.read_entry(entry).await?;
             self.check_change(actor, verb, &current).await?;
-            let decided = match (changes_for(&current), &guard.idempotency_key) {
-                // The change may look impossible or needless because it was made before.
-                (Err(_), Some(key)) if self.replayed(actor, key).await?.is_some() => Ok((Vec::new(), Vec::new(), true)),
-                (Ok((fields, warnings)), Some(key)) if fields.is_empty() || is_needless(&current, &fields, more) => {
-                    Ok((fields, warnings, self.replayed(actor, key).await?.is_some()))
-                }
-                (decided, _) => decided.map(|(fields, warnings)| (fields, warnings, false)),
-            };
-            let (fields, mut warnings, replayed) = decided?;
-            if let Some(base) = guard.base_version.filter(|base| *base > current.version && !replayed) {
-                let message = format!(
-                    "{} is at version {}; there is no version {base} yet",
-                    current.handle, current.version
-                );
-                return Err(Invalid::new("base_version_invalid", "base_version", message).into());
+            let decided = changes_for(&current);
+            let Decided {
+                fields,
+                mut warnings,
+                replayed,
+            } = self.decided_or_made(actor, &guard, &current, more, decided).await?;
+            if !replayed {
+                refuse_future_base(&guard, &current)?;
             }
             if fields.is_empty() {
                 return Ok(unchanged(current, warnings, replayed));
@@ -140,24 +142,11 @@ impl Workspace {
                 self.note_warnings(actor, verb, &current, &warnings);
                 return Ok(unchanged(current, warnings, replayed));
             }
-            let change = Change::PatchEntry {
-                entry: current.id,
-                fields,
-                expected_version: match race {
-                    Race::LaterHolds => guard.expected_version,
-                    Race::DecideAgain => guard.expected_version.or(Some(current.version)),
-                },
-                base_version: match race {
-                    Race::LaterHolds => Some(match (guard.base_version, guard.expected_version) {
-                        (Some(base), _) => base,
-                        (None, Some(_)) => current.version,
-                        (None, None) => self.known_in_turn(actor, &current).await?,
-                    }),
-                    Race::DecideAgain => None,
-                },
-            };
+            let change = self
+                .guarded_change(actor, &guard, trying.race, &current, fields)
+                .await?;
             let write = Write {
-                expected: expected.to_vec(),
+                expected: trying.expected.to_vec(),
                 reason: guard.reason.clone(),
                 idempotency_key: guard.idempotency_key.clone(),
                 ..Write::of([&[change], more].concat())
@@ -181,21 +170,86 @@ impl Workspace {
                 {
                     attempt += 1;
                 }
-                Err(WorkspaceError::Store(stale @ StoreError::StaleVersion { .. })) => {
-                    let current = Box::new(self.read_entry(entry).await?);
-                    return Err(WorkspaceError::Stale { current, source: stale });
-                }
-                Err(WorkspaceError::Store(StoreError::Invalid(message))) => {
-                    // Somebody may have archived the entry in between.
-                    let now = self.read_entry(entry).await?;
-                    if now.fields.status == Status::Archived && current.fields.status != Status::Archived {
-                        return Err(Invalid::new("archived", "status", message).into());
-                    }
-                    return Err(StoreError::Invalid(message).into());
-                }
-                Err(error) => return Err(error),
+                Err(error) => return Err(self.reason_not_made(error, &current).await?),
             }
         }
+    }
+
+    /// What is decided for `current`, and whether the change was made before, under the same idempotency key: then it
+    /// may look impossible or needless only because of that.
+    async fn decided_or_made(
+        &self,
+        actor: &Actor,
+        guard: &Guard,
+        current: &Entry,
+        more: &[Change],
+        decided: Result<(Vec<FieldChange>, Vec<Warning>), WorkspaceError>,
+    ) -> Result<Decided, WorkspaceError> {
+        let may_be_made = match &decided {
+            Err(_) => true,
+            Ok((fields, _)) => fields.is_empty() || is_needless(current, fields, more),
+        };
+        let replayed = match &guard.idempotency_key {
+            Some(key) if may_be_made => self.replayed(actor, key).await?.is_some(),
+            _ => false,
+        };
+        let (fields, warnings) = match decided {
+            Err(_) if replayed => (Vec::new(), Vec::new()),
+            decided => decided?,
+        };
+        Ok(Decided {
+            fields,
+            warnings,
+            replayed,
+        })
+    }
+
+    /// The change of `current` to `fields`, with the versions that it depends on.
+    async fn guarded_change(
+        &self,
+        actor: &Actor,
+        guard: &Guard,
+        race: Race,
+        current: &Entry,
+        fields: Vec<FieldChange>,
+    ) -> Result<Change, WorkspaceError> {
+        let (expected_version, base_version) = match race {
+            Race::DecideAgain => (guard.expected_version.or(Some(current.version)), None),
+            Race::LaterHolds => {
+                let base = match (guard.base_version, guard.expected_version) {
+                    (Some(base), _) => base,
+                    (None, Some(_)) => current.version,
+                    (None, None) => self.known_in_turn(actor, current).await?,
+                };
+                (guard.expected_version, Some(base))
+            }
+        };
+        Ok(Change::PatchEntry {
+            entry: current.id,
+            fields,
+            expected_version,
+            base_version,
+        })
+    }
+
+    /// The failure for a change of `current` that the store did not make because of `error`.
+    async fn reason_not_made(&self, error: WorkspaceError, current: &Entry) -> Result<WorkspaceError, WorkspaceError> {
+        Ok(match error {
+            WorkspaceError::Store(stale @ StoreError::StaleVersion { .. }) => {
+                let current = Box::new(self.read_entry(Ref::Id(current.id)).await?);
+                WorkspaceError::Stale { current, source: stale }
+            }
+            WorkspaceError::Store(StoreError::Invalid(message)) => {
+                // Somebody may have archived the entry in between.
+                let now = self.read_entry(Ref::Id(current.id)).await?;
+                if now.fields.status == Status::Archived && current.fields.status != Status::Archived {
+                    Invalid::new("archived", "status", message).into()
+                } else {
+                    StoreError::Invalid(message).into()
+                }
+            }
+            error => error,
+        })
     }
 
     /// The version of `current` that an actor working in a turn can be assumed to know: the last one that it made
@@ -249,6 +303,18 @@ impl Workspace {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Refuses a version of `current` as read before that is yet to come.
+fn refuse_future_base(guard: &Guard, current: &Entry) -> Result<(), Invalid> {
+    let Some(base) = guard.base_version.filter(|base| *base > current.version) else {
+        return Ok(());
+    };
+    let message = format!(
+        "{} is at version {}; there is no version {base} yet",
+        current.handle, current.version
+    );
+    Err(Invalid::new("base_version_invalid", "base_version", message))
 }
 
 /// Whether a commit of `fields` and `more` would leave everything as it is.

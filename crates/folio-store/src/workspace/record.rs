@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use folio_memory::{Actor, Change, Entry, EntryKind, FieldChange, Pii, Seq, Timestamp, TraceNote, Warning};
+use folio_memory::keeping::Redaction;
+use folio_memory::{
+    Actor, Change, Entry, EntryKind, FieldChange, Invalid, Pii, Seq, SpaceName, Timestamp, TraceNote, Warning,
+};
 
 use super::{PolicyInForce, Workspace, WorkspaceError, long_text, redact};
 use crate::commit::{Blob, Commit, Committed, Expected, Record, RunAppend};
@@ -78,6 +81,60 @@ impl Cleaned {
     }
 }
 
+/// A write that is attempted again if the policy of its space changes meanwhile.
+struct Pending {
+    at: Timestamp,
+    /// As it was left by the last attempt: without secrets, and long texts only with their beginnings.
+    record: Record,
+    blobs: Vec<Blob>,
+    expected: Vec<Expected>,
+    idempotency_key: Option<String>,
+    /// What the last attempt replaced, if there was one.
+    cleaned_by: Option<Redaction>,
+    /// What was redacted.
+    warnings: Vec<Warning>,
+}
+
+impl Pending {
+    /// The commit for the next attempt, by `policy`; with the bodies that are `cleaned` already.
+    fn commit(
+        &mut self,
+        space: &SpaceName,
+        actor: &Actor,
+        policy: &PolicyInForce,
+        cleaned: &Cleaned,
+    ) -> Result<Commit, Invalid> {
+        let mut expected = self.expected.clone();
+        expected.push(Expected::Policy(policy.version()));
+        let mut commit = Commit {
+            space: space.clone(),
+            at: self.at,
+            actor: actor.clone(),
+            idempotency_key: self.idempotency_key.clone(),
+            expected,
+            record: std::mem::replace(&mut self.record, Record::of(Vec::new())),
+            blobs: std::mem::take(&mut self.blobs),
+        };
+        // On a further attempt a long text is only there with its beginning, so it is not redacted again without need.
+        if self.cleaned_by != Some(policy.redaction) {
+            redact::refuse_secret_threads(&commit.record.changes, policy.redaction)?;
+            self.warnings
+                .extend(redact::clean_commit(&mut commit, policy.redaction));
+            forget_request_if(!self.warnings.is_empty(), &mut commit.record);
+            self.cleaned_by = Some(policy.redaction);
+        } else {
+            // The actor is set anew in each attempt.
+            redact::clean_actor(&mut commit.actor, policy.redaction);
+        }
+        long_text::move_out(&mut commit);
+        cleaned.note_in(&mut commit.record.changes);
+        self.record = commit.record.clone();
+        self.blobs = commit.blobs.clone();
+        commit.blobs.extend(cleaned.blobs.iter().cloned());
+        Ok(commit)
+    }
+}
+
 impl Workspace {
     /// Writes `write` in the name of `actor`; durable when this returns.
     ///
@@ -111,24 +168,25 @@ impl Workspace {
     ) -> Result<Recorded, WorkspaceError> {
         let run = write.run.as_ref().map(|append| append.run);
         let mut policy = self.policy_to_go_by(&write).await?;
-        let mut at = write.at.unwrap_or_else(|| self.now());
-        if seen.is_some_and(|entry| entry.kind.is_item()) {
-            // Items are ordered by when they last changed (seed 003).
-            let last = self.inner.committed_at.load(Ordering::Relaxed);
-            at = at.max(Timestamp::from_nanos(last.saturating_add(1)));
-        }
-        let mut blobs = write.blobs;
-        let mut record = Record {
-            run: write.run,
-            reason: write.reason,
-            request: self.request_under(write.idempotency_key.as_deref()),
-            ..Record::of(write.changes)
+        let mut pending = Pending {
+            at: self.instant_for(&write, seen),
+            record: Record {
+                run: write.run,
+                reason: write.reason,
+                request: self.request_under(write.idempotency_key.as_deref()),
+                ..Record::of(write.changes)
+            },
+            blobs: write.blobs,
+            expected: write.expected,
+            idempotency_key: write.idempotency_key,
+            cleaned_by: None,
+            warnings: Vec::new(),
         };
-        let mut warnings = Vec::new();
-        let (mut attempt, mut cleaned_by) = (1, None);
+        let may_try_again = |attempt| write.drafted_under.is_none() && attempt < POLICIES_MAX;
+        let mut attempt = 1;
         let committed = loop {
-            let allowed = self.authorise_write(actor, &record.changes, run, seen, &policy).await;
-            if let Err(refused) = allowed {
+            let changes = &pending.record.changes;
+            if let Err(refused) = self.authorise_write(actor, changes, run, seen, &policy).await {
                 // It may be allowed by the present policy.
                 let (found, expected) = (self.policy().await?, policy.version());
                 if found.version() == expected || attempt >= POLICIES_MAX {
@@ -141,42 +199,17 @@ impl Workspace {
                 (policy, attempt) = (found, attempt + 1);
                 continue;
             }
-            let mut expected = write.expected.clone();
-            expected.push(Expected::Policy(policy.version()));
-            let mut commit = Commit {
-                space: self.inner.space.clone(),
-                at,
-                actor: actor.clone(),
-                idempotency_key: write.idempotency_key.clone(),
-                expected,
-                record,
-                blobs,
-            };
-            // On a further attempt a long text is only there with its beginning, so it is not redacted again without
-            // need.
-            if cleaned_by != Some(policy.redaction) {
-                redact::refuse_secret_threads(&commit.record.changes, policy.redaction)?;
-                warnings.extend(redact::clean_commit(&mut commit, policy.redaction));
-                forget_request_if(!warnings.is_empty(), &mut commit.record);
-                cleaned_by = Some(policy.redaction);
-            } else {
-                // The actor is set anew in each attempt.
-                redact::clean_actor(&mut commit.actor, policy.redaction);
-            }
-            long_text::move_out(&mut commit);
-            cleaned.note_in(&mut commit.record.changes);
-            record = commit.record.clone();
-            blobs = commit.blobs.clone();
-            commit.blobs.extend(cleaned.blobs.iter().cloned());
+            let commit = pending.commit(self.space(), actor, &policy, &cleaned)?;
             match self.inner.store.commit(commit).await {
-                Err(StoreError::OtherPolicy { .. }) if write.drafted_under.is_none() && attempt < POLICIES_MAX => {
+                Ok(committed) => break committed,
+                Err(StoreError::OtherPolicy { .. }) if may_try_again(attempt) => {
                     attempt += 1;
                     policy = self.policy().await?;
                 }
                 Err(error) => return Err(error.into()),
-                Ok(committed) => break committed,
             }
         };
+        let Pending { record, warnings, .. } = pending;
         self.saw_commit(&committed);
         // A repeated request made nothing: the pages that it would have needed may be missing.
         let ensured = record.changes.iter().filter(|_| !committed.replayed);
@@ -185,15 +218,31 @@ impl Workspace {
                 self.remember(page.id);
             }
         }
-        let added = observations_in(&record.changes);
-        if added > 0 && !committed.replayed {
-            Box::pin(self.note_added(added, committed.at)).await;
-        }
+        self.count_observations(observations_in(&record.changes), &committed)
+            .await;
         Ok(Recorded {
             committed,
             record,
             warnings,
         })
+    }
+
+    /// The instant of `write`, whose caller has `seen` the entry to be changed.
+    fn instant_for(&self, write: &Write, seen: Option<&Entry>) -> Timestamp {
+        let at = write.at.unwrap_or_else(|| self.now());
+        if !seen.is_some_and(|entry| entry.kind.is_item()) {
+            return at;
+        }
+        // Items are ordered by when they last changed (seed 003).
+        let last = self.inner.committed_at.load(Ordering::Relaxed);
+        at.max(Timestamp::from_nanos(last.saturating_add(1)))
+    }
+
+    /// Counts the observations that `committed` added, of which there may be too many now.
+    async fn count_observations(&self, added: u64, committed: &Committed) {
+        if added > 0 && !committed.replayed {
+            Box::pin(self.note_added(added, committed.at)).await;
+        }
     }
 
     /// Refuses a commit for another space.
@@ -277,9 +326,7 @@ impl Workspace {
             let note = TraceNote::new(committed.at, &actor, "memory", "commit");
             self.note(note.with_warnings(&warnings));
         }
-        if added > 0 && !committed.replayed {
-            Box::pin(self.note_added(added, committed.at)).await;
-        }
+        self.count_observations(added, &committed).await;
         Ok(committed)
     }
 }

@@ -5,6 +5,7 @@
 //! space's policy says so.
 
 mod commit;
+mod event;
 mod labels;
 mod numbers;
 mod own;
@@ -28,7 +29,8 @@ use serde_json::{Map, Value};
 use own::OwnSecrets;
 use suspects::Suspects;
 
-pub(crate) use commit::{clean_commit, clean_event};
+pub(crate) use commit::clean_commit;
+pub(crate) use event::clean_event;
 pub use own::{keep_out, keep_out_variable};
 pub(crate) use pieces::CleanPieces;
 pub(crate) use recall::Recalled;
@@ -258,6 +260,11 @@ impl Cleaner {
         }
     }
 
+    /// Cleans each of `texts`, which are parts of one field.
+    fn texts<'t>(&mut self, texts: impl IntoIterator<Item = &'t mut String>, field: &str) {
+        texts.into_iter().for_each(|text| self.text(text, field));
+    }
+
     /// Cleans the name of a type. The result must be a valid name, which a placeholder is not.
     pub(crate) fn type_name(&mut self, name: &mut String) {
         if self.cleaned(name, "type").is_some() {
@@ -304,6 +311,11 @@ impl Cleaner {
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
+    }
+
+    /// Cleans each of `values`, which are parts of one field.
+    fn values<'v>(&mut self, values: impl IntoIterator<Item = &'v mut Value>, field: &str) {
+        values.into_iter().for_each(|value| self.value(value, field));
     }
 
     /// Cleans the keys of `map`, which are sorted. Two that become equal are told apart by a number, so that no value

@@ -1,29 +1,29 @@
 //! The view of a scratchbook: its sections are read, fitted into the budget by fixed rules, and cached while nothing
 //! changes.
 
+mod kept;
 mod sections;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use folio_memory::counted::counted;
 use folio_memory::id::{EntryHandle, TurnRef};
-use folio_memory::policy::{SCRATCHBOOKS_OFF, within_share};
+use folio_memory::policy::{SCRATCHBOOKS_OFF, ScratchbookPolicy, within_share};
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::tokens::Tokens;
 use folio_memory::view::{Audience, BookSections, Placement, Render, Rendered, Shown, ViewSection, render};
 use folio_memory::{Actor, Seq, ThreadKey, Timestamp, TraceNote, TurnId};
-use parking_lot::Mutex;
 use serde_json::json;
 
+pub(super) use self::kept::KeptViews;
+use self::kept::{Kept, Key, Stands};
 use self::sections::Sections;
 use super::notes::Stopwatch;
 use super::{Moment, Workspace, WorkspaceError};
+use crate::store::MemoryMark;
 
 /// The operation under which a view is noted.
 pub(super) const RENDER_VIEW: &str = "render_view";
-/// How many views are cached.
-const MAX_CACHED_VIEWS: usize = 32;
 /// How many ends of lifetimes are checked to see whether a view is still true.
 const MAX_CHECKED_EXPIRIES: u32 = 100;
 
@@ -93,68 +93,22 @@ impl View {
     }
 }
 
-/// What a view depends on apart from the content of memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Key {
-    thread: ThreadKey,
-    render: Render,
-    besides: Vec<EntryHandle>,
-    counted: String,
-    /// The asker, in whatever turn, and the thread it reads from: what it may not read is left out (M7.7).
-    asker: Actor,
-    seen_from: ThreadKey,
-}
-
-/// What must be unchanged for a cached view to be still true.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stands {
-    /// The mark of lists of memory. Only for a view without pages: a mark does not cover the blocks of their logs.
-    At(u64),
-    /// The last commit, and the expiries since.
-    AsOf(Seq),
-}
-
-#[derive(Debug)]
-struct Kept {
+/// A view that is wanted now.
+struct Wanted {
     key: Key,
-    stands: Stands,
+    /// The turn whose trace gets the receipt.
+    turn: Option<TurnId>,
     at: Timestamp,
-    rendered: Arc<Rendered>,
-    /// The turn whose trace has the receipt.
-    noted: Option<TurnId>,
+    mark: Option<MemoryMark>,
+    /// The last commit.
+    head: Seq,
+    watch: Stopwatch,
 }
 
-/// The views rendered last, the latest at the end.
-#[derive(Debug, Default)]
-pub(super) struct KeptViews(Mutex<VecDeque<Kept>>);
-
-impl KeptViews {
-    /// The cached view for `key` that is true at one of `stands`, with that and its instant, and whether `turn` has its
-    /// receipt.
-    fn get(
-        &self,
-        key: &Key,
-        stands: &[Stands],
-        turn: Option<TurnId>,
-    ) -> Option<(Stands, Timestamp, Arc<Rendered>, bool)> {
-        let kept = self.0.lock();
-        let kept = kept
-            .iter()
-            .find(|kept| stands.contains(&kept.stands) && kept.key == *key)?;
-        Some((kept.stands, kept.at, Arc::clone(&kept.rendered), kept.noted == turn))
-    }
-
-    pub(super) fn forget(&self) {
-        self.0.lock().clear();
-    }
-
-    fn put(&self, new: Kept) {
-        let mut kept = self.0.lock();
-        kept.retain(|kept| kept.key != new.key);
-        kept.push_back(new);
-        while kept.len() > MAX_CACHED_VIEWS {
-            kept.pop_front();
-        }
+impl Wanted {
+    /// How a view stands that is true as long as lists of memory show the same.
+    fn marked(&self) -> Option<Stands> {
+        self.mark.map(|mark| Stands::At(mark.number))
     }
 }
 
@@ -191,8 +145,33 @@ impl Workspace {
         let policy = self.policy_at(mark).await?;
         let policy = &policy.scratchbook;
         let placement = policy.placement(request.window);
+        let wanted = Wanted {
+            key: self.key_of(request, policy, tokens),
+            turn,
+            at,
+            mark,
+            head: match mark {
+                Some(mark) => mark.as_of,
+                None => self.head().await?,
+            },
+            watch,
+        };
+        let (rendered, as_of) = match self.kept_view(&wanted).await? {
+            Some(rendered) => (rendered, wanted.head),
+            None => self.rendered_anew(&wanted, tokens).await?,
+        };
+        Ok(View {
+            rendered,
+            placement,
+            as_of,
+            enabled: policy.enabled,
+        })
+    }
+
+    /// What the requested view depends on, apart from the content of memory.
+    fn key_of(&self, request: ViewRequest, policy: &ScratchbookPolicy, tokens: &dyn Tokens) -> Key {
         let max = request.max_rendered_items.unwrap_or(policy.max_rendered_items());
-        let key = Key {
+        Key {
             thread: request.thread,
             render: Render {
                 budget: match request.view_token_limit.filter(|_| policy.enabled) {
@@ -200,7 +179,7 @@ impl Workspace {
                     None => policy.budget(request.window),
                 },
                 max_rendered_items: usize::try_from(max.min(MAX_LIMIT)).unwrap_or(usize::MAX),
-                audience: request.audience.unwrap_or(match placement {
+                audience: request.audience.unwrap_or(match policy.placement(request.window) {
                     Placement::System => Audience::System,
                     Placement::Tail => Audience::Message,
                 }),
@@ -212,80 +191,81 @@ impl Workspace {
                 ..(*self.asker).clone()
             },
             seen_from: self.thread().clone(),
-        };
-        let as_of = match mark {
-            Some(mark) => mark.as_of,
-            None => self.head().await?,
-        };
-        let marked = mark.map(|mark| Stands::At(mark.number));
-        let stands: Vec<Stands> = marked.into_iter().chain([Stands::AsOf(as_of)]).collect();
-        if let Some((stands, made_at, rendered, is_noted)) = self.inner.views.get(&key, &stands, turn)
-            && (stands != Stands::AsOf(as_of) || self.nothing_ended(made_at, at).await?)
-        {
-            let is_known = |turn| {
-                !self
-                    .inner
-                    .shown
-                    .record_if_changed(turn, &(&key.thread, &rendered.receipt))
-            };
-            if !is_noted && !turn.is_some_and(is_known) {
-                self.note_view(&key, &rendered, turn, &watch);
-                self.keep(key, stands, made_at, &rendered, turn);
-            }
-            return Ok(View {
-                rendered,
-                placement,
-                as_of,
-                enabled: policy.enabled,
-            });
         }
+    }
+
+    /// The cached view, if it is still true. The turn's trace gets its receipt.
+    async fn kept_view(&self, wanted: &Wanted) -> Result<Option<Arc<Rendered>>, WorkspaceError> {
+        let Wanted { key, turn, .. } = wanted;
+        let at_head = Stands::AsOf(wanted.head);
+        let stands: Vec<Stands> = wanted.marked().into_iter().chain([at_head]).collect();
+        let Some(known) = self.inner.views.get(key, &stands, *turn) else {
+            return Ok(None);
+        };
+        if known.stands == at_head && !self.nothing_ended(known.at, wanted.at).await? {
+            return Ok(None);
+        }
+        let rendered = known.rendered;
+        let is_in_trace =
+            known.is_noted || turn.is_some_and(|turn| !self.record_receipt_if_new(turn, &key.thread, &rendered));
+        if !is_in_trace {
+            self.note_view(wanted, &rendered);
+            self.keep(wanted, known.stands, known.at, &rendered);
+        }
+        Ok(Some(rendered))
+    }
+
+    /// Renders the view, and returns the commit for which it is true.
+    async fn rendered_anew(
+        &self,
+        wanted: &Wanted,
+        tokens: &dyn Tokens,
+    ) -> Result<(Arc<Rendered>, Seq), WorkspaceError> {
+        let Key {
+            thread,
+            render: wanted_render,
+            besides,
+            ..
+        } = &wanted.key;
         let Sections {
             offers: mut sections,
             read_at,
-        } = if key.render.budget == 0 {
+        } = if wanted_render.budget == 0 {
             Sections::default()
         } else {
-            self.book_sections(
-                &key.thread,
-                key.render.max_rendered_items,
-                Some(key.render.audience),
-                mark,
-            )
-            .await?
+            let (max, audience) = (wanted_render.max_rendered_items, Some(wanted_render.audience));
+            self.book_sections(thread, max, audience, wanted.mark).await?
         };
-        leave_out(&mut sections, &key.besides);
+        leave_out(&mut sections, besides);
         let (marked, as_of) = match read_at {
             Some(read_at) => (None, read_at),
-            None => (marked, as_of),
+            None => (wanted.marked(), wanted.head),
         };
         let has_pages = sections
             .iter()
             .any(|(section, offer)| *section == ViewSection::Pages && (offer.total > 0 || !offer.shown.is_empty()));
         let stands = marked.filter(|_| !has_pages).unwrap_or(Stands::AsOf(as_of));
-        let rendered = Arc::new(render(sections, key.render, tokens));
-        if let Some(turn) = turn {
-            self.inner
-                .shown
-                .record_if_changed(turn, &(&key.thread, &rendered.receipt));
+        let rendered = Arc::new(render(sections, *wanted_render, tokens));
+        if let Some(turn) = wanted.turn {
+            self.record_receipt_if_new(turn, thread, &rendered);
         }
-        self.note_view(&key, &rendered, turn, &watch);
-        self.keep(key, stands, at, &rendered, turn);
-        Ok(View {
-            rendered,
-            placement,
-            as_of,
-            enabled: policy.enabled,
-        })
+        self.note_view(wanted, &rendered);
+        self.keep(wanted, stands, wanted.at, &rendered);
+        Ok((rendered, as_of))
     }
 
-    fn keep(&self, key: Key, stands: Stands, at: Timestamp, rendered: &Arc<Rendered>, noted: Option<TurnId>) {
-        let rendered = Arc::clone(rendered);
+    /// Remembers which view of `thread` the trace of `turn` has last; false if it has this one already.
+    fn record_receipt_if_new(&self, turn: TurnId, thread: &ThreadKey, rendered: &Rendered) -> bool {
+        self.inner.shown.record_if_changed(turn, &(thread, &rendered.receipt))
+    }
+
+    fn keep(&self, wanted: &Wanted, stands: Stands, at: Timestamp, rendered: &Arc<Rendered>) {
         self.inner.views.put(Kept {
-            key,
+            key: wanted.key.clone(),
             stands,
             at,
-            rendered,
-            noted,
+            rendered: Arc::clone(rendered),
+            noted: wanted.turn,
         });
     }
 
@@ -296,14 +276,17 @@ impl Workspace {
         Ok(is_all && ended.iter().all(|(_, at)| *at <= since))
     }
 
-    fn note_view(&self, key: &Key, rendered: &Rendered, turn: Option<TurnId>, watch: &Stopwatch) {
+    fn note_view(&self, wanted: &Wanted, rendered: &Rendered) {
         let receipt = &rendered.receipt;
         let note = self
             .noted("scratchbook", RENDER_VIEW)
-            .with_detail(json!({"thread": key.thread, "omitted": receipt.omitted(), "receipt": receipt}))
+            .with_detail(json!({"thread": wanted.key.thread, "omitted": receipt.omitted(), "receipt": receipt}))
             .using(receipt.shown().filter_map(|name| name.parse().ok()))
-            .taking(watch.elapsed());
-        self.note(TraceNote { turn, ..note });
+            .taking(wanted.watch.elapsed());
+        self.note(TraceNote {
+            turn: wanted.turn,
+            ..note
+        });
     }
 }
 

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::{MAX_PHASE_BYTES, MAX_TITLE_BYTES, page_of};
+use super::super::fields::{MAX_PHASE_BYTES, MAX_TITLE_BYTES};
+use super::super::page_of;
 use super::Item;
 use crate::actor::{Source, Trust};
 use crate::change::NewEntry;

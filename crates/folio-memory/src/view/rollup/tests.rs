@@ -1,10 +1,11 @@
 //! What pages have come to, and what planners and executors are told of it.
 
 use super::super::prompt::planner_block;
+use super::lines::entry_text;
 use super::*;
 use crate::actor::Trust;
 use crate::change::{NewEntry, NewPage};
-use crate::entry::{EntryFields, ImportedTimes, Owner};
+use crate::entry::{EntryFields, EntryKind, ImportedTimes, Owner};
 use crate::id::{EntryHandle, EntryId, PageHandle, PageId, RunId, Seq};
 use crate::page::{PageFields, PageRole};
 use crate::time::Timestamp;

@@ -8,8 +8,9 @@ use folio_process::Ended;
 
 use super::failed::{self, EndedProgram};
 use super::heard::SessionState;
-use super::{AgentAnswer, ConversationEnd, Failed, FailedPrompt, PROBLEM_CHARS, SESSION_TIMEOUT, Stage, is_lost};
-use crate::agent::{PRINTED_CHARS, end_of};
+use super::{ConversationEnd, PROBLEM_CHARS, SESSION_TIMEOUT, Stage, is_lost};
+use crate::agent::answer::{AgentAnswer, Failed, FailedPrompt};
+use crate::agent::printed::{PRINTED_CHARS, end_of};
 use crate::error::ModelErrorKind;
 use crate::model::{StopCause, Usage};
 

@@ -6,7 +6,8 @@ use folio_memory::excerpt::short_line;
 use folio_process::printed;
 use serde_json::Value;
 
-use super::{Failed, PROBLEM_CHARS, Stage};
+use super::{PROBLEM_CHARS, Stage};
+use crate::agent::answer::Failed;
 use crate::error::ModelErrorKind;
 
 /// The advice for failures before the program was given the task.

@@ -1,8 +1,9 @@
 //! The tools for runs: a plan that a model writes is carried out in this process.
 
+mod waiting;
+
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -13,21 +14,18 @@ use folio::engine::spend::Allowance;
 use folio::engine::{NodeId, Run};
 use folio::memory::id::RunRef;
 use folio::memory::{RunId, Timestamp};
-use folio::runner::{NewRun, RunnerError, Watch, allows_tool};
-use folio::store::RunRow;
-use rmcp::model::{ClientCapabilities, InputRequiredResult, ProgressNotificationParam, Tool};
+use folio::runner::{NewRun, RunnerError, allows_tool};
+use rmcp::model::{ClientCapabilities, Tool};
 use serde::Deserialize;
 use serde_json::{Number, Value, json};
-use tokio::task::JoinHandle;
-use tokio::time::Instant;
 
+use self::waiting::{Waited, Waiting, wait_for_run};
 use super::{Call, Does, invalid_argument, read, tool, with_thread};
-use crate::driving::CancelOnDrop;
 use crate::http::problem::Problem;
 use crate::http::run_in_full;
 use crate::mcp::answer::{Answer, Reply};
-use crate::mcp::asking::{self, Filled, Round};
-use crate::mcp::run_text::{approvals, ended_and_total, is_held_up, run_brief, run_line, status_line};
+use crate::mcp::asking::{self, Round};
+use crate::mcp::run_text::{approvals, run_brief, status_line};
 use crate::mcp::{Caller, Mcp, McpOptions, tasks};
 use crate::submit;
 
@@ -372,52 +370,6 @@ fn run_named(name: &str) -> Result<RunRef, Problem> {
     name.trim().parse().map_err(wrong_name)
 }
 
-/// How a request waits for a run.
-struct Waiting {
-    until: Instant,
-    /// Whether the run's questions are put to the person.
-    shows_questions: bool,
-    /// The questions that are not put to the person again: those that were, and those that they declined to answer.
-    put_off: Vec<String>,
-    /// The questions that the person declined to answer. Nobody here answers them.
-    declined: Vec<String>,
-    /// Cancels the run when the request is cancelled.
-    cancel_on_drop: Option<CancelOnDrop>,
-}
-
-impl Waiting {
-    /// Creates a wait of `seconds`. A request that does not wait shows no forms either.
-    fn of(call: &Call<'_>, seconds: u64) -> Result<Self, Problem> {
-        if seconds > MAX_WAIT_SECONDS {
-            let message = format!("{seconds} is more than {MAX_WAIT_SECONDS}; ask again with run_status");
-            return Err(invalid_argument("wait_seconds", message).into());
-        }
-        let client = call.context.client_capabilities();
-        Ok(Self {
-            until: Instant::now() + Duration::from_secs(seconds),
-            shows_questions: seconds > 0 && asking::shows_forms(client.as_ref()),
-            put_off: Vec::new(),
-            declined: Vec::new(),
-            cancel_on_drop: None,
-        })
-    }
-
-    /// Lets the run go on whatever becomes of the request.
-    fn detach_from_request(&mut self) {
-        if let Some(asked_for) = self.cancel_on_drop.take() {
-            asked_for.detach();
-        }
-    }
-}
-
-/// How a wait for a run ended.
-enum Waited {
-    /// With forms, which the answer has to show.
-    Asks(Box<InputRequiredResult>),
-    /// The state of the run is the answer, with the questions that the person declined to answer.
-    Tells(Vec<String>),
-}
-
 /// Returns the forms as the reply, or the state of the run if there are none.
 async fn reply_with(call: &Call<'_>, id: RunId, waited: Waited) -> Result<Reply, Problem> {
     let declined = match waited {
@@ -433,119 +385,6 @@ async fn reply_with(call: &Call<'_>, id: RunId, waited: Waited) -> Result<Reply,
         answer.structured["declined"] = json!(declined);
     }
     Ok(answer.into())
-}
-
-/// Waits until the run ends, the time is over, or the run only waits for people whom nobody here asks, or who declined
-/// to answer. Meanwhile reports progress and shows the run's questions.
-async fn wait_for_run(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<Waited, Problem> {
-    let workspace = &call.caller.workspace;
-    let mut watch = Watch::new(Arc::clone(workspace.store()), workspace.space().clone(), row.id);
-    let until = waiting.until;
-    let watching = async {
-        let mut done_count = 0;
-        // The form that is open. It stays open when the wait is over.
-        let mut form: Option<(String, Filling)> = None;
-        loop {
-            tokio::select! {
-                events = watch.next() => {
-                    if events?.is_none() {
-                        return Ok::<_, Problem>(None);
-                    }
-                }
-                filled_in = wait_for_form(&mut form) => {
-                    if let Some((name, _)) = form.take()
-                        && filled_in? == Filled::Declined
-                    {
-                        waiting.declined.push(name);
-                    }
-                }
-            }
-            let (now, length) = ended_and_total(watch.run());
-            if now > done_count {
-                done_count = now;
-                report_progress(call, done_count, length, &run_line(row, watch.run())).await;
-            }
-            let forms = match waiting.shows_questions {
-                true => asking::forms(watch.run(), &waiting.put_off),
-                false => BTreeMap::new(),
-            };
-            if forms.is_empty() {
-                // Approvals are given elsewhere, by people who learn of them only from this answer. So are answers to
-                // questions, if the client shows no forms.
-                let is_nobody_asked =
-                    !waiting.shows_questions || asking::forms(watch.run(), &waiting.declined).is_empty();
-                if is_held_up(watch.run(), is_nobody_asked) {
-                    return Ok(None);
-                }
-                continue;
-            }
-            waiting.detach_from_request();
-            if !asking::has_session(call.context) {
-                return Ok(Some(forms));
-            }
-            if form.is_none()
-                && let Some((name, params)) = forms.into_iter().next()
-            {
-                waiting.put_off.push(name.clone());
-                let shown = call
-                    .mcp
-                    .show_form(&call.context.peer, &call.caller, row.id, name.clone(), params)
-                    .await;
-                form = shown.map(|filling| (name, filling));
-            }
-        }
-    };
-    let is_late = tokio::time::sleep_until(until);
-    let wait = async {
-        tokio::select! {
-            ended = watching => ended,
-            () = is_late => Ok(None),
-            // Nobody would read the answer.
-            () = call.mcp.disconnected.cancelled() => {
-                let detail = "the client has left";
-                Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "cancelled", detail))
-            }
-        }
-    };
-    let forms = call
-        .slot
-        .release_while(std::pin::pin!(wait))
-        .await
-        .transpose()?
-        .flatten();
-    waiting.detach_from_request();
-    let Some(forms) = forms else {
-        return Ok(Waited::Tells(waiting.declined));
-    };
-    let round = Round {
-        run: row.id,
-        put_off: waiting.put_off,
-    };
-    Ok(Waited::Asks(Box::new(round.input_required(forms))))
-}
-
-/// A form that is being filled in.
-type Filling = JoinHandle<Result<Filled, Problem>>;
-
-/// Returns what came of `form`; pending forever if there is none.
-async fn wait_for_form(form: &mut Option<(String, Filling)>) -> Result<Filled, Problem> {
-    match form {
-        // A form whose task failed counts as not filled in.
-        Some((_, form)) => form.await.unwrap_or(Ok(Filled::Declined)),
-        None => std::future::pending().await,
-    }
-}
-
-/// Reports progress to the client, if it asked for that. A report that does not arrive is no loss: the answer says the
-/// same.
-async fn report_progress(call: &Call<'_>, done_count: u32, length: u32, line: &str) {
-    let Some(token) = call.context.meta.get_progress_token() else {
-        return;
-    };
-    let progress = ProgressNotificationParam::new(token, f64::from(done_count))
-        .with_total(f64::from(length))
-        .with_message(line);
-    let _unheard = call.context.peer.notify_progress(progress).await;
 }
 
 /// Returns the state of the run `id` for the caller.

@@ -1,14 +1,11 @@
-//! Finds the texts of a commit.
+//! Finds the texts of a commit; those of its events are found in `event`.
 
-use std::collections::BTreeMap;
-
-use folio_engine::talk::Wanted;
-use folio_engine::{Event, Finding, NodeResult, Output, Verdict};
 use folio_memory::keeping::Redaction;
 use folio_memory::turn::Decision;
 use folio_memory::{Change, EntryFields, EntryKind, FieldChange, SpacePolicy, Warning};
 
 use super::Cleaner;
+use super::event::{Renamed, clean_event_with};
 use crate::commit::{Blob, Commit};
 
 /// Replaces in `commit` what `mode` says, flags personal data that stays, and returns warnings about what it replaced.
@@ -37,9 +34,6 @@ pub(crate) fn clean_commit(commit: &mut Commit, mode: Redaction) -> Vec<Warning>
     }
     cleaner.into_warnings()
 }
-
-/// Old hashes, with the new hash and size of the bodies that changed.
-pub(super) type Renamed = BTreeMap<String, (String, u64)>;
 
 fn clean_blobs(cleaner: &mut Cleaner, blobs: &mut [Blob]) -> Renamed {
     let mut renamed = Renamed::new();
@@ -118,9 +112,7 @@ fn clean_policy(cleaner: &mut Cleaner, policy: &mut SpacePolicy) {
 fn clean_decisions(cleaner: &mut Cleaner, decisions: &mut [Decision]) {
     for decision in decisions {
         cleaner.text(&mut decision.verdict, "decision");
-        for reason in &mut decision.reasons {
-            cleaner.text(reason, "decision");
-        }
+        cleaner.texts(&mut decision.reasons, "decision");
     }
 }
 
@@ -164,173 +156,4 @@ fn clean_field(cleaner: &mut Cleaner, field: &mut FieldChange) {
         // Numbers, instants, names and states.
         _ => {}
     }
-}
-
-/// Replaces what `mode` says in one event that refers to no body.
-pub(crate) fn clean_event(event: &mut Event, mode: Redaction) {
-    clean_event_with(&mut Cleaner::new(mode), event, &Renamed::new());
-}
-
-pub(super) fn clean_event_with(cleaner: &mut Cleaner, event: &mut Event, renamed: &Renamed) {
-    match event {
-        Event::RunStarted {
-            goal,
-            plan,
-            inputs,
-            run,
-            ..
-        } => {
-            cleaner.text(goal, "goal");
-            cleaner.value(plan, "plan");
-            inputs.values_mut().for_each(|input| cleaner.value(input, "inputs"));
-            cleaner.value(run, "run");
-        }
-        Event::Expanded { items, .. } => items.iter_mut().for_each(|item| cleaner.value(item, "items")),
-        Event::AttemptFailed { failure, .. } => cleaner.text(&mut failure.message, "failure"),
-        Event::Finished { result, .. } => clean_result(cleaner, result, renamed),
-        Event::CancelRequested { by, .. } => cleaner.text(by, "by"),
-        Event::Started { call, writes, .. } => {
-            cleaner.text(call, "call");
-            writes.iter_mut().for_each(|name| cleaner.text(name, "writes"));
-        }
-        Event::Briefed { memory: text, book, .. } | Event::Compacted { text, book, .. } => {
-            cleaner.text(text, "memory");
-            book.iter_mut().for_each(|book| cleaner.text(&mut book.text, "memory"));
-        }
-        Event::Replied { reply, model, .. } => {
-            cleaner.text(&mut reply.text, "reply");
-            reply
-                .permissions
-                .iter_mut()
-                .for_each(|line| cleaner.text(line, "reply"));
-            let ids: Vec<String> = reply.calls.iter().map(|call| call.id.clone()).collect();
-            reply.calls.iter_mut().for_each(|call| clean_wanted(cleaner, call));
-            if reply.calls.iter().zip(&ids).any(|(call, id)| call.id != *id) {
-                // Calls whose ids differed only in their secrets must still be told apart.
-                reply.make_call_ids_unique();
-            }
-            cleaner.text(model, "model");
-        }
-        Event::AskFailed { failure, .. } => cleaner.text(&mut failure.message, "failure"),
-        // A session cannot be resumed under another name; but a name that holds a secret is not kept.
-        Event::SessionBegan { session, .. } => cleaner.text(session, "session"),
-        Event::PassedOn { reason, .. } => cleaner.text(reason, "reason"),
-        Event::Rejected { problems: lines, .. } | Event::SentBack { gaps: lines, .. } => {
-            lines.iter_mut().for_each(|line| cleaner.text(line, "problems"));
-        }
-        Event::Decided {
-            reason,
-            first,
-            executor,
-            ..
-        } => {
-            executor.iter_mut().for_each(|name| cleaner.text(name, "executor"));
-            cleaner.text(reason, "reason");
-            first.iter_mut().for_each(|call| clean_wanted(cleaner, call));
-        }
-        Event::Planned { steps, reason, .. } => {
-            cleaner.value(steps, "steps");
-            cleaner.text(reason, "reason");
-        }
-        Event::PlanApproved { by, .. } | Event::CallApproved { by, .. } | Event::LimitsChanged { by, .. } => {
-            cleaner.text(by, "by");
-        }
-        Event::PlanRejected { reason, by, .. } | Event::CallRejected { reason, by, .. } => {
-            cleaner.text(reason, "reason");
-            cleaner.text(by, "by");
-        }
-        Event::ApprovalAsked { approval, .. } => cleaner.value(&mut approval.args, "args"),
-        Event::PlanEdited { steps, by, .. } => {
-            cleaner.value(steps, "steps");
-            cleaner.text(by, "by");
-        }
-        Event::Wants { calls, refused, .. } => {
-            calls.iter_mut().for_each(|call| clean_wanted(cleaner, call));
-            *refused = std::mem::take(refused)
-                .into_iter()
-                .map(|(mut id, mut why)| {
-                    cleaner.id(&mut id);
-                    cleaner.text(&mut why, "refused");
-                    (id, why)
-                })
-                .collect();
-        }
-        Event::Proposed { proposal, .. } => {
-            cleaner.text(&mut proposal.notes, "notes");
-            if let Some(notes) = &mut proposal.whole_notes {
-                cleaner.text(notes, "notes");
-            }
-            clean_output(cleaner, &mut proposal.output, renamed);
-            proposal
-                .evidence
-                .iter_mut()
-                .for_each(|evidence| cleaner.text(&mut evidence.id, "evidence"));
-            clean_verdicts(cleaner, &mut proposal.claims);
-        }
-        Event::Checked { verdicts, begins, .. } => {
-            clean_verdicts(cleaner, verdicts);
-            let names = begins.iter_mut().flat_map(|begins| &mut begins.writes);
-            names.for_each(|name| cleaner.text(name, "writes"));
-        }
-        Event::Questioned { question, .. } => {
-            cleaner.text(&mut question.text, "question");
-            question
-                .options
-                .iter_mut()
-                .for_each(|option| cleaner.text(option, "options"));
-            question
-                .default
-                .iter_mut()
-                .for_each(|default| cleaner.text(default, "default"));
-        }
-        Event::Answered { answer, by, .. } => {
-            cleaner.text(answer, "answer");
-            cleaner.text(by, "by");
-        }
-        Event::Paused { by, .. } | Event::Continued { by, .. } => cleaner.text(by, "by"),
-        Event::Asked { .. }
-        | Event::Compacting { .. }
-        | Event::RollUps { .. }
-        | Event::Spent { .. }
-        | Event::Resumed { .. }
-        | Event::FormatRaised { .. } => {}
-    }
-}
-
-fn clean_wanted(cleaner: &mut Cleaner, call: &mut Wanted) {
-    cleaner.id(&mut call.id);
-    cleaner.text(&mut call.tool, "tool");
-    cleaner.value(&mut call.args, "args");
-}
-
-fn clean_output(cleaner: &mut Cleaner, output: &mut Output, renamed: &Renamed) {
-    match output {
-        // The value may be shared with the run in memory; it is copied only if something must be replaced.
-        Output::Inline(inline) if cleaner.is_needed_for(&inline.value()) => cleaner.value(inline.value_mut(), "output"),
-        Output::Inline(_) => {}
-        Output::Blob { hash, bytes } => {
-            if let Some((new_hash, new_bytes)) = renamed.get(hash) {
-                new_hash.clone_into(hash);
-                *bytes = *new_bytes;
-            }
-        }
-    }
-}
-
-fn clean_verdicts(cleaner: &mut Cleaner, verdicts: &mut [Verdict]) {
-    for verdict in verdicts {
-        match &mut verdict.finding {
-            Finding::Unmet(text) | Finding::Unverifiable(text) => cleaner.text(text, "verdicts"),
-            Finding::Met => {}
-        }
-    }
-}
-
-fn clean_result(cleaner: &mut Cleaner, result: &mut NodeResult, renamed: &Renamed) {
-    cleaner.text(&mut result.notes, "notes");
-    clean_output(cleaner, &mut result.output, renamed);
-    for evidence in &mut result.evidence {
-        cleaner.text(&mut evidence.id, "evidence");
-    }
-    clean_verdicts(cleaner, &mut result.verdicts);
 }

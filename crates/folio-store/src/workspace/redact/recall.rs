@@ -7,7 +7,8 @@ use folio_memory::{Change, Entry, EntryId, FieldChange, Page};
 use parking_lot::Mutex;
 
 use super::Cleaner;
-use super::commit::{Renamed, clean_change, clean_event_with, clean_fields};
+use super::commit::{clean_change, clean_fields};
+use super::event::{Renamed, clean_event_with};
 use crate::commit::Record;
 
 /// For how many entries it is remembered that they are clean.

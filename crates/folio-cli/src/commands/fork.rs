@@ -1,0 +1,202 @@
+//! `folio fork`: does a part of a run again, as a new run.
+
+use clap::builder::NonEmptyStringValueParser;
+use clap::{ArgGroup, Args};
+use folio::engine::run::{ForkAt, LimitKind, LimitMet};
+use folio::engine::{NodeId, Run};
+use folio::memory::id::{Ref, RunRef};
+use folio::runner::{ForkOptions, Runner};
+use folio::store::RunRow;
+
+use super::budget::{Raised, raise_option};
+use super::cancel::node_called;
+use super::driving::{Driving, Minds};
+use super::people::runner;
+use super::{Absent, Context};
+use crate::arguments::run_ref;
+use crate::error::{Exit, Failure};
+use crate::follow;
+use crate::report::printable;
+use crate::report::run::RunLine;
+
+/// `folio fork`.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("moment").required(true).args(["at", "before_limit"]))]
+pub(crate) struct Fork {
+    /// Run: r3 or run_…
+    #[arg(value_parser = run_ref)]
+    run: RunRef,
+    /// Node to do again: the path of its step names, such as survey/files, or its id; everything done before it is kept
+    #[arg(long, value_name = "NODE", value_parser = NonEmptyStringValueParser::new())]
+    at: Option<String>,
+    /// Start from just before a limit stopped the run, with the limits given here
+    #[arg(long)]
+    before_limit: bool,
+    #[command(flatten)]
+    raised: Raised,
+    /// Use models that have no known price although the budget limits dollars; their cost is not counted
+    #[arg(long)]
+    allow_unpriced: bool,
+    /// Leave the new run paused, so that you can change its plan or limits first; `folio continue` and `folio resume`
+    /// carry on with it
+    #[arg(long)]
+    paused: bool,
+    #[command(flatten)]
+    minds: Minds,
+    #[command(flatten)]
+    driving: Driving,
+}
+
+/// Carries out `folio fork`.
+pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Failure> {
+    // What is wrong with the other arguments is told without models, which a mistake in the settings may withhold.
+    let reader = runner(context).await?;
+    let source = reader.row(fork.run).await?;
+    let at = match &fork.at {
+        Some(node) => ForkAt::Node(node_called(&reader, &source, node).await?),
+        None => ForkAt::Limit,
+    };
+    let new_limits = if fork.raised.is_any() {
+        let run = reader.load(source.id).await?;
+        Some(LimitsOfFork::checked(fork.raised, &run, fork.before_limit)?)
+    } else {
+        None
+    };
+    let runner = fork.minds.runner(context, &fork.driving, false, Absent::Empty).await?;
+    let thread = context.settings.thread.clone();
+    let options = ForkOptions {
+        // Nothing starts before its limits are set.
+        paused: fork.paused || new_limits.is_some(),
+        allow_unpriced: fork.allow_unpriced,
+    };
+    let forked = runner.fork(source.id, at, thread, context.actor(), options).await?;
+    let (id, handle) = (forked.id, forked.handle);
+    if let Some(files) = &forked.files {
+        let folder = format!(
+            "the folder of {handle} is not the same as that of {} was",
+            source.handle
+        );
+        context.output.note(format_args!("{folder}: {}", printable(files)));
+    }
+    if let Some(mut new_limits) = new_limits {
+        let row = runner.row(Ref::Id(id)).await?;
+        new_limits.set(context, &runner, &row).await.inspect_err(|_| {
+            context
+                .output
+                .note(format_args!("{handle} is paused, with its limits unchanged"));
+        })?;
+        new_limits.note_unchanged(context);
+        if !fork.paused {
+            runner.go_on(id, None, &context.actor()).await?;
+        }
+    }
+    let again = context.settings.repeated();
+    if fork.paused {
+        context.output.note(format_args!(
+            "{handle} is paused; to carry on, use `folio continue {handle}{again}` and `folio resume {handle}{again}`"
+        ));
+        let (row, run) = runner.seen(id).await?;
+        context
+            .output
+            .report(&RunLine::of(&row, run.summary(), runner.workspace().now()))?;
+        return Ok(Exit::Done);
+    }
+    context.output.detail(format_args!("run: {handle} ({id})"));
+    let hint = || format!("the new run is {handle}; resume it with `folio resume {handle}{again} --model …`");
+    follow::drive(context, &runner, id)
+        .await
+        .map_err(|failure| match failure.code() {
+            "needs_model" => failure.hint(hint()),
+            _ => failure,
+        })
+}
+
+/// The limits that a fork gets.
+struct LimitsOfFork {
+    /// What is raised where a limit stopped something, with the path of the part that has it.
+    in_the_way: Vec<(Raised, LimitMet, String)>,
+    /// What is set for the run as a whole.
+    of_run: Raised,
+    /// Limits that stopped something and stay as they are, with the paths of their parts.
+    unchanged: Vec<(LimitKind, String)>,
+}
+
+impl LimitsOfFork {
+    /// Decides which limits of the forked run `source` each of `raised` is meant for: with `before_limit`, those that
+    /// stopped something, and otherwise those of the run.
+    ///
+    /// # Errors
+    ///
+    /// `limit_unusable` for an increase of a limit that does not exist.
+    fn checked(mut raised: Raised, source: &Run, before_limit: bool) -> Result<Self, Failure> {
+        let mut in_the_way = Vec::new();
+        let mut unchanged = Vec::new();
+        if before_limit {
+            for (limit, path) in limits_in_the_way(source) {
+                let more = raised.only(limit.what);
+                more.check_can_increase(source, limit.node)?;
+                match more.is_any() {
+                    true => in_the_way.push((more, limit, path)),
+                    false => unchanged.push((limit.what, path)),
+                }
+            }
+        }
+        for (_, limit, _) in &in_the_way {
+            raised.take(limit.what);
+        }
+        // What could not be raised there cannot be raised here.
+        raised.check_can_increase(source, NodeId::root(source.id()))?;
+        Ok(Self {
+            in_the_way,
+            of_run: raised,
+            unchanged,
+        })
+    }
+
+    /// Sets the limits of the fork `row`.
+    async fn set(&mut self, context: &Context<'_>, runner: &Runner, row: &RunRow) -> Result<(), Failure> {
+        if !self.in_the_way.is_empty() {
+            let begun = runner.load(row.id).await?;
+            let parts = begun.tree();
+            for (more, limit, path) in &self.in_the_way {
+                let part = parts.iter().find(|view| view.path == path);
+                match part.map(|part| part.id) {
+                    _ if path.is_empty() => more.change(context, runner, row, None).await?,
+                    Some(part) => more.change(context, runner, row, Some(part)).await?,
+                    // It belongs to a plan that the fork does not have yet.
+                    None => self.unchanged.push((limit.what, path.clone())),
+                }
+            }
+        }
+        if self.of_run.is_any() {
+            self.of_run.change(context, runner, row, None).await?;
+        }
+        Ok(())
+    }
+
+    /// Says which limits may stop the fork like the run before it.
+    fn note_unchanged(&self, context: &Context<'_>) {
+        for (kind, path) in &self.unchanged {
+            let whose = if path.is_empty() { "the run" } else { path };
+            context.output.note(format_args!(
+                "{} also stopped at a limit that is as it was: {}",
+                printable(whose),
+                raise_option(*kind)
+            ));
+        }
+    }
+}
+
+/// The limits that stopped something in `run`, each once, with the path of the part that has it; the path of the run is
+/// empty.
+fn limits_in_the_way(run: &Run) -> Vec<(LimitMet, String)> {
+    let mut found: Vec<(LimitMet, String)> = Vec::new();
+    for (_, limit) in run.limits_met() {
+        if let Some(part) = run.node(limit.node)
+            && found.iter().all(|(known, _)| *known != limit)
+        {
+            found.push((limit, part.path.to_owned()));
+        }
+    }
+    found
+}

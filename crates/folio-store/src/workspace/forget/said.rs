@@ -1,0 +1,192 @@
+//! What entries said, in all their versions: everything that is searched for once it is gone.
+
+use std::collections::BTreeSet;
+
+use folio_memory::entry::BodyRef;
+use folio_memory::text::spellings;
+use folio_memory::{Change, Entry, EntryFields, foreign};
+use serde_json::Value;
+
+use super::super::{Workspace, WorkspaceError};
+use crate::error::StoreError;
+
+/// Texts shorter than this many bytes are too common to be searched for afterwards.
+const MIN_SEARCHED_BYTES: usize = 12;
+/// How many parts of a long text are searched for afterwards, and how many bytes each has.
+const LONG_PARTS: usize = 64;
+const LONG_PART: usize = 256;
+
+/// What an entry said in any of its versions.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    /// All texts.
+    pub(super) texts: BTreeSet<String>,
+    /// Titles and bodies among them: no other entry has the same ones by chance.
+    written: BTreeSet<String>,
+    /// The reasons for its changes. Other entries may have been changed for the same reason, and the program has
+    /// reasons of its own.
+    pub(super) reasons: BTreeSet<String>,
+    /// The bodies of texts that were too long for the entry.
+    pub(super) bodies: Vec<BodyRef>,
+}
+
+impl Said {
+    fn of(fields: &EntryFields) -> Self {
+        let mut said = Self::default();
+        said.take_in(fields);
+        said
+    }
+
+    fn take_in(&mut self, fields: &EntryFields) {
+        collect(fields, &mut self.texts);
+        self.written.extend([fields.title.clone(), fields.body.clone()]);
+        self.bodies.extend(fields.body_ref.clone());
+    }
+}
+
+/// What several entries said.
+#[derive(Debug, Default)]
+pub(super) struct AllSaid {
+    texts: BTreeSet<String>,
+    /// Titles and bodies.
+    written: BTreeSet<String>,
+}
+
+/// What is searched for.
+pub(super) struct Sought {
+    pub(super) texts: BTreeSet<String>,
+    /// Titles and bodies.
+    pub(super) written: BTreeSet<String>,
+    /// How many texts are too short to be searched for.
+    pub(super) not_looked_for: usize,
+}
+
+impl AllSaid {
+    /// The texts that are long enough to be searched for, and `asked`, however short that is.
+    pub(super) fn sought_with(self, asked: Option<&str>) -> Sought {
+        let Self {
+            mut texts, mut written, ..
+        } = self;
+        let asked: Vec<String> = asked.into_iter().flat_map(spellings).collect();
+        texts.extend(asked.iter().cloned());
+        texts.retain(|text| !text.trim().is_empty());
+        let is_long = |text: &String| text.trim().len() >= MIN_SEARCHED_BYTES;
+        written.retain(is_long);
+        let all = texts.len();
+        texts.retain(|text| is_long(text) || asked.contains(text));
+        Sought {
+            not_looked_for: all - texts.len(),
+            texts,
+            written,
+        }
+    }
+}
+
+impl Workspace {
+    /// What `entries` said in any of their versions.
+    pub(super) async fn all_said(&self, entries: &[Entry]) -> Result<AllSaid, WorkspaceError> {
+        let mut all = AllSaid::default();
+        for entry in entries {
+            // An entry that never changed says all that it ever said: the commit that added it, which may have added
+            // many others, need not be read for each of them.
+            let ever = match entry.version {
+                1 => Said::of(&entry.fields),
+                _ => self.texts_of_all_versions(entry).await?,
+            };
+            all.texts.extend(ever.texts);
+            all.written.extend(ever.written);
+            for body in &ever.bodies {
+                let text = self.kept_text(body).await?;
+                all.texts.extend(parts_of(&text));
+                all.written.insert(text);
+            }
+        }
+        Ok(all)
+    }
+
+    /// The text kept as `body`; empty if it is gone.
+    pub(super) async fn kept_text(&self, body: &BodyRef) -> Result<String, WorkspaceError> {
+        match self.body_text(body).await {
+            Err(WorkspaceError::Store(StoreError::NotFound { .. })) => Ok(String::new()),
+            text => text,
+        }
+    }
+
+    /// What `entry` said in any of its versions.
+    pub(super) async fn texts_of_all_versions(&self, entry: &Entry) -> Result<Said, WorkspaceError> {
+        let mut record = Said::default();
+        for revision in self.inner.store.history(self.space(), entry.id).await? {
+            record.reasons.extend(revision.reason);
+            match revision.change {
+                Change::AddEntry(new) => record.take_in(&new.fields),
+                Change::PatchEntry { fields, .. } => {
+                    // The fields that a patch sets, applied to an otherwise empty entry.
+                    let mut set = EntryFields::new(entry.kind, entry.fields.owner.clone(), entry.fields.trust);
+                    set.set(&fields);
+                    record.take_in(&set);
+                }
+                _ => {}
+            }
+        }
+        Ok(record)
+    }
+}
+
+/// All texts of `fields` that somebody wrote, and the keys in the context and the metadata.
+pub(in super::super) fn texts_of(fields: &EntryFields) -> BTreeSet<String> {
+    let mut texts = BTreeSet::new();
+    collect(fields, &mut texts);
+    for value in [&fields.context, &fields.metadata].into_iter().flatten() {
+        collect_keys(value, &mut texts);
+    }
+    texts
+}
+
+/// The same without keys: others use the same keys, and so does the program.
+fn collect(fields: &EntryFields, found_texts: &mut BTreeSet<String>) {
+    let texts = [Some(&fields.title), Some(&fields.body), fields.phase.as_ref()];
+    found_texts.extend(texts.into_iter().flatten().filter(|text| !text.is_empty()).cloned());
+    found_texts.extend(fields.tags.iter().map(|tag| tag.as_str().to_owned()));
+    let claimed = fields.claimed_source.as_ref().map(foreign::record_of);
+    for value in [&fields.parts, &fields.context, &fields.metadata]
+        .into_iter()
+        .flatten()
+        .chain(claimed)
+    {
+        collect_value(value, found_texts);
+    }
+}
+
+fn collect_value(value: &Value, found_texts: &mut BTreeSet<String>) {
+    match value {
+        Value::String(text) => drop(found_texts.insert(text.clone())),
+        Value::Array(items) => items.iter().for_each(|item| collect_value(item, found_texts)),
+        Value::Object(map) => map.values().for_each(|inner| collect_value(inner, found_texts)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn collect_keys(value: &Value, keys: &mut BTreeSet<String>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| collect_keys(item, keys)),
+        Value::Object(map) => map.iter().for_each(|(key, inner)| {
+            keys.insert(key.clone());
+            collect_keys(inner, keys);
+        }),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Parts of a long `text` that are searched for afterwards: searching for all of it costs more than it tells.
+fn parts_of(text: &str) -> Vec<String> {
+    let step = (text.len() / LONG_PARTS).max(LONG_PART);
+    let starts = (0..text.len()).step_by(step);
+    let part = |start| {
+        let (start, end) = (
+            text.floor_char_boundary(start),
+            text.floor_char_boundary(start + LONG_PART),
+        );
+        text[start..end].trim().to_owned()
+    };
+    starts.map(part).collect()
+}

@@ -1,0 +1,85 @@
+//! The views rendered last, and when they are still true.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use folio_memory::id::EntryHandle;
+use folio_memory::view::{Render, Rendered};
+use folio_memory::{Actor, Seq, ThreadKey, Timestamp, TurnId};
+use parking_lot::Mutex;
+
+/// How many views are cached.
+const MAX_CACHED_VIEWS: usize = 32;
+
+/// What a view depends on apart from the content of memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Key {
+    pub(super) thread: ThreadKey,
+    pub(super) render: Render,
+    pub(super) besides: Vec<EntryHandle>,
+    pub(super) counted: String,
+    /// The asker, in whatever turn, and the thread it reads from: what it may not read is left out (M7.7).
+    pub(super) asker: Actor,
+    pub(super) seen_from: ThreadKey,
+}
+
+/// What must be unchanged for a cached view to be still true.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stands {
+    /// The mark of lists of memory. Only for a view without pages: a mark does not cover the blocks of their logs.
+    At(u64),
+    /// The last commit, and the expiries since.
+    AsOf(Seq),
+}
+
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) key: Key,
+    pub(super) stands: Stands,
+    pub(super) at: Timestamp,
+    pub(super) rendered: Arc<Rendered>,
+    /// The turn whose trace has the receipt.
+    pub(super) noted: Option<TurnId>,
+}
+
+/// A cached view, as it was found.
+pub(super) struct Known {
+    pub(super) stands: Stands,
+    pub(super) at: Timestamp,
+    pub(super) rendered: Arc<Rendered>,
+    /// Whether the turn that asks has its receipt.
+    pub(super) is_noted: bool,
+}
+
+/// The views rendered last, the latest at the end.
+#[derive(Debug, Default)]
+pub(in super::super) struct KeptViews(Mutex<VecDeque<Kept>>);
+
+impl KeptViews {
+    /// The cached view for `key` that is true at one of `stands`, for `turn`.
+    pub(super) fn get(&self, key: &Key, stands: &[Stands], turn: Option<TurnId>) -> Option<Known> {
+        let kept = self.0.lock();
+        let kept = kept
+            .iter()
+            .find(|kept| stands.contains(&kept.stands) && kept.key == *key)?;
+        Some(Known {
+            stands: kept.stands,
+            at: kept.at,
+            rendered: Arc::clone(&kept.rendered),
+            is_noted: kept.noted == turn,
+        })
+    }
+
+    pub(in super::super) fn forget(&self) {
+        self.0.lock().clear();
+    }
+
+    pub(super) fn put(&self, new: Kept) {
+        let mut kept = self.0.lock();
+        kept.retain(|kept| kept.key != new.key);
+        kept.push_back(new);
+        while kept.len() > MAX_CACHED_VIEWS {
+            kept.pop_front();
+        }
+    }
+}
