@@ -13,11 +13,13 @@ use folio_engine::plan::{self, Plan};
 use folio_engine::run::{Judging, Needs, RunSummary};
 use folio_engine::template::{Scope, Templates};
 use folio_engine::{Event, NodeResult, Run, projection};
+use folio_memory::excerpt::short_line;
 use folio_memory::id::{Ref, RunHandle};
 use folio_memory::trace::FAILED;
 use folio_memory::{Actor, Change, Role, RunId, Seq, ThreadKey, Timestamp, TraceNote, TurnId, TurnQuery, roles};
 use folio_store::workspace::{Advisor, Compactor, TurnInput, Workspace, WorkspaceError};
 use folio_store::{Commit, Committed, OwnerId, Record, RequestKey, RunAppend, RunRow, StoreError};
+use folio_tools::panics::catch_panic;
 use folio_tools::{HostList, Registry};
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, watch};
@@ -50,6 +52,9 @@ use crate::submitted::{self, Opened};
 use crate::watch::Watch;
 
 pub(crate) use steering::person;
+
+/// How much of the message of a panic is recorded.
+const PANIC_MESSAGE_CHARS: usize = 200;
 
 /// How many bytes of a goal its turn keeps as input.
 const MAX_INPUT_BYTES: usize = 16 * 1024;
@@ -479,17 +484,19 @@ impl Runner {
         if let Some(dispatch) = &self.shared.options.dispatch {
             return self.drive_elsewhere(&**dispatch, run).await;
         }
-        match self.drive_for(run, Until::Ended, busy).await? {
+        match self.drive_for(run, Until::Ended, busy, || ()).await? {
             Driven::Ended(result) => Ok(result),
             Driven::Waits { .. } => Err(RunnerError::Leaving),
         }
     }
 
+    /// Drives `run` as far as `until` says; `claimed` is called once nobody else can drive it.
     pub(crate) async fn drive_for(
         &self,
         run: RunId,
         until: Until,
         busy: Option<&BusyRun>,
+        claimed: impl FnOnce(),
     ) -> Result<Driven, RunnerError> {
         let workspace = &self.shared.workspace;
         // The row says whether it has ended, and is cheaper to read than the journal.
@@ -511,14 +518,18 @@ impl Runner {
             return Err(StoreError::RunTaken { run, detail }.into());
         };
         let claim = self.claim(run, hold).await?;
+        claimed();
         let fence = claim.fence();
         // A failed delivery is noted in the trace.
         let _delivered = workspace.deliver_outbox().await;
-        let drive_future = async {
+        let drive_future = Box::pin(async {
             let drive = Drive::open(Arc::clone(&self.shared), (run, fence), until).await?;
             drive.run(busy).await
+        });
+        let result = match catch_panic(drive_future).await {
+            Ok(result) => result,
+            Err(message) => Err(Box::pin(self.pause_after_panic(run, message)).await),
         };
-        let result = drive_future.await;
         claim.give_up().await;
         if let Ok(Driven::Ended(_)) = result {
             self.end_own_turn(run).await;
@@ -526,6 +537,20 @@ impl Runner {
         // Writes the notes that were made on the way. A trace that cannot be kept does not affect the run.
         let _unwritten = workspace.flush_trace().await;
         result
+    }
+
+    /// Pauses `run`, whose driver panicked: whoever drives it next would do the same again.
+    async fn pause_after_panic(&self, run: RunId, message: String) -> RunnerError {
+        let message = short_line(&message, PANIC_MESSAGE_CHARS);
+        let by = format!("{} ({message})", Run::BROKEN_DRIVER);
+        let actor = Actor::new(Role::Client, "runner");
+        let pausing = self.request_unless_ended(run, &actor, |run| {
+            let by = by.clone();
+            Ok((!run.is_run_paused()).then_some(Event::Paused { node: None, by }))
+        });
+        // What panics may be the reading of its journal.
+        let is_paused = matches!(catch_panic(pausing).await, Ok(Ok(())));
+        RunnerError::Panicked { message, is_paused }
     }
 
     /// Claims `run`, which is held. If the caller stops waiting, nothing is left behind: a claim that the store then
