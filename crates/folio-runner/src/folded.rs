@@ -26,8 +26,8 @@ use crate::watch::Watch;
 const FOLDING_MAX: usize = 4;
 /// How often a run is read for one request, if one store after the other takes over while it is read.
 const HISTORIES_MAX: usize = 3;
-/// The approximate memory limit of all cached runs but the largest, in bytes. However large a run is, whoever looks at it
-/// does so again a moment later, and folding it anew takes as much memory, and seconds.
+/// The approximate memory limit of all cached runs but the largest, in bytes. However large a run is, whoever looks at
+/// it does so again a moment later, and folding it anew takes as much memory, and seconds.
 const BYTES_MAX: usize = 128 << 20;
 /// How much of a journal is folded in a second, roughly.
 const FOLDED_BYTES_PER_S: usize = 64 << 20;
