@@ -247,4 +247,30 @@ describe('run state', () => {
     await list.done();
     await page.done();
   });
+
+  it('shows a run that waits for a person as waiting though no process drives it', async () => {
+    house.file('asks.json', { title: 'Left while it asks', steps: [{ id: 'look', title: 'Look', executor: 'human' }] });
+    await house.stop();
+    await house.serve('--no-resume');
+    const driver = house.begin('run', '--plan', 'asks.json', '--attended');
+    const [list, page] = [await house.page('/'), await house.page('/')];
+    await page.getByRole('link', { name: /Left while it asks/ }).click();
+    const state = page.locator('.state');
+    await state.getByText('waiting for you').waitFor();
+    const run = new URL(page.url()).pathname.split('/').pop();
+    driver.kill('SIGKILL');
+    await until(async () => !(await house.ask('GET', `/runs/${run}`)).driven, 'its driver is gone');
+    await Promise.all([list.reload(), page.reload()]);
+    await state.getByText('waiting for you').waitFor();
+    const card = (text) => list.getByRole('link', { name: new RegExp(`Left while it asks.*${text}`) });
+    await card('running').waitFor();
+    // With an answer there is something to do, and nobody to do it.
+    house.folio('answer', run, 'dry');
+    await state.getByText('no process drives it').waitFor();
+    await card('no process drives it').waitFor();
+    house.folio('resume', run);
+    await state.getByText('done').waitFor();
+    await list.done();
+    await page.done();
+  });
 });

@@ -335,6 +335,9 @@ fn hint_of(code: &str) -> Option<&'static str> {
         }
         "dispatch_unavailable" => "the run is recorded and continues as soon as a worker finds it",
         "leaving" => "`folio resume` carries on where it stopped",
+        "driver_panicked" => {
+            "this is a mistake in Folio; please report it. `folio continue RUN` and `folio resume RUN` try again, `folio cancel RUN` ends the run"
+        }
         "plan_stale" => "read the current plan with `folio plan show RUN`, then edit again",
         "step_begun" => {
             "leave those steps as `folio plan show RUN` prints them; cancel one with `folio cancel RUN --node NODE`"

@@ -150,8 +150,8 @@ impl Leftovers {
                 output.note(nobody_to_ask(runner, &row, "").await);
             } else {
                 let busy = leftovers.busy.begin();
-                leftovers.note_resumed(&row, runner, output);
-                leftovers.spawn_drive(row, busy, runner);
+                let note = leftovers.resumed_note(&row, runner);
+                leftovers.spawn_drive(row, busy, runner, Some((note, output)));
             }
         }
         Ok(leftovers)
@@ -267,11 +267,14 @@ impl Leftovers {
             }
             if let Some(busy) = self.reserve_place() {
                 seen.remove(&row.id);
-                match &mut self.outage {
-                    Outage::None => self.note_resumed(&row, runner, output),
-                    Outage::Lasts(tried) => *tried = Some((runner.workspace().space().clone(), row.id)),
-                }
-                self.spawn_drive(row, busy, runner);
+                let note = match &mut self.outage {
+                    Outage::None => Some((self.resumed_note(&row, runner), output)),
+                    Outage::Lasts(tried) => {
+                        *tried = Some((runner.workspace().space().clone(), row.id));
+                        None
+                    }
+                };
+                self.spawn_drive(row, busy, runner, note);
             }
         }
     }
@@ -309,20 +312,27 @@ impl Leftovers {
         }
     }
 
-    fn note_resumed(&self, row: &RunRow, runner: &Runner, output: &Output) {
+    fn resumed_note(&self, row: &RunRow, runner: &Runner) -> String {
         let of = self.of(runner.workspace().space());
         let (run, title) = (row.handle, &row.title);
-        output.note(format_args!("{of}resuming {run} ({title}), which no process drives"));
+        format!("{of}resuming {run} ({title}), which no process drives")
     }
 
-    fn spawn_drive(&mut self, row: RunRow, busy: BusyRun, runner: &Runner) {
+    /// Drives the run of `row`; `note` is printed when it has been claimed: several processes may try that at once.
+    fn spawn_drive(&mut self, row: RunRow, busy: BusyRun, runner: &Runner, note: Option<(String, &Output)>) {
         let space = runner.workspace().space().clone();
-        let (runner, waiting) = (runner.clone(), self.waiting);
+        let patience = match self.waiting {
+            WaitingRuns::Kept => None,
+            WaitingRuns::GivenUp => Some(PATIENCE),
+        };
+        let (runner, note) = (runner.clone(), note.map(|(note, output)| (note, output.clone())));
         self.driving.spawn(async move {
-            let outcome = match waiting {
-                WaitingRuns::Kept => runner.drive_counted(row.id, &busy).await.map(Driven::Ended),
-                WaitingRuns::GivenUp => runner.drive_aside(row.id, PATIENCE).await,
+            let claimed = || {
+                if let Some((note, output)) = note {
+                    output.note(note);
+                }
             };
+            let outcome = runner.drive_leftover(row.id, patience, &busy, claimed).await;
             (space, row, outcome)
         });
     }

@@ -48,10 +48,10 @@ fn status(folio: &Folio, run: &str) -> Value {
 
 /// Whether `run` can be resumed: it has not ended, and no process drives it.
 fn is_resumable(folio: &Folio, run: &str) -> bool {
-    folio
-        .ok(&["runs"])
-        .lines()
-        .any(|line| line.contains(run) && line.contains("interrupted"))
+    let runs = folio.json(&["runs"]);
+    let runs = runs["items"].as_array().unwrap();
+    runs.iter()
+        .any(|line| line["handle"] == run && line["status"] == "running" && line["driven"] == false)
 }
 
 #[test]
@@ -231,7 +231,17 @@ fn unattended_process_leaves_a_run_that_waits_for_an_answer() {
         );
     }
     assert!(is_resumable(&folio, "r1"));
+    // Nobody is missed as long as only an answer is.
+    let listed = folio.ok(&["runs", "--status", "interrupted", "--status", "running"]);
+    assert!(listed.contains("r1 running, asks 1"), "{listed}");
+    assert_eq!(folio.json(&["runs", "--status", "interrupted"])["items"], json!([]));
+    let shown = folio.ok(&["show", "r1"]);
+    assert!(
+        shown.contains("r1 running: nothing under way; waits for a person (`folio questions`)\n"),
+        "{shown}"
+    );
     folio.ok(&["approve", "r1"]);
+    assert!(folio.ok(&["runs"]).contains("r1 interrupted"));
     folio.ok(&["resume", "r1"]);
     assert_eq!(status(&folio, "r1"), "ok");
 }

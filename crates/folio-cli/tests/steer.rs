@@ -574,7 +574,7 @@ fn fork_begins_at_a_node_without_repeating_earlier_ones() {
     folio.ok(&["run", "--plan", "plan.yaml", "--quiet"]);
     assert_snapshot!(folio.seen(&["replay", "r1"]), @"r1: 13 events make 8 pages with 13 entries: as they are stored");
     assert_snapshot!(folio.seen(&["fork", "r1", "--at", "three", "--paused"]), @"
-    r2 interrupted, paused Three 0.0s TIME
+    r2 paused Three 0.0s TIME
     ! r2 is paused; to carry on, use `folio continue r2` and `folio resume r2`
     ");
     let forked = folio.json(&["show", "r2"]);

@@ -115,17 +115,26 @@ impl Runner {
     ///
     /// As [`Runner::drive`].
     pub async fn drive_while_due(&self, run: RunId, patience: Duration) -> Result<Driven, RunnerError> {
-        self.drive_for(run, Until::Idle(patience), None).await
+        self.drive_for(run, Until::Idle(patience), None, || ()).await
     }
 
-    /// Like [`Runner::drive_while_due`], for a process that is there for another run: questions stay open for the
-    /// person who was there where the run was submitted, even if nobody is there to answer here (E9.14).
+    /// Drives a run here whose process is gone: to its end, or, if there is a `patience`, as
+    /// [`Runner::drive_while_due`] does, for a process that is there for another run. Then questions stay open for the
+    /// person who was there where the run was submitted, even if nobody is there to answer here (E9.14). The run counts
+    /// as `busy` while it does more than wait. `claimed` is called once no other process can take it over.
     ///
     /// # Errors
     ///
     /// As [`Runner::drive`].
-    pub async fn drive_aside(&self, run: RunId, patience: Duration) -> Result<Driven, RunnerError> {
-        self.drive_for(run, Until::IdleOrAsked(patience), None).await
+    pub async fn drive_leftover(
+        &self,
+        run: RunId,
+        patience: Option<Duration>,
+        busy: &BusyRun,
+        claimed: impl FnOnce(),
+    ) -> Result<Driven, RunnerError> {
+        let until = patience.map_or(Until::Ended, Until::IdleOrAsked);
+        self.drive_for(run, until, Some(busy), claimed).await
     }
 
     /// Drives a run here until it has ended, or until for `patience` it has waited only for a person who was there
@@ -135,7 +144,7 @@ impl Runner {
     ///
     /// As [`Runner::drive`]; `Leaving` if it waits for a person.
     pub async fn drive_until_asked(&self, run: RunId, patience: Duration) -> Result<NodeResult, RunnerError> {
-        match self.drive_for(run, Until::Asked(patience), None).await? {
+        match self.drive_for(run, Until::Asked(patience), None, || ()).await? {
             Driven::Ended(result) => Ok(result),
             Driven::Waits { .. } => Err(RunnerError::Leaving),
         }

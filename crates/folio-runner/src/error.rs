@@ -125,6 +125,14 @@ pub enum RunnerError {
     /// The process is about to end, and starts nothing more.
     #[error("this process is about to end and drives no more runs")]
     Leaving,
+    /// The driver of the run failed by a mistake in the program.
+    #[error("the driver of the run panicked{}: {message}", if *is_paused { ", so the run is paused" } else { "" })]
+    Panicked {
+        /// The message of the panic.
+        message: String,
+        /// Whether the run is paused now, so that nobody tries the same again.
+        is_paused: bool,
+    },
     /// A folder that the run needs cannot be used.
     #[error("cannot use the folder {path}: {reason}")]
     Folder {
@@ -159,6 +167,7 @@ impl RunnerError {
             Self::Ended => "run_ended",
             Self::Dispatch { .. } => "dispatch_unavailable",
             Self::Leaving => "leaving",
+            Self::Panicked { .. } => "driver_panicked",
             Self::Folder { .. } => "folder_unusable",
             Self::ToolName(error) => &error.code,
         }
@@ -194,6 +203,7 @@ impl RunnerError {
                 JournalError::TooNew { .. } => ErrorKind::Unavailable,
                 _ => ErrorKind::Corrupt,
             },
+            Self::Panicked { .. } => ErrorKind::Corrupt,
         }
     }
 }

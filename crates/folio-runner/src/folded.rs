@@ -1,9 +1,12 @@
 //! A cache of runs that somebody looked at: whoever looks again pays only for what happened since.
 //!
-//! A cached run belongs to one reader at a time. Another reader folds the journal anew meanwhile, and no lock is held
-//! while the store is queried. The number of readers that fold at once, the memory and the time are bounded.
+//! A cached run belongs to one reader at a time. Another reader waits for it, but no longer than it takes to fold the
+//! journal anew, and no lock is held while the store is queried. The number of readers that fold at once, the memory
+//! (beside the largest run) and the time are bounded.
 
+use std::collections::HashMap;
 use std::ops::Deref;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -12,8 +15,8 @@ use folio_engine::Run;
 use folio_memory::{RunId, Seq, SpaceName, Timestamp};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
-use tokio::time::Instant;
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::{Instant, timeout_at};
 
 use crate::error::RunnerError;
 use crate::runner::Shared;
@@ -23,8 +26,11 @@ use crate::watch::Watch;
 const FOLDING_MAX: usize = 4;
 /// How often a run is read for one request, if one store after the other takes over while it is read.
 const HISTORIES_MAX: usize = 3;
-/// The approximate memory limit of all cached runs, in bytes.
+/// The approximate memory limit of all cached runs but the largest, in bytes. However large a run is, whoever looks at
+/// it does so again a moment later, and folding it anew takes as much memory, and seconds.
 const BYTES_MAX: usize = 128 << 20;
+/// How much of a journal is folded in a second, roughly.
+const FOLDED_BYTES_PER_S: usize = 64 << 20;
 /// How long a run stays cached after its last use.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -42,6 +48,18 @@ impl Folded {
         self.watch
             .as_ref()
             .expect("it is given back only when nobody has it any more")
+    }
+
+    /// Folds what is new. If this is dropped before it is done, as when a request takes too long, the next reader goes
+    /// on from there.
+    async fn catch_up(&mut self) -> Result<(), RunnerError> {
+        let watch = self.watch.as_mut().expect("nobody has dropped it");
+        let caught_up = watch.catch_up().await;
+        if caught_up.is_err() {
+            // An event may be applied in part.
+            self.watch = None;
+        }
+        caught_up
     }
 
     /// The last commit of its journal.
@@ -73,7 +91,13 @@ impl Deref for Folded {
 impl Drop for Folded {
     fn drop(&mut self) {
         if let Some(watch) = self.watch.take() {
-            self.folds.put(watch, self.lineage);
+            let key = (watch.space().clone(), watch.run().id(), self.lineage);
+            // If an event panicked, it may be applied in part.
+            if !std::thread::panicking() {
+                self.folds.put(watch, self.lineage);
+            }
+            self.folds.lent.lock().remove(&key);
+            self.folds.given_back.notify_waiters();
         }
     }
 }
@@ -84,6 +108,10 @@ pub(crate) struct Folds {
     folding: Semaphore,
     /// The most recently used are at the end.
     kept: Mutex<Vec<Kept>>,
+    /// The sizes of runs that readers have, each by its lineage.
+    lent: Mutex<HashMap<(SpaceName, RunId, u64), usize>>,
+    /// Notified when a reader has given one back.
+    given_back: Notify,
     /// Whether a task evicts what nobody uses.
     is_tidied: AtomicBool,
 }
@@ -107,6 +135,8 @@ impl Default for Folds {
         Self {
             folding: Semaphore::new(FOLDING_MAX),
             kept: Mutex::default(),
+            lent: Mutex::default(),
+            given_back: Notify::new(),
             is_tidied: AtomicBool::new(false),
         }
     }
@@ -121,12 +151,27 @@ impl Folds {
         (found.lineage == lineage).then_some(found.watch)
     }
 
+    /// Takes the cached `run` out; if another reader has it, waits for as long as folding it anew would take.
+    async fn take_soon(&self, space: &SpaceName, run: RunId, lineage: u64) -> Option<Watch> {
+        let since = Instant::now();
+        loop {
+            let mut given_back = pin!(self.given_back.notified());
+            given_back.as_mut().enable();
+            let found = self.take(space, run, lineage);
+            let lent = self.lent.lock().get(&(space.clone(), run, lineage)).copied();
+            let Some(bytes) = lent.filter(|_| found.is_none()) else {
+                return found;
+            };
+            let until = since + Duration::from_secs(1) * u32::try_from(bytes / FOLDED_BYTES_PER_S).unwrap_or(u32::MAX);
+            if timeout_at(until, given_back).await.is_err() {
+                return None;
+            }
+        }
+    }
+
     /// Caches `watch` in place of an older state of the same run. If there is no room, the least recently used runs are
     /// evicted.
     fn put(self: &Arc<Self>, watch: Watch, lineage: u64) {
-        if watch.bytes() > BYTES_MAX {
-            return;
-        }
         let mut evicted = Vec::new();
         {
             let mut kept = self.kept.lock();
@@ -137,11 +182,8 @@ impl Folds {
                 }
                 evicted.push(kept.remove(at));
             }
-            let mut bytes = watch.bytes() + kept.iter().map(|kept| kept.watch.bytes()).sum::<usize>();
-            while bytes > BYTES_MAX {
-                let oldest = kept.remove(0);
-                bytes -= oldest.watch.bytes();
-                evicted.push(oldest);
+            while bytes_besides_largest(&kept, &watch) > BYTES_MAX {
+                evicted.push(kept.remove(0));
             }
             kept.push(Kept {
                 watch,
@@ -177,6 +219,12 @@ impl Folds {
     }
 }
 
+/// The bytes of `kept` and `new` together, without the largest of them.
+fn bytes_besides_largest(kept: &[Kept], new: &Watch) -> usize {
+    let sizes = || kept.iter().map(|kept| kept.watch.bytes()).chain([new.bytes()]);
+    sizes().sum::<usize>() - sizes().max().unwrap_or_default()
+}
+
 /// Evicts what nobody uses until nothing is left.
 async fn evict_idle_until_empty(folds: Weak<Folds>) {
     let mut stopped = Stopped(Some(folds));
@@ -204,8 +252,8 @@ impl Drop for Stopped {
 impl Shared {
     /// The run as its journal describes it now, for a reader.
     pub(crate) async fn folded(&self, run: RunId) -> Result<Folded, RunnerError> {
-        let mut lineage = self.workspace.store().lineage();
-        let mut kept = self.folds.take(self.workspace.space(), run, lineage);
+        let lineage = self.workspace.store().lineage();
+        let mut kept = self.folds.take_soon(self.workspace.space(), run, lineage).await;
         let _place;
         if kept.is_none() {
             // The semaphore is never closed.
@@ -213,23 +261,25 @@ impl Shared {
             // Another reader may have folded it meanwhile and put it back.
             kept = self.folds.take(self.workspace.space(), run, lineage);
         }
-        let mut watch = kept.unwrap_or_else(|| self.watch(run));
-        watch.catch_up().await?;
+        let mut folded = Folded {
+            watch: Some(kept.unwrap_or_else(|| self.watch(run))),
+            lineage,
+            folds: Arc::clone(&self.folds),
+        };
+        folded.catch_up().await?;
         for _ in 1..HISTORIES_MAX {
             let now = self.workspace.store().lineage();
-            if now == lineage {
+            if now == folded.lineage {
                 break;
             }
             // Another store took over meanwhile. It may lack commits that were read, and have others in their place.
-            lineage = now;
-            watch = self.watch(run);
-            watch.catch_up().await?;
+            folded.lineage = now;
+            folded.watch = Some(self.watch(run));
+            folded.catch_up().await?;
         }
-        Ok(Folded {
-            watch: Some(watch),
-            lineage,
-            folds: Arc::clone(&self.folds),
-        })
+        let key = (self.workspace.space().clone(), run, folded.lineage);
+        self.folds.lent.lock().insert(key, folded.watch().bytes());
+        Ok(folded)
     }
 }
 
@@ -240,6 +290,7 @@ mod tests {
     use folio_store::sqlite::OpenOptions;
     use folio_store::{ErrorKind, RandomIds, SqliteStore, SystemClock, Workspace};
     use folio_tools::Registry;
+    use futures_util::FutureExt as _;
     use serde_json::json;
 
     use super::*;
@@ -313,6 +364,43 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn fold_of_a_dropped_request_is_continued_by_the_next() {
+        let (runner, run) = submitted().await;
+        let mut slow = Box::pin(runner.load(run));
+        assert!(slow.as_mut().now_or_never().is_none_or(|folded| folded.is_ok()));
+        drop(slow);
+        assert_eq!(heads(&runner).len(), 1);
+        let now = runner.load(run).await.unwrap();
+        let told = (format!("{:?}", now.summary()), now.head(), now.events());
+        assert_eq!(told, fold_uncached(&runner, run).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn large_run_that_another_reader_has_is_waited_for() {
+        let (runner, run) = submitted().await;
+        let folds = &runner.shared.folds;
+        let mut large = runner.watch(run);
+        large.catch_up().await.unwrap();
+        large.pretend_to_have_read(FOLDED_BYTES_PER_S * 3);
+        folds.put(large, 0);
+        let first = runner.load(run).await.unwrap();
+        let given_back = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            drop(first);
+        };
+        let main = SpaceName::main();
+        let (taken, ()) = tokio::join!(folds.take_soon(&main, run, 0), given_back);
+        folds.put(taken.expect("it was waited for"), 0);
+        // Folding it anew takes three seconds.
+        let first = runner.load(run).await.unwrap();
+        let begun = Instant::now();
+        assert!(folds.take_soon(&main, run, 0).await.is_none());
+        assert_eq!(begun.elapsed(), Duration::from_secs(3));
+        drop(first);
+        assert!(folds.take_soon(&main, run, 0).await.is_some());
+    }
+
+    #[tokio::test]
     async fn cached_fold_of_a_replaced_store_is_discarded() {
         let (runner, run) = submitted().await;
         let folds = &runner.shared.folds;
@@ -363,7 +451,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn fold_cache_evicts_the_least_recent_and_skips_oversized_folds() {
+    async fn fold_cache_evicts_the_least_recent_and_counts_all_but_the_largest() {
         let (runner, run) = submitted().await;
         let of_bytes = |number: u32, bytes: usize| {
             let mut watch = runner.watch(RunId::derived(&[&number.to_string()]));
@@ -376,10 +464,20 @@ mod tests {
             folds.put(of_bytes(number, BYTES_MAX / 2 - (1 << 20)), 0);
         }
         assert_eq!(heads(&runner).len(), 3);
-        folds.put(of_bytes(3, BYTES_MAX / 2), 0);
-        let kept: Vec<RunId> = heads(&runner).into_iter().map(|(run, _)| run).collect();
-        assert_eq!(kept, [2, 3].map(|number: u32| RunId::derived(&[&number.to_string()])));
-        folds.put(of_bytes(4, BYTES_MAX + 1), 0);
+        let kept = || -> Vec<RunId> { heads(&runner).into_iter().map(|(run, _)| run).collect() };
+        let runs = |numbers: &[u32]| -> Vec<RunId> {
+            let run = |number: &u32| RunId::derived(&[&number.to_string()]);
+            numbers.iter().map(run).collect()
+        };
+        for number in [3, 4] {
+            folds.put(of_bytes(number, BYTES_MAX / 2), 0);
+        }
+        assert_eq!(kept(), runs(&[2, 3, 4]));
+        folds.put(of_bytes(5, BYTES_MAX * 2), 0);
+        assert_eq!(kept(), runs(&[3, 4, 5]), "the largest does not count");
+        folds.put(of_bytes(6, BYTES_MAX * 3), 0);
+        assert_eq!(kept(), runs(&[6]));
+        drop(runner.load(run).await.unwrap());
         assert_eq!(heads(&runner).len(), 2);
     }
 }

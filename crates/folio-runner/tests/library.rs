@@ -4,19 +4,22 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use folio_engine::{Outcome, StopReason, plan};
 use folio_memory::{Actor, Clock, Role, RunId, SpaceName, Timestamp};
 use folio_model::{Delta, Model, ModelError, Reply, Request, Worker};
-use folio_runner::{DriveFollower, NewRun, Observer, Runner, RunnerError, RunnerModel, RunnerModels, RunnerOptions};
+use folio_runner::{
+    Busy, DriveFollower, Driven, NewRun, Observer, Runner, RunnerError, RunnerModel, RunnerModels, RunnerOptions,
+};
 use folio_store::sqlite::OpenOptions;
 use folio_store::{RandomIds, SqliteStore, SystemClock, Workspace};
 use folio_testkit::SimClock;
 use folio_tools::{CallArgs, Effect, Mistake, Registry, Tool, ToolContext, ToolRequest, ToolResponse, ToolSpec};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 fn space() -> Workspace {
     space_at(Arc::new(SystemClock))
@@ -314,4 +317,94 @@ async fn output_of_a_result_is_read_wherever_it_is_kept() {
         assert_eq!(result.output.value().is_some(), value == "short");
         assert_eq!(*runner.output(&result).await.unwrap(), json!({"value": value}));
     }
+}
+
+/// A clock that panics once after it was armed.
+#[derive(Debug, Default)]
+struct BrokenClock(AtomicBool);
+
+impl Clock for BrokenClock {
+    fn now(&self) -> Timestamp {
+        assert!(!self.0.swap(false, Ordering::Relaxed), "the clock fell down");
+        SystemClock.now()
+    }
+}
+
+#[tokio::test]
+async fn run_whose_driver_panicked_is_paused_and_says_why_e9_9() {
+    let clock = Arc::new(BrokenClock::default());
+    let calls_made = Arc::new(AtomicU32::new(0));
+    let mut registry = Registry::empty();
+    let (armed, count) = (Arc::clone(&clock), Arc::clone(&calls_made));
+    registry.register_fn(
+        ToolSpec::new("odd", Effect::Pure, "Breaks the driver."),
+        move |request, _| {
+            // What follows from its outcome panics.
+            if count.fetch_add(1, Ordering::Relaxed) < 2 {
+                armed.0.store(true, Ordering::Relaxed);
+            }
+            async move { Ok(ToolResponse::ok(&request, json!(1), "")) }
+        },
+    );
+    let runner = Runner::new(space_at(clock), registry, RunnerOptions::default());
+    let run = submitted(&runner, &calls("odd")).await;
+    for tries in 1..=2 {
+        let error = runner.drive(run).await.unwrap_err();
+        assert_eq!(error.code(), "driver_panicked");
+        assert_eq!(
+            error.to_string(),
+            "the driver of the run panicked, so the run is paused: the clock fell down"
+        );
+        let loaded = runner.load(run).await.unwrap();
+        assert_eq!(
+            loaded.paused_by(),
+            Some("its driver, which panicked (the clock fell down)")
+        );
+        drop(loaded);
+        // Nobody who takes it over tries the same again.
+        let driven = runner.drive_while_due(run, Duration::ZERO).await.unwrap();
+        assert!(matches!(driven, Driven::Waits { until: None, .. }), "{driven:?}");
+        assert_eq!(calls_made.load(Ordering::Relaxed), tries);
+        runner.go_on(run, None, &ada()).await.unwrap();
+    }
+    assert_eq!(runner.drive(run).await.unwrap().status, Outcome::Ok);
+}
+
+#[tokio::test]
+async fn process_says_that_it_resumes_a_run_only_once_it_has_it() {
+    let called = Arc::new(Notify::new());
+    let mut registry = Registry::empty();
+    let (begins, ends) = (Arc::clone(&called), Arc::new(Notify::new()));
+    let end = Arc::clone(&ends);
+    registry.register_fn(ToolSpec::new("long", Effect::Pure, "Waits."), move |request, _| {
+        let (begins, end) = (Arc::clone(&begins), Arc::clone(&end));
+        async move {
+            begins.notify_one();
+            end.notified().await;
+            Ok(ToolResponse::ok(&request, json!(1), ""))
+        }
+    });
+    let space = space();
+    let [one, other] = [(); 2].map(|()| Runner::new(space.clone(), registry.clone(), RunnerOptions::default()));
+    let run = submitted(&one, &calls("long")).await;
+    let busy = Busy::default();
+    let claims = AtomicU32::new(0);
+    let leftover = async |runner: &Runner| {
+        let claimed = || {
+            claims.fetch_add(1, Ordering::Relaxed);
+        };
+        runner.drive_leftover(run, None, &busy.begin(), claimed).await
+    };
+    let second = async {
+        called.notified().await;
+        let refused = leftover(&other).await.unwrap_err();
+        assert_eq!(
+            (refused.code(), claims.load(Ordering::Relaxed)),
+            ("run_taken", 1),
+            "{refused}"
+        );
+        ends.notify_one();
+    };
+    let (first, ()) = tokio::join!(leftover(&one), second);
+    assert!(matches!(first, Ok(Driven::Ended(_))), "{first:?}");
 }

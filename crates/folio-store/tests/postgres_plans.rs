@@ -1,7 +1,8 @@
 //! The amount that PostgreSQL reads for a commit does not grow with the space, even before it has statistics of its
 //! tables.
 
-use folio_memory::{Change, EntryKind, EntryQuery, PageRole};
+use folio_memory::turn::{NewTurn, TurnQuery};
+use folio_memory::{Change, EntryKind, EntryQuery, PageRole, Seq, ThreadKey, TurnId};
 use folio_store::postgres::{OpenOptions, PostgresStore};
 use folio_testkit::contract::scene::Scene;
 use folio_testkit::postgres::Database;
@@ -66,6 +67,42 @@ async fn lists_use_indexes_that_leave_out_archived_entries() {
     let read = "SELECT (SELECT count(*) FROM pg_stat_user_indexes WHERE indexrelname IN ('entry_there', 'entry_pinned') AND idx_scan > 0)
         || ' indexes'";
     assert_eq!(database.ask(read).as_deref(), Ok("2 indexes"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn open_turns_are_found_without_reading_those_that_have_ended() {
+    let database = Database::fresh();
+    let store = PostgresStore::open(&OpenOptions::at(database.url())).expect("a store");
+    let scene = Scene::on(store.clone());
+    let turn = NewTurn {
+        id: TurnId::draw(&scene.ids, scene.now()),
+        thread: ThreadKey::main(),
+        input: String::new(),
+        run: None,
+        background: false,
+        as_of: Seq(0),
+        decisions: Vec::new(),
+    };
+    scene.commit(vec![Change::BeginTurn(Box::new(turn))]).await;
+    let ended =
+        "INSERT INTO turn (space, number, id, thread, started_at, started_seq, ended_at, ended_seq, begun, ended)
+        SELECT space, 1 + times, decode(md5(times::text), 'hex'), thread, started_at, started_seq, 1, 1, begun, '{}'
+        FROM turn, generate_series(1, 20000) AS times; ANALYZE turn";
+    database.ask(ended).unwrap();
+    for thread in [None, Some(ThreadKey::main())] {
+        let query = TurnQuery {
+            thread,
+            ended: Some(false),
+            ..TurnQuery::default()
+        };
+        let open = scene.store.turns(&scene.space, &query).await.unwrap();
+        assert_eq!(open.len(), 1);
+    }
+    drop(scene);
+    drop(store);
+    wait_for_connections_to_end(&database);
+    let read = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'turn_open'";
+    assert_eq!(database.ask(read).as_deref(), Ok("2"));
 }
 
 /// Waits until all connections have ended: their reads are counted only then.

@@ -390,8 +390,8 @@ async fn lists_learning_and_totals_cover_one_space_only_m7_6_51() {
         text: Some(SECRET.to_owned()),
         ..EpisodeQuery::default()
     };
-    assert_eq!(ours.episodes(&episodes).await.unwrap(), []);
-    assert_eq!(ours.episodes(&EpisodeQuery::default()).await.unwrap(), []);
+    assert_eq!(ours.episodes(&episodes).await.unwrap().found, []);
+    assert_eq!(ours.episodes(&EpisodeQuery::default()).await.unwrap().found, []);
     assert_eq!(ours.goals(None, true).await.unwrap(), []);
     assert!(ours.calibration().await.unwrap().is_empty());
     assert!(ours.find_patterns(&person()).await.unwrap().is_empty());

@@ -139,7 +139,10 @@ async fn answers(space: &Workspace, entries: &[Entry]) -> Vec<(String, String)> 
     say("patterns", &space.patterns(50).await.unwrap().items);
     say("goals", &space.goals(None, true).await.unwrap());
     say("calibration", &space.calibration().await.unwrap());
-    say("episodes", &space.episodes(&EpisodeQuery::default()).await.unwrap());
+    say(
+        "episodes",
+        &space.episodes(&EpisodeQuery::default()).await.unwrap().found,
+    );
     let request = ContextRequest {
         thread: ThreadKey::main(),
         turn: None,

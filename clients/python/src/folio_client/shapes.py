@@ -1675,7 +1675,8 @@ class RunInFull(TypedDict):
     # The number of ended nodes, by outcome. Those that another version of a plan replaced are `replaced`.
     counts: dict[str, int]
     created_at: str
-    # Whether a live process drives it. A run that is `running` but not driven waits to be resumed.
+    # Whether a live process drives it. A run that is `running` but not driven waits to be resumed, unless it `waits`
+    # for something else.
     driven: bool
     duration_us: NotRequired[int | None]
     finished_at: NotRequired[str | None]
@@ -1707,6 +1708,8 @@ class RunInFull(TypedDict):
     # The turn that it belongs to: its own, or the one in which it was started.
     turn_id: NotRequired[str | None]
     updated_at: str
+    # Whether everything in the run waits, for people or for a time, or is paused: nobody needs to drive it meanwhile.
+    waits: bool
 
 
 class RunShape(TypedDict):
@@ -1715,7 +1718,8 @@ class RunShape(TypedDict):
     # The number of open questions to people and of plans, calls and checks that wait for approval.
     asks: NotRequired[int | None]
     created_at: str
-    # Whether a live process drives it. A run that is `running` but not driven waits to be resumed.
+    # Whether a live process drives it. A run that is `running` but not driven waits to be resumed, unless it `waits`
+    # for something else.
     driven: bool
     handle: str
     # The last commit of its journal.
@@ -1723,13 +1727,15 @@ class RunShape(TypedDict):
     # Whether the whole run is paused: no call begins until somebody continues it.
     paused: NotRequired[bool | None]
     run_id: str
-    # What the run has used. Null if an older version wrote the run's last event, as are `paused` and `asks`; get the
-    # run itself for these values.
+    # What the run has used. Null if an older version wrote the run's last event, as are `paused`, `asks` and `waits`;
+    # get the run itself for these values.
     spent: NotRequired["SpendShape | None"]
     # `running`, or the outcome.
     status: str
     title: str
     updated_at: str
+    # Whether everything in the run waits, for people or for a time, or is paused: nobody needs to drive it meanwhile.
+    waits: NotRequired[bool | None]
 
 
 class SaidShape(TypedDict):
@@ -2460,7 +2466,8 @@ class WrittenRunInFull(TypedDict):
     # The number of ended nodes, by outcome. Those that another version of a plan replaced are `replaced`.
     counts: dict[str, int]
     created_at: str
-    # Whether a live process drives it. A run that is `running` but not driven waits to be resumed.
+    # Whether a live process drives it. A run that is `running` but not driven waits to be resumed, unless it `waits`
+    # for something else.
     driven: bool
     duration_us: NotRequired[int | None]
     finished_at: NotRequired[str | None]
@@ -2494,6 +2501,8 @@ class WrittenRunInFull(TypedDict):
     # The turn that it belongs to: its own, or the one in which it was started.
     turn_id: NotRequired[str | None]
     updated_at: str
+    # Whether everything in the run waits, for people or for a time, or is paused: nobody needs to drive it meanwhile.
+    waits: bool
     # Values that were corrected on input.
     warnings: NotRequired[list["Warning"]]
 

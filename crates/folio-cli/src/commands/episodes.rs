@@ -42,10 +42,19 @@ pub(crate) async fn run(context: &Context<'_>, episodes: Episodes) -> Result<Exi
     };
     let as_of = workspace.head().await?.0;
     let now = workspace.now();
-    let found = workspace.episodes(&query).await?;
-    let found = found.iter().map(|episode| EpisodeShape::of(episode, now)).collect();
-    let list = List::first(found, episodes.limit, as_of);
+    let answer = workspace.episodes(&query).await?;
+    let found = answer.found.iter();
+    let found = found.map(|episode| EpisodeShape::of(episode, now)).collect();
+    let mut list = List::first(found, episodes.limit, as_of);
+    list.at_least |= answer.searched_from.is_some();
     context.output.report(&list)?;
+    if let Some(from) = answer.searched_from {
+        context.output.note(format_args!(
+            "{} among the newest 1,000 turns; --until {from} searches older ones",
+            list.returned
+        ));
+        return Ok(Exit::Done);
+    }
     if let Some(remark) = remark(&list, "no ended turn matches") {
         context.output.note(remark);
     }

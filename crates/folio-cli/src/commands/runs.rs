@@ -16,7 +16,8 @@ use crate::report::run::{INTERRUPTED, PAUSED, RunLine};
 /// `folio runs`.
 #[derive(Debug, Args)]
 pub(crate) struct Runs {
-    /// Only runs in this state: running (not ended), interrupted (no process drives them), paused, ok, partial, failed,
+    /// Only runs in this state: running (not ended), interrupted (no process drives them
+    /// although something is due), paused, ok, partial, failed,
     /// cancelled; repeatable, any may match
     #[arg(long)]
     status: Vec<String>,
@@ -33,7 +34,7 @@ pub(crate) struct Runs {
 enum Standing {
     /// A status as programs read it.
     Status(&'static str),
-    /// The run has not ended, and no process drives it.
+    /// The run has something to do, and no process drives it.
     Interrupted,
     /// The run is paused.
     Paused,

@@ -31,11 +31,13 @@ pub(crate) async fn run(context: &Context<'_>, show: Show) -> Result<Exit, Failu
     watch.catch_up().await?;
     let row = row_as_of(watch.run(), row);
     let summary = follow::summary(&workspace, &row, watch.run()).await?;
-    // If no process drives the run, its clock stands at the last moment when one did.
-    let now = if row.driven { workspace.now() } else { row.updated_at };
+    // If no process drives the run although something is due, its clock stands at the last moment when one did.
+    let now = workspace.now();
+    let goes_on = row.driven || watch.run().summary().waits_at(now);
+    let now = if goes_on { now } else { row.updated_at };
     let held_up = runner(context).await?.held_up_now(&row).await?;
     let held_up = held_up.map(|(held_up, by)| HeldUpShape::of(held_up, by.handle.to_string()));
-    let shown = InFull::of(summary, watch.run(), row.driven, held_up, now);
+    let shown = InFull::of(summary, watch.run(), goes_on, held_up, now);
     let origin = match shown.forked_from().and_then(|id| id.parse().ok()) {
         // The other run may be gone.
         Some(id) => workspace.run(Ref::Id(id)).await.ok(),

@@ -30,6 +30,8 @@ pub(crate) struct RunLine {
     paused: bool,
     /// How many questions and approvals it waits for now.
     asks: u32,
+    /// Whether everything in it waits, for people or for a time: nobody is missed if no process drives it.
+    waits: bool,
     /// How often in a row its process ended while the same work was under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     broken_off: Option<u32>,
@@ -40,8 +42,8 @@ pub(crate) struct RunLine {
     /// The cost of model calls, for people.
     #[serde(skip)]
     cost: String,
-    /// The end of the time that it took: if no process drives the run, its clock stands at the last moment when one
-    /// did.
+    /// The end of the time that it took: if no process drives the run although something is due, its clock stands at
+    /// the last moment when one did.
     #[serde(skip)]
     until: Timestamp,
 }
@@ -54,7 +56,10 @@ impl RunLine {
             paused,
             asks,
             broken_off,
+            waits: _,
+            due_at: _,
         } = summary;
+        let waits = summary.waits_at(now);
         Self {
             run_id: row.id.to_string(),
             handle: row.handle.to_string(),
@@ -63,11 +68,12 @@ impl RunLine {
             driven: row.driven,
             paused,
             asks,
+            waits,
             broken_off: (broken_off > 0).then_some(broken_off),
             spent: SpendShape::of(&spent),
             created_at: row.created_at,
             updated_at: row.updated_at,
-            until: if row.driven { now } else { row.updated_at },
+            until: if row.driven || waits { now } else { row.updated_at },
             cost: match spent.model_calls {
                 0 => String::new(),
                 _ => format!(" · {} · {}", counted(spent.tokens(), "token"), spent.dollars()),
@@ -84,9 +90,9 @@ impl RunLine {
         self.status == status
     }
 
-    /// Whether it has not ended, and no process drives it.
+    /// Whether it has something to do, and no process drives it.
     pub(crate) fn is_interrupted(&self) -> bool {
-        standing(&self.status, self.driven) == INTERRUPTED
+        standing(&self.status, self.driven || self.waits) == INTERRUPTED
     }
 
     /// Whether it is paused.
@@ -97,7 +103,7 @@ impl RunLine {
 
 impl Report for RunLine {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
-        let status = match standing(&self.status, self.driven) {
+        let status = match standing(&self.status, self.driven || self.waits) {
             INTERRUPTED if self.paused => style.warning(format_args!("{INTERRUPTED}, {PAUSED}")),
             INTERRUPTED => match self.broken_off {
                 Some(times @ 2..) => style.warning(format_args!("{INTERRUPTED} {times} times")),
@@ -191,7 +197,7 @@ pub(super) fn standing_still(mut nodes: Vec<tree::Node>, is_driven: bool) -> Vec
     nodes
 }
 
-/// What an unfinished run is doing.
+/// What an unfinished run is doing; `is_driven`: whether a process drives it or it only waits.
 pub(super) fn activity(run: &Run, is_driven: bool, now: Timestamp) -> String {
     let active_calls = if is_driven {
         active_paths(run, None)
@@ -204,8 +210,11 @@ pub(super) fn activity(run: &Run, is_driven: bool, now: Timestamp) -> String {
     let is_asking = views.iter().filter(asking).any(|view| is_open(view.id));
     let is_unanswered = views.iter().filter(asking).any(|view| !is_open(view.id));
     let mut parts = Vec::new();
-    if run.is_run_paused() {
-        parts.push(PAUSED.to_owned());
+    if let Some(by) = run.paused_by() {
+        parts.push(match by.starts_with(Run::BROKEN_DRIVER) {
+            true => format!("{PAUSED} by {by}"),
+            false => PAUSED.to_owned(),
+        });
     } else {
         let paused = paths_of(run, None, |view, _| mark_of(view) == Mark::Paused);
         if !paused.is_empty() {
@@ -231,12 +240,12 @@ pub(super) fn activity(run: &Run, is_driven: bool, now: Timestamp) -> String {
     parts.join("; ")
 }
 
-/// The word for a run that has not ended and that no process drives.
+/// The word for a run that has something to do and that no process drives.
 pub(crate) const INTERRUPTED: &str = "interrupted";
 
-/// The state of a run with that `status`.
-pub(crate) fn standing(status: &str, is_driven: bool) -> &str {
-    match (status, is_driven) {
+/// The state of a run with that `status`; `goes_on`: whether a process drives it or it only waits.
+pub(crate) fn standing(status: &str, goes_on: bool) -> &str {
+    match (status, goes_on) {
         (Run::RUNNING, false) => INTERRUPTED,
         (status, _) => status,
     }
@@ -411,23 +420,30 @@ mod tests {
             driven: true,
             was_driven: true,
         };
-        let so_far = RunSummary {
+        let asks = RunSummary {
             asks: 2,
             ..RunSummary::default()
         };
-        let told = |row: &RunRow| {
+        let told = |row: &RunRow, so_far: RunSummary| {
             let mut text = String::new();
             let line = RunLine::of(row, so_far, begun.plus(Duration::from_secs(7_200)));
             line.text(&mut text, Style::default()).unwrap();
             text
         };
-        assert!(
-            told(&row).starts_with("r1 running, asks 2 Wait 2h00m "),
-            "{}",
-            told(&row)
-        );
+        let running = "r1 running, asks 2 Wait 2h00m ";
+        assert!(told(&row, asks).starts_with(running), "{}", told(&row, asks));
         // Where nobody is at work no time is taken.
         row.driven = false;
-        assert!(told(&row).contains("Wait 0.0s "), "{}", told(&row));
+        let interrupted = "r1 interrupted, asks 2 Wait 0.0s ";
+        assert!(told(&row, asks).starts_with(interrupted), "{}", told(&row, asks));
+        // Nobody is missed as long as only an answer is.
+        for (due_s, expected) in [(7_201, running), (7_200, interrupted)] {
+            let waits = RunSummary {
+                waits: true,
+                due_at: Some(begun.plus(Duration::from_secs(due_s))),
+                ..asks
+            };
+            assert!(told(&row, waits).starts_with(expected), "{}", told(&row, waits));
+        }
     }
 }

@@ -66,7 +66,7 @@ pub(crate) struct InFull {
 }
 
 impl InFull {
-    /// `run` at `now`, with what holds it up; `is_driven`: whether a living process drives it.
+    /// `run` at `now`, with what holds it up; `is_driven`: whether a living process drives it, or it only waits.
     pub(crate) fn of(
         summary: Summary,
         run: &Run,

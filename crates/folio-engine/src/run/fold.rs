@@ -112,7 +112,12 @@ impl Run {
                 Ok(())
             }
             Event::Resumed { in_flight } => self.resumed(in_flight),
-            Event::Paused { node, .. } => self.pause(*node, true),
+            Event::Paused { node, by } => {
+                if node.is_none() {
+                    self.paused_by = by.as_str().into();
+                }
+                self.pause(*node, true)
+            }
             Event::Continued { node, .. } => self.pause(*node, false),
             Event::LimitsChanged { node, limits, .. } => {
                 self.limits_changed(*node, limits)?;

@@ -72,20 +72,19 @@ impl Run {
     /// Whether everything in the run waits for people or is paused: nothing is under way, nothing may begin, and nothing
     /// is due by itself.
     fn is_idle(&self) -> bool {
+        let is_paused = |(_, index): &(Timestamp, usize)| self.is_paused(*index);
+        self.only_waits() && (self.nodes[0].paused || self.parked.iter().all(is_paused))
+    }
+
+    /// Whether everything in the run waits, for people or for a time, or is paused: nothing is under way, and nothing
+    /// may begin.
+    pub(super) fn only_waits(&self) -> bool {
         let is_busy = !self.executing.is_empty()
             || !self.stopping.is_empty()
             || !self.settled.is_empty()
             || !self.skipped.is_empty()
             || self.nodes.first().is_none_or(|root| root.cancel.is_some())
             || self.result().is_some();
-        if is_busy {
-            return false;
-        }
-        if self.paused == 0 {
-            return self.ready.is_empty() && self.parked.is_empty();
-        }
-        self.nodes[0].paused
-            || self.ready.all().all(|index| self.is_paused(index))
-                && self.parked.iter().all(|(_, index)| self.is_paused(*index))
+        !is_busy && (self.nodes[0].paused || self.ready.all().all(|index| self.is_paused(index)))
     }
 }

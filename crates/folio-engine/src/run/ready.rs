@@ -33,11 +33,6 @@ impl Ready {
         sets.into_iter().any(|set| set.remove(index))
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        let sets = [&self.begun, &self.wanted, &self.opening, &self.waiting];
-        sets.iter().all(|set| set.is_empty())
-    }
-
     /// All of them, in no particular order.
     pub(super) fn all(&self) -> impl Iterator<Item = usize> + '_ {
         let sets = [&self.begun, &self.wanted, &self.opening, &self.waiting];

@@ -110,6 +110,8 @@ pub struct Run {
     pub(super) steered: u32,
     /// How often in a row the run was resumed with something under way, without any outcome since.
     pub(super) broken_off: u32,
+    /// Who last paused the whole run.
+    pub(super) paused_by: Box<str>,
     /// The blocks in the logs of tasks under way whose names could occur again, by node.
     pub(super) blocks: HashMap<usize, Vec<String>>,
     /// The limits that stopped something, by the reported reason, with the nodes that have them.
@@ -160,6 +162,16 @@ impl JournalError {
 }
 
 impl Run {
+    /// Who paused the whole run; `None` if it is not paused.
+    #[must_use]
+    pub fn paused_by(&self) -> Option<&str> {
+        self.is_run_paused().then_some(&*self.paused_by)
+    }
+
+    /// The name, followed by what was wrong, under which a run is paused whose driver failed by a mistake in the
+    /// program: every driver after it would fail in the same way.
+    pub const BROKEN_DRIVER: &str = "its driver, which panicked";
+
     /// The name under which a run is cancelled when its time is over.
     pub const DEADLINE: &str = "deadline";
 
@@ -214,6 +226,7 @@ impl Run {
             pauses: 0,
             steered: 0,
             broken_off: 0,
+            paused_by: Box::default(),
             blocks: HashMap::new(),
             limits_met: Vec::new(),
             format: 0,

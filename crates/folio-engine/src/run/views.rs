@@ -30,6 +30,13 @@ pub struct RunSummary {
     /// How often in a row the run's driver was gone while something was under way, without any outcome since.
     #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub broken_off: u32,
+    /// Whether everything in the run waits, for people or for a time, or is paused: whoever drives it has nothing to do
+    /// before `due_at`. Versions that did not write this leave it out.
+    #[serde(default, skip_serializing_if = "folio_memory::is_default")]
+    pub waits: bool,
+    /// Until when it waits; `None` if only people can end its waiting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due_at: Option<Timestamp>,
 }
 
 impl RunSummary {
@@ -41,6 +48,12 @@ impl RunSummary {
     #[must_use]
     pub fn needs_manual_resume(&self) -> bool {
         self.broken_off >= Self::BROKEN_OFF_MAX
+    }
+
+    /// Whether the run has nothing to do at `now`: nobody is missed if nobody drives it (E9.9).
+    #[must_use]
+    pub fn waits_at(&self, now: Timestamp) -> bool {
+        self.waits && self.due_at.is_none_or(|due_at| due_at > now)
     }
 }
 
@@ -67,11 +80,14 @@ impl Run {
     #[must_use]
     pub fn summary(&self) -> RunSummary {
         let pending = self.count_requests();
+        let waits = self.only_waits();
         RunSummary {
             spent: self.nodes.first().map(|root| root.spent).unwrap_or_default(),
             paused: self.is_run_paused(),
             asks: u32::try_from(pending).unwrap_or(u32::MAX),
             broken_off: self.broken_off,
+            waits,
+            due_at: self.wakes_at().filter(|_| waits),
         }
     }
 

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use folio_engine::NodeResult;
-use folio_memory::RunId;
+use folio_engine::{Event, NodeResult, Run};
+use folio_memory::excerpt::short_line;
 use folio_memory::id::Ref;
+use folio_memory::{Actor, Role, RunId};
 use folio_store::StoreError;
+use folio_tools::panics::catch_panic;
 
 use super::Runner;
 use crate::busy::BusyRun;
@@ -13,6 +15,9 @@ use crate::dispatch::{Driven, Until};
 use crate::drive::Drive;
 use crate::error::RunnerError;
 use crate::held::{Claim, Hold};
+
+/// How much of the message of a panic is recorded.
+const PANIC_MESSAGE_CHARS: usize = 200;
 
 impl Runner {
     /// Drives a run to its end: a new one, or one whose driver is gone. Returns the result, at once if the run has
@@ -42,17 +47,19 @@ impl Runner {
         if let Some(dispatch) = &self.shared.options.dispatch {
             return self.drive_elsewhere(&**dispatch, run).await;
         }
-        match self.drive_for(run, Until::Ended, busy).await? {
+        match self.drive_for(run, Until::Ended, busy, || ()).await? {
             Driven::Ended(result) => Ok(result),
             Driven::Waits { .. } => Err(RunnerError::Leaving),
         }
     }
 
+    /// Drives `run` as far as `until` says; `claimed` is called once nobody else can drive it.
     pub(crate) async fn drive_for(
         &self,
         run: RunId,
         until: Until,
         busy: Option<&BusyRun>,
+        claimed: impl FnOnce(),
     ) -> Result<Driven, RunnerError> {
         let workspace = &self.shared.workspace;
         // The row says whether it has ended, and is cheaper to read than the journal.
@@ -74,14 +81,18 @@ impl Runner {
             return Err(StoreError::RunTaken { run, detail }.into());
         };
         let claim = self.claim(run, hold).await?;
+        claimed();
         let fence = claim.fence();
         // A failed delivery is noted in the trace.
         let _delivered = workspace.deliver_outbox().await;
-        let drive_future = async {
+        let drive_future = Box::pin(async {
             let drive = Drive::open(Arc::clone(&self.shared), (run, fence), until).await?;
             drive.run(busy).await
+        });
+        let result = match catch_panic(drive_future).await {
+            Ok(result) => result,
+            Err(message) => Err(Box::pin(self.pause_after_panic(run, message)).await),
         };
-        let result = drive_future.await;
         claim.give_up().await;
         if let Ok(Driven::Ended(_)) = result {
             self.end_own_turn(run).await;
@@ -89,6 +100,20 @@ impl Runner {
         // Writes the notes that were made on the way. A trace that cannot be kept does not affect the run.
         let _unwritten = workspace.flush_trace().await;
         result
+    }
+
+    /// Pauses `run`, whose driver panicked: whoever drives it next would do the same again.
+    async fn pause_after_panic(&self, run: RunId, message: String) -> RunnerError {
+        let message = short_line(&message, PANIC_MESSAGE_CHARS);
+        let by = format!("{} ({message})", Run::BROKEN_DRIVER);
+        let actor = Actor::new(Role::Client, "runner");
+        let pausing = self.request_unless_ended(run, &actor, |run| {
+            let by = by.clone();
+            Ok((!run.is_run_paused()).then_some(Event::Paused { node: None, by }))
+        });
+        // What panics may be the reading of its journal.
+        let is_paused = matches!(catch_panic(pausing).await, Ok(Ok(())));
+        RunnerError::Panicked { message, is_paused }
     }
 
     /// Claims `run`, which is held. If the caller stops waiting, nothing is left behind: a claim that the store then

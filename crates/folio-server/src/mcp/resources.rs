@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use folio::ThreadKey;
 use folio::memory::PageQuery;
-use folio::memory::id::{PageRef, RunRef};
+use folio::memory::id::{PageRef, RunHandle, RunRef};
 use folio::memory::view::Audience;
 use folio::store::RunQuery;
 use folio::store::workspace::ViewRequest;
+use folio::{ThreadKey, Workspace};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use rmcp::ErrorData;
 use rmcp::model::{ListResourcesResult, Resource, ResourceTemplate};
@@ -23,7 +23,9 @@ pub(super) const MARKDOWN: &str = "text/markdown";
 /// Pages in one list.
 const PAGES_PER_LIST: u32 = 50;
 /// The newest runs, in the first list.
-const MAX_LISTED_RUNS: u32 = 20;
+const NEWEST_RUNS: u32 = 20;
+/// Runs in one of the lists after the pages.
+const RUNS_PER_LIST: u32 = 50;
 /// The most bytes of a text that are sent; the rest is read in parts, with tools.
 const MAX_BYTES: usize = 256 * 1024;
 
@@ -55,6 +57,22 @@ impl Address {
             Self::View(_) | Self::Page(_) => "scratch_read or memory_page",
             Self::Run(_) => "run_status",
         }
+    }
+}
+
+/// Where a list of resources continues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Continuation {
+    /// With the page after this number.
+    Pages(u64),
+    /// With the runs before this one, when there are no more pages.
+    Runs(RunHandle),
+}
+
+impl Continuation {
+    fn parse(cursor: &str) -> Option<Self> {
+        let page = cursor.parse().ok().map(Self::Pages);
+        page.or_else(|| cursor.parse().ok().map(Self::Runs))
     }
 }
 
@@ -148,8 +166,7 @@ impl Mcp {
         Ok(truncate_text(text, address.continued_by()))
     }
 
-    /// Lists the resources: the view, the newest runs, then the pages in their order. `cursor` is the page to continue
-    /// after; with a cursor, the list has pages only.
+    /// Lists the resources: the view, the newest runs, the pages in their order, and then the older runs.
     pub(super) async fn resources(
         &self,
         caller: &Caller,
@@ -157,35 +174,30 @@ impl Mcp {
     ) -> Result<ListResourcesResult, ErrorData> {
         let invalid_cursor =
             |cursor| ErrorData::invalid_params(format!("{cursor:?} is not a cursor of this list"), None);
-        let after = match cursor {
+        let from = match cursor {
             None => None,
-            Some(cursor) => Some(cursor.parse::<u64>().map_err(|_| invalid_cursor(cursor))?),
+            Some(cursor) => Some(Continuation::parse(cursor).ok_or_else(|| invalid_cursor(cursor))?),
         };
-        self.list(caller, after)
+        self.list(caller, from)
             .await
             .map_err(|problem| failed(&problem, "folio://"))
     }
 
-    async fn list(&self, caller: &Caller, after: Option<u64>) -> Result<ListResourcesResult, Problem> {
+    async fn list(&self, caller: &Caller, from: Option<Continuation>) -> Result<ListResourcesResult, Problem> {
         let workspace = &caller.workspace;
-        let listed = |address: Address, name: String, title: &str| {
-            let title = if title.is_empty() { &name } else { title }.to_owned();
-            Resource::new(address.to_string(), name)
-                .with_title(title)
-                .with_mime_type(MARKDOWN)
-        };
         let mut resources = Vec::new();
+        let after = match from {
+            None => None,
+            Some(Continuation::Pages(after)) => Some(after),
+            Some(Continuation::Runs(before)) => {
+                let older = some_runs(workspace, Some(before), RUNS_PER_LIST, &mut resources).await?;
+                return Ok(list_of(resources, older.map(|run| run.to_string())));
+            }
+        };
         if after.is_none() {
             let ThreadKey(thread) = caller.thread.clone();
             resources.push(listed(Address::View(thread), "view".to_owned(), "Scratchbook"));
-            let newest = RunQuery {
-                limit: MAX_LISTED_RUNS,
-                ..RunQuery::default()
-            };
-            for run in workspace.runs_in_sight(&newest).await? {
-                let address = Address::Run(RunRef::Handle(run.handle));
-                resources.push(listed(address, run.handle.to_string(), &run.title));
-            }
+            some_runs(workspace, None, NEWEST_RUNS, &mut resources).await?;
         }
         let query = PageQuery {
             after,
@@ -199,10 +211,51 @@ impl Mcp {
             let address = Address::Page(PageRef::Handle(page.handle));
             resources.push(listed(address, page.handle.to_string(), &page.fields.title));
         }
-        let mut list = ListResourcesResult::with_all_items(resources);
-        list.next_cursor = pages.last().filter(|_| has_more).map(|page| page.handle.0.to_string());
-        Ok(list)
+        let next = match pages.last().filter(|_| has_more) {
+            Some(page) => Some(page.handle.0.to_string()),
+            // Runs that have begun meanwhile move the first ones down; those are listed twice then.
+            None => {
+                let older = some_runs(workspace, None, NEWEST_RUNS, &mut Vec::new()).await?;
+                older.map(|run| run.to_string())
+            }
+        };
+        Ok(list_of(resources, next))
     }
+}
+
+/// Adds the `most` newest runs `before` one of them to `resources`; returns the last one if there are older ones.
+async fn some_runs(
+    workspace: &Workspace,
+    before: Option<RunHandle>,
+    most: u32,
+    resources: &mut Vec<Resource>,
+) -> Result<Option<RunHandle>, Problem> {
+    let query = RunQuery {
+        before: before.map(|run| run.0),
+        limit: most + 1,
+        ..RunQuery::default()
+    };
+    let mut runs = workspace.runs_in_sight(&query).await?;
+    let has_more = runs.len() > most as usize;
+    runs.truncate(most as usize);
+    for run in &runs {
+        let address = Address::Run(RunRef::Handle(run.handle));
+        resources.push(listed(address, run.handle.to_string(), &run.title));
+    }
+    Ok(runs.last().filter(|_| has_more).map(|run| run.handle))
+}
+
+fn listed(address: Address, name: String, title: &str) -> Resource {
+    let title = if title.is_empty() { &name } else { title }.to_owned();
+    Resource::new(address.to_string(), name)
+        .with_title(title)
+        .with_mime_type(MARKDOWN)
+}
+
+fn list_of(resources: Vec<Resource>, next: Option<String>) -> ListResourcesResult {
+    let mut list = ListResourcesResult::with_all_items(resources);
+    list.next_cursor = next;
+    list
 }
 
 /// Returns `text`, or its beginning with a line that says how much is left, and that `tools` show it.

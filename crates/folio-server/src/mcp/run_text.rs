@@ -108,15 +108,16 @@ fn is_under_way(view: &NodeView<'_>) -> bool {
     )
 }
 
-/// Returns the state and the results of `run` for the answer of a tool. `is_driven` says whether a process drives it.
-pub(super) fn run_brief(row: &RunRow, run: &Run, is_driven: bool, report: Option<&str>, tokens: &dyn Tokens) -> String {
+/// Returns the state and the results of `run` for the answer of a tool. `goes_on` says whether a process drives it, or
+/// it only waits.
+pub(super) fn run_brief(row: &RunRow, run: &Run, goes_on: bool, report: Option<&str>, tokens: &dyn Tokens) -> String {
     let mut text = run_line(row, run);
     let Some(result) = run.result() else {
         let under_way = run.tree_as_planned().into_iter().filter(is_under_way);
         for view in under_way.filter(|view| view.parent.is_some()).take(5) {
             text.push_str(&format!("\n- under way: {}", run.label(view.id)));
         }
-        if !is_driven {
+        if !goes_on {
             text.push_str("\nnobody drives it; `folio resume` resumes it");
         }
         return text;

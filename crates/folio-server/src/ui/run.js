@@ -92,8 +92,8 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     const stand = standingOf(run, root, stands, { asks: asked.count(), isHoped: isHoped() });
     if (stand === 'interrupted') isLeft = true; else if (run.driven) isLeft = false;
     if (standing !== stand) { if (standing) laterPane(); standing = stand; }
-    // No process drives the run: its clock stands at the last moment when one did.
-    const stoodAt = run.driven || root.outcome ? null : Date.parse(run.updated_at);
+    // No process drives the run, though something is due: its clock stands at the last moment when one did.
+    const stoodAt = run.driven || run.waits || root.outcome ? null : Date.parse(run.updated_at);
     const took = (root.finished_at ? Date.parse(root.finished_at) : stoodAt ?? now()) - Date.parse(root.started_at ?? run.created_at);
     const parts = [stateLine(stand), element('span', { class: 'quiet' }, `${ended} of ${nodes.size} nodes`)];
     const used = cost(root.spent);
@@ -103,7 +103,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     drawTally(ends);
     showWaiting(waiting, run, root, stand);
     Object.assign(progress, { max: nodes.size, value: ended });
-    tree.drives(run.driven || isHoped(), stoodAt);
+    tree.drives(run.driven || run.waits || isHoped(), stoodAt);
   }
   // Parts that did not end well are found with one click, however large the tree is.
   function drawTally(count) {
@@ -247,7 +247,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     const draw = async () => {
       if (wanted === 'result') {
         const detail = await get(nodePath(node), { signal }), { approval } = node;
-        const state = node === tree.root && !detail.outcome && /^(asks|held)$/.test(standing) ? standing : stateOf({ ...detail, approval }, run.driven || isHoped());
+        const state = node === tree.root && !detail.outcome && /^(asks|held)$/.test(standing) ? standing : stateOf({ ...detail, approval }, run.driven || run.waits || isHoped());
         put(`${node.id}${state}${approval?.id}${JSON.stringify(detail)}`, () => nodeParts(detail, { state, approval, isKept: tree.isKept(node), find: (id) => tree.nodes.get(id), choose: leadTo }));
       } else if (wanted === 'plan') {
         await showPlan(pane, { run: run.handle, node: node === tree.root ? undefined : node.id, hasEnded: Boolean(node.outcome), signal, isOld, again: () => drawPane() });
@@ -298,7 +298,9 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     told({ what }, node) {
       const one = node ?? tree.root;
       if (what === 'limits_changed') get(nodePath(one), { signal }).then(({ limits }) => { one.limits = limits; tree.touch(one); }, () => {});
-      if (what === 'continued' && !isLeft) hopedUntil = now() + CHANCE;
+      if ((what === 'continued' || run.waits) && !isLeft) hopedUntil = now() + CHANCE;
+      // This may be all that it waited for.
+      if (run.waits) { run.waits = false; laterStanding(); }
       laterQuestions();
     },
   };
@@ -307,7 +309,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   const laterSummary = soon(() => { if (!signal.aborted) { summary(); drawControls(); } }, () => Math.max(60, tree.nodes.size / 100));
   let heard = Date.now();
   // No event reports that a driver died, that the run waits for another one, or that nothing is under way.
-  const untold = ({ driven, held_up: heldUp, in_flight: underWay }) => JSON.stringify([driven, heldUp, underWay === 0]);
+  const untold = ({ driven, waits, held_up: heldUp, in_flight: underWay }) => JSON.stringify([driven, waits, heldUp, underWay === 0]);
   const lookAgain = async () => {
     if (signal.aborted || tree.root.outcome) return;
     const before = heard, is = await get(at, { signal }).catch(() => run);

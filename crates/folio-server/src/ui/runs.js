@@ -62,12 +62,13 @@ export async function showRuns(view, { query: asked, signal, title }) {
   const isTakenUp = ({ handle, status, driven }, writtenAt) => {
     if (status !== 'running' || driven) { left.delete(handle); return false; }
     const isNew = !left.has(handle) && now() - Date.parse(writtenAt) < CHANCE;
-    if (!isNew && !facts.get(handle)?.paused) left.add(handle);
+    const { paused, waits } = facts.get(handle) ?? {};
+    if (!isNew && !paused && !waits) left.add(handle);
     return isNew;
   };
   const sift = () => {
     const runs = known.filter((run) => run.title.toLowerCase().includes(text.toLowerCase()) || run.handle === text)
-      .map((run) => ({ ...run, used: facts.get(run.handle)?.used, paused: facts.get(run.handle)?.paused, asks: run.status === 'running' ? facts.get(run.handle)?.asks : 0 }));
+      .map((run) => ({ ...run, used: facts.get(run.handle)?.used, paused: facts.get(run.handle)?.paused, waits: facts.get(run.handle)?.waits, asks: run.status === 'running' ? facts.get(run.handle)?.asks : 0 }));
     keep(list, runs, (run) => run.handle, card);
     for (const one of list.children) watcher.observe(one);
     const more = element('button', { type: 'button', onclick: () => { limit.value += MANY; draw().catch(() => {}); } }, 'Show older');
@@ -128,10 +129,10 @@ export async function showRuns(view, { query: asked, signal, title }) {
   await live(draw, signal, { isOwed: () => going.size > 0 });
 }
 
-const factOf = ({ asks, paused, spent }, head) => ({ asks, paused, used: cost(spent), head });
+const factOf = ({ asks, paused, waits, spent }, head) => ({ asks, paused, waits, used: cost(spent), head });
 
 function card(run) {
-  const state = run.status !== 'running' ? run.status : run.paused ? 'paused' : run.driven ? 'running' : run.isNew ? 'taken_up' : 'interrupted';
+  const state = run.status !== 'running' ? run.status : run.paused ? 'paused' : run.driven || run.waits ? 'running' : run.isNew ? 'taken_up' : 'interrupted';
   const took = run.ended_at ? ` after ${span(Date.parse(run.ended_at) - Date.parse(run.created_at))}` : '';
   return element('li', {}, element('a', { href: `/runs/${run.handle}`, class: 'card' }, mark(state),
     written('span', { class: 'title' }, run.title),

@@ -31,7 +31,7 @@ export function standingOf(run, root, stands, { asks, isHoped }) {
   if (root.outcome) return root.outcome;
   const isStopping = root.state === 'cancelling';
   if (root.paused && !isStopping) return 'paused';
-  if (!run.driven) return isHoped ? 'taken_up' : 'interrupted';
+  if (!run.driven && !run.waits) return isHoped ? 'taken_up' : 'interrupted';
   if (isStopping) return 'cancelling';
   // If nothing is under way, a person or another run is waited for. A task that waits for its own calls seems to be
   // under way; the server knows how many calls really are. What is retried later waits for time.

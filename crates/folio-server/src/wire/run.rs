@@ -26,23 +26,26 @@ const GROUP_BYTES_MAX: usize = 64 * 1024;
 pub(crate) struct RunShape {
     #[serde(flatten)]
     row: RowShape,
-    /// What the run has used. Null if an older version wrote the run's last event, as are `paused` and `asks`; get the
-    /// run itself for these values.
+    /// What the run has used. Null if an older version wrote the run's last event, as are `paused`, `asks` and `waits`;
+    /// get the run itself for these values.
     spent: Option<SpendShape>,
     /// Whether the whole run is paused: no call begins until somebody continues it.
     paused: Option<bool>,
     /// The number of open questions to people and of plans, calls and checks that wait for approval.
     asks: Option<u32>,
+    /// Whether everything in the run waits, for people or for a time, or is paused: nobody needs to drive it meanwhile.
+    waits: Option<bool>,
 }
 
 impl RunShape {
-    /// Returns `row` in its wire form, with the values that its last commit holds.
-    pub(crate) fn of(row: &RunRow, so_far: Option<&RunSummary>) -> Self {
+    /// Returns `row` in its wire form at `now`, with the values that its last commit holds.
+    pub(crate) fn of(row: &RunRow, so_far: Option<&RunSummary>, now: Timestamp) -> Self {
         Self {
             row: RowShape::of(row),
             spent: so_far.map(|so_far| SpendShape::of(&so_far.spent)),
             paused: so_far.map(|so_far| so_far.paused),
             asks: so_far.map(|so_far| so_far.asks),
+            waits: so_far.map(|so_far| so_far.waits_at(now)),
         }
     }
 
@@ -64,7 +67,8 @@ struct RowShape {
     updated_at: Timestamp,
     /// The last commit of its journal.
     head: u64,
-    /// Whether a live process drives it. A run that is `running` but not driven waits to be resumed.
+    /// Whether a live process drives it. A run that is `running` but not driven waits to be resumed, unless it `waits`
+    /// for something else.
     driven: bool,
 }
 
@@ -111,6 +115,8 @@ pub(crate) struct RunInFull {
     spent: SpendShape,
     /// The number of open questions to people and of plans, calls and checks that wait for approval.
     asks: usize,
+    /// Whether everything in the run waits, for people or for a time, or is paused: nobody needs to drive it meanwhile.
+    waits: bool,
     result: Option<ResultShape>,
     /// The handles of the run's pages by purpose: `workspace`, `main`, `plan`, `summary`, `report`.
     pages: BTreeMap<&'static str, String>,
@@ -151,12 +157,13 @@ pub(crate) struct HeldUpShape {
 }
 
 impl RunInFull {
-    /// Returns `run` in its wire form, with its row, its pages, and what holds it up.
+    /// Returns `run` in its wire form at `now`, with its row, its pages, and what holds it up.
     pub(crate) fn of(
         row: &RunRow,
         run: &Run,
         pages: BTreeMap<&'static str, String>,
         held_up: Option<HeldUpShape>,
+        now: Timestamp,
     ) -> Self {
         let root = run.node_named("");
         let finished_at = root.as_ref().and_then(|root| root.finished_at);
@@ -179,6 +186,7 @@ impl RunInFull {
             counts: run.counts_by_state(),
             spent: root.map_or_else(SpendShape::default, |root| SpendShape::of(root.spent)),
             asks: run.count_requests(),
+            waits: run.summary().waits_at(now),
             result: run.result().map(ResultShape::of),
             pages,
             held_up,

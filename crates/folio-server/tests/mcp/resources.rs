@@ -84,11 +84,8 @@ async fn resources_are_read_as_markdown_and_unknown_uris_refused() {
     }
 }
 
-#[tokio::test]
-async fn resource_list_is_paged_with_a_cursor() {
-    let runner = runner().await;
-    pages(&runner, 120).await;
-    let pair = Pair::of(Era::Requests, options(), &runner, Plain).await;
+/// Everything that is listed, page by page.
+async fn listed_uris(pair: &Pair) -> Vec<String> {
     let mut uris = Vec::new();
     let mut cursor = None;
     loop {
@@ -102,6 +99,32 @@ async fn resource_list_is_paged_with_a_cursor() {
             break;
         }
     }
+    uris
+}
+
+#[tokio::test]
+async fn resource_list_has_every_run() {
+    let runner = runner().await;
+    let steps = "title: Echo\nsteps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}]";
+    for _ in 0..75 {
+        let plan = plan::parse(steps, &runner.known()).unwrap();
+        let new = NewRun::of(plan, Actor::new(Role::Human, "ada"));
+        runner.submit(new).await.unwrap();
+    }
+    let pair = Pair::of(Era::Requests, options(), &runner, Plain).await;
+    let listed = listed_uris(&pair).await;
+    let runs: Vec<_> = listed.iter().filter(|uri| uri.starts_with("folio://run/")).collect();
+    let expected: Vec<String> = (1..=75).rev().map(|n| format!("folio://run/r{n}")).collect();
+    assert_eq!(runs, expected.iter().collect::<Vec<_>>());
+    pair.end().await;
+}
+
+#[tokio::test]
+async fn resource_list_is_paged_with_a_cursor() {
+    let runner = runner().await;
+    pages(&runner, 120).await;
+    let pair = Pair::of(Era::Requests, options(), &runner, Plain).await;
+    let uris = listed_uris(&pair).await;
     let expected: Vec<String> = std::iter::once(VIEW.to_owned())
         .chain((1..=120).map(|n| format!("folio://page/p{n}")))
         .collect();

@@ -98,6 +98,11 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         then: None,
         changes_data: false,
     },
+    Migration {
+        sql: include_str!("migrations/0015_open_turns.sql"),
+        then: None,
+        changes_data: false,
+    },
 ];
 
 /// The format of the file; zero for an empty one.

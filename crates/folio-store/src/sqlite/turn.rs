@@ -71,7 +71,13 @@ pub(super) fn list(conn: &Connection, space: Option<SpaceId>, query: &TurnQuery)
     let end = query
         .before
         .map_or(Place::end(space), |number| Place::of(space, number));
-    let mut sql = format!("SELECT {COLUMNS} FROM turn WHERE place >= ? AND place < ?");
+    // Few turns are open, also where a thread or a run has had many.
+    let index = if query.ended == Some(false) {
+        "INDEXED BY turn_open"
+    } else {
+        ""
+    };
+    let mut sql = format!("SELECT {COLUMNS} FROM turn {index} WHERE place >= ? AND place < ?");
     let mut values = vec![place_value(Place::start(space)), place_value(end)];
     if let Some(thread) = &query.thread {
         sql += " AND thread = ?";

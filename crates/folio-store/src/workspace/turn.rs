@@ -33,7 +33,7 @@ use serde_json::json;
 pub(super) use advisor::Asked as AskedAdvisor;
 pub use advisor::{Advice, Advisor, After, Before};
 pub use end::Ended;
-pub use episodes::{Episode, EpisodeQuery};
+pub use episodes::{Episode, EpisodeQuery, Episodes};
 pub use export::Exported;
 
 use super::observations::Whose;

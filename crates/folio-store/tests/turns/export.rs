@@ -138,6 +138,28 @@ async fn unchanged_manifest_part_is_shared_between_exports_m7_6_47() {
 }
 
 #[tokio::test]
+async fn search_of_episodes_says_where_it_ended_m7_11_5() {
+    let scene = Scene::new();
+    for n in 0..1_001 {
+        let age = ["ancient", "recent", "latest"][usize::from(n > 0) + usize::from(n == 1_000)];
+        let turn = scene.begin(&format!("{age} matter")).await;
+        scene.end(&turn).await;
+    }
+    let ask = async |text: &str, limit: usize| {
+        let query = EpisodeQuery {
+            text: Some(text.to_owned()),
+            limit,
+            ..EpisodeQuery::default()
+        };
+        let episodes = scene.workspace.episodes(&query).await.unwrap();
+        (episodes.found.len(), episodes.searched_from.is_some())
+    };
+    assert_eq!(ask("ancient", 10).await, (0, true), "the oldest turn was not searched");
+    assert_eq!(ask("matter", 10).await, (10, false), "what is left out is older");
+    assert_eq!(ask("latest", 10).await, (1, true));
+}
+
+#[tokio::test]
 async fn episodes_are_found_by_thread_time_and_text_m7_11_5() {
     let scene = Scene::new();
     scene
@@ -152,7 +174,7 @@ async fn episodes_are_found_by_thread_time_and_text_m7_11_5() {
     let elsewhere = scene.begin_in("other", "Book a train").await;
     scene.end(&elsewhere).await;
     let ask = async |query: EpisodeQuery| -> Vec<String> {
-        let found = scene.workspace.episodes(&query).await.unwrap();
+        let found = scene.workspace.episodes(&query).await.unwrap().found;
         found.into_iter().map(|episode| episode.turn.begun.input).collect()
     };
     let any = EpisodeQuery::default;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use folio_engine::run::RunSummary;
 use folio_engine::spend::Spend;
 use folio_memory::id::{Ref, RunHandle};
-use folio_memory::{RunId, Seq};
+use folio_memory::{RunId, Seq, Timestamp};
 use folio_store::{ErrorKind, Expected, JOURNAL_PART_BYTES, RunQuery, StoreError};
 
 use super::Home;
@@ -266,6 +266,8 @@ pub async fn run_progress_is_taken_from_the_last_commit_only(home: &dyn Home) {
         paused: true,
         asks: 2,
         broken_off: 1,
+        waits: true,
+        due_at: Some(Timestamp::from_millis(1_000)),
     };
     // A run that reports no usage differs from one that reports nothing.
     for so_far in [some, RunSummary::default()] {

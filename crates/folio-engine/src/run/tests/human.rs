@@ -123,6 +123,31 @@ fn default_time_of_a_run_does_not_end_a_task_that_waits_for_a_person_e9_10() {
 }
 
 #[test]
+fn run_waits_while_nothing_but_an_answer_is_missing_e9_9() {
+    let plan = "steps: [{id: visit, executor: human, title: Look at it, timeout: 2h}, {id: after, do: {tool: echo, args: {}}}]";
+    let mut sim = attended(plan);
+    assert!(!sim.run.summary().waits_at(sim.now), "its first step may begin");
+    let (visit, _) = drive_to_question(&mut sim).unwrap();
+    let waits = |sim: &Sim, seconds| {
+        let summary = sim.run.summary();
+        summary.waits_at(sim.now.plus(Duration::from_secs(seconds)))
+    };
+    assert!(waits(&sim, 0) && waits(&sim, 7_199));
+    assert!(!waits(&sim, 7_200), "nobody answered in time: its task is due to end");
+    answer_question(&mut sim, visit, "dry as a bone");
+    assert!(!waits(&sim, 0), "what follows may begin");
+    assert!(!waits(&sim.driven_on(), 0), "it has ended");
+
+    let mut beside = attended(VISIT);
+    drive_to_question(&mut beside).unwrap();
+    assert!(!waits(&beside, 0), "another branch goes on");
+    while beside.end_one() {
+        beside.derive();
+    }
+    assert!(waits(&beside, 0));
+}
+
+#[test]
 fn person_is_asked_once_more_when_a_criterion_is_unmet_e9_6() {
     let mut sim = attended(VISIT);
     let (visit, _) = drive_to_question(&mut sim).unwrap();

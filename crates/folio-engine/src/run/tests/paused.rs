@@ -109,8 +109,14 @@ fn paused_task_in_backoff_sets_no_wake_up_time_e9_14() {
         parked.is_some_and(|at| at.since(sim.now) == Duration::from_secs(20)),
         "{parked:?}"
     );
+    let waits = |sim: &Sim, seconds| {
+        let summary = sim.run.summary();
+        summary.waits_at(sim.now.plus(Duration::from_secs(seconds)))
+    };
+    assert!(waits(&sim, 19) && !waits(&sim, 20));
     pause(&mut sim);
     assert_eq!(sim.run.wakes_at(), None);
+    assert!(waits(&sim, 20));
     sim.record(Event::Continued {
         node: None,
         by: "ada".to_owned(),

@@ -124,9 +124,10 @@ async fn list(caller: Caller, QueryParams(params): QueryParams<Filter>) -> Resul
     };
     let rows = workspace.runs(&query).await?;
     let summaries = workspace.runs_so_far(&rows).await?;
+    let now = workspace.now();
     let items = rows
         .iter()
-        .map(|row| RunShape::of(row, summaries.get(&row.id)))
+        .map(|row| RunShape::of(row, summaries.get(&row.id), now))
         .collect();
     let list = List::part(items, limit, as_of, |run: &RunShape| run.handle().to_owned());
     Ok(Answer::of(list.from_start(before.is_none())))
@@ -156,7 +157,7 @@ pub(crate) async fn render_run_in_full(
         name: held_up.name,
         by: by.handle.to_string(),
     });
-    Ok(RunInFull::of(row, run, pages, held_up))
+    Ok(RunInFull::of(row, run, pages, held_up, workspace.now()))
 }
 
 /// Returns the handles of a run's pages except its branches.

@@ -398,7 +398,8 @@ pub(in crate::mcp) async fn answer(mcp: &Mcp, caller: &Caller, id: RunId) -> Res
     }
     let is_driven = row.driven || run.result().is_none() && mcp.shared.driving.is_driving(caller.workspace.space(), id);
     structured["driven"] = is_driven.into();
-    let mut text = run_brief(&row, &run, is_driven, report.as_deref(), &caller.tokens);
+    let goes_on = is_driven || structured["waits"] == true;
+    let mut text = run_brief(&row, &run, goes_on, report.as_deref(), &caller.tokens);
     let waiting = approvals(&row, &run, &caller.tokens);
     if !waiting.is_empty() {
         text.push_str("\nwaits for a person's approval:\n");

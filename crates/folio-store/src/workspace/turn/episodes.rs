@@ -35,15 +35,23 @@ pub struct Episode {
     pub touched: Vec<Entry>,
 }
 
+/// Earlier turns, newest first.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Episodes {
+    /// Those that match.
+    pub found: Vec<Episode>,
+    /// When the oldest turn began that was searched for the text, if older ones were not searched.
+    pub searched_from: Option<Timestamp>,
+}
+
 impl Workspace {
-    /// Returns the turns that have ended and match `query`, with what they touched.
-    ///
-    /// Searches 1,000 turns for a text.
+    /// Returns the turns that have ended and match `query`, with what they touched. At most 1,000 turns are searched
+    /// for a text.
     ///
     /// # Errors
     ///
     /// `Unavailable` or `Corrupt`.
-    pub async fn episodes(&self, query: &EpisodeQuery) -> Result<Vec<Episode>, WorkspaceError> {
+    pub async fn episodes(&self, query: &EpisodeQuery) -> Result<Episodes, WorkspaceError> {
         self.require_space_read("earlier turns")?;
         let limit = if query.limit == 0 { 10 } else { query.limit };
         let query_words = query.text.as_deref().map(words).unwrap_or_default();
@@ -54,15 +62,23 @@ impl Workspace {
             until: query.until,
             before: query.before,
             limit: if query.text.is_some() {
-                LOOKED_AT
+                // One more, to learn whether there are more.
+                LOOKED_AT + 1
             } else {
                 u32::try_from(limit).unwrap_or(LOOKED_AT)
             },
             ..TurnQuery::default()
         };
-        let mut found = Vec::new();
-        for turn in self.turns(&turn_query).await? {
-            if found.len() >= limit {
+        let mut episodes = Episodes::default();
+        let mut turns = self.turns(&turn_query).await?;
+        if turns.len() > LOOKED_AT as usize {
+            turns.truncate(LOOKED_AT as usize);
+            episodes.searched_from = turns.last().map(|turn| turn.started_at);
+        }
+        for turn in turns {
+            if episodes.found.len() >= limit {
+                // What is left out is older than what was found.
+                episodes.searched_from = None;
                 break;
             }
             let episode = self.episode(turn).await?;
@@ -77,10 +93,10 @@ impl Workspace {
                     .for_each(|tag| episode_words.extend(words(tag.as_str())));
             }
             if query_words.is_subset(&episode_words) {
-                found.push(episode);
+                episodes.found.push(episode);
             }
         }
-        Ok(found)
+        Ok(episodes)
     }
 
     async fn episode(&self, turn: Turn) -> Result<Episode, WorkspaceError> {
