@@ -42,6 +42,7 @@ use axum::{Extension, Router, middleware};
 pub(crate) use self::access::{Access, HEALTH_PATH, Permit};
 pub(crate) use self::app::App;
 pub(crate) use self::bodies::Bodies;
+pub(crate) use self::caller::turn_in;
 pub(crate) use self::guard::{RESPONSE_TIMEOUT, declare_response_time};
 pub(crate) use self::input::{BodyLimit, refuse_compressed, unreadable_body};
 pub(crate) use self::metrics::Metrics;
