@@ -10,6 +10,7 @@
 //! - [`openapi`]: the OpenAPI document
 //! - [`metrics`]: metrics of the server
 //! - [`streams`], [`bodies`]: how many live streams a client may have, and how much memory bodies may take together
+//! - [`leftover`]: what an answer has left unread of the body of its request
 //! - [`transfers`]: exports and imports of whole spaces
 //! - [`unread`]: notes in the trace of requests that could not be read
 //! - [`app`]: the state that handlers share
@@ -24,6 +25,7 @@ mod describe;
 mod feed;
 mod guard;
 mod input;
+mod leftover;
 mod metrics;
 mod openapi;
 mod panics;
@@ -102,4 +104,5 @@ pub(crate) fn guarded(routes: Router, pages: Router, access: Access, limits: Lim
         .layer(middleware::from_fn_with_state(access, access::authorize))
         .merge(pages.layer(metrics_layer))
         .layer(middleware::from_fn_with_state(any_host, guard::guard))
+        .layer(middleware::from_fn(leftover::read_leftover))
 }
