@@ -13,6 +13,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use support::mcp::Host;
 use support::{Called, Folio};
 
 impl Folio {
@@ -145,6 +146,50 @@ fn pre_compact_hook_stores_each_message_once() {
     let again = json!({"hook_event_name": "SessionStart", "source": "compact"});
     let (_, text) = folio.hook_output(&["session-start"], &again).unwrap();
     assert!(text.contains("6 earlier messages"), "{text}");
+}
+
+#[test]
+fn what_a_model_writes_belongs_to_the_turn_of_the_hooks_m7_11_1() {
+    let folio = Folio::new();
+    let mut host = Host::start(folio.process(&["mcp", "--tools", "observe"]));
+    let stop = json!({"hook_event_name": "Stop"});
+    let turn = |name: &str| folio.json(&["turn", "show", name]);
+    let outside = host.call("scratch_add", json!({"kind": "note", "title": "Before any turn"}));
+    assert!(outside.starts_with("e1 "), "{outside}");
+    for (number, lag) in [(1, "60 seconds"), (2, "61 seconds"), (3, "62 seconds")] {
+        folio.hook_output(&["user-prompt"], &prompt("Why is the replica behind?"));
+        let content = format!("Replication lag on db-1 is {lag}");
+        host.call("observe_add", json!({"content": content, "tags": ["db"]}));
+        if number == 1 {
+            host.call(
+                "scratch_add",
+                json!({"kind": "task", "title": "Repair the replication"}),
+            );
+            folio.file(
+                "t.jsonl",
+                "{\"role\": \"user\", \"content\": \"Look at the replica\"}\n",
+            );
+            folio.hook_output(&["pre-compact"], &json!({"transcript_path": "t.jsonl"}));
+        }
+        folio.hook_output(&["stop"], &stop);
+        let ended = turn(&format!("t{number}"));
+        // The first has its observation, the task, and the summary and next actions of what was put away.
+        let (touched, is_complete) = if number == 1 { (4, false) } else { (1, true) };
+        assert_eq!(
+            (&ended["touched"], &ended["complete"]),
+            (&json!(touched), &json!(is_complete)),
+            "{ended}"
+        );
+    }
+    assert_eq!(
+        folio.json(&["patterns"])["total"],
+        2,
+        "a pattern, and the fact derived from it"
+    );
+    let outside = host.call("scratch_add", json!({"kind": "note", "title": "After the turn"}));
+    host.end();
+    assert!(!outside.is_empty());
+    assert_eq!(turn("t3")["touched"], 1);
 }
 
 #[test]

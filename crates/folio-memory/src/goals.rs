@@ -61,6 +61,25 @@ pub fn reference_keys(goal: &Entry) -> Vec<Value> {
         .collect()
 }
 
+/// Whether the context of `entry` names `goal`. An entry of the same kind with that name has it as its own.
+#[must_use]
+pub fn is_named_by(goal: &Entry, entry: &Entry) -> bool {
+    let path = match goal.kind {
+        EntryKind::PendingAction => ACTION_PATH,
+        _ => GOAL_PATH,
+    };
+    let name = at_path(entry.fields.context.as_ref(), path);
+    entry.kind != goal.kind && name.is_some_and(|name| reference_keys(goal).contains(name))
+}
+
+/// Whether the context of `entry` names some goal or pending action.
+#[must_use]
+pub fn names_any(entry: &Entry) -> bool {
+    [GOAL_PATH, ACTION_PATH]
+        .iter()
+        .any(|path| at_path(entry.fields.context.as_ref(), path).is_some())
+}
+
 /// The state of `entry` at `now` for the purpose of answering a goal or pending action. An entry that a rule archived
 /// (for its age, to make room, or because it names a person) and the tombstone of an erased entry count as expired,
 /// because nobody acted on them, unless the entry was settled before or has an outcome.

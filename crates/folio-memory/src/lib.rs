@@ -78,6 +78,7 @@ pub mod turn;
 mod turn_testing;
 pub mod view;
 pub mod warning;
+pub mod wrong_field;
 
 pub use actor::{Actor, Role, Source, Trust};
 pub use canonical::{canonical, canonical_json};

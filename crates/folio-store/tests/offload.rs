@@ -563,6 +563,65 @@ async fn tight_summary_budget_keeps_the_latest_instruction_m7_8_v8() {
 }
 
 #[tokio::test]
+async fn crowded_scratchbook_displaces_no_obligation_m7_8_v8() {
+    let house = House::new();
+    for number in 0..40 {
+        let body = format!("Note {number}: {}", "words that concern another matter ".repeat(4));
+        let note = ItemInput::new(EntryKind::Note, body);
+        house.space.add_item(&client(), &thread(), note, None).await.unwrap();
+    }
+    let wanted: Vec<String> = (0..8).map(|n| format!("You must never touch table {n}.")).collect();
+    let mut messages = wishes();
+    messages.extend(wanted.iter().map(|text| json!({"role": "user", "content": text})));
+    messages.extend(calls("a"));
+    let how = Offload {
+        summary_tokens: 420,
+        ..at_once()
+    };
+    let gone = offload(&house, &messages, &how).await;
+    let text = gone.messages[1]["content"].as_str().unwrap();
+    assert!(Estimate.count(text) <= how.summary_tokens, "{text}");
+    for wanted in wanted {
+        assert!(text.contains(&wanted), "{wanted} is not in {text}");
+    }
+    assert!(
+        text.contains("Note 39"),
+        "what the summary leaves over is for the view: {text}"
+    );
+}
+
+#[tokio::test]
+async fn small_window_has_room_for_what_comes_after_an_offload_m7_8_v8() {
+    let house = House::new();
+    for window in [3_000, 4_096, 8_192] {
+        let how = Offload {
+            window_tokens: window,
+            ..Offload::default()
+        };
+        let mut messages = vec![json!({"role": "system", "content": "Be brief."})];
+        let mut offloads = Vec::new();
+        for number in 0..40 {
+            let role = if number % 2 == 0 { "user" } else { "assistant" };
+            let text = format!("{window}, message {number} says {}", "filler words here ".repeat(50));
+            messages.push(json!({"role": role, "content": text}));
+            let gone = offload(&house, &messages, &how).await;
+            if gone.block.is_some() {
+                offloads.push(number);
+                let (before, after) = gone.tokens;
+                assert!(f64::from(before) > f64::from(window) * 0.8, "{number}: {before}");
+                assert!(
+                    f64::from(after) < f64::from(window) * 0.7,
+                    "{number}: {before}, then {after}"
+                );
+            }
+            messages = gone.messages;
+        }
+        let is_thrashing = offloads.windows(2).any(|two| two[1] == two[0] + 1);
+        assert!(offloads.len() > 1 && !is_thrashing, "{window}: {offloads:?}");
+    }
+}
+
+#[tokio::test]
 async fn edited_summary_determines_what_later_offloads_carry_over_m7_8_v8() {
     let house = House::new();
     let (block, messages) = first_offload(&house).await;

@@ -1249,6 +1249,8 @@ class Observation(TypedDict):
     type: NotRequired[str | None]
     # When the observation last changed.
     updated_at: str
+    # When it was last confirmed, if it was. Its lifetime counts from then.
+    validated_at: NotRequired[str | None]
     # The number of its latest revision, counted from 1. Use it in the header `If-Match`.
     version: int
 
@@ -1963,6 +1965,8 @@ class Stored(TypedDict):
     type: NotRequired[str | None]
     # When the observation last changed.
     updated_at: str
+    # When it was last confirmed, if it was. Its lifetime counts from then.
+    validated_at: NotRequired[str | None]
     # The number of its latest revision, counted from 1. Use it in the header `If-Match`.
     version: int
 
@@ -2015,7 +2019,7 @@ class Talk(TypedDict):
 
     # Whether to offload all messages that need not stay, however few they are.
     force: NotRequired[bool]
-    # The number of messages at the end that always stay.
+    # The number of messages at the end that stay, as far as there is room for them.
     keep: NotRequired[int]
     # The messages, in the format of OpenAI or Anthropic, or a mixture of both.
     messages: Any
@@ -2298,6 +2302,8 @@ class WrittenAnyEntry(TypedDict):
     updated_at: NotRequired[str]
     # When the item last changed, in nanoseconds since 1970.
     updated_at_nanoseconds: NotRequired[int]
+    # When it was last confirmed, if it was. Its lifetime counts from then.
+    validated_at: NotRequired[str | None]
     version: int
     # Values that were corrected on input.
     warnings: NotRequired[list["Warning"]]
@@ -2403,6 +2409,8 @@ class WrittenObservation(TypedDict):
     type: NotRequired[str | None]
     # When the observation last changed.
     updated_at: str
+    # When it was last confirmed, if it was. Its lifetime counts from then.
+    validated_at: NotRequired[str | None]
     # The number of its latest revision, counted from 1. Use it in the header `If-Match`.
     version: int
     # Values that were corrected on input.

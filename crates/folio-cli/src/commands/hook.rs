@@ -200,6 +200,8 @@ async fn pre_compact(context: &Context<'_>) -> Result<(), Failure> {
             .hint("this hook reads the transcripts of Claude Code, Codex and Cursor, and lines of JSON with `role` and `content`"));
     }
     let workspace = context.for_hook(Absent::Made).await?;
+    let thread = &context.settings.thread;
+    let actor = workspace.joined(context.person(), thread).await;
     let (mut offloaded_count, mut known) = (0, 0);
     for messages in transcript.parts {
         let options = Offload {
@@ -209,9 +211,7 @@ async fn pre_compact(context: &Context<'_>) -> Result<(), Failure> {
             ..Offload::default()
         };
         let list = Value::Array(messages);
-        let offloaded = workspace
-            .offload(&context.actor(), &context.settings.thread, &list, &options)
-            .await?;
+        let offloaded = workspace.offload(&actor, thread, &list, &options).await?;
         context.output.warnings(&offloaded.warnings);
         if let Some(block) = offloaded.block {
             let count = block.to + 1 - block.from;

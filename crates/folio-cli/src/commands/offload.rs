@@ -31,7 +31,7 @@ pub(crate) struct Offload {
     /// Share of the window, from 0 to 1, above which messages are stored away
     #[arg(long, value_name = "NUMBER", default_value_t = 0.8)]
     share: f64,
-    /// Number of messages at the end that always stay
+    /// Number of messages at the end that stay, as far as there is room for them
     #[arg(long, value_name = "N", default_value_t = 8)]
     keep: usize,
     /// Token budget of the summary that replaces the stored messages

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::ttl::{TtlInput, lifetime};
-use super::types::{Class, ObservationType, TypeRegistry};
+use super::types::{Class, MAX_TYPE_BYTES, ObservationType, TypeRegistry};
 use crate::actor::{Role, Source, Trust};
 use crate::entry::{Confidence, EntryFields, EntryKind, Family, Owner, Status, Tag, check_text, without_nul};
 use crate::excerpt::one_line;
@@ -184,7 +184,12 @@ pub fn draft(
 }
 
 pub(super) fn type_invalid(name: &str) -> Invalid {
-    let message = format!("{name:?} is not a type name: a-z, 0-9 and _, beginning with a letter");
+    let message = match name.len() {
+        bytes if bytes > MAX_TYPE_BYTES => {
+            format!("{name:?} has {bytes} bytes; a type name has at most {MAX_TYPE_BYTES}")
+        }
+        _ => format!("{name:?} is not a type name: a-z, 0-9 and _, beginning with a letter"),
+    };
     Invalid::new("type_invalid", "type", message)
 }
 
@@ -401,6 +406,7 @@ mod tests {
             (json!({"content": "  "}), "content_empty"),
             (json!({"content": "\u{200b} \u{feff}"}), "content_empty"),
             (json!({"content": "x", "type": "No Such"}), "type_invalid"),
+            (json!({"content": "x", "type": "a".repeat(65)}), "type_invalid"),
             (json!({"content": "x", "confidence": {}}), "confidence_invalid"),
             (json!({"content": "x", "tags": [""]}), "tag_invalid"),
             (json!({"content": "x", "title": "x".repeat(513)}), "title_too_long"),

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{ObservationInput, ObservationPatch, read_only};
 use crate::warning::Invalid;
+use crate::wrong_field::wrong_field;
 
 impl ObservationInput {
     /// Parses an observation. A single tag is accepted in place of a list (M7.2.12).
@@ -58,8 +59,15 @@ pub(crate) fn null_field_names(fields: &Map<String, Value>) -> Vec<String> {
     names
 }
 
-fn read<T: serde::de::DeserializeOwned>(fields: Map<String, Value>) -> Result<T, Invalid> {
-    serde_json::from_value(Value::Object(fields)).map_err(|error| malformed(error.to_string()))
+/// Reads an item from its fields. The error names the field that is wrong.
+pub(crate) fn read<T: serde::de::DeserializeOwned>(fields: Map<String, Value>) -> Result<T, Invalid> {
+    T::deserialize(&Value::Object(fields.clone())).map_err(|error| match wrong_field::<T>(&fields) {
+        // What the reader says of an unknown field names it already.
+        Some((name, reason)) if !reason.starts_with("unknown field") => {
+            Invalid::new("observation_malformed", &name, reason)
+        }
+        _ => malformed(error.to_string()),
+    })
 }
 
 /// Turns a single string into a list where a list is expected, and treats `null` as if the field were left out.
@@ -101,6 +109,27 @@ mod tests {
             fields,
         };
         Entry::added(new, EntryHandle(1), Seq(1), Timestamp::default())
+    }
+
+    #[test]
+    fn malformed_observation_names_its_wrong_field_m7_3_25() {
+        for (wrong, field) in [
+            (json!({"content": "c", "tags": [5]}), "tags"),
+            (json!({"content": "c", "tags": 5}), "tags"),
+            (json!({"content": "c", "owner": 5}), "owner"),
+            (json!({"content": null}), "content"),
+            (json!({"content": "c", "titel": "t"}), "item"),
+            (json!({"title": "t"}), "item"),
+        ] {
+            let refused = ObservationInput::from_json(&wrong).unwrap_err();
+            assert_eq!(
+                (refused.code.as_str(), refused.field.as_str()),
+                ("observation_malformed", field),
+                "{wrong}"
+            );
+        }
+        let patch = ObservationPatch::from_json(&json!({"tags": [5]})).unwrap_err();
+        assert_eq!(patch.field, "tags");
     }
 
     #[test]

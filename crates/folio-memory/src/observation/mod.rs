@@ -16,7 +16,7 @@ use crate::page::{PageFields, PageRole};
 use crate::space::SpaceName;
 
 pub(crate) use draft::{check_context, check_metadata};
-pub(crate) use from_json::{null_field_names, one_or_more};
+pub(crate) use from_json::{null_field_names, one_or_more, read};
 pub(crate) use stored::check_stored;
 
 pub use draft::{Draft, ObservationInput, UnknownType, draft};

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::{SpacePolicy, TypePolicy};
 
+/// The maximum length of a type's name in bytes.
+pub(super) const MAX_TYPE_BYTES: usize = 64;
+
 /// How a type is treated. Ordered by importance to a reader: alerts first (M7.2.14).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -144,7 +147,7 @@ impl TypeRegistry {
     /// Whether `name` is a valid name of a type: `^[a-z][a-z0-9_]{0,63}$`.
     #[must_use]
     pub fn is_well_formed(name: &str) -> bool {
-        name.len() <= 64
+        name.len() <= MAX_TYPE_BYTES
             && name.starts_with(|c: char| c.is_ascii_lowercase())
             && name
                 .bytes()

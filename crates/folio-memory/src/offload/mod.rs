@@ -1,7 +1,7 @@
 //! Offloading: shortening a conversation that outgrows its window (M7.8 V8, seed 003 A6).
 //!
-//! The older messages are kept unchanged elsewhere, and a summary stands in for them. [`cut`] decides which messages
-//! go, and [`extract`] finds what the summary says without a model.
+//! The older messages are kept unchanged elsewhere, and a summary stands in for them. [`cut`] and [`cut_within`] decide
+//! which messages go, and [`extract`] finds what the summary says without a model.
 
 mod extract;
 mod message;
@@ -9,7 +9,7 @@ mod stand_in;
 
 pub use extract::{Extract, extract, trust_in};
 pub use message::{Call, CallResult, Message, Speaker};
-pub use stand_in::{StandInText, fit_stand_in, is_stand_in, stand_in_head};
+pub use stand_in::{Loss, StandInText, fit_stand_in, is_stand_in, stand_in_head};
 
 use crate::entry::Owner;
 use crate::id::{EntryId, PageId};
@@ -50,6 +50,10 @@ impl BlockIds {
     }
 }
 
+/// Of a conversation that costs too much, the number of last messages that stay whatever they cost: a request and the
+/// answer before it, or a call and its result.
+const KEPT_ALWAYS: usize = 2;
+
 /// Returns the range of messages to offload. The messages before it (`system`) apply throughout, and those after it are
 /// kept.
 ///
@@ -57,33 +61,77 @@ impl BlockIds {
 /// never separated.
 #[must_use]
 pub fn cut(messages: &[Message], keep_last: usize) -> (usize, usize) {
-    let from = messages
-        .iter()
-        .take_while(|message| message.role == Speaker::System)
-        .count();
-    let mut to = messages.len().saturating_sub(keep_last).max(from);
-    // For each message, the first message with a call that it answers. A result belongs to the nearest preceding call
-    // with its id.
-    let needs: Vec<usize> = messages
-        .iter()
-        .enumerate()
-        .map(|(at, message)| {
-            let calls = message.results.iter().filter_map(|result| {
-                let has_call = |earlier: &Message| earlier.calls.iter().any(|call| call.id == result.call_id);
-                messages[..at].iter().rposition(has_call)
-            });
-            calls.min().unwrap_or(at)
-        })
-        .collect();
+    let from = system_messages(messages);
+    (from, first_kept(&needs(messages), from, keep_last))
+}
+
+/// Returns the range of messages to offload of a conversation that costs more than `limit` tokens, as [`cut`] does;
+/// `costs` has the tokens of each message.
+///
+/// Fewer than the last `keep_last` messages are kept if they cost more than half of what the messages before the range
+/// leave of `limit`, so that there is room for what comes next; but never fewer than the last two.
+///
+/// # Panics
+///
+/// Unless there is one cost for each message.
+#[must_use]
+pub fn cut_within(messages: &[Message], costs: &[u32], keep_last: usize, limit: u32) -> (usize, usize) {
+    assert_eq!(messages.len(), costs.len(), "each message has its cost");
+    let from = system_messages(messages);
+    let needs = needs(messages);
+    let room = limit.saturating_sub(total(&costs[..from])) / 2;
+    let mut left = room;
+    let that_fit = costs[from..].iter().rev().take_while(|cost| {
+        let fits = **cost <= left;
+        left = left.saturating_sub(**cost);
+        fits
+    });
+    let least = keep_last.min(KEPT_ALWAYS);
+    let mut keep = that_fit.count().clamp(least, keep_last);
     loop {
-        let first = needs[to.min(needs.len())..].iter().copied().min().unwrap_or(to);
+        let to = first_kept(&needs, from, keep);
+        // A result keeps its call, so more may stay than fits.
+        if keep == least || total(&costs[to..]) <= room {
+            return (from, to);
+        }
+        keep -= 1;
+    }
+}
+
+/// Returns the sum of `costs`.
+#[must_use]
+pub fn total(costs: &[u32]) -> u32 {
+    costs.iter().fold(0, |sum, cost| sum.saturating_add(*cost))
+}
+
+/// The number of messages at the beginning that apply throughout.
+fn system_messages(messages: &[Message]) -> usize {
+    let is_system = |message: &&Message| message.role == Speaker::System;
+    messages.iter().take_while(is_system).count()
+}
+
+/// For each message, the first message with a call that it answers. A result belongs to the nearest preceding call with
+/// its id.
+fn needs(messages: &[Message]) -> Vec<usize> {
+    let of_message = |(at, message): (usize, &Message)| {
+        let calls = message.results.iter().filter_map(|result| {
+            let has_call = |earlier: &Message| earlier.calls.iter().any(|call| call.id == result.call_id);
+            messages[..at].iter().rposition(has_call)
+        });
+        calls.min().unwrap_or(at)
+    };
+    messages.iter().enumerate().map(of_message).collect()
+}
+
+/// The first message that is kept with the last `keep_last`, but none before `from`.
+fn first_kept(needs: &[usize], from: usize, keep_last: usize) -> usize {
+    let mut to = needs.len().saturating_sub(keep_last).max(from);
+    loop {
+        let first = needs[to..].iter().copied().min().unwrap_or(to).max(from);
         if first >= to {
-            return (from, to);
+            return to;
         }
-        to = first.max(from);
-        if to == from {
-            return (from, to);
-        }
+        to = first;
     }
 }
 

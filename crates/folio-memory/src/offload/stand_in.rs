@@ -7,8 +7,34 @@ use crate::id::EntryHandle;
 
 /// The beginning of its first line, up to the number of the last message, and what follows the number.
 const HEAD: [&str; 2] = ["[Messages 1 to ", " of this conversation are stored elsewhere; "];
-/// The maximum number of characters of a line, from unlimited to the shortest that makes sense.
-const CHARS: [usize; 5] = [usize::MAX, 400, 200, 100, 50];
+/// How the texts are made shorter, step by step: the maximum number of characters of a line, and what may be left out
+/// besides.
+const STEPS: [(usize, LeftOut); 6] = [
+    (usize::MAX, LeftOut::Nothing),
+    (400, LeftOut::Nothing),
+    (200, LeftOut::Touched),
+    (100, LeftOut::Touched),
+    (100, LeftOut::Any),
+    (50, LeftOut::Any),
+];
+/// The number of steps that [`Loss::Little`] permits.
+const STEPS_OF_LITTLE_LOSS: usize = 3;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LeftOut {
+    Nothing,
+    Touched,
+    Any,
+}
+
+/// How much the texts may lose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    /// No sentence that was said and no next action; lines keep at least 200 characters.
+    Little,
+    /// As much as it takes.
+    Any,
+}
 
 /// The first line of the message that stands in for messages up to number `to`; `handle` is the entry with the last of
 /// them.
@@ -47,27 +73,39 @@ pub struct StandInText<'a> {
     pub body: &'a str,
 }
 
-/// Combines `summary` and `next` by `compose`, shortened until the result `fits`.
+/// Combines `summary` and `next` by `compose`, shortened until the result `fits`, with no more than `loss`.
 ///
-/// Whole lines are left out, and a line says how many and where they are. Of the sentences said, the oldest go first
-/// and the newest stays; of what was touched, the oldest go first, and in the end all of them; of anything else, the
-/// last lines go. If that is not enough, the remaining lines are shortened. `None` if even then it does not fit.
+/// First long lines are shortened. Then whole lines are left out, and a line says how many and where they are: of what
+/// was touched, the oldest go first, and in the end all of them; then the last of the next actions; then the oldest of
+/// the sentences said, of which the newest stays; then the last of the other lines. `None` if even then it does not fit.
 #[must_use]
 pub fn fit_stand_in(
     summary: StandInText<'_>,
     next: StandInText<'_>,
+    loss: Loss,
     compose: impl Fn(&[String; 2]) -> String,
     fits: impl Fn(&str) -> bool,
 ) -> Option<String> {
-    for chars in CHARS {
+    let steps = match loss {
+        Loss::Little => &STEPS[..STEPS_OF_LITTLE_LOSS],
+        Loss::Any => &STEPS[..],
+    };
+    for (chars, left_out) in steps {
         let mut summary = Lines::of(summary);
         let mut next = Lines::of(next);
         loop {
-            let text = compose(&[summary.text(chars), next.text(chars)]);
+            let text = compose(&[summary.text(*chars), next.text(*chars)]);
             if fits(&text) {
                 return Some(text);
             }
-            if !(summary.drop_old() || next.drop_last() || summary.drop_last()) {
+            let has_less = match left_out {
+                LeftOut::Nothing => false,
+                LeftOut::Touched => summary.drop_touched(),
+                LeftOut::Any => {
+                    summary.drop_touched() || next.drop_last() || summary.drop_said() || summary.drop_last()
+                }
+            };
+            if !has_less {
                 break;
             }
         }
@@ -114,18 +152,24 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Leaves out the oldest thing touched or said, but not the newest thing said.
-    fn drop_old(&mut self) -> bool {
-        if self.touched.len() >= self.said.len() && !self.touched.is_empty() {
+    /// Leaves out the oldest thing touched.
+    fn drop_touched(&mut self) -> bool {
+        let has_more = !self.touched.is_empty();
+        if has_more {
             self.touched.remove(0);
             self.touched_left += 1;
-        } else if self.said.len() > 1 {
+        }
+        has_more
+    }
+
+    /// Leaves out the oldest thing said, but not the newest.
+    fn drop_said(&mut self) -> bool {
+        let has_more = self.said.len() > 1;
+        if has_more {
             self.said.remove(0);
             self.said_left += 1;
-        } else {
-            return false;
         }
-        true
+        has_more
     }
 
     /// Leaves out the last of the other lines, but not the first.

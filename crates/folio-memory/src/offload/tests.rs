@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::actor::Trust;
@@ -279,7 +279,13 @@ fn stand_in_within(bytes: usize) -> Option<String> {
         handle: EntryHandle(handle),
         body,
     });
-    fit_stand_in(summary, next, |parts| parts.join("\n\n"), |text| text.len() <= bytes)
+    fit_stand_in(
+        summary,
+        next,
+        Loss::Any,
+        |parts| parts.join("\n\n"),
+        |text| text.len() <= bytes,
+    )
 }
 
 #[test]
@@ -297,9 +303,8 @@ fn fitted_summary_omits_and_counts_its_oldest_lines_first_m7_8_v8() {
     Summary (e8):
     Last request: fix it
     Last error: it failed
-    Touched: src/first.rs, src/second.rs
     Said:
-    - +1 more, in e8
+    - Never push to the first branch.
     - Never push to the second one.
     - Never push to the third.
 
@@ -336,7 +341,7 @@ fn fitted_summary_shortens_long_lines_or_is_left_out_m7_8_v8() {
         body: "go on",
     };
     let whole = |parts: &[String; 2]| parts.join("\n\n");
-    let in_bytes = |bytes: usize| fit_stand_in(summary, next, whole, |text| text.len() <= bytes);
+    let in_bytes = |bytes: usize| fit_stand_in(summary, next, Loss::Any, whole, |text| text.len() <= bytes);
     for (bytes, chars) in [(1_100, 999), (500, 400), (300, 200), (150, 100), (100, 50)] {
         let text = in_bytes(bytes).unwrap();
         assert!(text.starts_with("Summary (e8):\nword word"), "{text}");
@@ -346,6 +351,59 @@ fn fitted_summary_shortens_long_lines_or_is_left_out_m7_8_v8() {
     }
     assert_eq!(in_bytes(60), None);
     assert_eq!(in_bytes(0), None);
+}
+
+#[test]
+fn lines_are_shortened_before_a_sentence_that_was_said_is_left_out_m7_8_v8() {
+    let answer = format!("Last answer: {}", "word ".repeat(100));
+    let sentences: String = (0..5).map(|n| format!("- Never touch table {n}!\n")).collect();
+    let body = format!("{answer}\nTouched: a.rs, b.rs\nSaid:\n{sentences}");
+    let [summary, next] =
+        [("S", body.as_str()), ("N", "e4 write tests\ne5 test it")].map(|(title, body)| StandInText {
+            title,
+            handle: EntryHandle(8),
+            body,
+        });
+    let within = |bytes: usize, loss| {
+        fit_stand_in(
+            summary,
+            next,
+            loss,
+            |parts| parts.join("\n"),
+            |text| text.len() <= bytes,
+        )
+    };
+    for (bytes, touched) in [(450, true), (350, true), (275, false)] {
+        let text = within(bytes, Loss::Any).unwrap();
+        assert!(text.contains(sentences.trim_end()), "{bytes}: {text}");
+        assert_eq!(text.contains("b.rs"), touched, "{bytes}: {text}");
+        assert_eq!(within(bytes, Loss::Little).is_some(), bytes >= 400, "{bytes}");
+    }
+    assert!(within(200, Loss::Any).unwrap().contains("+"));
+}
+
+#[test]
+fn fewer_messages_stay_than_are_to_be_kept_if_they_leave_no_room_m7_8_v8() {
+    let said = |role: &str| json!({"role": role, "content": "x"});
+    let mut list = vec![said("system")];
+    list.extend((0..4).flat_map(|_| [said("user"), said("assistant")]));
+    let messages = Message::read_all(&Value::Array(list.clone())).unwrap();
+    let within = |costs: [u32; 9], keep, limit| cut_within(&messages, &costs, keep, limit);
+    let even = [10; 9];
+    assert_eq!(within(even, 4, 1_000), cut(&messages, 4), "all that are to be kept fit");
+    // The system message leaves 80 of 90 tokens, and half of them is room for four messages.
+    assert_eq!(within(even, 8, 90), (1, 5));
+    assert_eq!(within(even, 8, 89), (1, 6));
+    assert_eq!(within(even, 1, 89), (1, 8), "never more than are to be kept");
+    assert_eq!(within(even, 0, 89), (1, 9));
+    let large = [10, 10, 10, 10, 10, 10, 10, 500, 500];
+    assert_eq!(within(large, 8, 100), (1, 7), "the last two stay whatever they cost");
+    // A result does not stay without its call, so both go.
+    list[5] = json!({"role": "assistant", "content": null, "tool_calls": [{"id": "c", "function": {"name": "f"}}]});
+    list[6] = json!({"role": "tool", "tool_call_id": "c", "content": "x"});
+    let messages = Message::read_all(&Value::Array(list)).unwrap();
+    assert_eq!(cut_within(&messages, &even, 8, 90), (1, 5));
+    assert_eq!(cut_within(&messages, &even, 8, 89), (1, 7));
 }
 
 proptest! {
@@ -365,7 +423,7 @@ proptest! {
         let (body, next) = (found.summary(), vec![rest; counts.2].join("\n"));
         let summary = StandInText { title: "S", handle: EntryHandle(8), body: &body };
         let next = StandInText { title: "N", handle: EntryHandle(9), body: &next };
-        let text = fit_stand_in(summary, next, |parts| parts.join("\n"), |text| text.len() <= bytes);
+        let text = fit_stand_in(summary, next, Loss::Any, |parts| parts.join("\n"), |text| text.len() <= bytes);
         if let Some(text) = text {
             prop_assert!(text.len() <= bytes);
             // Of the fifty characters that a shortened line has, two mark a sentence and one stands for what is cut.

@@ -13,6 +13,10 @@ use crate::time::Timestamp;
 use crate::view::is_blank;
 use crate::warning::Invalid;
 
+/// The filters, for messages.
+const FILTERS: &str = "type, status, owner, tags, tags_any, tags_none, min_confidence, include_expired, \
+                       include_superseded, text, match, since, as_of, order, context, context.PATH";
+
 /// The meaning of a query.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ContextQuery {
@@ -55,7 +59,7 @@ pub fn context_query(query: &Value, scope: &ReadScope) -> Result<ContextQuery, I
                 let limit = limit.filter(|limit| (1..=MAX_LIMIT).contains(limit));
                 entry_query.limit = limit.ok_or_else(|| wrong("limit", "is not a whole number from 1 to 1000"))?;
             }
-            (name, _) => return Err(unknown(name)),
+            (name, _) => return Err(unknown(name, "filters, limit")),
         }
     }
     if !scope.types.is_empty() {
@@ -135,7 +139,7 @@ fn filter(entry_query: &mut EntryQuery, name: &str, value: &Value) -> Result<boo
         },
         name => match name.strip_prefix("context.") {
             Some(path) if !path.is_empty() => entry_query.context.push((path.to_owned(), value.clone())),
-            _ => return Err(unknown(name)),
+            _ => return Err(unknown(name, FILTERS)),
         },
     }
     Ok(can_match)
@@ -179,8 +183,8 @@ fn known<T>(names: &[String], read: impl Fn(&str) -> Option<T>) -> Vec<T> {
     names.iter().filter_map(|name| read(name)).collect()
 }
 
-fn unknown(name: &str) -> Invalid {
-    Invalid::new("filter_unknown", name, "is not a known filter")
+fn unknown(name: &str, known: &str) -> Invalid {
+    Invalid::new("filter_unknown", name, format!("is not known here; there are {known}"))
 }
 
 fn wrong(name: &str, message: &str) -> Invalid {
@@ -318,6 +322,33 @@ mod tests {
             (json!([]), "filter_invalid"),
         ] {
             assert_eq!(of(wrong).unwrap_err().code, code);
+        }
+    }
+
+    #[test]
+    fn refusal_of_an_unknown_filter_says_which_there_are_m7_2_13() {
+        let refused = |query| context_query(&query, &ReadScope::default()).unwrap_err().to_string();
+        assert_eq!(
+            refused(json!({"filter": {}})),
+            "filter: is not known here; there are filters, limit"
+        );
+        let message = refused(json!({"filters": {"tag": "wine"}}));
+        assert!(
+            message.starts_with("tag: is not known here; there are type, status, "),
+            "{message}"
+        );
+        let named = FILTERS.split(", ").filter(|name| !name.contains('.'));
+        let value = |name| match name {
+            "since" | "as_of" | "min_confidence" => json!(1),
+            "include_expired" | "include_superseded" => json!(true),
+            "match" => json!("any"),
+            "order" => json!("priority"),
+            "context" => json!({}),
+            _ => json!("x"),
+        };
+        for name in named {
+            let query = json!({"filters": {name: value(name)}});
+            assert!(context_query(&query, &ReadScope::default()).is_ok(), "{name}");
         }
     }
 

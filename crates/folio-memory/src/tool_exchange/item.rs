@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::entry::EntryKind;
-use crate::observation::one_or_more;
+use crate::observation::{one_or_more, read};
 use crate::scratchbook::ItemInput;
 use crate::view::is_blank;
 use crate::warning::Invalid;
@@ -36,7 +36,7 @@ pub(super) fn memory_write(item: &Value) -> Result<ItemInput, Invalid> {
         Value::Object(fields) => {
             let mut fields = fields.clone();
             one_or_more(&mut fields, "tags");
-            serde_json::from_value(Value::Object(fields)).map_err(|error| malformed(error.to_string()))?
+            read(fields)?
         }
         _ => return Err(malformed("a memory write is a text or an object")),
     };

@@ -6,12 +6,14 @@
 mod context;
 mod item;
 mod manifest;
+mod misspelt;
 mod sift;
 
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 pub use context::{ContextItem, ContextQuery, context_query, least_of};
@@ -24,7 +26,7 @@ use crate::warning::{Invalid, Warning};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ToolRequest {
     /// The id of the request.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "text_or_number")]
     pub request_id: String,
     /// The name of the tool.
     #[serde(default, alias = "tool")]
@@ -44,7 +46,7 @@ pub struct ToolRequest {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ToolResponse {
     /// The id of the request that it answers.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "text_or_number")]
     pub request_id: String,
     /// The status of the call. Everything but a word for failure counts as success.
     #[serde(default)]
@@ -66,7 +68,22 @@ pub struct ToolResponse {
     pub rest: Map<String, Value>,
 }
 
+/// Reads an id that may be a number: many programs count their calls.
+fn text_or_number<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    match Value::deserialize(from)? {
+        Value::String(text) => Ok(text),
+        Value::Number(number) => Ok(number.to_string()),
+        other => Err(D::Error::custom(format!("{other} is not a text or a number"))),
+    }
+}
+
 impl ToolResponse {
+    /// Warnings about fields that are not read although they have items, because their names are misspelt.
+    #[must_use]
+    pub fn misspelt_channels(&self) -> Vec<Correction> {
+        misspelt::misspelt_channels(&self.rest)
+    }
+
     /// Whether the call failed. A failed call may have observed something, but did not do what it was told.
     #[must_use]
     pub fn has_failed(&self) -> bool {

@@ -67,13 +67,7 @@ impl FromRequestParts<App> for Caller {
         let mut actor = permit.actor.clone();
         let mut workspace = runner.workspace().asked_by(&actor).in_thread(&thread);
         let mut ended_turn = None;
-        if let Some(turn) = text_of(&parts.headers, TURN_HEADER)? {
-            let known: Result<TurnRef, _> = turn.parse();
-            let known = known.map_err(|error| {
-                let detail = format!("the header Folio-Turn is {turn:?}, which names no turn: {error}");
-                Problem::from(error).with_detail(detail)
-            })?;
-            let (turn, found_turn) = turn_of(&workspace, known).await?;
+        if let Some((turn, found_turn)) = turn_in(&parts.headers, &workspace).await? {
             ended_turn = found_turn.filter(|turn| turn.has_ended).map(|turn| turn.handle);
             actor = actor.in_turn(turn);
             workspace = runner.workspace().asked_by(&actor).in_thread(&thread);
@@ -242,6 +236,22 @@ pub(crate) fn thread_called(name: String) -> Result<ThreadKey, Problem> {
 /// not be known here, because other programs may keep turns.
 pub(crate) async fn turn_named(workspace: &Workspace, name: &str) -> Result<TurnId, Problem> {
     Ok(turn_of(workspace, name.parse()?).await?.0)
+}
+
+/// Returns the turn that the header `Folio-Turn` names, as [`turn_named`] does, and what is known of it.
+pub(crate) async fn turn_in(
+    headers: &HeaderMap,
+    workspace: &Workspace,
+) -> Result<Option<(TurnId, Option<WorkingIn>)>, Problem> {
+    let Some(turn) = text_of(headers, TURN_HEADER)? else {
+        return Ok(None);
+    };
+    let known: Result<TurnRef, _> = turn.parse();
+    let known = known.map_err(|error| {
+        let detail = format!("the header Folio-Turn is {turn:?}, which names no turn: {error}");
+        Problem::from(error).with_detail(detail)
+    })?;
+    turn_of(workspace, known).await.map(Some)
 }
 
 async fn turn_of(workspace: &Workspace, turn: TurnRef) -> Result<(TurnId, Option<WorkingIn>), Problem> {

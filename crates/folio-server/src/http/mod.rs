@@ -10,6 +10,7 @@
 //! - [`openapi`]: the OpenAPI document
 //! - [`metrics`]: metrics of the server
 //! - [`streams`], [`bodies`]: how many live streams a client may have, and how much memory bodies may take together
+//! - [`leftover`]: what an answer has left unread of the body of its request
 //! - [`transfers`]: exports and imports of whole spaces
 //! - [`unread`]: notes in the trace of requests that could not be read
 //! - [`app`]: the state that handlers share
@@ -24,6 +25,7 @@ mod describe;
 mod feed;
 mod guard;
 mod input;
+mod leftover;
 mod metrics;
 mod openapi;
 mod panics;
@@ -42,6 +44,7 @@ use axum::{Extension, Router, middleware};
 pub(crate) use self::access::{Access, HEALTH_PATH, Permit};
 pub(crate) use self::app::App;
 pub(crate) use self::bodies::Bodies;
+pub(crate) use self::caller::turn_in;
 pub(crate) use self::guard::{RESPONSE_TIMEOUT, declare_response_time};
 pub(crate) use self::input::{BodyLimit, refuse_compressed, unreadable_body};
 pub(crate) use self::metrics::Metrics;
@@ -101,4 +104,5 @@ pub(crate) fn guarded(routes: Router, pages: Router, access: Access, limits: Lim
         .layer(middleware::from_fn_with_state(access, access::authorize))
         .merge(pages.layer(metrics_layer))
         .layer(middleware::from_fn_with_state(any_host, guard::guard))
+        .layer(middleware::from_fn(leftover::read_leftover))
 }

@@ -20,6 +20,7 @@ use super::resources::Address;
 use super::{Caller, Mcp, ToolSet, answer, complete, follow, malformed, prompts, resources, tools};
 use crate::http::Permit;
 use crate::http::problem::Problem;
+use crate::http::turn_in;
 
 /// The member of a call's `_meta` that holds its idempotency key.
 const KEY: &str = "folio/idempotencyKey";
@@ -99,7 +100,8 @@ impl ServerHandler for Mcp {
                     return Err(tools::invalid_argument("thread", format!("must be a text, not {other}")).into());
                 }
             };
-            let mut caller = self.caller_of(&context, thread)?;
+            let caller = self.caller_of(&context, thread)?;
+            let mut caller = with_turn(caller, &tool, &context).await?;
             let request_key = key.as_ref().zip(arguments_json).map(|(key, arguments_json)| {
                 let scope = Asking {
                     surface: "mcp",
@@ -354,10 +356,33 @@ async fn run_with_slot<T>(
     }
 }
 
+/// Returns `caller` in the turn that it calls `tool` in: the one that the header of a request over HTTP names, or that
+/// of the server, or else the one that is open in its thread ([`folio::Workspace::joined`]).
+///
+/// Only what writes joins a turn by itself, so reading costs nothing more. Runs have turns of their own: the open one
+/// may end before them.
+async fn with_turn(mut caller: Caller, tool: &Tool, context: &RequestContext<RoleServer>) -> Result<Caller, Problem> {
+    let named = match http_parts(context) {
+        Some(parts) => turn_in(&parts.headers, &caller.workspace).await?,
+        None => None,
+    };
+    caller.actor = match named {
+        Some((turn, _)) => caller.actor.in_turn(turn),
+        None if tools::joins_turns(tool) => caller.workspace.joined(caller.actor, &caller.thread).await,
+        None => return Ok(caller),
+    };
+    caller.workspace = caller.workspace.asked_by(&caller.actor);
+    Ok(caller)
+}
+
+/// Returns the request over HTTP that a message came in.
+fn http_parts(context: &RequestContext<RoleServer>) -> Option<&axum::http::request::Parts> {
+    context.extensions.get()
+}
+
 /// Returns the permit of a request over HTTP.
 fn permit_of(context: &RequestContext<RoleServer>) -> Option<&Permit> {
-    let parts = context.extensions.get::<axum::http::request::Parts>()?;
-    parts.extensions.get()
+    http_parts(context)?.extensions.get()
 }
 
 /// Returns the idempotency key of a call: repeated with the same key, the call adds nothing more.

@@ -1,5 +1,6 @@
 //! Requests with a known method and params that it cannot take: they arrive as if the method were unknown.
 
+use folio::memory::wrong_field::wrong_field;
 use rmcp::ErrorData;
 use rmcp::model::{
     CallToolRequestParams, CancelTaskParams, ClientRequest, CompleteRequestParams, CustomRequest,
@@ -83,16 +84,5 @@ fn describe_invalid_params<T: DeserializeOwned>(params: Value) -> String {
     let Value::Object(fields) = params else {
         return error_text;
     };
-    find_invalid_field::<T>(&fields).map_or(error_text, |(name, error)| format!("{name}: {error}"))
-}
-
-/// Returns the field because of which `fields` are not a `T`, and what is wrong with it. The error of reading them all
-/// does not say which field it is about.
-pub(super) fn find_invalid_field<T: DeserializeOwned>(fields: &Map<String, Value>) -> Option<(String, String)> {
-    // Each field is read alone; an error that others are missing then says nothing.
-    fields.iter().find_map(|(name, value)| {
-        let single_field = Value::Object(Map::from_iter([(name.clone(), value.clone())]));
-        let error = T::deserialize(single_field).err()?.to_string();
-        (!error.starts_with("missing field")).then(|| (name.clone(), error))
-    })
+    wrong_field::<T>(&fields).map_or(error_text, |(name, error)| format!("{name}: {error}"))
 }

@@ -61,6 +61,9 @@ pub struct Observation {
     pub created_at: Timestamp,
     /// When the observation last changed.
     pub updated_at: Timestamp,
+    /// When it was last confirmed, if it was. Its lifetime counts from then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validated_at: Option<Timestamp>,
     /// Its position among the pinned entries of its page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pinned: Option<u32>,
@@ -140,6 +143,7 @@ impl Observation {
             version: entry.version,
             created_at: entry.created_at,
             updated_at: entry.updated_at,
+            validated_at: fields.validated_at,
             pinned: fields.pin_rank,
             superseded_by: fields.superseded_by.map(|by| by.to_string()),
             pii: fields.pii.iter().map(|kind| kind.as_str()).collect(),

@@ -127,6 +127,36 @@ async fn mcp_idempotency_key_is_scoped_to_its_token_m7_3_27() {
 }
 
 #[tokio::test]
+async fn mcp_call_belongs_to_the_turn_that_its_header_names_m7_11_1() {
+    let house = House::with_mcp(McpOptions::of(ThreadKey::main())).await;
+    let call = |turn: &'static str| {
+        let params = json!({"name": "scratch_add", "arguments": {"kind": "todo", "title": "Something"}});
+        let headers = [
+            "MCP-Protocol-Version: 2026-07-28",
+            "Mcp-Method: tools/call",
+            "Mcp-Name: scratch_add",
+        ];
+        let headers: Vec<&str> = headers.into_iter().chain((!turn.is_empty()).then_some(turn)).collect();
+        let (house, body) = (&house, request(7, "tools/call", params).to_string());
+        async move { message(&post(house, &headers, &body).await)["result"].clone() }
+    };
+    let unknown = call("Folio-Turn: xx").await;
+    assert_eq!(unknown["isError"], true, "{unknown}");
+    for input in ["one", "two"] {
+        house.post_and_expect("/turns", 201, json!({"input": input})).await;
+    }
+    // Which of the two is meant has to be said.
+    call("Folio-Turn: t1").await;
+    call("").await;
+    for (turn, touched) in [("t1", 1), ("t2", 0)] {
+        let end = house.ask("POST", &format!("/turns/{turn}/end"), &[], None).await;
+        assert_eq!(end.status, 200, "{end:?}");
+        assert_eq!(house.get_json(&format!("/turns/{turn}")).await["touched"], touched);
+    }
+    house.stop().await.unwrap();
+}
+
+#[tokio::test]
 async fn oversized_numbers_and_lone_surrogates_are_kept_as_over_stdio() {
     let mut options = McpOptions::of(ThreadKey::main());
     options.sets = vec![ToolSet::Observe];

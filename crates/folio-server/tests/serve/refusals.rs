@@ -69,6 +69,34 @@ async fn browser_gets_an_html_404_page_on_an_unknown_path() {
 }
 
 #[tokio::test]
+async fn connection_carries_another_request_after_one_that_was_refused_early() {
+    let house = House::new().await;
+    let body = json!({"content": "x".repeat(500_000)}).to_string();
+    let length = format!("Content-Length: {}", body.len());
+    let next = "GET /v1/spaces/main/turns HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    for (path, header) in [
+        ("/observations", "Folio-Turn: xx"),
+        ("/observations?foo=1", "Content-Type: application/json"),
+        ("/nothing", "Content-Type: application/json"),
+        ("/search", "Content-Type: application/json"),
+        ("/observations", "Content-Type: text/plain"),
+    ] {
+        let first = format!("POST /v1/spaces/main{path} HTTP/1.1");
+        let both = send(
+            house.address,
+            &[&first, "Host: localhost", header, &length],
+            &format!("{body}{next}"),
+        )
+        .await;
+        assert!((400..500).contains(&both.status), "{path}: {both:?}");
+        assert_eq!(both.header("connection"), "", "{path}");
+        // What follows the first answer is the second one.
+        assert!(both.body.contains("HTTP/1.1 200 OK\r\n"), "{path}: {both:?}");
+    }
+    house.stop().await.unwrap();
+}
+
+#[tokio::test]
 async fn malformed_id_is_distinguished_from_a_missing_resource() {
     let house = House::new().await;
     for path in [

@@ -2,12 +2,14 @@
 
 use folio_memory::entry::Status;
 use folio_memory::goals::{
-    ACTION_PATH, GOAL_PATH, GoalInput, Progress, answer_state, progress, reference_keys, settle_action,
+    ACTION_PATH, GOAL_PATH, GoalInput, Progress, answer_state, is_named_by, names_any, progress, reference_keys,
+    settle_action,
 };
 use folio_memory::id::EntryRef;
 use folio_memory::observation::Class;
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::scratchbook::{self, ItemInput};
+use folio_memory::turn::Turn;
 use folio_memory::view::is_blank;
 use folio_memory::{
     Actor, Change, Entry, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, Link, NewEntry, Relation, Role, State,
@@ -48,24 +50,44 @@ impl Workspace {
         thread: Option<&ThreadKey>,
         all: bool,
     ) -> Result<Vec<GoalState>, WorkspaceError> {
-        let mut status = vec![Status::Open, Status::InProgress, Status::Blocked];
-        if all {
-            status.push(Status::Done);
-        }
-        let query = EntryQuery {
+        let mut query = EntryQuery {
             page: thread.map(|thread| scratchbook::page_of(self.space(), thread).0),
-            kinds: vec![EntryKind::Goal, EntryKind::PendingAction],
-            status,
+            ..open_goals()
+        };
+        if all {
+            query.status.push(Status::Done);
+        }
+        let found = self.all_entries(mark, audience, &query).await?;
+        self.with_progress(audience, found).await
+    }
+
+    /// Those of other threads that entries name which changed since `turn` began, as its stages see them.
+    async fn goals_elsewhere(&self, turn: &Turn, mark: Option<MemoryMark>) -> Result<Vec<GoalState>, WorkspaceError> {
+        let changed = EntryQuery {
+            since: Some(turn.started_seq),
+            status: Status::ALL.into(),
             limit: MAX_LIMIT,
             ..EntryQuery::default()
         };
-        let mut goals = Vec::new();
-        for entry in self.all_entries(mark, audience, &query).await? {
+        let mut changed = self.all_entries(mark, Whose::Stages, &changed).await?;
+        changed.retain(names_any);
+        if changed.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (own, _) = scratchbook::page_of(self.space(), &turn.begun.thread);
+        let mut goals = self.all_entries(mark, Whose::Stages, &open_goals()).await?;
+        goals.retain(|goal| goal.page != own && changed.iter().any(|entry| is_named_by(goal, entry)));
+        self.with_progress(Whose::Stages, goals).await
+    }
+
+    async fn with_progress(&self, audience: Whose, goals: Vec<Entry>) -> Result<Vec<GoalState>, WorkspaceError> {
+        let mut states = Vec::new();
+        for entry in goals {
             let linked = self.linked_to(audience, &entry).await?;
             let progress = progress(&linked, self.now());
-            goals.push(GoalState { entry, progress });
+            states.push(GoalState { entry, progress });
         }
-        Ok(goals)
+        Ok(states)
     }
 
     /// Adds a goal or a pending action to a thread. `from` is an observation that it is made from, which becomes
@@ -157,16 +179,15 @@ impl Workspace {
     }
 
     /// Updates goals and pending actions from the entries linked to them: the progress of a goal, and the end of a
-    /// pending action whose confirmations are resolved.
-    pub(super) async fn settle_goals(
-        &self,
-        actor: &Actor,
-        thread: &ThreadKey,
-    ) -> Result<Vec<GoalState>, WorkspaceError> {
+    /// pending action whose confirmations are resolved. Those are the ones of the thread of `turn`, which are returned,
+    /// and those of other threads that entries name which changed since it began.
+    pub(super) async fn settle_goals(&self, actor: &Actor, turn: &Turn) -> Result<Vec<GoalState>, WorkspaceError> {
         let mark = self.mark().await?;
-        let mut goals = self.goals_as(mark, Whose::Stages, Some(thread), false).await?;
+        let thread = Some(&turn.begun.thread);
+        let mut goals = self.goals_as(mark, Whose::Stages, thread, false).await?;
+        let elsewhere = self.goals_elsewhere(turn, mark).await?;
         let (mut changes, mut put_away) = (Vec::new(), Vec::new());
-        for goal in &goals {
+        for goal in goals.iter().chain(&elsewhere) {
             let entry = &goal.entry;
             let fields = match entry.kind {
                 EntryKind::PendingAction => self.settled(entry).await?.unwrap_or_default(),
@@ -248,5 +269,15 @@ impl Workspace {
         linked.sort_by_key(|entry| entry.handle);
         linked.dedup_by_key(|entry| entry.handle);
         Ok(linked)
+    }
+}
+
+/// All goals and pending actions that are not done.
+fn open_goals() -> EntryQuery {
+    EntryQuery {
+        kinds: vec![EntryKind::Goal, EntryKind::PendingAction],
+        status: vec![Status::Open, Status::InProgress, Status::Blocked],
+        limit: MAX_LIMIT,
+        ..EntryQuery::default()
     }
 }

@@ -123,7 +123,10 @@ impl Workspace {
             None => self.manifest_of(&actor.name).await,
         };
         let mut channels = vec![(Channel::Observations, &response.observations)];
-        let mut ingested = Ingested::default();
+        let mut ingested = Ingested {
+            warnings: response.misspelt_channels(),
+            ..Ingested::default()
+        };
         for (channel, items) in [
             (Channel::ScratchPageWrites, &response.scratch_page_writes),
             (Channel::MemoryWrites, &response.memory_writes),

@@ -12,7 +12,8 @@ use folio_memory::actor::Trust;
 use folio_memory::entry::{Owner, Status, check_text};
 use folio_memory::id::Ref;
 use folio_memory::offload::{
-    BlockIds, Message, StandInText, cut, extract, fit_stand_in, is_stand_in, page_of, stand_in_head, trust_in,
+    BlockIds, Loss, Message, StandInText, cut, cut_within, extract, fit_stand_in, is_stand_in, page_of, stand_in_head,
+    total, trust_in,
 };
 use folio_memory::roles::{self, Denied, Operation};
 use folio_memory::tokens::{Estimate, Tokens};
@@ -35,6 +36,10 @@ use crate::error::StoreError;
 
 /// How often an offload is retried because of concurrent offloads of the same thread.
 const ATTEMPTS: u32 = 8;
+/// Enough tokens for the first line of the message that stands in for others, which says where they are.
+const HEAD_TOKENS: u32 = 64;
+/// Tokens for what separates the view from the summary before it.
+const GAP_TOKENS: u32 = 4;
 /// How many open items are named among the next actions.
 const OPEN_ITEMS: usize = 12;
 
@@ -45,7 +50,7 @@ pub struct Offload {
     pub window_tokens: u32,
     /// The share of the window above which messages are offloaded. Default: 0.8.
     pub share: f64,
-    /// How many messages at the end always stay. Default: 8.
+    /// How many messages at the end stay, unless they leave too little room ([`cut_within`]). Default: 8.
     pub keep_last: usize,
     /// The maximum number of tokens of the message that stands in for the offloaded ones. Default: 1,200.
     pub summary_tokens: u32,
@@ -73,6 +78,34 @@ impl Default for Offload {
             tokens: Arc::new(Estimate),
             compactor: None,
         }
+    }
+}
+
+impl Offload {
+    /// The number of tokens above which messages are offloaded.
+    fn limit(&self) -> u32 {
+        let limit = f64::from(self.window_tokens) * self.share;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share from 0 to 1 of a `u32`"
+        )]
+        let whole = limit as u32;
+        whole
+    }
+
+    /// The number of tokens that the text may have that stands in for messages of `gone` tokens. `staying` are the
+    /// tokens of the other messages if messages go because the conversation costs too much.
+    fn stand_in_room(&self, gone: u32, staying: Option<u32>) -> u32 {
+        // Messages that go for lack of room are not replaced by something larger: a quarter is left for what turns a
+        // text into a message.
+        let most = match self.force {
+            true => self.summary_tokens,
+            false => self.summary_tokens.min(gone / 4 * 3),
+        };
+        // What is left of the limit is for what comes next as well: otherwise the next message would go over it again.
+        let left = staying.map_or(u32::MAX, |staying| self.limit().saturating_sub(staying) / 2);
+        most.min(left.max(HEAD_TOKENS))
     }
 }
 
@@ -142,13 +175,21 @@ impl Workspace {
         }
         let messages = Message::read_all(list)?;
         let list_items = || messages.iter().map(|message| message.given.clone());
-        let before = cost(list_items(), &*options.tokens);
-        let limit = f64::from(options.window_tokens) * options.share;
-        let (from, to) = cut(&messages, options.keep_last);
+        let costs: Vec<u32> = messages
+            .iter()
+            .map(|message| options.tokens.count(&message.given.to_string()))
+            .collect();
+        let before = total(&costs);
+        let limit = options.limit();
+        let is_over = before > limit;
+        let (from, to) = match is_over {
+            true => cut_within(&messages, &costs, options.keep_last, limit),
+            false => cut(&messages, options.keep_last),
+        };
         // If only stand-ins for earlier messages would go, another stand-in would take their place and nothing would be
         // gained.
         let gains = !messages[from..to].iter().all(is_stand_in);
-        if from == to || !(options.force || gains && f64::from(before) > limit) {
+        if from == to || !(options.force || gains && is_over) {
             return Ok(Offloaded {
                 messages: list_items().collect(),
                 tokens: (before, before),
@@ -169,16 +210,8 @@ impl Workspace {
             let failed = self.put_better(actor, thread, &mut block, compactor, *time).await?;
             warnings.extend(failed);
         }
-        // Messages that go for lack of room are not replaced by something larger: a quarter is left for what turns a
-        // text into a message.
-        let tokens_gone = cost(
-            messages[from..to].iter().map(|message| message.given.clone()),
-            &*options.tokens,
-        );
-        let room = match options.force {
-            true => options.summary_tokens,
-            false => options.summary_tokens.min(tokens_gone / 4 * 3),
-        };
+        let gone = total(&costs[from..to]);
+        let room = options.stand_in_room(gone, is_over.then_some(before - gone));
         let stands_for = self.stand_in_text(thread, &block, room, options).await?;
         let mut new_list: Vec<Value> = list_items().take(from).collect();
         if !stands_for.is_empty() {
@@ -186,7 +219,7 @@ impl Workspace {
         }
         new_list.extend(list_items().skip(to));
         Ok(Offloaded {
-            tokens: (before, cost(new_list.iter().cloned(), &*options.tokens)),
+            tokens: (before, cost(&new_list, &*options.tokens)),
             messages: new_list,
             block: Some(block),
             warnings,
@@ -365,31 +398,54 @@ impl Workspace {
         options: &Offload,
     ) -> Result<String, WorkspaceError> {
         let head = stand_in_head(block.to, block.handle);
-        let request = ViewRequest {
-            view_token_limit: Some(room / 2),
-            besides: vec![block.summary, block.next_actions],
-            ..ViewRequest::of(thread.clone())
-        };
-        let view = match &options.open_work {
-            None => self.view(request, &*options.tokens).await?.rendered.text.clone(),
-            Some(_) => String::new(),
-        };
-        let view = view.trim_end();
         let summary = self.read_entry(Ref::Handle(block.summary)).await?;
         let next = self.read_entry(Ref::Handle(block.next_actions)).await?;
         let fits = |text: &str| options.tokens.count(text) <= room;
-        // If there is room only for the summary, the view is left out: open work can be looked up.
-        for view in [view, ""] {
+        let fit = |view: &str, loss| {
             let whole = |parts: &[String; 2]| {
                 let text = format!("{head}\n\n{}\n\n{view}", parts.join("\n\n"));
                 text.trim_end().to_owned()
             };
-            if let Some(text) = fit_stand_in(told_of(&summary), told_of(&next), whole, fits) {
-                return Ok(text);
-            }
+            fit_stand_in(told_of(&summary), told_of(&next), loss, whole, fits)
+        };
+        let view = self.view_beside(thread, block, room / 2, options).await?;
+        if let Some(text) = fit(&view, Loss::Little) {
+            return Ok(text);
+        }
+        // The view gets only what the summary leaves: what is in memory can be looked up.
+        if let Some(text) = fit("", Loss::Any) {
+            let left = room.saturating_sub(options.tokens.count(&text).saturating_add(GAP_TOKENS));
+            let view = self.view_beside(thread, block, left, options).await?;
+            let with_view = format!("{text}\n\n{view}");
+            return Ok(if !view.is_empty() && fits(&with_view) {
+                with_view
+            } else {
+                text
+            });
         }
         let shorter = [head, format!("[{}]", block.handle)];
         Ok(shorter.into_iter().find(|text| fits(text)).unwrap_or_default())
+    }
+
+    /// The view of the scratchbook that follows the summary of `block`, within `room` tokens; empty for a conversation
+    /// without a scratchbook of its own.
+    async fn view_beside(
+        &self,
+        thread: &ThreadKey,
+        block: &Block,
+        room: u32,
+        options: &Offload,
+    ) -> Result<String, WorkspaceError> {
+        if options.open_work.is_some() || room == 0 {
+            return Ok(String::new());
+        }
+        let request = ViewRequest {
+            view_token_limit: Some(room),
+            besides: vec![block.summary, block.next_actions],
+            ..ViewRequest::of(thread.clone())
+        };
+        let view = self.view(request, &*options.tokens).await?;
+        Ok(view.rendered.text.trim_end().to_owned())
     }
 
     /// Tasks and todos that are not done, one line for each.
@@ -426,8 +482,8 @@ fn told_of(entry: &Entry) -> StandInText<'_> {
     }
 }
 
-fn cost(messages: impl Iterator<Item = Value>, tokens: &dyn Tokens) -> u32 {
-    messages.fold(0_u32, |sum, message| {
+fn cost(messages: &[Value], tokens: &dyn Tokens) -> u32 {
+    messages.iter().fold(0_u32, |sum, message| {
         sum.saturating_add(tokens.count(&message.to_string()))
     })
 }

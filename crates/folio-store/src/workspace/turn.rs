@@ -21,8 +21,8 @@ use folio_memory::query::MAX_LIMIT;
 use folio_memory::roles::Visibility;
 use folio_memory::scratchbook;
 use folio_memory::turn::{
-    Answer, Assessment, Clarity, Decision, NewTurn, Situation, Turn, TurnQuery, Used, WorkOrder, clarification_of,
-    is_clarification, settled_clarifications,
+    Answer, Assessment, Clarity, Decision, JOINED_AMONG, NewTurn, Situation, Turn, TurnQuery, Used, WorkOrder,
+    clarification_of, is_clarification, joined_turn, settled_clarifications,
 };
 use folio_memory::{
     Actor, Change, Confidence, Entry, EntryFields, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, NewEntry,
@@ -333,6 +333,26 @@ impl Workspace {
             handle: turn.handle,
             has_ended: turn.ended.is_some(),
         })
+    }
+
+    /// Returns `actor` in the turn that is open in `thread` ([`joined_turn`]), unless it works in one already: what an
+    /// agent writes belongs to the turn that its hooks began (M7.11.1). Without such a turn, or if the store cannot
+    /// tell, it stays outside of any: nobody is kept from writing by that.
+    pub async fn joined(&self, actor: Actor, thread: &ThreadKey) -> Actor {
+        if actor.turn.is_some() {
+            return actor;
+        }
+        // A bounded number, rather than the open ones: a thread may have any number of turns that have ended.
+        let query = TurnQuery {
+            thread: Some(thread.clone()),
+            limit: JOINED_AMONG,
+            ..TurnQuery::default()
+        };
+        let newest = self.read_turns(&query).await.unwrap_or_default();
+        match joined_turn(&newest, self.now()) {
+            Some(turn) => actor.in_turn(turn.begun.id),
+            None => actor,
+        }
     }
 
     /// The id of `turn`, if the asker may read it. Turns are never removed, so for askers that may read the whole space

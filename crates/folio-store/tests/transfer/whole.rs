@@ -4,7 +4,7 @@ use std::io::{self, Cursor, Write};
 
 use folio_memory::id::Ref;
 use folio_memory::{Change, EntryHandle, Link, Relation};
-use folio_store::workspace::{Fate, ForgetFilter, ImportOptions, PageInput, Write as Commit};
+use folio_store::workspace::{Fate, ForgetFilter, Guard, ImportOptions, PageInput, Write as Commit};
 use folio_store::{ErrorKind, Workspace};
 
 use crate::house::House;
@@ -53,6 +53,27 @@ async fn add_with_links(space: &Workspace) {
     let page = space.new_page(&person(), page).await.unwrap().id;
     let links = vec![link(young, old), link(old, young), link(old, page), link(page, old)];
     space.record(&person(), Commit::of(links)).await.unwrap();
+}
+
+#[tokio::test]
+async fn own_export_is_imported_whole_after_a_replacement_was_replaced() {
+    let (house, other) = (House::new(), later());
+    let mut ids = Vec::new();
+    for content in ["first", "second", "third"] {
+        ids.push(observe(&house.space, content).await.id);
+    }
+    for (old, by) in [(0, 1), (0, 2), (1, 0)] {
+        let (old, by) = (Ref::Id(ids[old]), Ref::Id(ids[by]));
+        house
+            .space
+            .supersede(&person(), old, by, Guard::default())
+            .await
+            .unwrap();
+    }
+    let text = export(&house.space).await;
+    let report = import(&other.space, &text).await;
+    assert_eq!((report.refused, report.links), (0, 2), "{report:?}");
+    assert_eq!(export(&other.space).await.lines().count(), text.lines().count());
 }
 
 #[tokio::test]

@@ -123,6 +123,48 @@ async fn pending_action_is_done_when_its_confirmation_is_resolved_m7_11_3() {
 }
 
 #[tokio::test]
+async fn pending_action_is_done_when_a_turn_of_another_thread_resolved_its_confirmation_m7_11_3() {
+    let scene = Scene::new();
+    let kind = EntryKind::PendingAction;
+    let mut actions = Vec::new();
+    for key in ["confirm_flight_123", "confirm_hotel_7"] {
+        let input = input("Confirm it", key);
+        let added = scene
+            .workspace
+            .add_goal(&person(), &ThreadKey::main(), kind, input, None)
+            .await;
+        actions.push(added.unwrap().entry.id);
+    }
+    let turn = scene.begin("Book the flight").await;
+    let mut asked = Vec::new();
+    for key in ["confirm_flight_123", "confirm_hotel_7"] {
+        let ask = json!({"type": "pending_confirmation", "content": key, "context": {"pending_action_id": key}});
+        asked.push(scene.notice("flights", turn.turn.begun.id, ask).await.id);
+    }
+    scene.end(&turn).await;
+    let other = scene.begin_in("phone", "The flight is fine").await;
+    let actor = person().in_turn(other.turn.begun.id);
+    let resolved = from_value::<ObservationPatch>(json!({"status": "resolved"})).unwrap();
+    let flight = Ref::Id(asked[0]);
+    scene
+        .workspace
+        .update_observation(&actor, flight, resolved, None)
+        .await
+        .unwrap();
+    let ended = scene.end(&other).await;
+    assert!(
+        ended.goals.is_empty(),
+        "it tells of the goals of its own thread: {:?}",
+        ended.goals
+    );
+    let mut status = Vec::new();
+    for action in actions {
+        status.push(scene.read(action).await.fields.status);
+    }
+    assert_eq!(status, [Status::Done, Status::Open]);
+}
+
+#[tokio::test]
 async fn declined_pending_action_is_archived_and_not_done_m7_11_3() {
     let scene = Scene::new();
     let (thread, kind) = (ThreadKey::main(), EntryKind::PendingAction);

@@ -74,7 +74,7 @@ struct Talk {
     #[serde(default = "share")]
     #[schemars(range(min = 0, max = 1))]
     share: f64,
-    /// The number of messages at the end that always stay.
+    /// The number of messages at the end that stay, as far as there is room for them.
     #[serde(default = "keep")]
     keep: usize,
     /// The budget in tokens of the message that replaces the offloaded ones.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use folio::memory::Invalid;
 use folio::memory::query::MAX_LIMIT;
+use folio::memory::wrong_field::wrong_field;
 use folio::runner::Runner;
 use folio::store::RequestKey;
 use rmcp::model::{InputResponses, Tool, ToolAnnotations};
@@ -20,7 +21,6 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::answer::Reply;
-use super::malformed::find_invalid_field;
 use super::request_slots::RequestSlot;
 use super::{Caller, Mcp, McpOptions, ToolSet};
 use crate::http::problem::Problem;
@@ -90,8 +90,15 @@ pub(super) fn is_of_scratchbook(name: &str) -> bool {
     name.starts_with("scratch_")
 }
 
+/// Returns whether calls of `tool` belong to the turn that is open in the thread: those that write, except to runs.
+pub(super) fn joins_turns(tool: &Tool) -> bool {
+    let only_reads = tool.annotations.as_ref().and_then(|hints| hints.read_only_hint) == Some(true);
+    !only_reads && !tool.name.starts_with("run_")
+}
+
 /// Carries out the call.
 pub(super) async fn call(call: Call<'_>) -> Result<Reply, Problem> {
+    let has_cursor = call.arguments.get("cursor").is_some_and(Value::is_string);
     let answer = match call.name.split('_').next() {
         Some("memory") => memory::call(call).await,
         Some("observe") => observe::call(call).await,
@@ -100,13 +107,19 @@ pub(super) async fn call(call: Call<'_>) -> Result<Reply, Problem> {
         Some("admin") => admin::call(call).await,
         _ => scratch::call(call).await,
     };
-    answer.map(Reply::from)
+    answer.map(Reply::from).map_err(|problem| match has_cursor {
+        // A model tends to send the cursor alone.
+        true if problem.detail().contains("cursor") => {
+            problem.hint("repeat the other arguments of the call that returned it")
+        }
+        _ => problem,
+    })
 }
 
 /// Deserializes `arguments`. An error names the argument that is wrong.
 fn read<T: DeserializeOwned>(arguments: &Value) -> Result<T, Invalid> {
     T::deserialize(arguments).map_err(|error| {
-        let field_error = arguments.as_object().and_then(find_invalid_field::<T>);
+        let field_error = arguments.as_object().and_then(wrong_field::<T>);
         let (field, error) = field_error.unwrap_or_else(|| ("arguments".to_owned(), error.to_string()));
         invalid_argument(&field, error)
     })

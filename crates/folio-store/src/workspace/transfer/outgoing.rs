@@ -1,12 +1,14 @@
 //! Exports a space, line by line.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::io::Write;
 
 use folio_memory::id::{EntryHandle, PageHandle, Ref};
 use folio_memory::transfer::{EntryLine, FORMAT, Line, PageLine};
-use folio_memory::{Entry, EntryId, EntryQuery, ListAnswer, Order, Page, PageId, PageQuery, Seq, Status, query};
+use folio_memory::{
+    Entry, EntryId, EntryQuery, Link, ListAnswer, Order, Page, PageId, PageQuery, Relation, Seq, Status, query,
+};
 
 use super::super::{Workspace, WorkspaceError};
 use super::pieces::piece_of;
@@ -37,6 +39,8 @@ struct Lines<'a> {
     written: Outgoing,
     /// The commit of which everything is written: what is newer is left out.
     as_of: Seq,
+    /// What superseded the entries that were written.
+    successors: HashMap<EntryId, EntryId>,
     /// What could not be read and was left out; `None` if damage ends the export.
     left_out: Option<Vec<String>>,
 }
@@ -68,6 +72,17 @@ impl Lines<'_> {
         self.line(&Line::Page(Box::new(PageLine::of(page))))
     }
 
+    /// Whether `link` says that its source superseded an entry that something else has superseded since. Like an earlier
+    /// version, it is not part of the present state; together with the newer links it may seem to be a cycle.
+    fn is_outdated(&self, link: &Link) -> bool {
+        let by = link
+            .dst
+            .parse()
+            .ok()
+            .and_then(|entry: EntryId| self.successors.get(&entry));
+        link.rel == Relation::Supersedes && by.is_some_and(|by| by.to_string() != link.src)
+    }
+
     fn line(&mut self, line: &Line) -> Result<(), WorkspaceError> {
         let mut text = line.to_json();
         text.push('\n');
@@ -76,8 +91,8 @@ impl Lines<'_> {
 }
 
 impl Workspace {
-    /// Writes every page, every entry in its present version with its whole text, and every link to `out`, in the
-    /// format of [`folio_memory::transfer`]. `progress` receives the counts so far, repeatedly.
+    /// Writes every page, every entry in its present version with its whole text, and every link that still holds to
+    /// `out`, in the format of [`folio_memory::transfer`]. `progress` receives the counts so far, repeatedly.
     ///
     /// Holds a few hundred entries, or one piece of a text, in memory at a time, and the ids of the entries written.
     /// What is added meanwhile is left out, except for links between what was there; the same state gives the same
@@ -122,6 +137,7 @@ impl Workspace {
             out,
             written: Outgoing::default(),
             as_of,
+            successors: HashMap::new(),
             left_out,
         };
         let mut query = all_entries();
@@ -265,6 +281,7 @@ impl Workspace {
                 }
             }
         }
+        lines.successors.extend(entry.fields.superseded_by.map(|by| (id, by)));
         lines.line(&Line::Entry(Box::new(EntryLine::of(entry))))?;
         lines.written.entries += 1;
         for (hash, number) in hashes.into_iter().zip(1..) {
@@ -304,7 +321,7 @@ impl Workspace {
         let what = format!("the links of {src}");
         let links = lines.unless_damaged(&what, links.map_err(WorkspaceError::from))?;
         for link in links.unwrap_or_default() {
-            if link.src == src && ends.have(&link.dst) {
+            if link.src == src && ends.have(&link.dst) && !lines.is_outdated(&link) {
                 lines.written.links += 1;
                 lines.line(&Line::Link(link))?;
             }

@@ -86,9 +86,7 @@ impl Workspace {
             let turn = turn.handle.to_string();
             return Err(StoreError::TurnEnded { turn }.into());
         }
-        let goals = self
-            .settle_goals(&acting(actor, Role::Evaluator, &turn), &turn.begun.thread)
-            .await?;
+        let goals = self.settle_goals(&acting(actor, Role::Evaluator, &turn), &turn).await?;
         let mut attempt = 1;
         // The advisor is asked only once, however often the end is computed.
         let mut left = None;
