@@ -606,13 +606,6 @@ impl Run {
         let again = node.state == NodeState::Executing;
         // So is one that a person allowed to be made once more.
         let is_counted = again || self.is_repetition_allowed(index);
-        let invalid = |error: template::TemplateError| {
-            // A name that the check of the plan accepted is missing now only if its step has no result.
-            Refusal::Template(
-                StopReason::InvalidInput,
-                format!("its arguments cannot be made: {error}"),
-            )
-        };
         if !is_counted && let Some(reason) = self.refused_by_budget(index, &Spend::TOOL_CALL, false) {
             let mut notes = used_up(reason);
             // They ran out while it waited for another attempt.
@@ -621,16 +614,7 @@ impl Run {
             }
             return Err(Refusal::Template(reason, notes));
         }
-        // The arguments of a call that a model wants are not templates.
-        let args = if node.kind == NodeKind::Action {
-            call.args.clone()
-        } else {
-            let references = template::references(&call.args).map_err(invalid)?;
-            let scope = self
-                .scope(index, &references, Vec::new())
-                .map_err(|BodyNeeded(hash)| Refusal::Body(hash))?;
-            self.templates.render_value(&call.args, &scope).map_err(invalid)?
-        };
+        let args = self.args_of(index, &call.args)?;
         let attempt = if is_counted { node.attempt } else { node.attempt + 1 };
         let writes = self.writes_of(index, &call.tool, &args);
         Ok(CallAction {
@@ -644,6 +628,40 @@ impl Run {
             writes,
             limits: self.share_at(index),
         })
+    }
+
+    /// The arguments of the call of node `index`, filled in.
+    fn args_of(&self, index: usize, written: &Value) -> Result<Value, Refusal> {
+        // The arguments of a call that a model wants are not templates.
+        if self.nodes[index].kind == NodeKind::Action {
+            return Ok(written.clone());
+        }
+        let invalid = |error: template::TemplateError| {
+            // A name that the check of the plan accepted is missing now only if its step has no result.
+            Refusal::Template(
+                StopReason::InvalidInput,
+                format!("its arguments cannot be made: {error}"),
+            )
+        };
+        let references = template::references(written).map_err(invalid)?;
+        let scope = self
+            .scope(index, &references, Vec::new())
+            .map_err(|BodyNeeded(hash)| Refusal::Body(hash))?;
+        self.templates.render_value(written, &scope).map_err(invalid)
+    }
+
+    /// The arguments with which the last call of `node` was made, filled in. The journal has them in one short line
+    /// only, so they are filled in again; `None` if that needs a text that is not loaded, or does not lead to the line
+    /// of the journal, because a plan or a result has changed since then.
+    #[must_use]
+    pub fn args_of_call(&self, node: NodeId) -> Option<Value> {
+        let index = self.index(node).ok()?;
+        let Some(Step::Task(task)) = &self.nodes[index].step else {
+            return None;
+        };
+        let Work::Do(call) = &task.work else { return None };
+        let args = self.args_of(index, &call.args).ok()?;
+        (call_in_words(&call.tool, &args) == *self.nodes[index].call).then_some(args)
     }
 }
 
