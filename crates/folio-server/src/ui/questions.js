@@ -128,7 +128,10 @@ function form(item, { answered, refused, find, choose }) {
 }
 
 /** Who asks: a part of the run, with a link to it, or the run itself. */
-const nameOf = (item, find, choose) => (item.path === '' ? 'The run' : partOf(item, find, choose, revealed(item.title)));
+const nameOf = (item, find, choose) => (item.path === '' ? 'The run' : partOf(item, find, choose, coded(revealed(item.title))));
+
+/** `text` with what is in backticks as code. A link has no links in it. */
+const coded = (text) => text.split(/`([^`]+)`/).map((part, at) => (at % 2 === 0 ? part : element('code', {}, part)));
 
 /** A link to the part that asks, or to a `tab` of it. */
 function partOf(item, find, choose, text, tab) {
