@@ -227,7 +227,7 @@ pub(crate) async fn run(
 }
 
 /// The failure for a version that is expected of several observations.
-fn version_for_many() -> Failure {
+pub(super) fn version_for_many() -> Failure {
     Failure::usage("usage", "--expected-version is for one observation")
 }
 
