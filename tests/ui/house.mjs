@@ -173,7 +173,7 @@ export const fits = (page) => page.evaluate(() => document.documentElement.scrol
 
 /** The accessibility violations, by the rules of a third-party checker. */
 export async function hindrances(page) {
-  // The name of a row is its title and state; the time is not part of it.
+  // The name of a row has the words of its state after the title, and no time that runs.
   const { violations } = await new AxeBuilder({ page }).disableRules('label-content-name-mismatch').analyze();
   return violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.html.slice(0, 120)).join(' | ')}`);
 }

@@ -14,8 +14,8 @@ describe('run limits', () => {
 
   const node = (page, title) => page.getByRole('treeitem', { name: title });
   const stop = (run) => house.ask('POST', `/runs/${run}/cancel`, {});
-  const limits = async (page) => {
-    await page.getByRole('button', { name: 'Limits' }).click();
+  const limits = async (page, name = 'Limits') => {
+    await page.getByRole('button', { name, exact: true }).click();
     return page.getByRole('dialog');
   };
   /** Returns what is sent when the limits are changed. */
@@ -34,21 +34,21 @@ describe('run limits', () => {
     const page = await house.page(`/runs/${run}`);
     await node(page, 'In Short of time, running').waitFor();
     await node(page, /^Short of time/).click();
-    let dialog = await limits(page);
+    let dialog = await limits(page, 'Limits of this part');
     await dialog.getByLabel(MINUTES).fill('30');
     assert.deepEqual(await hindrances(page), []);
     await dialog.getByText(/\(now: in (9|10) min\)/).waitFor();
     assert.deepEqual(Object.keys(await change(page, dialog)), ['deadline']);
     await node(page, /^Short of nodes/).click();
-    dialog = await limits(page);
+    dialog = await limits(page, 'Limits of this part');
     await dialog.getByLabel(/^Nodes/).fill('7');
     await counts(dialog.getByLabel(MINUTES), 0);
     assert.deepEqual(await change(page, dialog), { nodes: 7 });
     await node(page, /^Free/).click();
-    dialog = await limits(page);
+    dialog = await limits(page, 'Limits of this part');
     await dialog.getByText('It has no limits of its own').waitFor();
     await counts(dialog.getByRole('button', { name: 'Save' }), 0);
-    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await dialog.getByRole('button', { name: 'Close' }).click();
     await stop(run);
     await page.done();
   });
@@ -64,7 +64,7 @@ describe('run limits', () => {
     assert.deepEqual(await change(page, dialog), { tool_calls: 20 });
     dialog = await limits(page);
     assert.equal(await dialog.getByLabel(/^Tokens \(/).inputValue(), '1000');
-    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await dialog.getByRole('button', { name: 'Never mind' }).click();
     await stop(run);
     await page.done();
   });

@@ -56,12 +56,13 @@ describe('runs', () => {
     const article = page.getByRole('article');
     await article.getByRole('link', { name: /^Look to the right/ }).waitFor();
     const branch = article.getByRole('listitem').filter({ has: page.getByRole('link', { name: /^Note what is here/ }) });
-    assert.match(await branch.innerText(), /^Note what is here · ok · first.*\n.*ok: 3 characters/s);
+    assert.match(await branch.innerText(), /^Note what is here · done · first\s.*done: 3 characters/s);
+    assert.doesNotMatch(await article.innerText(), /last change/);
     await branch.getByRole('link').click();
     await page.getByRole('heading', { name: 'Note what is here', level: 1 }).waitFor();
     await page.goBack();
     await node(page, 'Look to the left').click();
-    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('button', { name: 'Cancel this part' }).click();
     await page.getByRole('button', { name: 'Yes, cancel' }).click();
     await node(page, 'Look to the left, cancelled').waitFor();
     await house.ask('POST', `/runs/${run}/cancel`, {});
@@ -179,7 +180,7 @@ describe('runs', () => {
     await ended(run, 'ok');
     const { spent } = await house.ask('GET', `/runs/${run}`);
     assert.ok(spent.tokens_in > 0, JSON.stringify(spent));
-    await page.getByRole('link', { name: /Paint the door.*done.* tok · cost unknown/ }).click();
+    await page.getByRole('link', { name: /Paint the door.*done.* tok · cost unknown/ }).first().click();
     await page.getByRole('link', { name: 'Turn trace' }).click();
     await page.getByRole('heading', { name: 'Paint the door', level: 1 }).waitFor();
     await page.getByRole('link', { name: 'a run', exact: true }).click();
@@ -265,7 +266,7 @@ describe('runs', () => {
     // A limit below what is used is not sent.
     await dialog.getByLabel(/Tool calls/).fill('0');
     await dialog.getByRole('button', { name: 'Save' }).click();
-    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await dialog.getByRole('button', { name: 'Never mind' }).click();
     await house.ask('POST', `/runs/${run}/cancel`, {});
     await page.getByRole('button', { name: 'Limits' }).waitFor({ state: 'detached' });
     await page.done();
@@ -463,7 +464,7 @@ describe('runs', () => {
     house.folio('run', '--plan', 'many.json', '--quiet');
     const page = await house.page('/');
     await page.getByRole('link', { name: 'Many' }).click();
-    await page.getByText('of 10000 nodes').waitFor();
+    await page.getByText('of 9\u202f999 nodes').waitFor();
     const rows = () => page.getByRole('treeitem').count();
     await node(page, 'Each of them').click();
     await page.keyboard.press('ArrowRight');

@@ -242,7 +242,7 @@ describe('run state', () => {
     assert.ok(await fits(page));
     // The program exits with the code of a cancelled run.
     assert.throws(() => house.folio('resume', run), ({ status }) => status > 0);
-    await state.getByText('cancelled').waitFor();
+    await state.getByText('⊘cancelled').waitFor();
     await page.getByText('This run is being cancelled').waitFor({ state: 'detached' });
     await list.done();
     await page.done();

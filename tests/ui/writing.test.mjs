@@ -157,7 +157,8 @@ describe('editing and answering', () => {
     // The part that waits says what it would run.
     await node(page, 'Say hello, waiting for approval').click();
     await page.getByRole('article').getByText('waiting for approval').waitFor();
-    await page.getByRole('article').getByText(/^To be approved: shell .*hello/).waitFor();
+    await page.getByRole('article').getByText(/^To be approved: shell/).waitFor();
+    await page.getByRole('article').getByText('["echo","hello"]').waitFor();
     await page.getByRole('button', { name: 'Approve' }).press('Enter');
     await node(page, 'After, running').waitFor();
     await page.getByRole('article').getByText('To be approved').waitFor({ state: 'detached' });

@@ -23,6 +23,7 @@ fn observation_status_changes_are_recorded_in_its_history_m7_5_39() {
             "observe restore e1",
             "--role tool observe restore e1",
             "observe confirm e1 --expected-version 1",
+            "observe archive e1 --expected-version 1",
             "observe resolve e9",
             "observe history e1",
         ],
@@ -49,6 +50,10 @@ fn observation_status_changes_are_recorded_in_its_history_m7_5_39() {
     ! error[role_denied]: a tool may not restore e1; human may
     = 4
     $ folio observe confirm e1 --expected-version 1
+    ! error[stale_version]: cannot change e1: it is at version 6, not 1
+    !   hint: read its current state, then decide again
+    = 4
+    $ folio observe archive e1 --expected-version 1
     ! error[stale_version]: cannot change e1: it is at version 6, not 1
     !   hint: read its current state, then decide again
     = 4

@@ -93,16 +93,17 @@ fn run_prints_its_steps_report_and_follow_up_commands() {
     assert_snapshot!(folio.seen(&["runs"]), @"r1 ok Letters of Ada 0.0s TIME");
     assert_snapshot!(folio.seen(&["show", "r1"]), @"
     ✓ Letters of Ada
-      ✓ List the letters  2 items
-      ✓ Each letter  2 ok
-        ✓ Letter a  1 ok
-          ✓ Note it  1 observation
-        ✓ Letter b  1 ok
-          ✓ Note it  1 observation
-      ✓ Count them  2
+      ✓ List the letters  list · 2 items
+      ✓ Each letter  each · 2 ok
+        ✓ Letter a  each/look[0] · 1 ok
+          ✓ Note it  each/look[0]/note · 1 observation
+        ✓ Letter b  each/look[1] · 1 ok
+          ✓ Note it  each/look[1]/note · 1 observation
+      ✓ Count them  count · 2
     0.0s · 7 of 7 done
 
     r1 ok: 3 ok
+    with name=Ada
 
     # Letters
 
@@ -519,11 +520,11 @@ fn a_run_that_went_badly_is_told_without_noise() {
     assert_eq!((run.code, run.stdout.as_str()), (1, "# Harbours\n\nNone.\n"), "{run}");
     assert_snapshot!(folio.seen(&["show", "r1"]), @r"
     ◐ Harbours
-      ✓ Nothing to see  nothing to do
+      ✓ Nothing to see  none · nothing to do
       ✗ both  invalid_input: 1 ok, 1 failed; both/b: cannot read gone.txt: there is no such file or folder (use `list` to see what there is)
-        ✓ a  1
-        ✗ Read it  invalid_input: cannot read gone.txt: there is no such file or folder (use `list` to see what there is)
-      ✗ Ask in the harbour  needs_input: nobody answered: Ask in the harbour
+        ✓ a  both/a · 1
+        ✗ Read it  both/b · invalid_input: cannot read gone.txt: there is no such file or folder (use `list` to see what there is)
+      ✗ Ask in the harbour  ask · needs_input: nobody answered: Ask in the harbour
     0.0s · 5 of 5 done · 3 failed
 
     r1 partial (invalid_input): 1 ok, 2 failed; both/b: cannot read gone.txt: there is no such file or folder (use `list` to see what there is); ask: nobody answered: Ask in the harbour

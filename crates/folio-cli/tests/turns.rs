@@ -440,6 +440,11 @@ fn truncated_list_says_so_and_continues_with_a_cursor_m7_2_15() {
         folio.ok(&["--thread", "t", "turn", "end"]);
         folio.ok(&["--thread", "runs", "run", "--plan", "plan.yaml", "--quiet"]);
     }
+    // Several words may be several arguments, as in a search.
+    for (word, total) in [("number", 3), ("elsewhere", 0)] {
+        let found = folio.json(&["--thread", "t", "episodes", "number", word]);
+        assert_eq!(found["total"], total, "{word}: {found}");
+    }
     let notes = |arguments: &[&str]| folio.call(arguments).stderr;
     for (list, newest, oldest) in [
         (&["--thread", "t", "turn", "list"][..], "t5", "t1"),

@@ -746,7 +746,7 @@ class ListOfEntryShape(TypedDict):
 
 
 class ListOfFound(TypedDict):
-    """The shape of every list (M7.2.15)."""
+    """What a search found."""
 
     # The last commit that the answer takes into account.
     as_of: int
@@ -758,6 +758,8 @@ class ListOfFound(TypedDict):
     next: NotRequired[str | None]
     # The number of items in this answer.
     returned: int
+    # Whether nothing has all of the words, and the items have some of them.
+    some_words: NotRequired[bool]
     # The estimated number of tokens that a model needs to read the items as JSON.
     tokens: int
     # The number of all matches; null where they are not counted.
@@ -1098,6 +1100,8 @@ class NewRunBody(TypedDict):
 class NodeInFull(TypedDict):
     """A node of a run with its result."""
 
+    # The arguments of its last call in full, with everything filled in; absent where they are no longer known.
+    args: NotRequired[Any]
     attempt: int
     call: str
     # The criteria that its result has to meet.
@@ -1453,6 +1457,8 @@ class PlanVersionShape(TypedDict):
     plan_version: int
     # The reason that a model gave for this plan.
     reason: NotRequired[str]
+    # Who rejected it, and why, if somebody did: its steps never began.
+    rejected: NotRequired["RejectionShape | None"]
     # The steps in the plan format.
     steps: Any
     # When this version became the plan.
@@ -1589,6 +1595,14 @@ class Rejection(TypedDict):
     index: int
     # The reason in words.
     message: str
+
+
+class RejectionShape(TypedDict):
+    """A person's no to a plan."""
+
+    by: str
+    # Why it was rejected; empty if the person did not say.
+    reason: str
 
 
 class Reliability(TypedDict):

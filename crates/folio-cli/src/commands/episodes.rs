@@ -13,8 +13,8 @@ use crate::report::turn::EpisodeShape;
 #[derive(Debug, Args)]
 pub(crate) struct Episodes {
     /// Only turns with all of these words in their input or in an entry they touched
-    #[arg(value_name = "WORDS")]
-    text: Option<String>,
+    #[arg(value_name = "WORD")]
+    words: Vec<String>,
     /// Only turns that began at this time or later (RFC 3339)
     #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
     from: Option<Timestamp>,
@@ -36,7 +36,7 @@ pub(crate) async fn run(context: &Context<'_>, episodes: Episodes) -> Result<Exi
         thread: (!episodes.all_threads).then(|| context.settings.thread.clone()),
         from: episodes.from,
         until: episodes.until,
-        text: episodes.text,
+        text: (!episodes.words.is_empty()).then(|| episodes.words.join(" ")),
         before: None,
         limit: episodes.limit as usize + 1,
     };

@@ -233,7 +233,7 @@ async fn supersede(context: &Context<'_>, workspace: &Workspace, supersede: Supe
 }
 
 /// The failure for a version that is expected of several observations.
-fn version_for_many() -> Failure {
+pub(super) fn version_for_many() -> Failure {
     Failure::usage("usage", "--expected-version is for one observation")
 }
 

@@ -14,7 +14,7 @@ use folio::store::{WorkspaceError, Written};
 use folio::{EntryQuery, ObservationInput, ObservationPatch, Workspace};
 use serde_json::{Map, Value};
 
-use super::life::{self, Answer, Life};
+use super::life::{self, Answer, Life, version_for_many};
 use super::several::Several;
 use super::{Context, check_given_once, json_file, json_or_text, text_or_stdin, with_idempotency_key};
 use crate::arguments::{entry_ref, not_blank, pair, pair_or_none, replacement_values};
@@ -131,7 +131,13 @@ pub(crate) struct ListObservations {
     #[arg(long, value_parser = not_blank)]
     text: Option<String>,
     /// How many of the words of --text must match
-    #[arg(long = "match", value_enum, default_value = "all", requires = "text")]
+    #[arg(
+        long = "match",
+        value_name = "HOW",
+        value_enum,
+        default_value = "all",
+        requires = "text"
+    )]
     text_match: MatchArgument,
     /// Sort order [default: relevance with --text, else newest]
     #[arg(long, value_enum)]
@@ -238,6 +244,9 @@ pub(crate) struct Archive {
     /// Observations: e42 or obs_…
     #[arg(required = true, value_parser = entry_ref)]
     observations: Vec<EntryRef>,
+    /// Do it only if the observation still has this version; for one observation
+    #[arg(long, value_name = "VERSION")]
+    expected_version: Option<u32>,
     /// Reason to record
     #[arg(long)]
     reason: Option<String>,
@@ -246,7 +255,11 @@ pub(crate) struct Archive {
 impl Archive {
     /// The arguments to archive `observations`.
     pub(crate) fn of(observations: Vec<EntryRef>, reason: Option<String>) -> Self {
-        Self { observations, reason }
+        Self {
+            observations,
+            expected_version: None,
+            reason,
+        }
     }
 }
 
@@ -395,9 +408,17 @@ pub(super) async fn archive_entries(
     workspace: &Workspace,
     archive: Archive,
 ) -> Result<Exit, Failure> {
+    if archive.expected_version.is_some() && archive.observations.len() > 1 {
+        return Err(version_for_many().hint("name the observations one by one"));
+    }
     let actor = context.actor();
+    let guard = Guard {
+        expected_version: archive.expected_version,
+        reason: archive.reason,
+        ..Guard::default()
+    };
     let archived = Several::each(workspace, archive.observations, async |entry| {
-        workspace.archive(&actor, entry, archive.reason.clone()).await
+        workspace.archive_under(&actor, entry, guard.clone()).await
     });
     archived.await?.report(|archived| answer(context, workspace, archived))
 }

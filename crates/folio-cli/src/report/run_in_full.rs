@@ -50,6 +50,9 @@ pub(crate) struct InFull {
     /// How many nodes there are besides those, because a limit was given.
     #[serde(skip_serializing_if = "folio::memory::is_default")]
     nodes_left_out: usize,
+    /// The inputs that it was given, in one line for people; empty if there are none.
+    #[serde(skip)]
+    inputs: String,
     /// What keeps a call of it waiting, if something does.
     #[serde(skip_serializing_if = "Option::is_none")]
     held_up: Option<HeldUpShape>,
@@ -80,7 +83,8 @@ impl InFull {
         Self {
             nodes: views.iter().map(|view| NodeShape::of(run, view, &mut left)).collect(),
             nodes_left_out: 0,
-            tree: standing_still(titles.nodes_of(run, &views), is_driven),
+            tree: with_paths(standing_still(titles.nodes_of(run, &views), is_driven), &views),
+            inputs: inputs_in_words(run.inputs()),
             tree_lines: TREE_LINES,
             forked_from: OriginShape::of(run.variable()),
             doing: run
@@ -182,6 +186,9 @@ impl Report for InFull {
             }
             notes => writeln!(out, ": {}", printable(notes))?,
         }
+        if !self.inputs.is_empty() {
+            writeln!(out, "{}", style.faint(format_args!("with {}", self.inputs)))?;
+        }
         if let Some(OriginShape { run, node }) = &self.forked_from {
             let run = self.origin.as_deref().unwrap_or(run);
             let at = if node.is_empty() { ROOT } else { node };
@@ -201,6 +208,33 @@ impl Report for InFull {
         }
         Ok(())
     }
+}
+
+/// How many characters of one input are shown.
+const INPUT_CHARS: usize = 80;
+
+/// The inputs of a run in one line: `repo=., depth=2`.
+fn inputs_in_words(inputs: &Value) -> String {
+    let Some(inputs) = inputs.as_object() else {
+        return String::new();
+    };
+    let input = |(name, value): (&String, &Value)| {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        printable(&format!("{name}={}", super::first_line(&text, INPUT_CHARS)))
+    };
+    inputs.iter().map(input).collect::<Vec<_>>().join(", ")
+}
+
+/// `nodes` with the paths of `views`, by which `--node` names them, where a title is not the path.
+fn with_paths(mut nodes: Vec<tree::Node>, views: &[NodeView<'_>]) -> Vec<tree::Node> {
+    for (node, view) in nodes.iter_mut().zip(views).skip(1) {
+        if node.title != view.path {
+            let note = std::mem::take(&mut node.note);
+            let parts = [view.path, note.as_str()].into_iter().filter(|part| !part.is_empty());
+            node.note = parts.collect::<Vec<_>>().join(" · ");
+        }
+    }
+    nodes
 }
 
 /// Why a node waits before it is tried again.

@@ -4,11 +4,12 @@ use serde_json::Value;
 
 use super::action::{Action, CallAction};
 use super::approval::GrantedApproval;
+use super::call_in_words;
 use super::conclude::push_note;
 use super::scope::BodyNeeded;
 use super::state::Run;
 use super::tree::NodeKind;
-use crate::node::NodeState;
+use crate::node::{NodeId, NodeState};
 use crate::plan::{Step, Task, Work};
 use crate::result::StopReason;
 use crate::spend::Spend;
@@ -66,6 +67,20 @@ impl Run {
             writes,
             limits: self.share_at(index),
         })
+    }
+
+    /// The arguments with which the last call of `node` was made, filled in. The journal has them in one short line
+    /// only, so they are filled in again; `None` if that needs a text that is not loaded, or does not lead to the line
+    /// of the journal, because a plan or a result has changed since then.
+    #[must_use]
+    pub fn args_of_call(&self, node: NodeId) -> Option<Value> {
+        let index = self.index(node).ok()?;
+        let Some(Step::Task(task)) = &self.nodes[index].step else {
+            return None;
+        };
+        let Work::Do(call) = &task.work else { return None };
+        let args = self.filled_args(index, &call.args).ok()?;
+        (call_in_words(&call.tool, &args) == *self.nodes[index].call).then_some(args)
     }
 
     fn filled_args(&self, index: usize, args: &Value) -> Result<Value, Refusal> {

@@ -23,6 +23,8 @@ pub struct PlanVersion {
     pub reason: String,
     /// How it differs from the previous version, if a person made it.
     pub difference: Option<PlanDifference>,
+    /// Who rejected it, and why, if it waited for approval and was rejected.
+    pub rejected: Option<(String, String)>,
     /// The steps, without their state.
     pub steps: Vec<ShownStep>,
 }
@@ -44,6 +46,18 @@ pub fn plan_versions(
         let (by, reason, difference) = match event {
             Event::PlanEdited { by, difference, .. } => (by.clone(), String::new(), Some((**difference).clone())),
             Event::Planned { reason, .. } => (String::new(), reason.clone(), None),
+            Event::PlanRejected {
+                node: of,
+                version,
+                reason,
+                by,
+            } if *of == node => {
+                let rejected = versions.iter_mut().rfind(|known| known.version == *version);
+                if let Some(rejected) = rejected {
+                    rejected.rejected = Some((by.clone(), reason.clone()));
+                }
+                continue;
+            }
             Event::RunStarted { .. } | Event::Expanded { .. } => (String::new(), String::new(), None),
             _ => continue,
         };
@@ -62,6 +76,7 @@ pub fn plan_versions(
             by,
             reason,
             difference,
+            rejected: None,
             steps: ShownStep::from_plan_steps(&steps),
         });
     }

@@ -101,10 +101,10 @@ function named(part) {
 /** Shows that the address cannot be shown, with a link back to the list that it belongs to. */
 function failed(error, home) {
   const back = $('nav').querySelector(`a[href="${home}"]`);
-  const isLost = error.status === 404;
-  document.title = `${isLost ? 'Not found' : 'Something went wrong'} · Folio`;
+  const what = { 403: 'Not allowed', 404: 'Not found' }[error.status] ?? 'Something went wrong';
+  document.title = `${what} · Folio`;
   $('view').className = 'narrow';
-  $('view').replaceChildren(element('h1', {}, isLost ? 'Not found' : 'Something went wrong'), trouble(told(error)), element('p', { class: 'up' }, element('a', { href: home }, `← ${back.textContent}`)));
+  $('view').replaceChildren(element('h1', {}, what), trouble(told(error)), element('p', { class: 'up' }, element('a', { href: home }, `← ${back.textContent}`)));
 }
 
 /** Scrolls to what the address points to within a view, which the view has marked. */

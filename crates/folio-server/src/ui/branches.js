@@ -1,6 +1,8 @@
 // The results of a run's branches so far, in the lines that its planner reads.
 
 import { element, written } from './dom.js';
+import { absolute, why, words } from './format.js';
+import { inline } from './markdown.js';
 
 /** How much of them is shown, in tokens. */
 const BUDGET = 4000;
@@ -16,11 +18,21 @@ export function branches({ rollup }) {
     if (page) {
       const [, handle, status, told] = page;
       const [, called, where] = /^(.*) \(([^()]*)\)$/.exec(told) ?? [, told, ''];
-      list.append(element('li', {}, written('a', { href: `/pages/${handle}` }, called), element('span', { class: 'quiet' }, [` · ${status}`, where].filter(Boolean).join(' · '))));
+      // The handle of the last change is for its planner.
+      const place = where.split('; ').filter((part) => !part.startsWith('last change')).join('; ');
+      list.append(element('li', {}, written('a', { href: `/pages/${handle}` }, called), element('span', { class: 'quiet' }, [` · ${words(status)}`, place].filter(Boolean).join(' · '))));
     } else if (line.startsWith('  ') && list.lastChild) {
       if (list.lastChild.lastChild.tagName !== 'UL') list.lastChild.append(element('ul', {}));
-      list.lastChild.lastChild.append(written('li', {}, line.trim().replace(/^e\d+ /, '')));
+      const told = line.trim().replace(/^e\d+ /, '');
+      // What the criteria were found to be is said with the outcome.
+      if (told !== 'Criteria') list.lastChild.lastChild.append(written('li', {}, ...entry(told)));
     } else made.push(element('p', { class: 'quiet' }, line, line.startsWith('+') ? ': see the log for all of them.' : ''));
   }
   return made;
+}
+
+/** A line about an entry: an outcome at its beginning in words, and times as elsewhere. */
+function entry(told) {
+  const said = told.replace(/^(ok|partial|failed|cancelled|skipped)(?: \((\w+)\))?(?=[:,])/, (_, status, reason) => words(status) + (reason ? ` (${why(reason)})` : ''));
+  return said.split(/(\d{4}-\d\d-\d\dT[\d:.]+Z)/).flatMap((part, at) => (at % 2 === 0 ? inline(part) : [absolute(part)]));
 }

@@ -8,8 +8,8 @@ const STATES = {
   created: ['·', 'waiting'], ready: ['·', 'waiting'], executing: ['▸', 'running'], parked: ['↻', 'waiting to retry'], running_children: ['◔', 'running'],
   deciding: ['◇', 'deciding'], aggregating: ['Σ', 'combining results'], verifying: ['≟', 'verifying'], replanning: ['↺', 'replanning'],
   asks: ['?', 'waiting for you'], held: ['‖', 'waiting for another run'], waiting_input: ['?', 'waiting for an answer'], awaiting_approval: ['?', 'waiting for approval'], cancelling: ['◌', 'cancelling'], running: ['▸', 'running'], taken_up: ['▹', 'starting'],
-  interrupted: ['‖', 'interrupted: no process drives it'], paused: ['‖', 'paused'], ok: ['✓', 'done'], partial: ['◑', 'partly done'],
-  skipped: ['–', 'skipped'], cancelled: ['⊘', 'cancelled'], superseded: ['↷', 'replaced'], failed: ['✗', 'failed'], met: ['✓', 'met'], unmet: ['✗', 'not met'], unverifiable: ['?', 'cannot be verified'],
+  pausing: ['▸', 'running: will pause when its call ends'], interrupted: ['‖', 'interrupted: no process drives it'], paused: ['‖', 'paused'], ok: ['✓', 'done'], partial: ['◑', 'partly done'],
+  skipped: ['–', 'skipped'], not_begun: ['–', 'not begun'], cancelled: ['⊘', 'cancelled'], superseded: ['↷', 'replaced'], failed: ['✗', 'failed'], met: ['✓', 'met'], unmet: ['✗', 'not met'], unverifiable: ['?', 'cannot be verified'],
 };
 /** The stop reasons, in words. */
 const REASONS = {

@@ -5,6 +5,8 @@ import { now } from './clock.js';
 import { announce, element, trouble } from './dom.js';
 import { bytes, dollars, moment, number } from './format.js';
 
+const MIB = 1024 * 1024;
+
 /** The label of every limit, and the unit in which people write it: nobody types millionths of a dollar. */
 const FIELDS = {
   tokens: { label: 'Tokens', unit: 1, show: number },
@@ -14,7 +16,7 @@ const FIELDS = {
   micro_usd: { label: 'US dollars', unit: 1e6, show: dollars },
   model_calls: { label: 'Model calls', unit: 1, show: number },
   tool_calls: { label: 'Tool calls', unit: 1, show: number },
-  bytes: { label: 'Bytes of journal and pages', unit: 1, show: bytes },
+  bytes: { label: 'MiB of journal and pages', unit: MIB, show: bytes },
   nodes: { label: 'Nodes', unit: 1, show: number },
 };
 const MINUTE = 60_000;
@@ -52,7 +54,8 @@ export async function changeLimits(run, { node, what, signal }) {
       const wanted = {};
       for (const { one, unit, input } of inputs) {
         const value = Math.round(input.valueAsNumber * unit);
-        if (value !== one.limit) wanted[one.what] = value;
+        // What nobody changed stays exact.
+        if (input.value !== input.defaultValue && value !== one.limit) wanted[one.what] = value;
       }
       if (minutes.value) wanted.deadline = new Date(now() + minutes.valueAsNumber * MINUTE).toISOString();
       change.disabled = true;
@@ -64,7 +67,7 @@ export async function changeLimits(run, { node, what, signal }) {
   ...inputs.map(({ row }) => row),
   hasTime ? element('label', {}, element('span', {}, 'Deadline, in minutes from now', ...(known.deadline ? [' (now: ', moment(known.deadline), ')'] : [])), minutes) : '',
   note,
-  element('p', { class: 'buttons' }, element('button', { type: 'button', onclick: () => dialog.close() }, 'Cancel'),
+  element('p', { class: 'buttons' }, element('button', { type: 'button', onclick: () => dialog.close() }, hasAny ? 'Never mind' : 'Close'),
     hasAny ? change : ''));
   dialog.append(form);
   dialog.addEventListener('close', () => dialog.remove(), { once: true });

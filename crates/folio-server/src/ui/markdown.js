@@ -10,6 +10,9 @@ const FENCE = /^(\s*)(`{3,}|~{3,})[^`]*$/, OPENED = /^(|.*\s)(`{3,}|~{3,})[\w+#.
 const LONGEST = 20_000;
 const indent = (line) => line.length - line.trimStart().length;
 
+/** What a page says of itself in a comment, with its role in words. */
+export const metaOf = (said) => said.replace(/^p\d+ [a-z_]+/, (begin) => begin.replaceAll('_', ' '));
+
 /** `text` as elements. */
 export function markdown(text) {
   const made = [];
@@ -43,7 +46,7 @@ export function markdown(text) {
     const line = lines[at];
     let part;
     if (!line.startsWith('|')) rows = null;
-    if ((part = /^<!-- (.*) -->$/.exec(line))) made.push(element('p', { class: 'meta' }, part[1]));
+    if ((part = /^<!-- (.*) -->$/.exec(line))) made.push(element('p', { class: 'meta' }, metaOf(part[1])));
     else if ((part = /^(#{1,6}) (.*)/.exec(line))) {
       heading = part[2];
       made.push(written(`h${Math.min(part[1].length + 1, 6)}`, {}, ...inline(heading)));
@@ -84,7 +87,7 @@ export function markdown(text) {
   return made;
 }
 
-const cellsOf = (line) => line.replace(/^\||\|\s*$/g, '').split(/(?<!\\)\|/).map((cell) => cell.trim());
+const cellsOf = (line) => line.replace(/^\||\|\s*$/g, '').split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll('\\|', '|'));
 /** Aligns a cell as the line below the header says. */
 function side(cell, { sides }) {
   const at = sides?.[cell.cellIndex];
@@ -98,14 +101,22 @@ function toPage(text) {
 }
 
 // Every alternative is bounded: an opening that is never closed is not searched again and again.
-const PIECES = /(`[^`]+`|\*\*[^*]+\*\*|(?<![\w*])\*[^*\s][^*]*\*(?![\w*])|\[[^\]\[]{1,500}\]\((?:https?:\/\/|\/)[^)\s]{1,2000}\))/;
+const PIECES = /(`[^`]+`|\[p\d{1,9}\](?!\()|\*\*[^*]+\*\*|(?<![\w*])\*[^*\s][^*]*\*(?![\w*])|!?\[[^\]\[]{1,500}\]\((?:https?:\/\/|\/)[^)\s]{1,2000}\)|(?<![\w/])https?:\/\/[^\s<>"'`)\]|*]{1,2000})/;
 
-function inline(text) {
+/** One line of `text` as elements: code, emphasis and links. */
+export function inline(text) {
   if (text.length > LONGEST) return [...inline(text.slice(0, LONGEST)), text.slice(LONGEST)];
-  return text.split(PIECES).map((part, index) => {
+  return text.split(PIECES).flatMap((part, index) => {
     if (index % 2 === 0) return part.replace(/\\([!-\/:-@[-`{-~])/g, '$1');
     if (part[0] === '`') return element('code', {}, part.slice(1, -1));
-    if (part[0] === '[') return link(...part.slice(1, -1).split(']('));
+    const [, page] = /^\[(p\d+)\]$/.exec(part) ?? [];
+    if (page) return ['[', link(page, `/pages/${page}`), ']'];
+    // An image is not loaded: it is a link.
+    if (part[0] === '[' || part[0] === '!') return link(...part.slice(part.indexOf('[') + 1, -1).split(']('));
+    if (/^https?:/.test(part)) {
+      const [to] = /^.*[^.,;:!?]/.exec(part) ?? [part];
+      return [link(to, to), part.slice(to.length)];
+    }
     return part.startsWith('**') ? element('strong', {}, part.slice(2, -2)) : element('em', {}, part.slice(1, -1));
   });
 }

@@ -32,7 +32,7 @@ macro_rules! files {
 }
 
 /// What the page loads, from below `/ui/`.
-const FILES: [(&str, &str); 28] = files![
+const FILES: [(&str, &str); 29] = files![
     "app.js",
     "ask.js",
     "branches.js",
@@ -61,6 +61,7 @@ const FILES: [(&str, &str); 28] = files![
     "tree.js",
     "turn.js",
     "turns.js",
+    "values.js",
 ];
 
 const INDEX: &str = include_str!("index.html");

@@ -43,9 +43,10 @@ export async function showObservation(view, { name, query, signal, title, go }) 
 function body(one, again) {
   const note = element('p');
   const archive = async () => {
-    if (!await sure(`Archive ${one.handle}?`, 'Models no longer see it. You can still find it among archived observations.', 'Archive')) return;
+    if (!await sure(`Archive ${one.handle}?`, 'Models no longer see it. You can still find it among archived observations, and restore it there.', 'Archive')) return;
     send('POST', `/observations/${one.handle}/archive`).then(() => { announce('Archived.'); return again().then(() => $('view').focus({ preventScroll: true })); }, (error) => note.replaceChildren(trouble(told(error))));
   };
+  const restore = () => send('POST', `/observations/${one.handle}/restore`).then(() => { announce('Restored.'); return again().then(() => $('view').focus({ preventScroll: true })); }, (error) => note.replaceChildren(trouble(told(error))));
   const { source } = one;
   const rows = [
     ['Status', [...new Set([one.status.replaceAll('_', ' '), one.state])].join(', ')], ['Owner', one.owner], ['Trust', one.trust.replaceAll('_', ' ')],
@@ -62,7 +63,8 @@ function body(one, again) {
     one.title ? written('p', { class: 'said' }, element('strong', {}, one.title)) : '',
     written('p', { class: 'said' }, one.content || '(content erased)'),
     element('dl', { class: 'facts' }, ...rows.flatMap(([what, value]) => [element('dt', {}, what), element('dd', {}, value)])),
-    one.status === 'archived' ? '' : element('p', { class: 'buttons' }, element('button', { type: 'button', onclick: archive }, 'Archive')), note,
+    // Nothing is left to restore of an erased one.
+    one.erased ? '' : element('p', { class: 'buttons' }, one.status === 'archived' ? element('button', { type: 'button', onclick: restore }, 'Restore') : element('button', { type: 'button', onclick: archive }, 'Archive')), note,
   ];
 }
 

@@ -3,7 +3,7 @@
 import { get, live } from './ask.js';
 import { element, headline, keep, settle, written } from './dom.js';
 import { moment, number } from './format.js';
-import { markdown } from './markdown.js';
+import { markdown, metaOf } from './markdown.js';
 
 export async function showPage(view, { name, signal, title, go }) {
   view.className = 'narrow';
@@ -23,10 +23,12 @@ export async function showPage(view, { name, signal, title, go }) {
     title(page.title);
     id = page.page_id;
     if (head.textContent !== page.title) head.textContent = page.title;
-    settle(about, [`${page.handle} · ${page.role.replaceAll('_', ' ')} · ${page.status} · `, moment(page.updated_at),
+    // The text begins with the title, and with what the page says of itself.
+    const [begin, meta = `${page.handle} ${page.role} · ${page.status}`] = /^# [^\n]*\n+(?:<!-- (p\d+ [^\n]*) -->\n)?/.exec(md) ?? [''];
+    settle(about, [`${metaOf(meta)} · `, moment(page.updated_at),
       ...(page.homework_run_id ? [' · ', element('a', { href: `/runs/${page.homework_run_id}` }, 'run')] : []),
       ...(page.parent ? [' · ', element('a', { href: `/pages/${page.parent}` }, 'parent page')] : [])]);
-    if (text.said !== md) { text.said = md; settle(text, markdown(md)); }
+    if (text.said !== md) { text.said = md; settle(text, markdown(md.slice(begin.length))); }
     // The text already lists pages at its end.
     const isTold = (handle) => text.querySelector(`a[href="/pages/${handle}"]`);
     keep(below, children.items.filter(({ handle }) => !isTold(handle)).map(({ handle, title: called }) => ({ handle, called })), (page) => page.handle,

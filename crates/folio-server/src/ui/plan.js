@@ -38,18 +38,22 @@ const depthsOf = (steps, depth = 0) => steps.flatMap((step) => [depth, ...depths
 function sheet(change) {
   let known = null;
   const called = element('strong'), edit = element('button', { type: 'button', onclick: () => change(known) }, 'Edit plan');
-  const steps = element('ul', { class: 'plain steps' }), past = element('ol', { class: 'versions' }), whole = element('div');
-  const made = element('div', { class: 'sheet' }, element('p', { class: 'line' }, called, edit), steps, element('h3', {}, 'Versions'), past,
+  const refusal = element('div'), steps = element('ul', { class: 'plain steps' }), past = element('ol', { class: 'versions' }), whole = element('div');
+  const made = element('div', { class: 'sheet' }, element('p', { class: 'line' }, called, edit), refusal, steps, element('h3', {}, 'Versions'), past,
     element('details', {}, element('summary', {}, 'Plan source'), whole));
   made.show = (given) => {
     known = given;
     const { plan, versions, hasEnded } = given;
     settle(called, [`Version ${plan.plan_version}`]);
-    edit.hidden = hasEnded;
+    // The steps of a rejected plan never began, and another plan may follow.
+    const { rejected } = versions.find((version) => version.plan_version === plan.plan_version) ?? {};
+    edit.hidden = hasEnded || Boolean(rejected);
+    settle(refusal, rejected ? [rejection(rejected)] : []);
+    const stateOf = (status) => (status === 'waiting' ? 'created' : rejected && /^(superseded|skipped)$/.test(status) ? 'not_begun' : status);
     const depths = depthsOf(plan.steps);
-    keep(steps, plan.states.map((step, at) => ({ ...step, depth: depths[at] ?? 0 })), ({ id }) => id, (step) => element('li', { class: step.depth > 0 ? `in-${Math.min(step.depth, DEEPEST)}` : null }, mark(step.status === 'waiting' ? 'created' : step.status), written('bdi', {}, step.title), element('span', { class: 'meta' }, ` ${step.id} · ${words(step.status)}`)));
-    // A version never changes.
-    keep(past, versions.map((_, at) => at), (at) => versions[at].plan_version, (at) => versionItem(versions[at], versions[at - 1]));
+    keep(steps, plan.states.map((step, at) => ({ ...step, state: stateOf(step.status), depth: depths[at] ?? 0 })), ({ id }) => id, (step) => element('li', { class: step.depth > 0 ? `in-${Math.min(step.depth, DEEPEST)}` : null }, mark(step.state), written('bdi', {}, step.title), element('span', { class: 'meta' }, ` ${step.id} · ${words(step.state)}`)));
+    // A version changes only by being rejected. The newest comes first, as in a history.
+    keep(past, versions.map(({ plan_version: version, rejected: refused }, at) => ({ at, version, refused })).reverse(), ({ version }) => version, ({ at }) => versionItem(versions[at], versions[at - 1]));
     settle(whole, markdown(`\`\`\`\n${plan.markdown.replaceAll('```', "'''")}\n\`\`\``));
   };
   return made;
@@ -66,11 +70,15 @@ export async function mayLeave() {
   return !isChanged() || sure('Discard your changes to the plan?', 'You have not saved them.', 'Discard');
 }
 
+/** Who rejected a plan, and why. */
+const rejection = ({ by, reason }) => element('p', { class: 'failed' }, `Rejected by ${by}${reason ? ': ' : ', without a reason.'}`, written('bdi', {}, reason));
+
 function versionItem(version, before) {
   const change = version.difference;
   const counts = change ? ['added', 'changed', 'dropped'].filter((what) => change[what]?.length).map((what) => `${what} ${change[what].join(', ')}`) : [];
   return element('li', { value: version.plan_version }, element('p', { class: 'line' }, element('strong', {}, `Version ${version.plan_version}`),
     element('span', { class: 'meta' }, version.by ? `by ${version.by} · ` : '', moment(version.timestamp))),
+  version.rejected ? rejection(version.rejected) : '',
   version.reason ? written('p', { class: 'quiet' }, version.reason) : '',
   counts.length ? element('p', {}, counts.join('; ')) : '',
   before ? element('details', { open: true }, element('summary', {}, `Changes since version ${before.plan_version}`), difference(before.markdown, version.markdown)) : '');
@@ -137,6 +145,6 @@ function editor(pane, { run, node, known, again }) {
   const leave = async () => { if (await mayLeave()) await close(); };
   pane.replaceChildren(
     element('p', { class: 'quiet' }, 'Each line is a step, with its id in braces. Add a line to add a step; without a block below it, a model does the step. Remove a line to drop its step. Steps that have started stay as they are.'),
-    text, element('p', { class: 'buttons' }, element('button', { type: 'button', onclick: leave }, 'Discard changes'), button), note, other);
+    other, text, element('p', { class: 'buttons' }, element('button', { type: 'button', onclick: leave }, 'Discard changes'), button), note);
   text.focus();
 }

@@ -2,7 +2,9 @@
 
 import { QUIET, get, post, told } from './ask.js';
 import { $, announce, element, isPlain, keep, moved, sure, trouble, written } from './dom.js';
-import { revealed } from './format.js';
+import { moment, revealed } from './format.js';
+import { inline } from './markdown.js';
+import { hasValues, values } from './values.js';
 
 /** How many questions are shown at first. */
 const MANY = 3;
@@ -26,8 +28,8 @@ const enter = (form, options) => (form?.querySelector('textarea, input') ?? form
 
 /**
  * The questions of a run: a `block` that shows them, `look` to refresh them, `none` to clear them, and their `count`.
- * `onchange` is called with what is asked when that changes, `choose(node)` shows a node of the run that `find(id)` knows, `rest()`
- * moves the focus to what follows the questions.
+ * `onchange` is called with what is asked when that changes, `choose(node, tab)` shows a node of the run that `find(id)`
+ * knows, `rest()` moves the focus to what follows the questions.
  */
 export function questions(run, { signal, onchange, find, choose, rest }) {
   const list = element('div'), more = element('button', { type: 'button', hidden: true, onclick: () => showAll() });
@@ -119,58 +121,85 @@ function form(item, { answered, refused, find, choose }) {
   const who = nameOf(item, find, choose);
   // A held key was pressed for what was there before.
   const once = (event) => { if (event.repeat && event.key === 'Enter' && (event.ctrlKey || event.metaKey || event.target.tagName !== 'TEXTAREA')) event.preventDefault(); };
-  const made = item.kind === 'question' ? question(item, who, note, say) : approval(item, who, note, say);
+  const made = item.kind === 'question' ? question(item, who, note, say) : approval(item, { who, plan: partOf(item, find, choose, 'Show the plan', 'plan'), note, say });
   made.item = item;
   made.addEventListener('keydown', once, { capture: true });
   return made;
 }
 
 /** Who asks: a part of the run, with a link to it, or the run itself. */
-function nameOf(item, find, choose) {
-  if (item.path === '') return 'The run';
+const nameOf = (item, find, choose) => (item.path === '' ? 'The run' : partOf(item, find, choose, coded(revealed(item.title))));
+
+/** `text` with what is in backticks as code. A link has no links in it. */
+const coded = (text) => text.split(/`([^`]+)`/).map((part, at) => (at % 2 === 0 ? part : element('code', {}, part)));
+
+/** A link to the part that asks, or to a `tab` of it. */
+function partOf(item, find, choose, text, tab) {
+  const fields = [item.path !== '' && `node=${item.node_id}`, tab && `tab=${tab}`].filter(Boolean);
   return element('a', {
-    href: `/runs/${item.run_id}?node=${item.node_id}`,
+    href: `/runs/${item.run_id}?${fields.join('&')}`,
     onclick: (event) => {
       const node = find(item.node_id);
       if (!node || !isPlain(event)) return;
       event.preventDefault();
-      choose(node);
+      choose(node, tab);
     },
-  }, revealed(item.title));
+  }, text);
+}
+
+/** Until when an answer is waited for, and what happens then. */
+function waits(item) {
+  if (!item.until) return '';
+  const hasDefault = item.default !== null && item.default !== undefined;
+  return element('p', { class: 'meta' }, 'The time to answer ends ', moment(item.until), hasDefault ? ', and then the default applies.' : '.');
+}
+
+/** What `who` asks. The words of a task for a person begin with its title, which `who` is. */
+function askedBy({ question, title }, who) {
+  const [, task] = /^Task for a person: ([^]*)/.exec(question) ?? [];
+  const isTold = task === title || task?.startsWith(`${title}\n`), rest = isTold ? task.slice(title.length).trim() : task ?? question;
+  return [element('span', { class: 'quiet' }, who, task === undefined ? ' asks: ' : rest ? ' is a task for a person: ' : ' is a task for a person.'), written('bdi', {}, ...inline(rest))];
 }
 
 function question(item, who, note, say) {
   const hasChoices = item.options.length > 0;
   const field = element('textarea', {
-    name: 'answer', dir: 'auto', rows: 2, required: true, autocomplete: 'off', 'aria-label': `Answer to: ${item.question}`, 'aria-keyshortcuts': 'Control+Enter', placeholder: 'Ctrl+Enter to send',
+    name: 'answer', dir: 'auto', rows: 2, required: true, autocomplete: 'off', 'aria-label': `Answer to: ${item.question}`, 'aria-keyshortcuts': 'Control+Enter', placeholder: matchMedia('(pointer: coarse)').matches ? '' : 'Ctrl+Enter to send',
     onkeydown: (event) => {
       if (event.defaultPrevented || event.key !== 'Enter' || !(event.ctrlKey || event.metaKey) || event.isComposing) return;
       event.preventDefault();
       field.form.requestSubmit();
     },
   }, item.default ?? '');
-  const parts = hasChoices ? item.options.map((option) => written('button', { type: 'submit', value: option }, option))
+  const parts = hasChoices ? item.options.map((option) => written('button', { type: 'submit', value: option }, option, option === item.default ? element('span', { class: 'quiet' }, ' (default)') : ''))
     : [field, element('button', { type: 'submit', class: 'main' }, 'Send answer')];
   return element('form', {
     class: 'question', ...(hasChoices ? { tabindex: -1, 'aria-label': item.question } : {}),
     onsubmit: (event) => { event.preventDefault(); say(`/questions/${item.id}/answer`, { answer: hasChoices ? event.submitter.value : field.value }, 'Answered.'); },
-  }, moved(element('p', { class: 'asked' }, element('span', { class: 'quiet' }, who, ' asks: '), written('bdi', {}, item.question)), 'Question'), ...parts, note);
+  }, moved(element('p', { class: 'asked' }, ...askedBy(item, who)), 'Question'), ...parts, waits(item), note);
 }
 
+/** How much of a call is named beside a button or in a dialog: all of it is above. */
+const SHORT = 120;
+const short = (text) => (text.length > SHORT ? `${text.slice(0, SHORT)}…` : text);
+
 // No button is the default for Enter: with a reason, Enter rejects, and without one it does nothing.
-function approval(item, who, note, say) {
-  const asks = revealed(item.question);
-  const reason = element('input', { name: 'reason', dir: 'auto', autocomplete: 'off', 'aria-label': `Reason for rejecting: ${asks}`, placeholder: 'Reason for rejecting' });
+function approval(item, { who, plan, note, say }) {
+  const asks = revealed(item.question), isCall = item.kind === 'call';
+  const reason = element('input', { name: 'reason', dir: 'auto', autocomplete: 'off', 'aria-label': `Reason for rejecting: ${short(asks)}`, placeholder: 'Reason for rejecting' });
   // A permission does not cover a call that was under way when its driver died: each is asked about.
-  const mayAlways = item.kind === 'call' && !item.call.again;
+  const mayAlways = isCall && !item.call.again;
   const no = () => say(`/approvals/${item.id}`, { approve: false, reason: reason.value }, 'Rejected.');
   const button = (text, onclick, attributes = {}) => element('button', { type: 'button', onclick, ...attributes }, text);
   const yes = (more) => say(`/approvals/${item.id}`, { approve: true, ...more }, 'Approved.');
   const always = (text, what, more) => button(text, async () => { if (await sure('Always allow?', `${what} no longer needs approval in this run.`, 'Always allow')) yes(more); });
-  const tool = mayAlways && revealed(item.call.tool);
+  const tool = isCall && revealed(item.call.tool);
+  const again = isCall && item.call.again && element('span', {}, 'It had begun when its process died, and nobody knows whether it took effect. Make it again? ');
+  const what = isCall ? [again, element('code', {}, tool)] : [element(item.kind === 'plan' ? 'span' : 'code', {}, asks), item.kind === 'plan' ? [' ', plan] : ''];
   return element('form', { class: 'question', onsubmit: (event) => { event.preventDefault(); if (reason.value.trim()) no(); } },
-    element('p', {}, element('span', { class: 'quiet' }, who, ' is waiting for approval: '), element(item.kind === 'plan' ? 'span' : 'code', {}, asks)),
+    element('p', {}, element('span', { class: 'quiet' }, who, ' is waiting for approval: '), ...what.flat()),
+    isCall && hasValues(item.call.args) ? moved(element('div', { class: 'asked' }, values(item.call.args, { isWhole: true })), 'Arguments') : '',
     button('Approve', () => yes({}), { class: 'main' }),
-    ...(mayAlways ? [always('Always allow this call', `The call “${asks}”`, { always: 'arguments' }), always(`Always allow ${tool}`, `Any call of ${tool}, whatever it does,`, { always: 'tool' })] : []),
-    reason, button('Reject', no), note);
+    ...(mayAlways ? [always('Always allow this call', `This very call of ${tool}, with the same arguments,`, { always: 'arguments' }), always(`Always allow ${tool}`, `Any call of ${tool}, whatever it does,`, { always: 'tool' })] : []),
+    reason, button('Reject', no), waits(item), note);
 }

@@ -4,7 +4,7 @@ import { CHANCE, QUIET, follow, get, patiently, post, query as addressOf, told }
 import { branches, branchesOf } from './branches.js';
 import { now } from './clock.js';
 import { $, address, announce, element, empty, headline, keep, settle, soon, sure, trouble, written } from './dom.js';
-import { cost, mark, moment, number, span, stateLine, words } from './format.js';
+import { cost, mark, moment, number, span, stateLine, why, words } from './format.js';
 import { happen } from './happened.js';
 import { changeLimits } from './limits.js';
 import { markdown } from './markdown.js';
@@ -44,36 +44,41 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   // The run may have ended between the two requests.
   if (known.status !== 'running' && run.status === 'running') run = await get(place, { signal });
   const at = `/runs/${run.handle}`;
-  title(run.title);
   view.className = 'run';
 
   const state = element('p', { class: 'line state' }), controls = element('p', { class: 'buttons' }), note = element('div'), broken = element('div');
+  // What can be done with the run is above the tree; what can be done with a part, beside it, so that the tree does not move.
+  const partControls = element('p', { class: 'buttons' }), partNote = element('div');
   const progress = element('progress', { 'aria-label': 'Finished nodes' });
   const asked = questions(run.handle, {
     signal, onchange: (items) => { tree.approve(items); laterSummary(); laterPane(); }, find: (id) => tree.nodes.get(id),
-    choose: (node) => leadTo(node),
+    choose: (node, wanted) => leadTo(node, wanted),
     rest: () => (pane.contains(document.activeElement) ? null : isNarrow() && view.classList.contains('reading') ? pane.focus({ preventScroll: true }) : tree.focus(tree.selected ?? tree.root)),
   });
   const tabs = element('nav', { 'aria-label': 'Selected part' }), pane = element('article', { class: 'text', tabindex: '0', 'aria-label': 'Selected part' });
   const { heading: chosen, block: chosenBlock } = headline('', 'h2');
   const back = element('button', { type: 'button', class: 'back', onclick: () => (history.state?.isFromTree ? history.back() : toTree()) }, '← Tree');
   // The link to a part disappears when the pane shows that part.
-  const leadTo = (node) => tree.choose(node, () => (isNarrow() ? pane.focus() : tree.focus(node)));
+  const leadTo = (node, wanted = tab) => tree.choose(node, () => {
+    if (wanted !== tab) { open(wanted); readdress({ state: history.state }); }
+    if (isNarrow()) pane.focus(); else tree.focus(node);
+  });
   const isNarrow = () => getComputedStyle(back).display !== 'none';
   const tree = new Tree({ signal, mayLeave, onselect: chose, onsift: sifted, onopen: () => { if (isNarrow()) back.focus(); } });
-  const seek = element('input', { type: 'search', dir: 'auto', class: 'seek', placeholder: 'Filter tree', 'aria-label': 'Filter tree', oninput: (event) => tree.sift({ sought: event.currentTarget.value.trim() }) });
+  const seek = element('input', { type: 'search', dir: 'auto', class: 'seek', placeholder: 'Filter tree', 'aria-label': 'Filter tree', oninput: (event) => { tree.sift({ sought: event.currentTarget.value.trim() }); readdress({ state: history.state }); } });
   const tally = element('p', { class: 'tally', role: 'group', 'aria-label': 'Filter tree by outcome' }), waiting = element('p', { class: 'said', role: 'status' });
   const { run: first, node: before } = run.forked_from ?? {};
   const beforeWhat = known.nodes.find(({ path }) => path === before)?.title ?? before;
   const origin = first && element('span', { class: 'meta' }, 'forked from ', element('a', { href: `/runs/${first}` }, 'another run'), before ? [' before ', written('bdi', {}, beforeWhat)] : '');
   if (origin) get(`/runs/${first}`, { signal }).then(({ handle }) => { Object.assign(origin.querySelector('a'), { textContent: handle, href: `/runs/${handle}` }); }, () => {});
   const turn = run.turn_id && element('a', { href: `/turns/${run.turn_id}` }, 'Turn trace');
+  const about = element('section', { class: 'panel about', 'aria-label': 'Selected part' }, element('div', { class: 'bar' }, back, chosenBlock), partControls, partNote, tabs, pane);
   view.append(
     element('header', {}, headline(run.title).block, run.goal && run.goal !== run.title && written('p', { class: 'said quiet' }, run.goal), element('div', { class: 'line' }, state, turn, origin, tally), controls, note, broken, waiting, asked.block, progress),
     element('div', { class: 'columns' }, element('section', { class: 'panel side', 'aria-label': 'Tree' }, seek, tree.none, tree.scroller),
-      element('section', { class: 'panel about', 'aria-label': 'Selected part' }, element('div', { class: 'bar' }, back, chosenBlock), tabs, pane)));
+      about));
 
-  let tab = query.get('tab') ?? 'result', wasDrawn = 0, shown = null, standing = null;
+  let tab = query.get('tab') ?? 'result', wasDrawn = 0, shown = null, standing = null, saidTitle = null, drivenAt = 0;
   const nodePath = (node) => `${at}/nodes/${node.id}`;
 
   // Until when a process may still begin to drive the run after it was started or continued.
@@ -87,22 +92,28 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
 
   // ---- the summary, and what people can do
   function summary() {
-    const { root, nodes } = tree;
-    const { ends, stands, ended } = countsOf(tree);
+    const { root } = tree;
+    const { ends, stands, ended, all } = countsOf(tree);
     const stand = standingOf(run, root, stands, { asks: asked.count(), isHoped: isHoped() });
     if (stand === 'interrupted') isLeft = true; else if (run.driven) isLeft = false;
     if (standing !== stand) { if (standing) laterPane(); standing = stand; }
-    // No process drives the run, though something is due: its clock stands at the last moment when one did.
-    const stoodAt = run.driven || run.waits || root.outcome ? null : Date.parse(run.updated_at);
+    // No process drives the run, though something is due: its clock stands at the last moment when one did, as far as is
+    // known.
+    if (run.driven || run.waits) drivenAt = now();
+    const stoodAt = run.driven || run.waits || root.outcome ? null : Math.max(drivenAt, Date.parse(run.updated_at));
     const took = (root.finished_at ? Date.parse(root.finished_at) : stoodAt ?? now()) - Date.parse(root.started_at ?? run.created_at);
-    const parts = [stateLine(stand), element('span', { class: 'quiet' }, `${ended} of ${nodes.size} nodes`)];
+    const parts = [stateLine(stand), root.outcome && root.stop_reason && element('span', { class: 'quiet', title: root.stop_reason }, why(root.stop_reason)), all > 0 && element('span', { class: 'quiet' }, `${number(ended)} of ${number(all)} node${all === 1 ? '' : 's'}`)];
     const used = cost(root.spent);
     parts.push(element('span', { class: 'time' }, span(took)), used && element('span', { class: 'quiet' }, used), element('span', { class: 'quiet' }, run.handle, ' · ', moment(run.created_at)));
     const text = parts.filter(Boolean).map((part) => part.textContent).join('|');
     if (state.said !== text) { state.said = text; state.replaceChildren(...parts.filter(Boolean)); }
     drawTally(ends);
     showWaiting(waiting, run, root, stand);
-    Object.assign(progress, { max: nodes.size, value: ended });
+    // A run without parts is done when it ends.
+    Object.assign(progress, all > 0 ? { max: all, value: ended } : { max: 1, value: root.outcome ? 1 : 0 });
+    progress.className = root.outcome ?? '';
+    const called = `${asked.count() > 0 ? '? ' : ''}${run.title}`;
+    if (called !== saidTitle) { saidTitle = called; title(called); }
     tree.drives(run.driven || run.waits || isHoped(), stoodAt);
   }
   // Parts that did not end well are found with one click, however large the tree is.
@@ -112,6 +123,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
       type: 'button', class: 'chip', 'aria-pressed': String(isOnly), title: isOnly ? 'Show the whole tree' : 'Show only these in the tree',
       onclick: () => {
         tree.sift({ only: isOnly ? null : what });
+        readdress({ state: history.state });
         if (isNarrow()) view.classList.remove('reading');
         tree.scroller.scrollTop = 0;
         summary();
@@ -121,17 +133,18 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   function sifted() {
     seek.value = '';
     summary();
+    readdress({ state: history.state });
   }
   // An action that is under way is not started again.
-  const doing = async (ask) => {
+  const doing = async (ask, said = note) => {
     if (controls.ariaBusy === 'true') return;
-    controls.ariaBusy = 'true';
-    await ask().then(() => note.replaceChildren(), (error) => note.replaceChildren(trouble(told(error))));
-    controls.ariaBusy = 'false';
+    controls.ariaBusy = partControls.ariaBusy = 'true';
+    await ask().then(() => said.replaceChildren(), (error) => said.replaceChildren(trouble(told(error))));
+    controls.ariaBusy = partControls.ariaBusy = 'false';
   };
   // Everything that somebody has written in this view.
   const unsaved = () => [...view.querySelectorAll('textarea, input')].map((field) => (field.value === field.defaultValue ? '' : field.value)).join('\n');
-  const fork = async (body) => {
+  const fork = async (body, said) => {
     if (!await mayGo()) return;
     const before = unsaved();
     let begun = null;
@@ -139,51 +152,57 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
       ({ handle: begun } = await post(`${at}/fork`, body));
       // By now somebody may be elsewhere, or have written more than they agreed to lose.
       if (!signal.aborted && (unsaved() === before || await mayGo())) { go(`/runs/${begun}`); begun = null; }
-    });
+    }, said);
     if (begun === null) return;
     announce(`Fork started: ${begun}.`);
-    note.replaceChildren(element('p', { class: 'quiet' }, 'Fork started: ', element('a', { href: `/runs/${begun}` }, begun), '.'));
+    said.replaceChildren(element('p', { class: 'quiet' }, 'Fork started: ', element('a', { href: `/runs/${begun}` }, begun), '.'));
   };
   const part = () => (tree.selected && tree.selected !== tree.root ? tree.selected : null);
-  function drawControls() {
-    const node = part(), what = node ? `“${node.title}”` : 'the run';
+  const button = (text, onclick) => element('button', { type: 'button', onclick }, text);
+  /** The actions on the run or, if `node` is given, on that part of it. Their names say on which. */
+  function actions(node, said) {
+    const one = node ?? tree.root, what = node ? `“${node.title}”` : 'the run', whose = node ? ' this part' : '';
     const body = node ? { node: node.id } : {};
-    const button = (text, onclick) => element('button', { type: 'button', onclick }, text);
-    const made = [];
-    const isStopping = (node ?? tree.root).state === 'cancelling';
-    if (!tree.root.outcome && !(node ?? tree.root).outcome && !isStopping) {
-      const isPaused = (node ?? tree.root).paused;
-      made.push(isPaused ? button('Continue', () => doing(() => post(`${at}/continue`, body))) : button('Pause', () => doing(() => post(`${at}/pause`, body))),
-        button('Limits', () => doing(() => changeLimits(run.handle, { node: node?.id, what, signal }))),
-        button('Cancel', async () => { if (await sure(`Cancel ${what}?`, 'Work in progress stops. Finished work is kept.', 'Yes, cancel')) doing(() => post(`${at}/cancel`, body)); }));
-    }
-    if (!node && LIMITED.test(tree.root.stop_reason)) {
-      made.push(button('Fork with higher limits', async () => {
+    if (tree.root.outcome || one.outcome || one.state === 'cancelling') return [];
+    return [one.paused ? button(`Continue${whose}`, () => doing(() => post(`${at}/continue`, body), said)) : button(`Pause${whose}`, () => doing(() => post(`${at}/pause`, body), said)),
+      button(node ? 'Limits of this part' : 'Limits', () => doing(() => changeLimits(run.handle, { node: node?.id, what, signal }), said)),
+      button(`Cancel${whose}`, async () => { if (await sure(`Cancel ${what}?`, 'Work in progress stops. Finished work is kept.', 'Yes, cancel')) doing(() => post(`${at}/cancel`, body), said); })];
+  }
+  function drawControls() {
+    const node = part();
+    const ofRun = actions(null, note), ofPart = node ? actions(node, partNote) : [];
+    if (LIMITED.test(tree.root.stop_reason)) {
+      ofRun.push(button('Fork with higher limits', async () => {
         if (!await sure('Fork with higher limits?', 'A new run starts from the point before a limit stopped anything. It stays paused until you raise its limits and continue it.', 'Start fork')) return;
-        fork({ before_limit: true, paused: true });
+        fork({ before_limit: true, paused: true }, note);
       }));
     }
     if (node?.started_at) {
-      made.push(button('Fork from here', async () => {
-        if (!await sure(`Fork before ${what}?`, 'A new run keeps everything done before this part, and runs this part and everything after it again.', 'Start fork')) return;
-        fork({ at: node.id });
+      ofPart.push(button('Fork from here', async () => {
+        if (!await sure(`Fork before “${node.title}”?`, 'A new run keeps everything done before this part, and runs this part and everything after it again.', 'Start fork')) return;
+        fork({ at: node.id }, partNote);
       }));
     }
-    const said = made.map((one) => one.textContent).join() + (node?.id ?? '');
-    if (controls.said === said) return;
-    controls.said = said;
-    // A button that replaces the pressed one gets the focus.
-    const focused = [...controls.children].indexOf(document.activeElement);
-    controls.replaceChildren(...made);
+    offer(controls, ofRun, '');
+    offer(partControls, ofPart, node?.id ?? '');
+  }
+  /** Makes `place` offer the actions `made` on `whom`. A button that replaces the pressed one gets the focus. */
+  function offer(place, made, whom) {
+    const said = made.map((one) => one.textContent).join() + whom;
+    if (place.said === said) return;
+    place.said = said;
+    const focused = [...place.children].indexOf(document.activeElement);
+    place.replaceChildren(...made);
     if (focused >= 0) (made[Math.min(focused, made.length - 1)] ?? pane).focus({ preventScroll: true });
   }
 
   // ---- the selected part
-  const usual = (node) => (node === tree.root && node.outcome && run.pages.report ? 'report' : 'result');
+  // A report says what was done: of a run that did not end well, the result says why.
+  const usual = (node) => (node === tree.root && node.outcome === 'ok' && run.pages.report ? 'report' : 'result');
   /** Updates the address to the selected part and its tab. */
   function readdress(how) {
     const node = tree.selected, isNamed = node !== tree.root || (isNarrow() && view.classList.contains('reading'));
-    address(addressOf(at, { node: isNamed && node.id, tab: tab !== usual(node) && tab }), how);
+    address(addressOf(at, { node: isNamed && node.id, tab: tab !== usual(node) && tab, only: tree.only, text: seek.value.trim() }), how);
   }
   function open(name) {
     tab = name;
@@ -196,6 +215,11 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     readdress({ push: true });
     tree.focus(tree.selected ?? tree.root);
   }
+  /** Filters the tree as an address says. */
+  function sift(to) {
+    seek.value = to.get('text') ?? '';
+    tree.sift({ sought: seek.value.trim(), only: TALLIED.includes(to.get('only')) ? to.get('only') : null });
+  }
   // Moves back and forward between parts of the run.
   onmove((to) => {
     // On a narrow screen, the tree comes back as it was left.
@@ -205,6 +229,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
       return;
     }
     const node = tree.nodes.get(to.get('node')) ?? tree.root;
+    sift(to);
     tab = to.get('tab') ?? usual(node);
     view.classList.toggle('reading', to.has('node'));
     tree.select(node, false);
@@ -228,8 +253,11 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
       const isFromTree = isNarrow() && !view.classList.contains('reading');
       view.classList.add('reading');
       readdress(isNarrow() ? { push: true, state: { isFromTree } } : { state: history.state });
+      // Above it there may be questions that fill the window.
+      if (isNarrow()) about.scrollIntoView({ block: 'start' });
     }
     chosen.textContent = node.title;
+    partNote.replaceChildren();
     pane.said = null;
     pane.replaceChildren();
     drawControls();
@@ -248,7 +276,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
       if (wanted === 'result') {
         const detail = await get(nodePath(node), { signal }), { approval } = node;
         const state = node === tree.root && !detail.outcome && /^(asks|held)$/.test(standing) ? standing : stateOf({ ...detail, approval }, run.driven || run.waits || isHoped());
-        put(`${node.id}${state}${approval?.id}${JSON.stringify(detail)}`, () => nodeParts(detail, { state, approval, isKept: tree.isKept(node), find: (id) => tree.nodes.get(id), choose: leadTo }));
+        put(`${node.id}${state}${approval?.id}${JSON.stringify(detail)}`, () => nodeParts(detail, { state, approval, isKept: tree.isKept(node), inputs: node === tree.root ? run.inputs : null, find: (id) => tree.nodes.get(id), choose: leadTo }));
       } else if (wanted === 'plan') {
         await showPlan(pane, { run: run.handle, node: node === tree.root ? undefined : node.id, hasEnded: Boolean(node.outcome), signal, isOld, again: () => drawPane() });
       } else if (wanted === 'branches') {
@@ -356,7 +384,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     run = await patiently(() => get(at, { signal }), signal);
     summary();
     drawControls();
-    if (tree.selected === tree.root && tab === 'result' && run.pages.report) tab = 'report';
+    if (tree.selected === tree.root && tab === 'result') tab = usual(tree.root);
     drawPane();
   }
 
@@ -366,7 +394,8 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   if (first) tree.keptUntil = Date.parse(run.created_at);
   seek.hidden = tree.nodes.size < SEARCHED;
   const wanted = tree.nodes.get(query.get('node'));
-  if (known.status !== 'running' && run.pages.report && !query.has('tab') && (!wanted || wanted === tree.root)) tab = 'report';
+  if (!query.has('tab') && (!wanted || wanted === tree.root)) tab = usual(tree.root);
+  sift(query);
   tree.draw();
   summary();
   tree.select(wanted ?? tree.root, false);

@@ -6,7 +6,8 @@ import { address, element, empty, keep, settle, soon, written } from './dom.js';
 import { kept, latest } from './filters.js';
 import { cost, mark, moment, number, span, words } from './format.js';
 
-const STATUSES = ['running', 'ok', 'partial', 'failed', 'cancelled'];
+/** What the list can be filtered by. `asks` is no status: it stands for the running ones that wait for somebody. */
+const STATUSES = ['asks', 'running', 'ok', 'partial', 'failed', 'cancelled'];
 /** How many runs are shown at first, and added with every "more". */
 const MANY = 50;
 /** The most runs that are shown, and searched for a title. */
@@ -68,12 +69,13 @@ export async function showRuns(view, { query: asked, signal, title }) {
   };
   const sift = () => {
     const runs = known.filter((run) => run.title.toLowerCase().includes(text.toLowerCase()) || run.handle === text)
+      .filter((run) => !wanted.has('asks') || wanted.has(run.status) || (run.status === 'running' && facts.get(run.handle)?.asks > 0))
       .map((run) => ({ ...run, used: facts.get(run.handle)?.used, paused: facts.get(run.handle)?.paused, waits: facts.get(run.handle)?.waits, asks: run.status === 'running' ? facts.get(run.handle)?.asks : 0 }));
     keep(list, runs, (run) => run.handle, card);
     for (const one of list.children) watcher.observe(one);
     const more = element('button', { type: 'button', onclick: () => { limit.value += MANY; draw().catch(() => {}); } }, 'Show older');
     const isFiltered = wanted.size > 0 || text !== '';
-    const nothing = isFiltered ? empty(next ? `No matches among the newest ${number(known.length)} runs. Change or clear the filters.` : 'No matching runs. Change or clear the filters.') : empty('No runs yet. Start one with', 'folio run --plan FILE');
+    const nothing = isFiltered ? empty(next ? `No matches among the newest ${number(known.length)} runs. Change or clear the filters.` : 'No matching runs. Change or clear the filters.') : empty('No runs yet. Start one with', 'folio plan example | folio run --plan - --input repo=.');
     settle(note, [...(runs.length === 0 ? [nothing] : []), ...(next && !text && limit.value < MOST ? [more] : [])]);
   };
   const look = latest({
@@ -81,7 +83,7 @@ export async function showRuns(view, { query: asked, signal, title }) {
     ask: () => {
       // A run with this title may be far back.
       const fields = new URLSearchParams({ limit: String(text ? MOST : limit.value) });
-      for (const status of wanted) fields.append('status', status);
+      for (const status of new Set([...wanted].map((one) => (one === 'asks' ? 'running' : one)))) fields.append('status', status);
       return get(`/runs?${fields}`, { signal });
     },
     show(answer) {
@@ -132,10 +134,10 @@ export async function showRuns(view, { query: asked, signal, title }) {
 const factOf = ({ asks, paused, waits, spent }, head) => ({ asks, paused, waits, used: cost(spent), head });
 
 function card(run) {
-  const state = run.status !== 'running' ? run.status : run.paused ? 'paused' : run.driven || run.waits ? 'running' : run.isNew ? 'taken_up' : 'interrupted';
+  const state = run.status !== 'running' ? run.status : run.paused ? 'paused' : run.driven || run.waits ? (run.asks ? 'asks' : 'running') : run.isNew ? 'taken_up' : 'interrupted';
   const took = run.ended_at ? ` after ${span(Date.parse(run.ended_at) - Date.parse(run.created_at))}` : '';
   return element('li', {}, element('a', { href: `/runs/${run.handle}`, class: 'card' }, mark(state),
     written('span', { class: 'title' }, run.title),
     run.asks ? element('span', { class: 'badge' }, run.asks === 1 ? 'waiting for you' : `waiting for you (${run.asks})`) : null,
-    element('span', { class: 'meta' }, `${run.handle} · `, element('span', { class: state }, words(state)), `${took} · ${run.used ? `${run.used} · ` : ''}`, moment(run.created_at))));
+    element('span', { class: 'meta' }, `${run.handle} · `, ...(state === 'asks' ? [] : [element('span', { class: state }, words(state)), `${took} · `]), `${run.used ? `${run.used} · ` : ''}`, moment(run.created_at))));
 }

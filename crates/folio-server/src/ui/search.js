@@ -30,7 +30,8 @@ export async function showSearch(view, { query, signal, title }) {
     ask: async () => (wanted.q ? get(addressOf('/search', { ...wanted, limit: limit.value }), { signal }) : null),
     show(found) {
       if (!found) { count.textContent = ''; list.replaceChildren(); note.replaceChildren(empty('Enter words to search the titles, texts and tags of observations, notes, todos, tasks and summaries.')); return; }
-      count.textContent = found.total === 0 ? '' : `${found.at_least ? 'at least ' : ''}${number(found.total)} found`;
+      const some = found.some_words ? '. Nothing has all of the words; these have some of them.' : '';
+      count.textContent = found.total === 0 ? '' : `${found.at_least ? 'at least ' : ''}${number(found.total)} found${some}`;
       keep(list, found.items, (one) => one.entry_id, card);
       const more = element('button', { type: 'button', onclick: () => { limit.value = Math.min(1000, limit.value * 2); draw(); } }, 'Show more');
       settle(note, [...(found.returned === 0 ? [empty('No results. Try other or fewer words.')] : []), ...(found.next && limit.value < 1000 ? [more] : [])]);

@@ -9,18 +9,22 @@ const BUSY = ['executing', 'deciding', 'aggregating', 'verifying', 'replanning',
 /** States in which a person is waited for. */
 const WAITING = ['waiting_input', 'awaiting_approval'];
 
-/** Counts the nodes of `tree`: those that ended by outcome, the others by state, and how many ended. */
-export function countsOf({ nodes }) {
+/**
+ * Counts the nodes of `tree`: those that ended by outcome, the others by state, how many ended, and how many there are.
+ * The root stands for the run: it is under way, but not a part to be counted.
+ */
+export function countsOf({ nodes, root }) {
   const ends = {}, stands = {};
   // A task that waits for an approval or answer below it is not running itself.
   const held = new Set();
   for (const node of nodes.values()) if (!node.outcome && WAITING.includes(node.state)) for (let above = node.above; above && !held.has(above); above = above.above) held.add(above);
   for (const node of nodes.values()) {
     if (node.state === 'executing' && held.has(node)) continue;
+    if (node === root && node.outcome) continue;
     const of = node.outcome ? ends : stands, what = node.outcome ? stateOf(node) : node.state;
     of[what] = (of[what] ?? 0) + 1;
   }
-  return { ends, stands, ended: Object.values(ends).reduce((sum, some) => sum + some, 0) };
+  return { ends, stands, ended: Object.values(ends).reduce((sum, some) => sum + some, 0), all: nodes.size - 1 };
 }
 
 /**

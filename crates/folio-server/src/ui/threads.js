@@ -24,9 +24,9 @@ export async function showThreads(view, { signal, title }) {
       cursor = part.next;
     } while (cursor && books.length < 10_000);
     books.sort((a, b) => b.updated_at.localeCompare(a.updated_at));
-    keep(list, books.map(({ thread, handle, created_at }) => ({ thread, handle, created_at })), (book) => book.thread, (book) =>
+    keep(list, books.map(({ thread, handle, updated_at }) => ({ thread, handle, updated_at })), (book) => book.thread, (book) =>
       element('li', {}, element('a', { class: 'card', href: `/threads/${encodeURIComponent(book.thread)}` }, element('span', { class: 'mark', 'aria-hidden': 'true' }, '≡'),
-        written('span', { class: 'title' }, book.thread), element('span', { class: 'meta' }, `${book.handle} · created `, moment(book.created_at)))));
+        written('span', { class: 'title' }, book.thread), element('span', { class: 'meta' }, `${book.handle} · changed `, moment(book.updated_at)))));
     settle(note, (books.length === 0 ? [empty('No scratchbooks yet. Start one with', 'folio book add task "Write the tests"')] : []));
   }, signal, { concerns, most: MINUTE });
 }
@@ -65,7 +65,7 @@ export async function showThread(view, { name, query, signal, title }) {
         ` ${number(shown.tokens)} of ${number(kept.budget)} tokens, ${kept.counted}; placement: ${shown.placement}`, element('code', { class: 'hash', title: `Hash of the text: ${kept.hash}` }, kept.hash.slice(0, 12)));
       if (text.textContent !== shown.view) text.textContent = shown.view;
       if (shown.view === '') text.replaceChildren(empty(hasAny(shown) ? 'Nothing: the token budget leaves room for nothing.' : 'Nothing yet: the scratchbook is empty.'));
-      settle(receipt, [receiptTable(kept)]);
+      settle(receipt, [receiptTable(kept, name)]);
       keep(led, one ? [one] : [], (item) => item.item_id, itemCard);
       for (const card of led.children) card.classList.add('led');
       keep(items, all.items, (item) => item.item_id, itemCard);
@@ -89,26 +89,28 @@ const hasAny = ({ items, receipt }) => items.length > 0 || receipt.sections.some
 /** A name quoted for a shell. */
 const quoted = (name) => (/^[\w.:@/-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`);
 
-const names = (handles, section) => handles.flatMap((handle, at) => [at ? ' ' : '', linkTo(handle, section)]);
+const names = (handles, section, thread) => handles.flatMap((handle, at) => [at ? ' ' : '', linkTo(handle, section, thread)]);
 /** The sections that contain only observations. */
 const OBSERVED = ['alerts', 'observations'];
-function linkTo(handle, section) {
-  const at = /^p\d+$/.test(handle) ? '/pages' : OBSERVED.includes(section) ? '/observations' : null;
-  return at ? element('a', { class: 'handle', href: `${at}/${handle}` }, handle) : element('span', { class: 'handle' }, handle);
+/** A link to a page or an observation; to an item, by the `thread` whose scratchbook it may be in. */
+function linkTo(handle, section, thread) {
+  const isPage = /^p\d+$/.test(handle), isEntry = /^e\d+$/.test(handle);
+  const to = isPage ? `/pages/${handle}` : OBSERVED.includes(section) || !thread ? `/observations/${handle}` : addressOf(`/observations/${handle}`, { thread });
+  return isPage || isEntry ? element('a', { class: 'handle', href: to }, handle) : element('span', { class: 'handle' }, handle);
 }
 
 const REASONS = { limit: 'line limit' };
 const FACTS = ['Tokens', 'Shown', 'Shortened', 'Left out'];
 /** What was shown, shortened and left out, and why. */
-export function receiptTable(receipt) {
+export function receiptTable(receipt, thread) {
   const rows = receipt.sections.map((section) => {
     const why = new Map();
     for (const { name, reason } of section.omitted ?? []) why.set(reason, [...(why.get(reason) ?? []), name]);
     // Of what is beyond the line limit, only the first names are known, and how many others there are.
     if (section.beyond && !why.has('limit')) why.set('limit', []);
-    const left = [...why].flatMap(([reason, omitted]) => [element('span', { class: 'reason' }, `${REASONS[reason] ?? reason.replaceAll('_', ' ')}: `), ...names(omitted, section.section),
+    const left = [...why].flatMap(([reason, omitted]) => [element('span', { class: 'reason' }, `${REASONS[reason] ?? reason.replaceAll('_', ' ')}: `), ...names(omitted, section.section, thread),
       reason === 'limit' && section.beyond ? `${omitted.length > 0 ? ' and ' : ''}${number(section.beyond)} more` : '', element('br')]);
-    const cells = [[`${number(section.tokens)} of ${number(section.reserved)}`], names(section.shown ?? [], section.section), names(section.shortened ?? [], section.section), left];
+    const cells = [[`${number(section.tokens)}, share ${number(section.reserved)}`], names(section.shown ?? [], section.section, thread), names(section.shortened ?? [], section.section, thread), left];
     return element('tr', {}, element('th', { scope: 'row' }, section.section.replaceAll('_', ' ')), ...cells.map((parts, at) => element('td', { class: at === 0 ? 'figure' : null, 'data-label': FACTS[at] }, ...parts)));
   });
   const heads = ['Section', ...FACTS].map((text) => element('th', { scope: 'col' }, text));

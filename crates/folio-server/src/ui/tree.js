@@ -2,7 +2,7 @@
 
 import { now } from './clock.js';
 import { element, written } from './dom.js';
-import { cost, mark, meter, revealed, span, words } from './format.js';
+import { cost, mark, meter, number, revealed, span, words } from './format.js';
 
 /** Groups with more members are collapsed at first. */
 const LARGE = 100;
@@ -15,7 +15,7 @@ const BEYOND = 8;
 const AT_WORK = new Set(['executing', 'running_children', 'deciding', 'aggregating', 'verifying', 'replanning']);
 
 export const stateOf = (node, isDriven = true) => (node.outcome && node.superseded ? 'superseded' : node.outcome)
-  ?? (node.paused && node.state !== 'executing' ? 'paused' : !isDriven && AT_WORK.has(node.state) ? 'interrupted' : node.approval && node.state === 'waiting_input' ? 'awaiting_approval' : node.state);
+  ?? (node.paused && node.state !== 'executing' ? 'paused' : node.paused && isDriven ? 'pausing' : !isDriven && AT_WORK.has(node.state) ? 'interrupted' : node.approval && node.state === 'waiting_input' ? 'awaiting_approval' : node.state);
 
 /** For each limit, how much of it the spending of a node uses up, if it is part of the spending. */
 const SPENT = { tokens: (spent) => (spent.tokens_in ?? 0) + (spent.tokens_out ?? 0) };
@@ -37,7 +37,7 @@ export class Tree {
    * `mayLeave()` says beforehand whether a person may select another one.
    */
   constructor({ onselect, onopen = () => {}, onsift = () => {}, mayLeave = async () => true, signal }) {
-    Object.assign(this, { onselect, onopen, onsift, mayLeave, nodes: new Map(), root: null, selected: null, focused: null, rows: new Map(), approvals: new Map(), flat: [], changed: new Set(), sought: '', only: null, isDriven: true, stoodAt: null, keptUntil: null, frame: 0 });
+    Object.assign(this, { onselect, onopen, onsift, mayLeave, nodes: new Map(), root: null, selected: null, focused: null, rows: new Map(), approvals: new Map(), flat: [], changed: new Set(), counted: new Set(), sought: '', only: null, isDriven: true, stoodAt: null, keptUntil: null, frame: 0 });
     this.list = element('div', { role: 'tree', 'aria-label': 'Run tree', class: 'rows', onkeydown: (event) => this.key(event), onclick: (event) => this.click(event) });
     this.none = element('p', { class: 'empty', role: 'status' });
     this.scroller = element('div', { class: 'tree', onscroll: () => this.later() }, this.list);
@@ -89,6 +89,7 @@ export class Tree {
 
   touch(node) {
     this.changed.add(node);
+    for (let at = node; at && !this.counted.has(at); at = at.above) { this.counted.add(at); at.inside = null; }
     if (this.only) this.isStale = true;
     this.later();
   }
@@ -170,12 +171,14 @@ export class Tree {
         this.rows.set(node, row);
         this.fill(node, row);
       } else if (this.changed.has(node)) this.fill(node, row);
+      else if (this.counted.has(node)) this.count(node, row);
       this.place(node, row);
       const next = before ? before.nextSibling : this.list.firstChild;
       if (next !== row) this.list.insertBefore(row, next);
       before = row;
     }
     this.changed.clear();
+    this.counted.clear();
   }
 
   place(node, row) {
@@ -196,13 +199,39 @@ export class Tree {
     const share = fullness(node);
     const parts = [element('span', { class: 'twist' }), mark(state), written('span', { class: 'title', title: node.title }, node.title), element('span', { class: 'call' }, revealed(node.call))];
     if (node.attempt > 1) parts.push(element('span', { class: 'time' }, `attempt ${node.attempt}`));
+    node.tally = element('span', { class: 'inside' });
+    if (node.children.length > 0) parts.push(node.tally);
     if (share !== null && node.level > 1) parts.push(meter(share, `${Math.round(share * 100)}% of its budget`, { isLimit: true }));
     if (used) parts.push(element('span', { class: 'cost', title: used }, cost(node.spent, '$?')));
     node.time = element('span', { class: 'time' });
     row.style.setProperty('--level', node.level - 1);
-    row.setAttribute('aria-label', `${node.title}, ${words(state)}${used ? `, ${used}` : ''}`);
     row.replaceChildren(...parts, node.time);
     this.clock(node);
+    this.count(node, row);
+  }
+
+  /** How many nodes there are below `node`, how many of them have ended, and how many failed. */
+  inside(node) {
+    if (node.inside) return node.inside;
+    const sum = { all: 0, ended: 0, failed: 0 };
+    for (const child of node.children) {
+      const { all, ended, failed } = this.inside(child);
+      sum.all += 1 + all;
+      sum.ended += Number(Boolean(child.outcome)) + ended;
+      sum.failed += Number(stateOf(child) === 'failed') + failed;
+    }
+    node.inside = sum;
+    return sum;
+  }
+
+  /** Shows what is inside of `node`, and names its row: by everything in it, except a time that runs. */
+  count(node, row) {
+    const { all, ended, failed } = this.inside(node);
+    const said = [`${number(ended)}/${number(all)}`, failed > 0 && `✗ ${number(failed)}`].filter(Boolean);
+    if (node.tally.textContent !== said.join(' ')) node.tally.replaceChildren(said[0], failed > 0 ? element('span', { class: 'failed' }, ` ${said[1]}`) : '');
+    node.tally.title = `${number(ended)} of ${number(all)} parts below have ended${failed > 0 ? `, ${number(failed)} failed` : ''}`;
+    row.setAttribute('aria-label', [node.title, words(stateOf(node, this.isDriven)), revealed(node.call), node.attempt > 1 && `attempt ${node.attempt}`, all > 0 && node.tally.title,
+      cost(node.spent), node.finished_at && node.time.textContent].filter(Boolean).join(', '));
   }
 
   /** Whether a node was done in the run that this one was forked from: it took no time here. */

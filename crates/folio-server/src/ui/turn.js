@@ -3,7 +3,7 @@
 import { get, live, query as addressOf } from './ask.js';
 import { element, empty, headline, keep, settle, wide, written } from './dom.js';
 import { kept, latest } from './filters.js';
-import { absolute, moment, span } from './format.js';
+import { absolute, moment, number, span } from './format.js';
 import { receiptTable } from './threads.js';
 
 const MANY = 500;
@@ -31,7 +31,7 @@ export async function showTurn(view, { name, signal, title }) {
   const choose = (part) => { only.value = part; return turnTo([]); };
   const draw = latest({
     signal,
-    ask: () => Promise.all([get(at, { signal }), get(addressOf(`${at}/trace`, { component: only.value, limit: limit.value, cursor: before.value.at(-1) }), { signal }), get(`${at}/receipts`, { signal })]),
+    ask: () => Promise.all([get(at, { signal }), orRefused(get(addressOf(`${at}/trace`, { component: only.value, limit: limit.value, cursor: before.value.at(-1) }), { signal })), orRefused(get(`${at}/receipts`, { signal }))]),
     show([turn, trace, shown]) {
       known = turn;
       const input = turn.input || `Turn ${turn.handle}`;
@@ -62,10 +62,10 @@ export async function showTurn(view, { name, signal, title }) {
       const later = before.value.length === 0 ? null : () => turnTo(before.value.slice(0, -1));
       keep(note, [['Show earlier', earlier], ['Show later', later]].filter(([, then]) => then).map(([text, then]) => ({ text, then, on: trace.next })), ({ text }) => text,
         ({ text, then }) => element('button', { type: 'button', onclick: () => then().catch(() => {}) }, text));
-      if (trace.items.length === 0) line.replaceChildren(element('li', { 'data-key': '' }, empty('No entries yet.')));
+      if (trace.items.length === 0) line.replaceChildren(element('li', { 'data-key': '' }, empty(trace.refused ?? 'No entries yet.')));
       keep(receipts, shown.items.map((one, at) => ({ ...one, at })), ({ at }) => at, (one) => element('details', { class: 'panel' },
-        element('summary', {}, `${one.of}${one.thread ? ` of ${one.thread}` : ''}: ${one.receipt.tokens} of ${one.receipt.budget} tokens, `, moment(one.timestamp)), wide(receiptTable(one.receipt))));
-      if (shown.items.length === 0) receipts.replaceChildren(empty('No model was shown anything in this turn.'));
+        element('summary', {}, `${one.of}${one.thread ? ` of ${one.thread}` : ''}: ${one.receipt.tokens} of ${one.receipt.budget} tokens, `, moment(one.timestamp)), wide(receiptTable(one.receipt, one.thread))));
+      if (shown.items.length === 0) receipts.replaceChildren(empty(shown.refused ?? 'No model was shown anything in this turn.'));
     },
   });
   // Only its own commits concern a turn that has ended.
@@ -86,8 +86,21 @@ function keys() {
   };
 }
 
+/** A list that the token may not read is empty, and has the words of the refusal. */
+const orRefused = (asked) => asked.catch((error) => {
+  if (error.status !== 403) throw error;
+  return { items: [], next: null, refused: error.message };
+});
+
+/** How many of the entries that a decision used are named at first. */
+const NAMED = 10;
+
 function decision(one, thread) {
-  const used = (one.used ?? []).flatMap((entry) => [' ', element('a', { class: 'handle', href: addressOf(`/observations/${entry.handle}`, { thread }) }, entry.handle)]);
+  const all = one.used ?? [];
+  const linksOf = (entries) => entries.flatMap((entry) => [' ', element('a', { class: 'handle', href: addressOf(`/observations/${entry.handle}`, { thread }) }, entry.handle)]);
+  const used = linksOf(all.slice(0, NAMED));
+  const more = element('button', { type: 'button', class: 'more', onclick: () => more.replaceWith(...linksOf(all.slice(NAMED))) }, `and ${number(all.length - NAMED)} more`);
+  if (all.length > NAMED) used.push(' ', more);
   return element('li', {}, element('span', { class: 'kind' }, one.stage), written('strong', {}, one.verdict), ...(one.reasons ?? []).map((reason) => written('p', { class: 'quiet' }, reason)),
     used.length ? element('p', { class: 'meta' }, 'based on', ...used) : '');
 }

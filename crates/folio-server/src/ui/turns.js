@@ -1,7 +1,7 @@
 // The list of turns.
 
 import { get, live, query as addressOf } from './ask.js';
-import { element, empty, keep, settle, written } from './dom.js';
+import { element, empty, keep, settle, soon, written } from './dom.js';
 import { filters, kept, latest } from './filters.js';
 import { marked, moment, span } from './format.js';
 
@@ -12,10 +12,11 @@ export async function showTurns(view, { query, signal, title }) {
   view.className = 'narrow';
   const limit = kept('limit', MANY);
   const list = element('ul', { class: 'cards' }), note = element('div');
-  const { wanted, change } = filters(query, () => draw().catch(() => {}));
+  const later = soon(() => draw().catch(() => {}), 200);
+  const { wanted, change } = filters(query, later);
   view.append(element('h1', {}, 'Turns'), element('p', { class: 'quiet lead' }, 'What came in, what was decided and why, and what was done.'),
     element('form', { class: 'filters', 'aria-label': 'Filter turns', onsubmit: (event) => event.preventDefault() },
-      element('input', { type: 'search', 'aria-label': 'Filter by thread', placeholder: 'Thread', value: wanted.thread ?? '', onchange: (event) => change('thread', event.currentTarget.value.trim()) }),
+      element('input', { type: 'search', 'aria-label': 'Filter by thread', placeholder: 'Thread', value: wanted.thread ?? '', oninput: (event) => change('thread', event.currentTarget.value.trim()) }),
       element('label', {}, element('input', { type: 'checkbox', checked: wanted.open === 'true', onchange: (event) => change('open', event.currentTarget.checked ? 'true' : '') }), ' Only in progress')),
     list, note);
   const draw = latest({

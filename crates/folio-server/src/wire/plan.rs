@@ -69,10 +69,21 @@ pub(crate) struct PlanVersionShape {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Value>")]
     difference: Option<PlanDifference>,
+    /// Who rejected it, and why, if somebody did: its steps never began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rejected: Option<RejectionShape>,
     /// The steps in the plan format.
     steps: Value,
     /// The same steps as markdown, the form for editing.
     markdown: String,
+}
+
+/// A person's no to a plan.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+struct RejectionShape {
+    by: String,
+    /// Why it was rejected; empty if the person did not say.
+    reason: String,
 }
 
 impl PlanVersionShape {
@@ -84,6 +95,7 @@ impl PlanVersionShape {
             by: version.by,
             reason: version.reason,
             difference: version.difference,
+            rejected: version.rejected.map(|(by, reason)| RejectionShape { by, reason }),
             steps: version.steps.iter().map(|shown| json!(shown.step)).collect(),
             markdown: to_markdown(&version.steps),
         }

@@ -501,6 +501,9 @@ impl LimitShape {
 pub(crate) struct NodeInFull {
     #[serde(flatten)]
     node: NodeShape,
+    /// The arguments of its last call in full, with everything filled in; absent where they are no longer known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    args: Option<Value>,
     /// The criteria that its result has to meet.
     criteria: Vec<CriterionShape>,
     result: Option<ResultShape>,
@@ -529,6 +532,7 @@ impl NodeInFull {
         };
         Self {
             node: NodeShape::of(run, view, pages),
+            args: run.args_of_call(view.id),
             criteria: criteria.iter().map(shape).collect(),
             result: ResultShape::of_node(run, view),
         }

@@ -295,6 +295,13 @@ async fn node_shows_its_result_and_the_usage_of_its_subtree() {
     );
     let first = house.get(&format!("/runs/{run}/nodes/a")).await.json();
     assert_eq!(first["result"]["output"], json!({"value": {"n": 2}}), "{first}");
+    // The arguments are those that were filled in; a group has none.
+    assert_eq!(first["args"]["value"], json!({"n": 2}), "{first}");
+    assert_eq!(whole.get("args"), None);
+    let second = house
+        .get(&format!("/runs/{run}/nodes/{}", at("b")["id"].as_str().unwrap()))
+        .await;
+    assert_eq!(second.json()["args"]["value"], json!(2));
     // A group comes to what its members did, as later steps read it.
     let group = at("b")["parent"].as_str().unwrap().to_owned();
     let group = house.get(&format!("/runs/{run}/nodes/{group}")).await.json();

@@ -13,7 +13,7 @@ use folio::memory::tokens::for_model;
 use folio::memory::{EntryKind, EntryQuery, Seq, Status, Tag, TextMatch, TextQuery};
 use folio::store::workspace::{ContextRequest, TraceQuery};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::observations::Match;
 use crate::http::answer::Answer;
@@ -203,10 +203,18 @@ struct Search {
 
 impl Fields for Search {}
 
-async fn search(
-    caller: Caller,
-    QueryParams(params): QueryParams<Search>,
-) -> Result<Answer<List<AsJson<Found>>>, Problem> {
+/// What a search found.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ListOfFound")]
+struct FoundList {
+    #[serde(flatten)]
+    list: List<AsJson<Found>>,
+    /// Whether nothing has all of the words, and the items have some of them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    some_words: bool,
+}
+
+async fn search(caller: Caller, QueryParams(params): QueryParams<Search>) -> Result<Answer<FoundList>, Problem> {
     let workspace = &caller.workspace;
     check_exclusive(&[
         ("text", params.text.is_some()),
@@ -222,7 +230,11 @@ async fn search(
     let kinds: Vec<_> = params.kind.iter().filter_map(|name| EntryKind::parse(name)).collect();
     let is_impossible = kinds.is_empty() && !params.kind.is_empty();
     let (Some(tags), false) = (Tag::parse_query_tags(&params.tags), is_impossible) else {
-        return Ok(Answer::of(List::whole(Vec::new(), workspace.head().await?.0)));
+        let list = List::whole(Vec::new(), workspace.head().await?.0);
+        return Ok(Answer::of(FoundList {
+            list,
+            some_words: false,
+        }));
     };
     let thread = params.thread.map(thread_called).transpose()?;
     let query = EntryQuery {
@@ -240,11 +252,13 @@ async fn search(
         ..EntryQuery::default()
     };
     let now = workspace.now();
-    let (mut answer, _) = workspace.search(&query).await?;
+    let (mut answer, used) = workspace.search(&query).await?;
     workspace.begin_with_matches(&mut answer, &text_query).await?;
-    Ok(Answer::of(List::scored(&answer, |entry, score| {
+    let some_words = used != match_mode && answer.total > 0;
+    let list = List::scored(&answer, |entry, score| {
         AsJson::of(&Found::of(entry, score, &text_query, now))
-    })))
+    });
+    Ok(Answer::of(FoundList { list, some_words }))
 }
 
 /// A filter for goals.
