@@ -126,7 +126,7 @@ describe('what people must not miss', () => {
     const run = await house.run({ plan: { title: 'By hand', steps: [{ id: 'look', title: 'Look', description: 'Look at `it`.', executor: 'human' }] } });
     const page = await house.page(`/runs/${run}`, { quiet: true });
     await page.locator('form.question').waitFor();
-    assert.match(await page.title(), /^\? By hand/);
+    await page.waitForFunction(() => document.title.startsWith('? By hand'));
     assert.equal(await page.locator('form.question .asked code').first().textContent(), 'it');
     const until = new Date(Date.now() + 600_000).toISOString();
     await page.change(/\/questions$/, (told) => ({ ...told, items: told.items.map((one) => ({ ...one, id: `${one.id}-x`, options: ['red', 'green'], default: 'green', until })) }));

@@ -263,7 +263,7 @@ describe('run state', () => {
     await Promise.all([list.reload(), page.reload()]);
     await state.getByText('waiting for you').waitFor();
     const card = (text) => list.getByRole('link', { name: new RegExp(`Left while it asks.*${text}`) });
-    await card('running').waitFor();
+    await card('waiting for you').waitFor();
     // With an answer there is something to do, and nobody to do it.
     house.folio('answer', run, 'dry');
     await state.getByText('no process drives it').waitFor();

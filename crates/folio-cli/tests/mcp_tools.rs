@@ -44,14 +44,16 @@ fn plan_step_calls_a_tool_of_an_mcp_server() {
 #[test]
 fn plan_arguments_are_checked_against_the_mcp_tool_schema() {
     let folio = folio_with("");
-    let text = "title: Ask\nsteps:\n  - {id: a, do: {tool: desk.echo, args: {text: 5}}}\n  - {id: b, do: {tool: desk.echo, args: {texts: 'a'}}}\n  - {id: c, do: {tool: desk.ecco}}\n  - {id: d, do: {tool: desk.echo, args: {text: '{{ results.a.output.text }}'}}}\n";
+    let text = "title: Ask\nsteps:\n  - {id: a, do: {tool: desk.echo, args: {text: true}}}\n  - {id: b, do: {tool: desk.echo, args: {texts: 'a'}}}\n  - {id: c, do: {tool: desk.ecco}}\n  - {id: d, do: {tool: desk.echo, args: {text: '{{ results.a.output.text }}'}}}\n  - {id: e, do: {tool: desk.echo, args: {text: 5}}}\n  - {id: f, do: {tool: desk.echo, args: {text: 007}}}\n";
     folio.file("plan.yaml", text);
     assert_snapshot!(folio.seen(&["plan", "check", "plan.yaml"]), @r#"
-    ! plan.yaml:3:48: P029 the tool `desk.echo` does not accept this: 5 is not of type "string" [steps[0].do.args.text]
+    ! plan.yaml:3:48: P029 the tool `desk.echo` does not accept this: true is not of type "string" [steps[0].do.args.text]
     ! plan.yaml:4:41: P016 the tool `desk.echo` needs the argument `text` [steps[1].do.args]
     ! plan.yaml:5:24: P004 unknown tool "desk.ecco" [steps[2].do.tool]
     !   hint: did you mean `desk.echo`?
-    ! error[plan_invalid]: 3 mistakes in plan.yaml
+    ! plan.yaml:8:48: P029 the tool `desk.echo` would take this as another text: `text` is written 007, and read as 7 [steps[5].do.args.text]
+    !   hint: put it in quotes
+    ! error[plan_invalid]: 4 mistakes in plan.yaml
     !   hint: `folio plan schema` prints the JSON Schema of plans
     = 2
     "#);

@@ -43,10 +43,11 @@ impl Passage {
 }
 
 /// Cuts at most `max_bytes` of `part` out of `window`, up to the end of a line if one ends there, or else between two
-/// characters. A search gives nothing; use [`Search`] for it.
+/// characters. A search gives nothing; use [`Search`](super::Search) for it.
 ///
 /// If a range of lines is cut short within a line and its last line ends beyond the window, the part to continue with
-/// reads to the end of the text; a caller with more of the text can find the actual end by [`piece_with_end_of`].
+/// reads to the end of the text; a caller with more of the text can find the actual end by
+/// [`piece_with_end_of`](super::piece_with_end_of).
 #[must_use]
 pub fn cut_out(window: Window<'_>, part: &Part, max_bytes: usize) -> Passage {
     let requested = window.range_of(part);
