@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::TalkEntry;
 use super::digest::value_excerpt;
 use super::people::{ANSWERED_BY, normalised};
-use super::sizes::{DIGEST_MIN, Need, Sizes, shares};
+use super::sizes::{DIGEST_MIN, Need, shares};
 use crate::lines::push_list_item;
 use crate::run::state::Run;
 use crate::talk::{Message, Purpose, Speaker};
@@ -131,10 +131,13 @@ impl Run {
         })
     }
 
-    /// Adds what people answered anywhere in the run, except what node `index` was told in answer to its own question.
-    /// All answers share a part of the room for results; those that do not fit are counted.
-    pub(super) fn put_answers(&self, text: &mut String, index: usize, sizes: Sizes) {
-        let talk = self.agent(index).map_or(&[][..], |agent| &agent.talk);
+    /// Adds what people answered anywhere in the run, except what whoever is asked for `purpose` reads in the
+    /// conversation of node `index`. All answers share a part of the room for results; those that do not fit are counted.
+    pub(super) fn put_answers(&self, text: &mut String, index: usize, purpose: Purpose) {
+        let sizes = self.sizes(purpose);
+        let reads_talk = !matches!(purpose, Purpose::Judge | Purpose::HandBack);
+        let agent = self.agent(index).filter(|_| reads_talk);
+        let talk = agent.map_or(&[][..], |agent| &agent.talk);
         let is_told = |fact: &&Fact| {
             talk.iter().any(
                 |said| matches!(said, TalkEntry::Message(said) if said.speaker == Speaker::Tool && said.text == fact.said),

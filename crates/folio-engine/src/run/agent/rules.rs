@@ -39,9 +39,9 @@ Give evidence for your claims. Read the rest of a truncated answer with the tool
 const WORK_ALONE: &str = "Do a task on your own, with your own means, in the folder you were started in. Inspect \
 before you change anything, change nothing the task does not need, and ask no questions: nobody will answer. When \
 the task is done or cannot be done, end with one JSON object and nothing after it: {\"status\": \
-\"ok\"|\"partial\"|\"failed\", \"notes\": …, \"output\": …, \"evidence\": [{\"kind\": \"file\", \"id\": …}], \
+\"ok\"|\"partial\"|\"failed\", \"notes\": …, \"output\": …, \"evidence\": [{\"kind\": \"node\", \"id\": …}], \
 \"criteria\": [{\"id\": \"c1\", \"met\": true|false, \"gap\": …}]}. Say of each criterion whether it is met, and \
-use status ok only if all are; give evidence for your claims.";
+use status ok only if all are. Evidence is the earlier results that you built on; name files in the notes.";
 const AGGREGATE: &str = "Combine the results of a task's steps into the task's result. Report what was achieved, \
 what failed and what is missing, for whoever assigned the task; claim no more than the results show. Answer with one \
 JSON object: {\"status\": \"ok\"|\"partial\"|\"failed\", \"notes\": …, \"output\": …, \"evidence\": [{\"kind\": \

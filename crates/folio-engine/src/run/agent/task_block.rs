@@ -51,7 +51,7 @@ impl Run {
                 self.put_step_results(&mut text, index, purpose)?;
             }
             Purpose::Judge => self.put_proposal(&mut text, index)?,
-            Purpose::HandBack => self.put_unfinished_work(&mut text, index, sizes)?,
+            Purpose::HandBack => self.put_unfinished_work(&mut text, index)?,
         }
         Ok(text)
     }
@@ -122,7 +122,6 @@ impl Run {
             .iter()
             .filter(|(_, input)| input.kind == InputKind::Path);
         let mut names: Vec<String> = inputs.map(|(name, _)| format!("`{name}:`")).collect();
-        names.sort();
         if names.is_empty() {
             names.push("`here:`".to_owned());
         }
@@ -154,17 +153,13 @@ impl Run {
     }
 
     /// Adds what was done of a task that a limit stops, what it was given, and what its model wrote meanwhile.
-    fn put_unfinished_work(&self, text: &mut String, index: usize, sizes: Sizes) -> Result<(), BodyNeeded> {
+    fn put_unfinished_work(&self, text: &mut String, index: usize) -> Result<(), BodyNeeded> {
+        let sizes = self.sizes(Purpose::HandBack);
         let Some(agent) = self.agent(index) else { return Ok(()) };
         if let Some(reason) = agent.spent {
             let _ = writeln!(text, "Limit reached: {reason}");
         }
-        let results = self.results_before(index, sizes)?;
-        if !results.is_empty() {
-            text.push_str("# Earlier results\n");
-            self.put_data(text, index, &results);
-        }
-        self.put_answers(text, index, sizes);
+        self.put_what_was_given(text, index, Purpose::HandBack)?;
         text.push_str("# Work done\n");
         self.put_data(text, index, &self.done_so_far(index, sizes)?);
         let remarks = agent.remarks(sizes.digest);
@@ -175,15 +170,20 @@ impl Run {
         Ok(())
     }
 
-    /// Adds what is known before node `index` is done or split up.
-    fn put_before_work(&self, text: &mut String, index: usize, purpose: Purpose) -> Result<(), BodyNeeded> {
-        let sizes = self.sizes(purpose);
-        let results = self.results_before(index, sizes)?;
+    /// Adds the results that node `index` may build on, and the answers of people.
+    fn put_what_was_given(&self, text: &mut String, index: usize, purpose: Purpose) -> Result<(), BodyNeeded> {
+        let results = self.results_before(index, self.sizes(purpose))?;
         if !results.is_empty() {
             text.push_str("# Earlier results\n");
             self.put_data(text, index, &results);
         }
-        self.put_answers(text, index, sizes);
+        self.put_answers(text, index, purpose);
+        Ok(())
+    }
+
+    /// Adds what is known before node `index` is done or split up.
+    fn put_before_work(&self, text: &mut String, index: usize, purpose: Purpose) -> Result<(), BodyNeeded> {
+        self.put_what_was_given(text, index, purpose)?;
         self.put_memory(text, index);
         if purpose == Purpose::Decide {
             if self.wants_plan(index) {
@@ -217,7 +217,7 @@ impl Run {
             "Failed repeatedly: split or give up",
             &self.repeatedly_failed_steps(index),
         );
-        self.put_answers(text, index, sizes);
+        self.put_answers(text, index, purpose);
         self.put_memory(text, index);
         self.put_plan_limits(text, index);
         self.put_tools(text, index);
@@ -300,12 +300,7 @@ impl Run {
         }
         let evidence = proposal.evidence.iter().take(EVIDENCE_JUDGED);
         lines.extend(evidence.map(|evidence| short_line(&format!("evidence: {} {}", evidence.kind, evidence.id), 200)));
-        let earlier = self.results_before(index, sizes)?;
-        if !earlier.is_empty() {
-            text.push_str("# Earlier results that the task was given\n");
-            self.put_data(text, index, &earlier);
-        }
-        self.put_answers(text, index, sizes);
+        self.put_what_was_given(text, index, Purpose::Judge)?;
         text.push_str("# Result\n");
         self.put_data(text, index, &lines);
         text.push_str("# Work done\n");

@@ -38,7 +38,7 @@ fn judge_reads_what_a_task_was_given_and_what_its_result_rests_on_e9_6() {
     let judged = told(&sim, Purpose::Judge).remove(0);
     let (given, result) = judged.split_once("# Result\n").unwrap();
     assert!(
-        given.contains("# Earlier results that the task was given") && given.contains("the lamp is green"),
+        given.contains("# Earlier results\n") && given.contains("the lamp is green"),
         "{judged}"
     );
     assert!(
@@ -136,5 +136,25 @@ fn step_reads_the_text_of_the_criterion_that_it_is_there_to_meet_e9_6() {
         told.iter()
             .any(|told| told.contains("this task is there to meet c1 (the lamp is lit)")),
         "{told:?}"
+    );
+}
+
+#[test]
+fn judge_reads_what_a_person_answered_the_task_e9_6() {
+    let mut equipment = equipment();
+    equipment.has_person = true;
+    let extra = json!({"criteria": [{"id": "c1", "text": "the colour is the wanted one"}]});
+    let mut sim = goal_with("name the colour", &extra, equipment, |ask| match ask.purpose {
+        Purpose::Decide => execute("ask_person", json!({"question": "Which colour?"})),
+        Purpose::Judge => text_answer(&json!({"verdicts": [{"criterion": "c1", "finding": "met"}]}).to_string()),
+        _ => finish("green"),
+    });
+    let (node, _) = judged::drive_to_question(&mut sim).unwrap();
+    judged::answer_question(&mut sim, node, "green");
+    let sim = sim.driven_on();
+    let judged = told(&sim, Purpose::Judge).remove(0);
+    assert!(
+        judged.contains("# Answers from people\n- Which colour? -> green"),
+        "{judged}"
     );
 }
