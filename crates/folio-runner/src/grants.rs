@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use folio_engine::Event;
-use folio_engine::plan::Plan;
+use folio_engine::plan::{HERE, Plan};
 use folio_engine::run::{ApprovalPolicy, Judging, PlanMode, RequiredApproval, WritesOf};
 use folio_engine::{NodeId, Run};
 use folio_memory::causes::with_causes;
@@ -17,7 +17,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::RunnerError;
-use crate::paths::path_inputs;
 use crate::run_variable::{HOSTS, JUDGING, USUAL_HOSTS};
 
 /// The tool that makes requests to web servers.
@@ -34,11 +33,14 @@ pub(crate) fn roots_of(run: &Run) -> Result<Roots, RunnerError> {
 
 /// Opens the folders that a run of `plan` with these inputs, submitted from `folder`, is granted.
 pub(crate) fn open_roots(plan: &Plan, inputs: &Value, folder: Option<&str>) -> Result<Roots, RunnerError> {
-    let mut paths: Vec<(String, PathBuf)> = path_inputs(plan, inputs);
+    let given = plan.paths_in(inputs);
+    let mut paths: Vec<(String, PathBuf)> = given
+        .map(|(name, path)| (name.to_owned(), PathBuf::from(path)))
+        .collect();
     if paths.is_empty()
         && let Some(folder) = folder
     {
-        paths.push(("here".to_owned(), PathBuf::from(folder)));
+        paths.push((HERE.to_owned(), PathBuf::from(folder)));
     }
     let opened = paths.into_iter().map(|(name, path)| {
         let folder = if path.is_file() {

@@ -100,15 +100,6 @@ fn to_not_text(path: std::ffi::OsString) -> PathProblem {
     PathProblem::NotText(path.into())
 }
 
-/// The inputs of kind `path`, by name.
-pub(crate) fn path_inputs(plan: &Plan, inputs: &Value) -> Vec<(String, PathBuf)> {
-    plan.inputs
-        .iter()
-        .filter(|(_, spec)| spec.kind == InputKind::Path)
-        .filter_map(|(name, _)| Some((name.clone(), PathBuf::from(inputs.get(name)?.as_str()?))))
-        .collect()
-}
-
 /// Makes the paths of a new run absolute, those of its inputs and its `folder`, which is returned as text: what is
 /// granted must not depend on where its driver was started. If this process drives the run (`is_here`), they are
 /// relative to the current directory, lose `..` and symbolic links, since tools compare them with the folder that is

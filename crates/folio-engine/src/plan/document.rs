@@ -10,6 +10,8 @@ use super::{Budget, Criterion, Step};
 
 /// The version of the plan language that this crate reads and writes.
 pub const PLAN_VERSION: u32 = 1;
+/// The name of the folder that a run was started from, in paths. Tools may read it if no input is a path.
+pub const HERE: &str = "here";
 
 /// A plan: what is wanted, from which inputs, and the steps to get there.
 ///
@@ -47,6 +49,13 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The names and values of the inputs of kind `path` that `inputs` has, in the order of their names. Each names a
+    /// folder that tools may read, or a file in it.
+    pub fn paths_in<'a>(&'a self, inputs: &'a Value) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let paths = self.inputs.iter().filter(|(_, spec)| spec.kind == InputKind::Path);
+        paths.filter_map(|(name, _)| Some((name.as_str(), inputs.get(name)?.as_str()?)))
+    }
+
     /// A goal without steps: a model plans them, or does what is wanted directly.
     pub fn of_goal(goal: &str) -> Self {
         let first = goal.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("");

@@ -39,7 +39,7 @@ use sha2::{Digest, Sha256};
 pub use budget::{Budget, NODES_MAX, Retry, Share};
 pub(crate) use criterion::resolve_criterion_id as criterion_meant;
 pub use criterion::{Check, Criterion};
-pub use document::{InputKind, InputSpec, PLAN_VERSION, Plan, Report};
+pub use document::{HERE, InputKind, InputSpec, PLAN_VERSION, Plan, Report};
 pub(crate) use edit::{EditTarget, Part, read_edit};
 pub use errors::{CODES, MISTAKES_LISTED, Place, PlanError, PlanErrors};
 pub use graph::{Graph, GraphNode};

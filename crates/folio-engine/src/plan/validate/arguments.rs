@@ -115,8 +115,11 @@ impl<'a> Validator<'a> {
             .and_then(|args| coerce_to_schema(schema, args))
             .map(Value::Object);
         for (name, value) in coerced.iter().flat_map(|coerced| coerced.as_object()).flatten() {
-            let at = args_at.key(name).filter(|_| value.is_string());
-            at.iter().for_each(|at| self.check_number_spelling(call, name, at));
+            if value.is_string()
+                && let Some(at) = args_at.key(name)
+            {
+                self.check_number_spelling(call, name, &at);
+            }
         }
         // If that takes too long, the call fails when it is made, and says so.
         let Ok(errors) = checks.errors(coerced.as_ref().unwrap_or(args)) else {

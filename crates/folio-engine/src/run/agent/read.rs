@@ -287,6 +287,9 @@ impl Run {
     /// of whoever wanted the task done; these are only means to them, unless the submitter of the run wants all of them
     /// judged.
     fn claims(&self, index: usize, answer: &Value) -> Vec<Verdict> {
+        if !self.decides_own_criteria(index) {
+            return Vec::new();
+        }
         let criteria = self.criteria_of(index);
         let to_verdict = |criterion: &Criterion| {
             let unreadable = || Finding::Unverifiable("the executor's finding cannot be read".to_owned());
@@ -306,26 +309,26 @@ impl Run {
                 finding,
             }
         };
-        let claimable = criteria.iter().filter(|criterion| self.is_claimed(index, criterion));
-        claimable.map(to_verdict).collect()
+        let claimed = criteria.iter().filter(|criterion| criterion.check == Check::Judge);
+        claimed.map(to_verdict).collect()
     }
 
-    /// Whether nobody but whoever does task `index` says whether `criterion` is met.
-    fn is_claimed(&self, index: usize, criterion: &Criterion) -> bool {
+    /// Whether whoever does task `index` says of its criteria whether they are met, where a judge would.
+    fn decides_own_criteria(&self, index: usize) -> bool {
         let is_all = |equipment: &Arc<Equipment>| equipment.judging == Judging::All;
-        criterion.check == Check::Judge && self.is_step_of_model(index) && !self.equipment.as_ref().is_some_and(is_all)
+        self.is_step_of_model(index) && !self.equipment.as_ref().is_some_and(is_all)
     }
 
     /// The mistake of an answer that says that a task is done, and not of each required criterion that nobody else
     /// decides whether it is met.
     pub(super) fn unclaimed(&self, index: usize, status: Outcome, answer: &Value) -> Option<String> {
-        if status != Outcome::Ok {
+        if status != Outcome::Ok || !self.decides_own_criteria(index) {
             return None;
         }
         let criteria = self.criteria_of(index);
         let is_missing = |criterion: &&Criterion| {
             criterion.required
-                && self.is_claimed(index, criterion)
+                && criterion.check == Check::Judge
                 && claims_on(answer, criterion, &criteria).next().is_none()
         };
         let missing: Vec<&str> = criteria.iter().filter(is_missing).map(|c| c.id.as_str()).collect();

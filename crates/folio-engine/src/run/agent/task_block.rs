@@ -10,7 +10,7 @@ use folio_memory::excerpt::{cut, short_line};
 use super::digest::value_excerpt;
 use super::sizes::Sizes;
 use crate::lines::push_list_item;
-use crate::plan::{Budget, Check, HUMAN, InputKind, Step, Task};
+use crate::plan::{Budget, Check, HERE, HUMAN, Step, Task};
 use crate::projection::{branch_page, workspace_page};
 use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
@@ -116,14 +116,10 @@ impl Run {
         if !has_files || self.works_alone(index, purpose.role()) {
             return;
         }
-        let inputs = self
-            .plan
-            .inputs
-            .iter()
-            .filter(|(_, input)| input.kind == InputKind::Path);
-        let mut names: Vec<String> = inputs.map(|(name, _)| format!("`{name}:`")).collect();
+        let paths = self.plan.paths_in(&self.inputs);
+        let mut names: Vec<String> = paths.map(|(name, _)| format!("`{name}:`")).collect();
         if names.is_empty() {
-            names.push("`here:`".to_owned());
+            names.push(format!("`{HERE}:`"));
         }
         let default = if names.len() > 1 {
             " (the first unless a path names another)"
