@@ -14,6 +14,12 @@ describe('editing and answering', () => {
 
   const node = (page, title) => page.getByRole('treeitem', { name: title });
   const focused = (page) => page.evaluate(() => document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent);
+  /** Waits until the focus is on what `pattern` names, and says what else has it. */
+  const focuses = async (page, pattern, what) => {
+    let named;
+    const isThere = until(async () => pattern.test(named = await focused(page)), what);
+    await isThere.catch((error) => { throw new Error(`${error.message}, but: ${named}`); });
+  };
   const said = (page) => page.locator('#announce').textContent();
   const people = (...titles) => titles.map((title, at) => ({ id: `p${at}`, title, executor: 'human' }));
   const stop = (run) => house.ask('POST', `/runs/${run}/cancel`, {});
@@ -42,7 +48,7 @@ describe('editing and answering', () => {
     await page.locator('.diff ins', { hasText: 'Second of theirs' }).waitFor();
     await page.getByRole('button', { name: 'Base my text on version 2' }).click();
     await until(async () => /Second of theirs[^]*Third of mine/.test(await text.inputValue()), 'both are in it');
-    await until(async () => /^Plan in Markdown/.test(await focused(page)), 'the text has the focus');
+    await focuses(page, /^Plan in Markdown/, 'the text has the focus');
     // The same lines, reported by the refusal: the text stays as it is.
     await page.route(/plan\/versions/, (route) => route.abort());
     await change(run, (markdown) => markdown.replace('Third', 'Third of theirs'));
@@ -80,7 +86,7 @@ describe('editing and answering', () => {
     assert.deepEqual(await hindrances(page), []);
     await page.getByRole('button', { name: 'Dismiss' }).click();
     await mine.waitFor({ state: 'detached' });
-    await until(async () => /^Answer to: .*Width/s.test(await focused(page)), 'the other question has the focus');
+    await focuses(page, /^Answer to: .*Width/s, 'the other question has the focus');
     await stop(run);
     await page.done();
   });
@@ -138,14 +144,65 @@ describe('editing and answering', () => {
     await page.keyboard.press('Enter');
     sentTwice = true;
     await first.waitFor({ state: 'detached' });
-    await until(async () => /^Answer to: .*Two/s.test(await focused(page)), 'the next question has the focus');
+    await focuses(page, /^Answer to: .*Two/s, 'the next question has the focus');
     assert.equal(sent, 1);
     await until(async () => /^Answered\. 4 more/.test(await said(page)), 'how many are left is told in words');
     await page.getByRole('button', { name: 'Show 1 more' }).click();
     await counts(forms, 4);
-    await until(async () => /^Answer to: .*Five/s.test(await focused(page)), 'what came has the focus');
+    await focuses(page, /^Answer to: .*Five/s, 'what came has the focus');
     await stop(run);
     await until(async () => /has ended: cancelled/.test(await said(page)), 'the end is told in words');
+    await page.done();
+  });
+
+  it('ignores an earlier list of questions that arrives after a later one', async () => {
+    const run = await house.run({ plan: { title: 'Asks twice', steps: [{ id: 'all', parallel: people('One', 'Two') }] } });
+    const page = await house.page(`/runs/${run}`);
+    const forms = page.locator('form.question');
+    await counts(forms, 2);
+    // The first request after this is answered with what was asked now, but not before the answer is known.
+    const before = await house.ask('GET', `/runs/${run}/questions`);
+    let isFirst = true, arrived = false;
+    await page.route(/\/questions$/, async (route) => {
+      if (!isFirst) return route.continue();
+      isFirst = false;
+      await until(async () => (await forms.count()) === 1, 'the later list');
+      await route.fulfill({ json: before });
+      arrived = true;
+      return undefined;
+    });
+    // The page asks again when it hears of something, and when it has sent an answer.
+    await house.ask('POST', `/runs/${run}/pause`, {});
+    await until(() => !isFirst, 'a list was asked for');
+    const first = page.getByRole('textbox', { name: /^Answer to: .*One/s });
+    await first.fill('1');
+    await first.press('Control+Enter');
+    await until(() => arrived, 'the earlier list');
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+    assert.equal(await forms.count(), 1);
+    assert.match(await said(page), /^Answered\. 1 more/);
+    await page.unrouteAll({ behavior: 'wait' });
+    await stop(run);
+    await page.done();
+  });
+
+  it('keeps draft and focus when the time to answer changes', async () => {
+    const run = await house.run({ plan: { title: 'Asks for a while', steps: people('Height') } });
+    const page = await house.page(`/runs/${run}`);
+    const height = page.getByRole('textbox', { name: /^Answer to: .*Height/s });
+    await height.fill('about a');
+    await height.focus();
+    // A run that goes on beside the question ends by itself one day, and no longer does while it only waits.
+    await page.change(/\/questions$/, (told) => ({ ...told, items: told.items.map((one) => ({ ...one, until: new Date(Date.now() + 600_000).toISOString() })) }));
+    await house.ask('POST', `/runs/${run}/pause`, {});
+    await page.getByText(/^The time to answer ends in 10 min\./).waitFor();
+    await page.unrouteAll({ behavior: 'wait' });
+    await page.keyboard.type(' metre');
+    assert.equal(await height.inputValue(), 'about a metre');
+    await house.ask('POST', `/runs/${run}/continue`, {});
+    await page.getByText(/^The time to answer ends/).waitFor({ state: 'detached' });
+    assert.equal(await height.inputValue(), 'about a metre');
+    await stop(run);
     await page.done();
   });
 
@@ -162,7 +219,7 @@ describe('editing and answering', () => {
     await page.getByRole('button', { name: 'Approve' }).press('Enter');
     await node(page, 'After, running').waitFor();
     await page.getByRole('article').getByText('To be approved').waitFor({ state: 'detached' });
-    await until(async () => /^Say hello/.test(await focused(page)), 'the tree has the focus');
+    await focuses(page, /^Say hello/, 'the tree has the focus');
     await stop(run);
     await page.done();
   });
@@ -208,7 +265,7 @@ describe('editing and answering', () => {
 
   const command = (title) => ({ id: title, title, optional: true, do: { tool: 'shell', args: { argv: ['echo', title] } } });
   const reason = (page, what) => page.getByRole('textbox', { name: new RegExp(`^Reason for rejecting: .*${what}`, 's') });
-  const isAt = (page, what) => until(async () => new RegExp(what, 's').test(await focused(page)), `${what} has the focus`);
+  const isAt = (page, what) => focuses(page, new RegExp(what, 's'), `${what} has the focus`);
   /** Returns the decisions on approvals, as they are sent. */
   const answers = (page) => {
     const sent = [];

@@ -1,7 +1,7 @@
 // What a run asks people: questions, and calls and plans that wait for approval.
 
 import { QUIET, get, post, told } from './ask.js';
-import { $, announce, element, isPlain, keep, moved, sure, trouble, written } from './dom.js';
+import { $, announce, element, isPlain, keep, moved, settle, sure, trouble, written } from './dom.js';
 import { moment, revealed } from './format.js';
 import { inline } from './markdown.js';
 import { hasValues, values } from './values.js';
@@ -36,13 +36,17 @@ export function questions(run, { signal, onchange, find, choose, rest }) {
   const block = element('div', { class: 'questions' }, list, more);
   /** The open questions, and those that somebody else answered while an answer was written here, with its text. */
   let asked = [], lost = [], isAll = false;
+  /** The position in the log of the newest answer shown: of two requests at the same time, the older may come last. */
+  let shownAsOf = 0;
 
   // A form that somebody writes in, or has focused, stays, whatever else is asked.
   const isUsed = ({ id }) => [...list.children].some((one) => one.item?.id === id && (writtenIn(one) !== '' || one.contains(document.activeElement)));
   const draw = () => {
     const items = asked.filter((item, at) => isAll || at < MANY || isUsed(item));
     const left = asked.length - items.length;
-    keep(list, [...lost, ...items], (item) => (item.text === undefined ? item.id : `${item.id} lost`), (item) => (item.text === undefined ? form(item, { answered, refused, find, choose }) : leftOver(item, () => dismiss(item))));
+    keep(list, [...lost, ...items.map(lasting)], (item) => (item.text === undefined ? item.id : `${item.id} lost`), (item) => (item.text === undefined ? form(item, { answered, refused, find, choose }) : leftOver(item, () => dismiss(item))));
+    const untils = new Map(items.map((item) => [item.id, waits(item)]));
+    for (const one of list.children) if (untils.has(one.dataset.key)) settle(one.querySelector('.until'), untils.get(one.dataset.key));
     more.hidden = left === 0;
     more.textContent = `Show ${left} more`;
   };
@@ -75,7 +79,12 @@ export function questions(run, { signal, onchange, find, choose, rest }) {
     if (hadFocus && !list.contains(document.activeElement)) gone.length > 0 ? list.querySelector('[readonly]').focus() : next();
     if (isOther) onchange(items);
   };
-  const look = async () => show((await get(`/runs/${run}/questions`, { signal })).items);
+  const look = async () => {
+    const { items, as_of: asOf } = await get(`/runs/${run}/questions`, { signal });
+    if (asOf < shownAsOf) return;
+    shownAsOf = asOf;
+    show(items);
+  };
   const answered = async (what, hadFocus) => {
     await look().catch(() => {});
     announce(asked.length ? `${what} ${asked.length} more to answer.` : what);
@@ -147,12 +156,16 @@ function partOf(item, find, choose, text, tab) {
   }, text);
 }
 
-/** Until when an answer is waited for, and what happens then. */
+/** What of a question does not change while it is asked: its form stays, and with it what somebody writes there. */
+const lasting = ({ until, ...rest }) => rest;
+
+/** Until when an answer is waited for, and what happens then: nothing, or one paragraph. It changes as the run goes on. */
 function waits(item) {
-  if (!item.until) return '';
+  if (!item.until) return [];
   const hasDefault = item.default !== null && item.default !== undefined;
-  return element('p', { class: 'meta' }, 'The time to answer ends ', moment(item.until), hasDefault ? ', and then the default applies.' : '.');
+  return [element('p', { class: 'meta' }, 'The time to answer ends ', moment(item.until), hasDefault ? ', and then the default applies.' : '.')];
 }
+const untilBlock = () => element('div', { class: 'until' });
 
 /** What `who` asks. The words of a task for a person begin with its title, which `who` is. */
 function askedBy({ question, title }, who) {
@@ -176,7 +189,7 @@ function question(item, who, note, say) {
   return element('form', {
     class: 'question', ...(hasChoices ? { tabindex: -1, 'aria-label': item.question } : {}),
     onsubmit: (event) => { event.preventDefault(); say(`/questions/${item.id}/answer`, { answer: hasChoices ? event.submitter.value : field.value }, 'Answered.'); },
-  }, moved(element('p', { class: 'asked' }, ...askedBy(item, who)), 'Question'), ...parts, waits(item), note);
+  }, moved(element('p', { class: 'asked' }, ...askedBy(item, who)), 'Question'), ...parts, untilBlock(), note);
 }
 
 /** How much of a call is named beside a button or in a dialog: all of it is above. */
@@ -201,5 +214,5 @@ function approval(item, { who, plan, note, say }) {
     isCall && hasValues(item.call.args) ? moved(element('div', { class: 'asked' }, values(item.call.args, { isWhole: true })), 'Arguments') : '',
     button('Approve', () => yes({}), { class: 'main' }),
     ...(mayAlways ? [always('Always allow this call', `This very call of ${tool}, with the same arguments,`, { always: 'arguments' }), always(`Always allow ${tool}`, `Any call of ${tool}, whatever it does,`, { always: 'tool' })] : []),
-    reason, button('Reject', no), waits(item), note);
+    reason, button('Reject', no), untilBlock(), note);
 }
