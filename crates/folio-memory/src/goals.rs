@@ -50,34 +50,44 @@ pub struct Progress {
 /// The values by which the context of an entry refers to `goal`: its own key, its handle and its id.
 #[must_use]
 pub fn reference_keys(goal: &Entry) -> Vec<Value> {
-    let path = match goal.kind {
-        EntryKind::PendingAction => ACTION_PATH,
-        _ => GOAL_PATH,
-    };
-    let context_value = at_path(goal.fields.context.as_ref(), path).cloned();
+    let context_value = at_path(goal.fields.context.as_ref(), own_path(goal.kind)).cloned();
     context_value
         .into_iter()
         .chain([json!(goal.handle.to_string()), json!(goal.id.to_string())])
         .collect()
 }
 
-/// Whether the context of `entry` names `goal`. An entry of the same kind with that name has it as its own.
-#[must_use]
-pub fn is_named_by(goal: &Entry, entry: &Entry) -> bool {
-    let path = match goal.kind {
-        EntryKind::PendingAction => ACTION_PATH,
-        _ => GOAL_PATH,
-    };
-    let name = at_path(entry.fields.context.as_ref(), path);
-    entry.kind != goal.kind && name.is_some_and(|name| reference_keys(goal).contains(name))
+/// How an entry names a goal or a pending action in its context.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reference {
+    kind: EntryKind,
+    path: &'static str,
+    key: Value,
 }
 
-/// Whether the context of `entry` names some goal or pending action.
-#[must_use]
-pub fn names_any(entry: &Entry) -> bool {
-    [GOAL_PATH, ACTION_PATH]
-        .iter()
-        .any(|path| at_path(entry.fields.context.as_ref(), path).is_some())
+impl Reference {
+    /// The references of `entry`.
+    pub fn all_of(entry: &Entry) -> impl Iterator<Item = Self> {
+        [GOAL_PATH, ACTION_PATH].into_iter().filter_map(|path| {
+            let key = at_path(entry.fields.context.as_ref(), path)?.clone();
+            let kind = entry.kind;
+            Some(Self { kind, path, key })
+        })
+    }
+
+    /// Whether it names `goal`. An entry of the same kind with that name has it as its own.
+    #[must_use]
+    pub fn is_to(&self, goal: &Entry) -> bool {
+        self.path == own_path(goal.kind) && self.kind != goal.kind && reference_keys(goal).contains(&self.key)
+    }
+}
+
+/// Where a goal or a pending action has its own name, and where entries name it.
+fn own_path(kind: EntryKind) -> &'static str {
+    match kind {
+        EntryKind::PendingAction => ACTION_PATH,
+        _ => GOAL_PATH,
+    }
 }
 
 /// The state of `entry` at `now` for the purpose of answering a goal or pending action. An entry that a rule archived

@@ -117,6 +117,23 @@ async fn run_outside_a_turn_begins_and_ends_its_own_turn_m7_11_1() {
     assert_eq!(house.turns().await[0].ended.as_ref().unwrap().seq, ended.seq);
 }
 
+#[tokio::test]
+async fn turn_of_a_run_ends_without_reading_what_the_run_logged_m7_11_1() {
+    let mut listed = Vec::new();
+    for items in ["[1, 2]", "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]"] {
+        let house = House::new();
+        let step = "{id: each, for_each: inputs.items, do: {tool: text, args: {op: echo, value: 1}}}";
+        let steps = NOTICES.replace("steps: [", &format!("steps: [{step}, "));
+        let each = format!("{steps}\ninputs: {{items: {{type: list, default: {items}}}}}");
+        let run = house.submit(&each, person()).await;
+        let before = house.store.entries_listed();
+        house.runner.drive(run).await.unwrap();
+        listed.push(house.store.entries_listed() - before);
+        assert_eq!(house.turns().await[0].ended.as_ref().unwrap().end.touched, 1);
+    }
+    assert_eq!(listed[0], listed[1], "steps and logs are not memory");
+}
+
 /// A clock that advances whenever it is read.
 #[derive(Debug, Default)]
 struct Ticking(SimClock);

@@ -46,6 +46,7 @@ struct State {
     entries: u64,
     /// How many commits of the log were read.
     rows: usize,
+    listed: usize,
     faults: BTreeMap<u64, Fault>,
     is_gone: bool,
     fails_notes: bool,
@@ -116,6 +117,12 @@ impl FaultyStore {
     #[must_use]
     pub fn rows_read(&self) -> usize {
         self.state().rows
+    }
+
+    /// How many entries were read in lists.
+    #[must_use]
+    pub fn entries_listed(&self) -> usize {
+        self.state().listed
     }
 
     /// Fails the commit with this number, counted from 1 over all spaces, including commits that failed.
@@ -352,7 +359,9 @@ impl Store for FaultyStore {
         query: &EntryQuery,
         now: Timestamp,
     ) -> Result<ListAnswer<Entry>, StoreError> {
-        self.inner_unless_gone(READING)?.entries(space, query, now).await
+        let answer = self.inner_unless_gone(READING)?.entries(space, query, now).await?;
+        self.state().listed += answer.items.len();
+        Ok(answer)
     }
 
     async fn entry(&self, space: &SpaceName, entry: EntryRef) -> Result<Entry, StoreError> {

@@ -2,8 +2,7 @@
 
 use folio_memory::entry::Status;
 use folio_memory::goals::{
-    ACTION_PATH, GOAL_PATH, GoalInput, Progress, answer_state, is_named_by, names_any, progress, reference_keys,
-    settle_action,
+    ACTION_PATH, GOAL_PATH, GoalInput, Progress, Reference, answer_state, progress, reference_keys, settle_action,
 };
 use folio_memory::id::EntryRef;
 use folio_memory::observation::Class;
@@ -12,8 +11,8 @@ use folio_memory::scratchbook::{self, ItemInput};
 use folio_memory::turn::Turn;
 use folio_memory::view::is_blank;
 use folio_memory::{
-    Actor, Change, Entry, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, Link, NewEntry, Relation, Role, State,
-    ThreadKey,
+    Actor, Change, Entry, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, Link, NewEntry, Relation, Role, Seq,
+    State, ThreadKey,
 };
 use serde_json::json;
 
@@ -63,21 +62,43 @@ impl Workspace {
 
     /// Those of other threads that entries name which changed since `turn` began, as its stages see them.
     async fn goals_elsewhere(&self, turn: &Turn, mark: Option<MemoryMark>) -> Result<Vec<GoalState>, WorkspaceError> {
-        let changed = EntryQuery {
-            since: Some(turn.started_seq),
-            status: Status::ALL.into(),
-            limit: MAX_LIMIT,
-            ..EntryQuery::default()
-        };
-        let mut changed = self.all_entries(mark, Whose::Stages, &changed).await?;
-        changed.retain(names_any);
-        if changed.is_empty() {
+        let named = self.named_since(turn.started_seq, mark).await?;
+        if named.is_empty() {
             return Ok(Vec::new());
         }
         let (own, _) = scratchbook::page_of(self.space(), &turn.begun.thread);
         let mut goals = self.all_entries(mark, Whose::Stages, &open_goals()).await?;
-        goals.retain(|goal| goal.page != own && changed.iter().any(|entry| is_named_by(goal, entry)));
+        goals.retain(|goal| goal.page != own && named.iter().any(|reference| reference.is_to(goal)));
         self.with_progress(Whose::Stages, goals).await
+    }
+
+    /// The goals and pending actions that entries name which changed after commit `since`. Whatever else these entries
+    /// say is read in parts and not kept.
+    async fn named_since(&self, since: Seq, mark: Option<MemoryMark>) -> Result<Vec<Reference>, WorkspaceError> {
+        let mut named = Vec::new();
+        if mark.is_some_and(|mark| mark.since <= since) {
+            return Ok(named);
+        }
+        let mut changed = EntryQuery {
+            kinds: EntryKind::ALL.into_iter().filter(|kind| kind.is_memory()).collect(),
+            since: Some(since),
+            status: Status::ALL.into(),
+            limit: MAX_LIMIT,
+            uncounted: true,
+            ..EntryQuery::default()
+        };
+        loop {
+            let answer = self.entries_as(Whose::Stages, &changed).await?;
+            for reference in answer.items.iter().flat_map(Reference::all_of) {
+                if !named.contains(&reference) {
+                    named.push(reference);
+                }
+            }
+            changed.cursor = answer.next;
+            if changed.cursor.is_none() {
+                return Ok(named);
+            }
+        }
     }
 
     async fn with_progress(&self, audience: Whose, goals: Vec<Entry>) -> Result<Vec<GoalState>, WorkspaceError> {
