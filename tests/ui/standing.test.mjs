@@ -20,6 +20,27 @@ describe('run state', () => {
     await ended(handle, 'cancelled');
   };
 
+  it('counts what was used once when events are replayed', async () => {
+    const page = await house.page('/');
+    const told = await page.evaluate(async () => {
+      const [{ happen }, { Tree }] = await Promise.all(['happened', 'tree'].map((name) => import(`/ui/${name}.js`)));
+      const tree = new Tree({ onselect: () => {}, signal: new AbortController().signal });
+      const made = (id, parent, kind = 'call') => ({ id, parent, kind, title: id });
+      const used = (...calls) => { const [spent, ...above] = calls.map((one) => ({ tool_calls: one })); return { spent, spent_above: above }; };
+      const does = (event, more) => happen(tree, { event, at: '2026-01-01T00:00:00Z', ...more });
+      does('run_started', { nodes: [made('top', null, 'plan')] });
+      does('expanded', { node: 'top', nodes: [made('a', 'top')] });
+      // Each event of the past says what is used by now.
+      does('told', { node: 'top', what: 'planned', ...used(5) });
+      does('started', { node: 'a', attempt: 1, call: 'wait', ...used(3, 5) });
+      does('finished', { node: 'a', outcome: 'ok', notes: '', ...used(3, 5) });
+      does('told', { node: 'a', what: 'said', ...used(2, 4) });
+      return [...tree.nodes.values()].map((node) => `${node.id} ${node.spent.tool_calls}`);
+    });
+    assert.deepEqual(told, ['top 5', 'a 3']);
+    await page.done();
+  });
+
   it('derives node states and the run state from events', async () => {
     const page = await house.page('/');
     const told = await page.evaluate(async () => {
@@ -34,9 +55,9 @@ describe('run state', () => {
       };
       does('run_started', { nodes: [made('top', null, 'plan')] });
       does('expanded', { node: 'top', nodes: [made('a', 'top'), made('group', 'top', 'parallel'), made('b', 'group')] });
-      does('started', { node: 'b', attempt: 1, call: 'wait', spent: { tool_calls: 1 } });
+      does('started', { node: 'b', attempt: 1, call: 'wait', spent: { tool_calls: 1 }, spent_above: [{ tool_calls: 1 }, { tool_calls: 1 }] });
       does('attempt_failed', { node: 'b' });
-      does('finished', { node: 'b', outcome: 'ok', spent: { tool_calls: 2 } });
+      does('finished', { node: 'b', outcome: 'ok', spent: { tool_calls: 2 }, spent_above: [{ tool_calls: 2 }, { tool_calls: 2 }] });
       does('told', { node: 'a', state: 'waiting_input' });
       does('told', { what: 'paused' });
       does('told', { what: 'continued' });

@@ -38,7 +38,7 @@ export function happen(tree, data) {
   DOES[data.event]?.(tree, data, node);
   if (!node) return;
   tree.touch(node);
-  charge(tree, node, data.spent);
+  charge(tree, node, data);
 }
 
 /**
@@ -50,12 +50,16 @@ function replace(tree, node) {
   for (const each of gone) { each.superseded = true; tree.touch(each); if (!isGroup) gone.push(...each.children); }
 }
 
-/** Records what `node` has used up: the increase also counts for every node above it. */
-function charge(tree, node, spent) {
-  if (!spent) return;
-  const before = node.spent ?? {};
-  for (const key of new Set([...Object.keys(before), ...Object.keys(spent)])) {
-    const more = (spent[key] ?? 0) - (before[key] ?? 0);
-    if (more > 0) for (let one = node; one; one = one.above) { one.spent = { ...one.spent, [key]: (one.spent?.[key] ?? 0) + more }; tree.touch(one); }
+/**
+ * Records what `node`, and each node above it, has used up. An event that is replayed says what is used by now, and the
+ * page may already know of more.
+ */
+function charge(tree, node, { spent, spent_above: above = [] }) {
+  let one = node;
+  for (const told of [spent, ...above]) {
+    if (!one || !told) return;
+    const more = Object.keys(told).filter((key) => told[key] > (one.spent?.[key] ?? 0));
+    if (more.length > 0) { one.spent = { ...one.spent, ...Object.fromEntries(more.map((key) => [key, told[key]])) }; tree.touch(one); }
+    one = one.above;
   }
 }

@@ -54,6 +54,8 @@ pub(crate) enum EventShape {
         writes: Vec<String>,
         /// What the node and all nodes below it have used so far.
         spent: SpendShape,
+        /// The same of each node above it, its parent first.
+        spent_above: Vec<SpendShape>,
     },
     AttemptFailed {
         at: Timestamp,
@@ -74,6 +76,8 @@ pub(crate) enum EventShape {
         notes: String,
         /// What the node and all nodes below it used.
         spent: SpendShape,
+        /// The same of each node above it, its parent first.
+        spent_above: Vec<SpendShape>,
     },
     CancelRequested {
         at: Timestamp,
@@ -95,6 +99,8 @@ pub(crate) enum EventShape {
         state: Option<&'static str>,
         /// What the node and all nodes below it have used so far.
         spent: SpendShape,
+        /// The same of each node above it, its parent first.
+        spent_above: Vec<SpendShape>,
         /// The nodes that this event created, parents before children.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         nodes: Vec<NewNode>,
@@ -171,6 +177,7 @@ impl EventShape {
                 call: call.clone(),
                 writes: writes.clone(),
                 spent: spent_at(run, *node),
+                spent_above: spent_above(run, *node),
             },
             Event::AttemptFailed {
                 node,
@@ -193,6 +200,7 @@ impl EventShape {
                 stop_reason: result.stop_reason.map(|reason| reason.as_str()),
                 notes: result.notes.clone(),
                 spent: spent_at(run, *node),
+                spent_above: spent_above(run, *node),
             },
             Event::CancelRequested { node, by } => Self::CancelRequested {
                 at,
@@ -230,6 +238,7 @@ impl EventShape {
             text: event.in_words(),
             state: node.and_then(|node| run.node(node)).map(|view| view.state.as_str()),
             spent: node.map(|node| spent_at(run, node)).unwrap_or_default(),
+            spent_above: node.map(|node| spent_above(run, node)).unwrap_or_default(),
             nodes,
             superseded,
         }
@@ -252,6 +261,15 @@ fn spent_at(run: &Run, node: NodeId) -> SpendShape {
     run.node(node)
         .map(|view| SpendShape::of(view.spent))
         .unwrap_or_default()
+}
+
+/// Returns the same of every node above `node`, its parent first. An event may be sent long after it was recorded, with
+/// what is used by then: whoever adds up what is below would count some of it twice.
+fn spent_above(run: &Run, node: NodeId) -> Vec<SpendShape> {
+    let parent = |node: NodeId| run.node(node).and_then(|view| view.parent);
+    std::iter::successors(parent(node), |above| parent(*above))
+        .map(|above| spent_at(run, above))
+        .collect()
 }
 
 /// Whether the members of a node of this kind were created together with it.
