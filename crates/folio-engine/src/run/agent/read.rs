@@ -277,7 +277,7 @@ impl Run {
                 whole_notes,
                 output: Output::of(output),
                 evidence: checked.evidence,
-                claims: self.claims(index, answer),
+                claims: self.claims(index, status, answer),
                 duration_us: 0,
             }),
         }
@@ -285,12 +285,13 @@ impl Run {
 
     /// What an answer claims about criteria that a model wrote for a step of its own plan. A judge decides the criteria
     /// of whoever wanted the task done; these are only means to them, unless the submitter of the run wants all of them
-    /// judged.
-    fn claims(&self, index: usize, answer: &Value) -> Vec<Verdict> {
+    /// judged. A person who says that the task is done says so of its criteria, too.
+    fn claims(&self, index: usize, status: Outcome, answer: &Value) -> Vec<Verdict> {
         if !self.decides_own_criteria(index) {
             return Vec::new();
         }
         let criteria = self.criteria_of(index);
+        let is_done_by_person = status == Outcome::Ok && self.is_for_person_at(index);
         let to_verdict = |criterion: &Criterion| {
             let unreadable = || Finding::Unverifiable("the executor's finding cannot be read".to_owned());
             let matching = claims_on(answer, criterion, &criteria);
@@ -301,6 +302,7 @@ impl Run {
                     Finding::Unverifiable("the executor contradicts itself".to_owned())
                 }
                 Some(finding) => finding,
+                None if is_done_by_person => Finding::Met,
                 None => Finding::Unverifiable("the executor reported no finding".to_owned()),
             };
             Verdict {
@@ -320,9 +322,9 @@ impl Run {
     }
 
     /// The mistake of an answer that says that a task is done, and not of each required criterion that nobody else
-    /// decides whether it is met.
+    /// decides whether it is met. A person answers in plain words.
     pub(super) fn unclaimed(&self, index: usize, status: Outcome, answer: &Value) -> Option<String> {
-        if status != Outcome::Ok || !self.decides_own_criteria(index) {
+        if status != Outcome::Ok || !self.decides_own_criteria(index) || self.is_for_person_at(index) {
             return None;
         }
         let criteria = self.criteria_of(index);
