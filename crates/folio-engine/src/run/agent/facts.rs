@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::TalkEntry;
 use super::digest::value_excerpt;
 use super::people::{ANSWERED_BY, normalised};
-use super::sizes::{DIGEST_MIN, Need, shares};
+use super::sizes::{DIGEST_MIN, Need, Sizes, shares};
 use crate::lines::push_list_item;
 use crate::run::state::Run;
 use crate::talk::{Message, Purpose, Speaker};
@@ -133,8 +133,7 @@ impl Run {
 
     /// Adds what people answered anywhere in the run, except what whoever is asked for `purpose` reads in the
     /// conversation of node `index`. All answers share a part of the room for results; those that do not fit are counted.
-    pub(super) fn put_answers(&self, text: &mut String, index: usize, purpose: Purpose) {
-        let sizes = self.sizes(purpose);
+    pub(super) fn put_answers(&self, text: &mut String, index: usize, purpose: Purpose, sizes: Sizes) {
         let reads_talk = !matches!(purpose, Purpose::Judge | Purpose::HandBack);
         let agent = self.agent(index).filter(|_| reads_talk);
         let talk = agent.map_or(&[][..], |agent| &agent.talk);
