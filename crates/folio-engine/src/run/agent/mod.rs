@@ -16,6 +16,7 @@
 //! - `people`: criteria that a person checks; `facts`: what people answered
 //! - `plan`: which plans of a model are carried out; `similar` and `evidence` are two of its tests
 //! - `unfinished`: the notes of a task that was stopped before it was finished
+//! - `readers`: what later steps read of an output
 //! - `rejected`: what the author of an unusable answer reads; `human`: what a person is asked to do
 //! - `answer`: from the outcome of a call to the event that records it; `calls`: calls that ended, or whose end nobody
 //!   saw
@@ -44,6 +45,7 @@ mod plan;
 mod progress;
 mod prompt;
 mod read;
+mod readers;
 mod rejected;
 pub mod repair;
 mod roll_up;

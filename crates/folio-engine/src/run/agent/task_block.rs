@@ -39,6 +39,12 @@ impl Run {
         push_list(&mut text, "Part of", &self.goal_chain(of)?);
         self.put_task(&mut text, of, &agent.task, sizes)?;
         self.put_criteria(&mut text, of, &agent.task, sizes)?;
+        if matches!(
+            purpose,
+            Purpose::Decide | Purpose::Work | Purpose::Aggregate | Purpose::HandBack
+        ) {
+            self.put_readers(&mut text, of);
+        }
         if matches!(purpose, Purpose::Decide | Purpose::Work | Purpose::Replan) {
             self.put_limits(&mut text, of, &agent.task);
             self.put_folders(&mut text, of, purpose);
