@@ -255,7 +255,7 @@ impl Run {
                     version,
                     awaits: self.is_gated(index, &steps),
                     steps,
-                    reason: with_remark(format!("{cause} {changes}"), parsed.remark()),
+                    reason: with_remark(joined(&cause, &changes), parsed.remark()),
                     tests: None,
                     kept: self.ids_of(&kept),
                 }
@@ -294,6 +294,17 @@ fn leaf_tests(answer: &Value) -> Option<LeafTests> {
     })
 }
 
+/// The `cause` why a plan did not reach its goal, and what `changes`, as two sentences or, if the first has no end, two
+/// parts of one.
+fn joined(cause: &str, changes: &str) -> String {
+    let separator = if cause.ends_with(['.', '!', '?', ';', ':', '…']) {
+        " "
+    } else {
+        "; "
+    };
+    format!("{cause}{separator}{changes}")
+}
+
 /// The steps that an answer drops.
 fn dropped_in(answer: &Value) -> Vec<String> {
     let dropped = answer.get("drop").and_then(Value::as_array);
@@ -321,4 +332,18 @@ fn first_action(action: &Value, reply: &Reply) -> Option<Wanted> {
         tool: tool.to_owned(),
         args,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cause_and_changes_of_another_plan_are_told_apart() {
+        assert_eq!(joined("no glass", "buy glass first"), "no glass; buy glass first");
+        assert_eq!(
+            joined("There is no glass.", "Buy some."),
+            "There is no glass. Buy some."
+        );
+    }
 }

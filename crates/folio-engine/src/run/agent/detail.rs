@@ -41,8 +41,8 @@ impl Detail {
     /// What is tried one after the other until the prompt for `purpose` fits.
     ///
     /// Whoever works can read with a tool what is shown of results only in part, so those get smaller first. Others
-    /// have only what they read: for them, memory gets smaller first, and for whoever combines results these stay as
-    /// they are, because what is left out of them is lost.
+    /// have only what they read: for them, memory gets smaller first, and for whoever combines results only those get
+    /// smaller that the task was given.
     pub(super) fn in_order(purpose: Purpose) -> impl Iterator<Item = Self> {
         let results = |results| Self { results, ..Self::FULL };
         let memory = |memory| Self { memory, ..Self::FULL };
@@ -66,8 +66,7 @@ impl Detail {
                 unlisted(nothing),
                 smallest,
             ],
-            Purpose::Aggregate | Purpose::RollUp => vec![half, nothing],
-            Purpose::Replan | Purpose::Judge | Purpose::HandBack => {
+            Purpose::Aggregate | Purpose::RollUp | Purpose::Replan | Purpose::Judge | Purpose::HandBack => {
                 let less = |results| Self { results, ..nothing };
                 vec![half, nothing, less(2), less(4), smallest]
             }

@@ -221,10 +221,20 @@ impl Run {
         purpose: Purpose,
         detail: Detail,
     ) -> Result<(), BodyNeeded> {
-        let sizes = detail.of(self.sizes(purpose));
+        let full = self.sizes(purpose);
         let heading = match purpose {
             Purpose::RollUp => self.title(self.nodes[index].id),
-            _ => "Step results".to_owned(),
+            _ => {
+                // What the first planner knew, the next one and whoever combines the results have to know, too.
+                self.put_what_was_given(text, index, purpose, detail.of(full))?;
+                "Step results".to_owned()
+            }
+        };
+        // What is left out of what is combined is lost.
+        let sizes = if purpose == Purpose::Replan {
+            detail.of(full)
+        } else {
+            full
         };
         let _ = writeln!(text, "# {heading}");
         self.put_data(text, index, &self.digests(&self.inputs_of(index), sizes)?);
@@ -233,13 +243,12 @@ impl Run {
             return Ok(());
         }
         self.put_combined(text, index);
-        push_list(text, "Gaps", &self.gaps(index));
+        push_list(text, "Gaps", &self.gaps_and_doubts(index));
         push_list(
             text,
             "Failed repeatedly: split or give up",
             &self.repeatedly_failed_steps(index),
         );
-        self.put_answers(text, index, purpose, sizes);
         self.put_memory(text, index, detail.memory);
         self.put_plan_limits(text, index);
         self.put_tools(text, index);

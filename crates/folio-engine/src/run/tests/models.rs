@@ -736,7 +736,7 @@ fn replan_after_a_failure_keeps_the_steps_that_succeeded_e9_8() {
             _ => None,
         })
         .unwrap();
-    assert_eq!(reason, "a tooth is broken the wheel is replaced");
+    assert_eq!(reason, "a tooth is broken; the wheel is replaced");
     assert_eq!(kept, [sim.run.node_at("open").unwrap().id]);
     let steps: Vec<String> = sim
         .run
