@@ -433,7 +433,7 @@ impl Run {
             "The result is not accepted yet:\n{}{GO_ON}",
             rejected::markdown_list(gaps)
         );
-        agent.answer_calls(&text);
+        agent.answer_calls("not accepted yet");
         agent.say(Message::user(text));
         self.make_ready(index);
         Ok(())

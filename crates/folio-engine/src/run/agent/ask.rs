@@ -362,6 +362,8 @@ impl Run {
                     reason: failure.reason,
                 }
             }
+            // So is what was done before the time was over.
+            Purpose::Work if failure.reason == StopReason::Deadline => self.over_budget(index, purpose, failure.reason),
             Purpose::Decide | Purpose::Work => self.failed_with_calls(index, failure.reason, &failure.message),
             Purpose::Judge => {
                 let why = format!("the judge did not answer: {}", failure.message);
