@@ -18,6 +18,8 @@ use crate::talk::{Purpose, Reply, Wanted};
 
 /// What the notes of a task begin with if its planner saw no other way, before the reason.
 const GAVE_UP: &str = "no new plan was made, because going on cannot help";
+/// What they begin with if another plan is not carried out, before the reason.
+pub(super) const NO_PLAN: &str = "no new plan was made";
 
 /// A decision to do a task directly, as an event records it.
 struct Directly<'d> {
@@ -261,10 +263,14 @@ impl Run {
                 }
             }
             // The same plan once more leads nowhere (E9.8).
-            Draft::Again => conclude(Some(StopReason::Loop)),
-            Draft::Pointless(_, why) => self
-                .rejected_event(index, vec![why])
-                .unwrap_or_else(|| conclude(Some(StopReason::Loop))),
+            Draft::Again => {
+                let why = format!("{NO_PLAN}: it was the same as one that was carried out");
+                prefix_notes(conclude(Some(StopReason::Loop)), &why)
+            }
+            Draft::Pointless(_, why) => self.rejected_event(index, vec![why.clone()]).unwrap_or_else(|| {
+                let why = format!("{NO_PLAN}: {}", cut(&why, WHY_CHARS));
+                prefix_notes(conclude(Some(StopReason::Loop)), &why)
+            }),
             Draft::Wrong(problems) => reject(problems),
         }
     }
