@@ -27,6 +27,7 @@ use minijinja::{Environment, UndefinedBehavior};
 use serde_json::Value;
 
 pub use error::{TemplateError, TemplateErrorKind};
+pub(crate) use source::output_paths;
 pub use source::{is_reference, is_template, single_expression};
 
 use source::Source;

@@ -281,16 +281,21 @@ impl Run {
     /// A member that only groups others is not named: what failed in it is.
     fn roll_up_notes(&self, index: usize) -> String {
         let mut notes = self.counts_of_members(index);
-        let failures = self.members(index).filter_map(|child| self.failure_in_words(child));
+        // If all of it was cancelled, so were its members.
+        let is_all_cancelled = self.nodes[index].cancel.is_some();
+        let is_told = |result: &NodeResult| !is_all_cancelled || result.status != Outcome::Cancelled;
+        let members = self.members(index);
+        let told = members.filter(|child| self.nodes[*child].result.as_ref().is_some_and(is_told));
+        let failures = told.filter_map(|child| self.failure_in_words(child));
         for failure in failures.take(FAILURES_TOLD) {
             push_note(&mut notes, &failure);
         }
         notes
     }
 
-    /// Member `index` of something that is rolled up, if it failed: its path and the first line of its notes. Of a
-    /// group or a plan whose notes only roll up those of its own members, also if it is partial, what they say of
-    /// failures; of a list the counts as well.
+    /// Member `index` of something that is rolled up, if it failed, is partial or was cancelled: its path and the first
+    /// line of its notes. Of a group or a plan whose notes only roll up those of its own members, what they say of
+    /// these; of a list the counts as well.
     fn failure_in_words(&self, index: usize) -> Option<String> {
         let node = &self.nodes[index];
         let result = node.result.as_ref()?;
@@ -307,11 +312,15 @@ impl Run {
                 .strip_prefix("; ")
         });
         match (inside.flatten(), result.status) {
-            (Some(inside), Outcome::Failed | Outcome::Partial) if inside.starts_with(&*node.path) => {
+            (Some(inside), Outcome::Failed | Outcome::Partial | Outcome::Cancelled)
+                if inside.starts_with(&*node.path) =>
+            {
                 Some(first_line(inside))
             }
-            // A model says in its notes what is missing.
-            (_, Outcome::Partial) if node.kind == NodeKind::Model => {
+            // Of a group that is as bad as its members, the members are named.
+            (_, Outcome::Partial | Outcome::Cancelled)
+                if !matches!(node.kind, NodeKind::Parallel | NodeKind::Sequence) =>
+            {
                 Some(format!("{}: {}", node.path, first_line(&result.notes)))
             }
             (_, Outcome::Failed) => Some(format!("{}: {}", node.path, first_line(&result.notes))),

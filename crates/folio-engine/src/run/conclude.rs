@@ -171,6 +171,7 @@ impl Run {
         }
         let criteria = self.criteria_in_words(index, &task.criteria, (&result, &answer.output));
         self.apply_verdicts_to_status(index, &criteria, &mut result);
+        self.give_reason(index, &mut result, StopReason::CriteriaUnmet);
         let limit = self.output_bytes_max(index);
         if !json_fits(&answer.output, limit) {
             let notes = format!("its output has more than the {limit} bytes that the budget allows");

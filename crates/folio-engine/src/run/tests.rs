@@ -61,6 +61,7 @@ mod resources;
 mod retry;
 mod roll_ups;
 mod shares;
+mod small_windows;
 mod steering;
 mod stuck;
 mod table;
@@ -88,6 +89,8 @@ struct Sim {
     model: Script,
     /// What stands in the scratchbook whenever somebody looks.
     book: Option<BookView>,
+    /// What memory holds whenever a task is briefed.
+    memory: String,
     concurrency: usize,
     now: Timestamp,
     seed: u64,
@@ -164,6 +167,7 @@ impl Sim {
             checking: Vec::new(),
             model: no_model(),
             book: None,
+            memory: "nothing yet".to_owned(),
             concurrency: 4,
             now: Timestamp::from_millis(1_000),
             seed: 0,
@@ -222,7 +226,7 @@ impl Sim {
             }
             Action::Brief(node) => self.record(Event::Briefed {
                 node,
-                memory: "nothing yet".to_owned(),
+                memory: self.memory.clone(),
                 book: self.book.clone().map(Box::new),
                 limits: self.run.share_of(node),
             }),
@@ -352,6 +356,7 @@ impl Sim {
             checking: Vec::new(),
             model: no_model(),
             book: None,
+            memory: "nothing yet".to_owned(),
             concurrency: 4,
             now: Timestamp::from_millis(2_000),
             seed: 7,

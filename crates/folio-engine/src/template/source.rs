@@ -439,6 +439,30 @@ fn name_after(rest: &str, is_slug: bool) -> Option<(&str, &str)> {
     Some((&tail[1..=length], after))
 }
 
+/// The paths in the output of the step `slug` that `template` names, such as `output.rooms`; without those that may be
+/// missing.
+pub(crate) fn output_paths(template: &str, slug: &str) -> Vec<String> {
+    let mut paths = Vec::new();
+    for (at, word) in template.match_indices("results") {
+        let Some((name, tail)) = name_after(&template[at + word.len()..], true) else {
+            continue;
+        };
+        let Some(("output", mut rest)) = name_after(tail, false).filter(|_| name == slug) else {
+            continue;
+        };
+        let mut path = "output".to_owned();
+        while let Some((key, after)) = name_after(rest, false).filter(|(_, after)| !after.starts_with('(')) {
+            path.push('.');
+            path.push_str(key);
+            rest = after;
+        }
+        if !may_be_missing(rest) {
+            paths.push(path);
+        }
+    }
+    paths
+}
+
 /// Whether a name followed by `after` may be missing: the template tests whether it exists or has a default for it, or
 /// it is called and is thus a method, not a field.
 fn may_be_missing(after: &str) -> bool {

@@ -3,14 +3,11 @@
 use super::rollup::{Fitted, PageCounts, PageLines, fit, unabridged};
 use crate::tokens::Tokens;
 
-const PLANNER: &str = "If assigning executor tasks, ensure each has a linked executor scratchpad. Do not repeat identical \
-                       actions; update plan and branch notes.\n";
-
 /// The share of the planner's room, in percent, that the main scratchpad gets before the branches.
 const MAIN_SHARE: u64 = 40;
 
-/// The block for a planner: the tail of the main scratchpad, the results so far of each executor's scratchpad, and what
-/// to keep in mind.
+/// The block for a planner: the tail of the main scratchpad, and the results so far of each executor's scratchpad. What
+/// a planner is to do with them is in its instructions, not in this block of data.
 ///
 /// Pages are named by their handles, but entries are not: what a step wrote is shown before it is in the log. The block
 /// fits into `budget` tokens, and is empty if not even its frame does. Failed work comes first, then running work, then
@@ -34,7 +31,7 @@ pub fn planner_block(
     };
     let block = |main: &str, executors: &str| {
         let executors = if executors.is_empty() { "none yet\n" } else { executors };
-        format!("Main scratchpad:\n{main}Executor scratchpads:\n{executors}{rest}{PLANNER}")
+        format!("Main scratchpad:\n{main}Executor scratchpads:\n{executors}{rest}")
     };
     // What the planner has to know first comes first, whether or not everything fits (E9.16).
     let mut executors = executors.to_vec();

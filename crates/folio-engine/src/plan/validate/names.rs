@@ -82,7 +82,8 @@ impl<'a> Validator<'a> {
     ) {
         match references {
             Err(error) => {
-                self.faults.add(at, code::TEMPLATE_SYNTAX, error.to_string());
+                let hint = literal_braces(at);
+                self.faults.add(at, code::TEMPLATE_SYNTAX, error.to_string()).hint = hint;
             }
             Ok(references) => self.names(&references, at, site, frame),
         }
@@ -158,7 +159,9 @@ impl<'a> Validator<'a> {
         } else {
             known.extend(["inputs", "results"]);
             let suggestion = self.suggest_name(name, known.iter().copied());
-            suggestion.unwrap_or_else(|| format!("known here: {}", listed(known)))
+            suggestion
+                .or_else(|| literal_braces(at))
+                .unwrap_or_else(|| format!("known here: {}", listed(known)))
         };
         self.faults
             .add(at, code::UNKNOWN_NAME, format!("there is no `{name}` here"))
@@ -251,4 +254,10 @@ fn why_hidden(graph: &Graph, reader: usize, target: usize) -> (String, Option<St
         format!("`{name}` comes after this step"),
         Some("change the order".to_owned()),
     )
+}
+
+/// What to do about a text `at` that is probably not meant as a template, because it has the braces of another program.
+fn literal_braces(at: &At<'_>) -> Option<String> {
+    let is_literal = matches!(&at.node.tree, Tree::String(text) if text.contains("${{"));
+    is_literal.then(|| "braces that are to stay as they are stand between `{% raw %}` and `{% endraw %}`".to_owned())
 }

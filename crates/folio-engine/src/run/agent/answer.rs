@@ -227,7 +227,12 @@ impl Run {
                 if let (Some(wait), Some(_), None, Some(at)) = (wanted, again_at, retry_at, deadline) {
                     message.push_str(&self.too_late(wait, at, now));
                 }
-                if kind.may_retry() && retry_at.is_none() {
+                // A call that began just before the time was over, and would have been made again: what is left of the
+                // time is kept for handing back results (E9.10).
+                let is_cut_by_deadline = again_at.is_some() && retry_at.is_none() && self.is_late(index, now);
+                if is_cut_by_deadline {
+                    message.push_str("; its time is almost up");
+                } else if kind.may_retry() && retry_at.is_none() {
                     let attempts = counted((agent.failures + 1).into(), "attempt");
                     message.push_str(&format!(" (given up after {attempts})"));
                 }
@@ -237,7 +242,11 @@ impl Run {
                     failure: Failure {
                         code: kind.code().to_owned(),
                         message,
-                        reason: kind.reason(),
+                        reason: if is_cut_by_deadline {
+                            StopReason::Deadline
+                        } else {
+                            kind.reason()
+                        },
                         may_retry: kind.may_retry(),
                     },
                     spent,

@@ -193,9 +193,9 @@ impl Run {
     }
 
     fn rejected(&mut self, node: NodeId, problems: &[String]) -> Result<(), JournalError> {
-        let has_worked = self
-            .index(node)
-            .is_ok_and(|index| self.works_alone(index, ModelRole::Executor));
+        let index = self.index(node)?;
+        let is_for_person = self.is_for_person_at(index);
+        let has_worked = self.works_alone(index, ModelRole::Executor);
         let (_, agent) = self.agent_at(node, "rejected")?;
         let mut purpose = Purpose::Work;
         // Whatever was written, there has to be room for asking once more.
@@ -208,8 +208,9 @@ impl Run {
         agent.rejections += 1;
         agent.wrong = problems.first().cloned();
         agent.answer_calls("not used");
-        let mut request = rejected::correction_request(purpose, problems);
-        if has_worked && purpose == Purpose::Work {
+        let is_work = purpose == Purpose::Work;
+        let mut request = rejected::correction_request((!is_for_person || !is_work).then_some(purpose), problems);
+        if has_worked && is_work && !is_for_person {
             request = format!("{}{request}", rejected::WORK_STAYS_DONE);
         }
         agent.say(Message::user(request));
@@ -432,7 +433,7 @@ impl Run {
             "The result is not accepted yet:\n{}{GO_ON}",
             rejected::markdown_list(gaps)
         );
-        agent.answer_calls(&text);
+        agent.answer_calls("not accepted yet");
         agent.say(Message::user(text));
         self.make_ready(index);
         Ok(())

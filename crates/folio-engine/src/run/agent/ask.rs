@@ -8,6 +8,8 @@ use folio_memory::excerpt::cut;
 use serde_json::Value;
 
 use super::compact::{CompactAction, Compaction};
+use super::detail::{Detail, leaves_room};
+use super::prompt::cost;
 use super::{Agent, Equipment, ModelSpec, answer};
 use crate::event::{Event, Proposal};
 use crate::node::NodeId;
@@ -184,19 +186,50 @@ impl Run {
     pub(super) fn tokens_of(&self, index: usize, purpose: Purpose) -> Option<u64> {
         let equipment = self.equipment.as_ref()?;
         let (model, _) = self.model_for(index, purpose.role())?;
-        let reading = self.reading(index, purpose, model, equipment).ok()?;
+        let reading = self.fitting_reading(index, purpose, model, equipment).ok()?;
         Some(reading.tokens + u64::from(model.first_answer_tokens().max(ANSWER_TOKENS_MIN)))
     }
 
-    /// What `model` reads when it is asked for `purpose`.
-    fn reading(
+    /// What `model` reads when it is asked for `purpose`, in as much detail as its window has room for; in the least
+    /// if it has no room even for that.
+    fn fitting_reading(
         &self,
         index: usize,
         purpose: Purpose,
         model: &ModelSpec,
         equipment: &Equipment,
     ) -> Result<Reading, BodyNeeded> {
-        let messages = self.messages(index, purpose)?;
+        let least = least_room(model, purpose);
+        let mut order = Detail::in_order(purpose);
+        let first = order.next().unwrap_or(Detail::FULL);
+        let mut reading = self.reading(index, purpose, model, equipment, first)?;
+        // Most prompts are far from that, and need no second look.
+        if leaves_room(purpose, model.window, reading.tokens, 0, least) {
+            return Ok(reading);
+        }
+        let talk = match purpose {
+            Purpose::Work => cost(&self.talk(index)?, &*model.tokens),
+            _ => 0,
+        };
+        for detail in order {
+            if leaves_room(purpose, model.window, reading.tokens, talk, least) {
+                break;
+            }
+            reading = self.reading(index, purpose, model, equipment, detail)?;
+        }
+        Ok(reading)
+    }
+
+    /// What `model` reads when it is asked for `purpose`, in that much `detail`.
+    fn reading(
+        &self,
+        index: usize,
+        purpose: Purpose,
+        model: &ModelSpec,
+        equipment: &Equipment,
+        detail: Detail,
+    ) -> Result<Reading, BodyNeeded> {
+        let messages = self.messages(index, purpose, detail)?;
         let offered = (purpose == Purpose::Work && model.program.is_none())
             .then(|| equipment.offered(self.executor_of(index).map(|(_, executor)| executor)));
         let (answer_schema, form_cost) = self.form(index, purpose, model);
@@ -220,7 +253,7 @@ impl Run {
         };
         let named_executor = self.executor_of(index).filter(|_| role == ModelRole::Executor);
         let is_opaque = model.program.is_some();
-        let reading = self.reading(index, purpose, model, equipment)?;
+        let reading = self.fitting_reading(index, purpose, model, equipment)?;
         let tokens_in = reading.tokens;
         match self.compaction(index, purpose, tokens_in)? {
             Compaction::Needless => {}
@@ -329,6 +362,8 @@ impl Run {
                     reason: failure.reason,
                 }
             }
+            // So is what was done before the time was over.
+            Purpose::Work if failure.reason == StopReason::Deadline => self.over_budget(index, purpose, failure.reason),
             Purpose::Decide | Purpose::Work => self.failed_with_calls(index, failure.reason, &failure.message),
             Purpose::Judge => {
                 let why = format!("the judge did not answer: {}", failure.message);

@@ -1,10 +1,13 @@
 //! What a task that a model does is told of memory: before its first call, and again when the steps that it was split
 //! into have ended (E9.16).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use folio_memory::Timestamp;
+use folio_memory::excerpt::cut;
 
+use super::detail::MemoryShown;
 use super::{Agent, Stage};
 use crate::event::BookView;
 use crate::node::{Move, NodeId};
@@ -78,12 +81,17 @@ impl Run {
         Ok(())
     }
 
-    /// Adds what memory holds for node `index`.
-    pub(super) fn put_memory(&self, text: &mut String, index: usize) {
+    /// Adds as much as is to be `shown` of what memory holds for node `index`.
+    pub(super) fn put_memory(&self, text: &mut String, index: usize, shown: MemoryShown) {
         let memory = self.agent(index).map_or("", |agent| agent.memory.trim_end());
+        let memory = match shown {
+            MemoryShown::All => Cow::Borrowed(memory),
+            MemoryShown::Half => Cow::Owned(cut(memory, memory.chars().count() / 2)),
+            MemoryShown::Nothing => return,
+        };
         if !memory.is_empty() {
             text.push_str("# Memory\n");
-            self.push_data_block(text, index, memory);
+            self.push_data_block(text, index, &memory);
         }
     }
 }

@@ -18,6 +18,8 @@ use crate::talk::{Purpose, Reply, Wanted};
 
 /// What the notes of a task begin with if its planner saw no other way, before the reason.
 const GAVE_UP: &str = "no new plan was made, because going on cannot help";
+/// What they begin with if another plan is not carried out, before the reason.
+pub(super) const NO_PLAN: &str = "no new plan was made";
 
 /// A decision to do a task directly, as an event records it.
 struct Directly<'d> {
@@ -255,16 +257,20 @@ impl Run {
                     version,
                     awaits: self.is_gated(index, &steps),
                     steps,
-                    reason: with_remark(format!("{cause} {changes}"), parsed.remark()),
+                    reason: with_remark(joined(&cause, &changes), parsed.remark()),
                     tests: None,
                     kept: self.ids_of(&kept),
                 }
             }
             // The same plan once more leads nowhere (E9.8).
-            Draft::Again => conclude(Some(StopReason::Loop)),
-            Draft::Pointless(_, why) => self
-                .rejected_event(index, vec![why])
-                .unwrap_or_else(|| conclude(Some(StopReason::Loop))),
+            Draft::Again => {
+                let why = format!("{NO_PLAN}: it was the same as one that was carried out");
+                prefix_notes(conclude(Some(StopReason::Loop)), &why)
+            }
+            Draft::Pointless(_, why) => self.rejected_event(index, vec![why.clone()]).unwrap_or_else(|| {
+                let why = format!("{NO_PLAN}: {}", cut(&why, WHY_CHARS));
+                prefix_notes(conclude(Some(StopReason::Loop)), &why)
+            }),
             Draft::Wrong(problems) => reject(problems),
         }
     }
@@ -294,6 +300,17 @@ fn leaf_tests(answer: &Value) -> Option<LeafTests> {
     })
 }
 
+/// The `cause` why a plan did not reach its goal, and what `changes`, as two sentences or, if the first has no end, two
+/// parts of one.
+fn joined(cause: &str, changes: &str) -> String {
+    let separator = if cause.ends_with(['.', '!', '?', ';', ':', '…']) {
+        " "
+    } else {
+        "; "
+    };
+    format!("{cause}{separator}{changes}")
+}
+
 /// The steps that an answer drops.
 fn dropped_in(answer: &Value) -> Vec<String> {
     let dropped = answer.get("drop").and_then(Value::as_array);
@@ -321,4 +338,18 @@ fn first_action(action: &Value, reply: &Reply) -> Option<Wanted> {
         tool: tool.to_owned(),
         args,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cause_and_changes_of_another_plan_are_told_apart() {
+        assert_eq!(joined("no glass", "buy glass first"), "no glass; buy glass first");
+        assert_eq!(
+            joined("There is no glass.", "Buy some."),
+            "There is no glass. Buy some."
+        );
+    }
 }

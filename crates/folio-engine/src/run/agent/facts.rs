@@ -1,6 +1,6 @@
 //! What people answered to questions of models: facts that every task of a run may know (E9.14).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 
 use folio_memory::EntryId;
@@ -10,10 +10,11 @@ use serde_json::Value;
 use super::TalkEntry;
 use super::digest::value_excerpt;
 use super::people::{ANSWERED_BY, normalised};
-use super::sizes::{DIGEST_MIN, Need, shares};
+use super::schema::ASK_PERSON;
+use super::sizes::{DIGEST_MIN, Need, Sizes, shares};
 use crate::lines::push_list_item;
 use crate::run::state::Run;
-use crate::talk::{Message, Purpose, Speaker};
+use crate::talk::{Message, Purpose, Speaker, Wanted};
 
 /// The name under which the default of a question is recorded as its answer.
 pub(in crate::run) const DEFAULT: &str = "default";
@@ -124,25 +125,23 @@ impl Run {
     /// Whether `refused` contains an answer that a person gave elsewhere and that the conversation of node `index` did
     /// not contain yet: then the question was not in vain.
     pub(super) fn has_new_answer(&self, index: usize, refused: &BTreeMap<String, String>) -> bool {
-        let talk = self.agent(index).map_or(&[][..], |agent| &agent.talk);
-        refused.values().any(|told| {
-            let is_known = |said: &TalkEntry| matches!(said, TalkEntry::Message(said) if said.speaker == Speaker::Tool && said.text == *told);
-            self.answers.all().any(|fact| fact.said == *told) && !talk.iter().any(is_known)
+        let Some(agent) = self.agent(index) else { return false };
+        let known = answers_in(&agent.talk);
+        let calls = agent.unread.iter().flat_map(|(_, reply)| &reply.calls);
+        let mut told = calls.filter_map(|call| Some((question_of(call)?, refused.get(&call.id)?.as_str())));
+        told.any(|(question, told)| {
+            let is_it = |fact: &Fact| fact.said == told && normalised(&fact.question) == question;
+            self.answers.all().any(is_it) && !known.contains(&(question.clone(), told))
         })
     }
 
     /// Adds what people answered anywhere in the run, except what whoever is asked for `purpose` reads in the
     /// conversation of node `index`. All answers share a part of the room for results; those that do not fit are counted.
-    pub(super) fn put_answers(&self, text: &mut String, index: usize, purpose: Purpose) {
-        let sizes = self.sizes(purpose);
+    pub(super) fn put_answers(&self, text: &mut String, index: usize, purpose: Purpose, sizes: Sizes) {
         let reads_talk = !matches!(purpose, Purpose::Judge | Purpose::HandBack);
         let agent = self.agent(index).filter(|_| reads_talk);
-        let talk = agent.map_or(&[][..], |agent| &agent.talk);
-        let is_told = |fact: &&Fact| {
-            talk.iter().any(
-                |said| matches!(said, TalkEntry::Message(said) if said.speaker == Speaker::Tool && said.text == fact.said),
-            )
-        };
+        let told = agent.map(|agent| answers_in(&agent.talk)).unwrap_or_default();
+        let is_told = |fact: &&Fact| told.contains(&(normalised(&fact.question), fact.said.as_str()));
         // A request that is repeated says what it said when nobody saw its end (E9.9).
         let repeated = self.agent(index).filter(|agent| agent.is_repeating);
         let count = repeated.map_or(self.answers.given, |agent| agent.answers_given);
@@ -177,6 +176,30 @@ impl Run {
             );
         }
     }
+}
+
+/// The question that `call` asks a person, in the form in which questions are compared.
+fn question_of(call: &Wanted) -> Option<String> {
+    let question = call.args.get("question")?.as_str()?;
+    (call.tool == ASK_PERSON).then(|| normalised(question))
+}
+
+/// The questions that `talk` contains, each with what was answered: another question may have the same answer.
+fn answers_in(talk: &[TalkEntry]) -> HashSet<(String, &str)> {
+    let mut calls: &[Wanted] = &[];
+    let mut answers = HashSet::new();
+    for entry in talk {
+        let TalkEntry::Message(message) = entry else { continue };
+        if message.speaker == Speaker::Assistant {
+            calls = &message.calls;
+        }
+        let call = calls.iter().find(|call| Some(&call.id) == message.answers.as_ref());
+        answers.extend(
+            call.and_then(question_of)
+                .map(|question| (question, message.text.as_str())),
+        );
+    }
+    answers
 }
 
 #[cfg(test)]

@@ -3,12 +3,11 @@
 //! The same run gives the same bytes, in whatever order things ended: results are in plan order. What changes from call
 //! to call comes last, so that providers find the beginning in their caches.
 
-use std::fmt::Write as _;
-
 use folio_memory::excerpt::short_line;
 use folio_memory::tokens::Tokens;
 use folio_memory::view;
 
+use super::detail::Detail;
 use super::digest::collect_loaded;
 use super::offer::Offered;
 use super::rules::{COMMON, rules};
@@ -39,17 +38,21 @@ pub(super) fn cost(messages: &[Message], tokens: &dyn Tokens) -> u64 {
 }
 
 impl Run {
-    /// Everything that a model reads when it is asked for node `index` and `purpose`.
-    pub(super) fn messages(&self, index: usize, purpose: Purpose) -> Result<Vec<Message>, BodyNeeded> {
+    /// Everything that a model reads when it is asked for node `index` and `purpose`, in as much `detail` as there is
+    /// room for.
+    pub(super) fn messages(&self, index: usize, purpose: Purpose, detail: Detail) -> Result<Vec<Message>, BodyNeeded> {
         let works_alone = self.works_alone(index, purpose.role());
         let goes_on = matches!(purpose, Purpose::Decide | Purpose::Work | Purpose::Replan);
-        let system = self.system_prompt(index, purpose, works_alone);
+        let system = self.system_prompt(index, purpose, works_alone, detail);
         let book = self.agent(index).and_then(|agent| agent.book.as_deref());
-        let (system, book_message) = match book.filter(|_| goes_on) {
+        let (system, book_message) = match book.filter(|_| goes_on && detail.has_book) {
             Some(book) => place_view(system, book),
             None => (system, None),
         };
-        let mut messages = vec![Message::system(system), Message::user(self.task_block(index, purpose)?)];
+        let mut messages = vec![
+            Message::system(system),
+            Message::user(self.task_block(index, purpose, detail)?),
+        ];
         let Some(agent) = self.agent(index) else {
             return Ok(messages);
         };
@@ -90,7 +93,7 @@ impl Run {
     }
 
     /// The rules for `purpose`, and what an executor that calls tools is told about them.
-    fn system_prompt(&self, index: usize, purpose: Purpose, works_alone: bool) -> String {
+    fn system_prompt(&self, index: usize, purpose: Purpose, works_alone: bool, detail: Detail) -> String {
         let mut system = format!("{}\n\n{COMMON}", rules(purpose, works_alone));
         if let Some(equipment) = self
             .equipment
@@ -98,7 +101,12 @@ impl Run {
             .filter(|_| purpose == Purpose::Work && !works_alone)
         {
             let executor = self.executor_of(index).map(|(_, executor)| executor);
-            system.push_str(&equipment.offered(executor).told);
+            let offered = equipment.offered(executor);
+            if detail.has_tool_list {
+                system.push_str(&offered.told);
+            } else {
+                system.push_str(&left_out_of(offered));
+            }
         }
         system
     }
@@ -178,14 +186,18 @@ pub(super) fn tools_prompt(equipment: &Equipment, offered: &Offered) -> String {
         text.push_str("\n\n");
         text.push_str(&offered.listed);
     }
-    if !offered.left_out.is_empty() {
-        let _ = write!(
-            text,
-            "\n\nThese tools do not fit into your context window and cannot be called: {}.",
-            offered.left_out.join(", ")
-        );
+    text + &left_out_of(offered)
+}
+
+/// Which tools an executor cannot call because they are not offered; empty if all are.
+fn left_out_of(offered: &Offered) -> String {
+    if offered.left_out.is_empty() {
+        return String::new();
     }
-    text
+    format!(
+        "\n\nThese tools do not fit into your context window and cannot be called: {}.",
+        offered.left_out.join(", ")
+    )
 }
 
 /// A line for each of `tools`, below a heading.

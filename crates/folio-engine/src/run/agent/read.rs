@@ -100,9 +100,13 @@ impl Run {
             notes => notes,
         };
         let unparseable = (Outcome::Partial, Some(StopReason::Unparseable));
-        let status = finished(args, text).and_then(|status| match self.unclaimed(index, status, args) {
-            Some(problem) if self.may_reject(index) => Err(vec![problem]),
-            _ => Ok(status),
+        let status = finished(args, text).and_then(|status| {
+            let problems = self.unsaid(index, status, args);
+            if problems.is_empty() || !self.may_reject(index) {
+                Ok(status)
+            } else {
+                Err(problems)
+            }
         });
         match status {
             Ok(status) if other_calls.is_empty() => {
@@ -190,8 +194,9 @@ impl Run {
         let reason = (status != Outcome::Ok).then_some(rolled.stop_reason).flatten();
         let mut ending = (status, reason.or(parsed.stop_reason()));
         let mut remark = parsed.remark().to_owned();
-        if let Some(problem) = self.unclaimed(index, status, &parsed.value)
-            && let Some(event) = self.rejected_event(index, vec![problem])
+        let unsaid = self.unsaid(index, status, &parsed.value);
+        if !unsaid.is_empty()
+            && let Some(event) = self.rejected_event(index, unsaid)
         {
             return event;
         }
@@ -277,7 +282,7 @@ impl Run {
                 whole_notes,
                 output: Output::of(output),
                 evidence: checked.evidence,
-                claims: self.claims(index, answer),
+                claims: self.claims(index, status, answer),
                 duration_us: 0,
             }),
         }
@@ -285,12 +290,13 @@ impl Run {
 
     /// What an answer claims about criteria that a model wrote for a step of its own plan. A judge decides the criteria
     /// of whoever wanted the task done; these are only means to them, unless the submitter of the run wants all of them
-    /// judged.
-    fn claims(&self, index: usize, answer: &Value) -> Vec<Verdict> {
+    /// judged. A person who says that the task is done says so of its criteria, too.
+    fn claims(&self, index: usize, status: Outcome, answer: &Value) -> Vec<Verdict> {
         if !self.decides_own_criteria(index) {
             return Vec::new();
         }
         let criteria = self.criteria_of(index);
+        let is_done_by_person = status == Outcome::Ok && self.is_for_person_at(index);
         let to_verdict = |criterion: &Criterion| {
             let unreadable = || Finding::Unverifiable("the executor's finding cannot be read".to_owned());
             let matching = claims_on(answer, criterion, &criteria);
@@ -301,6 +307,7 @@ impl Run {
                     Finding::Unverifiable("the executor contradicts itself".to_owned())
                 }
                 Some(finding) => finding,
+                None if is_done_by_person => Finding::Met,
                 None => Finding::Unverifiable("the executor reported no finding".to_owned()),
             };
             Verdict {
@@ -320,9 +327,9 @@ impl Run {
     }
 
     /// The mistake of an answer that says that a task is done, and not of each required criterion that nobody else
-    /// decides whether it is met.
-    pub(super) fn unclaimed(&self, index: usize, status: Outcome, answer: &Value) -> Option<String> {
-        if status != Outcome::Ok || !self.decides_own_criteria(index) {
+    /// decides whether it is met. A person answers in plain words.
+    fn unclaimed(&self, index: usize, status: Outcome, answer: &Value) -> Option<String> {
+        if status != Outcome::Ok || !self.decides_own_criteria(index) || self.is_for_person_at(index) {
             return None;
         }
         let criteria = self.criteria_of(index);
@@ -338,6 +345,15 @@ impl Run {
              not, say the \"gap\"",
             missing.join(", ")
         ))
+    }
+
+    /// What an answer that says that a task is done lacks: its claims, and what later steps read of its output.
+    pub(super) fn unsaid(&self, index: usize, status: Outcome, answer: &Value) -> Vec<String> {
+        let mut problems: Vec<String> = self.unclaimed(index, status, answer).into_iter().collect();
+        if status == Outcome::Ok {
+            problems.extend(self.unread_lists(index, &answer["output"]));
+        }
+        problems
     }
 
     fn read_verdicts(&self, index: usize, reply: &Reply) -> Event {

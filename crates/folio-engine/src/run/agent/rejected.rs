@@ -23,8 +23,9 @@ pub(super) fn shorten_answer(text: &str) -> String {
     cut(text, ANSWER_CHARS)
 }
 
-/// The request to correct the `problems` of an answer to `purpose`, with the part of its form that they are about.
-pub(super) fn correction_request(purpose: Purpose, problems: &[String]) -> String {
+/// The request to correct the `problems` of an answer to `purpose`, with the part of its form that they are about; of a
+/// person's answer, which has no form, `None`.
+pub(super) fn correction_request(purpose: Option<Purpose>, problems: &[String]) -> String {
     let mut lines: Vec<String> = problems
         .iter()
         .take(PROBLEMS_TOLD)
@@ -34,7 +35,8 @@ pub(super) fn correction_request(purpose: Purpose, problems: &[String]) -> Strin
         lines.push(format!("and {} more", problems.len() - PROBLEMS_TOLD));
     }
     let list = markdown_list(&lines);
-    let form = schema::fragment(purpose, problems)
+    let form = purpose
+        .and_then(|purpose| schema::fragment(purpose, problems))
         .map(|form| format!("The required form, as JSON Schema: {form}\n"))
         .unwrap_or_default();
     format!("This answer cannot be used:\n{list}\n{form}Answer again with every problem fixed.")

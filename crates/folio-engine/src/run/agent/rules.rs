@@ -62,7 +62,8 @@ not be repeated, unless you list them in drop; new steps may use their results. 
 same id and step, only items that did not end ok run again. Split or give up a step that failed three times; do not \
 plan again what a person cancelled. If no other plan can help, set give_up.\n",
     steps!(),
-    "\nDo not repeat identical actions; update plan and branch notes. Answer with one JSON object and nothing else."
+    "\nIf assigning executor tasks, ensure each has a linked executor scratchpad: the engine creates one per step. Do not \
+repeat identical actions; update plan and branch notes. Answer with one JSON object and nothing else."
 );
 const HAND_BACK: &str = "A limit has been reached. This is the last call for the task, and no more tools can be \
 called. Hand back what you have in a form that whoever assigned the task can use: what was done, what was found, \

@@ -72,7 +72,7 @@ pub(super) fn fragment(purpose: Purpose, problems: &[String]) -> Option<Value> {
         .map(|(key, part)| (key.clone(), part.clone()))
         .collect();
     if let Some(steps) = properties.get_mut("steps") {
-        steps["items"] = json!({"anyOf": [step(), {"type": "array", "description": "Parallel steps."}]});
+        steps["items"] = json!({"anyOf": [step(), list(), {"type": "array", "description": "Parallel steps."}]});
     }
     let keys = required(purpose)
         .into_iter()
@@ -92,7 +92,7 @@ fn mentions_key(problem: &str, key: &str) -> bool {
         .any(|word| word == key)
 }
 
-/// The form of a step of a plan, or of a list whose items each get one.
+/// The form of a step of a plan.
 fn step() -> Value {
     let texts = || json!({"type": "array", "items": {"type": "string"}});
     json!({
@@ -108,9 +108,23 @@ fn step() -> Value {
             "optional": {"type": "boolean"},
             "atomic": {"type": "boolean"},
             "budget_share": {"type": "number"},
+        },
+    })
+}
+
+/// The form of a list whose items each get a step. What is said of the work belongs to that step.
+fn list() -> Value {
+    json!({
+        "type": "object",
+        "required": ["id", "title", "for_each", "step"],
+        "properties": {
+            "id": {"type": "string"},
+            "title": {"type": "string"},
+            "needs": {"type": "array", "items": {"type": "string"}},
+            "optional": {"type": "boolean"},
             "for_each": {"type": "string"},
             "as": {"type": "string"},
-            "step": {"type": "object"},
+            "step": {"type": "object", "description": "A step, with its own criteria."},
         },
     })
 }

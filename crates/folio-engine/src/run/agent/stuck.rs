@@ -6,6 +6,8 @@ use std::time::Duration;
 use folio_memory::Timestamp;
 use folio_memory::excerpt::cut;
 
+use super::ask::prefix_notes;
+use super::decision::NO_PLAN;
 use super::facts::Fact;
 use super::people::{ANSWERED_BY, QUESTION_CHARS, words_of};
 use crate::event::{Event, Question};
@@ -42,7 +44,8 @@ impl Run {
     /// what it has.
     pub(super) fn after_stalling(&self, index: usize, now: Timestamp) -> Event {
         if !self.asks_how_to_go_on(index, now) {
-            return self.conclusion(index, Some(StopReason::Stalled));
+            let event = self.conclusion(index, Some(StopReason::Stalled));
+            return prefix_notes(event, &format!("{NO_PLAN}: the last two met no further criterion"));
         }
         Event::Questioned {
             node: self.nodes[index].id,

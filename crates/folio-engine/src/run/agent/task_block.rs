@@ -7,6 +7,7 @@ use folio_memory::canonical::canonical;
 use folio_memory::counted::counted;
 use folio_memory::excerpt::{cut, short_line};
 
+use super::detail::Detail;
 use super::digest::value_excerpt;
 use super::sizes::Sizes;
 use crate::lines::push_list_item;
@@ -23,13 +24,13 @@ const READ: &str = "read";
 const EVIDENCE_JUDGED: usize = 20;
 
 impl Run {
-    /// The task, with everything around it that a model needs for `purpose`.
-    pub(super) fn task_block(&self, index: usize, purpose: Purpose) -> Result<String, BodyNeeded> {
+    /// The task, with everything around it that a model needs for `purpose`, in as much `detail` as there is room for.
+    pub(super) fn task_block(&self, index: usize, purpose: Purpose, detail: Detail) -> Result<String, BodyNeeded> {
         let mut text = String::new();
         let Some(agent) = self.agent(index) else {
             return Ok(text);
         };
-        let sizes = self.sizes(purpose);
+        let sizes = detail.of(self.sizes(purpose));
         // A roll-up is a part of the task around it.
         let of = match self.nodes[index].parent {
             Some(parent) if self.nodes[index].kind == NodeKind::RollUp => parent,
@@ -38,6 +39,12 @@ impl Run {
         push_list(&mut text, "Part of", &self.goal_chain(of)?);
         self.put_task(&mut text, of, &agent.task, sizes)?;
         self.put_criteria(&mut text, of, &agent.task, sizes)?;
+        if matches!(
+            purpose,
+            Purpose::Decide | Purpose::Work | Purpose::Aggregate | Purpose::HandBack
+        ) {
+            self.put_readers(&mut text, of);
+        }
         if matches!(purpose, Purpose::Decide | Purpose::Work | Purpose::Replan) {
             self.put_limits(&mut text, of, &agent.task);
             self.put_folders(&mut text, of, purpose);
@@ -46,12 +53,12 @@ impl Run {
             push_list(&mut text, "Plans rejected by a person", &agent.rejected_plans);
         }
         match purpose {
-            Purpose::Decide | Purpose::Work => self.put_before_work(&mut text, index, purpose)?,
+            Purpose::Decide | Purpose::Work => self.put_before_work(&mut text, index, purpose, detail)?,
             Purpose::Aggregate | Purpose::RollUp | Purpose::Replan => {
-                self.put_step_results(&mut text, index, purpose)?;
+                self.put_step_results(&mut text, index, purpose, detail)?;
             }
-            Purpose::Judge => self.put_proposal(&mut text, index)?,
-            Purpose::HandBack => self.put_unfinished_work(&mut text, index)?,
+            Purpose::Judge => self.put_proposal(&mut text, index, detail)?,
+            Purpose::HandBack => self.put_unfinished_work(&mut text, index, detail)?,
         }
         Ok(text)
     }
@@ -149,13 +156,13 @@ impl Run {
     }
 
     /// Adds what was done of a task that a limit stops, what it was given, and what its model wrote meanwhile.
-    fn put_unfinished_work(&self, text: &mut String, index: usize) -> Result<(), BodyNeeded> {
-        let sizes = self.sizes(Purpose::HandBack);
+    fn put_unfinished_work(&self, text: &mut String, index: usize, detail: Detail) -> Result<(), BodyNeeded> {
+        let sizes = detail.of(self.sizes(Purpose::HandBack));
         let Some(agent) = self.agent(index) else { return Ok(()) };
         if let Some(reason) = agent.spent {
             let _ = writeln!(text, "Limit reached: {reason}");
         }
-        self.put_what_was_given(text, index, Purpose::HandBack)?;
+        self.put_what_was_given(text, index, Purpose::HandBack, sizes)?;
         text.push_str("# Work done\n");
         self.put_data(text, index, &self.done_so_far(index, sizes)?);
         let remarks = agent.remarks(sizes.digest);
@@ -167,20 +174,33 @@ impl Run {
     }
 
     /// Adds the results that node `index` may build on, and the answers of people.
-    fn put_what_was_given(&self, text: &mut String, index: usize, purpose: Purpose) -> Result<(), BodyNeeded> {
-        let results = self.results_before(index, self.sizes(purpose))?;
+    fn put_what_was_given(
+        &self,
+        text: &mut String,
+        index: usize,
+        purpose: Purpose,
+        sizes: Sizes,
+    ) -> Result<(), BodyNeeded> {
+        let results = self.results_before(index, sizes)?;
         if !results.is_empty() {
             text.push_str("# Earlier results\n");
             self.put_data(text, index, &results);
         }
-        self.put_answers(text, index, purpose);
+        self.put_answers(text, index, purpose, sizes);
         Ok(())
     }
 
     /// Adds what is known before node `index` is done or split up.
-    fn put_before_work(&self, text: &mut String, index: usize, purpose: Purpose) -> Result<(), BodyNeeded> {
-        self.put_what_was_given(text, index, purpose)?;
-        self.put_memory(text, index);
+    fn put_before_work(
+        &self,
+        text: &mut String,
+        index: usize,
+        purpose: Purpose,
+        detail: Detail,
+    ) -> Result<(), BodyNeeded> {
+        let sizes = detail.of(self.sizes(purpose));
+        self.put_what_was_given(text, index, purpose, sizes)?;
+        self.put_memory(text, index, detail.memory);
         if purpose == Purpose::Decide {
             if self.wants_plan(index) {
                 push_list_item(text, "a plan is required: split this task into steps");
@@ -194,27 +214,42 @@ impl Run {
     }
 
     /// Adds the results of the steps of node `index`, for combining them or for another plan.
-    fn put_step_results(&self, text: &mut String, index: usize, purpose: Purpose) -> Result<(), BodyNeeded> {
-        let sizes = self.sizes(purpose);
+    fn put_step_results(
+        &self,
+        text: &mut String,
+        index: usize,
+        purpose: Purpose,
+        detail: Detail,
+    ) -> Result<(), BodyNeeded> {
+        let full = self.sizes(purpose);
         let heading = match purpose {
             Purpose::RollUp => self.title(self.nodes[index].id),
-            _ => "Step results".to_owned(),
+            _ => {
+                // What the first planner knew, the next one and whoever combines the results have to know, too.
+                self.put_what_was_given(text, index, purpose, detail.of(full))?;
+                "Step results".to_owned()
+            }
+        };
+        // What is left out of what is combined is lost.
+        let sizes = if purpose == Purpose::Replan {
+            detail.of(full)
+        } else {
+            full
         };
         let _ = writeln!(text, "# {heading}");
         self.put_data(text, index, &self.digests(&self.inputs_of(index), sizes)?);
         if purpose != Purpose::Replan {
-            self.put_memory(text, index);
+            self.put_memory(text, index, detail.memory);
             return Ok(());
         }
         self.put_combined(text, index);
-        push_list(text, "Gaps", &self.gaps(index));
+        push_list(text, "Gaps", &self.gaps_and_doubts(index));
         push_list(
             text,
             "Failed repeatedly: split or give up",
             &self.repeatedly_failed_steps(index),
         );
-        self.put_answers(text, index, purpose);
-        self.put_memory(text, index);
+        self.put_memory(text, index, detail.memory);
         self.put_plan_limits(text, index);
         self.put_tools(text, index);
         Ok(())
@@ -281,12 +316,12 @@ impl Run {
 
     /// Adds the result that is judged, with what it rests on: what the task was given, what was done, and what the
     /// result names as evidence (E9.6).
-    fn put_proposal(&self, text: &mut String, index: usize) -> Result<(), BodyNeeded> {
+    fn put_proposal(&self, text: &mut String, index: usize, detail: Detail) -> Result<(), BodyNeeded> {
         let Some(proposal) = self.agent(index).and_then(|agent| agent.proposal.as_deref()) else {
             return Ok(());
         };
         let output = self.output_needed(&proposal.output)?;
-        let sizes = self.sizes(Purpose::Judge);
+        let sizes = detail.of(self.sizes(Purpose::Judge));
         let mut lines = vec![format!("{}: {}", proposal.status, proposal.notes)];
         if !output.is_null() {
             lines.push(format!(
@@ -296,7 +331,7 @@ impl Run {
         }
         let evidence = proposal.evidence.iter().take(EVIDENCE_JUDGED);
         lines.extend(evidence.map(|evidence| short_line(&format!("evidence: {} {}", evidence.kind, evidence.id), 200)));
-        self.put_what_was_given(text, index, Purpose::Judge)?;
+        self.put_what_was_given(text, index, Purpose::Judge, sizes)?;
         text.push_str("# Result\n");
         self.put_data(text, index, &lines);
         text.push_str("# Work done\n");

@@ -249,6 +249,24 @@ impl Run {
 
     /// What is missing, one line for each required criterion that is not met.
     pub(super) fn gaps(&self, index: usize) -> Vec<String> {
+        self.findings_in_words(index, |finding| match finding {
+            Finding::Unmet(gap) => Some(format!("is not met: {gap}")),
+            Finding::Met | Finding::Unverifiable(_) => None,
+        })
+    }
+
+    /// The same, and one line for each required criterion of which nobody could say whether it is met: another plan may
+    /// show that (E9.8).
+    pub(super) fn gaps_and_doubts(&self, index: usize) -> Vec<String> {
+        self.findings_in_words(index, |finding| match finding {
+            Finding::Unmet(gap) => Some(format!("is not met: {gap}")),
+            Finding::Unverifiable(why) => Some(format!("could not be checked: {why}")),
+            Finding::Met => None,
+        })
+    }
+
+    /// A line for each finding on a required criterion of node `index` of which `words` says something.
+    fn findings_in_words(&self, index: usize, words: impl Fn(&Finding) -> Option<String>) -> Vec<String> {
         let Some(agent) = self.agent(index) else {
             return Vec::new();
         };
@@ -256,15 +274,11 @@ impl Run {
             let criterion = agent.task.criteria.iter().find(|c| c.id == id);
             criterion.map_or_else(String::new, |criterion| self.criterion_words(index, criterion))
         };
-        let unmet = agent.verdicts.iter().filter(|verdict| verdict.required);
-        unmet
-            .filter_map(|verdict| match &verdict.finding {
-                Finding::Unmet(gap) => Some(format!(
-                    "{} ({}) is not met: {gap}",
-                    verdict.criterion,
-                    text(&verdict.criterion)
-                )),
-                Finding::Met | Finding::Unverifiable(_) => None,
+        let required = agent.verdicts.iter().filter(|verdict| verdict.required);
+        required
+            .filter_map(|verdict| {
+                let said = words(&verdict.finding)?;
+                Some(format!("{} ({}) {said}", verdict.criterion, text(&verdict.criterion)))
             })
             .collect()
     }

@@ -114,9 +114,13 @@ impl Run {
         let parsed = self.object_of(index, Purpose::Work, reply);
         let is_first = self.agent(index).is_some_and(|agent| agent.rejections == 0);
         let parsed = parsed.and_then(|parsed| Ok((parsed.status()?, parsed)));
-        let parsed = parsed.and_then(|(status, parsed)| match self.unclaimed(index, status, &parsed.value) {
-            Some(problem) if is_first => Err(vec![problem]),
-            _ => Ok((status, parsed)),
+        let parsed = parsed.and_then(|(status, parsed)| {
+            let problems = self.unsaid(index, status, &parsed.value);
+            if problems.is_empty() || !is_first {
+                Ok((status, parsed))
+            } else {
+                Err(problems)
+            }
         });
         match parsed {
             Ok((status, parsed)) => {

@@ -269,3 +269,21 @@ fn answers_of_people_in_a_prompt_are_bounded_in_total_e9_14() {
     assert!(told[at..].contains("and 8 more: ask_person"), "{told}");
     assert!(told.len() < 16_000, "{}", told.len());
 }
+
+#[test]
+fn answer_with_the_words_of_another_answer_stays_in_the_prompt_e9_14() {
+    let mut sim = two_ask(
+        json!({"question": "May I paint the door red?"}),
+        json!({"question": "Is the shop open?"}),
+    );
+    until_people_are_waited_for(&mut sim);
+    let node = |sim: &Sim, path: &str| sim.run.node_at(path).unwrap().id;
+    let (door, wall) = (node(&sim, "group-1/door"), node(&sim, "group-1/wall"));
+    answer_question(&mut sim, door, "yes");
+    answer_question(&mut sim, wall, "yes");
+    let sim = sim.driven_on();
+    let of_wall = |ask: &&AskAction| ask.purpose == Purpose::Work && ask.node == wall;
+    let task = &sim.asks.iter().find(of_wall).unwrap().messages[1].text;
+    assert!(task.contains("May I paint the door red? -> yes"), "{task}");
+    assert!(!task.contains("Is the shop open?"), "it is in the conversation: {task}");
+}

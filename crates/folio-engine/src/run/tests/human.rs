@@ -456,3 +456,50 @@ fn answer_means_an_option_whatever_its_case_if_only_one_is_alike_e9_14() {
     }
     assert_eq!(question(&[]).option_meant("blue"), None);
 }
+
+/// A goal one step of which a model hands to a person, with a criterion of its own, after the answer to the first
+/// question about that step; and what is asked then.
+fn signed(answer: &str) -> (Sim, Option<String>) {
+    let mut equipment = equipment();
+    equipment.has_person = true;
+    equipment.human = Some("signing".to_owned());
+    let met = json!([{"id": "c1", "met": true}]);
+    let mut sim = goal_with("get it signed", &json!({}), equipment, move |ask| {
+        match (ask.purpose, &*models::task_named(ask)) {
+            (Purpose::Decide, "get it signed") => plan_answer(json!([
+                {"id": "sign", "title": "sign the form", "criteria": ["the form is signed"], "executor": "human"},
+                {"id": "file", "title": "file it", "criteria": ["it is filed"]},
+            ])),
+            (Purpose::Decide, _) => execute("finish", json!({"notes": "filed", "criteria": met})),
+            _ => text_answer("{\"notes\": \"all of it\"}"),
+        }
+    });
+    let (sign, _) = drive_to_question(&mut sim).unwrap();
+    answer_question(&mut sim, sign, answer);
+    let asked = drive_to_question(&mut sim).map(|(_, text)| text);
+    (sim, asked)
+}
+
+#[test]
+fn answer_of_a_person_meets_the_criteria_that_a_model_wrote_for_their_step_e9_17() {
+    let whole = r#"{"notes": "I signed it", "output": {"by": "me"}}"#;
+    for answer in ["I signed it", whole] {
+        let (sim, asked) = signed(answer);
+        assert_eq!(asked, None, "{answer}");
+        assert_eq!((sim.status("sign"), notes(&sim, "sign")), (Outcome::Ok, "I signed it"));
+        assert_eq!(root(&sim).status, Outcome::Ok);
+    }
+    assert_eq!(signed("failed: no pen").0.status("sign"), Outcome::Failed);
+}
+
+#[test]
+fn what_a_person_says_of_a_criterion_counts_and_is_asked_about_in_plain_words_e9_17() {
+    let gap = r#"{"notes": "no pen", "criteria": [{"id": "c1", "met": false, "gap": "there is no pen"}]}"#;
+    let asked = signed(gap).1.unwrap();
+    assert!(asked.contains("there is no pen"), "{asked}");
+    let asked = signed(r#"{"status": "skipped", "notes": "too high"}"#).1.unwrap();
+    assert!(asked.contains("This answer cannot be used:\n- status is"), "{asked}");
+    for for_programs in ["You have worked on this task", "JSON Schema"] {
+        assert!(!asked.contains(for_programs), "{asked}");
+    }
+}

@@ -6,6 +6,7 @@ use super::models::{
 };
 use super::*;
 use crate::result::Finding;
+use crate::run::{ModelFailure, ModelFailureKind};
 use crate::talk::Purpose;
 
 /// A model task with a timeout of three seconds, and a step that reads how it ended.
@@ -161,4 +162,32 @@ fn replan_request_timeout_keeps_a_tenth_of_the_time_e9_10() {
     .driven_on();
     let replan = sim.asks.iter().find(|ask| ask.purpose == Purpose::Replan).unwrap();
     assert_eq!(replan.timeout, Duration::from_secs(18), "a tenth is kept");
+}
+
+#[test]
+fn call_that_is_cut_short_by_the_deadline_is_followed_by_a_hand_back_e9_10() {
+    let task = json!({"id": "t", "title": "count", "budget": {"deadline": "20s"}});
+    let mut sim = task_and_reader(task, |ask| match ask.purpose {
+        Purpose::Decide => execute("echo", json!({"n": 1})),
+        Purpose::Work => ModelAnswer::Failed(ModelFailure::new(
+            ModelFailureKind::Unavailable,
+            "did not answer within 1 s",
+        )),
+        _ => text_answer("{\"notes\": \"counted to one\"}"),
+    });
+    loop {
+        sim.derive();
+        if sim.asking.iter().any(|ask| ask.purpose == Purpose::Work) {
+            break;
+        }
+        assert!(sim.end_one());
+    }
+    sim.now = sim.now.plus(Duration::from_millis(18_500));
+    let sim = sim.driven_on();
+    let result = ended(&sim, "t");
+    assert_eq!(
+        (result.status, result.stop_reason, result.notes.as_str()),
+        (Outcome::Partial, Some(StopReason::Deadline), "counted to one")
+    );
+    assert_eq!(purposes(&sim), [Purpose::Decide, Purpose::Work, Purpose::HandBack]);
 }

@@ -156,3 +156,65 @@ fn race_that_was_won_is_not_run_again_e9_8() {
     assert_eq!(["note", "other"].map(|name| calls_of(&sim, name)), [6, 5]);
     budgets::check_accounts(&sim.journal);
 }
+
+/// A model's plan with a step whose output a later one reads as a list, and each answer of the model that does it.
+fn rooms(answers: &'static [&'static str]) -> Sim {
+    goal("survey the house", &json!({}), move |ask| match (ask.purpose, &*task_named(ask)) {
+        (Purpose::Decide, "survey the house") => plan_answer(json!([
+            {"id": "rooms", "title": "list the rooms", "criteria": ["listed"], "atomic": true},
+            {"id": "each", "title": "look at each", "for_each": "results.rooms.output.rooms", "as": "room",
+             "step": {"id": "look", "title": "look at {{ room }}", "criteria": ["seen"], "atomic": true}},
+            {"id": "sum", "title": "write about {{ results.rooms.output.count }} rooms", "criteria": ["written"], "atomic": true},
+        ])),
+        (Purpose::Work, "list the rooms") => {
+            let answer = answers[(ask.call as usize - 1).min(answers.len() - 1)];
+            let mut result: Value = serde_json::from_str(answer).unwrap();
+            result["criteria"] = json!([{"id": "c1", "met": true}]);
+            calls_answer(&[("finish", result)])
+        }
+        (Purpose::Work, _) => finish("done"),
+        _ => text_answer(&json!({"notes": "all of it"}).to_string()),
+    })
+    .driven_on()
+}
+
+const PROSE: &str = r#"{"notes": "There are a hall and a bath."}"#;
+
+#[test]
+fn step_is_told_what_later_steps_read_and_sends_the_list_that_it_left_out_e9_1() {
+    let sim = rooms(&[
+        PROSE,
+        r#"{"notes": "two", "output": {"rooms": ["hall", "bath"], "count": 2}}"#,
+    ]);
+    let of_rooms = |ask: &&AskAction| ask.purpose == Purpose::Work && task_named(ask) == "list the rooms";
+    let asks: Vec<&AskAction> = sim.asks.iter().filter(of_rooms).collect();
+    let task = &asks[0].messages[1].text;
+    assert!(
+        task.contains("\nLater steps read: output.count, output.rooms (a list)\n"),
+        "{task}"
+    );
+    let again = &asks[1].messages.last().unwrap().text;
+    assert!(
+        again.contains("output.rooms must be a list: a later step is done for each of its items"),
+        "{again}"
+    );
+    assert_eq!(
+        (asks.len(), sim.status("each"), root(&sim).status),
+        (2, Outcome::Ok, Outcome::Ok)
+    );
+    let others = sim.asks.iter().filter(|ask| task_named(ask) != "list the rooms");
+    assert!(
+        others
+            .into_iter()
+            .all(|ask| !ask.messages[1].text.contains("Later steps read"))
+    );
+}
+
+#[test]
+fn result_without_the_list_counts_once_asking_again_was_in_vain_e9_13() {
+    let sim = rooms(&[PROSE]);
+    assert_eq!(
+        (sim.status("rooms"), sim.status("each")),
+        (Outcome::Ok, Outcome::Failed)
+    );
+}

@@ -479,7 +479,7 @@ fn invalid_plan_reports_all_mistakes_before_direct_work_e9_13() {
     - steps[0].needs[0]: there is no step `nobody`
     - steps[1]: `a` has no criteria; say how to tell that it is done
     - steps[1].id: the step at steps[0] already has the id `a`
-    The required form, as JSON Schema: {"properties":{"steps":{"description":"With plan: the steps in order; an inner list runs in parallel.","items":{"anyOf":[{"properties":{"as":{"type":"string"},"atomic":{"type":"boolean"},"budget_share":{"type":"number"},"criteria":{"items":{"type":"string"},"type":"array"},"description":{"type":"string"},"for_each":{"type":"string"},"id":{"type":"string"},"needs":{"items":{"type":"string"},"type":"array"},"optional":{"type":"boolean"},"satisfies":{"items":{"type":"string"},"type":"array"},"step":{"type":"object"},"title":{"type":"string"}},"required":["id","title"],"type":"object"},{"description":"Parallel steps.","type":"array"}]},"type":"array"}}}
+    The required form, as JSON Schema: {"properties":{"steps":{"description":"With plan: the steps in order; an inner list runs in parallel.","items":{"anyOf":[{"properties":{"atomic":{"type":"boolean"},"budget_share":{"type":"number"},"criteria":{"items":{"type":"string"},"type":"array"},"description":{"type":"string"},"id":{"type":"string"},"needs":{"items":{"type":"string"},"type":"array"},"optional":{"type":"boolean"},"satisfies":{"items":{"type":"string"},"type":"array"},"title":{"type":"string"}},"required":["id","title"],"type":"object"},{"properties":{"as":{"type":"string"},"for_each":{"type":"string"},"id":{"type":"string"},"needs":{"items":{"type":"string"},"type":"array"},"optional":{"type":"boolean"},"step":{"description":"A step, with its own criteria.","type":"object"},"title":{"type":"string"}},"required":["id","title","for_each","step"],"type":"object"},{"description":"Parallel steps.","type":"array"}]},"type":"array"}}}
     Answer again with every problem fixed.
     "#);
     assert_eq!(root(&sim).status, Outcome::Ok);
@@ -736,7 +736,7 @@ fn replan_after_a_failure_keeps_the_steps_that_succeeded_e9_8() {
             _ => None,
         })
         .unwrap();
-    assert_eq!(reason, "a tooth is broken the wheel is replaced");
+    assert_eq!(reason, "a tooth is broken; the wheel is replaced");
     assert_eq!(kept, [sim.run.node_at("open").unwrap().id]);
     let steps: Vec<String> = sim
         .run

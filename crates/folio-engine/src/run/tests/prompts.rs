@@ -158,3 +158,65 @@ fn judge_reads_what_a_person_answered_the_task_e9_6() {
         "{judged}"
     );
 }
+
+#[test]
+fn another_plan_and_the_combined_result_of_a_nested_task_rest_on_what_it_was_given_e9_8() {
+    let mut equipment = equipment();
+    equipment.has_person = true;
+    let mut sim = goal_with("mend the house", &json!({}), equipment, |ask| {
+        let met = json!([{"id": "c1", "met": true}]);
+        match (ask.purpose, &*task_named(ask)) {
+            (Purpose::Decide, "mend the house") => plan_answer(json!([
+                {"id": "rooms", "title": "list the rooms", "criteria": ["listed"]},
+                {"id": "fix", "title": "repair the windows", "criteria": ["they are tight", "the bill is low"]},
+            ])),
+            (Purpose::Decide, "repair the windows") => plan_answer(json!([
+                {"id": "hall", "title": "do the hall", "criteria": ["done"], "satisfies": ["c1"]},
+                {"id": "bath", "title": "do the bath", "criteria": ["done"], "satisfies": ["c2"]},
+            ])),
+            (Purpose::Decide, "list the rooms") if ask.call == 1 => {
+                execute("ask_person", json!({"question": "Which house?"}))
+            }
+            (Purpose::Decide | Purpose::Work, task) => execute_or_finish(
+                ask,
+                json!({"notes": format!("{task}: done"), "output": ["hall", "bath"], "criteria": met}),
+            ),
+            (Purpose::Aggregate, "repair the windows") => text_answer(
+                &json!({"notes": "half of it", "criteria": [
+                    {"id": "c1", "met": false, "gap": "the bath is open"},
+                    {"criterion": "c2", "finding": "unverifiable", "gap": "no bill was seen"},
+                ]})
+                .to_string(),
+            ),
+            (Purpose::Replan, _) => {
+                text_answer(&json!({"root_cause": "no glass", "changes": "none", "give_up": true}).to_string())
+            }
+            _ => text_answer("{\"notes\": \"all of it\"}"),
+        }
+    });
+    let (node, _) = judged::drive_to_question(&mut sim).unwrap();
+    judged::answer_question(&mut sim, node, "the red one");
+    assert_eq!(judged::drive_to_question(&mut sim), None);
+    let replan = told(&sim, Purpose::Replan).remove(0);
+    assert!(
+        replan.contains("- c1 (they are tight) is not met: the bath is open\n")
+            && replan.contains("- c2 (the bill is low) could not be checked: no bill was seen\n"),
+        "{replan}"
+    );
+    for told in [replan, told(&sim, Purpose::Aggregate).remove(0)] {
+        let (given, _) = told.split_once("# Step results\n").unwrap();
+        assert!(
+            given.contains("# Earlier results\n") && given.contains("list the rooms: list the rooms: done"),
+            "{told}"
+        );
+        assert_eq!(told.matches("Which house? -> the red one").count(), 1, "{told}");
+    }
+}
+
+/// The arguments `result` of `finish`, in the form that `ask` wants.
+fn execute_or_finish(ask: &AskAction, result: Value) -> ModelAnswer {
+    match ask.purpose {
+        Purpose::Decide => execute("finish", result),
+        _ => calls_answer(&[("finish", result)]),
+    }
+}

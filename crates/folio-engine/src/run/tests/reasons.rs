@@ -40,3 +40,44 @@ fn every_partial_result_says_why_e9_4() {
         "nobody could judge it"
     );
 }
+
+#[test]
+fn notes_of_a_plan_name_partial_lists_and_cancelled_steps_e9_4() {
+    let echo = "{id: a, do: {tool: echo, args: {}}}";
+    let listed = format!(
+        "steps: [{echo}, {{id: each, for_each: [1, 2], as: it, step: {{id: b, title: 'paint wall {{{{ it }}}}'}}}}]"
+    );
+    let (status, _, notes) = end(&listed);
+    assert_eq!(status, Outcome::Partial);
+    assert!(notes.starts_with("1 ok, 1 partial; each: 2 partial"), "{notes}");
+
+    let mut sim = Sim::new(&format!("steps: [{echo}, {{id: b, do: {{tool: echo, args: {{}}}}}}]"));
+    sim.derive();
+    while sim.run.node_at("b").unwrap().result.is_none() && sim.run.node_at("a").unwrap().result.is_none() {
+        assert!(sim.end_one());
+    }
+    let b = sim.run.node_at("b").unwrap().id;
+    sim.record(Event::CancelRequested {
+        node: Some(b),
+        by: "ada".to_owned(),
+    });
+    let sim = sim.driven_on();
+    let notes = &sim.run.result().unwrap().notes;
+    assert!(notes.starts_with("1 ok, 1 cancelled; b: "), "{notes}");
+}
+
+#[test]
+fn call_whose_criterion_nobody_can_check_says_why_it_is_partial_e9_4() {
+    for check in ["judge", "human"] {
+        let sim = Sim::new(&format!(
+            "steps: [{{id: a, do: {{tool: echo, args: {{}}}}, criteria: [{{text: it is dry, check: {check}}}]}}]"
+        ))
+        .driven_on();
+        let result = sim.run.node_at("a").unwrap().result.unwrap();
+        assert_eq!(
+            (result.status, result.stop_reason),
+            (Outcome::Partial, Some(StopReason::CriteriaUnmet)),
+            "{check}"
+        );
+    }
+}

@@ -733,6 +733,8 @@ fn replan_with_only_the_unchanged_failed_step_is_a_loop_e9_8() {
     for grouped in [false, true] {
         let same = sim(tiles("lay tiles"), grouped);
         assert_eq!(root(&same).stop_reason, Some(StopReason::Loop), "{}", root(&same).notes);
+        let why = "no new plan was made: it was the same as one that was carried out; ";
+        assert!(root(&same).notes.starts_with(why), "{}", root(&same).notes);
         let planned = same.journal.iter().filter(|(_, event)| event.name() == "planned");
         assert_eq!(planned.count(), 1, "nothing of it is done again");
         assert_eq!(sim(tiles("lay thatch"), grouped).status(""), Outcome::Ok);

@@ -106,6 +106,8 @@ fn goal_ends_as_stalled_when_the_person_says_stop_or_nothing_for_a_day_e9_8() {
         of_stalled,
         "nobody is there"
     );
+    let why = "no new plan was made: the last two met no further criterion; ";
+    assert!(root(&sim).notes.starts_with(why), "{}", root(&sim).notes);
 }
 
 #[test]

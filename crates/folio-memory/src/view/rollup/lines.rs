@@ -2,6 +2,8 @@
 
 use std::cmp::Reverse;
 
+use serde_json::Value;
+
 use super::super::line::{beyond_title, is_untrusted, one_line, quoted};
 use super::counts::{SETTLED, is_settled, rank};
 use crate::entry::{Entry, EntryKind};
@@ -212,10 +214,22 @@ impl EntryLine {
     }
 }
 
-/// The entry as `title: text`, in quotation marks if it comes from strangers.
+/// The lines of the lists in the parts of `entry`, in their order.
+fn lists_of(entry: &Entry) -> Vec<&str> {
+    let parts = entry.fields.parts.as_ref().and_then(Value::as_object);
+    let lists = parts.into_iter().flat_map(|parts| parts.values());
+    let lines = lists.filter_map(Value::as_array).flatten();
+    lines.filter_map(Value::as_str).collect()
+}
+
+/// The entry as `title: text`, in quotation marks if it comes from strangers. The text of an entry without one is that
+/// of the lists that it consists of.
 pub(super) fn entry_text(entry: &Entry) -> String {
     let title = one_line(&entry.fields.title);
-    let body = one_line(beyond_title(&entry.fields.title, &entry.fields.body));
+    let mut body = one_line(beyond_title(&entry.fields.title, &entry.fields.body));
+    if entry.fields.body.is_empty() {
+        body = one_line(&lists_of(entry).join("; "));
+    }
     let text = match (title.is_empty(), body.is_empty()) {
         (false, false) => format!("{title}: {body}"),
         (false, true) => title,

@@ -256,7 +256,6 @@ fn planner_block_shows_main_and_executor_scratchpads_seed_000() {
       Began
       Result: 412 files in 31 folders most of them Rust
       Ended: ok after 2 s
-    If assigning executor tasks, ensure each has a linked executor scratchpad. Do not repeat identical actions; update plan and branch notes.
     ");
     assert_eq!(
         planner_block(&main, &[], &PageCounts::default(), 10, &Vocabulary::O200k),
@@ -348,4 +347,21 @@ fn planner_block_counts_omitted_pages_by_status_e9_16() {
         "{}",
         odd.in_words()
     );
+}
+
+#[test]
+fn line_of_an_entry_without_a_body_shows_its_lists_m7_8_v10() {
+    let mut block = tail(
+        page(3, PageRole::ScratchpadExec, "List files", "ok"),
+        &[
+            (5, EntryKind::Log, "Criteria", ""),
+            (6, EntryKind::Log, "Sent back", "once more"),
+        ],
+    );
+    let parts = serde_json::json!({"results": ["c1: met", "c2: unmet:\nno bill"]});
+    for entry in &mut block.tail {
+        entry.fields.parts = Some(parts.clone());
+    }
+    let lines: Vec<String> = block.tail.iter().map(entry_text).collect();
+    assert_eq!(lines, ["Criteria: c1: met; c2: unmet: no bill", "Sent back: once more"]);
 }
