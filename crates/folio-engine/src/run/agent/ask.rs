@@ -395,10 +395,17 @@ impl Run {
             result.status = result.status.max(Outcome::Partial);
         }
         let agent = self.agent(index);
+        let mut output = Value::Null;
         // Nobody summarized what was done.
         if agent.is_some_and(|agent| !agent.has_plan()) {
             result.status = Outcome::Partial;
             result.notes = self.unfinished(index, reason, unsaid, &result.notes);
+            if let Some(finish) = self.last_finish(index) {
+                output = finish.get("output").cloned().unwrap_or_default();
+                result
+                    .evidence
+                    .extend(self.checked_evidence(index, finish.get("evidence")).evidence);
+            }
         } else if agent.is_some() {
             // Nobody combined the results, so each one gets a line (E9.13).
             result.notes = self.with_table(index, &result.notes);
@@ -417,7 +424,7 @@ impl Run {
             severity: None,
             notes: result.notes,
             whole_notes: None,
-            output: Output::null(),
+            output: Output::of(output),
             evidence: result.evidence,
             claims: Vec::new(),
             duration_us: 0,

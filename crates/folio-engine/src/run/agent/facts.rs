@@ -83,6 +83,11 @@ impl Facts {
         known.into_values().collect()
     }
 
+    /// Whether `text` is what a model was told of a person's answer.
+    pub(super) fn are_of_people(&self, text: &str) -> bool {
+        self.said.values().flatten().any(|fact| fact.said == text)
+    }
+
     /// Every answer, whoever may know it.
     fn all(&self) -> impl Iterator<Item = &Fact> {
         self.said.values().flatten().chain(self.defaults.values())

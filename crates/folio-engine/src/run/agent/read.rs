@@ -217,19 +217,20 @@ impl Run {
     fn read_hand_back(&self, index: usize, reply: &Reply) -> Event {
         let reason = self.agent(index).and_then(|agent| agent.spent);
         let ending = (Outcome::Partial, reason);
+        // Its name alone does not say what was wrong with the calls.
+        let why = reason.filter(|reason| *reason == StopReason::Loop);
+        let why = why.and_then(|reason| self.why_stopped(index, reason));
+        let why = why.map_or_else(String::new, |why| format!(" (stopped: {why})"));
         match self.object_of(index, Purpose::HandBack, reply) {
-            Ok(parsed) => self.proposed(
-                index,
-                ending,
-                &text_of(&parsed.value, "notes"),
-                &parsed.value,
-                parsed.remark(),
-            ),
+            Ok(parsed) => {
+                let remark = format!("{}{why}", parsed.remark());
+                self.proposed(index, ending, &text_of(&parsed.value, "notes"), &parsed.value, &remark)
+            }
             Err(problems) if reply.text.trim().is_empty() => {
                 let why = unreadable_answer_message(&problems);
                 self.no_model_answer_event(index, Purpose::HandBack, StopReason::Unparseable, &why)
             }
-            Err(_) => self.proposed(index, ending, &reply.text, &Value::Null, ""),
+            Err(_) => self.proposed(index, ending, &reply.text, &Value::Null, &why),
         }
     }
 

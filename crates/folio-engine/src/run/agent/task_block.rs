@@ -153,11 +153,22 @@ impl Run {
         let sizes = self.sizes(Purpose::HandBack);
         let Some(agent) = self.agent(index) else { return Ok(()) };
         if let Some(reason) = agent.spent {
-            let _ = writeln!(text, "Limit reached: {reason}");
+            let why = self.why_stopped(index, reason);
+            let why = why.map_or_else(String::new, |why| format!(" ({why})"));
+            let _ = writeln!(text, "Limit reached: {reason}{why}");
         }
         self.put_what_was_given(text, index, Purpose::HandBack)?;
         text.push_str("# Work done\n");
-        self.put_data(text, index, &self.done_so_far(index, sizes)?);
+        let mut done = self.done_so_far(index, sizes)?;
+        if done.is_empty() {
+            done.push("nothing: no tool was called".to_owned());
+        }
+        self.put_data(text, index, &done);
+        let refused = agent.refused_calls(sizes.digest);
+        if !refused.is_empty() {
+            text.push_str("# Calls that were not made\n");
+            self.put_data(text, index, &refused);
+        }
         let remarks = agent.remarks(sizes.digest);
         if !remarks.is_empty() {
             text.push_str("# What you wrote meanwhile\n");
