@@ -8,6 +8,7 @@ use folio_memory::excerpt::cut;
 use serde_json::Value;
 
 use super::compact::{CompactAction, Compaction};
+use super::sizes::Extent;
 use super::{Agent, Equipment, ModelSpec, answer};
 use crate::event::{Event, Proposal};
 use crate::node::NodeId;
@@ -36,6 +37,9 @@ const ANSWER_TOKENS_MIN: u32 = 64;
 /// The fewest tokens that any other answer is given: a call with its arguments fits. In a small window, it is the part
 /// of the window below.
 const USEFUL_ANSWER_TOKENS: u32 = 512;
+/// The fewest tokens for the answer to a request without tools that still reads everything there is room for; with
+/// fewer, reading less leaves more for the answer.
+const ROOMY_ANSWER_TOKENS: u32 = 256;
 /// The divisor of the window that limits that.
 const USEFUL_WINDOW_DIVISOR: u32 = 16;
 
@@ -184,19 +188,20 @@ impl Run {
     pub(super) fn tokens_of(&self, index: usize, purpose: Purpose) -> Option<u64> {
         let equipment = self.equipment.as_ref()?;
         let (model, _) = self.model_for(index, purpose.role())?;
-        let reading = self.reading(index, purpose, model, equipment).ok()?;
+        let reading = self.reading(index, purpose, model, equipment, Extent::Whole).ok()?;
         Some(reading.tokens + u64::from(model.first_answer_tokens().max(ANSWER_TOKENS_MIN)))
     }
 
-    /// What `model` reads when it is asked for `purpose`.
+    /// What `model` reads when it is asked for `purpose`, in this `extent`.
     fn reading(
         &self,
         index: usize,
         purpose: Purpose,
         model: &ModelSpec,
         equipment: &Equipment,
+        extent: Extent,
     ) -> Result<Reading, BodyNeeded> {
-        let messages = self.messages(index, purpose)?;
+        let messages = self.messages(index, purpose, extent)?;
         let offered = (purpose == Purpose::Work && model.program.is_none())
             .then(|| equipment.offered(self.executor_of(index).map(|(_, executor)| executor)));
         let (answer_schema, form_cost) = self.form(index, purpose, model);
@@ -209,8 +214,29 @@ impl Run {
         })
     }
 
-    /// The call, what has to happen before it, or the limit that it exceeds.
+    /// The call, what has to happen before it, or the limit that it exceeds. A call without tools that exceeds a limit,
+    /// or has hardly room for an answer, is made with less to read.
     fn asking_for(&self, index: usize, purpose: Purpose, now: Timestamp) -> Result<Asking, BodyNeeded> {
+        let wanted = self
+            .model_for(index, purpose.role())
+            .map_or(0, |(model, _)| model.first_answer_tokens());
+        let roomy = ROOMY_ANSWER_TOKENS.min(wanted);
+        let mut asking = Asking::Over(StopReason::Unsatisfiable);
+        for extent in Extent::of(purpose) {
+            let next = self.asking_in(index, purpose, now, *extent)?;
+            match (&next, &asking) {
+                (Asking::Over(_), Asking::Ask(_)) => continue,
+                (Asking::Ask(ask), _) if ask.answer_tokens < roomy => {}
+                (Asking::Over(_), _) => {}
+                _ => return Ok(next),
+            }
+            asking = next;
+        }
+        Ok(asking)
+    }
+
+    /// The same with what is read in this `extent`.
+    fn asking_in(&self, index: usize, purpose: Purpose, now: Timestamp, extent: Extent) -> Result<Asking, BodyNeeded> {
         let (Some(agent), Some(equipment)) = (self.agent(index), self.equipment.as_ref()) else {
             return Ok(Asking::Over(StopReason::Unsatisfiable));
         };
@@ -220,7 +246,7 @@ impl Run {
         };
         let named_executor = self.executor_of(index).filter(|_| role == ModelRole::Executor);
         let is_opaque = model.program.is_some();
-        let reading = self.reading(index, purpose, model, equipment)?;
+        let reading = self.reading(index, purpose, model, equipment, extent)?;
         let tokens_in = reading.tokens;
         match self.compaction(index, purpose, tokens_in)? {
             Compaction::Needless => {}
@@ -280,8 +306,14 @@ impl Run {
             allowed: false,
             timeout: attempt.unwrap_or(Duration::MAX).min(equipment.timeout).min(time_limit),
             attempt,
-            // A request that takes the place of a lost one is another, and a smaller answer makes it another, too (E9.9).
-            idempotency_key: format!("{}/{node}/{call}-{}-{answer_tokens}", self.id, purpose.as_str()),
+            // A request that takes the place of a lost one is another, and a smaller answer or less to read makes it
+            // another, too (E9.9).
+            idempotency_key: format!(
+                "{}/{node}/{call}-{}-{answer_tokens}{}",
+                self.id,
+                purpose.as_str(),
+                extent.key()
+            ),
         })))
     }
 

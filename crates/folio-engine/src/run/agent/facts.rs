@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::TalkEntry;
 use super::digest::value_excerpt;
 use super::people::{ANSWERED_BY, normalised};
-use super::sizes::{DIGEST_MIN, Need, shares};
+use super::sizes::{DIGEST_MIN, Need, Sizes, shares};
 use crate::lines::push_list_item;
 use crate::run::state::Run;
 use crate::talk::{Message, Purpose, Speaker};
@@ -103,12 +103,12 @@ impl Fact {
 
     /// What a model is told, in at most about `max` characters: the beginning and end of a long answer, and where the
     /// rest is.
-    fn answer_excerpt(&self, max: usize) -> String {
+    fn answer_excerpt(&self, max: usize, sizes: Sizes) -> String {
         if self.said.chars().count() <= max {
             return self.said.clone();
         }
         let (answer, by) = self.parts();
-        let answer = value_excerpt(&Value::String(answer.to_owned()), max, self.entry);
+        let answer = value_excerpt(&Value::String(answer.to_owned()), max, &sizes.rest_of(self.entry));
         format!("{answer}{ANSWERED_BY}{by})")
     }
 }
@@ -116,12 +116,13 @@ impl Fact {
 impl Run {
     /// `message` as a model reads it: a person's answer is shortened to the room that there is.
     pub(super) fn bounded(&self, mut message: Message) -> Message {
-        let max = self.sizes(Purpose::Work).answer;
+        let sizes = self.sizes(Purpose::Work);
+        let max = sizes.answer;
         if message.speaker == Speaker::Tool
             && message.text.len() > max
             && let Some(fact) = self.answers.all().find(|fact| fact.said == message.text)
         {
-            message.text = fact.answer_excerpt(max);
+            message.text = fact.answer_excerpt(max, sizes);
         }
         message
     }
@@ -138,8 +139,7 @@ impl Run {
 
     /// Adds what people answered anywhere in the run, except what whoever is asked for `purpose` reads in the
     /// conversation of node `index`. All answers share a part of the room for results; those that do not fit are counted.
-    pub(super) fn put_answers(&self, text: &mut String, index: usize, purpose: Purpose) {
-        let sizes = self.sizes(purpose);
+    pub(super) fn put_answers(&self, text: &mut String, index: usize, purpose: Purpose, sizes: Sizes) {
         let reads_talk = !matches!(purpose, Purpose::Judge | Purpose::HandBack);
         let agent = self.agent(index).filter(|_| reads_talk);
         let talk = agent.map_or(&[][..], |agent| &agent.talk);
@@ -172,14 +172,12 @@ impl Run {
         for (fact, share) in facts.into_iter().zip(shares) {
             let mut line = short_line(&fact.question, (share / 2).max(QUESTION_MIN));
             let rest = share.saturating_sub(line.chars().count());
-            let _ = write!(line, " -> {}", fact.answer_excerpt(rest));
+            let _ = write!(line, " -> {}", fact.answer_excerpt(rest, sizes));
             push_list_item(text, &line);
         }
         if left_out > 0 {
-            push_list_item(
-                text,
-                &format!("and {left_out} more: ask_person returns an answer already given"),
-            );
+            let hint = sizes.hint(": ask_person returns an answer already given");
+            push_list_item(text, &format!("and {left_out} more{hint}"));
         }
     }
 }

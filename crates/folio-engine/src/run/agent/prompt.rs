@@ -12,7 +12,7 @@ use folio_memory::view;
 use super::digest::collect_loaded;
 use super::offer::Offered;
 use super::rules::{COMMON, rules};
-use super::sizes::Sizes;
+use super::sizes::{Extent, Sizes};
 use super::{Equipment, Stage, TalkEntry, people};
 use crate::event::BookView;
 use crate::lines::push_list_item;
@@ -39,8 +39,8 @@ pub(super) fn cost(messages: &[Message], tokens: &dyn Tokens) -> u64 {
 }
 
 impl Run {
-    /// Everything that a model reads when it is asked for node `index` and `purpose`.
-    pub(super) fn messages(&self, index: usize, purpose: Purpose) -> Result<Vec<Message>, BodyNeeded> {
+    /// Everything that a model reads when it is asked for node `index` and `purpose`, in this `extent`.
+    pub(super) fn messages(&self, index: usize, purpose: Purpose, extent: Extent) -> Result<Vec<Message>, BodyNeeded> {
         let works_alone = self.works_alone(index, purpose.role());
         let goes_on = matches!(purpose, Purpose::Decide | Purpose::Work | Purpose::Replan);
         let system = self.system_prompt(index, purpose, works_alone);
@@ -49,7 +49,8 @@ impl Run {
             Some(book) => place_view(system, book),
             None => (system, None),
         };
-        let mut messages = vec![Message::system(system), Message::user(self.task_block(index, purpose)?)];
+        let task = self.task_block(index, purpose, extent)?;
+        let mut messages = vec![Message::system(system), Message::user(task)];
         let Some(agent) = self.agent(index) else {
             return Ok(messages);
         };
@@ -142,7 +143,17 @@ impl Run {
         text
     }
 
-    /// How long texts may be for the model that is asked for `purpose`.
+    /// How long texts may be for the model that is asked for `purpose`, in this `extent`.
+    pub(super) fn sizes_at(&self, purpose: Purpose, extent: Extent) -> Sizes {
+        match purpose {
+            Purpose::Decide | Purpose::Work => self.sizes(purpose),
+            Purpose::Aggregate | Purpose::RollUp | Purpose::Judge | Purpose::Replan | Purpose::HandBack => {
+                self.sizes(purpose).without_tools(extent)
+            }
+        }
+    }
+
+    /// How long texts may be for a model with tools that fills the role of `purpose`.
     pub(super) fn sizes(&self, purpose: Purpose) -> Sizes {
         let window = self
             .equipment

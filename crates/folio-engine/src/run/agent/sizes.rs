@@ -1,5 +1,9 @@
 //! How much of the available text a model is shown.
 
+use std::fmt::Display;
+
+use crate::talk::Purpose;
+
 /// The characters that a digest of a result always gets.
 pub(super) const DIGEST_MIN: usize = 200;
 
@@ -13,6 +17,41 @@ pub(super) struct Sizes {
     pub(super) digests: usize,
     /// For the answer of a tool.
     pub(super) answer: usize,
+    /// Whether the reader can call the tools that give the rest.
+    pub(super) can_read: bool,
+}
+
+/// How much of what is known whoever is asked is told. A request without tools is made with less rather than not at
+/// all: what does not fit into the window or the budget is left out, first what the task was only given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// As much as there is room for.
+    Whole,
+    /// No earlier results, and of long results only as much as a reader with tools sees.
+    WithoutGiven,
+    /// Also of all results together only a quarter.
+    Short,
+}
+
+impl Extent {
+    /// The extents in which a request for `purpose` may be made, the largest first.
+    pub(super) fn of(purpose: Purpose) -> &'static [Self] {
+        match purpose {
+            Purpose::Decide | Purpose::Work => &[Self::Whole],
+            Purpose::Aggregate | Purpose::RollUp | Purpose::Judge | Purpose::Replan | Purpose::HandBack => {
+                &[Self::Whole, Self::WithoutGiven, Self::Short]
+            }
+        }
+    }
+
+    /// The end of the key of a request: one with another content is another request (E9.9).
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            Self::Whole => "",
+            Self::WithoutGiven => "-without-given",
+            Self::Short => "-short",
+        }
+    }
 }
 
 impl Sizes {
@@ -22,7 +61,37 @@ impl Sizes {
             digest: (window / 12).clamp(200, 1_200),
             digests: (window * 3 / 4).clamp(1_000, 24_000),
             answer: (window * 3 / 8).clamp(400, 8_000),
+            can_read: true,
         }
+    }
+
+    /// The same for a reader that cannot call tools: it sees as much of each result as there is room for, because it
+    /// cannot read the rest.
+    pub(super) fn without_tools(self, extent: Extent) -> Self {
+        let quarter = if extent == Extent::Short { 4 } else { 1 };
+        Self {
+            digest: match extent {
+                Extent::Whole => self.answer.max(self.digest),
+                Extent::WithoutGiven | Extent::Short => self.digest,
+            },
+            digests: self.digests / quarter,
+            answer: self.answer / quarter,
+            can_read: false,
+        }
+    }
+
+    /// How the rest of the result `id` is read; empty if the reader cannot read it.
+    pub(super) fn rest_of(self, id: impl Display) -> String {
+        if self.can_read {
+            format!("use result_read node={id}")
+        } else {
+            String::new()
+        }
+    }
+
+    /// `hint`, which names a tool, if the reader can call it.
+    pub(super) fn hint(self, hint: &str) -> &str {
+        if self.can_read { hint } else { "" }
     }
 
     /// The number of results for which there is room if each gets the minimum.

@@ -8,7 +8,7 @@ use folio_memory::counted::counted;
 use folio_memory::excerpt::{cut, short_line};
 
 use super::digest::value_excerpt;
-use super::sizes::Sizes;
+use super::sizes::{Extent, Sizes};
 use crate::lines::push_list_item;
 use crate::plan::{Budget, Check, HERE, HUMAN, Step, Task};
 use crate::projection::{branch_page, workspace_page};
@@ -21,15 +21,18 @@ use crate::talk::Purpose;
 const READ: &str = "read";
 /// The most references of a result that a judge sees.
 const EVIDENCE_JUDGED: usize = 20;
+/// The part of the room for results, as its divisor, that the last call of a task uses at most for those that the task
+/// was given.
+const GIVEN_LAST: usize = 6;
 
 impl Run {
-    /// The task, with everything around it that a model needs for `purpose`.
-    pub(super) fn task_block(&self, index: usize, purpose: Purpose) -> Result<String, BodyNeeded> {
+    /// The task, with everything around it that a model needs for `purpose`, in this `extent`.
+    pub(super) fn task_block(&self, index: usize, purpose: Purpose, extent: Extent) -> Result<String, BodyNeeded> {
         let mut text = String::new();
         let Some(agent) = self.agent(index) else {
             return Ok(text);
         };
-        let sizes = self.sizes(purpose);
+        let sizes = self.sizes_at(purpose, extent);
         // A roll-up is a part of the task around it.
         let of = match self.nodes[index].parent {
             Some(parent) if self.nodes[index].kind == NodeKind::RollUp => parent,
@@ -46,12 +49,12 @@ impl Run {
             push_list(&mut text, "Plans rejected by a person", &agent.rejected_plans);
         }
         match purpose {
-            Purpose::Decide | Purpose::Work => self.put_before_work(&mut text, index, purpose)?,
+            Purpose::Decide | Purpose::Work => self.put_before_work(&mut text, index, purpose, sizes)?,
             Purpose::Aggregate | Purpose::RollUp | Purpose::Replan => {
-                self.put_step_results(&mut text, index, purpose)?;
+                self.put_step_results(&mut text, index, purpose, sizes)?;
             }
-            Purpose::Judge => self.put_proposal(&mut text, index)?,
-            Purpose::HandBack => self.put_unfinished_work(&mut text, index)?,
+            Purpose::Judge => self.put_proposal(&mut text, index, sizes, extent)?,
+            Purpose::HandBack => self.put_unfinished_work(&mut text, index, sizes, extent)?,
         }
         Ok(text)
     }
@@ -149,48 +152,88 @@ impl Run {
     }
 
     /// Adds what was done of a task that a limit stops, what it was given, and what its model wrote meanwhile.
-    fn put_unfinished_work(&self, text: &mut String, index: usize) -> Result<(), BodyNeeded> {
-        let sizes = self.sizes(Purpose::HandBack);
+    fn put_unfinished_work(
+        &self,
+        text: &mut String,
+        index: usize,
+        sizes: Sizes,
+        extent: Extent,
+    ) -> Result<(), BodyNeeded> {
         let Some(agent) = self.agent(index) else { return Ok(()) };
         if let Some(reason) = agent.spent {
             let why = self.why_stopped(index, reason);
             let why = why.map_or_else(String::new, |why| format!(" ({why})"));
             let _ = writeln!(text, "Limit reached: {reason}{why}");
         }
-        self.put_what_was_given(text, index, Purpose::HandBack)?;
+        // What is kept of a limit for this call is not much, and what was done matters most.
+        let (given, mut done) = self.given_and_done(index, sizes, extent, sizes.digests / GIVEN_LAST)?;
+        self.put_given(text, index, &given);
+        self.put_answers(text, index, Purpose::HandBack, sizes);
         text.push_str("# Work done\n");
-        let mut done = self.done_so_far(index, sizes)?;
         if done.is_empty() {
             done.push("nothing: no tool was called".to_owned());
         }
         self.put_data(text, index, &done);
-        let refused = agent.refused_calls(sizes.digest);
-        if !refused.is_empty() {
-            text.push_str("# Calls that were not made\n");
-            self.put_data(text, index, &refused);
-        }
-        let remarks = agent.remarks(sizes.digest);
-        if !remarks.is_empty() {
-            text.push_str("# What you wrote meanwhile\n");
-            self.put_data(text, index, &remarks);
+        for (heading, lines) in [
+            ("Calls that were not made", agent.refused_calls(sizes.digest)),
+            ("What you wrote meanwhile", agent.remarks(sizes.digest)),
+        ] {
+            if !lines.is_empty() {
+                let _ = writeln!(text, "# {heading}");
+                self.put_data(text, index, &lines);
+            }
         }
         Ok(())
     }
 
-    /// Adds the results that node `index` may build on, and the answers of people.
-    fn put_what_was_given(&self, text: &mut String, index: usize, purpose: Purpose) -> Result<(), BodyNeeded> {
-        let results = self.results_before(index, self.sizes(purpose))?;
+    /// The results that node `index` may build on, and what was done of it. Both share the room for results: what was
+    /// given gets what the work leaves, but no more than `given_max`, and a third of that in any case.
+    fn given_and_done(
+        &self,
+        index: usize,
+        sizes: Sizes,
+        extent: Extent,
+        given_max: usize,
+    ) -> Result<(Vec<String>, Vec<String>), BodyNeeded> {
+        let all_done = self.done_so_far(index, sizes)?;
+        if extent != Extent::Whole {
+            return Ok((Vec::new(), all_done));
+        }
+        let left = sizes.digests.saturating_sub(chars_in(&all_done));
+        let given = Sizes {
+            digests: left.clamp(given_max / 3, given_max),
+            ..sizes
+        };
+        let given = self.results_before(index, given)?;
+        let given_chars = chars_in(&given);
+        if given_chars <= left {
+            return Ok((given, all_done));
+        }
+        let done = Sizes {
+            digests: sizes.digests.saturating_sub(given_chars),
+            ..sizes
+        };
+        Ok((given, self.done_so_far(index, done)?))
+    }
+
+    /// Adds the results that node `index` may build on.
+    fn put_given(&self, text: &mut String, index: usize, results: &[String]) {
         if !results.is_empty() {
             text.push_str("# Earlier results\n");
-            self.put_data(text, index, &results);
+            self.put_data(text, index, results);
         }
-        self.put_answers(text, index, purpose);
-        Ok(())
     }
 
     /// Adds what is known before node `index` is done or split up.
-    fn put_before_work(&self, text: &mut String, index: usize, purpose: Purpose) -> Result<(), BodyNeeded> {
-        self.put_what_was_given(text, index, purpose)?;
+    fn put_before_work(
+        &self,
+        text: &mut String,
+        index: usize,
+        purpose: Purpose,
+        sizes: Sizes,
+    ) -> Result<(), BodyNeeded> {
+        self.put_given(text, index, &self.results_before(index, sizes)?);
+        self.put_answers(text, index, purpose, sizes);
         self.put_memory(text, index);
         if purpose == Purpose::Decide {
             if self.wants_plan(index) {
@@ -205,8 +248,13 @@ impl Run {
     }
 
     /// Adds the results of the steps of node `index`, for combining them or for another plan.
-    fn put_step_results(&self, text: &mut String, index: usize, purpose: Purpose) -> Result<(), BodyNeeded> {
-        let sizes = self.sizes(purpose);
+    fn put_step_results(
+        &self,
+        text: &mut String,
+        index: usize,
+        purpose: Purpose,
+        sizes: Sizes,
+    ) -> Result<(), BodyNeeded> {
         let heading = match purpose {
             Purpose::RollUp => self.title(self.nodes[index].id),
             _ => "Step results".to_owned(),
@@ -224,7 +272,7 @@ impl Run {
             "Failed repeatedly: split or give up",
             &self.repeatedly_failed_steps(index),
         );
-        self.put_answers(text, index, purpose);
+        self.put_answers(text, index, purpose, sizes);
         self.put_memory(text, index);
         self.put_plan_limits(text, index);
         self.put_tools(text, index);
@@ -292,26 +340,27 @@ impl Run {
 
     /// Adds the result that is judged, with what it rests on: what the task was given, what was done, and what the
     /// result names as evidence (E9.6).
-    fn put_proposal(&self, text: &mut String, index: usize) -> Result<(), BodyNeeded> {
+    fn put_proposal(&self, text: &mut String, index: usize, sizes: Sizes, extent: Extent) -> Result<(), BodyNeeded> {
         let Some(proposal) = self.agent(index).and_then(|agent| agent.proposal.as_deref()) else {
             return Ok(());
         };
         let output = self.output_needed(&proposal.output)?;
-        let sizes = self.sizes(Purpose::Judge);
         let mut lines = vec![format!("{}: {}", proposal.status, proposal.notes)];
         if !output.is_null() {
             lines.push(format!(
                 "output: {}",
-                value_excerpt(&output, sizes.answer, self.nodes[index].id)
+                value_excerpt(&output, sizes.answer, &sizes.rest_of(self.nodes[index].id))
             ));
         }
         let evidence = proposal.evidence.iter().take(EVIDENCE_JUDGED);
         lines.extend(evidence.map(|evidence| short_line(&format!("evidence: {} {}", evidence.kind, evidence.id), 200)));
-        self.put_what_was_given(text, index, Purpose::Judge)?;
+        let (given, done) = self.given_and_done(index, sizes, extent, sizes.digests)?;
+        self.put_given(text, index, &given);
+        self.put_answers(text, index, Purpose::Judge, sizes);
         text.push_str("# Result\n");
         self.put_data(text, index, &lines);
         text.push_str("# Work done\n");
-        self.put_data(text, index, &self.done_so_far(index, sizes)?);
+        self.put_data(text, index, &done);
         Ok(())
     }
 
@@ -356,6 +405,11 @@ impl Run {
             }
         }
     }
+}
+
+/// The number of characters in all `lines`.
+fn chars_in(lines: &[String]) -> usize {
+    lines.iter().map(|line| line.chars().count()).sum()
 }
 
 /// Adds `lines` below a heading, if there are any.
