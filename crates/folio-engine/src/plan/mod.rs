@@ -23,7 +23,7 @@ mod keys;
 mod markdown;
 mod nearest;
 mod parse;
-mod reads;
+pub(crate) mod reads;
 mod slug;
 mod spanned;
 mod step;

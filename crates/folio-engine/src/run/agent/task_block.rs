@@ -10,6 +10,7 @@ use folio_memory::excerpt::{cut, short_line};
 use super::digest::value_excerpt;
 use super::sizes::{Extent, Sizes};
 use crate::lines::push_list_item;
+use crate::plan::reads::inputs_named;
 use crate::plan::{Budget, Check, HERE, HUMAN, Step, Task};
 use crate::projection::{branch_page, workspace_page};
 use crate::run::scope::BodyNeeded;
@@ -72,14 +73,38 @@ impl Run {
             let _ = writeln!(text, "Why: {}", self.excerpted(index, &task.reason, sizes)?);
         }
         self.put_unnamed_item(text, index, task);
-        // The steps of a model's plan say themselves what they need of them.
-        if !self.is_step_of_model(index) && self.inputs.as_object().is_some_and(|inputs| !inputs.is_empty()) {
-            let inputs = canonical((*self.inputs).clone()).to_string();
-            let is_goal = self.nodes[index].parent.is_none();
-            let inputs = if is_goal { inputs } else { cut(&inputs, sizes.digest) };
-            let _ = writeln!(text, "Inputs: {inputs}");
-        }
+        self.put_inputs(text, index, sizes);
         Ok(())
+    }
+
+    /// Adds the inputs of the run for its goal; for a step of a written plan, those that its templates name. The words
+    /// of a step of a model's plan say what it needs.
+    fn put_inputs(&self, text: &mut String, index: usize, sizes: Sizes) {
+        let Some(all) = self.inputs.as_object().filter(|inputs| !inputs.is_empty()) else {
+            return;
+        };
+        let node = &self.nodes[index];
+        let Some(step) = node.step.as_ref().filter(|_| node.parent.is_some()) else {
+            let _ = writeln!(text, "Inputs: {}", self.inputs_in_words());
+            return;
+        };
+        if self.is_step_of_model(index) {
+            return;
+        }
+        let inputs = match inputs_named(step) {
+            None => cut(self.inputs_in_words(), sizes.answer),
+            Some(names) => {
+                let named = names
+                    .iter()
+                    .filter_map(|name| Some((name.clone(), all.get(name)?.clone())));
+                let named: serde_json::Map<_, _> = named.collect();
+                if named.is_empty() {
+                    return;
+                }
+                cut(&canonical(named.into()).to_string(), sizes.answer)
+            }
+        };
+        let _ = writeln!(text, "Inputs: {inputs}");
     }
 
     fn put_criteria(&self, text: &mut String, index: usize, task: &Task, sizes: Sizes) -> Result<(), BodyNeeded> {
@@ -121,8 +146,13 @@ impl Run {
         }
         let paths = self.plan.paths_in(&self.inputs);
         let mut names: Vec<String> = paths.map(|(name, _)| format!("`{name}:`")).collect();
-        if names.is_empty() {
+        // A run that is submitted without a folder reaches none but its own.
+        if names.is_empty() && self.run_variable["folder"].is_string() {
             names.push(format!("`{HERE}:`"));
+        }
+        if names.is_empty() {
+            text.push_str("Folders: read and write in `run:`, the folder of this run; there is no other\n");
+            return;
         }
         let default = if names.len() > 1 {
             " (the first unless a path names another)"
