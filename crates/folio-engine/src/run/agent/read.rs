@@ -83,16 +83,6 @@ impl Run {
 
     pub(super) fn read_finish(&self, index: usize, call: &Wanted, reply: &Reply) -> Event {
         let other_calls = unmade_calls_remark(call, reply);
-        if !other_calls.is_empty() {
-            let problem = if reply.calls.iter().all(|other| other.tool == call.tool) {
-                "finish was called more than once with different results: call it once"
-            } else {
-                "finish was called together with other tools: call it alone"
-            };
-            if let Some(event) = self.rejected_event(index, vec![problem.to_owned()]) {
-                return event;
-            }
-        }
         let args = &call.args;
         let text = reply.text.trim();
         let notes = match text_of(args, "notes") {
@@ -100,10 +90,25 @@ impl Run {
             notes => notes,
         };
         let unparseable = (Outcome::Partial, Some(StopReason::Unparseable));
-        let status = finished(args, text).and_then(|status| match self.unclaimed(index, status, args) {
-            Some(problem) if self.may_reject(index) => Err(vec![problem]),
-            _ => Ok(status),
-        });
+        let mut status = finished(args, text);
+        // Whatever is wrong with it is said at once. What it says nothing of is asked for once (E9.6, E9.13).
+        let stated = status.clone().or_else(|_| status_of(args));
+        let stated = stated.ok().filter(|_| args.is_object());
+        let unclaimed = stated.and_then(|stated| self.unclaimed(index, stated, args));
+        let mut others: Vec<String> = unclaimed.filter(|_| self.is_first_answer(index)).into_iter().collect();
+        if !other_calls.is_empty() && self.may_reject(index) {
+            let is_alone = reply.calls.iter().all(|other| other.tool == call.tool);
+            let problem = if is_alone {
+                "finish was called more than once with different results: call it once"
+            } else {
+                "finish was called together with other tools: call it alone"
+            };
+            others.insert(0, problem.to_owned());
+        }
+        if !others.is_empty() {
+            others.extend(status.err().unwrap_or_default());
+            status = Err(others);
+        }
         match status {
             Ok(status) if other_calls.is_empty() => {
                 let bounded = self.cap_status_by_calls(index, status);
@@ -139,6 +144,11 @@ impl Run {
                 })
             }
         }
+    }
+
+    /// Whether no answer of node `index` was sent back in this stage: what an answer leaves out is asked for once.
+    fn is_first_answer(&self, index: usize) -> bool {
+        self.agent(index).is_some_and(|agent| agent.rejections == 0)
     }
 
     /// A task whose calls were all refused or failed is at most `partial`, whatever it says, unless a judge decides
@@ -190,19 +200,19 @@ impl Run {
         let reason = (status != Outcome::Ok).then_some(rolled.stop_reason).flatten();
         let mut ending = (status, reason.or(parsed.stop_reason()));
         let mut remark = parsed.remark().to_owned();
-        if let Some(problem) = self.unclaimed(index, status, &parsed.value)
-            && let Some(event) = self.rejected_event(index, vec![problem])
+        let mistakes = mistakes_in(&parsed.value);
+        let unclaimed = self.unclaimed(index, status, &parsed.value);
+        let unclaimed = unclaimed.filter(|_| self.is_first_answer(index));
+        let problems: Vec<String> = mistakes.iter().cloned().chain(unclaimed).collect();
+        if !problems.is_empty()
+            && let Some(event) = self.rejected_event(index, problems)
         {
             return event;
         }
-        let problems = mistakes_in(&parsed.value);
-        if !problems.is_empty() {
-            remark.push_str(&wrong_form(&problems));
+        if !mistakes.is_empty() {
+            remark.push_str(&wrong_form(&mistakes));
             let parse_reason = (status != Outcome::Failed).then_some(StopReason::Unparseable);
             ending = (status.max(Outcome::Partial), ending.1.or(parse_reason));
-            if let Some(event) = self.rejected_event(index, problems) {
-                return event;
-            }
         }
         if status != stated_status {
             let _ = write!(
