@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 
 use folio_memory::canonical::canonical;
-use folio_memory::excerpt::{cut, fits, short_line};
+use folio_memory::excerpt::{cut, fits, one_line, short_line};
 use serde_json::Value;
 
 use super::sizes::{DIGEST_MIN, Need, Sizes, shares};
@@ -159,7 +159,11 @@ impl Run {
         } else {
             format!(": {}", result.notes)
         };
-        let output = self.output_of(index)?;
+        // What the items of a list came to is in their notes if they have no output.
+        let output = match node.kind {
+            NodeKind::ForEach => self.readable_output_of(index)?,
+            _ => self.output_of(index)?,
+        };
         let output = (!output.is_null()).then(|| in_words(&output));
         let output_chars = output
             .as_ref()
@@ -170,8 +174,12 @@ impl Run {
         let mut left = room.saturating_sub(line.chars().count());
         let evidence = evidence_of(result, left / 2);
         left -= evidence.chars().count();
-        let notes = short_line(&notes, left.min(max / 2));
-        left -= notes.chars().count();
+        let notes = match output {
+            Some(_) => short_line(&notes, left.min(max / 2)),
+            // They are all that there is, and what is read on.
+            None => shown_within(one_line(&notes), left, &sizes.rest_of(node.id)),
+        };
+        left = left.saturating_sub(notes.chars().count());
         line.push_str(&notes);
         if let Some(text) = output {
             line.push_str(OUTPUT_HEAD);
