@@ -10,8 +10,8 @@ pub(crate) fn push_list_item(text: &mut String, line: &str) {
 }
 
 /// A `text` longer than `max` characters as its beginning and end, and between them how much is left out and how to get
-/// it (`gives`).
-pub(crate) fn without_middle(text: String, max: usize, gives: impl std::fmt::Display) -> String {
+/// it (`gives`; empty if there is no way).
+pub(crate) fn without_middle(text: String, max: usize, gives: &str) -> String {
     if fits(&text, max) {
         return text;
     }
@@ -20,5 +20,6 @@ pub(crate) fn without_middle(text: String, max: usize, gives: impl std::fmt::Dis
     let begin: String = text.chars().take(head).collect();
     let end: String = text.chars().skip(all - tail).collect();
     let left_out = all - head - tail;
-    format!("{begin}\n[{left_out} of {all} characters left out; {gives}]\n{end}")
+    let semicolon = if gives.is_empty() { "" } else { "; " };
+    format!("{begin}\n[{left_out} of {all} characters left out{semicolon}{gives}]\n{end}")
 }

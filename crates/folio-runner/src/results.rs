@@ -36,7 +36,7 @@ impl Question {
             Some(view) => match view.result.filter(|_| !pending_writes.has_ended(view.id)) {
                 None => Err(format!("{node} has no result yet")),
                 // The result of a group says only how it ended.
-                Some(_) => run.given(view.id).ok_or_else(|| format!("{node} gives nothing")),
+                Some(_) => run.readable(view.id).ok_or_else(|| format!("{node} gives nothing")),
             },
         };
         // The caller may have been stopped meanwhile.

@@ -24,7 +24,7 @@ mod markdown;
 mod nearest;
 mod output_reads;
 mod parse;
-mod reads;
+pub(crate) mod reads;
 mod slug;
 mod spanned;
 mod step;

@@ -256,6 +256,20 @@ pub(super) fn outer_results(step: &Step) -> BTreeSet<String> {
     names
 }
 
+/// The inputs that the templates of `step` name, without those of the steps inside it; `None` if one of them uses
+/// `inputs` as a whole.
+pub(crate) fn inputs_named(step: &Step) -> Option<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    for site in sites(step) {
+        let read = site.source.references().unwrap_or_default();
+        if read.variables.contains("inputs") {
+            return None;
+        }
+        names.extend(read.inputs);
+    }
+    Some(names)
+}
+
 /// Calls `visit` for every step of one plan, for groups and sequences before their members.
 pub(super) fn each_member(steps: &[Step], visit: &mut impl FnMut(&Step)) {
     for step in steps {

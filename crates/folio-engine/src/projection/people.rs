@@ -64,6 +64,8 @@ impl Projection<'_> {
     /// The root of the subtree that a request is about, in words.
     fn target(&self, node: Option<NodeId>) -> &str {
         node.and_then(|node| self.run.node(node))
-            .map_or("the run", |view| view.path)
+            .map(|view| view.path)
+            .filter(|path| !path.is_empty())
+            .unwrap_or("the run")
     }
 }

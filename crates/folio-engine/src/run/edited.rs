@@ -8,8 +8,17 @@ use serde_json::Value;
 use super::NodeView;
 use super::agent::read_steps;
 use super::state::{JournalError, Run};
+use super::tree::NodeKind;
 use crate::node::{Move, NodeId, NodeState};
-use crate::plan::{self, Graph};
+use crate::plan::{self, Graph, Slug};
+
+/// A paused step of a plan that another version takes the place of.
+#[derive(Debug)]
+pub(super) struct PausedStep {
+    slug: Slug,
+    /// The names of the steps inside it, if it is a group.
+    inside: Vec<Slug>,
+}
 
 impl Run {
     /// Folds [`Event::PlanEdited`](crate::Event::PlanEdited) in.
@@ -41,6 +50,7 @@ impl Run {
         self.ready.remove(&index);
         self.settled.remove(&index);
         let replaced: Vec<usize> = members.into_iter().filter(|member| !kept.contains(member)).collect();
+        let paused = self.paused_steps(&replaced);
         for member in &replaced {
             self.supersede(*member, version);
         }
@@ -53,7 +63,7 @@ impl Run {
             .as_deref()
             .map(|plan| plan.members_before.clone());
         self.lay_out(index, frame, &graph, version, &kept);
-        self.inherit_pauses(index, &replaced);
+        self.inherit_pauses(frame, paused);
         // A plan that waited for approval never took the place of the one before it.
         if state == NodeState::AwaitingApproval
             && let Some(plan) = self.nodes[index].plan.as_deref_mut()
@@ -68,23 +78,51 @@ impl Run {
         Ok(())
     }
 
-    /// Pauses the steps of the plan of node `owner` that take the place of a paused one of `replaced`: whoever edits a
-    /// paused step does not let it continue (E9.14).
-    fn inherit_pauses(&mut self, owner: usize, replaced: &[usize]) {
-        let members = self.nodes[owner].plan.as_ref().map(|plan| plan.members.clone());
-        for old in replaced
-            .iter()
-            .copied()
-            .filter(|old| self.nodes[*old].paused)
-            .collect::<Vec<_>>()
-        {
-            let slug = self.view(old).slug().to_owned();
-            let new = members
-                .iter()
-                .flatten()
-                .find(|member| self.view(**member).slug() == slug);
-            if let Some(new) = new {
-                self.set_paused(*new, true);
+    /// The paused steps among `replaced`, steps of a plan, and in their groups: each with the names of the steps inside
+    /// it, which stand for it if the next plan has no group of its name.
+    pub(super) fn paused_steps(&self, replaced: &[usize]) -> Vec<PausedStep> {
+        let (mut paused, mut rest) = (Vec::new(), replaced.to_vec());
+        while let Some(at) = rest.pop() {
+            let members = self.group_members(at);
+            if self.nodes[at].paused {
+                let mut inside = Vec::new();
+                let mut below: Vec<usize> = members.clone();
+                while let Some(member) = below.pop() {
+                    inside.push(Slug::of(self.view(member).slug()));
+                    below.extend(self.group_members(member));
+                }
+                paused.push(PausedStep {
+                    slug: Slug::of(self.view(at).slug()),
+                    inside,
+                });
+            }
+            rest.extend(members);
+        }
+        paused
+    }
+
+    fn group_members(&self, index: usize) -> Vec<usize> {
+        match self.nodes[index].kind {
+            NodeKind::Parallel | NodeKind::Sequence => self.nodes[index].children.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Pauses the steps of the plan in `frame` that take the place of `paused` ones, wherever in it they are now:
+    /// whoever edits a paused step, or plans anew around it, does not let it continue (E9.14).
+    pub(super) fn inherit_pauses(&mut self, frame: usize, paused: Vec<PausedStep>) {
+        for PausedStep { slug, inside } in paused {
+            let by_slug = &self.frames[frame].by_slug;
+            let found: Vec<usize> = match by_slug.get(&slug) {
+                Some(step) => vec![*step],
+                None => inside.iter().filter_map(|slug| by_slug.get(slug).copied()).collect(),
+            };
+            for step in found
+                .into_iter()
+                .filter(|step| !self.nodes[*step].is_terminal())
+                .collect::<Vec<_>>()
+            {
+                self.set_paused(step, true);
             }
         }
     }
@@ -111,6 +149,8 @@ impl Run {
                     *self.superseded.entry(result.status).or_insert(0) += 1;
                 }
                 rest.extend(&node.children);
+                // Nobody continues what never begins; what takes its place is paused instead.
+                self.set_paused(at, false);
             }
         }
     }

@@ -113,7 +113,8 @@ impl Run {
             }
             Event::Resumed { in_flight } => self.resumed(in_flight),
             Event::Paused { node, by } => {
-                if node.is_none() {
+                // Whoever names the root means the whole run.
+                if node.is_none_or(|node| node == NodeId::root(self.id)) {
                     self.paused_by = by.as_str().into();
                 }
                 self.pause(*node, true)

@@ -104,6 +104,8 @@ impl Run {
         let new_members = graph.roots().map(|root| self.frames[frame].nodes[root]);
         let members = kept.iter().copied().chain(new_members).collect();
         let before = self.nodes[owner].plan.take();
+        let replaced = before.as_ref().map_or(&[][..], |plan| &plan.members);
+        let paused = self.paused_steps(replaced);
         self.nodes[owner].plan = Some(Box::new(Planned {
             version,
             members_version: version,
@@ -113,6 +115,7 @@ impl Run {
             frame_before: before.as_ref().map(|plan| plan.frame),
             members_before: before.map(|plan| plan.members).unwrap_or_default(),
         }));
+        self.inherit_pauses(frame, paused);
     }
 
     /// Puts the plan of `owner` in the place of the version before it.

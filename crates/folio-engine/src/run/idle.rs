@@ -85,6 +85,8 @@ impl Run {
             || !self.skipped.is_empty()
             || self.nodes.first().is_none_or(|root| root.cancel.is_some())
             || self.result().is_some();
-        !is_busy && (self.nodes[0].paused || self.ready.all().all(|index| self.is_paused(index)))
+        let is_held = || self.nodes[0].paused || self.ready.all().all(|index| self.is_paused(index));
+        // What need not be done again is due, too, whatever is paused.
+        !is_busy && is_held() && self.inheriting().next().is_none()
     }
 }

@@ -8,7 +8,7 @@ use folio_memory::excerpt::short_line;
 use serde_json::{Value, json};
 
 use super::state::Run;
-use super::tree::NodeKind;
+use super::tree::{Node, NodeKind};
 use crate::node::NodeId;
 use crate::plan::{Slug, Step, is_generated_id};
 use crate::result::{NodeResult, Output, OutputTree};
@@ -242,17 +242,41 @@ impl Run {
     }
 
     fn given_by(&self, index: usize) -> OutputTree {
+        self.tree_of(index, &|own| own.result.as_ref().map(|result| result.output.clone()))
+    }
+
+    /// What whoever reads a result further is given: the same, with the notes of the node itself, and of each task in it
+    /// that a model or a person did, where there is no output.
+    #[must_use]
+    pub fn readable(&self, node: NodeId) -> Option<OutputTree> {
+        self.index(node).ok().map(|index| self.readable_at(index))
+    }
+
+    fn readable_at(&self, index: usize) -> OutputTree {
+        let is_group = self.nodes[index].kind.is_group();
+        self.tree_of(index, &|own| {
+            let result = own.result.as_ref()?;
+            let has_notes = !is_group || matches!(own.kind, NodeKind::Model | NodeKind::RollUp);
+            let is_alone = result.output == Output::null() && has_notes && !result.notes.is_empty();
+            Some(match is_alone {
+                true => Output::of(Value::String(result.notes.clone())),
+                false => result.output.clone(),
+            })
+        })
+    }
+
+    /// What a node gives, where `own_output` is that of a node without members.
+    fn tree_of(&self, index: usize, own_output: &impl Fn(&Node) -> Option<Output>) -> OutputTree {
         let node = &self.nodes[index];
         let children = node.children.iter();
         match node.kind {
-            NodeKind::Call | NodeKind::Plan | NodeKind::Model | NodeKind::Action | NodeKind::RollUp => OutputTree::Own(
-                node.result
-                    .as_ref()
-                    .map_or_else(Output::null, |result| result.output.clone()),
-            ),
-            NodeKind::ForEach => OutputTree::List(children.map(|child| self.given_by(*child)).collect()),
+            NodeKind::Call | NodeKind::Plan | NodeKind::Model | NodeKind::Action | NodeKind::RollUp => {
+                OutputTree::Own(own_output(node).unwrap_or_else(Output::null))
+            }
+            NodeKind::ForEach => OutputTree::List(children.map(|child| self.tree_of(*child, own_output)).collect()),
             NodeKind::Parallel | NodeKind::Sequence => {
-                let outputs = children.map(|child| (self.view(*child).slug().to_owned(), self.given_by(*child)));
+                let outputs =
+                    children.map(|child| (self.view(*child).slug().to_owned(), self.tree_of(*child, own_output)));
                 OutputTree::Named(outputs.collect())
             }
         }
@@ -260,7 +284,15 @@ impl Run {
 
     /// The value of what a node [gives](Run::given). All outputs that have to be read first are recorded as lacking.
     pub(super) fn output_of(&self, index: usize) -> Result<Arc<Value>, BodyNeeded> {
-        let tree = self.given_by(index);
+        self.tree_value(&self.given_by(index))
+    }
+
+    /// The value of what can be [read](Run::readable) of the list `index`.
+    pub(super) fn readable_output_of(&self, index: usize) -> Result<Arc<Value>, BodyNeeded> {
+        self.tree_value(&self.readable_at(index))
+    }
+
+    fn tree_value(&self, tree: &OutputTree) -> Result<Arc<Value>, BodyNeeded> {
         let outputs = tree.outputs();
         // Nothing is assembled before all of it is there.
         if outputs.len() > 1 {

@@ -1,8 +1,9 @@
 //! The state of a run.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use folio_memory::canonical::canonical;
 use folio_memory::{RunId, Timestamp};
 use serde_json::Value;
 
@@ -38,6 +39,8 @@ pub struct Run {
     pub(super) plan: Arc<Plan>,
     pub(super) inputs: Arc<Value>,
     pub(super) run_variable: Arc<Value>,
+    /// The inputs as models read them, once somebody did.
+    pub(super) inputs_text: OnceLock<String>,
     pub(super) limits: Limits,
     pub(super) own_limits: OwnLimits,
     pub(super) time: RunTime,
@@ -185,6 +188,7 @@ impl Run {
             plan: Arc::new(no_plan()),
             inputs: Arc::new(Value::Null),
             run_variable: Arc::new(Value::Null),
+            inputs_text: OnceLock::new(),
             limits: Limits::default(),
             own_limits: OwnLimits::default(),
             time: RunTime::default(),
@@ -246,6 +250,12 @@ impl Run {
 
     pub(super) fn index(&self, id: NodeId) -> Result<usize, JournalError> {
         self.by_id.get(&id).copied().ok_or(JournalError::UnknownNode(id))
+    }
+
+    /// The inputs as models read them.
+    pub(super) fn inputs_in_words(&self) -> &str {
+        self.inputs_text
+            .get_or_init(|| canonical((*self.inputs).clone()).to_string())
     }
 
     /// Whether no call of node `index` may begin, because it or something around it is paused.

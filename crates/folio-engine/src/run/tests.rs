@@ -29,6 +29,7 @@ mod digests;
 mod directly;
 mod edits;
 mod evidence;
+mod extents;
 mod fallback;
 mod forks;
 mod groups;

@@ -21,7 +21,7 @@ impl Runner {
     ///
     /// `Store` with kind `NotFound` if there is no such run.
     pub async fn cancel(&self, run: RunId, node: Option<NodeId>, by: &Actor) -> Result<(), RunnerError> {
-        self.record_unless_ended(run, node, by, |by| Event::CancelRequested { node, by })
+        self.record_unless_ended(run, node, by, |by, node| Event::CancelRequested { node, by })
             .await
     }
 
@@ -31,10 +31,12 @@ impl Runner {
         run: RunId,
         node: Option<NodeId>,
         by: &Actor,
-        make_event: impl Fn(String) -> Event,
+        make_event: impl Fn(String, Option<NodeId>) -> Event,
     ) -> Result<(), RunnerError> {
+        // Whoever names the root means the whole run.
+        let node = node.filter(|node| *node != NodeId::root(run));
         let request = |run: &Run| {
-            let event = make_event(by.to_string());
+            let event = make_event(by.to_string(), node);
             Ok((!has_ended(run, node) && !run.changes_nothing(&event)).then_some(event))
         };
         self.request(run, by, request).await.map(drop)
@@ -269,7 +271,7 @@ impl Runner {
     ///
     /// As [`Runner::cancel`].
     pub async fn pause(&self, run: RunId, node: Option<NodeId>, by: &Actor) -> Result<(), RunnerError> {
-        self.record_unless_ended(run, node, by, |by| Event::Paused { node, by })
+        self.record_unless_ended(run, node, by, |by, node| Event::Paused { node, by })
             .await
     }
 
@@ -279,7 +281,7 @@ impl Runner {
     ///
     /// As [`Runner::cancel`].
     pub async fn go_on(&self, run: RunId, node: Option<NodeId>, by: &Actor) -> Result<(), RunnerError> {
-        self.record_unless_ended(run, node, by, |by| Event::Continued { node, by })
+        self.record_unless_ended(run, node, by, |by, node| Event::Continued { node, by })
             .await
     }
 }

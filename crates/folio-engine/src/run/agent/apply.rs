@@ -18,7 +18,9 @@ use crate::run::tree::NodeKind;
 use crate::spend::Spend;
 use crate::talk::{Message, ModelRole, Purpose, Reply, Stop, Wanted};
 
-/// The end of the message that sends a result back to a model.
+/// The beginning of the message that sends a result back to a model.
+pub(super) const NOT_ACCEPTED: &str = "The result is not accepted yet:\n";
+/// The end of it.
 pub(super) const GO_ON: &str = "\nContinue the work, then finish again.";
 
 impl Run {
@@ -429,10 +431,7 @@ impl Run {
         agent.proposal = None;
         agent.verdicts.clear();
         agent.enter(Stage::Working);
-        let text = format!(
-            "The result is not accepted yet:\n{}{GO_ON}",
-            rejected::markdown_list(gaps)
-        );
+        let text = format!("{NOT_ACCEPTED}{}{GO_ON}", rejected::markdown_list(gaps));
         agent.answer_calls("not accepted yet");
         agent.say(Message::user(text));
         self.make_ready(index);

@@ -38,6 +38,9 @@ const ANSWER_TOKENS_MIN: u32 = 64;
 /// The fewest tokens that any other answer is given: a call with its arguments fits. In a small window, it is the part
 /// of the window below.
 const USEFUL_ANSWER_TOKENS: u32 = 512;
+/// The fewest tokens for the answer to a request without tools that still reads everything there is room for; with
+/// fewer, reading less leaves more for the answer.
+const ROOMY_ANSWER_TOKENS: u32 = 256;
 /// The divisor of the window that limits that.
 const USEFUL_WINDOW_DIVISOR: u32 = 16;
 
@@ -110,6 +113,16 @@ struct Reading {
     answer_schema: Option<Arc<Value>>,
     /// The estimated cost of all of it.
     tokens: u64,
+}
+
+/// Who is asked for a task.
+#[derive(Clone, Copy)]
+struct Asked<'r> {
+    agent: &'r Agent,
+    equipment: &'r Equipment,
+    model: &'r ModelSpec,
+    /// How many models of the role were passed over before it.
+    passed: u32,
 }
 
 impl AskAction {
@@ -186,38 +199,36 @@ impl Run {
     pub(super) fn tokens_of(&self, index: usize, purpose: Purpose) -> Option<u64> {
         let equipment = self.equipment.as_ref()?;
         let (model, _) = self.model_for(index, purpose.role())?;
-        let reading = self.fitting_reading(index, purpose, model, equipment).ok()?;
+        let (reading, _) = self.fitting_reading(index, purpose, model, equipment).ok()?;
         Some(reading.tokens + u64::from(model.first_answer_tokens().max(ANSWER_TOKENS_MIN)))
     }
 
-    /// What `model` reads when it is asked for `purpose`, in as much detail as its window has room for; in the least
-    /// if it has no room even for that.
+    /// What `model` reads when it is asked for `purpose`, in as much detail as its window has room for, and the place of
+    /// that [`Detail`] in their order; in the least if it has no room even for that.
     fn fitting_reading(
         &self,
         index: usize,
         purpose: Purpose,
         model: &ModelSpec,
         equipment: &Equipment,
-    ) -> Result<Reading, BodyNeeded> {
+    ) -> Result<(Reading, usize), BodyNeeded> {
         let least = least_room(model, purpose);
-        let mut order = Detail::in_order(purpose);
-        let first = order.next().unwrap_or(Detail::FULL);
-        let mut reading = self.reading(index, purpose, model, equipment, first)?;
+        let order = Detail::in_order(purpose);
+        let mut reading = self.reading(index, purpose, model, equipment, order[0])?;
         // Most prompts are far from that, and need no second look.
         if leaves_room(purpose, model.window, reading.tokens, 0, least) {
-            return Ok(reading);
+            return Ok((reading, 0));
         }
         let talk = match purpose {
             Purpose::Work => cost(&self.talk(index)?, &*model.tokens),
             _ => 0,
         };
-        for detail in order {
-            if leaves_room(purpose, model.window, reading.tokens, talk, least) {
-                break;
-            }
-            reading = self.reading(index, purpose, model, equipment, detail)?;
+        let mut place = 0;
+        while !leaves_room(purpose, model.window, reading.tokens, talk, least) && place + 1 < order.len() {
+            place += 1;
+            reading = self.reading(index, purpose, model, equipment, order[place])?;
         }
-        Ok(reading)
+        Ok((reading, place))
     }
 
     /// What `model` reads when it is asked for `purpose`, in that much `detail`.
@@ -242,18 +253,63 @@ impl Run {
         })
     }
 
-    /// The call, what has to happen before it, or the limit that it exceeds.
+    /// The call, what has to happen before it, or the limit that it exceeds. A call without tools that exceeds a limit,
+    /// or has hardly room for an answer, is made with less to read.
     fn asking_for(&self, index: usize, purpose: Purpose, now: Timestamp) -> Result<Asking, BodyNeeded> {
         let (Some(agent), Some(equipment)) = (self.agent(index), self.equipment.as_ref()) else {
             return Ok(Asking::Over(StopReason::Unsatisfiable));
         };
-        let role = purpose.role();
-        let Some((model, passed)) = self.model_for(index, role) else {
+        let Some((model, passed)) = self.model_for(index, purpose.role()) else {
             return Ok(Asking::Over(StopReason::Unsatisfiable));
         };
+        let asked = Asked {
+            agent,
+            equipment,
+            model,
+            passed,
+        };
+        let (reading, mut place) = self.fitting_reading(index, purpose, model, equipment)?;
+        let mut best = self.asking_with(index, purpose, now, &asked, (reading, place))?;
+        if matches!(purpose, Purpose::Decide | Purpose::Work) {
+            return Ok(best);
+        }
+        let roomy = ROOMY_ANSWER_TOKENS.min(model.first_answer_tokens());
+        let is_tight = |asking: &Asking| match asking {
+            Asking::Over(_) => true,
+            Asking::Ask(ask) => ask.answer_tokens < roomy,
+            _ => false,
+        };
+        let order = Detail::in_order(purpose);
+        while is_tight(&best) && place + 1 < order.len() {
+            place += 1;
+            let reading = self.reading(index, purpose, model, equipment, order[place])?;
+            let next = self.asking_with(index, purpose, now, &asked, (reading, place))?;
+            // One that can be made is better than none.
+            if !matches!((&best, &next), (Asking::Ask(_), Asking::Over(_))) {
+                best = next;
+            }
+        }
+        Ok(best)
+    }
+
+    /// The same with this `reading`, whose detail has that `place` in the order of details.
+    fn asking_with(
+        &self,
+        index: usize,
+        purpose: Purpose,
+        now: Timestamp,
+        asked: &Asked<'_>,
+        (reading, place): (Reading, usize),
+    ) -> Result<Asking, BodyNeeded> {
+        let Asked {
+            agent,
+            equipment,
+            model,
+            passed,
+        } = *asked;
+        let role = purpose.role();
         let named_executor = self.executor_of(index).filter(|_| role == ModelRole::Executor);
         let is_opaque = model.program.is_some();
-        let reading = self.fitting_reading(index, purpose, model, equipment)?;
         let tokens_in = reading.tokens;
         match self.compaction(index, purpose, tokens_in)? {
             Compaction::Needless => {}
@@ -313,8 +369,18 @@ impl Run {
             allowed: false,
             timeout: attempt.unwrap_or(Duration::MAX).min(equipment.timeout).min(time_limit),
             attempt,
-            // A request that takes the place of a lost one is another, and a smaller answer makes it another, too (E9.9).
-            idempotency_key: format!("{}/{node}/{call}-{}-{answer_tokens}", self.id, purpose.as_str()),
+            // A request that takes the place of a lost one is another, and a smaller answer or less to read makes it
+            // another, too (E9.9).
+            idempotency_key: format!(
+                "{}/{node}/{call}-{}-{answer_tokens}{}",
+                self.id,
+                purpose.as_str(),
+                if place == 0 {
+                    String::new()
+                } else {
+                    format!("-less{place}")
+                },
+            ),
         })))
     }
 
@@ -430,10 +496,17 @@ impl Run {
             result.status = result.status.max(Outcome::Partial);
         }
         let agent = self.agent(index);
+        let mut output = Value::Null;
         // Nobody summarized what was done.
         if agent.is_some_and(|agent| !agent.has_plan()) {
             result.status = Outcome::Partial;
             result.notes = self.unfinished(index, reason, unsaid, &result.notes);
+            if let Some(finish) = self.last_finish(index) {
+                output = finish.get("output").cloned().unwrap_or_default();
+                result
+                    .evidence
+                    .extend(self.checked_evidence(index, finish.get("evidence")).evidence);
+            }
         } else if agent.is_some() {
             // Nobody combined the results, so each one gets a line (E9.13).
             result.notes = self.with_table(index, &result.notes);
@@ -452,7 +525,7 @@ impl Run {
             severity: None,
             notes: result.notes,
             whole_notes: None,
-            output: Output::null(),
+            output: Output::of(output),
             evidence: result.evidence,
             claims: Vec::new(),
             duration_us: 0,

@@ -14,6 +14,10 @@ const WORK_WINDOW_PERCENT: u64 = 66;
 pub(super) struct Detail {
     /// The divisor of the room for results and answers.
     results: usize,
+    /// Whether a reader without tools, who cannot read the rest, sees more of a single result than others.
+    pub(super) is_long: bool,
+    /// Whether such a reader is told what the task was given, besides what came of it.
+    pub(super) has_given: bool,
     /// Whether the tools are listed in addition to their definitions, if the policy wants it.
     pub(super) has_tool_list: bool,
     pub(super) memory: MemoryShown,
@@ -31,8 +35,10 @@ pub(super) enum MemoryShown {
 
 impl Detail {
     /// Every part as large as its share of the window allows.
-    pub(super) const FULL: Self = Self {
+    const FULL: Self = Self {
         results: 1,
+        is_long: true,
+        has_given: true,
         has_tool_list: true,
         memory: MemoryShown::All,
         has_book: true,
@@ -41,38 +47,63 @@ impl Detail {
     /// What is tried one after the other until the prompt for `purpose` fits.
     ///
     /// Whoever works can read with a tool what is shown of results only in part, so those get smaller first. Others
-    /// have only what they read: for them, memory gets smaller first, and for whoever combines results only those get
-    /// smaller that the task was given.
-    pub(super) fn in_order(purpose: Purpose) -> impl Iterator<Item = Self> {
-        let results = |results| Self { results, ..Self::FULL };
-        let memory = |memory| Self { memory, ..Self::FULL };
-        let (half, nothing) = (memory(MemoryShown::Half), memory(MemoryShown::Nothing));
-        let unlisted = |detail| Self {
-            results: 4,
-            has_tool_list: false,
-            ..detail
-        };
-        let smallest = Self {
-            results: 8,
-            has_book: false,
-            ..unlisted(nothing)
-        };
-        let steps = match purpose {
-            Purpose::Decide | Purpose::Work => vec![
-                results(2),
-                results(4),
-                unlisted(Self::FULL),
-                unlisted(half),
-                unlisted(nothing),
-                smallest,
-            ],
+    /// have only what they read: for them, memory gets smaller first, then what the task was given, and last what came
+    /// of it.
+    pub(super) fn in_order(purpose: Purpose) -> &'static [Self] {
+        match purpose {
+            Purpose::Decide | Purpose::Work => &Self::WITH_TOOLS,
             Purpose::Aggregate | Purpose::RollUp | Purpose::Replan | Purpose::Judge | Purpose::HandBack => {
-                let less = |results| Self { results, ..nothing };
-                vec![half, nothing, less(2), less(4), smallest]
+                &Self::WITHOUT_TOOLS
             }
-        };
-        std::iter::once(Self::FULL).chain(steps)
+        }
     }
+
+    const fn results(self, results: usize) -> Self {
+        Self { results, ..self }
+    }
+
+    const fn memory(self, memory: MemoryShown) -> Self {
+        Self { memory, ..self }
+    }
+
+    const UNLISTED: Self = Self {
+        has_tool_list: false,
+        ..Self::FULL.results(4)
+    };
+
+    const WITH_TOOLS: [Self; 7] = [
+        Self::FULL,
+        Self::FULL.results(2),
+        Self::FULL.results(4),
+        Self::UNLISTED,
+        Self::UNLISTED.memory(MemoryShown::Half),
+        Self::UNLISTED.memory(MemoryShown::Nothing),
+        Self {
+            has_book: false,
+            ..Self::UNLISTED.memory(MemoryShown::Nothing).results(8)
+        },
+    ];
+
+    const WITHOUT_MEMORY: Self = Self::FULL.memory(MemoryShown::Nothing);
+
+    const WITHOUT_GIVEN: Self = Self {
+        is_long: false,
+        has_given: false,
+        ..Self::WITHOUT_MEMORY
+    };
+
+    const WITHOUT_TOOLS: [Self; 7] = [
+        Self::FULL,
+        Self::FULL.memory(MemoryShown::Half),
+        Self::WITHOUT_MEMORY,
+        Self::WITHOUT_MEMORY.results(2),
+        Self::WITHOUT_GIVEN,
+        Self::WITHOUT_GIVEN.results(4),
+        Self {
+            has_book: false,
+            ..Self::WITHOUT_GIVEN.results(8)
+        },
+    ];
 
     /// The most characters of texts, of those that a model with enough room is shown.
     pub(super) fn of(self, full: Sizes) -> Sizes {

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 
 use folio_memory::canonical::canonical;
-use folio_memory::excerpt::{cut, fits, short_line};
+use folio_memory::excerpt::{cut, fits, one_line, short_line};
 use serde_json::Value;
 
 use super::sizes::{DIGEST_MIN, Need, Sizes, shares};
@@ -49,8 +49,9 @@ impl Run {
         let paths = earlier.iter().take(DIGEST_MIN).map(|node| &*self.nodes[*node].path);
         let paths = paths.collect::<Vec<_>>().join(", ");
         let earlier_note = format!(
-            "{} earlier results; read them by name with result_read: {paths}",
-            earlier.len()
+            "{} earlier results{}: {paths}",
+            earlier.len(),
+            sizes.hint("; read them by name with result_read")
         );
         let mut lines = vec![short_line(&earlier_note, DIGEST_MIN)];
         lines.extend(self.digests(recent, sizes)?);
@@ -116,7 +117,7 @@ impl Run {
         ended.truncate(sizes.results_max());
         let whole = ended
             .iter()
-            .map(|(index, result)| self.digest(*index, result, sizes.digest));
+            .map(|(index, result)| self.digest(*index, result, sizes.digest, sizes));
         let mut lines = collect_loaded(whole)?;
         let lengths: Vec<usize> = lines.iter().map(|line| line.chars().count()).collect();
         if lengths.iter().sum::<usize>() > sizes.digests {
@@ -131,19 +132,20 @@ impl Run {
             for (at, share) in shares(&needs, sizes.digests).into_iter().enumerate() {
                 if share < lengths[at] {
                     let (index, result) = ended[at];
-                    lines[at] = self.digest(index, result, share)?;
+                    lines[at] = self.digest(index, result, share, sizes)?;
                 }
             }
         }
         if left_out > 0 {
-            lines.push(format!("and {left_out} more results; read them with result_read"));
+            let hint = sizes.hint("; read them with result_read");
+            lines.push(format!("and {left_out} more results{hint}"));
         }
         Ok(lines)
     }
 
     /// The result of node `index` in about `max` characters: its id, its name and status, some of its evidence, its
     /// notes, and as much of its output as there is room for.
-    pub(super) fn digest(&self, index: usize, result: &NodeResult, max: usize) -> Result<String, BodyNeeded> {
+    fn digest(&self, index: usize, result: &NodeResult, max: usize, sizes: Sizes) -> Result<String, BodyNeeded> {
         let node = &self.nodes[index];
         let why = result
             .stop_reason
@@ -157,7 +159,11 @@ impl Run {
         } else {
             format!(": {}", result.notes)
         };
-        let output = self.output_of(index)?;
+        // What the items of a list came to is in their notes if they have no output.
+        let output = match node.kind {
+            NodeKind::ForEach => self.readable_output_of(index)?,
+            _ => self.output_of(index)?,
+        };
         let output = (!output.is_null()).then(|| in_words(&output));
         let output_chars = output
             .as_ref()
@@ -168,12 +174,17 @@ impl Run {
         let mut left = room.saturating_sub(line.chars().count());
         let evidence = evidence_of(result, left / 2);
         left -= evidence.chars().count();
-        let notes = short_line(&notes, left.min(max / 2));
-        left -= notes.chars().count();
+        let notes = match output {
+            Some(_) => short_line(&notes, left.min(max / 2)),
+            // They are all that there is, and what is read on.
+            None => shown_within(one_line(&notes), left, &sizes.rest_of(node.id)),
+        };
+        left = left.saturating_sub(notes.chars().count());
         line.push_str(&notes);
         if let Some(text) = output {
             line.push_str(OUTPUT_HEAD);
-            line.push_str(&shown_within(text, left.saturating_sub(OUTPUT_HEAD.len()), node.id));
+            let rest = sizes.rest_of(node.id);
+            line.push_str(&shown_within(text, left.saturating_sub(OUTPUT_HEAD.len()), &rest));
         }
         Ok(line + &evidence + &id)
     }
@@ -198,7 +209,8 @@ impl Run {
             if !text.is_empty() {
                 text.push('\n');
             }
-            text.push_str(&value_excerpt(&output, self.sizes(Purpose::Work).answer, node.id));
+            let sizes = self.sizes(Purpose::Work);
+            text.push_str(&value_excerpt(&output, sizes.answer, &sizes.rest_of(node.id)));
         }
         let _ = write!(text, "\n[tool_call {}]", node.id);
         Ok(text)
@@ -280,7 +292,7 @@ impl Run {
                 node.call,
                 result.status,
                 short_line(&result.notes, 300),
-                value_excerpt(&output, sizes.digest, node.id),
+                value_excerpt(&output, sizes.digest.min(left), &sizes.rest_of(node.id)),
                 node.id
             );
             left = left.saturating_sub(line.chars().count());
@@ -295,7 +307,8 @@ impl Run {
             lines.push(node.call.to_string());
         }
         if node.kind == NodeKind::Plan || self.agent(index).is_some_and(super::Agent::has_plan) {
-            lines.extend(self.digests(&self.inputs_of(index), sizes)?);
+            let digests = left.max(sizes.digests / 2);
+            lines.extend(self.digests(&self.inputs_of(index), Sizes { digests, ..sizes })?);
         }
         Ok(lines)
     }
@@ -309,23 +322,19 @@ pub(super) fn collect_loaded<T>(results: impl Iterator<Item = Result<T, BodyNeed
 }
 
 /// A value as a model reads it: a text as it is, everything else as JSON; a long one is shown with its beginning and
-/// end, and how to read the rest.
-pub(super) fn value_excerpt(value: &Value, max: usize, id: impl std::fmt::Display) -> String {
-    text_excerpt(in_words(value), max, id)
-}
-
-fn text_excerpt(text: String, max: usize, id: impl std::fmt::Display) -> String {
-    without_middle(text, max, format_args!("use result_read node={id}"))
+/// end, and how to read the `rest`.
+pub(super) fn value_excerpt(value: &Value, max: usize, rest: &str) -> String {
+    without_middle(in_words(value), max, rest)
 }
 
 /// The same of a text in at most `max` characters, including what it says of the rest; if there is no room for that,
 /// the beginning, or only a sign.
-fn shown_within(text: String, max: usize, id: impl std::fmt::Display) -> String {
+fn shown_within(text: String, max: usize, rest: &str) -> String {
     if fits(&text, max) {
         return text;
     }
     match max.checked_sub(LEFT_OUT_CHARS) {
-        Some(rest) if rest >= OUTPUT_MIN => text_excerpt(text, rest, id),
+        Some(room) if room >= OUTPUT_MIN => without_middle(text, room, rest),
         _ if max >= OUTPUT_MIN => cut(&text, max),
         _ => "…".to_owned(),
     }
@@ -458,7 +467,8 @@ mod tests {
                 ..NodeResult::new(Outcome::Ok, notes)
             });
             let node = run.members(0).next().unwrap();
-            let text = run.digest(node, run.nodes[node].result.as_ref().unwrap(), max).unwrap();
+            let result = run.nodes[node].result.as_ref().unwrap();
+            let text = run.digest(node, result, max, Sizes::of(128_000)).unwrap();
             assert!(text.chars().count() <= max, "{text}");
             text
         };
@@ -480,7 +490,7 @@ mod tests {
         });
         let node = run.members(0).next().unwrap();
         let result = run.nodes[node].result.as_ref().unwrap();
-        let at = |max: usize| run.digest(node, result, max).unwrap();
+        let at = |max: usize| run.digest(node, result, max, Sizes::of(128_000)).unwrap();
         let id = run.nodes[node].id;
         let lines = |max: usize| at(max).lines().map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(

@@ -92,13 +92,16 @@ impl Run {
         }
     }
 
-    /// Whether a limit stops node `index` before its model has called anything or written a word.
+    /// Whether a limit stops node `index` before its model has called anything or written a word, and before a person
+    /// has told it anything.
     fn has_nothing_to_hand_back(&self, index: usize) -> bool {
         let is_untouched = |agent: &Agent| {
             let is_by_limit = agent.spent.is_some_and(StopReason::is_limit);
             is_by_limit && agent.offloaded_summary.is_empty() && agent.remarks(1).is_empty()
         };
-        self.nodes[index].children.is_empty() && self.agent(index).is_some_and(is_untouched)
+        self.nodes[index].children.is_empty()
+            && self.agent(index).is_some_and(is_untouched)
+            && !self.was_told_by_people(index)
     }
 
     /// Reads what a model answered before node `index` was paused, or while it is: the answer was paid for, and would

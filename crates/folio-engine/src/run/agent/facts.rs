@@ -84,6 +84,11 @@ impl Facts {
         known.into_values().collect()
     }
 
+    /// Whether `text` is what a model was told of a person's answer.
+    pub(super) fn are_of_people(&self, text: &str) -> bool {
+        self.said.values().flatten().any(|fact| fact.said == text)
+    }
+
     /// Every answer, whoever may know it.
     fn all(&self) -> impl Iterator<Item = &Fact> {
         self.said.values().flatten().chain(self.defaults.values())
@@ -99,12 +104,12 @@ impl Fact {
 
     /// What a model is told, in at most about `max` characters: the beginning and end of a long answer, and where the
     /// rest is.
-    fn answer_excerpt(&self, max: usize) -> String {
+    fn answer_excerpt(&self, max: usize, sizes: Sizes) -> String {
         if self.said.chars().count() <= max {
             return self.said.clone();
         }
         let (answer, by) = self.parts();
-        let answer = value_excerpt(&Value::String(answer.to_owned()), max, self.entry);
+        let answer = value_excerpt(&Value::String(answer.to_owned()), max, &sizes.rest_of(self.entry));
         format!("{answer}{ANSWERED_BY}{by})")
     }
 }
@@ -112,12 +117,13 @@ impl Fact {
 impl Run {
     /// `message` as a model reads it: a person's answer is shortened to the room that there is.
     pub(super) fn bounded(&self, mut message: Message) -> Message {
-        let max = self.sizes(Purpose::Work).answer;
+        let sizes = self.sizes(Purpose::Work);
+        let max = sizes.answer;
         if message.speaker == Speaker::Tool
             && message.text.len() > max
             && let Some(fact) = self.answers.all().find(|fact| fact.said == message.text)
         {
-            message.text = fact.answer_excerpt(max);
+            message.text = fact.answer_excerpt(max, sizes);
         }
         message
     }
@@ -166,14 +172,12 @@ impl Run {
         for (fact, share) in facts.into_iter().zip(shares) {
             let mut line = short_line(&fact.question, (share / 2).max(QUESTION_MIN));
             let rest = share.saturating_sub(line.chars().count());
-            let _ = write!(line, " -> {}", fact.answer_excerpt(rest));
+            let _ = write!(line, " -> {}", fact.answer_excerpt(rest, sizes));
             push_list_item(text, &line);
         }
         if left_out > 0 {
-            push_list_item(
-                text,
-                &format!("and {left_out} more: ask_person returns an answer already given"),
-            );
+            let hint = sizes.hint(": ask_person returns an answer already given");
+            push_list_item(text, &format!("and {left_out} more{hint}"));
         }
     }
 }

@@ -124,7 +124,11 @@ impl Run {
                 let fixed_chars = text.len() + inputs.map(|input| input.to_string().len()).sum::<usize>();
                 let max = sizes.digests + fixed_chars;
                 let excerpts = self.templates.render_excerpts(text, scope, sizes.answer);
-                excerpts.map(|text| without_middle(text, max, RESULT_READ))
+                let excerpts = excerpts.map(|text| without_middle(text, max, RESULT_READ));
+                match sizes.can_read {
+                    true => excerpts,
+                    false => excerpts.map(|text| text.replace(&format!("; {RESULT_READ}]"), "]")),
+                }
             }
             (_, rendered) => rendered,
         };

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::TalkEntry;
 use super::apply::GO_ON;
 use super::repair::value_in;
+use super::sizes::Sizes;
 use crate::event::{Event, Question};
 use crate::node::NodeId;
 use crate::plan::{HUMAN, Step};
@@ -122,7 +123,12 @@ impl Run {
         let criteria = agent.task.criteria.iter();
         let criteria = criteria.map(|criterion| self.criterion_words(index, criterion));
         write_list("Done when:", criteria.collect());
-        let before = self.results_before(index, self.sizes(Purpose::Work))?;
+        // A person has none of the tools that read more.
+        let sizes = Sizes {
+            can_read: false,
+            ..self.sizes(Purpose::Work)
+        };
+        let before = self.results_before(index, sizes)?;
         write_list(
             "Earlier results:",
             before.iter().map(|digest| without_ids(digest)).collect(),

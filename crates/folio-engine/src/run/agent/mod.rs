@@ -15,7 +15,8 @@
 //! - `roll_up`: results that are too many to be read at once are combined in parts first
 //! - `people`: criteria that a person checks; `facts`: what people answered
 //! - `plan`: which plans of a model are carried out; `similar` and `evidence` are two of its tests
-//! - `unfinished`: the notes of a task that was stopped before it was finished
+//! - `unfinished`: the notes of a task that was stopped before it was finished; `meanwhile`: what its conversation holds
+//!   besides its calls
 //! - `readers`: what later steps read of an output
 //! - `rejected`: what the author of an unusable answer reads; `human`: what a person is asked to do
 //! - `answer`: from the outcome of a call to the event that records it; `calls`: calls that ended, or whose end nobody
@@ -38,6 +39,7 @@ mod fields;
 mod filled;
 mod fixed;
 mod human;
+mod meanwhile;
 mod object;
 mod offer;
 mod people;

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use folio_memory::excerpt::cut;
-
 use super::stuck::Stuck;
 use super::{REJECTIONS_MAX, calls};
 use crate::event::{BookView, Proposal, Question};
@@ -168,25 +166,6 @@ impl Agent {
         // The last time that an unusable answer is requested again, another model is asked if there is one: the next
         // one after those passed over.
         self.passed + u32::from(self.rejections >= REJECTIONS_MAX)
-    }
-
-    /// What the model wrote beside its calls in this conversation: the last of it, in at most `max` characters.
-    pub(super) fn remarks(&self, max: usize) -> Vec<String> {
-        let mut left = max;
-        let written = self.talk.iter().rev().filter_map(|entry| match entry {
-            TalkEntry::Message(message) if message.speaker == Speaker::Assistant => Some(message.text.trim()),
-            _ => None,
-        });
-        let mut remarks: Vec<String> = written
-            .filter(|text| !text.is_empty())
-            .map_while(|text| {
-                let shown = (left > 0).then(|| cut(text, left))?;
-                left = left.saturating_sub(shown.chars().count());
-                Some(shown)
-            })
-            .collect();
-        remarks.reverse();
-        remarks
     }
 
     pub(in crate::run) fn new(task: Arc<Task>, memory: Arc<str>, book: Option<Box<BookView>>) -> Self {

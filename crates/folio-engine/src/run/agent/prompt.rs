@@ -49,10 +49,8 @@ impl Run {
             Some(book) => place_view(system, book),
             None => (system, None),
         };
-        let mut messages = vec![
-            Message::system(system),
-            Message::user(self.task_block(index, purpose, detail)?),
-        ];
+        let task = self.task_block(index, purpose, detail)?;
+        let mut messages = vec![Message::system(system), Message::user(task)];
         let Some(agent) = self.agent(index) else {
             return Ok(messages);
         };
@@ -150,7 +148,17 @@ impl Run {
         text
     }
 
-    /// How long texts may be for the model that is asked for `purpose`.
+    /// How long texts may be for the model that is asked for `purpose`, if there is room for all of them.
+    pub(super) fn full_sizes(&self, purpose: Purpose, detail: Detail) -> Sizes {
+        match purpose {
+            Purpose::Decide | Purpose::Work => self.sizes(purpose),
+            Purpose::Aggregate | Purpose::RollUp | Purpose::Judge | Purpose::Replan | Purpose::HandBack => {
+                self.sizes(purpose).without_tools(detail.is_long)
+            }
+        }
+    }
+
+    /// How long texts may be for a model with tools that fills the role of `purpose`.
     pub(super) fn sizes(&self, purpose: Purpose) -> Sizes {
         let window = self
             .equipment

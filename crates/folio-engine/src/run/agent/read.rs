@@ -83,16 +83,6 @@ impl Run {
 
     pub(super) fn read_finish(&self, index: usize, call: &Wanted, reply: &Reply) -> Event {
         let other_calls = unmade_calls_remark(call, reply);
-        if !other_calls.is_empty() {
-            let problem = if reply.calls.iter().all(|other| other.tool == call.tool) {
-                "finish was called more than once with different results: call it once"
-            } else {
-                "finish was called together with other tools: call it alone"
-            };
-            if let Some(event) = self.rejected_event(index, vec![problem.to_owned()]) {
-                return event;
-            }
-        }
         let args = &call.args;
         let text = reply.text.trim();
         let notes = match text_of(args, "notes") {
@@ -100,14 +90,24 @@ impl Run {
             notes => notes,
         };
         let unparseable = (Outcome::Partial, Some(StopReason::Unparseable));
-        let status = finished(args, text).and_then(|status| {
-            let problems = self.unsaid(index, status, args);
-            if problems.is_empty() || !self.may_reject(index) {
-                Ok(status)
+        let mut status = finished(args, text);
+        // Whatever is wrong with it is said at once. What it says nothing of is asked for once (E9.6, E9.13).
+        let stated = status.clone().or_else(|_| status_of(args));
+        let stated = stated.ok().filter(|_| args.is_object() && self.is_first_answer(index));
+        let mut others = stated.map_or_else(Vec::new, |stated| self.unsaid(index, stated, args));
+        if !other_calls.is_empty() && self.may_reject(index) {
+            let is_alone = reply.calls.iter().all(|other| other.tool == call.tool);
+            let problem = if is_alone {
+                "finish was called more than once with different results: call it once"
             } else {
-                Err(problems)
-            }
-        });
+                "finish was called together with other tools: call it alone"
+            };
+            others.insert(0, problem.to_owned());
+        }
+        if !others.is_empty() {
+            others.extend(status.err().unwrap_or_default());
+            status = Err(others);
+        }
         match status {
             Ok(status) if other_calls.is_empty() => {
                 let bounded = self.cap_status_by_calls(index, status);
@@ -143,6 +143,11 @@ impl Run {
                 })
             }
         }
+    }
+
+    /// Whether no answer of node `index` was sent back in this stage: what an answer leaves out is asked for once.
+    fn is_first_answer(&self, index: usize) -> bool {
+        self.agent(index).is_some_and(|agent| agent.rejections == 0)
     }
 
     /// A task whose calls were all refused or failed is at most `partial`, whatever it says, unless a judge decides
@@ -194,20 +199,20 @@ impl Run {
         let reason = (status != Outcome::Ok).then_some(rolled.stop_reason).flatten();
         let mut ending = (status, reason.or(parsed.stop_reason()));
         let mut remark = parsed.remark().to_owned();
-        let unsaid = self.unsaid(index, status, &parsed.value);
-        if !unsaid.is_empty()
-            && let Some(event) = self.rejected_event(index, unsaid)
+        let mistakes = mistakes_in(&parsed.value);
+        let mut problems = mistakes.clone();
+        if self.is_first_answer(index) {
+            problems.extend(self.unsaid(index, status, &parsed.value));
+        }
+        if !problems.is_empty()
+            && let Some(event) = self.rejected_event(index, problems)
         {
             return event;
         }
-        let problems = mistakes_in(&parsed.value);
-        if !problems.is_empty() {
-            remark.push_str(&wrong_form(&problems));
+        if !mistakes.is_empty() {
+            remark.push_str(&wrong_form(&mistakes));
             let parse_reason = (status != Outcome::Failed).then_some(StopReason::Unparseable);
             ending = (status.max(Outcome::Partial), ending.1.or(parse_reason));
-            if let Some(event) = self.rejected_event(index, problems) {
-                return event;
-            }
         }
         if status != stated_status {
             let _ = write!(
@@ -222,19 +227,20 @@ impl Run {
     fn read_hand_back(&self, index: usize, reply: &Reply) -> Event {
         let reason = self.agent(index).and_then(|agent| agent.spent);
         let ending = (Outcome::Partial, reason);
+        // Its name alone does not say what was wrong with the calls.
+        let why = reason.filter(|reason| *reason == StopReason::Loop);
+        let why = why.and_then(|reason| self.why_stopped(index, reason));
+        let why = why.map_or_else(String::new, |why| format!(" (stopped: {why})"));
         match self.object_of(index, Purpose::HandBack, reply) {
-            Ok(parsed) => self.proposed(
-                index,
-                ending,
-                &text_of(&parsed.value, "notes"),
-                &parsed.value,
-                parsed.remark(),
-            ),
+            Ok(parsed) => {
+                let remark = format!("{}{why}", parsed.remark());
+                self.proposed(index, ending, &text_of(&parsed.value, "notes"), &parsed.value, &remark)
+            }
             Err(problems) if reply.text.trim().is_empty() => {
                 let why = unreadable_answer_message(&problems);
                 self.no_model_answer_event(index, Purpose::HandBack, StopReason::Unparseable, &why)
             }
-            Err(_) => self.proposed(index, ending, &reply.text, &Value::Null, ""),
+            Err(_) => self.proposed(index, ending, &reply.text, &Value::Null, &why),
         }
     }
 

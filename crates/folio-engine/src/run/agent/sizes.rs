@@ -1,5 +1,7 @@
 //! How much of the available text a model is shown.
 
+use std::fmt::Display;
+
 /// The characters that a digest of a result always gets.
 pub(super) const DIGEST_MIN: usize = 200;
 
@@ -13,6 +15,8 @@ pub(super) struct Sizes {
     pub(super) digests: usize,
     /// For the answer of a tool.
     pub(super) answer: usize,
+    /// Whether the reader can call the tools that give the rest.
+    pub(super) can_read: bool,
 }
 
 impl Sizes {
@@ -22,7 +26,36 @@ impl Sizes {
             digest: (window / 12).clamp(200, 1_200),
             digests: (window * 3 / 4).clamp(1_000, 24_000),
             answer: (window * 3 / 8).clamp(400, 8_000),
+            can_read: true,
         }
+    }
+
+    /// The same for a reader that cannot call tools. If it `is_long`, it sees as much of each result as there is room
+    /// for, because it cannot read the rest.
+    pub(super) fn without_tools(self, is_long: bool) -> Self {
+        Self {
+            digest: if is_long {
+                self.answer.max(self.digest)
+            } else {
+                self.digest
+            },
+            can_read: false,
+            ..self
+        }
+    }
+
+    /// How the rest of the result `id` is read; empty if the reader cannot read it.
+    pub(super) fn rest_of(self, id: impl Display) -> String {
+        if self.can_read {
+            format!("use result_read node={id}")
+        } else {
+            String::new()
+        }
+    }
+
+    /// `hint`, which names a tool, if the reader can call it.
+    pub(super) fn hint(self, hint: &str) -> &str {
+        if self.can_read { hint } else { "" }
     }
 
     /// The number of results for which there is room if each gets the minimum.

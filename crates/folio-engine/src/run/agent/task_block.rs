@@ -11,6 +11,7 @@ use super::detail::Detail;
 use super::digest::value_excerpt;
 use super::sizes::Sizes;
 use crate::lines::push_list_item;
+use crate::plan::reads::inputs_named;
 use crate::plan::{Budget, Check, HERE, HUMAN, Step, Task};
 use crate::projection::{branch_page, workspace_page};
 use crate::run::scope::BodyNeeded;
@@ -22,6 +23,9 @@ use crate::talk::Purpose;
 const READ: &str = "read";
 /// The most references of a result that a judge sees.
 const EVIDENCE_JUDGED: usize = 20;
+/// The part of the room for results, as its divisor, that the last call of a task uses at most for those that the task
+/// was given.
+const GIVEN_LAST: usize = 6;
 
 impl Run {
     /// The task, with everything around it that a model needs for `purpose`, in as much `detail` as there is room for.
@@ -30,7 +34,7 @@ impl Run {
         let Some(agent) = self.agent(index) else {
             return Ok(text);
         };
-        let sizes = detail.of(self.sizes(purpose));
+        let sizes = detail.of(self.full_sizes(purpose, detail));
         // A roll-up is a part of the task around it.
         let of = match self.nodes[index].parent {
             Some(parent) if self.nodes[index].kind == NodeKind::RollUp => parent,
@@ -53,12 +57,12 @@ impl Run {
             push_list(&mut text, "Plans rejected by a person", &agent.rejected_plans);
         }
         match purpose {
-            Purpose::Decide | Purpose::Work => self.put_before_work(&mut text, index, purpose, detail)?,
+            Purpose::Decide | Purpose::Work => self.put_before_work(&mut text, index, purpose, (detail, sizes))?,
             Purpose::Aggregate | Purpose::RollUp | Purpose::Replan => {
-                self.put_step_results(&mut text, index, purpose, detail)?;
+                self.put_step_results(&mut text, index, purpose, (detail, sizes))?;
             }
-            Purpose::Judge => self.put_proposal(&mut text, index, detail)?,
-            Purpose::HandBack => self.put_unfinished_work(&mut text, index, detail)?,
+            Purpose::Judge => self.put_proposal(&mut text, index, detail, sizes)?,
+            Purpose::HandBack => self.put_unfinished_work(&mut text, index, detail, sizes)?,
         }
         Ok(text)
     }
@@ -76,14 +80,38 @@ impl Run {
             let _ = writeln!(text, "Why: {}", self.excerpted(index, &task.reason, sizes)?);
         }
         self.put_unnamed_item(text, index, task);
-        // The steps of a model's plan say themselves what they need of them.
-        if !self.is_step_of_model(index) && self.inputs.as_object().is_some_and(|inputs| !inputs.is_empty()) {
-            let inputs = canonical((*self.inputs).clone()).to_string();
-            let is_goal = self.nodes[index].parent.is_none();
-            let inputs = if is_goal { inputs } else { cut(&inputs, sizes.digest) };
-            let _ = writeln!(text, "Inputs: {inputs}");
-        }
+        self.put_inputs(text, index, sizes);
         Ok(())
+    }
+
+    /// Adds the inputs of the run for its goal; for a step of a written plan, those that its templates name. The words
+    /// of a step of a model's plan say what it needs.
+    fn put_inputs(&self, text: &mut String, index: usize, sizes: Sizes) {
+        let Some(all) = self.inputs.as_object().filter(|inputs| !inputs.is_empty()) else {
+            return;
+        };
+        let node = &self.nodes[index];
+        let Some(step) = node.step.as_ref().filter(|_| node.parent.is_some()) else {
+            let _ = writeln!(text, "Inputs: {}", self.inputs_in_words());
+            return;
+        };
+        if self.is_step_of_model(index) {
+            return;
+        }
+        let inputs = match inputs_named(step) {
+            None => cut(self.inputs_in_words(), sizes.answer),
+            Some(names) => {
+                let named = names
+                    .iter()
+                    .filter_map(|name| Some((name.clone(), all.get(name)?.clone())));
+                let named: serde_json::Map<_, _> = named.collect();
+                if named.is_empty() {
+                    return;
+                }
+                cut(&canonical(named.into()).to_string(), sizes.answer)
+            }
+        };
+        let _ = writeln!(text, "Inputs: {inputs}");
     }
 
     fn put_criteria(&self, text: &mut String, index: usize, task: &Task, sizes: Sizes) -> Result<(), BodyNeeded> {
@@ -125,8 +153,13 @@ impl Run {
         }
         let paths = self.plan.paths_in(&self.inputs);
         let mut names: Vec<String> = paths.map(|(name, _)| format!("`{name}:`")).collect();
-        if names.is_empty() {
+        // A run that is submitted without a folder reaches none but its own.
+        if names.is_empty() && self.run_variable["folder"].is_string() {
             names.push(format!("`{HERE}:`"));
+        }
+        if names.is_empty() {
+            text.push_str("Folders: read and write in `run:`, the folder of this run; there is no other\n");
+            return;
         }
         let default = if names.len() > 1 {
             " (the first unless a path names another)"
@@ -156,38 +189,76 @@ impl Run {
     }
 
     /// Adds what was done of a task that a limit stops, what it was given, and what its model wrote meanwhile.
-    fn put_unfinished_work(&self, text: &mut String, index: usize, detail: Detail) -> Result<(), BodyNeeded> {
-        let sizes = detail.of(self.sizes(Purpose::HandBack));
+    fn put_unfinished_work(
+        &self,
+        text: &mut String,
+        index: usize,
+        detail: Detail,
+        sizes: Sizes,
+    ) -> Result<(), BodyNeeded> {
         let Some(agent) = self.agent(index) else { return Ok(()) };
         if let Some(reason) = agent.spent {
-            let _ = writeln!(text, "Limit reached: {reason}");
+            let why = self.why_stopped(index, reason);
+            let why = why.map_or_else(String::new, |why| format!(" ({why})"));
+            let _ = writeln!(text, "Limit reached: {reason}{why}");
         }
-        self.put_what_was_given(text, index, Purpose::HandBack, sizes)?;
+        // What is kept of a limit for this call is not much, and what was done matters most.
+        let (given, mut done) = self.given_and_done(index, sizes, detail, sizes.digests / GIVEN_LAST)?;
+        self.put_given(text, index, &given);
+        self.put_answers(text, index, Purpose::HandBack, sizes);
         text.push_str("# Work done\n");
-        self.put_data(text, index, &self.done_so_far(index, sizes)?);
-        let remarks = agent.remarks(sizes.digest);
-        if !remarks.is_empty() {
-            text.push_str("# What you wrote meanwhile\n");
-            self.put_data(text, index, &remarks);
+        if done.is_empty() {
+            done.push("nothing: no tool was called".to_owned());
+        }
+        self.put_data(text, index, &done);
+        for (heading, lines) in [
+            ("Calls that were not made", agent.refused_calls(sizes.digest)),
+            ("What you wrote meanwhile", agent.remarks(sizes.digest)),
+        ] {
+            if !lines.is_empty() {
+                let _ = writeln!(text, "# {heading}");
+                self.put_data(text, index, &lines);
+            }
         }
         Ok(())
     }
 
-    /// Adds the results that node `index` may build on, and the answers of people.
-    fn put_what_was_given(
+    /// The results that node `index` may build on, and what was done of it. Both share the room for results: what was
+    /// given gets what the work leaves, but no more than `given_max`, and a third of that in any case.
+    fn given_and_done(
         &self,
-        text: &mut String,
         index: usize,
-        purpose: Purpose,
         sizes: Sizes,
-    ) -> Result<(), BodyNeeded> {
-        let results = self.results_before(index, sizes)?;
+        detail: Detail,
+        given_max: usize,
+    ) -> Result<(Vec<String>, Vec<String>), BodyNeeded> {
+        let all_done = self.done_so_far(index, sizes)?;
+        if !detail.has_given {
+            return Ok((Vec::new(), all_done));
+        }
+        let left = sizes.digests.saturating_sub(chars_in(&all_done));
+        let given = Sizes {
+            digests: left.clamp(given_max / 3, given_max),
+            ..sizes
+        };
+        let given = self.results_before(index, given)?;
+        let given_chars = chars_in(&given);
+        if given_chars <= left {
+            return Ok((given, all_done));
+        }
+        let done = Sizes {
+            digests: sizes.digests.saturating_sub(given_chars),
+            ..sizes
+        };
+        Ok((given, self.done_so_far(index, done)?))
+    }
+
+    /// Adds the results that node `index` may build on.
+    fn put_given(&self, text: &mut String, index: usize, results: &[String]) {
         if !results.is_empty() {
             text.push_str("# Earlier results\n");
-            self.put_data(text, index, &results);
+            self.put_data(text, index, results);
         }
-        self.put_answers(text, index, purpose, sizes);
-        Ok(())
     }
 
     /// Adds what is known before node `index` is done or split up.
@@ -196,10 +267,10 @@ impl Run {
         text: &mut String,
         index: usize,
         purpose: Purpose,
-        detail: Detail,
+        (detail, sizes): (Detail, Sizes),
     ) -> Result<(), BodyNeeded> {
-        let sizes = detail.of(self.sizes(purpose));
-        self.put_what_was_given(text, index, purpose, sizes)?;
+        self.put_given(text, index, &self.results_before(index, sizes)?);
+        self.put_answers(text, index, purpose, sizes);
         self.put_memory(text, index, detail.memory);
         if purpose == Purpose::Decide {
             if self.wants_plan(index) {
@@ -219,22 +290,24 @@ impl Run {
         text: &mut String,
         index: usize,
         purpose: Purpose,
-        detail: Detail,
+        (detail, sizes): (Detail, Sizes),
     ) -> Result<(), BodyNeeded> {
-        let full = self.sizes(purpose);
         let heading = match purpose {
             Purpose::RollUp => self.title(self.nodes[index].id),
             _ => {
                 // What the first planner knew, the next one and whoever combines the results have to know, too.
-                self.put_what_was_given(text, index, purpose, detail.of(full))?;
+                if detail.has_given {
+                    self.put_given(text, index, &self.results_before(index, sizes)?);
+                }
+                self.put_answers(text, index, purpose, sizes);
                 "Step results".to_owned()
             }
         };
         // What is left out of what is combined is lost.
-        let sizes = if purpose == Purpose::Replan {
-            detail.of(full)
+        let sizes = if purpose == Purpose::Replan || !detail.has_given {
+            sizes
         } else {
-            full
+            self.full_sizes(purpose, detail)
         };
         let _ = writeln!(text, "# {heading}");
         self.put_data(text, index, &self.digests(&self.inputs_of(index), sizes)?);
@@ -316,26 +389,27 @@ impl Run {
 
     /// Adds the result that is judged, with what it rests on: what the task was given, what was done, and what the
     /// result names as evidence (E9.6).
-    fn put_proposal(&self, text: &mut String, index: usize, detail: Detail) -> Result<(), BodyNeeded> {
+    fn put_proposal(&self, text: &mut String, index: usize, detail: Detail, sizes: Sizes) -> Result<(), BodyNeeded> {
         let Some(proposal) = self.agent(index).and_then(|agent| agent.proposal.as_deref()) else {
             return Ok(());
         };
         let output = self.output_needed(&proposal.output)?;
-        let sizes = detail.of(self.sizes(Purpose::Judge));
         let mut lines = vec![format!("{}: {}", proposal.status, proposal.notes)];
         if !output.is_null() {
             lines.push(format!(
                 "output: {}",
-                value_excerpt(&output, sizes.answer, self.nodes[index].id)
+                value_excerpt(&output, sizes.answer, &sizes.rest_of(self.nodes[index].id))
             ));
         }
         let evidence = proposal.evidence.iter().take(EVIDENCE_JUDGED);
         lines.extend(evidence.map(|evidence| short_line(&format!("evidence: {} {}", evidence.kind, evidence.id), 200)));
-        self.put_what_was_given(text, index, Purpose::Judge, sizes)?;
+        let (given, done) = self.given_and_done(index, sizes, detail, sizes.digests)?;
+        self.put_given(text, index, &given);
+        self.put_answers(text, index, Purpose::Judge, sizes);
         text.push_str("# Result\n");
         self.put_data(text, index, &lines);
         text.push_str("# Work done\n");
-        self.put_data(text, index, &self.done_so_far(index, sizes)?);
+        self.put_data(text, index, &done);
         Ok(())
     }
 
@@ -380,6 +454,11 @@ impl Run {
             }
         }
     }
+}
+
+/// The number of characters in all `lines`.
+fn chars_in(lines: &[String]) -> usize {
+    lines.iter().map(|line| line.chars().count()).sum()
 }
 
 /// Adds `lines` below a heading, if there are any.

@@ -4,6 +4,7 @@
 use folio_memory::excerpt::cut;
 
 use super::ask::REFUSALS_MAX;
+use super::fields::text_of;
 use super::read::WRONG_CHARS;
 use crate::result::StopReason;
 use crate::run::state::Run;
@@ -32,6 +33,12 @@ impl Run {
         if self.members(index).next().is_some() {
             return self.with_table(index, &format!("{notes}; {counts}"));
         }
+        // What it wanted to finish with is what there is, although it was not accepted.
+        if let Some(finish) = self.last_finish(index) {
+            let said = text_of(&finish, "notes");
+            let colon = if said.is_empty() { "" } else { ": " };
+            return format!("{notes}; its last result was not accepted{colon}{said}");
+        }
         let title = self.words_of(index).map_or_else(|_| String::new(), |(title, _)| title);
         match title.trim() {
             "" => format!("{notes}; nothing was done"),
@@ -39,7 +46,8 @@ impl Run {
         }
     }
 
-    fn why_stopped(&self, index: usize, reason: StopReason) -> Option<String> {
+    /// In words, why a limit stopped node `index`, if the name of the `reason` does not say it all.
+    pub(super) fn why_stopped(&self, index: usize, reason: StopReason) -> Option<String> {
         let agent = self.agent(index)?;
         let resource = match reason {
             StopReason::Loop => {

@@ -430,3 +430,42 @@ fn request_in_place_of_a_lost_one_has_a_key_of_its_own_e9_9() {
     assert!(purposes.contains(&(Purpose::Decide, Purpose::Decide)), "{purposes:?}");
     assert!(purposes.contains(&(Purpose::Decide, Purpose::Work)), "{purposes:?}");
 }
+
+#[test]
+fn what_an_answer_leaves_out_is_asked_for_once_and_with_all_other_mistakes_e9_6() {
+    let sim = |answers: [Value; 2]| {
+        goal("look around", &json!({}), move |ask| {
+            match (ask.purpose, task_named(ask).as_str()) {
+                (Purpose::Decide, "look around") => plan_answer(json!([
+                    {"id": "left", "title": "look to the left", "criteria": ["seen", "written down"]},
+                    {"id": "right", "title": "turn right", "criteria": ["x"]},
+                ])),
+                (Purpose::Decide, _) => execute("echo", json!({"text": "left"})),
+                (Purpose::Work, "turn right") => finish("turned"),
+                (Purpose::Work, _) => {
+                    let is_again = ask.messages.last().unwrap().text.contains("cannot be used");
+                    calls_answer(&[("finish", answers[usize::from(is_again)].clone())])
+                }
+                (Purpose::Aggregate, _) => text_answer(r#"{"status": "ok", "notes": "seen"}"#),
+                (Purpose::Replan, _) => text_answer(r#"{"root_cause": "night", "changes": "none", "give_up": true}"#),
+                (purpose, _) => panic!("{purpose:?} was asked"),
+            }
+        })
+        .driven_on()
+    };
+    let bare = json!({"status": "ok", "notes": "a"});
+    let twice = sim([bare.clone(), bare.clone()]);
+    assert_eq!(rejected(&twice), 1, "it is asked once");
+    assert_eq!(twice.status("left"), Outcome::Partial);
+    let form = sim([json!({"status": "ok", "notes": "a", "evidence": "none"}), bare]);
+    assert_eq!(rejected(&form), 1);
+    let told = form.journal.iter().find_map(|(_, event)| match event {
+        Event::Rejected { problems, .. } => Some(problems.join("; ")),
+        _ => None,
+    });
+    let told = told.unwrap();
+    assert!(
+        told.contains("criteria says nothing of c1, c2") && told.contains("evidence"),
+        "{told}"
+    );
+}

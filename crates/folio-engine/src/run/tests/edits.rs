@@ -6,13 +6,13 @@ use crate::argument::ArgKind;
 use crate::plan::{KnownTool, to_markdown};
 use crate::talk::Purpose;
 
-const THREE: &str = "steps:
+pub(super) const THREE: &str = "steps:
   - {id: a, do: {tool: echo, args: {n: 1}}}
   - {id: b, do: {tool: echo, args: {n: 2}}}
   - {id: c, title: The third, do: {tool: echo, args: {n: '{{ results.a.output.n }}'}}}";
 
 impl Sim {
-    fn id(&self, path: &str) -> NodeId {
+    pub(super) fn id(&self, path: &str) -> NodeId {
         self.run.node_at(path).unwrap_or_else(|| panic!("no node {path}")).id
     }
 
@@ -21,16 +21,16 @@ impl Sim {
     }
 
     /// Changes the plan of a node, which must succeed.
-    fn edit(&mut self, path: &str, text: &str) {
+    pub(super) fn edit(&mut self, path: &str, text: &str) {
         let event = self.edit_of(path, text).unwrap_or_else(|error| panic!("{error:?}"));
         self.record(event.expect("the edit changes something"));
     }
 
-    fn markdown(&self, path: &str) -> String {
+    pub(super) fn markdown(&self, path: &str) -> String {
         to_markdown(&self.run.shown_plan(self.id(path)).unwrap().steps)
     }
 
-    fn called(&self) -> Vec<&str> {
+    pub(super) fn called(&self) -> Vec<&str> {
         self.calls.iter().map(|(path, _)| path.as_str()).collect()
     }
 }

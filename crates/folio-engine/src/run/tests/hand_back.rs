@@ -3,10 +3,11 @@
 
 use super::models::{
     calls_answer, equipment, execute, finish, goal, goal_with, plan_answer, purposes, reply_answer, root, task_named,
-    text_answer,
+    text_answer, verdict_answer,
 };
 use super::*;
 use crate::event::NewLimits;
+use crate::result::Output;
 use crate::run::{ModelFailure, ModelFailureKind};
 use crate::spend::Allowance;
 use crate::talk::{Purpose, Reply, Stop};
@@ -321,4 +322,108 @@ fn hand_back_goes_on_when_another_limit_is_changed_e9_10() {
         let sim = sim.driven_on();
         assert_eq!(sim.run.node_at("part").unwrap().result.unwrap().notes, notes, "{limit}");
     }
+}
+
+/// What the model is asked when it hands back what it has.
+fn asked_to_hand_back(sim: &Sim) -> Option<&str> {
+    let ask = sim.asks.iter().find(|ask| ask.purpose == Purpose::HandBack)?;
+    Some(&ask.messages[1].text)
+}
+
+#[test]
+fn result_that_was_sent_back_is_handed_back_at_a_limit_e9_10() {
+    let extra = json!({"budget": {"model_calls": 4}, "criteria": [{"id": "c1", "text": "the proof is there"}]});
+    let sim = goal_with("find the number", &extra, equipment(), |ask| match ask.purpose {
+        Purpose::Decide => execute(
+            "finish",
+            json!({"status": "ok", "notes": "it is 42", "output": {"number": 42}}),
+        ),
+        Purpose::Judge => verdict_answer("unmet"),
+        Purpose::Work => text_answer(""),
+        Purpose::HandBack => text_answer(r#"{"notes": "it is 42, without a proof"}"#),
+        other => panic!("{other:?}"),
+    })
+    .driven_on();
+    let told = asked_to_hand_back(&sim).expect("its model hands back what it found");
+    assert!(
+        told.contains(r#"finish {"notes":"it is 42","output":{"number":42},"status":"ok"}"#),
+        "{told}"
+    );
+    assert!(
+        told.contains("The result is not accepted yet") && told.contains("the proof"),
+        "{told}"
+    );
+    assert_eq!(root(&sim).notes, "it is 42, without a proof");
+}
+
+#[test]
+fn answer_of_a_person_is_handed_back_at_a_limit_e9_10() {
+    let mut equipment = equipment();
+    equipment.has_person = true;
+    let extra = json!({"budget": {"model_calls": 2}});
+    let mut sim = goal_with("name the colour", &extra, equipment, |ask| match ask.purpose {
+        Purpose::Decide => execute("ask_person", json!({"question": "Which colour?"})),
+        Purpose::HandBack => text_answer(r#"{"notes": "green is wanted"}"#),
+        other => panic!("{other:?}"),
+    });
+    let (node, _) = judged::drive_to_question(&mut sim).unwrap();
+    judged::answer_question(&mut sim, node, "green");
+    let sim = sim.driven_on();
+    let told = asked_to_hand_back(&sim).expect("its model hands back what it was told");
+    assert!(told.contains("- Which colour? -> green"), "{told}");
+    assert_eq!(root(&sim).notes, "green is wanted");
+}
+
+#[test]
+fn sent_back_result_is_kept_if_nobody_hands_it_back_e9_10() {
+    for last in [refused, failed] {
+        let extra = json!({"budget": {"model_calls": 4}, "criteria": [{"id": "c1", "text": "the proof is there"}]});
+        let sim = goal_with("find the number", &extra, equipment(), move |ask| match ask.purpose {
+            Purpose::Decide => execute("finish", json!({"notes": "it is 42", "output": {"number": 42}})),
+            Purpose::Judge => verdict_answer("unmet"),
+            Purpose::Work => text_answer(""),
+            _ => last(),
+        })
+        .driven_on();
+        let result = root(&sim);
+        assert_eq!(
+            (result.status, &result.output),
+            (Outcome::Partial, &Output::of(json!({"number": 42})))
+        );
+        assert!(
+            result.notes.contains("its last result was not accepted: it is 42"),
+            "{}",
+            result.notes
+        );
+    }
+}
+
+#[test]
+fn hand_back_after_a_loop_reads_the_refused_calls_and_its_result_names_them_e9_10() {
+    let sim = goal_with("look", &json!({}), equipment(), |ask| match ask.purpose {
+        Purpose::Decide => execute("ecko", json!({"text": "x"})),
+        Purpose::Work => calls_answer(&[("ecko", json!({"text": "y"}))]),
+        _ => text_answer(r#"{"notes": "nothing was seen"}"#),
+    })
+    .driven_on();
+    let told = asked_to_hand_back(&sim).unwrap();
+    for part in [
+        "Limit reached: loop (3 rounds of calls in a row were rejected; the last because: unknown tool ecko",
+        "# Calls that were not made\n",
+        "- ecko text=y -> unknown tool ecko",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let result = root(&sim);
+    assert_eq!(
+        (result.status, result.stop_reason),
+        (Outcome::Partial, Some(StopReason::Loop))
+    );
+    assert!(
+        result
+            .notes
+            .contains("nothing was seen (stopped: 3 rounds of calls in a row were rejected"),
+        "{}",
+        result.notes
+    );
 }

@@ -140,10 +140,11 @@ pub(super) fn goal_with(
     model: impl Fn(&AskAction) -> ModelAnswer + 'static,
 ) -> Sim {
     let mut plan = json!({"version": 1, "title": goal, "goal": goal, "steps": []});
-    let (mut granted, of_plan) = (Value::Null, extra.as_object().unwrap());
+    let (mut granted, mut inputs, of_plan) = (Value::Null, BTreeMap::new(), extra.as_object().unwrap());
     for (key, value) in of_plan {
         match key.as_str() {
             "run" => granted = value.clone(),
+            "given" => inputs.extend(value.as_object().unwrap().clone()),
             _ => plan[key] = value.clone(),
         }
     }
@@ -154,7 +155,7 @@ pub(super) fn goal_with(
         format: FORMAT,
         goal: goal.to_owned(),
         plan,
-        inputs: BTreeMap::new(),
+        inputs,
         deadline: None,
         run: granted,
     });

@@ -220,3 +220,63 @@ fn execute_or_finish(ask: &AskAction, result: Value) -> ModelAnswer {
         _ => calls_answer(&[("finish", result)]),
     }
 }
+
+/// What each task of a plan with inputs reads of them, by its title.
+fn inputs_told(steps: Value, run: Value) -> BTreeMap<String, Option<String>> {
+    let inputs = json!({"place": "string", "colour": "string", "long": "string"});
+    let given = json!({"place": "the harbour", "colour": "green", "long": "x".repeat(90_000)});
+    let mut with_read = equipment();
+    with_read.tools[0].name = "read".to_owned();
+    let extra = json!({"inputs": inputs, "given": given, "steps": steps, "run": run});
+    let sim = goal_with("look", &extra, with_read, |_| {
+        execute("finish", json!({"notes": "seen"}))
+    })
+    .driven_on();
+    let line = |ask: &AskAction| {
+        let told = &ask.messages[1].text;
+        let inputs = told.lines().find(|line| line.starts_with("Inputs: "));
+        (task_named(ask), inputs.map(str::to_owned))
+    };
+    sim.asks.iter().map(line).collect()
+}
+
+#[test]
+fn step_of_a_written_plan_reads_the_inputs_that_it_names_and_the_goal_all_e9_2() {
+    let told = inputs_told(
+        json!([
+            {"id": "a", "title": "look at {{ inputs.place }}"},
+            {"id": "b", "title": "think"},
+            {"id": "c", "title": "paint", "criteria": [
+                {"id": "c1", "text": "it is right", "check": {"regex": {"pattern": "green", "of": "inputs.colour"}}},
+            ]},
+        ]),
+        Value::Null,
+    );
+    let of = |title: &str| told[title].as_deref();
+    assert_eq!(of("look at the harbour"), Some(r#"Inputs: {"place":"the harbour"}"#));
+    assert_eq!(of("think"), None);
+    assert_eq!(of("paint"), Some(r#"Inputs: {"colour":"green"}"#));
+    let goal = inputs_told(json!([]), Value::Null);
+    let all = goal["look"].as_deref().unwrap();
+    assert!(all.contains("the harbour") && all.contains("green") && all.len() > 90_000);
+}
+
+#[test]
+fn folders_of_a_prompt_are_those_that_the_run_has_e9_2() {
+    let told = |run: Value| {
+        let mut with_read = equipment();
+        with_read.tools[0].name = "read".to_owned();
+        let sim = goal_with("look", &json!({"run": run}), with_read, |_| {
+            execute("finish", json!({"notes": "seen"}))
+        })
+        .driven_on();
+        told(&sim, Purpose::Decide).remove(0)
+    };
+    let with = told(json!({"folder": "/home/ada"}));
+    assert!(with.contains("Folders: read in `here:`; write in `run:`"), "{with}");
+    let without = told(Value::Null);
+    assert!(
+        without.contains("Folders: read and write in `run:`") && !without.contains("`here:`"),
+        "{without}"
+    );
+}

@@ -284,7 +284,7 @@ fn planner_is_told_when_its_plan_exceeds_the_step_limit_e9_10() {
 
 /// A goal with a list of three, of which `b` fails the first time; `again` are the steps of the plan that replaces the
 /// first.
-fn listed(step: &Value, again: Value) -> Sim {
+pub(super) fn listed(step: &Value, again: Value) -> Sim {
     let first = json!([
         {"id": "list", "do": {"tool": "echo", "args": {"all": ["a", "b", "b", "c"]}}},
         {"id": "unit", "optional": true, "do": {"tool": "fail", "args": {}}},
@@ -320,11 +320,11 @@ fn listed(step: &Value, again: Value) -> Sim {
     sim
 }
 
-fn count_one() -> Value {
+pub(super) fn count_one() -> Value {
     json!({"id": "one", "title": "count {{ it }}", "criteria": ["counted"]})
 }
 
-fn list_again(step: &Value) -> Value {
+pub(super) fn list_again(step: &Value) -> Value {
     json!([
         {"id": "each", "for_each": "results.list.output.all", "as": "it", "step": step},
         {"id": "sum", "do": {"tool": "echo", "args": {"all": "{{ results.each.output }}"}}},
