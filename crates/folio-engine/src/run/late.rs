@@ -41,7 +41,7 @@ impl Run {
     }
 
     /// Whether some work was done for node `index`, which a model does: by its steps, or else by the calls that the
-    /// model wanted.
+    /// model wanted, or a result with which it wanted to finish.
     fn has_done_some(&self, index: usize, agent: &Agent) -> bool {
         if agent.has_plan() {
             return self.has_completed_step(index);
@@ -50,6 +50,6 @@ impl Run {
             .children
             .iter()
             .filter_map(|call| self.nodes[*call].result.as_ref());
-        calls.any(|result| result.status <= Outcome::Partial)
+        calls.any(|result| result.status <= Outcome::Partial) || self.last_finish(index).is_some()
     }
 }

@@ -503,9 +503,11 @@ impl Run {
             result.notes = self.unfinished(index, reason, unsaid, &result.notes);
             if let Some(finish) = self.last_finish(index) {
                 output = finish.get("output").cloned().unwrap_or_default();
-                result
-                    .evidence
-                    .extend(self.checked_evidence(index, finish.get("evidence")).evidence);
+                for evidence in self.checked_evidence(index, finish.get("evidence")).evidence {
+                    if !result.evidence.contains(&evidence) {
+                        result.evidence.push(evidence);
+                    }
+                }
             }
         } else if agent.is_some() {
             // Nobody combined the results, so each one gets a line (E9.13).

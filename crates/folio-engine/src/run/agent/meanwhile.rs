@@ -59,7 +59,7 @@ impl Agent {
 
 impl Run {
     /// The last result with which whoever does node `index` wanted to finish, and which was not accepted.
-    pub(super) fn last_finish(&self, index: usize) -> Option<Value> {
+    pub(in crate::run) fn last_finish(&self, index: usize) -> Option<Value> {
         let said = self.agent(index)?.messages().rev();
         let mut said = said.filter(|message| message.speaker == Speaker::Assistant);
         said.find_map(|message| {

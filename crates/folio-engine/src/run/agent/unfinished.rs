@@ -5,6 +5,7 @@ use folio_memory::excerpt::cut;
 
 use super::ask::REFUSALS_MAX;
 use super::fields::text_of;
+use super::object::NOTES_CHARS;
 use super::read::WRONG_CHARS;
 use crate::result::StopReason;
 use crate::run::state::Run;
@@ -30,14 +31,18 @@ impl Run {
         if let Some(unsaid) = unsaid {
             notes.push_str(&format!("; no summary was written: {unsaid}"));
         }
+        // What it wanted to finish with is part of what there is, although it was not accepted.
+        let finish = self.last_finish(index);
+        if let Some(finish) = &finish {
+            let said = text_of(finish, "notes");
+            let colon = if said.is_empty() { "" } else { ": " };
+            notes.push_str(&format!("; its last result was not accepted{colon}{said}"));
+        }
         if self.members(index).next().is_some() {
             return self.with_table(index, &format!("{notes}; {counts}"));
         }
-        // What it wanted to finish with is what there is, although it was not accepted.
-        if let Some(finish) = self.last_finish(index) {
-            let said = text_of(&finish, "notes");
-            let colon = if said.is_empty() { "" } else { ": " };
-            return format!("{notes}; its last result was not accepted{colon}{said}");
+        if finish.is_some() {
+            return cut(&notes, NOTES_CHARS);
         }
         let title = self.words_of(index).map_or_else(|_| String::new(), |(title, _)| title);
         match title.trim() {

@@ -427,3 +427,33 @@ fn hand_back_after_a_loop_reads_the_refused_calls_and_its_result_names_them_e9_1
         result.notes
     );
 }
+
+#[test]
+fn sent_back_result_is_kept_when_the_deadline_passes_e9_10() {
+    let extra = json!({"criteria": [{"id": "c1", "text": "the proof is there"}]});
+    let mut sim = goal("find the number", &extra, |ask| match ask.purpose {
+        Purpose::Decide => execute("finish", json!({"notes": "it is 42", "output": {"number": 42}})),
+        Purpose::Judge => verdict_answer("unmet"),
+        Purpose::Work => text_answer(""),
+        other => panic!("{other:?}"),
+    });
+    let deadline = sim.now.plus(Duration::from_secs(1_000));
+    sim.run.time.set(deadline);
+    while purposes(&sim).last() != Some(&Purpose::Work) {
+        sim.derive();
+        if purposes(&sim).last() != Some(&Purpose::Work) {
+            assert!(sim.end_one());
+        }
+    }
+    sim.now = deadline.plus(Duration::from_secs(1));
+    let sim = sim.driven_on();
+    let result = root(&sim);
+    assert_eq!(
+        (result.status, &result.output, result.stop_reason),
+        (
+            Outcome::Partial,
+            &Output::of(json!({"number": 42})),
+            Some(StopReason::Deadline)
+        )
+    );
+}

@@ -149,7 +149,8 @@ fn carried_out(sim: &mut Sim) -> Vec<&str> {
 
 #[test]
 fn paused_member_stays_paused_when_its_group_is_edited_e9_14() {
-    let edits: [(&str, fn(&str) -> String, &str); 3] = [
+    type Edit = fn(&str) -> String;
+    let edits: [(&str, Edit, &str); 3] = [
         ("beside it", |plan| plan.replace("n: 3", "n: 7"), "both/b"),
         ("itself", |plan| plan.replace("n: 2", "n: 7"), "both/b"),
         (
