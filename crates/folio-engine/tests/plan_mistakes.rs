@@ -795,13 +795,3 @@ fn plan_without_text_reports_paths_as_places_e9_1() {
     let found = parse(&twice.to_string(), &Known::default()).unwrap_err().listed;
     assert_eq!(found[0].message, "the step at 1:11 already has the id `a`");
 }
-
-#[test]
-fn braces_of_another_program_are_reported_with_a_hint_to_mark_them_as_raw() {
-    for description in ["use ${{ secrets.TOKEN }}", "run ${{ matrix.os }}-${{ a b }}"] {
-        let plan = format!("title: t\nsteps: [{{id: a, title: b, description: '{description}'}}]");
-        let errors = parse(&plan, &Known::default()).unwrap_err();
-        let hint = errors.listed[0].hint.as_deref().unwrap_or_default();
-        assert!(hint.contains("{% raw %}"), "{description}: {errors}");
-    }
-}

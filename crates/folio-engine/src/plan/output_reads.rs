@@ -69,8 +69,7 @@ fn each_string(value: &Value, visit: &mut impl FnMut(&str)) {
 /// Why `output` is not what [`OutputReads`] say of it: each path that has to be a list and is none.
 pub(crate) fn not_lists<'r>(reads: &'r OutputReads, output: &Value) -> Vec<&'r str> {
     let is_list = |path: &str| {
-        let keys = path.split('.').skip(1);
-        let at = keys.fold(Some(output), |at, key| at?.get(key));
+        let at = path.split('.').skip(1).try_fold(output, |at, key| at.get(key));
         at.is_some_and(Value::is_array)
     };
     let lists = reads.iter().filter(|(_, is_list)| **is_list);

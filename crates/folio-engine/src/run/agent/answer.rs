@@ -227,6 +227,12 @@ impl Run {
                 if let (Some(wait), Some(_), None, Some(at)) = (wanted, again_at, retry_at, deadline) {
                     message.push_str(&self.too_late(wait, at, now));
                 }
+                if let (ModelFailureKind::TooLong, Some(model)) = (kind, model) {
+                    let window = model.window;
+                    message.push_str(&format!(
+                        "; if its context holds less than {window} tokens, set its `window`"
+                    ));
+                }
                 // A call that began just before the time was over, and would have been made again: what is left of the
                 // time is kept for handing back results (E9.10).
                 let is_cut_by_deadline = again_at.is_some() && retry_at.is_none() && self.is_late(index, now);

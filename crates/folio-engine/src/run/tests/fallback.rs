@@ -121,6 +121,8 @@ fn task_fails_when_the_last_fallback_model_fails_too_e9_13() {
     .driven_on();
     assert_eq!(passed(&sim), [(Purpose::Decide, 0)]);
     assert_eq!(root(&sim).stop_reason, Some(StopReason::WindowFull));
+    let hint = "; if its context holds less than 128000 tokens, set its `window`";
+    assert!(root(&sim).notes.contains(hint), "{}", root(&sim).notes);
 }
 
 #[test]
