@@ -105,11 +105,11 @@ pub struct Extract {
 
 /// Extracts from `messages`, which continue from where `found` ended. The same messages give the same result.
 ///
-/// A message that stands in for messages offloaded earlier is skipped, since `found` contains what they came to. Tools
-/// that read what strangers wrote, which `is_external` recognizes by name, are not quoted: of their errors, only the
-/// place is told (M7.8 V11).
+/// A message that stands in for messages offloaded earlier is skipped, since `found` contains what they came to. Only
+/// tools that `may_quote` allows by name are quoted; of the errors of others, which may have read what strangers wrote,
+/// only the place is told (M7.8 V11).
 #[must_use]
-pub fn extract(mut found: Extract, messages: &[Message], is_external: &dyn Fn(&str) -> bool) -> Extract {
+pub fn extract(mut found: Extract, messages: &[Message], may_quote: &dyn Fn(&str) -> bool) -> Extract {
     let callers = callers(messages);
     for message in messages.iter().filter(|message| !is_stand_in(message)) {
         let text = message.content.trim();
@@ -129,11 +129,11 @@ pub fn extract(mut found: Extract, messages: &[Message], is_external: &dyn Fn(&s
         for call in &message.calls {
             collect_touched(&call.arguments, &mut found.touched);
         }
-        let of_strangers = |result: &CallResult| is_external(tool_of(&callers, result));
-        let own_text = if message.results.iter().any(of_strangers) {
-            ""
-        } else {
+        let is_quoted = |result: &CallResult| may_quote(tool_of(&callers, result));
+        let own_text = if message.results.iter().all(is_quoted) {
             text
+        } else {
+            ""
         };
         for word in own_text.split_whitespace() {
             if let Some(at) = word.find("https://").or_else(|| word.find("http://")) {
@@ -150,14 +150,14 @@ pub fn extract(mut found: Extract, messages: &[Message], is_external: &dyn Fn(&s
                     .find(|line| !line.trim().is_empty() && result.is_error)
             });
             if let Some(line) = line {
-                found.error = Some(if of_strangers(result) {
+                found.error = Some(if is_quoted(result) {
+                    short_line(line, CHARS)
+                } else {
                     let tool = short_line(tool_of(&callers, result), CHARS);
                     format!(
                         "a result of {} reports one; see the history",
                         if tool.is_empty() { "a tool" } else { &tool }
                     )
-                } else {
-                    short_line(line, CHARS)
                 });
             }
         }

@@ -5,6 +5,7 @@
 
 mod context;
 mod item;
+mod known_tools;
 mod manifest;
 mod misspelt;
 mod sift;
