@@ -151,7 +151,7 @@ async fn user_prompt(context: &Context<'_>, options: UserPrompt) -> Result<(), F
     workspace.draft_turn(input.clone()).await?;
     let workspace = models::with_advisor(&workspace, &context.settings)?;
     end_turns(context, &workspace).await?;
-    let started = workspace.begin_turn(&context.person(), input).await?;
+    let started = workspace.begin_turn_unasked(&context.person(), input).await?;
     let request = ContextRequest {
         thread: context.settings.thread.clone(),
         turn: Some(Ref::Id(started.turn.begun.id)),

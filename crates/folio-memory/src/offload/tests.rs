@@ -102,6 +102,52 @@ fn extract_does_not_quote_results_of_external_tools_m7_8_v11() {
     assert_eq!(found.error.as_deref(), Some("error: no such file"));
 }
 
+/// The messages of calls of tools, with their results.
+fn calls(list: &[(&str, &str)]) -> Vec<Message> {
+    let pairs = list.iter().enumerate().flat_map(|(number, (tool, answered))| {
+        [
+            json!({"role": "assistant", "content": [{"type": "tool_use", "id": format!("c{number}"), "name": tool, "input": {}}]}),
+            json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": format!("c{number}"), "content": answered}]}),
+        ]
+    });
+    Message::read_all(&Value::Array(pairs.collect())).unwrap()
+}
+
+#[test]
+fn error_is_gone_after_a_later_result_of_its_tool_without_failure_m7_8_v8() {
+    let failed = ("Bash", "error: test login failed");
+    let error_after = |list: &[(&str, &str)]| extract(Extract::default(), &calls(list), &ALL).error;
+    assert_eq!(error_after(&[failed]).as_deref(), Some("error: test login failed"));
+    assert_eq!(error_after(&[failed, ("Bash", "12 passed; 0 failed")]), None);
+    assert_eq!(
+        error_after(&[failed, ("Read", "fn main() {}")]).as_deref(),
+        Some("error: test login failed"),
+        "another tool tells nothing of it"
+    );
+    assert_eq!(
+        error_after(&[failed, ("Bash", "ok"), ("Read", "error: no such file")]).as_deref(),
+        Some("error: no such file")
+    );
+    // It may be mended after it was put away.
+    let before = extract(Extract::default(), &calls(&[failed]), &ALL);
+    let stored = serde_json::to_value(&before).unwrap();
+    let before: Extract = serde_json::from_value(stored).unwrap();
+    let mended = extract(before, &calls(&[("Bash", "12 passed; 0 failed")]), &ALL);
+    assert_eq!((mended.error, mended.error_tool), (None, None));
+}
+
+#[test]
+fn only_new_error_is_a_next_action_m7_8_v8() {
+    let failed = calls(&[("Bash", "error: test login failed")]);
+    let found = extract(Extract::default(), &failed, &ALL);
+    assert_eq!(found.next_actions(&[]), ["Fix: error: test login failed"]);
+    let carried = extract(found, &calls(&[("Read", "fn main() {}")]), &ALL);
+    assert_eq!(carried.error.as_deref(), Some("error: test login failed"));
+    assert_eq!(carried.next_actions(&[]), [""; 0]);
+    let again = extract(carried, &failed, &ALL);
+    assert_eq!(again.next_actions(&[]), ["Fix: error: test login failed"]);
+}
+
 /// What is extracted from `said` and from a tool's answer `answered`.
 fn found_in(said: &str, answered: &str) -> (Vec<String>, Option<String>) {
     let messages = Message::read_all(&json!([
@@ -419,6 +465,7 @@ proptest! {
             error: None,
             touched: (0..counts.0).map(|n| format!("{n}{}", touched.trim())).collect(),
             obligations: (0..counts.1).map(|n| format!("{n}{said}")).collect(),
+            ..Extract::default()
         };
         let (body, next) = (found.summary(), vec![rest; counts.2].join("\n"));
         let summary = StandInText { title: "S", handle: EntryHandle(8), body: &body };
