@@ -181,6 +181,49 @@ fn session_start_quotes_no_result_of_a_tool_that_reads_what_strangers_wrote_m7_8
 }
 
 #[test]
+fn session_start_names_the_thread_and_space_it_was_given() {
+    let folio = Folio::new();
+    folio.file(
+        "t.jsonl",
+        "{\"role\": \"user\", \"content\": \"Look at the replica\"}\n",
+    );
+    let start = json!({"hook_event_name": "SessionStart"});
+    for flags in [
+        "",
+        " --thread codex",
+        " --space other",
+        " --space other --thread 'two words'",
+    ] {
+        let given: Vec<&str> = match flags {
+            " --space other --thread 'two words'" => vec!["--space", "other", "--thread", "two words"],
+            plain => plain.split_whitespace().collect(),
+        };
+        let call = |arguments: &[&str], said: &Value| {
+            let arguments = [&given[..], arguments].concat();
+            let called = Folio::call_with_input(folio.process(&arguments), &said.to_string());
+            assert_eq!(called.code, 0, "{called}");
+            called.stdout
+        };
+        call(&["hook", "pre-compact"], &json!({"transcript_path": "t.jsonl"}));
+        let output: Value = serde_json::from_str(&call(&["hook", "session-start"], &start)).unwrap();
+        let text = output["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+        let command = format!("`folio history --range A:B{flags}` reads them");
+        assert!(text.contains(&command), "{flags}: {text}");
+    }
+}
+
+#[test]
+fn reply_that_folio_sees_out_of_context_asks_nothing() {
+    let folio = Folio::new();
+    for reply in ["fix it", "yes", "no"] {
+        folio.hook_output(&["user-prompt"], &prompt(reply));
+        folio.hook_output(&["stop"], &json!({}));
+    }
+    assert_eq!(folio.json(&["observe", "list"])["total"], 0);
+    assert_eq!(folio.json(&["turn", "list"])["items"].as_array().unwrap().len(), 3);
+}
+
+#[test]
 fn what_a_model_writes_belongs_to_the_turn_of_the_hooks_m7_11_1() {
     let folio = Folio::new();
     let mut host = Host::start(folio.process(&["mcp", "--tools", "observe"]));
