@@ -729,6 +729,10 @@ async fn summary_trust_follows_the_trust_of_its_messages_m7_8_v11() {
         ("shell", Trust::ToolInternal, Trust::ToolInternal),
         ("http_get", Trust::ToolExternal, Trust::ToolInternal),
         ("maps.route", Trust::ToolExternal, Trust::ToolInternal),
+        ("WebFetch", Trust::ToolExternal, Trust::ToolInternal),
+        ("mcp__gmail__read_email", Trust::ToolExternal, Trust::ToolInternal),
+        // Of a tool that nobody knows it is not certain what it reads.
+        ("read_email", Trust::ToolInternal, Trust::ToolInternal),
     ] {
         let block = offload(&house, &of(tool), &how).await.block.unwrap();
         let entry = async |handle| house.space.entry(Ref::Handle(handle)).await.unwrap().fields;
@@ -745,7 +749,7 @@ async fn summary_trust_follows_the_trust_of_its_messages_m7_8_v11() {
         let summary = entry(better.summary).await;
         assert_eq!(
             summary.trust,
-            if tool == "http_get" {
+            if ["http_get", "WebFetch"].contains(&tool) {
                 Trust::ToolInternal
             } else {
                 of_block

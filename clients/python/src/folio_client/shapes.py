@@ -160,8 +160,10 @@ class ContextItem(TypedDict):
 
     # How sure the writer was.
     confidence: NotRequired[float | None]
-    # The text of the observation.
+    # The text of the observation; of a text that is kept beside it, the beginning.
     content: str
+    # Where the whole text is kept, if `content` is only the beginning.
+    content_ref: NotRequired["BodyRef | None"]
     # What the observation is about.
     context: NotRequired[Any]
     # When the observation was added.
@@ -2073,7 +2075,7 @@ class ToolResponse(TypedDict):
     request_id: NotRequired[str]
     # What the tool was told to put on the scratch page.
     scratch_page_writes: NotRequired[Any]
-    # The status of the call. Everything but a word for failure counts as success.
+    # The status of the call. Everything but a word for failure, in any case, counts as success.
     status: NotRequired[Any]
 
 

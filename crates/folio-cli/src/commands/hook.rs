@@ -30,6 +30,7 @@ use super::{Absent, Context, MAX_INPUT_BYTES, input::too_large, opened_if_file};
 use crate::error::{Exit, Failure, in_plain_words};
 use crate::models;
 use crate::output::{Report, Style};
+use crate::settings::quoted;
 
 /// How many bytes of a prompt a turn keeps.
 const PROMPT_BYTES: usize = 64 * 1024;
@@ -123,8 +124,13 @@ async fn session_start(context: &Context<'_>) -> Result<(), Failure> {
     let mut text = view.rendered.text.clone();
     let history = workspace.said(thread, 1, 1).await?.total;
     if history > 0 {
+        // The model's shell knows nothing of what the hook was given.
+        let mut given = context.settings.repeated().to_owned();
+        if context.settings.names_thread {
+            given.push_str(&format!(" --thread {}", quoted(&thread.0)));
+        }
         text.push_str(&format!(
-            "\n{history} earlier messages were put away; `folio history --range A:B` reads them.\n"
+            "\n{history} earlier messages were put away; `folio history --range A:B{given}` reads them.\n"
         ));
     }
     if !text.trim().is_empty() {
@@ -151,7 +157,7 @@ async fn user_prompt(context: &Context<'_>, options: UserPrompt) -> Result<(), F
     workspace.draft_turn(input.clone()).await?;
     let workspace = models::with_advisor(&workspace, &context.settings)?;
     end_turns(context, &workspace).await?;
-    let started = workspace.begin_turn(&context.person(), input).await?;
+    let started = workspace.begin_turn_unasked(&context.person(), input).await?;
     let request = ContextRequest {
         thread: context.settings.thread.clone(),
         turn: Some(Ref::Id(started.turn.begun.id)),

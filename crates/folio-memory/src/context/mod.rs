@@ -4,6 +4,8 @@
 //! The scratch page has its own reservation, a tenth by default. Everything else works as in every [view](crate::view):
 //! shares, unused room, lengths of lines, and notices of what is left out.
 
+use std::collections::HashMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -128,15 +130,30 @@ pub fn assemble(offered: Vec<Offered>, budget: u32, max_rendered_items: usize, t
     fit(parts, budget, tokens)
 }
 
-/// Orders entries by the number of words that they share with `prompt`; ties keep the given order.
-pub fn by_relevance(prompt: &str, entries: &mut [Entry]) {
+/// Orders entries by the words that they share with `prompt`; ties keep the given order.
+///
+/// A word counts for more, the fewer of `entries` have it: a question in a sentence has more common words than words
+/// that tell what it is about.
+pub fn by_relevance(prompt: &str, entries: &mut Vec<Entry>) {
     let prompt_subjects = subjects(prompt);
-    entries.sort_by_cached_key(|entry| {
-        let mut entry_subjects = subjects_of(entry);
-        entry_subjects.extend(words(&entry.fields.title));
-        entry_subjects.extend(words(&entry.fields.body));
-        std::cmp::Reverse(common(&prompt_subjects, &entry_subjects).len())
-    });
+    let shared: Vec<Vec<String>> = entries
+        .iter()
+        .map(|entry| {
+            let mut entry_subjects = subjects_of(entry);
+            entry_subjects.extend(words(&entry.fields.title));
+            entry_subjects.extend(words(&entry.fields.body));
+            common(&prompt_subjects, &entry_subjects)
+        })
+        .collect();
+    let mut counts: HashMap<&str, u32> = HashMap::new();
+    for word in shared.iter().flatten() {
+        *counts.entry(word).or_default() += 1;
+    }
+    let weight = |word: &String| counts.get(word.as_str()).map_or(0.0, |count| 1.0 / f64::from(*count));
+    let weights: Vec<f64> = shared.iter().map(|words| words.iter().map(weight).sum()).collect();
+    let mut weighed: Vec<_> = weights.into_iter().zip(entries.drain(..)).collect();
+    weighed.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    entries.extend(weighed.into_iter().map(|(_, entry)| entry));
 }
 
 #[cfg(test)]

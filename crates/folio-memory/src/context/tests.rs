@@ -149,7 +149,7 @@ fn context_line_shows_handle_kind_text_confidence_and_tags_m7_8_v4() {
 
 #[test]
 fn entries_relevant_to_the_prompt_come_first_m7_11_4() {
-    let mut entries = [
+    let mut entries = vec![
         observation(1, "learning", "Prefers aisle seats").build(),
         observation(2, "learning", "Prefers Burgundy wines")
             .tags(&["wine"])
@@ -157,4 +157,16 @@ fn entries_relevant_to_the_prompt_come_first_m7_11_4() {
     ];
     by_relevance("Which wine should I get?", &mut entries);
     assert_eq!(entries[0].handle.0, 2);
+}
+
+#[test]
+fn rare_word_of_the_prompt_tells_more_than_several_common_ones_m7_11_4() {
+    let mut entries: Vec<_> = (1..10)
+        .map(|number| observation(number, "observation", &format!("Service {number} does use a queue")).build())
+        .collect();
+    entries.push(observation(10, "observation", "Zebra listens on 9123").build());
+    entries.push(observation(11, "observation", "It rains").build());
+    by_relevance("How does the service use zebra?", &mut entries);
+    let order: Vec<_> = entries.iter().map(|entry| entry.handle.0).collect();
+    assert_eq!(order, [10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11], "ties keep their order");
 }

@@ -92,9 +92,16 @@ pub struct Extract {
     /// The model's latest answer: its own words tell better than any rule where its work stood.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// The latest error.
+    /// The latest error, unless a later result of its tool reports none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// The tool that reported the error; unknown if its call is not among the messages, and for what earlier versions
+    /// extracted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_tool: Option<String>,
+    /// Whether the error is in the messages that were read last. One from before has been a next action already.
+    #[serde(skip)]
+    pub is_error_new: bool,
     /// Files and addresses, the last touched last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub touched: Vec<String>,
@@ -105,12 +112,13 @@ pub struct Extract {
 
 /// Extracts from `messages`, which continue from where `found` ended. The same messages give the same result.
 ///
-/// A message that stands in for messages offloaded earlier is skipped, since `found` contains what they came to. Tools
-/// that read what strangers wrote, which `is_external` recognizes by name, are not quoted: of their errors, only the
-/// place is told (M7.8 V11).
+/// A message that stands in for messages offloaded earlier is skipped, since `found` contains what they came to. Only
+/// tools that `may_quote` allows by name are quoted; of the errors of others, which may have read what strangers wrote,
+/// only the place is told (M7.8 V11).
 #[must_use]
-pub fn extract(mut found: Extract, messages: &[Message], is_external: &dyn Fn(&str) -> bool) -> Extract {
+pub fn extract(mut found: Extract, messages: &[Message], may_quote: &dyn Fn(&str) -> bool) -> Extract {
     let callers = callers(messages);
+    found.is_error_new = false;
     for message in messages.iter().filter(|message| !is_stand_in(message)) {
         let text = message.content.trim();
         if message.role == Speaker::User && !text.is_empty() {
@@ -129,11 +137,11 @@ pub fn extract(mut found: Extract, messages: &[Message], is_external: &dyn Fn(&s
         for call in &message.calls {
             collect_touched(&call.arguments, &mut found.touched);
         }
-        let of_strangers = |result: &CallResult| is_external(tool_of(&callers, result));
-        let own_text = if message.results.iter().any(of_strangers) {
-            ""
-        } else {
+        let is_quoted = |result: &CallResult| may_quote(tool_of(&callers, result));
+        let own_text = if message.results.iter().all(is_quoted) {
             text
+        } else {
+            ""
         };
         for word in own_text.split_whitespace() {
             if let Some(at) = word.find("https://").or_else(|| word.find("http://")) {
@@ -149,16 +157,21 @@ pub fn extract(mut found: Extract, messages: &[Message], is_external: &dyn Fn(&s
                     .lines()
                     .find(|line| !line.trim().is_empty() && result.is_error)
             });
+            let tool = tool_of(&callers, result);
             if let Some(line) = line {
-                found.error = Some(if of_strangers(result) {
-                    let tool = short_line(tool_of(&callers, result), CHARS);
+                found.is_error_new = true;
+                found.error_tool = Some(tool.to_owned()).filter(|tool| !tool.is_empty());
+                found.error = Some(if is_quoted(result) {
+                    short_line(line, CHARS)
+                } else {
+                    let tool = short_line(tool, CHARS);
                     format!(
                         "a result of {} reports one; see the history",
                         if tool.is_empty() { "a tool" } else { &tool }
                     )
-                } else {
-                    short_line(line, CHARS)
                 });
+            } else if !result.is_error && found.error_tool.as_deref() == Some(tool) {
+                found.clear_error();
             }
         }
     }
@@ -166,13 +179,19 @@ pub fn extract(mut found: Extract, messages: &[Message], is_external: &dyn Fn(&s
 }
 
 impl Extract {
+    fn clear_error(&mut self) {
+        (self.error, self.error_tool, self.is_error_new) = (None, None, false);
+    }
+
     /// Keeps only what `body` still contains: whoever edits a summary decides what is carried on.
     #[must_use]
     pub fn retain_mentioned_in(mut self, body: &str) -> Self {
         let is_mentioned = |text: &String| body.contains(text.as_str());
         self.request = self.request.filter(is_mentioned);
         self.answer = self.answer.filter(is_mentioned);
-        self.error = self.error.filter(is_mentioned);
+        if !self.error.as_ref().is_some_and(is_mentioned) {
+            self.clear_error();
+        }
         self.touched.retain(is_mentioned);
         self.obligations.retain(is_mentioned);
         self
@@ -220,11 +239,12 @@ impl Extract {
         text
     }
 
-    /// The next actions, one per line: open work (`open`), the latest error, the latest request.
+    /// The next actions, one per line: open work (`open`), the latest error if it is new, the latest request.
     #[must_use]
     pub fn next_actions(&self, open: &[String]) -> Vec<String> {
         let mut actions: Vec<String> = open.iter().map(|item| short_line(item, CHARS)).collect();
-        actions.extend(self.error.iter().map(|error| format!("Fix: {error}")));
+        let new_error = self.error.iter().filter(|_| self.is_error_new);
+        actions.extend(new_error.map(|error| format!("Fix: {error}")));
         actions.extend(self.request.iter().map(|request| format!("Continue with: {request}")));
         actions
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::ReadScope;
-use crate::entry::{Confidence, Entry, EntryKind, Family, Owner, Status, Tag};
+use crate::entry::{BodyRef, Confidence, Entry, EntryKind, Family, Owner, Status, Tag};
 use crate::id::{EntryHandle, EntryId, Seq};
 use crate::query::{EntryQuery, MAX_LIMIT, Order};
 use crate::text::TextMatch;
@@ -201,8 +201,11 @@ pub struct ContextItem {
     /// The type of the observation.
     #[serde(rename = "type")]
     pub type_name: Option<String>,
-    /// The text of the observation.
+    /// The text of the observation; of a text that is kept beside it, the beginning.
     pub content: String,
+    /// Where the whole text is kept, if `content` is only the beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_ref: Option<BodyRef>,
     /// How sure the writer was.
     pub confidence: Option<f64>,
     /// The tags of the observation.
@@ -234,6 +237,7 @@ impl ContextItem {
             handle: entry.handle,
             type_name: fields.type_name.clone(),
             content: fields.body.clone(),
+            content_ref: fields.body_ref.clone(),
             confidence: fields.confidence.map(|confidence| confidence.value()),
             tags: fields.tags.clone(),
             status: fields.status,
@@ -350,6 +354,22 @@ mod tests {
             let query = json!({"filters": {name: value(name)}});
             assert!(context_query(&query, &ReadScope::default()).is_ok(), "{name}");
         }
+    }
+
+    #[test]
+    fn tool_is_told_where_the_rest_of_a_long_text_is() {
+        let mut entry = crate::turn_testing::observation(7, "observation", "the beginning").build();
+        assert!(
+            serde_json::to_value(ContextItem::of(&entry))
+                .unwrap()
+                .get("content_ref")
+                .is_none()
+        );
+        let kept = json!({"hash": "ab", "bytes": 70_000});
+        entry.fields.body_ref = Some(serde_json::from_value(kept).unwrap());
+        let item = serde_json::to_value(ContextItem::of(&entry)).unwrap();
+        assert_eq!(item["content_ref"], json!(entry.fields.body_ref), "{item}");
+        assert_eq!(item["content_ref"]["bytes"], 70_000);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::known_tools;
 use crate::actor::Trust;
 use crate::entry::{EntryFields, Lifetime, Tag};
 use crate::from_object::read_from_an_object;
@@ -43,7 +44,8 @@ pub struct ToolManifest {
     /// Whether the tool's observations may hold forever.
     pub may_never_expire: bool,
     /// Whether the tool reads what strangers wrote, so that what it adds is trusted less. If left out, this is true for
-    /// tools of servers, which are called `SERVER.TOOL`, and for `http_get`, and false for others.
+    /// tools of servers, which are called `SERVER.TOOL` or `mcp__SERVER__TOOL`, and for tools that are known to read
+    /// the web (`http_get`, `WebFetch`), and false for others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub external: Option<bool>,
 }
@@ -206,8 +208,16 @@ impl ManifestsPolicy {
         };
         manifest
             .external
-            .get_or_insert(tool.contains('.') || tool == "http_get");
+            .get_or_insert_with(|| known_tools::reads_strangers(tool));
         manifest
+    }
+
+    /// Whether results of `tool` may be quoted where a model takes them for its own notes: if the manifest says that it
+    /// is not external, or if it says nothing and the tool is known to answer from this machine only (M7.8 V11).
+    #[must_use]
+    pub fn may_be_quoted(&self, tool: &str) -> bool {
+        let declared = self.0.get(tool).and_then(|manifest| manifest.external);
+        declared.map_or_else(|| known_tools::is_local(tool), |is_external| !is_external)
     }
 
     /// Refuses an observation of type `name` that `tool` adds by itself against its manifest. Without a manifest every
@@ -366,11 +376,36 @@ mod tests {
             ("email", Trust::ToolInternal),
             ("observe", Trust::ToolInternal),
             ("", Trust::ToolInternal),
+            ("WebFetch", Trust::ToolExternal),
+            ("WebSearch", Trust::ToolExternal),
+            ("mcp__gmail__read_email", Trust::ToolExternal),
+            ("Bash", Trust::ToolInternal),
         ] {
             assert_eq!(all.of(tool).trust(), trust, "{tool}");
         }
         let written = serde_json::to_value(&all).unwrap();
         assert!(written["email"].get("external").is_none(), "{written}");
+    }
+
+    #[test]
+    fn only_known_local_tools_and_those_declared_so_are_quoted_m7_8_v11() {
+        let all = manifests(json!({
+            "Bash": {"external": true}, "desk.search": {"external": false}, "crawl": {"external": false}, "email": {},
+        }));
+        for (tool, is_quoted) in [
+            ("shell", true),
+            ("Read", true),
+            ("desk.search", true),
+            ("crawl", true),
+            ("Bash", false),
+            ("email", false),
+            ("read_email", false),
+            ("WebFetch", false),
+            ("mcp__gmail__read_email", false),
+            ("", false),
+        ] {
+            assert_eq!(all.may_be_quoted(tool), is_quoted, "{tool}");
+        }
     }
 
     #[test]

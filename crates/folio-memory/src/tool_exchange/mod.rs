@@ -5,6 +5,7 @@
 
 mod context;
 mod item;
+mod known_tools;
 mod manifest;
 mod misspelt;
 mod sift;
@@ -48,7 +49,7 @@ pub struct ToolResponse {
     /// The id of the request that it answers.
     #[serde(default, deserialize_with = "text_or_number")]
     pub request_id: String,
-    /// The status of the call. Everything but a word for failure counts as success.
+    /// The status of the call. Everything but a word for failure, in any case, counts as success.
     #[serde(default)]
     pub status: Value,
     /// The result of the call.
@@ -87,9 +88,9 @@ impl ToolResponse {
     /// Whether the call failed. A failed call may have observed something, but did not do what it was told.
     #[must_use]
     pub fn has_failed(&self) -> bool {
-        self.status
-            .as_str()
-            .is_some_and(|word| ["error", "failed", "failure", "cancelled", "timed_out"].contains(&word))
+        let words = ["error", "failed", "failure", "cancelled", "timed_out"];
+        let status = self.status.as_str().unwrap_or_default().trim();
+        words.iter().any(|word| status.eq_ignore_ascii_case(word))
     }
 }
 
@@ -107,6 +108,30 @@ pub enum Channel {
     /// What a rule of a plan derives from the answer. No manifest restricts it, because the plan's author wrote the
     /// rule, not the tool.
     Observe,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn words_for_a_failure_are_read_in_any_case() {
+        let has_failed = |status: Value| {
+            let response = ToolResponse {
+                status,
+                ..ToolResponse::default()
+            };
+            response.has_failed()
+        };
+        for word in ["error", "ERROR", "Failed", "FAILURE", "Cancelled", " timed_out "] {
+            assert!(has_failed(json!(word)), "{word}");
+        }
+        for other in [json!("ok"), json!("OK"), json!("errors"), json!(500), json!(null)] {
+            assert!(!has_failed(other.clone()), "{other}");
+        }
+    }
 }
 
 impl Channel {

@@ -1,6 +1,8 @@
 //! Prompts that a person picks to continue work or to hand it over. They are made from memory alone, so the same state
 //! gives the same text.
 
+use std::collections::HashSet;
+
 use folio::memory::entry::Status;
 use folio::memory::view::{Audience, candidate};
 use folio::memory::{Entry, EntryKind};
@@ -71,6 +73,8 @@ pub(super) async fn render_prompt(caller: &Caller, name: &str) -> Result<Option<
     } else {
         text.push_str(&format!("\n{}", view.rendered.text));
     }
+    // What the view has is not listed again.
+    let shown: HashSet<String> = view.rendered.receipt.shown().map(str::to_owned).collect();
     let goals = caller.workspace.goals(Some(&caller.thread), false).await?;
     let goals: Vec<String> = goals
         .iter()
@@ -89,17 +93,22 @@ pub(super) async fn render_prompt(caller: &Caller, name: &str) -> Result<Option<
         let filter = BookFilter {
             kinds: vec![EntryKind::Task, EntryKind::Todo],
             status,
-            limit: MAX_SECTION_LINES,
+            limit: MAX_SECTION_LINES + shown.len(),
             ..BookFilter::default()
         };
         let items = caller.workspace.book_items(&caller.thread, filter).await?;
-        let lines: Vec<String> = items.items.iter().map(line).collect();
-        section(
-            &mut text,
-            heading,
-            &lines,
-            usize::try_from(items.total).unwrap_or(usize::MAX),
-        );
+        let read = items.items.len();
+        let mut others = items.items;
+        others.retain(|entry| !shown.contains(&entry.handle.to_string()));
+        let listed_above = read - others.len();
+        let total = usize::try_from(items.total).unwrap_or(usize::MAX) - listed_above;
+        others.truncate(MAX_SECTION_LINES);
+        let lines: Vec<String> = others.iter().map(line).collect();
+        let heading = match heading {
+            "Open" if listed_above > 0 => "Also open",
+            heading => heading,
+        };
+        section(&mut text, heading, &lines, total);
     }
     text.push_str(&format!("\n{after}\n"));
     let message = PromptMessage::new_text(Role::User, text);

@@ -34,14 +34,29 @@ async fn prompts_are_a_deterministic_function_of_memory() {
         }
         pair.call("scratch_complete", json!({"id": "e3"})).await;
         let resume = prompt(&pair, "resume", "").await;
-        assert!(
-            resume.contains("Open:\ne1 [task/open] Move the tables\ne2 [todo/open]"),
-            "{resume}"
-        );
+        for item in ["e1 [task/open] Move the tables", "e2 [todo/open] Tell the others"] {
+            assert_eq!(resume.matches(item).count(), 1, "{resume}");
+        }
         assert!(
             !resume.contains("Order cake") && resume.contains("scratch_read"),
             "{resume}"
         );
+        for number in 0..60 {
+            let title = format!("Row {number} is still to be moved");
+            pair.call("scratch_add", json!({"kind": "todo", "title": title, "thread": "long"}))
+                .await;
+        }
+        let long = prompt(&pair, "resume", "long").await;
+        let listed: Vec<_> = (0..60)
+            .map(|number| long.matches(&format!("Row {number} is still")).count())
+            .collect();
+        assert!(listed.iter().all(|count| *count <= 1), "{long}");
+        let (_, also) = long.split_once("\nAlso open:\n").unwrap();
+        let left: usize = also
+            .lines()
+            .find_map(|line| line.strip_prefix('+')?.strip_suffix(" more")?.parse().ok())
+            .unwrap_or(0);
+        assert_eq!(listed.iter().sum::<usize>() + left, 60, "{long}");
         let handover = prompt(&pair, "handover", "").await;
         assert!(
             handover.contains("Done:\ne3 [todo/done] Order cake") && handover.contains("pin it"),

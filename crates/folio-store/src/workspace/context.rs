@@ -1,16 +1,21 @@
 //! Assembles what of memory goes into a prompt (M7.11.4): it fetches the sections here, and fixed rules fit them into
 //! the budget.
 
+use std::collections::HashSet;
+
 use folio_memory::context::{Content, Offered, Section, assemble, by_relevance};
 use folio_memory::counted::counted;
 use folio_memory::entry::Status;
 use folio_memory::id::{PageRef, TurnRef};
 use folio_memory::patterns::{self, FACT};
 use folio_memory::query::MAX_LIMIT;
+use folio_memory::text::TextMatch;
 use folio_memory::tokens::Tokens;
 use folio_memory::turn::TurnQuery;
 use folio_memory::view::{Audience, Candidate, Offer, PageTail, Rendered, Shown, candidate, folded, rollup};
-use folio_memory::{Entry, EntryKind, EntryQuery, Page, PageQuery, PageRole, RunId, ThreadKey, TraceNote, TurnId};
+use folio_memory::{
+    Entry, EntryId, EntryKind, EntryQuery, Page, PageQuery, PageRole, RunId, ThreadKey, TraceNote, TurnId,
+};
 use serde_json::json;
 
 use super::observations::Whose;
@@ -113,7 +118,7 @@ impl Workspace {
         let mut offered = Vec::new();
         for (section, share) in sections {
             let content = match section {
-                Section::ScratchPage => self.offer_observations(max, mark).await?,
+                Section::ScratchPage => self.offer_observations(&prompt, max, mark).await?,
                 Section::Scratchbook if !policy.scratchbook.enabled => Content::Lines(Vec::new(), 0),
                 Section::Scratchbook => {
                     let sections = self.book_sections(&request.thread, max, None, mark).await?;
@@ -157,8 +162,14 @@ impl Workspace {
         self.note(TraceNote { turn, ..note });
     }
 
-    /// The observations that matter most, and how many more there are. Patterns have a section of their own.
-    async fn offer_observations(&self, max: usize, mark: Option<MemoryMark>) -> Result<Content, WorkspaceError> {
+    /// The observations that concern the prompt, then those that matter most, and how many more there are. Patterns have
+    /// a section of their own.
+    async fn offer_observations(
+        &self,
+        prompt: &str,
+        max: usize,
+        mark: Option<MemoryMark>,
+    ) -> Result<Content, WorkspaceError> {
         let limit = max.saturating_mul(2).min(super::MAX_ACTIVE);
         let active = self.active_observations_at(Moment(mark), limit).await?;
         let mut omitted = active
@@ -182,9 +193,51 @@ impl Workspace {
             let not_looked_at = (count(&all.items) + unseen).saturating_sub(count(&active.items));
             omitted = omitted.saturating_sub(not_looked_at);
         }
-        let own = active.items.into_iter().filter(|entry| !patterns::is_reflection(entry));
-        let own = own.map(|entry| Shown::Entry(Box::new(entry))).collect();
+        let mut own = active.items;
+        own.retain(|entry| !patterns::is_reflection(entry));
+        if omitted > 0 {
+            let read = own.len();
+            own = self.with_concerned(prompt, own, max, mark).await?;
+            omitted = omitted.saturating_sub((own.len() - read) as u64);
+        }
+        by_relevance(prompt, &mut own);
+        let own = own.into_iter().map(|entry| Shown::Entry(Box::new(entry))).collect();
         Ok(Content::Lines(folded(own, Audience::Message), omitted))
+    }
+
+    /// Returns `active` with those observations that a search for the words of `prompt` finds, at most `max`: first what
+    /// is found, because a search also finds other forms of a word.
+    async fn with_concerned(
+        &self,
+        prompt: &str,
+        active: Vec<Entry>,
+        max: usize,
+        mark: Option<MemoryMark>,
+    ) -> Result<Vec<Entry>, WorkspaceError> {
+        let query = EntryQuery {
+            kinds: vec![EntryKind::Observation],
+            status: vec![Status::Active, Status::PendingReview],
+            text: Some(prompt.to_owned()),
+            text_match: TextMatch::Any,
+            limit: u32::try_from(max.max(1)).unwrap_or(MAX_LIMIT).min(MAX_LIMIT),
+            ..EntryQuery::default()
+        };
+        if query.text_query().is_none_or(|words| words.words().is_empty()) {
+            return Ok(active);
+        }
+        let found = self.cached_entries(mark, Whose::AsAsked, &query).await?;
+        let is_among = |entries: &[Entry], entry: &Entry| entries.iter().any(|other| other.id == entry.id);
+        let found = found.items.iter().filter(|entry| !patterns::is_reflection(entry));
+        let others: Vec<Entry> = found
+            .clone()
+            .filter(|entry| !is_among(&active, entry))
+            .cloned()
+            .collect();
+        let found: HashSet<EntryId> = found.map(|entry| entry.id).collect();
+        let (mut all, rest): (Vec<_>, Vec<_>) = active.into_iter().partition(|entry| found.contains(&entry.id));
+        all.extend(others);
+        all.extend(rest);
+        Ok(all)
     }
 
     /// The newest pages of the thread, each with the end of its content.

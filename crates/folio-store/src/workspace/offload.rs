@@ -362,8 +362,7 @@ impl Workspace {
             })),
         ];
         let before = self.found_before(thread, kept).await?;
-        let is_external = |tool: &str| of_tool(tool) == Trust::ToolExternal;
-        let found = extract(before, messages, &is_external).within(BODY_BYTES);
+        let found = extract(before, messages, &|tool| self.may_quote_tool(tool)).within(BODY_BYTES);
         let open = self.open_items(work).await?;
         let summary = Summary {
             texts: [found.summary(), found.next_actions(&open).join("\n")],

@@ -113,6 +113,11 @@ impl Workspace {
         known.manifests.of(name).trust()
     }
 
+    /// Whether a summary may quote results of the tool `name`.
+    pub(super) fn may_quote_tool(&self, name: &str) -> bool {
+        self.inner.policy.lock().manifests.may_be_quoted(name)
+    }
+
     /// Replaces the policy of the space as a whole. Only for people.
     ///
     /// # Errors

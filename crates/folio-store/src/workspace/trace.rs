@@ -1,6 +1,7 @@
 //! The trace: what happened, as a timeline with one line for each change and each event of the log, and the notes
 //! beside it (seed 004).
 
+mod expiries;
 mod lines;
 mod paging;
 
@@ -11,11 +12,13 @@ use folio_engine::NodeId;
 use folio_memory::id::{EntryRef, Ref, RunRef};
 use folio_memory::roles::{Denied, Operation};
 use folio_memory::trace::{READ_TRACE, STATUSES, SUCCESS};
+use folio_memory::turn::Turn;
 use folio_memory::{
     Actor, Change, EntryHandle, EntryId, EntryKind, NoteQuery, PageId, Role, RunId, Seq, Timestamp, TraceNote, TurnId,
 };
 use serde_json::{Map, Value};
 
+use self::expiries::Span;
 pub(super) use self::lines::tried;
 use self::lines::{Kind, decisions_of, of_change, of_event};
 use self::paging::{Way, may_follow};
@@ -37,7 +40,7 @@ const DEFAULT_LIMIT: usize = 50;
 pub struct TraceQuery {
     /// Only what was done in this run.
     pub run: Option<RunRef>,
-    /// Only what was done in this turn.
+    /// Only what was done in this turn, and expiries, between its begin and its end, of entries that it touched or used.
     pub turn: Option<TurnId>,
     /// Only what was done to this entry.
     pub entry: Option<EntryRef>,
@@ -145,6 +148,8 @@ fn in_one_form(status: String, detail: Option<Value>) -> (String, Option<Value>)
 struct Wanted {
     run: Option<RunId>,
     turn: Option<TurnId>,
+    /// What is known of the turn, if it is wanted alone: expiries in it are of nobody's turn.
+    span: Option<Span>,
     entry: Option<EntryId>,
     component: Option<String>,
     /// How many lines are needed at least, if there are as many.
@@ -210,9 +215,14 @@ impl Workspace {
             Some(entry) => Some(self.read_entry(entry).await?.id),
             None => None,
         };
+        let turn = match query.turn {
+            Some(turn) => if_there(self.read_turn(Ref::Id(turn)).await)?,
+            None => None,
+        };
         let filter = Wanted {
             run: run.as_ref().map(|run| run.id),
             turn: query.turn,
+            span: turn.as_ref().filter(|_| run.is_none()).map(Span::of),
             entry,
             component: query.component,
             // One more than is returned, to see whether there are more.
@@ -230,7 +240,7 @@ impl Workspace {
                     Some(at) => Some(self.last_before(at, head).await?),
                     None => None,
                 };
-                let began = run_began.max(self.before_turn(query.turn).await?);
+                let began = run_began.max(turn.as_ref().map(before));
                 self.lines_of_log(query.since, began, head, &filter).await?
             }
         };
@@ -345,8 +355,10 @@ impl Workspace {
             let rows = self.changes(at, count).await?;
             let Some(last) = rows.last() else { break };
             at = last.seq;
-            for row in rows.into_iter().filter(|row| row.seq <= to && filter.row(row)) {
-                self.read_row(row, known, filter, &mut lines).await?;
+            for row in rows.into_iter().filter(|row| row.seq <= to) {
+                if let Some(row) = self.wanted_part(row, filter).await? {
+                    self.read_row(row, known, filter, &mut lines).await?;
+                }
             }
         }
         Ok(lines)
@@ -371,19 +383,23 @@ impl Workspace {
                     ..Record::of(vec![revision.change])
                 },
             };
-            if since.is_none_or(|since| row.seq > since) && filter.row(&row) {
+            if since.is_some_and(|since| row.seq <= since) {
+                continue;
+            }
+            if let Some(row) = self.wanted_part(row, filter).await? {
                 self.read_row(row, &mut known, filter, &mut lines).await?;
             }
         }
         Ok(lines)
     }
 
-    /// The last commit before the one that began `turn`. The id of a turn does not tell: it may have been drawn after
-    /// the instant of that commit, or be derived from a key.
-    async fn before_turn(&self, turn: Option<TurnId>) -> Result<Option<Seq>, WorkspaceError> {
-        let Some(turn) = turn else { return Ok(None) };
-        let turn = if_there(self.read_turn(Ref::Id(turn)).await)?;
-        Ok(turn.map(|turn| Seq(turn.started_seq.0.saturating_sub(1))))
+    /// The part of `row` that is wanted: all of it, expiries in the turn, or nothing.
+    async fn wanted_part(&self, row: LogRow, filter: &Wanted) -> Result<Option<LogRow>, WorkspaceError> {
+        match (&filter.span, filter.row(&row)) {
+            (_, true) => Ok(Some(row)),
+            (Some(span), false) => self.expiries_within(row, span).await,
+            (None, false) => Ok(None),
+        }
     }
 
     /// The last commit before `at`: instants of a space never run backwards.
@@ -471,6 +487,12 @@ impl Workspace {
         known.insert(entry, kind.clone());
         Ok(kind)
     }
+}
+
+/// The last commit before the one that began `turn`. The id of a turn does not tell: it may have been drawn after the
+/// instant of that commit, or be derived from a key.
+fn before(turn: &Turn) -> Seq {
+    Seq(turn.started_seq.0.saturating_sub(1))
 }
 
 /// Adds the reason for a change to its detail.

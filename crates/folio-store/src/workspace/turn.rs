@@ -96,6 +96,15 @@ impl DraftedTurn {
     }
 }
 
+/// What becomes of the question of a clarifier that finds an input unclear.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Questions {
+    /// It is written, for the next input to answer.
+    Written,
+    /// It is left out; the verdict is recorded.
+    LeftOut,
+}
+
 /// A turn that has begun.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Begun {
@@ -237,6 +246,16 @@ impl Workspace {
         self.begin_turn_under(actor, input, None).await
     }
 
+    /// Like [`Workspace::begin_turn`], for an input that is part of a conversation elsewhere: an unclear input adds no
+    /// question, because the conversation tells what is meant. That the clarifier found it unclear is recorded.
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::begin_turn`].
+    pub async fn begin_turn_unasked(&self, actor: &Actor, input: TurnInput) -> Result<Begun, WorkspaceError> {
+        self.begin(actor, input, None, Questions::LeftOut).await
+    }
+
     /// Like [`Workspace::begin_turn`], under a key: a second call with the key returns the turn that the first one
     /// began, and asks and answers nothing.
     ///
@@ -248,6 +267,16 @@ impl Workspace {
         actor: &Actor,
         input: TurnInput,
         idempotency_key: Option<String>,
+    ) -> Result<Begun, WorkspaceError> {
+        self.begin(actor, input, idempotency_key, Questions::Written).await
+    }
+
+    async fn begin(
+        &self,
+        actor: &Actor,
+        input: TurnInput,
+        idempotency_key: Option<String>,
+        questions: Questions,
     ) -> Result<Begun, WorkspaceError> {
         // This comes before anything is written: decisions reveal what the stages looked at.
         self.require_space_read("what a turn begins with")?;
@@ -287,14 +316,14 @@ impl Workspace {
                 question: text,
                 options,
                 ..
-            } => {
+            } if questions == Questions::Written => {
                 let trust = trust_among(options, &at_hand);
                 question = Some(self.ask(id, &thread, text, trust).await?);
             }
             Clarity::Answers(confirmation, answer) => {
                 answered = Some(self.answer(&actor, *confirmation, *answer).await?);
             }
-            Clarity::Clear(_) => {}
+            Clarity::Ambiguous { .. } | Clarity::Clear(_) => {}
         }
         let turn = self.read_turn(Ref::Id(id)).await?;
         Ok(Begun {

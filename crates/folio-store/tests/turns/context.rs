@@ -88,6 +88,43 @@ async fn context_gives_the_scratch_page_a_tenth_beside_every_memory_m7_11_4() {
 }
 
 #[tokio::test]
+async fn observations_that_concern_the_prompt_are_chosen_among_all_m7_11_4() {
+    for newer in [20, 300] {
+        let scene = Scene::new();
+        let turn = scene.begin("What is there?").await.turn.begun.id;
+        let workspace = &scene.workspace;
+        let port = json!({"content": "The zebra service uses port 9123", "tags": ["zebra"]});
+        scene.notice("scan", turn, port).await;
+        for n in 0..newer {
+            let other = json!({"content": format!("Unrelated fact number {n}: the weather in city {n} was nice")});
+            scene.notice("scan", turn, other).await;
+        }
+        let of_prompt = async |prompt: &str| {
+            let observations = ContextRequest {
+                sections: vec![(Section::ScratchPage, 100)],
+                ..request(prompt, 200)
+            };
+            workspace.assemble_context(observations, &Estimate).await.unwrap()
+        };
+        let assembled = of_prompt("Which port does the zebra service use?").await;
+        let first = assembled.text.lines().nth(1).unwrap_or_default();
+        assert!(first.contains("port 9123"), "{newer}: {}", assembled.text);
+        // Every observation is either shown or counted.
+        let shown = assembled.receipt.shown().count() as u64;
+        assert_eq!(assembled.receipt.omitted() + shown, newer + 1, "{}", assembled.text);
+        let again = of_prompt("Which port does the zebra service use?").await;
+        assert_eq!(again.text, assembled.text);
+        // Without a prompt, and with one that nothing concerns, what matters most comes first: here, what is newest.
+        let newest = format!("Unrelated fact number {}:", newer - 1);
+        for prompt in ["", "Bonjour"] {
+            let assembled = of_prompt(prompt).await;
+            let first = assembled.text.lines().nth(1).unwrap_or_default();
+            assert!(first.contains(&newest), "{newer}: {}", assembled.text);
+        }
+    }
+}
+
+#[tokio::test]
 async fn patterns_are_not_counted_as_omitted_observations_m7_11_4() {
     let scene = Scene::new();
     let turn = scene.begin("What is there?").await.turn.begun.id;

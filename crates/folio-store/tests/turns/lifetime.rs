@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use folio_memory::id::Ref;
 use folio_memory::observation::ObservationPatch;
-use folio_memory::{EntryQuery, State};
+use folio_memory::{EntryId, EntryQuery, State};
+use folio_store::workspace::TraceQuery;
 use serde_json::{from_value, json};
 
 use crate::scene::{Scene, person};
@@ -37,6 +38,64 @@ async fn scenario_3_observation_expires_exactly_after_its_ttl_minute() {
     };
     assert_eq!(scene.texts(expired).await, ["brief"]);
     assert_eq!(scene.read(entry.id).await.state(scene.workspace.now()), State::Expired);
+}
+
+#[tokio::test]
+async fn trace_of_a_turn_has_expiries_of_entries_that_it_touched_or_used_m7_10() {
+    let scene = Scene::new();
+    let for_minutes = |content: &str, ttl_minutes: u32| json!({"content": content, "ttl_minutes": ttl_minutes});
+    let other = scene.begin_in("elsewhere", "Something else").await.turn.begun.id;
+    let alert = json!({"type": "risk_alert", "content": "The cellar is flooded", "tags": ["cellar"], "ttl_minutes": 2});
+    let used = scene.notice("scan", other, alert).await;
+    // What others have to do is not used to order the agent's work.
+    let for_others = json!({"content": "not of this turn", "ttl_minutes": 2, "owner": "user"});
+    let foreign = scene.notice("scan", other, for_others).await;
+    let turn = scene.begin("What happens in the cellar?").await;
+    let id = turn.turn.begun.id;
+    let touched = scene.notice("scan", id, for_minutes("brief", 1)).await;
+    let later = scene.notice("scan", id, for_minutes("longer than the turn", 10)).await;
+    scene.clock.advance(3 * MINUTE);
+    scene.workspace.note_ended().await.unwrap();
+    scene.end(&turn).await;
+    scene.clock.advance(20 * MINUTE);
+    scene.workspace.note_ended().await.unwrap();
+    let expired = async |query: TraceQuery| -> Vec<EntryId> {
+        let lines = scene.workspace.trace(query).await.unwrap();
+        let expired = lines.iter().filter(|line| line.source == "expiry");
+        expired.map(|line| line.entry.unwrap()).collect()
+    };
+    let of_turn = TraceQuery {
+        turn: Some(id),
+        limit: 100,
+        ..TraceQuery::default()
+    };
+    let mut found = expired(of_turn.clone()).await;
+    found.sort_unstable();
+    let mut wanted = [used.id, touched.id];
+    wanted.sort_unstable();
+    assert_eq!(found, wanted);
+    // Of one entry, and of a turn that goes on.
+    for (entry, is_there) in [(&touched, true), (&foreign, false), (&later, false)] {
+        let of_entry = TraceQuery {
+            entry: Some(Ref::Id(entry.id)),
+            ..of_turn.clone()
+        };
+        assert_eq!(
+            expired(of_entry).await.len(),
+            usize::from(is_there),
+            "{}",
+            entry.fields.body
+        );
+    }
+    let of_other = TraceQuery {
+        turn: Some(other),
+        ..of_turn
+    };
+    let mut found = expired(of_other).await;
+    found.sort_unstable();
+    let mut wanted = [used.id, foreign.id];
+    wanted.sort_unstable();
+    assert_eq!(found, wanted);
 }
 
 #[tokio::test]

@@ -143,6 +143,41 @@ async fn next_input_resolves_the_clarifier_question_m7_11_2() {
 }
 
 #[tokio::test]
+async fn unclear_input_of_a_conversation_elsewhere_leaves_a_verdict_but_no_question_m7_11_2() {
+    let scene = Scene::new();
+    for input in ["fix it", "yes", "no"] {
+        let input = TurnInput::of(ThreadKey::main(), input);
+        let begun = scene.workspace.begin_turn_unasked(&person(), input).await.unwrap();
+        assert!(
+            matches!(begun.clarity, Clarity::Ambiguous { .. }),
+            "{:?}",
+            begun.clarity
+        );
+        assert_eq!((begun.question, begun.answered), (None, None));
+        let verdicts: Vec<_> = begun
+            .turn
+            .begun
+            .decisions
+            .iter()
+            .map(|decision| decision.verdict.as_str())
+            .collect();
+        assert!(verdicts.contains(&"ambiguous"), "{verdicts:?}");
+        scene
+            .workspace
+            .end_turn(&person(), Ref::Id(begun.turn.begun.id))
+            .await
+            .unwrap();
+    }
+    assert_eq!(scene.texts(EntryQuery::default()).await, [""; 0]);
+    assert!(scene.workspace.goals(None, true).await.unwrap().is_empty());
+    // A question that waits is answered there as everywhere.
+    let asked = scene.begin("fix it").await.question.unwrap();
+    let input = TurnInput::of(ThreadKey::main(), "the login page");
+    let begun = scene.workspace.begin_turn_unasked(&person(), input).await.unwrap();
+    assert_eq!(begun.answered.map(|entry| entry.id), Some(asked.id));
+}
+
+#[tokio::test]
 async fn clarifier_question_ignores_unrelated_or_blank_input_m7_11_2() {
     let scene = Scene::new();
     let unclear = scene.begin("fix it").await;

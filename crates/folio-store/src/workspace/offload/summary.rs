@@ -72,9 +72,7 @@ impl Workspace {
                 .filter_map(|line| serde_json::from_str(line).ok())
                 .collect();
             let messages = Message::read_all(&Value::Array(items)).unwrap_or_default();
-            found = extract(found, &messages, &|tool| {
-                self.trust_of_tool(tool) == Trust::ToolExternal
-            });
+            found = extract(found, &messages, &|tool| self.may_quote_tool(tool));
         }
         Ok(found)
     }
