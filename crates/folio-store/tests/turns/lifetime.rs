@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use folio_memory::id::Ref;
 use folio_memory::observation::ObservationPatch;
-use folio_memory::{EntryQuery, State};
+use folio_memory::{EntryQuery, State, ThreadKey};
+use folio_store::workspace::TurnInput;
 use serde_json::{from_value, json};
 
 use crate::scene::{Scene, person};
@@ -37,6 +38,32 @@ async fn scenario_3_observation_expires_exactly_after_its_ttl_minute() {
     };
     assert_eq!(scene.texts(expired).await, ["brief"]);
     assert_eq!(scene.read(entry.id).await.state(scene.workspace.now()), State::Expired);
+}
+
+#[tokio::test]
+async fn open_turn_is_joined_whatever_happened_in_its_thread_since_m7_11_1() {
+    let scene = Scene::new();
+    let open = scene.begin("a long job").await;
+    let joined = || async { scene.workspace.joined(person(), &ThreadKey::main()).await.turn };
+    for number in 0..45 {
+        // Some go on, some have ended.
+        let input = TurnInput {
+            thread: ThreadKey::main(),
+            input: "beside it".to_owned(),
+            run: None,
+            background: true,
+        };
+        let beside = scene.workspace.begin_turn(&person(), input).await.unwrap();
+        if number % 2 == 0 {
+            scene.end(&beside).await;
+        }
+    }
+    assert_eq!(joined().await, Some(open.turn.begun.id));
+    let second = scene.begin("another").await;
+    assert_eq!(joined().await, None, "which one is meant is unknown");
+    scene.end(&second).await;
+    scene.clock.advance(Duration::from_secs(24 * 60 * 60));
+    assert_eq!(joined().await, None, "it was left open");
 }
 
 #[tokio::test]
