@@ -43,7 +43,8 @@ pub struct ToolManifest {
     /// Whether the tool's observations may hold forever.
     pub may_never_expire: bool,
     /// Whether the tool reads what strangers wrote, so that what it adds is trusted less. If left out, this is true for
-    /// tools of servers, which are called `SERVER.TOOL`, and for `http_get`, and false for others.
+    /// tools of servers, which are called `SERVER.TOOL` or `mcp__SERVER__TOOL`, for `http_get`, and for the tools of
+    /// agent programs that read the web; it is false for others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub external: Option<bool>,
 }
@@ -182,6 +183,28 @@ impl ToolManifest {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ManifestsPolicy(BTreeMap<String, ToolManifest>);
+/// The names of tools that read the web, here and in agent programs, in small letters without underscores.
+const WEB_TOOLS: [&str; 9] = [
+    "httpget",
+    "fetch",
+    "fetchurl",
+    "readurl",
+    "openurl",
+    "webfetch",
+    "websearch",
+    "websearchpreview",
+    "googlewebsearch",
+];
+
+/// Whether `tool` is named as the tool of a server: `SERVER.TOOL`, or as agent programs name them, `mcp__SERVER__TOOL`.
+fn is_of_a_server(tool: &str) -> bool {
+    tool.contains('.') || tool.starts_with("mcp__")
+}
+
+fn reads_the_web(tool: &str) -> bool {
+    let name = tool.replace(['_', '-'], "").to_ascii_lowercase();
+    WEB_TOOLS.contains(&name.as_str())
+}
 
 impl ManifestsPolicy {
     /// Whether there is no manifest.
@@ -206,7 +229,7 @@ impl ManifestsPolicy {
         };
         manifest
             .external
-            .get_or_insert(tool.contains('.') || tool == "http_get");
+            .get_or_insert_with(|| is_of_a_server(tool) || reads_the_web(tool));
         manifest
     }
 
@@ -363,6 +386,15 @@ mod tests {
             ("desk.read", Trust::ToolExternal),
             ("maps.find", Trust::ToolExternal),
             ("http_get", Trust::ToolExternal),
+            // As agent programs call them.
+            ("mcp__gmail__read_email", Trust::ToolExternal),
+            ("WebFetch", Trust::ToolExternal),
+            ("WebSearch", Trust::ToolExternal),
+            ("web_search", Trust::ToolExternal),
+            ("google_web_search", Trust::ToolExternal),
+            ("Bash", Trust::ToolInternal),
+            ("__init__", Trust::ToolInternal),
+            ("search", Trust::ToolInternal),
             ("email", Trust::ToolInternal),
             ("observe", Trust::ToolInternal),
             ("", Trust::ToolInternal),
