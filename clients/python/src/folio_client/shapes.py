@@ -160,8 +160,10 @@ class ContextItem(TypedDict):
 
     # How sure the writer was.
     confidence: NotRequired[float | None]
-    # The text of the observation.
+    # The text of the observation; only the beginning if it is long.
     content: str
+    # Where a long text is kept, of which `content` is the beginning.
+    content_ref: NotRequired["BodyRef | None"]
     # What the observation is about.
     context: NotRequired[Any]
     # When the observation was added.
@@ -1100,7 +1102,8 @@ class NewRunBody(TypedDict):
 class NodeInFull(TypedDict):
     """A node of a run with its result."""
 
-    # The arguments of its last call in full, with everything filled in; absent where they are no longer known.
+    # The arguments of its last call in full, with everything filled in and secrets replaced; absent where they are no
+    # longer known.
     args: NotRequired[Any]
     attempt: int
     call: str
@@ -1670,6 +1673,8 @@ class ResultShape(TypedDict):
     severity: NotRequired[str | None]
     status: str
     stop_reason: NotRequired[str | None]
+    # The node's name among its siblings: the last part of its path; `run` for the root.
+    task_id: str
 
 
 class RollupShape(TypedDict):
@@ -2075,6 +2080,8 @@ class ToolResponse(TypedDict):
     scratch_page_writes: NotRequired[Any]
     # The status of the call. Everything but a word for failure counts as success.
     status: NotRequired[Any]
+    # The tool that answers. Also accepted as `tool`.
+    tool_id: NotRequired[str]
 
 
 class TraceLine(TypedDict):

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::ReadScope;
-use crate::entry::{Confidence, Entry, EntryKind, Family, Owner, Status, Tag};
+use crate::entry::{BodyRef, Confidence, Entry, EntryKind, Family, Owner, Status, Tag};
 use crate::id::{EntryHandle, EntryId, Seq};
 use crate::query::{EntryQuery, MAX_LIMIT, Order};
 use crate::text::TextMatch;
@@ -201,8 +201,11 @@ pub struct ContextItem {
     /// The type of the observation.
     #[serde(rename = "type")]
     pub type_name: Option<String>,
-    /// The text of the observation.
+    /// The text of the observation; only the beginning if it is long.
     pub content: String,
+    /// Where a long text is kept, of which `content` is the beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_ref: Option<BodyRef>,
     /// How sure the writer was.
     pub confidence: Option<f64>,
     /// The tags of the observation.
@@ -234,6 +237,7 @@ impl ContextItem {
             handle: entry.handle,
             type_name: fields.type_name.clone(),
             content: fields.body.clone(),
+            content_ref: fields.body_ref.clone(),
             confidence: fields.confidence.map(|confidence| confidence.value()),
             tags: fields.tags.clone(),
             status: fields.status,
