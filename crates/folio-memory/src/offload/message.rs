@@ -84,11 +84,8 @@ impl Message {
     /// [`Message::read_all`] reads, as far as the names of its fields tell.
     #[must_use]
     pub fn has_content(value: &Value) -> bool {
-        let has = |field: &&str| value.get(field).is_some();
-        ["content", "parts", "tool_calls", "tool_results"]
-            .iter()
-            .any(|field| has(field))
-            || Self::is_item(value)
+        let mut fields = ["content", "parts", "tool_calls", "tool_results"].into_iter();
+        fields.any(|field| value.get(field).is_some()) || Self::is_item(value)
     }
 
     /// Whether `value` is a call of a tool, or its result, that is an item of its own and has no speaker.
