@@ -10,9 +10,9 @@ use folio::memory::Entry;
 use folio::memory::causes::causes;
 use folio::runner::RunnerError;
 use folio::store::{ErrorKind, StoreError, WorkspaceError};
+use folio_server::wire::AnyEntry;
 use serde_json::{Value, json};
 
-use crate::report::observation::Observation;
 use crate::settings::quoted;
 
 /// How the program exits, in the order of the exit codes: of several, the greatest is used.
@@ -180,7 +180,7 @@ impl Failure {
 
     /// Adds the present state of the entry that the failure is about.
     fn about_entry(mut self, entry: &Entry) -> Self {
-        self.details.current = serde_json::to_value(Observation::of(entry, entry.updated_at)).ok();
+        self.details.current = serde_json::to_value(AnyEntry::of(entry, entry.updated_at)).ok();
         self
     }
 

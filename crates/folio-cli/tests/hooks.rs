@@ -268,6 +268,21 @@ fn what_a_model_writes_belongs_to_the_turn_of_the_hooks_m7_11_1() {
 }
 
 #[test]
+fn answer_in_a_conversation_that_memory_does_not_see_asks_nothing_m7_11_2() {
+    let folio = Folio::new();
+    for said in ["yes", "fix it", "no"] {
+        folio.hook_output(&["user-prompt"], &prompt(said));
+        folio.hook_output(&["stop"], &json!({"hook_event_name": "Stop"}));
+    }
+    assert_eq!(folio.json(&["observe", "list"])["total"], 0);
+    assert_eq!(folio.json(&["book", "list"])["total"], 0);
+    // A confirmation that is waited for is answered as ever.
+    folio.ok(&["observe", "add", "Deploy now?", "--type", "pending_confirmation"]);
+    folio.hook_output(&["user-prompt"], &prompt("yes"));
+    assert_eq!(folio.json(&["observe", "get", "e1"])["status"], "resolved");
+}
+
+#[test]
 fn failing_hook_exits_with_1_so_the_agent_continues() {
     let folio = Folio::new();
     folio.file(

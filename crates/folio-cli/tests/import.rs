@@ -107,6 +107,11 @@ fn imported_knowledge_graph_is_found_by_its_observations() {
         (0, &json!(4), &json!(1)),
         "{first}"
     );
+    let sure = folio.json(&["observe", "list", "--min-confidence", "0.5"]);
+    assert_eq!(
+        (&sure["total"], &sure["items"][0]["confidence"]),
+        (&json!(4), &json!(0.5))
+    );
     // In a folder it is found by its name.
     let (code, again) = folio.import("mcp-memory", ".");
     assert_eq!(
@@ -276,6 +281,7 @@ fn unrecognized_import_file_is_refused_without_changes() {
         ("task-master", "other.txt", "foreign_malformed"),
         ("beads", "empty", "foreign_missing"),
         ("memory-bank", "empty", "foreign_missing"),
+        ("colony", "empty", "foreign_missing"),
         ("mcp-memory", "nowhere", "file_unusable"),
     ] {
         let called = folio.call(&["import", "--from", form, path, "--json"]);

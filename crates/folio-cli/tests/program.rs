@@ -576,6 +576,15 @@ fn json_form_of_the_plan_check_depends_on_the_number_of_files() {
     assert_eq!(called.code, 3);
     let neither = folio.call(&["--json", "plan", "check", "wrong.yaml", "wrong.yaml"]);
     assert!(neither.stdout.starts_with('['), "{neither}");
+    for (name, code, exit) in [
+        ("wrong.yaml", &mistake["code"], 2),
+        ("missing.yaml", &missing["code"], 3),
+    ] {
+        let single = folio.call(&["--json", "plan", "check", name]);
+        let file: Value = serde_json::from_str(&single.stdout).unwrap();
+        assert_eq!((&file["file"], &file["valid"]), (&json!(name), &json!(false)));
+        assert_eq!((&file["errors"][0]["code"], single.code), (code, exit), "{single}");
+    }
 }
 
 #[test]
@@ -597,7 +606,8 @@ fn plan_mistakes_are_reported_with_line_and_column() {
     !   hint: `folio plan schema` prints the JSON Schema of plans
     = 2
     "#);
-    let problem = problem(&folio.call(&["plan", "check", "plan.yaml", "--json"]));
+    let called = folio.call(&["plan", "check", "plan.yaml", "--json"]);
+    let problem: Value = serde_json::from_str(&called.stderr).unwrap();
     assert_eq!(problem["code"], "plan_invalid");
     assert_eq!(problem["errors"][0]["line"], 4);
     assert_snapshot!(folio.seen(&["plan", "check", "missing.yaml"]), @"

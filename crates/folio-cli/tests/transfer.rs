@@ -453,6 +453,10 @@ fn export_overwrites_an_existing_file_only_with_force() {
         folio.ok(&[&export[..], &["--force"]].concat());
         assert_eq!(read(), first);
     }
+    for force in [&["--force"] as &[&str], &[]] {
+        let told = folio.call(&[&["export", "--out", "colony.out"], force].concat());
+        assert!(told.code == 2 && told.stderr.contains("name a file in it"), "{told}");
+    }
 }
 
 /// Such a folder may have been unpacked from an archive of somebody else.
@@ -480,5 +484,10 @@ fn pipe_in_an_imported_folder_does_not_keep_the_import_waiting() {
         "{refused}"
     );
     fifo("books/scratchbook/a.json");
-    folio.ok(&["--space", "b", "import", "--from", "colony", "books"]);
+    // There is nothing else in the folder.
+    let refused = folio.call(&["--space", "b", "import", "--from", "colony", "books"]);
+    assert!(
+        refused.code == 2 && refused.stderr.contains("foreign_missing"),
+        "{refused}"
+    );
 }

@@ -166,11 +166,15 @@ fn render_entry(out: &mut String, page: &Page, entry: &Entry, children: &[Page])
                 fields.type_name.as_deref().unwrap_or(entry.kind.as_str())
             );
             let _ = write!(out, "/{}] ", fields.status);
-            if !fields.title.is_empty() {
-                let _ = write!(out, "{}", one_line(&fields.title));
-                if !fields.body.is_empty() {
-                    out.push_str(" — ");
-                }
+            let mut head = one_line(&fields.title);
+            let standing = standing_of(entry);
+            if !standing.is_empty() {
+                let gap = if head.is_empty() { "" } else { " " };
+                let _ = write!(head, "{gap}({standing})");
+            }
+            out.push_str(&head);
+            if !head.is_empty() && !fields.body.is_empty() {
+                out.push_str(" — ");
             }
             out.push_str(&without_marks(fields.body.trim_end()).replace('\n', "\n  "));
             if let Some(notice) = truncation_note(entry) {
@@ -182,6 +186,16 @@ fn render_entry(out: &mut String, page: &Page, entry: &Entry, children: &[Page])
             out.push('\n');
         }
     }
+}
+
+/// How far an item is: its phase, its progress, and its place among what is pinned.
+fn standing_of(entry: &Entry) -> String {
+    let fields = &entry.fields;
+    let phase = fields.phase.as_deref().map(one_line).filter(|phase| !phase.is_empty());
+    let progress = fields.progress.map(|progress| format!("{:.0}%", progress * 100.0));
+    let pin = fields.pin_rank.map(|_| "pinned".to_owned());
+    let parts: Vec<String> = phase.into_iter().chain(progress).chain(pin).collect();
+    parts.join(", ")
 }
 
 /// `body` without the lines at its beginning and its end that hold nothing.
@@ -265,6 +279,48 @@ mod tests {
     use crate::id::{EntryHandle, EntryId, PageHandle, PageId, Seq};
     use crate::page::PageFields;
     use crate::time::Timestamp;
+
+    #[test]
+    fn item_shows_its_phase_progress_and_pin() {
+        let (id, at) = (PageId::derived(&["p"]), Timestamp::default());
+        let page = Page {
+            id,
+            handle: PageHandle(1),
+            version: 1,
+            created_at: at,
+            updated_at: at,
+            created_seq: Seq(1),
+            fields: PageFields::new(PageRole::Scratchbook, "Scratchbook", Owner::user()),
+        };
+        let item = |number: u64, title: &str, set: fn(&mut EntryFields)| {
+            let mut fields = EntryFields::new(EntryKind::Task, Owner::user(), Trust::User);
+            title.clone_into(&mut fields.title);
+            set(&mut fields);
+            let new = NewEntry {
+                id: EntryId::derived(&[title]),
+                page: id,
+                kind: EntryKind::Task,
+                fields,
+            };
+            Entry::added(new, EntryHandle(number), Seq(number), at)
+        };
+        let items = [
+            item(1, "Write", |fields| {
+                (fields.phase, fields.progress) = (Some("second draft".to_owned()), Some(0.6));
+                (fields.pin_rank, fields.body) = (Some(1), "by Friday".to_owned());
+            }),
+            item(2, "Read", |_| {}),
+        ];
+        let text = render_page(&page, &items, &[]);
+        let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("- ")).collect();
+        assert_eq!(
+            lines,
+            [
+                "- e1 [task/open] Write (second draft, 60%, pinned) — by Friday",
+                "- e2 [task/open] Read"
+            ]
+        );
+    }
 
     #[test]
     fn entry_heading_repeated_in_its_body_is_rendered_once() {

@@ -59,10 +59,10 @@ fn plan_problem(mistakes: &PlanErrors) -> Problem {
     let lines = errors.iter().take(MAX_LISTED_MISTAKES).map(|error| {
         let hint = error.hint.as_ref().map(|hint| format!(" ({hint})"));
         let hint = hint.unwrap_or_default();
-        format!(
-            "\n{}: {} {} [{}]{hint}",
-            error.place, error.code, error.message, error.path
-        )
+        // What the plan lacks as a whole has no path.
+        let path = Some(&error.path).filter(|path| !path.is_empty());
+        let path = path.map(|path| format!(" [{path}]")).unwrap_or_default();
+        format!("\n{}: {} {}{path}{hint}", error.place, error.code, error.message)
     });
     let count = counted(mistakes.count() as u64, "mistake");
     let detail = format!("the plan has {count}:{}", lines.collect::<String>());

@@ -394,7 +394,15 @@ async fn malformed_observation_is_rejected_without_losing_other_items() {
     let lines = house.traced("add_observation").await;
     let rejected: Vec<_> = lines.iter().filter(|line| line.status == "rejected").collect();
     assert_eq!(rejected.len(), 3);
-    assert_eq!(rejected[0].detail.as_ref().unwrap()["index"], 1);
+    let detail = rejected[0].detail.as_ref().unwrap();
+    assert_eq!(
+        (&detail["index"], &detail["code"]),
+        (&json!(1), &json!("content_empty"))
+    );
+    assert!(
+        detail["error"].is_string() && detail.get("message").is_none(),
+        "{detail}"
+    );
     assert_eq!(rejected[0].turn, Some(turn(1)));
 }
 

@@ -1102,7 +1102,8 @@ class NewRunBody(TypedDict):
 class NodeInFull(TypedDict):
     """A node of a run with its result."""
 
-    # The arguments of its last call in full, with everything filled in; absent where they are no longer known.
+    # The arguments of its last call in full, with everything filled in and secrets replaced; absent where they are no
+    # longer known.
     args: NotRequired[Any]
     attempt: int
     call: str
@@ -1672,6 +1673,8 @@ class ResultShape(TypedDict):
     severity: NotRequired[str | None]
     status: str
     stop_reason: NotRequired[str | None]
+    # The node's name among its siblings: the last part of its path; `run` for the root.
+    task_id: str
 
 
 class RollupShape(TypedDict):
@@ -2077,6 +2080,8 @@ class ToolResponse(TypedDict):
     scratch_page_writes: NotRequired[Any]
     # The status of the call. Everything but a word for failure, in any case, counts as success.
     status: NotRequired[Any]
+    # The tool that answers. Also accepted as `tool`.
+    tool_id: NotRequired[str]
 
 
 class TraceLine(TypedDict):

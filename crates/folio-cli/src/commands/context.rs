@@ -65,7 +65,7 @@ pub(crate) async fn run(context: &Context<'_>, arguments: ContextArguments) -> R
         let why = if omitted > 0 {
             "nothing in memory fits this budget"
         } else {
-            "there is nothing in memory yet"
+            "memory has nothing to show"
         };
         context.output.note(why);
     } else if omitted > 0 {

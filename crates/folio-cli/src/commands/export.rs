@@ -147,8 +147,12 @@ fn answer(format: &'static str, files: Vec<String>, exported: Outgoing, problems
 
 /// Checks that writing `file` destroys nothing: an existing file stays, as with a backup, unless `force` is given.
 fn check_not_overwriting(file: &Path, force: bool) -> Result<(), Failure> {
-    if force || is_sink(file) || file.symlink_metadata().is_err() {
+    if (force && !file.is_dir()) || is_sink(file) || file.symlink_metadata().is_err() {
         return Ok(());
+    }
+    if file.is_dir() {
+        let message = format!("{} is a directory", file.display());
+        return Err(Failure::usage("file_unusable", message).hint("name a file in it"));
     }
     let message = format!("{} already exists and was not changed", file.display());
     Err(Failure::usage("file_unusable", message).hint("overwrite it with --force"))

@@ -254,6 +254,10 @@ async fn books(context: &Context<'_>, workspace: &Workspace, import: &Import) ->
         let folder = if inner.is_dir() { inner } else { import.path.clone() };
         let mut files = Vec::new();
         find(&folder, "", DEPTH_MAX, &mut files)?;
+        if files.is_empty() {
+            let message = format!("{} has no file of a scratchbook", import.path.display());
+            return Err(Failure::usage("foreign_missing", message).hint("name the folder that contains them"));
+        }
         if context.settings.names_thread {
             files.retain(|(thread, _)| *thread == context.settings.thread);
         }

@@ -164,12 +164,11 @@ async fn check(context: &Context<'_>, check: Check) -> Result<Exit, Failure> {
             }
         }
     }
-    // The form depends on the call, so that a program knows it beforehand. A single file that is wrong is described by
-    // the failure alone.
+    // The form depends on the call, so that a program knows it beforehand.
     if check.files.len() > 1 {
         context.output.report(&OneOrMore::More(checked))?;
-    } else if let Some(sound @ Checked::Sound(_)) = checked.pop() {
-        context.output.report(&sound)?;
+    } else if let Some(only) = checked.pop() {
+        context.output.report(&only)?;
     }
     match (wrong.is_empty(), unread.is_empty()) {
         (true, true) => Ok(Exit::Done),

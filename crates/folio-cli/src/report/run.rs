@@ -327,6 +327,8 @@ fn duration_us_of(view: &NodeView<'_>) -> Option<u64> {
 /// The result of a node.
 #[derive(Debug, Serialize)]
 pub(crate) struct ResultShape {
+    /// The node's name among its siblings.
+    task_id: String,
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     severity: Option<&'static str>,
@@ -349,6 +351,7 @@ impl ResultShape {
             }
         };
         Self {
+            task_id: view.slug().to_owned(),
             status: result.status.as_str(),
             severity: result.severity.map(hard),
             stop_reason: result.stop_reason.map(|reason| reason.to_string()),

@@ -213,6 +213,46 @@ mod tests {
     }
 
     #[test]
+    fn plan_schema_refuses_what_the_reader_refuses_without_a_run() {
+        let schema: Value = serde_json::from_str(super::super::schema()).unwrap();
+        let validator = jsonschema::draft202012::new(&schema).unwrap();
+        let with_step = |step: &str| format!("title: t\nsteps:\n- {step}\n");
+        let with_budget = |budget: &str| format!("title: t\nbudget: {{{budget}}}\nsteps: [a]\n");
+        let many = format!("parallel: [{}]", ["a"; 65].join(", "));
+        let wrong = [
+            with_budget("concurrency: 0"),
+            with_budget("fan_in: 1"),
+            with_budget("depth: 9"),
+            with_budget("nodes: 200001"),
+            with_step(&many),
+            with_step("{id: a, for_each: [1]}"),
+            with_step("{id: a, for_each: [1], step: b, do: {tool: wait}}"),
+            with_step("{id: a, for_each: [1], step: b, criteria: [c]}"),
+            with_step("{id: a, for_each: [1], body: b, observe: {type: t, content: c}}"),
+            with_step("{id: a, title: t, criteria: [{check: judge}]}"),
+            with_step("{id: a, title: t, criteria: [{check: human}]}"),
+        ];
+        let right = [
+            with_budget("concurrency: 1, fan_in: 2, depth: 8, nodes: 200000"),
+            with_step("{id: a, for_each: [1], step: b}"),
+            with_step("{id: a, for_each: [1], body: b}"),
+            with_step("{id: a, for_each: [1], do: {tool: wait}}"),
+            with_step("{id: a, for_each: [1], description: b, criteria: [c]}"),
+            with_step("{id: a, title: t, criteria: [{check: result_nonempty}, {check: judge, text: b}]}"),
+        ];
+        let read = |text: &String| crate::plan::parse(text, &crate::plan::Known::default());
+        let value = |text: &String| super::super::spanned::read(text).unwrap().root.to_json();
+        for text in &wrong {
+            assert!(read(text).is_err(), "the reader accepts {text}");
+            assert!(!validator.is_valid(&value(text)), "the schema accepts {text}");
+        }
+        for text in &right {
+            assert!(read(text).is_ok(), "the reader refuses {text}");
+            assert!(validator.is_valid(&value(text)), "the schema refuses {text}");
+        }
+    }
+
+    #[test]
     fn plan_schema_describes_every_key() {
         let schema: Value = serde_json::from_str(super::super::schema()).unwrap();
         let definitions = schema["$defs"].as_object().unwrap();

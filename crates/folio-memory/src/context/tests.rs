@@ -1,9 +1,15 @@
 //! How a budget is shared (M7.11.4).
 
 use super::*;
+use crate::actor::Trust;
+use crate::change::NewEntry;
+use crate::entry::{EntryFields, EntryKind, Owner};
+use crate::id::{EntryHandle, EntryId, PageId, Seq};
+use crate::observation::TypeRegistry;
+use crate::time::Timestamp;
 use crate::tokens::Estimate;
 use crate::turn_testing::observation;
-use crate::view::candidate;
+use crate::view::{candidate, sections_of};
 
 /// Lines of a section that are looked at.
 const MAX: usize = 40;
@@ -75,6 +81,52 @@ fn unused_section_share_goes_to_other_sections_m7_11_4() {
 }
 
 #[test]
+fn what_a_part_of_the_scratchbook_leaves_goes_to_its_other_parts_first_m7_11_4() {
+    let todos: Vec<_> = (1..21_u8)
+        .map(|handle| {
+            let mut fields = EntryFields::new(EntryKind::Todo, Owner::agent(), Trust::User);
+            fields.title = format!("{handle} two three four five six");
+            let new = NewEntry {
+                id: EntryId::derived(&[&handle.to_string()]),
+                page: PageId::derived(&["book"]),
+                kind: EntryKind::Todo,
+                fields,
+            };
+            Entry::added(
+                new,
+                EntryHandle(handle.into()),
+                Seq(handle.into()),
+                Timestamp::from_millis(0),
+            )
+        })
+        .collect();
+    let book = sections_of(
+        &todos,
+        &[],
+        Vec::new(),
+        &TypeRegistry::default(),
+        Timestamp::from_millis(0),
+    );
+    let page = vec!["a b c d e f g h i j"; 40];
+    let sections = vec![
+        offered(Section::ScratchPage, 10, &page),
+        Offered {
+            section: Section::Scratchbook,
+            share: 30,
+            content: Content::Book(book),
+        },
+    ];
+    let assembled = assemble(sections, 200, MAX, &Words);
+    let of_book: u32 = assembled.receipt.sections[1..]
+        .iter()
+        .map(|section| section.tokens)
+        .sum();
+    assert!((50..=60).contains(&of_book), "{of_book} of 60: {}", assembled.text);
+    let of_page = assembled.receipt.sections[0].tokens;
+    assert!(of_page > 120, "the rest flows on: {of_page}");
+}
+
+#[test]
 fn context_over_budget_shortens_lines_then_omits_and_counts_them_m7_11_4() {
     let lines = ["one two three four", "one two three four", "one two three four"];
     let assembled = assemble(vec![offered(Section::Scratchbook, 100, &lines)], 11, MAX, &Words);
@@ -136,7 +188,7 @@ fn context_line_shows_handle_kind_text_confidence_and_tags_m7_8_v4() {
         "e42 [risk_alert/active] (95% sure) Three charges from an unknown device #fraud"
     );
     entry.fields.title = "Fraud".to_owned();
-    entry.fields.trust = crate::actor::Trust::ToolExternal;
+    entry.fields.trust = Trust::ToolExternal;
     assert_eq!(
         candidate(&entry).lengths,
         [

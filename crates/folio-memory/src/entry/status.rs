@@ -91,6 +91,8 @@ impl Status {
     pub fn parse_in(text: &str, family: Family) -> Option<Self> {
         let status = match (text, family) {
             ("pending" | "active" | "todo", Family::Work) => Self::Open,
+            // As seed 003 writes it.
+            ("inProgress", Family::Work) => Self::InProgress,
             ("completed" | "complete" | "closed", Family::Work) => Self::Done,
             ("completed" | "closed" | "done", Family::Knowledge) => Self::Resolved,
             _ => Self::parse(text)?,

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Collector, Destination, Foreign, Said, object, text};
-use crate::entry::{EntryKind, Owner, Status, Tag};
+use crate::entry::{Confidence, EntryKind, Owner, Status, Tag};
 use crate::id::PageId;
 use crate::link::{Link, Relation};
 use crate::page::{PageFields, PageRole};
@@ -154,6 +154,8 @@ fn observe(
         // The text of an observation needs no title.
         item.new.fields.title.clear();
         item.new.fields.type_name = Some("observation".to_owned());
+        // How sure its writer was is not known (M7.3.21).
+        item.new.fields.confidence = Some(Confidence::DEFAULT);
         item.new.fields.context = Some(context);
     }
 }

@@ -6,10 +6,12 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::message::CallResult;
+use super::message::{Call, CallResult};
 use super::{Message, Speaker, is_stand_in};
 use crate::actor::Trust;
-use crate::excerpt::short_line;
+use crate::canonical::canonical;
+use crate::excerpt::{MORE, fits, short_line};
+use crate::id::EntryId;
 
 /// The maximum number of characters of a request, an error or a sentence.
 const CHARS: usize = 400;
@@ -92,13 +94,13 @@ pub struct Extract {
     /// The model's latest answer: its own words tell better than any rule where its work stood.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// The latest error, unless a later result of its tool reports none.
+    /// The latest error, unless the same call went well later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The tool that reported the error; unknown if its call is not among the messages, and for what earlier versions
-    /// extracted.
+    /// The call that the latest error came from, as a hash of its tool and its arguments; unknown if it is not among the
+    /// messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error_tool: Option<String>,
+    pub failed_call: Option<String>,
     /// Whether the error is in the messages that were read last. One from before has been a next action already.
     #[serde(skip)]
     pub is_error_new: bool,
@@ -117,9 +119,11 @@ pub struct Extract {
 /// only the place is told (M7.8 V11).
 #[must_use]
 pub fn extract(mut found: Extract, messages: &[Message], may_quote: &dyn Fn(&str) -> bool) -> Extract {
-    let callers = callers(messages);
+    let mut calls = HashMap::new();
     found.is_error_new = false;
     for message in messages.iter().filter(|message| !is_stand_in(message)) {
+        // Later calls take the place of earlier ones with the same id: not all programs give every call its own.
+        calls.extend(message.calls.iter().map(|call| (call.id.as_str(), call)));
         let text = message.content.trim();
         if message.role == Speaker::User && !text.is_empty() {
             found.request = Some(short_line(text, CHARS));
@@ -137,7 +141,7 @@ pub fn extract(mut found: Extract, messages: &[Message], may_quote: &dyn Fn(&str
         for call in &message.calls {
             collect_touched(&call.arguments, &mut found.touched);
         }
-        let is_quoted = |result: &CallResult| may_quote(tool_of(&callers, result));
+        let is_quoted = |result: &CallResult| may_quote(tool_of(&calls, result));
         let own_text = if message.results.iter().all(is_quoted) {
             text
         } else {
@@ -150,28 +154,29 @@ pub fn extract(mut found: Extract, messages: &[Message], may_quote: &dyn Fn(&str
             }
         }
         for result in &message.results {
-            let line = result.content.lines().rev().find(|line| tells_of_failure(line));
-            let line = line.or_else(|| {
-                result
-                    .content
-                    .lines()
-                    .find(|line| !line.trim().is_empty() && result.is_error)
+            let lines = result.content.lines();
+            let failure = lines.rev().find_map(|line| Some((line, place_of_failure(line)?)));
+            let failure = failure.or_else(|| {
+                let mut lines = result.content.lines();
+                Some((lines.find(|line| !line.trim().is_empty() && result.is_error)?, 0))
             });
-            let tool = tool_of(&callers, result);
-            if let Some(line) = line {
+            let call = calls.get(result.call_id.as_str()).map(|call| fingerprint_of(call));
+            if failure.is_none() && call.is_some() && found.failed_call == call {
+                // The same call goes well now.
+                found.clear_error();
+            }
+            if let Some((line, at)) = failure {
                 found.is_error_new = true;
-                found.error_tool = Some(tool.to_owned()).filter(|tool| !tool.is_empty());
+                found.failed_call = call;
                 found.error = Some(if is_quoted(result) {
-                    short_line(line, CHARS)
+                    line_around(line, at)
                 } else {
-                    let tool = short_line(tool, CHARS);
+                    let tool = short_line(tool_of(&calls, result), CHARS);
                     format!(
                         "a result of {} reports one; see the history",
                         if tool.is_empty() { "a tool" } else { &tool }
                     )
                 });
-            } else if !result.is_error && found.error_tool.as_deref() == Some(tool) {
-                found.clear_error();
             }
         }
     }
@@ -180,7 +185,7 @@ pub fn extract(mut found: Extract, messages: &[Message], may_quote: &dyn Fn(&str
 
 impl Extract {
     fn clear_error(&mut self) {
-        (self.error, self.error_tool, self.is_error_new) = (None, None, false);
+        (self.error, self.failed_call, self.is_error_new) = (None, None, false);
     }
 
     /// Keeps only what `body` still contains: whoever edits a summary decides what is carried on.
@@ -250,29 +255,53 @@ impl Extract {
     }
 }
 
-/// The names of the tools that were called, by the ids of their calls.
-fn callers(messages: &[Message]) -> HashMap<&str, &str> {
+/// The calls by their ids.
+fn calls_by_id(messages: &[Message]) -> HashMap<&str, &Call> {
     let calls = messages.iter().flat_map(|message| &message.calls);
-    calls.map(|call| (call.id.as_str(), call.name.as_str())).collect()
+    calls.map(|call| (call.id.as_str(), call)).collect()
 }
 
 /// The tool that gave `result`; empty if its call is not among the messages.
-fn tool_of<'m>(callers: &HashMap<&'m str, &'m str>, result: &CallResult) -> &'m str {
-    callers.get(result.call_id.as_str()).copied().unwrap_or_default()
+fn tool_of<'m>(calls: &HashMap<&'m str, &'m Call>, result: &CallResult) -> &'m str {
+    calls
+        .get(result.call_id.as_str())
+        .map(|call| call.name.as_str())
+        .unwrap_or_default()
+}
+
+/// The same for every call of a tool with the same arguments. A hash, because arguments may be long.
+fn fingerprint_of(call: &Call) -> String {
+    let arguments = canonical(call.arguments.clone()).to_string();
+    EntryId::derived(&["call", &call.name, &arguments]).to_string()
+}
+
+/// The part of `line` around the error at byte `at`, in one line: errors are often named behind a long command or path.
+fn line_around(line: &str, at: usize) -> String {
+    if fits(line.trim(), CHARS) {
+        return short_line(line, CHARS);
+    }
+    let begins = line.char_indices().map(|(at, _)| at).filter(|begin| *begin <= at);
+    let Some(begin) = begins.rev().nth(CHARS / 4) else {
+        return short_line(line, CHARS);
+    };
+    let begin = line[begin..at]
+        .find(char::is_whitespace)
+        .map_or(begin, |space| begin + space);
+    format!("{MORE}{}", short_line(&line[begin..], CHARS - 1))
 }
 
 /// The trust in `messages` handed in by somebody of `trust`: that of the least trusted speaker among them. `of_tool`
 /// gives the trust in a tool by its name.
 #[must_use]
 pub fn trust_in(messages: &[Message], trust: Trust, of_tool: &dyn Fn(&str) -> Trust) -> Trust {
-    let callers = callers(messages);
+    let calls = calls_by_id(messages);
     messages.iter().fold(trust, |trust, message| {
         let by = if message.role == Speaker::Assistant {
             Trust::Model
         } else {
             trust
         };
-        let results = message.results.iter().map(|result| of_tool(tool_of(&callers, result)));
+        let results = message.results.iter().map(|result| of_tool(tool_of(&calls, result)));
         results.fold(trust.min(by), Trust::min)
     })
 }
@@ -314,18 +343,21 @@ fn is_obligation(sentence: &str) -> bool {
     OBLIGATIONS.iter().any(|word| places_of(&lower, word).next().is_some())
 }
 
-/// Whether `line` reports a failure, as opposed to the absence of failures: tests that pass end with `0 failed`.
-fn tells_of_failure(line: &str) -> bool {
-    let lower = line.to_lowercase();
+/// The place of the first word in `line` that reports a failure, as opposed to the absence of failures: tests that pass
+/// end with `0 failed`.
+fn place_of_failure(line: &str) -> Option<usize> {
+    // The words are ASCII, and this way every place is one of `line` as well.
+    let lower = line.to_ascii_lowercase();
     let is_none = |at: usize, word: &str| {
         let before = lower[..at].split_whitespace().next_back().unwrap_or_default();
         let after = lower[at + word.len()..].trim_start_matches([':', '=', ' ', '"']);
         let number = after.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
         ZERO_WORDS.contains(&before.trim_matches(['(', ',', ';', '"'])) || number == "0"
     };
-    ERRORS
+    let places = ERRORS
         .iter()
-        .any(|word| places_of(&lower, word).any(|at| !is_none(at, word)))
+        .filter_map(|word| places_of(&lower, word).find(|at| !is_none(*at, word)));
+    places.min()
 }
 
 /// The offsets of `word` in `text`: as a whole word if its script puts spaces between words.

@@ -46,6 +46,119 @@ fn openai_and_anthropic_messages_are_parsed_alike_m7_8_v8() {
 }
 
 #[test]
+fn codex_and_gemini_messages_are_parsed_like_others_m7_8_v8() {
+    let codex = Message::read_all(&json!([
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Test it"}]},
+        {"type": "function_call", "name": "shell", "arguments": "{\"workdir\":\"/w\"}", "call_id": "c1"},
+        {"type": "function_call_output", "call_id": "c1",
+            "output": "{\"output\":\"2 tests broke\",\"metadata\":{\"exit_code\":101}}"},
+        {"type": "local_shell_call", "call_id": "c2", "status": "completed", "action": {"type": "exec", "command": ["ls"]}},
+        {"type": "function_call_output", "call_id": "c2", "output": [{"type": "input_text", "text": "a.rs"}]},
+        {"type": "custom_tool_call", "call_id": "c3", "name": "apply_patch", "input": "*** Begin Patch"},
+        {"type": "custom_tool_call_output", "call_id": "c3", "output": {"content": "no such file", "success": false}},
+    ]))
+    .unwrap();
+    let results = |messages: &[Message]| -> Vec<(String, String, bool)> {
+        let results = messages.iter().flat_map(|message| message.results.clone());
+        results
+            .map(|result| (result.call_id, result.content, result.is_error))
+            .collect()
+    };
+    let calls = |messages: &[Message]| -> Vec<(String, String, Value)> {
+        let calls = messages.iter().flat_map(|message| message.calls.clone());
+        calls.map(|call| (call.id, call.name, call.arguments)).collect()
+    };
+    let own = |(a, b, c): (&str, &str, Value)| (a.to_owned(), b.to_owned(), c);
+    assert_eq!(
+        calls(&codex),
+        [
+            ("c1", "shell", json!({"workdir": "/w"})),
+            ("c2", "local_shell", json!({"type": "exec", "command": ["ls"]})),
+            ("c3", "apply_patch", json!("*** Begin Patch")),
+        ]
+        .map(own)
+    );
+    assert_eq!(
+        results(&codex),
+        [
+            ("c1", "2 tests broke", true),
+            ("c2", "a.rs", false),
+            ("c3", "no such file", true)
+        ]
+        .map(|(id, text, is_error)| (id.to_owned(), text.to_owned(), is_error))
+    );
+    assert_eq!(codex[1].role, Speaker::Assistant);
+    assert_eq!(codex[2].role, Speaker::Tool);
+    assert_eq!(cut(&codex, 1), (0, 5), "a call stays with its result");
+
+    let gemini = Message::read_all(&json!([
+        {"role": "user", "parts": [{"text": "Test it"}, {"inlineData": {"mimeType": "image/png", "data": ""}}]},
+        {"role": "model", "parts": [{"text": "I will."}, {"functionCall": {"name": "shell", "args": {"path": "a.rs"}}}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "shell", "response": {"error": "2 tests broke"}}}]},
+    ]))
+    .unwrap();
+    assert_eq!(
+        (gemini[0].content.as_str(), gemini[1].content.as_str()),
+        ("Test it", "I will.")
+    );
+    assert_eq!(calls(&gemini), [("shell", "shell", json!({"path": "a.rs"}))].map(own));
+    assert_eq!(
+        results(&gemini),
+        [("shell".to_owned(), "2 tests broke".to_owned(), true)]
+    );
+    assert_eq!(cut(&gemini, 1), (0, 1), "a call stays with its result");
+}
+
+#[test]
+fn messages_without_anything_understood_are_refused_m7_8_v8() {
+    for message in [
+        json!({"role": "user"}),
+        json!({"role": "user", "text": "Do it"}),
+        json!({"role": "model", "parts": "x"}),
+    ] {
+        let wrong = Message::read_all(&json!([message])).unwrap_err();
+        assert_eq!(wrong.code, "messages_invalid", "{message}");
+        assert!(wrong.field.starts_with("messages[0]"), "{}", wrong.field);
+    }
+    let empty = json!([{"role": "assistant", "content": null}, {"role": "assistant", "tool_calls": []}, {"role": "user", "content": ""}]);
+    assert_eq!(Message::read_all(&empty).unwrap().len(), 3);
+}
+
+#[test]
+fn last_error_shows_the_end_of_a_long_line_if_the_error_is_there_m7_8_v8() {
+    let line = format!(
+        "{} error: cannot find crate `oats` {}",
+        "noise ".repeat(200),
+        "tail ".repeat(200)
+    );
+    let messages = Message::read_all(&json!([{"role": "tool", "tool_call_id": "1", "content": line}])).unwrap();
+    let error = extract(Extract::default(), &messages, &ALL).error.unwrap();
+    assert!(error.contains("error: cannot find crate `oats`"), "{error}");
+    assert!(error.starts_with("…noise ") && error.ends_with('…'), "{error}");
+    assert!(error.chars().count() <= 400, "{}", error.chars().count());
+}
+
+#[test]
+fn error_is_forgotten_once_the_same_call_succeeds_m7_8_v8() {
+    let call = |id: &str, command: &str| json!({"role": "assistant", "content": null, "tool_calls": [{"id": id, "name": "shell", "arguments": {"command": command}}]});
+    let result = |id: &str, text: &str| json!({"role": "tool", "tool_call_id": id, "content": text});
+    let read = |list: &[Value]| Message::read_all(&Value::Array(list.to_vec())).unwrap();
+    let broken = read(&[call("1", "test"), result("1", "error: login broke")]);
+    let found = extract(Extract::default(), &broken, &ALL);
+    let other = read(&[call("2", "ls"), result("2", "a.rs")]);
+    let found = extract(found, &other, &ALL);
+    assert_eq!(
+        found.error.as_deref(),
+        Some("error: login broke"),
+        "another call says nothing of it"
+    );
+    // It is carried from one offload to the next.
+    let found: Extract = serde_json::from_value(serde_json::to_value(found).unwrap()).unwrap();
+    let fixed = read(&[call("3", "test"), result("3", "12 passed; 0 failed")]);
+    assert_eq!(extract(found, &fixed, &ALL), Extract::default());
+}
+
+#[test]
 fn extract_finds_requests_errors_and_obligations_without_a_model_m7_8_v8() {
     let messages = Message::read_all(&json!([
         {"role": "user", "content": "See https://example.org/issue, please. Never push to main!"},
@@ -114,7 +227,7 @@ fn calls(list: &[(&str, &str)]) -> Vec<Message> {
 }
 
 #[test]
-fn error_is_gone_after_a_later_result_of_its_tool_without_failure_m7_8_v8() {
+fn error_is_gone_once_its_call_went_well_m7_8_v8() {
     let failed = ("Bash", "error: test login failed");
     let error_after = |list: &[(&str, &str)]| extract(Extract::default(), &calls(list), &ALL).error;
     assert_eq!(error_after(&[failed]).as_deref(), Some("error: test login failed"));
@@ -133,7 +246,7 @@ fn error_is_gone_after_a_later_result_of_its_tool_without_failure_m7_8_v8() {
     let stored = serde_json::to_value(&before).unwrap();
     let before: Extract = serde_json::from_value(stored).unwrap();
     let mended = extract(before, &calls(&[("Bash", "12 passed; 0 failed")]), &ALL);
-    assert_eq!((mended.error, mended.error_tool), (None, None));
+    assert_eq!((mended.error, mended.failed_call), (None, None));
 }
 
 #[test]
@@ -463,6 +576,7 @@ proptest! {
             request: Some(rest.clone()),
             answer: None,
             error: None,
+            failed_call: None,
             touched: (0..counts.0).map(|n| format!("{n}{}", touched.trim())).collect(),
             obligations: (0..counts.1).map(|n| format!("{n}{said}")).collect(),
             ..Extract::default()

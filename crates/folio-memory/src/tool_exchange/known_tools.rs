@@ -2,7 +2,7 @@
 //! program has no manifests for its tools.
 
 /// Tools that read the web, whose names have neither a dot nor two underscores.
-const OF_THE_WEB: [&str; 13] = [
+const OF_THE_WEB: [&str; 15] = [
     "browseraction",
     "fetch",
     "fetchurl",
@@ -10,6 +10,8 @@ const OF_THE_WEB: [&str; 13] = [
     "googlewebsearch",
     "httpget",
     "httprequest",
+    "openurl",
+    "readurl",
     "readurlcontent",
     "searchweb",
     "webfetch",

@@ -15,7 +15,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 pub use context::{ContextItem, ContextQuery, context_query, least_of};
 pub use manifest::{Bound, ManifestsPolicy, ReadScope, ToolManifest};
@@ -45,6 +45,7 @@ pub struct ToolRequest {
 
 /// A tool's answer.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(transform = describe_tool_id)]
 pub struct ToolResponse {
     /// The id of the request that it answers.
     #[serde(default, deserialize_with = "text_or_number")]
@@ -67,6 +68,16 @@ pub struct ToolResponse {
     /// All other fields.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
+}
+
+/// Describes the field by which an answer may name its tool. It is one of the other fields, so that a value which is no
+/// text keeps nothing out.
+fn describe_tool_id(schema: &mut schemars::Schema) {
+    let properties = schema.ensure_object().get_mut("properties");
+    if let Some(properties) = properties.and_then(Value::as_object_mut) {
+        let described = json!({"description": "The tool that answers. Also accepted as `tool`.", "type": "string"});
+        properties.insert("tool_id".to_owned(), described);
+    }
 }
 
 /// Reads an id that may be a number: many programs count their calls.

@@ -5,24 +5,24 @@ use std::time::Duration;
 use super::Turn;
 use crate::time::Timestamp;
 
-/// How many of the newest turns of a thread are looked at for one to join.
-pub const JOINED_AMONG: u32 = 20;
 /// How long after its begin a turn is joined. An older one was left open by a program that is gone.
 pub const JOINED_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Returns the turn among `newest`, the newest turns of a thread, that is joined by those who work in the thread and
-/// name no turn: the only one that is open and was begun within [`JOINED_WITHIN`].
-///
-/// Turns of runs and turns in the background do not count: those who work in them name them. `None` if there are
-/// several, because nothing says which of them is meant.
+/// Returns the turn among `turns`, those of a thread, that is joined by those who work in the thread and name no turn:
+/// the only one that [can be](can_be_joined). `None` if there are several, because nothing says which of them is meant.
 #[must_use]
-pub fn joined_turn(newest: &[Turn], now: Timestamp) -> Option<&Turn> {
-    let mut open = newest.iter().filter(|turn| {
-        let is_somebody_elses = turn.begun.run.is_some() || turn.begun.background;
-        turn.ended.is_none() && !is_somebody_elses && now.since(turn.started_at) < JOINED_WITHIN
-    });
+pub fn joined_turn(turns: &[Turn], now: Timestamp) -> Option<&Turn> {
+    let mut open = turns.iter().filter(|turn| can_be_joined(turn, now));
     let only = open.next()?;
     open.next().is_none().then_some(only)
+}
+
+/// Whether `turn` is open, was begun within [`JOINED_WITHIN`], and is neither of a run nor in the background: those who
+/// work in such turns name them.
+#[must_use]
+pub fn can_be_joined(turn: &Turn, now: Timestamp) -> bool {
+    let is_somebody_elses = turn.begun.run.is_some() || turn.begun.background;
+    turn.ended.is_none() && !is_somebody_elses && now.since(turn.started_at) < JOINED_WITHIN
 }
 
 #[cfg(test)]

@@ -20,12 +20,13 @@ pub mod words;
 mod tests;
 
 pub use clarifier::{
-    Answer, Clarifier, Clarity, RuleClarifier, clarification_of, is_clarification, settled_clarifications,
+    Answer, Clarifier, Clarity, OverhearingClarifier, RuleClarifier, clarification_of, is_clarification,
+    settled_clarifications,
 };
 pub use decision::{Decision, Stage, Used};
 pub use evaluator::{Evaluation, Evaluator, Finished, RuleEvaluator};
 pub use executor::{Orderer, RuleOrderer, WorkOrder};
-pub use joined::{JOINED_AMONG, JOINED_WITHIN, joined_turn};
+pub use joined::{JOINED_WITHIN, can_be_joined, joined_turn};
 pub use record::{NewTurn, Turn, TurnEnd, TurnEnded, TurnQuery};
 pub use reflector::{Ending, Reflection, Reflector, RuleReflector};
 pub use router::{Assessment, Router, RuleRouter, Situation, Urgency};

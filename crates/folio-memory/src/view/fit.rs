@@ -36,7 +36,8 @@ pub struct Part {
 /// that does not fit at all; then, from the first line on, lines are lengthened as far as there is room. Next, each
 /// part that has entries but shows none gets a line that counts them, if need be at the cost of lines of later parts:
 /// no line is shown after a part that does not mention what it has. What is left of the budget first gives each part
-/// without a line its first one, and then extends the parts, from the first on. Headings and the lines `+3 more` count
+/// without a line its first one; then what the parts of a group leave of what is reserved for them goes to the others
+/// of the group, and the rest extends the parts, from the first on. Headings and the lines `+3 more` count
 /// toward the budget. If not even one line fits below its headings, the first line is shown alone, cut between
 /// characters but never within its name.
 #[must_use]
@@ -53,6 +54,7 @@ pub fn fit(parts: Vec<Part>, budget: u32, tokens: &dyn Tokens) -> Rendered {
         mention_all(&mut all, budget);
     }
     show_first_lines(&mut all, budget);
+    distribute_in_groups(&mut all, budget);
     distribute_rest(&mut all, budget);
     // A tokenizer may count a whole text higher than the sum of its parts.
     let (mut text, mut ends) = text_of(&all);
@@ -128,6 +130,37 @@ fn show_first_lines(all: &mut [FittedPart<'_>], budget: u32) {
         }
         if !all[at].is_shown() {
             return;
+        }
+    }
+}
+
+/// Hands what parts of a group leave of what is reserved for the group to its other parts, from the first part on.
+fn distribute_in_groups(all: &mut [FittedPart<'_>], budget: u32) {
+    let mut start = 0;
+    while start < all.len() {
+        let group = all[start].part.group;
+        let len = all[start..].iter().take_while(|part| part.part.group == group).count();
+        let range = start..start + len;
+        start = range.end;
+        if group.is_empty() || len == all.len() {
+            continue;
+        }
+        let parts = all[range.clone()].iter();
+        let reserved = parts.fold(0, |sum: u32, part| sum.saturating_add(part.part.reserved));
+        for at in range.clone() {
+            if all[at].is_whole() {
+                continue;
+            }
+            let used = range.clone().filter(|at| all[*at].is_shown()).fold(0, |sum: u32, at| {
+                sum.saturating_add(all[at].cost_of_own())
+                    .saturating_add(group_cost(all, at))
+            });
+            let left_of_group = reserved.saturating_sub(used);
+            let left_of_all = budget.saturating_sub(cost_of(all));
+            if all[at].is_shown() && left_of_group.min(left_of_all) > 0 {
+                let room = all[at].cost_of_own().saturating_add(left_of_group.min(left_of_all));
+                all[at].refill(room);
+            }
         }
     }
 }

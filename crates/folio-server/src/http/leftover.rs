@@ -20,8 +20,11 @@ use parking_lot::Mutex;
 
 /// The most bytes that are read to be dropped: those of the longest body that most routes accept.
 const DROPPED_BYTES_MAX: u64 = super::MAX_BODY_BYTES as u64;
-/// How long dropping them may take.
-const DROPPED_WITHIN: Duration = Duration::from_secs(30);
+/// How long dropping them may take. The answer waits for it: a client that still sends when its connection closes may
+/// never read why it was refused.
+const DROPPED_WITHIN: Duration = Duration::from_secs(10);
+/// How long the rest may stand still. A client that sends nothing has nothing to lose from an answer.
+const STALLED_WITHIN: Duration = Duration::from_millis(500);
 
 /// Passes a request on, and then reads the rest of its body or announces that the connection closes.
 pub(crate) async fn read_leftover(request: Request, next: Next) -> Response {
@@ -73,7 +76,11 @@ async fn drop_all(body: Body) -> bool {
     let reading = async {
         let mut parts = body.into_data_stream();
         let mut dropped = 0;
-        while let Some(part) = parts.next().await {
+        loop {
+            let Ok(part) = tokio::time::timeout(STALLED_WITHIN, parts.next()).await else {
+                return false;
+            };
+            let Some(part) = part else { return true };
             dropped += part
                 .map_or(u64::MAX, |part| part.len() as u64)
                 .min(DROPPED_BYTES_MAX + 1);
@@ -81,7 +88,6 @@ async fn drop_all(body: Body) -> bool {
                 return false;
             }
         }
-        true
     };
     tokio::time::timeout(DROPPED_WITHIN, reading).await.unwrap_or(false)
 }
@@ -172,6 +178,14 @@ mod tests {
         let connection = connection.map(|value| value.to_str().expect("a text").to_owned());
         let read = *read.lock();
         (connection, read)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refusal_does_not_wait_for_a_body_that_stands_still() {
+        let from = tokio::time::Instant::now();
+        let close = Some("close".to_owned());
+        assert_eq!(answer("/refused", 3, false, false).await, (close, 3));
+        assert!(from.elapsed() < Duration::from_secs(1), "{:?}", from.elapsed());
     }
 
     #[tokio::test(start_paused = true)]

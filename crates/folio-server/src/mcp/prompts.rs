@@ -68,7 +68,10 @@ pub(super) async fn render_prompt(caller: &Caller, name: &str) -> Result<Option<
         ..ViewRequest::of(caller.thread.clone())
     };
     let view = caller.workspace.view(request, &caller.tokens).await?;
-    if view.rendered.text.is_empty() {
+    let has_scratchbook = caller.workspace.policy().await?.scratchbook.enabled;
+    if !has_scratchbook {
+        text.push_str("\nScratchbooks are switched off by the policy of the space.\n");
+    } else if view.rendered.text.is_empty() {
         text.push_str("\nThe scratchbook is empty.\n");
     } else {
         text.push_str(&format!("\n{}", view.rendered.text));
@@ -110,6 +113,17 @@ pub(super) async fn render_prompt(caller: &Caller, name: &str) -> Result<Option<
         };
         section(&mut text, heading, &lines, total);
     }
+    let after = match name {
+        _ if has_scratchbook => after,
+        "resume" => {
+            "Continue with what is remembered, and ask the user for what is not. Ask the user before you do anything that needs \
+             confirmation."
+        }
+        _ => {
+            "Say in your answer what was wanted, what is done and how that is known, what is open and in which order to do it, what \
+             was decided and why, and what went wrong. Say only what you know."
+        }
+    };
     text.push_str(&format!("\n{after}\n"));
     let message = PromptMessage::new_text(Role::User, text);
     Ok(Some(GetPromptResult::new(vec![message]).with_description(description)))

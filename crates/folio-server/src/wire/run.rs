@@ -187,7 +187,7 @@ impl RunInFull {
             spent: root.map_or_else(SpendShape::default, |root| SpendShape::of(root.spent)),
             asks: run.count_requests(),
             waits: run.summary().waits_at(now),
-            result: run.result().map(ResultShape::of),
+            result: root.as_ref().and_then(ResultShape::of),
             pages,
             held_up,
         }
@@ -197,6 +197,8 @@ impl RunInFull {
 /// The result of a node.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ResultShape {
+    /// The node's name among its siblings: the last part of its path; `run` for the root.
+    task_id: String,
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     severity: Option<&'static str>,
@@ -243,8 +245,9 @@ struct VerdictShape {
 }
 
 impl ResultShape {
-    /// Returns `result` in its wire form.
-    pub(crate) fn of(result: &NodeResult) -> Self {
+    /// Returns the result of the node that `view` shows in its wire form; `None` before it has ended.
+    fn of(view: &NodeView<'_>) -> Option<Self> {
+        let result = view.result?;
         let (output, output_ref) = match &result.output {
             Output::Inline(inline) => (
                 Some(Arc::unwrap_or_clone(inline.value())).filter(|value| !value.is_null()),
@@ -277,7 +280,8 @@ impl ResultShape {
                 why,
             }
         });
-        Self {
+        Some(Self {
+            task_id: view.slug().to_owned(),
             status: result.status.as_str(),
             severity: severity_name(result),
             stop_reason: result.stop_reason.map(|reason| reason.as_str()),
@@ -287,7 +291,7 @@ impl ResultShape {
             output_omitted: false,
             evidence: evidence.collect(),
             criteria: criteria.collect(),
-        }
+        })
     }
 }
 
@@ -295,7 +299,7 @@ impl ResultShape {
     /// Returns the result of the node that `view` shows. The output of a group is that of its members, in the form in
     /// which later steps read it.
     fn of_node(run: &Run, view: &NodeView<'_>) -> Option<Self> {
-        let shape = Self::of(view.result?);
+        let shape = Self::of(view)?;
         let display = match run.given(view.id) {
             None | Some(OutputTree::Own(_)) => return Some(shape),
             Some(tree) => tree.display_value(GROUP_BYTES_MAX),
@@ -501,7 +505,7 @@ impl LimitShape {
 pub(crate) struct NodeInFull {
     #[serde(flatten)]
     node: NodeShape,
-    /// The arguments of its last call in full, with everything filled in; absent where they are no longer known.
+    /// The arguments of its last call in full, with everything filled in and secrets replaced; absent where they are no longer known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     args: Option<Value>,
     /// The criteria that its result has to meet.
@@ -518,8 +522,9 @@ struct CriterionShape {
 }
 
 impl NodeInFull {
-    /// Returns `view` of `run` in its wire form, with its page if it exists.
-    pub(crate) fn of(run: &Run, view: &NodeView<'_>, pages: &HashMap<PageId, PageHandle>) -> Self {
+    /// Returns `view` of `run` in its wire form, with its page if it exists, and with `args`, the arguments of its last
+    /// call.
+    pub(crate) fn of(run: &Run, view: &NodeView<'_>, args: Option<Value>, pages: &HashMap<PageId, PageHandle>) -> Self {
         let criteria: &[Criterion] = match view.step {
             Some(Step::Task(task)) => &task.criteria,
             None => &run.plan().criteria,
@@ -532,7 +537,7 @@ impl NodeInFull {
         };
         Self {
             node: NodeShape::of(run, view, pages),
-            args: run.args_of_call(view.id),
+            args,
             criteria: criteria.iter().map(shape).collect(),
             result: ResultShape::of_node(run, view),
         }

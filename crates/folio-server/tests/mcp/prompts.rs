@@ -3,7 +3,7 @@
 use rmcp::model::{ArgumentInfo, CompleteRequestParams, GetPromptRequestParams, Reference};
 use serde_json::json;
 
-use crate::pair::{Era, Pair, options};
+use crate::pair::{Era, Pair, Plain, options, runner, switch_scratchbooks_off};
 
 async fn prompt(pair: &Pair, name: &str, thread: &str) -> String {
     let arguments = json!({"thread": thread}).as_object().unwrap().clone();
@@ -121,4 +121,20 @@ async fn prompt_and_resource_arguments_are_completed() {
         }
         pair.end().await;
     }
+}
+
+#[tokio::test]
+async fn prompts_name_no_scratchbook_tools_where_the_policy_disables_them() {
+    let runner = runner().await;
+    let pair = Pair::of(Era::Requests, options(), &runner, Plain).await;
+    switch_scratchbooks_off(&runner).await;
+    for name in ["resume", "handover"] {
+        let text = prompt(&pair, name, "").await;
+        assert!(text.contains("switched off by the policy"), "{text}");
+        assert!(
+            !text.contains("scratch_") && !text.contains("is empty") && !text.contains("pin it"),
+            "{text}"
+        );
+    }
+    pair.end().await;
 }

@@ -101,6 +101,21 @@ async fn run_start_executes_a_plan_and_reports_progress() {
 }
 
 #[tokio::test]
+async fn run_status_says_which_answer_holds_if_nobody_answers() {
+    let asks = json!({"question": "Which colour?", "options": ["red", "blue"], "default": "red"});
+    let runner = runner_asking(asks).await;
+    let pair = Pair::of(Era::Requests, with_runs(), &runner, Plain).await;
+    let (text, _) = pair
+        .call("run_start", json!({"goal": "Paint the door", "wait_seconds": 3600}))
+        .await;
+    assert!(
+        text.contains("Which colour? (red | blue) (if nobody answers in time: red)"),
+        "{text}"
+    );
+    pair.end().await;
+}
+
+#[tokio::test]
 async fn question_of_a_goal_run_is_answered_through_run_answer() {
     let runner = painter().await;
     let pair = Pair::of(Era::Requests, with_runs(), &runner, Plain).await;

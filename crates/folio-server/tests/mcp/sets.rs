@@ -105,6 +105,19 @@ async fn observe_tools_add_list_and_update_observations() {
         .refused("observe_update", json!({"id": "e1", "content": null}))
         .await;
     assert_eq!(code, "observation_malformed", "nothing is to change");
+    let (_, confirmed) = pair.call("observe_update", json!({"id": "e2", "confirm": true})).await;
+    assert!(confirmed["validated_at"].is_string(), "{confirmed}");
+    let both = json!({"id": "e2", "confirm": true, "title": "x"});
+    let (_, code) = pair.refused("observe_update", both).await;
+    assert_eq!(code, "arguments_invalid", "these are two changes");
+    let stale = json!({"id": "e1", "superseded_by": "e2", "expected_version": 1});
+    assert_eq!(pair.refused("observe_update", stale).await.1, "stale_version");
+    let replaced = json!({"id": "e1", "superseded_by": "e2", "expected_version": 3});
+    let (_, replaced) = pair.call("observe_update", replaced).await;
+    assert_eq!(replaced["handle"], "e1", "{replaced}");
+    assert!(replaced["superseded_by"].is_string(), "{replaced}");
+    let (text, list) = pair.call("observe_list", json!({})).await;
+    assert_eq!(list["total"], 1, "{text}");
     for filter in ["type", "tags", "owner"] {
         let (text, code) = pair.refused("observe_list", json!({filter: ""})).await;
         assert!(code == "arguments_invalid" && text.contains(filter), "{text}");

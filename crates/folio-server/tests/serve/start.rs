@@ -103,6 +103,9 @@ async fn invalid_run_request_is_refused_with_every_plan_error() {
         .collect();
     // The id, and the tool.
     assert_eq!(codes, ["P008", "P004"], "{wrong:?}");
+    let empty = ask(json!({"plan": {"title": "nothing"}})).await.json();
+    let detail = empty["detail"].as_str().unwrap();
+    assert!(detail.contains("P005") && !detail.contains("[]"), "{detail}");
     assert_problem(&ask(json!({})).await, 422, "body_invalid");
     assert_problem(&ask(json!({"goal": " "})).await, 422, "body_invalid");
     assert_problem(&ask(json!({"goal": "Make tea"})).await, 422, "needs_model");

@@ -271,6 +271,11 @@ async fn keyed_answers_and_forks_of_a_run_apply_once() {
     let (first, again) = (fork().await, fork().await);
     assert_eq!(first["run_id"], again["run_id"]);
     assert_eq!((first.get("replayed"), &again["replayed"]), (None, &json!(true)));
+    let path = format!("/runs/{run}/fork");
+    let other = house
+        .ask("POST", &path, &["Idempotency-Key: f"], Some(json!({"at": "nowhere"})))
+        .await;
+    assert_problem(&other, 422, "key_reused");
     house.stop().await.unwrap();
 }
 
@@ -302,6 +307,10 @@ async fn node_shows_its_result_and_the_usage_of_its_subtree() {
         .get(&format!("/runs/{run}/nodes/{}", at("b")["id"].as_str().unwrap()))
         .await;
     assert_eq!(second.json()["args"]["value"], json!(2));
+    let ids = [&whole, &first].map(|node| node["result"]["task_id"].clone());
+    assert_eq!(ids, [json!("run"), json!("a")]);
+    let whole = house.get(&format!("/runs/{run}")).await.json();
+    assert_eq!(whole["result"]["task_id"], "run", "{whole}");
     // A group comes to what its members did, as later steps read it.
     let group = at("b")["parent"].as_str().unwrap().to_owned();
     let group = house.get(&format!("/runs/{run}/nodes/{group}")).await.json();
@@ -317,6 +326,21 @@ async fn node_shows_its_result_and_the_usage_of_its_subtree() {
         .await;
     let events = house.get(&format!("/runs/{run}/events")).await;
     assert!(events.body.contains("\"spent\":{\"tool_calls\":4}"), "{events:?}");
+}
+
+#[tokio::test]
+async fn node_shows_no_secret_that_only_its_filled_in_arguments_have() {
+    let house = House::new().await;
+    let secret = format!("ghp_{}", &"0123456789abcdefghij".repeat(2)[..36]);
+    let (head, tail) = secret.split_at(20);
+    let value = format!("{}{head}{{{{ '{tail}' }}}}", "x ".repeat(60));
+    let plan =
+        json!({"title": "s", "steps": [{"id": "a", "do": {"tool": "text", "args": {"op": "echo", "value": value}}}]});
+    let run = house.run(&plan.to_string()).await;
+    let node = house.get(&format!("/runs/{run}/nodes/a")).await;
+    assert!(!node.body.contains(&secret), "{}", node.body);
+    let args = node.json()["args"]["value"].clone();
+    assert!(args.as_str().unwrap().contains("[redacted:"), "{args}");
 }
 
 #[tokio::test]

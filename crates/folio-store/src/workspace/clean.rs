@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use folio_engine::Event;
 use folio_memory::keeping::Redaction;
+use serde_json::Value;
 
 use super::{Workspace, WorkspaceError, redact};
 
@@ -40,6 +41,11 @@ impl Workspace {
     /// A runner does this before it folds the event into its state, so that later steps read what the journal says.
     pub fn clean_event(&self, event: &mut Event) {
         redact::clean_event(event, self.known_redaction().unwrap_or_default());
+    }
+
+    /// Replaces the secrets in a value that is shown and was not stored in this form, as writing it would.
+    pub fn clean_value(&self, value: &mut Value) {
+        redact::Cleaner::new(self.known_redaction().unwrap_or_default()).value(value, "value");
     }
 
     /// Returns a body without its secrets, as writing it would leave it; `None` if it has none. A runner does this

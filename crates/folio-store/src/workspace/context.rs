@@ -142,19 +142,19 @@ impl Workspace {
             });
         }
         let assembled = assemble(offered, request.budget, max, tokens);
-        self.note_context(&assembled, turn_id);
+        self.note_context(&assembled, &request.thread, turn_id);
         Ok(assembled)
     }
 
     /// Notes what was shown, so that it can be said later what a prompt was made of. The same context shown to a turn
     /// again is not noted again.
-    fn note_context(&self, assembled: &Rendered, turn: Option<TurnId>) {
+    fn note_context(&self, assembled: &Rendered, thread: &ThreadKey, turn: Option<TurnId>) {
         let receipt = &assembled.receipt;
         let turn = turn.or(self.asker.turn);
         if turn.is_some_and(|turn| !self.inner.contexts.record_if_changed(turn, receipt)) {
             return;
         }
-        let detail = json!({"omitted": receipt.omitted(), "receipt": receipt});
+        let detail = json!({"thread": thread, "omitted": receipt.omitted(), "receipt": receipt});
         let note = self
             .noted("context", ASSEMBLE_CONTEXT)
             .with_detail(detail)

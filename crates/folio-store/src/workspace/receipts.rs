@@ -3,7 +3,7 @@
 use folio_memory::id::{EntryRef, TurnRef};
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::view::Receipt;
-use folio_memory::{Entry, NoteQuery, Seq, State, Timestamp, TraceNote, Turn};
+use folio_memory::{Entry, EntryKind, NoteQuery, Seq, State, Timestamp, TraceNote, Turn};
 use serde::Deserialize;
 
 use super::context::ASSEMBLE_CONTEXT;
@@ -22,7 +22,7 @@ pub struct KeptReceipt {
     pub at: Timestamp,
     /// The last commit before it.
     pub as_of: Seq,
-    /// The thread of a view.
+    /// The thread that it was made for; not known of a context that an older version made.
     pub thread: Option<String>,
     /// What was shown, shortened and left out.
     pub receipt: Receipt,
@@ -51,6 +51,17 @@ impl KeptReceipt {
         })
     }
 
+    /// Whether one of its sections may show entries like `entry`.
+    fn has_section_for(&self, entry: &Entry) -> bool {
+        let may_show = |section: &str| match self.of {
+            "context" if entry.kind == EntryKind::Observation => section != "pages" && section != "episodic",
+            "context" if section == "pages" => matches!(entry.kind, EntryKind::Log | EntryKind::Summary),
+            "context" => section.starts_with("scratchbook"),
+            _ => true,
+        };
+        self.receipt.sections.iter().any(|section| may_show(&section.section))
+    }
+
     /// What happened to `entry` in it, in words: `shown in tasks`, `left out of notes: budget`, or why it was not
     /// eligible, as far as can be told at `now`.
     fn fate_of(&self, entry: &Entry, now: Timestamp) -> String {
@@ -62,6 +73,7 @@ impl KeptReceipt {
             State::Archived => "it is archived",
             State::Expired => "it has expired",
             State::Settled => "it is settled",
+            State::Live if !self.has_section_for(entry) => "the context has no section for it",
             State::Live => "other entries come first, or it is of another thread",
         };
         format!("not considered: {state}")

@@ -11,7 +11,7 @@ use std::time::Duration;
 use folio_engine::NodeId;
 use folio_memory::id::{EntryRef, Ref, RunRef};
 use folio_memory::roles::{Denied, Operation};
-use folio_memory::trace::{READ_TRACE, STATUSES, SUCCESS};
+use folio_memory::trace::{READ_TRACE, REJECTED, STATUSES, SUCCESS};
 use folio_memory::turn::Turn;
 use folio_memory::{
     Actor, Change, EntryHandle, EntryId, EntryKind, NoteQuery, PageId, Role, RunId, Seq, Timestamp, TraceNote, TurnId,
@@ -131,7 +131,15 @@ impl From<TraceNote> for TraceEntry {
 fn in_one_form(status: String, detail: Option<Value>) -> (String, Option<Value>) {
     let detail = match detail {
         None | Some(Value::Null) => None,
-        Some(Value::Object(parts)) => Some(parts),
+        // An item that is rejected is described as its caller was told.
+        Some(Value::Object(mut parts)) => {
+            if status == REJECTED
+                && let Some(message) = parts.remove("message")
+            {
+                parts.insert("error".to_owned(), message);
+            }
+            Some(parts)
+        }
         Some(list @ Value::Array(_)) => Some(Map::from_iter([("warnings".to_owned(), list)])),
         Some(other) => Some(Map::from_iter([("text".to_owned(), other)])),
     };
@@ -448,7 +456,9 @@ impl Workspace {
         };
         for change in &row.record.changes {
             let kind = match change {
-                Change::PatchEntry { entry, .. } => Some(self.kind_of(*entry, known).await?),
+                Change::PatchEntry { entry, .. } | Change::EraseEntry { entry, .. } => {
+                    Some(self.kind_of(*entry, known).await?)
+                }
                 _ => None,
             };
             let decisions = decisions_of(&line, change);

@@ -21,8 +21,8 @@ use folio_memory::query::MAX_LIMIT;
 use folio_memory::roles::Visibility;
 use folio_memory::scratchbook;
 use folio_memory::turn::{
-    Answer, Assessment, Clarity, Decision, JOINED_AMONG, NewTurn, Situation, Turn, TurnQuery, Used, WorkOrder,
-    clarification_of, is_clarification, joined_turn, settled_clarifications,
+    Answer, Assessment, Clarity, Decision, JOINED_WITHIN, NewTurn, Situation, Turn, TurnQuery, Used, WorkOrder,
+    can_be_joined, clarification_of, is_clarification, joined_turn, settled_clarifications,
 };
 use folio_memory::{
     Actor, Change, Confidence, Entry, EntryFields, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, NewEntry,
@@ -371,14 +371,28 @@ impl Workspace {
         if actor.turn.is_some() {
             return actor;
         }
-        // A bounded number, rather than the open ones: a thread may have any number of turns that have ended.
-        let query = TurnQuery {
+        let now = self.now();
+        let mut query = TurnQuery {
             thread: Some(thread.clone()),
-            limit: JOINED_AMONG,
+            ended: Some(false),
+            from: Some(now.minus(JOINED_WITHIN)),
+            limit: MAX_LIMIT,
             ..TurnQuery::default()
         };
-        let newest = self.read_turns(&query).await.unwrap_or_default();
-        match joined_turn(&newest, self.now()) {
+        let mut candidates = Vec::new();
+        // Any number of runs may be open besides.
+        loop {
+            let Ok(open) = self.read_turns(&query).await else {
+                return actor;
+            };
+            let is_last = open.len() < MAX_LIMIT as usize;
+            query.before = open.last().map(|turn| turn.handle.0);
+            candidates.extend(open.into_iter().filter(|turn| can_be_joined(turn, now)));
+            if is_last || candidates.len() > 1 {
+                break;
+            }
+        }
+        match joined_turn(&candidates, now) {
             Some(turn) => actor.in_turn(turn.begun.id),
             None => actor,
         }

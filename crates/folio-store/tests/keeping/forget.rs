@@ -56,6 +56,16 @@ async fn forget_leaves_no_byte_of_the_text_in_the_file_m7_6_50() {
         .unwrap();
 
     assert_eq!(forgotten.residue.found, Vec::<String>::new());
+    let of_entry = TraceQuery {
+        entry: Some(Ref::Id(entry.id)),
+        ..TraceQuery::default()
+    };
+    let lines = house.workspace.trace(of_entry).await.unwrap();
+    let erased = lines.iter().find(|line| line.operation == "erase_observation").unwrap();
+    assert_eq!(
+        (erased.component.as_str(), erased.entry),
+        ("scratch_page", Some(entry.id))
+    );
     let left = house.get(&entry).await;
     assert_eq!(forgotten.entries, std::slice::from_ref(&left));
     assert_eq!(left.fields.erased, Some(ErasedFor::Forgotten));

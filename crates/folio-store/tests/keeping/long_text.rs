@@ -56,6 +56,13 @@ async fn long_text_round_trips_byte_for_byte_from_every_writer_m7_3_29() {
         .await
         .unwrap();
     check(&house, &block.entry, &long("block", "y")).await;
+    let request = serde_json::from_value(json!({"tool_id": "t", "scratch_page_query": {}})).unwrap();
+    let shown = space.tool_context(&human(), &request).await;
+    assert_eq!(
+        (shown[0].handle, &shown[0].content_ref),
+        (seen.handle, &seen.fields.body_ref)
+    );
+    assert!(shown[0].content_ref.is_some());
     let markdown = space.page_markdown(Ref::Id(page.id)).await.unwrap();
     let notice = format!("bytes of {}]", block.entry.handle);
     assert!(markdown.len() < 4_000 && markdown.contains(&notice), "{markdown}");

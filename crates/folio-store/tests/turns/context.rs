@@ -162,6 +162,39 @@ async fn patterns_are_not_counted_as_omitted_observations_m7_11_4() {
 }
 
 #[tokio::test]
+async fn receipt_of_a_context_names_its_thread_and_what_was_not_in_it_m7_8() {
+    let scene = Scene::new();
+    let turn = scene.begin("Which wine?").await.turn.begun.id;
+    let item: ItemInput = from_value(json!({"kind": "todo", "title": "Buy it"})).unwrap();
+    let todo = scene
+        .workspace
+        .add_item(&person(), &ThreadKey::main(), item, None)
+        .await
+        .unwrap();
+    let noticed = scene.notice("scan", turn, json!({"content": "It rains"})).await;
+    for section in [Section::ScratchPage, Section::Scratchbook] {
+        let request = ContextRequest {
+            turn: Some(Ref::Id(turn)),
+            sections: vec![(section, 100)],
+            ..request("x", 500)
+        };
+        scene.workspace.assemble_context(request, &Estimate).await.unwrap();
+    }
+    let fates = |id| scene.workspace.shown(Ref::Id(id), Ref::Id(turn));
+    let of_todo = fates(todo.entry.id).await.unwrap();
+    assert!(of_todo.iter().all(|(kept, _)| kept.thread.as_deref() == Some("main")));
+    let said = |fates: &[(_, String)]| fates.iter().map(|(_, fate)| fate.clone()).collect::<Vec<_>>();
+    assert_eq!(
+        said(&of_todo),
+        [
+            "not considered: the context has no section for it",
+            "shown (scratchbook/todos)"
+        ]
+    );
+    assert_eq!(said(&fates(noticed.id).await.unwrap())[0], "shown (scratch_page)");
+}
+
+#[tokio::test]
 async fn context_of_an_empty_space_or_zero_budget_is_empty_m7_11_4() {
     let scene = Scene::new();
     assert_eq!(

@@ -73,7 +73,15 @@ async fn only_a_further_sighting_supersedes_the_pattern_m7_9() {
         .turn_with("Weather?", "weather", json!({"content": "It rains in Paris"}))
         .await;
     assert_eq!(of_type(&scene, "pattern_detected").await[0].id, first.id, "nothing new");
-    scene.turn_with("Which wine?", "wine_search", burgundy()).await;
+    let turn = scene.begin("Which wine?").await;
+    scene.notice("wine_search", turn.turn.begun.id, burgundy()).await;
+    let ended = scene.end(&turn).await;
+    let replaced = &ended.patterns[0];
+    assert_eq!(
+        (replaced.replaces.len(), replaced.replaces_facts.len()),
+        (1, 1),
+        "each once"
+    );
     let live = of_type(&scene, "pattern_detected").await;
     assert_eq!(live.len(), 1);
     assert_eq!(scene.read(first.id).await.fields.superseded_by, Some(live[0].id));

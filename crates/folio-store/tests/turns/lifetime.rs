@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use folio_memory::id::Ref;
 use folio_memory::observation::ObservationPatch;
-use folio_memory::{EntryId, EntryQuery, State};
-use folio_store::workspace::TraceQuery;
+use folio_memory::{EntryId, EntryQuery, State, ThreadKey};
+use folio_store::workspace::{TraceQuery, TurnInput};
 use serde_json::{from_value, json};
 
 use crate::scene::{Scene, person};
@@ -96,6 +96,32 @@ async fn trace_of_a_turn_has_expiries_of_entries_that_it_touched_or_used_m7_10()
     let mut wanted = [used.id, foreign.id];
     wanted.sort_unstable();
     assert_eq!(found, wanted);
+}
+
+#[tokio::test]
+async fn open_turn_is_joined_whatever_happened_in_its_thread_since_m7_11_1() {
+    let scene = Scene::new();
+    let open = scene.begin("a long job").await;
+    let joined = || async { scene.workspace.joined(person(), &ThreadKey::main()).await.turn };
+    for number in 0..45 {
+        // Some go on, some have ended.
+        let input = TurnInput {
+            thread: ThreadKey::main(),
+            input: "beside it".to_owned(),
+            run: None,
+            background: true,
+        };
+        let beside = scene.workspace.begin_turn(&person(), input).await.unwrap();
+        if number % 2 == 0 {
+            scene.end(&beside).await;
+        }
+    }
+    assert_eq!(joined().await, Some(open.turn.begun.id));
+    let second = scene.begin("another").await;
+    assert_eq!(joined().await, None, "which one is meant is unknown");
+    scene.end(&second).await;
+    scene.clock.advance(Duration::from_secs(24 * 60 * 60));
+    assert_eq!(joined().await, None, "it was left open");
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead};
 
+use folio::memory::offload::Message;
 use folio::memory::readable::readable;
 use serde_json::Value;
 
@@ -81,8 +82,9 @@ pub(super) fn read(mut transcript: impl BufRead) -> io::Result<Transcript> {
         let has_speaker = ["user", "assistant", "system", "tool"]
             .into_iter()
             .any(|role| has_text(&message, "role", role));
-        has_known |= has_speaker;
-        if !has_speaker || is_of_a_command(&message) {
+        let is_message = Message::is_item(&message) || (has_speaker && Message::has_content(&message));
+        has_known |= has_speaker || is_message;
+        if !is_message || is_of_a_command(&message) {
             continue;
         }
         let begins = has_text(&message, "role", "user") && message.get("content").is_some_and(Value::is_string);
@@ -222,6 +224,9 @@ mod tests {
             json!({"type": "compacted", "payload": {"message": "a summary"}}),
             json!({"type": "response_item", "payload": {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "do it"}]}}),
             json!({"type": "response_item", "payload": {"type": "reasoning", "summary": []}}),
+            json!({"type": "response_item", "payload": {"type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c1"}}),
+            json!({"type": "response_item", "payload": {"type": "function_call_output", "call_id": "c1", "output": "error: no"}}),
+            json!({"type": "response_item", "payload": {"type": "message", "role": "assistant"}}),
         ];
         let cursor = [
             json!({"role": "user", "message": {"content": [{"type": "text", "text": "do it"}]}}),
@@ -233,7 +238,8 @@ mod tests {
             assert!(!transcript.is_unknown);
             transcript.parts
         };
-        assert_eq!(of(&codex), [vec![codex[3]["payload"].clone()]]);
+        let of_codex = [3, 5, 6].map(|n: usize| codex[n]["payload"].clone());
+        assert_eq!(of(&codex), [of_codex.to_vec()]);
         let of_cursor = |n: usize, role| json!({"content": cursor[n]["message"]["content"], "role": role});
         assert_eq!(of(&cursor), [vec![of_cursor(0, "user"), of_cursor(1, "assistant")]]);
     }

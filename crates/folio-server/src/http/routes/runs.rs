@@ -227,7 +227,12 @@ async fn node(caller: Caller, _: QueryParams<Nothing>) -> Result<Answer<NodeInFu
         Err(WorkspaceError::Store(StoreError::NotFound { .. })) => HashMap::new(),
         Err(error) => return Err(error.into()),
     };
-    Ok(Answer::of(NodeInFull::of(&run, &view, &pages)))
+    // The arguments are filled in again rather than read, so nothing has looked for secrets in them.
+    let args = run.args_of_call(view.id).map(|mut args| {
+        caller.workspace.clean_value(&mut args);
+        args
+    });
+    Ok(Answer::of(NodeInFull::of(&run, &view, args, &pages)))
 }
 
 /// Returns the node of `run` whose path or id is `name`.

@@ -5,8 +5,9 @@ use folio::memory::query::DEFAULT_LIMIT;
 use folio::memory::scratchbook::tools::ANSWER_TOKENS;
 use folio::memory::tool_exchange::{ContextQuery, ReadScope, context_query};
 use folio::memory::view::{candidate, is_blank};
-use folio::memory::{Invalid, State};
+use folio::memory::{EntryKind, Invalid, State};
 use folio::store::Written;
+use folio::store::workspace::Guard;
 use folio::{EntryQuery, ObservationInput, ObservationPatch};
 use rmcp::model::Tool;
 use serde::Deserialize;
@@ -47,14 +48,14 @@ pub(super) fn tools() -> Vec<Tool> {
             "status": {"type": "string", "enum": ["active", "pending_review", "resolved", "archived"]},
             "owner": {"type": "string"},
             "context": {"type": "object", "description": "e.g. goal_id"},
-            "text": {"type": "string", "description": "words to find"},
+            "text": {"type": "string"},
             "match": {"type": "string", "enum": ["all", "any"]},
             "min_confidence": {"type": "number"},
             "order": {"type": "string", "enum": ["relevance", "newest", "oldest", "priority"]},
             "include_expired": {"type": "boolean"},
             "include_superseded": {"type": "boolean"},
-            "since": {"type": "integer", "description": "an earlier `as_of`: only changes since, even if archived or replaced"},
-            "as_of": {"type": "integer", "description": "memory as of this commit"},
+            "since": {"type": "integer", "description": "changes after an `as_of`"},
+            "as_of": {"type": "integer"},
             "limit": {"type": "integer"},
             "cursor": {"type": "string"},
         },
@@ -71,6 +72,8 @@ pub(super) fn tools() -> Vec<Tool> {
             "owner": {"type": "string"},
             "context": {"type": "object"},
             "metadata": {"type": "object"},
+            "confirm": {"type": "boolean", "description": "still holds; alone"},
+            "superseded_by": {"type": "string"},
             "expected_version": {"type": "integer"},
         },
         "required": ["id"],
@@ -133,10 +136,66 @@ async fn update(call: Call<'_>) -> Result<Answer, Problem> {
         .as_str()
         .and_then(|id| id.trim().parse().ok())
         .ok_or_else(|| invalid_argument("id", format!("{id} is not the handle of an observation, such as e42")))?;
-    let patch = ObservationPatch::from_json(&arguments)?;
     let caller = &call.caller;
-    let changed = caller.workspace.update_observation(&caller.actor, id, patch, expected);
-    Ok(written_answer(&changed.await?, &call))
+    let changed = match operation_in(&mut arguments)? {
+        None => {
+            let patch = ObservationPatch::from_json(&arguments)?;
+            caller
+                .workspace
+                .update_observation(&caller.actor, id, patch, expected)
+                .await?
+        }
+        Some(operation) => {
+            let entry = caller.workspace.entry(id).await?;
+            if entry.kind != EntryKind::Observation {
+                let message = format!("{} is a {}, not an observation", entry.handle, entry.kind);
+                return Err(invalid_argument("id", message).into());
+            }
+            let guard = Guard {
+                expected_version: expected,
+                idempotency_key: call.idempotency_key(),
+                ..Guard::default()
+            };
+            let (workspace, actor) = (&caller.workspace, &caller.actor);
+            match operation {
+                Operation::Confirm => workspace.confirm(actor, id, guard).await?,
+                Operation::SupersedeBy(new) => workspace.supersede(actor, id, new, guard).await?,
+            }
+        }
+    };
+    Ok(written_answer(&changed, &call))
+}
+
+/// What else `observe_update` does to an observation than change its fields.
+enum Operation {
+    Confirm,
+    SupersedeBy(EntryRef),
+}
+
+/// Takes the operation out of the arguments that are left beside the observation and its version. A `superseded_by`
+/// beside other fields is one of those that a caller sends back as it has read them.
+fn operation_in(arguments: &mut Value) -> Result<Option<Operation>, Invalid> {
+    let Some(fields) = arguments.as_object_mut() else {
+        return Ok(None);
+    };
+    match fields.remove("confirm") {
+        None | Some(Value::Bool(false)) => {}
+        Some(Value::Bool(true)) if fields.is_empty() => return Ok(Some(Operation::Confirm)),
+        Some(Value::Bool(true)) => {
+            let message = "goes with `id` and `expected_version` only; change other fields in a call of their own";
+            return Err(invalid_argument("confirm", message));
+        }
+        Some(_) => return Err(invalid_argument("confirm", "must be true or false")),
+    }
+    if fields.len() != 1 {
+        return Ok(None);
+    }
+    let Some(new) = fields.remove("superseded_by") else {
+        return Ok(None);
+    };
+    let new = new.as_str().and_then(|new| new.trim().parse().ok());
+    let wrong = || invalid_argument("superseded_by", "must be the handle of an observation, such as e43");
+    Ok(Some(Operation::SupersedeBy(new.ok_or_else(wrong)?)))
 }
 
 /// Returns the answer to a write: its line, its warnings, and the whole observation.

@@ -343,7 +343,8 @@ async fn answer_question(call: Call<'_>) -> Result<Answer, Problem> {
     answer(call.mcp, &call.caller, row.id).await
 }
 
-/// Lists the questions of a run, one line each: which node asks, what, and the possible answers.
+/// Lists the questions of a run, one line each: which node asks, what, the possible answers, and the one that
+/// holds if nobody answers in time.
 fn lines_of(run: &Run) -> Vec<String> {
     let line = |(node, question): (NodeId, &Question)| {
         let path = run.node(node).map_or("", |view| view.path);
@@ -351,7 +352,11 @@ fn lines_of(run: &Run) -> Vec<String> {
             [] => String::new(),
             options => format!(" ({})", options.join(" | ")),
         };
-        format!("{path}: {}{options}", question.text)
+        let default = match &question.default {
+            None => String::new(),
+            Some(default) => format!(" (if nobody answers in time: {default})"),
+        };
+        format!("{path}: {}{options}{default}", question.text)
     };
     run.questions()
         .into_iter()

@@ -72,6 +72,15 @@ pub(super) fn of_change(line: TraceEntry, change: &Change, patched: Option<Kind>
                 ..line
             }
         }
+        Change::EraseEntry { entry, why, .. } => {
+            let type_name = patched.and_then(|patched| patched.type_name.or(Some(patched.kind.to_string())));
+            TraceEntry {
+                entry: Some(*entry),
+                entry_type: type_name,
+                detail: text_detail(format!("erased: {}", why.as_str())),
+                ..line
+            }
+        }
         Change::BeginTurn(turn) => TraceEntry {
             turn: Some(turn.id),
             run: turn.run.or(line.run),
@@ -113,6 +122,10 @@ fn named(change: &Change, patched: Option<EntryKind>) -> (&'static str, String) 
             let (component, noun) = component_and_noun(patched.unwrap_or(EntryKind::Note));
             return (component, format!("{}_{noun}", operation_of(None, fields)));
         }
+        Change::EraseEntry { .. } => {
+            let (component, noun) = component_and_noun(patched.unwrap_or(EntryKind::Note));
+            return (component, format!("erase_{noun}"));
+        }
         Change::BeginTurn(_) => ("turn", "begin_turn"),
         Change::EndTurn { .. } => ("turn", "end_turn"),
         Change::AddLink(_) => ("link", "add_link"),
@@ -132,7 +145,7 @@ pub(in crate::workspace) fn tried(
     let makes_room = |change: &&Change| matches!(change, Change::EnsurePage(_) | Change::RegisterType { .. });
     let first = changes.iter().find(|change| !makes_room(change)).or(changes.first())?;
     let kind = match first {
-        Change::PatchEntry { entry, .. } => kind_of(entry),
+        Change::PatchEntry { entry, .. } | Change::EraseEntry { entry, .. } => kind_of(entry),
         _ => None,
     };
     Some(named(first, kind))

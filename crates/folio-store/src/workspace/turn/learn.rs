@@ -110,7 +110,10 @@ impl Workspace {
         for group in groups {
             let is_of_group = |entry: &Entry| group.has(entry, types);
             let (mut entries, among) = self.newest(group.members(types), is_of_group, OF_A_GROUP).await?;
-            entries.extend(self.read_entries(&group.recorded()).await?.items);
+            let mut recorded = self.read_entries(&group.recorded()).await?.items;
+            // The newest may have them already.
+            recorded.retain(|known| entries.iter().all(|entry| entry.id != known.id));
+            entries.extend(recorded);
             found.extend(patterns::find(&entries, types, among));
         }
         Ok(found)
