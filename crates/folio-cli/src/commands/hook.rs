@@ -17,7 +17,7 @@ use folio::memory::context::Section;
 use folio::memory::counted::counted;
 use folio::memory::id::{Ref, TurnRef};
 use folio::memory::readable::readable;
-use folio::memory::turn::{OverhearingClarifier, Stages, TurnQuery};
+use folio::memory::turn::TurnQuery;
 use folio::memory::view::Audience;
 use folio::store::workspace::{ContextRequest, Offload, TurnInput, ViewRequest};
 use folio::store::{StoreError, WorkspaceError};
@@ -151,11 +151,7 @@ async fn user_prompt(context: &Context<'_>, options: UserPrompt) -> Result<(), F
         return Err(Failure::usage("prompt_missing", message)
             .hint("the hook's JSON needs a field `prompt` with the user's prompt"));
     };
-    // The prompt may answer what the program said last, which memory does not see.
-    let workspace = context.for_hook(Absent::Made).await?.with_stages(Stages {
-        clarifier: Arc::new(OverhearingClarifier),
-        ..Stages::default()
-    });
+    let workspace = context.for_hook(Absent::Made).await?;
     let input = TurnInput::of(context.settings.thread.clone(), shortened_prompt(prompt));
     // The previous turn goes on if this one cannot begin.
     workspace.draft_turn(input.clone()).await?;

@@ -187,21 +187,6 @@ impl Clarifier for RuleClarifier {
     }
 }
 
-/// The same for a conversation that memory does not see, as one whose prompts a hook passes on. It asks only which of
-/// several entries is meant: that there is none says nothing there, since a yes or an *it* may refer to what the program
-/// said last.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct OverhearingClarifier;
-
-impl Clarifier for OverhearingClarifier {
-    fn assess(&self, situation: &Situation<'_>) -> Clarity {
-        match RuleClarifier.assess(situation) {
-            Clarity::Ambiguous { options, .. } if options.is_empty() => Clarity::Clear(Vec::new()),
-            clarity => clarity,
-        }
-    }
-}
-
 fn by_answer(situation: &Situation<'_>, answer: Answer, waiting: &[&Entry], word_count: usize) -> Clarity {
     match waiting {
         [] if word_count <= 2 => Clarity::Ambiguous {

@@ -20,8 +20,7 @@ pub mod words;
 mod tests;
 
 pub use clarifier::{
-    Answer, Clarifier, Clarity, OverhearingClarifier, RuleClarifier, clarification_of, is_clarification,
-    settled_clarifications,
+    Answer, Clarifier, Clarity, RuleClarifier, clarification_of, is_clarification, settled_clarifications,
 };
 pub use decision::{Decision, Stage, Used};
 pub use evaluator::{Evaluation, Evaluator, Finished, RuleEvaluator};
