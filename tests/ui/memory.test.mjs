@@ -76,6 +76,46 @@ describe('memory pages', () => {
     await page.done();
   });
 
+  it('keeps focus and selection on an observation that changes, and says why it was not archived', async () => {
+    const { handle } = await house.ask('POST', '/observations', { content: 'Watched by somebody', tags: ['alpha', 'beta'] });
+    const page = await house.page(`/observations/${handle}`, { quiet: true });
+    const archive = page.getByRole('button', { name: 'Archive' });
+    await archive.focus();
+    await page.evaluate(() => getSelection().selectAllChildren(document.querySelector('.said')));
+    const change = async (confidence, version) => {
+      await house.ask('PATCH', `/observations/${handle}`, { confidence });
+      await page.getByText(`Version ${version}`).waitFor();
+    };
+    await change(0.9, 2);
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Archive');
+    assert.equal(await page.evaluate(() => String(getSelection())), 'Watched by somebody');
+    await page.getByRole('link', { name: '#beta' }).focus();
+    await change(0.8, 3);
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), '#beta');
+    await archive.click();
+    await change(0.4, 4);
+    await page.route(/\/archive$/, (route) => route.fulfill({ status: 409, json: { detail: 'it was refused' } }));
+    await page.getByRole('dialog').getByRole('button', { name: 'Archive' }).click();
+    await page.getByRole('alert').getByText('it was refused').waitFor();
+    await page.done();
+  });
+
+  it('keeps the focus on the tag of a card that changes, and in a list that loses it', async () => {
+    const add = async (content, tags) => (await house.ask('POST', '/observations', { content, tags })).handle;
+    await add('Stays in the list', ['listed']);
+    const handle = await add('Leaves the list', ['listed', 'other']);
+    const page = await house.page('/observations?tags=listed');
+    const one = card(page, 'Leaves the list');
+    await one.getByRole('link', { name: '#other' }).focus();
+    await house.ask('PATCH', `/observations/${handle}`, { confidence: 0.9 });
+    await one.getByText('90% confidence').first().waitFor();
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), '#other');
+    await house.ask('PATCH', `/observations/${handle}`, { tags: ['other'] });
+    await one.waitFor({ state: 'detached' });
+    assert.ok(await page.evaluate(() => document.activeElement.closest('li')?.textContent.includes('Stays in the list')));
+    await page.done();
+  });
+
   it('filters observations and keeps the filters in the URL', async () => {
     const page = await house.page('/observations');
     const [key, tests] = [card(page, 'The key is checked in'), card(page, 'The tests need a database')];
@@ -185,6 +225,21 @@ describe('memory pages', () => {
     await page.getByText('took').first().waitFor();
     await page.getByRole('button', { name: 'scratchbook', exact: true }).click();
     await entries.filter({ hasText: 'begin turn' }).waitFor({ state: 'detached' });
+    await page.done();
+  });
+
+  it('leads from the receipt of a context to an item', async () => {
+    const { handle } = await house.ask('POST', '/threads/main/scratchbook/items', { kind: 'note', title: 'An item to be found' });
+    const turn = house.folio('turn', 'begin', '--input', 'What is known?').match(/t\d+/)[0];
+    house.folio('--turn', turn, 'book', 'view');
+    const page = await house.page('/turns', { quiet: true });
+    // A receipt of a context names no thread.
+    await page.change(/\/receipts$/, (told) => ({ ...told, items: told.items.map(({ thread, ...one }) => ({ ...one, of: 'context' })) }));
+    await page.locator(`a[href="/turns/${turn}"]`).click();
+    await page.locator('details.panel summary').click();
+    await page.locator('table.receipt').getByRole('link', { name: handle, exact: true }).first().click();
+    await page.getByRole('heading', { name: 'Scratchbook of main', level: 1 }).waitFor();
+    await page.unrouteAll({ behavior: 'wait' });
     await page.done();
   });
 

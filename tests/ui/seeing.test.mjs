@@ -144,6 +144,21 @@ describe('what people must not miss', () => {
     await page.done();
   });
 
+  it('shows every character of a question and of an answer', async () => {
+    const description = 'May I delete *.log and *.tmp below C:\\.cache\\_old, matching \\d+\\.\\d+ (2*3*4), as `it` says at https://example.org/a_b?';
+    const run = await house.run({ plan: { title: 'Literally', steps: [{ id: 'all', parallel: [{ id: 'h', title: 'Clean up', executor: 'human', description }, { id: 'w', do: LONG }] }] } });
+    const page = await house.page(`/runs/${run}?tab=branches`);
+    const asked = page.locator('form.question .asked');
+    assert.ok((await asked.locator('bdi').textContent()).startsWith(`${description.replaceAll('`', '')}\n`));
+    assert.equal(await asked.locator('code').first().textContent(), 'it');
+    assert.equal(await asked.getByRole('link').last().getAttribute('href'), 'https://example.org/a_b');
+    await page.getByRole('textbox', { name: /^Answer to/ }).fill('removed *.a and *.b below C:\\.x\\_y');
+    await page.getByRole('button', { name: 'Send answer' }).click();
+    await page.getByRole('article').getByText('removed *.a and *.b below C:\\.x\\_y').first().waitFor();
+    await stop(run);
+    await page.done();
+  });
+
   it('shows the beginning of a large output at once', async () => {
     const run = await house.run({ plan: { title: 'Large', steps: [{ id: 'big', title: 'Big', do: echo('All of it. '.repeat(20_000)) }] } });
     await ended(run);
@@ -213,6 +228,24 @@ describe('what people must not miss', () => {
     assert.deepEqual(made.links, ['https://example.org/map.png', 'https://example.org/a']);
     assert.deepEqual(made.code, ['x | y']);
     assert.doesNotMatch(made.text, /!/);
+    await page.done();
+  });
+
+  it('renders escaped characters as they are, in addresses and marks, too', async () => {
+    const page = await house.page('/');
+    const made = await page.evaluate(async (lines) => {
+      const { markdown } = await import('/ui/markdown.js');
+      return lines.map((line) => {
+        const block = document.createElement('div');
+        block.append(...markdown(line));
+        return [block.textContent, ...[...block.querySelectorAll('a, strong, em, code')].map((one) => one.getAttribute('href') ?? `${one.tagName} ${one.textContent}`)];
+      });
+    }, ['https://host.example/a\\_b/c\\#d \\*z\\* \\`c\\` &lt;x&gt;', 'At https://en.wikipedia.org/wiki/Rust_(fungus), (https://a.example/c) too.', '[a\\_b](https://x.example/y\\_z) **a\\_b** *c*']);
+    assert.deepEqual(made, [
+      ['https://host.example/a_b/c#d *z* `c` <x>', 'https://host.example/a_b/c#d'],
+      ['At https://en.wikipedia.org/wiki/Rust_(fungus), (https://a.example/c) too.', 'https://en.wikipedia.org/wiki/Rust_(fungus)', 'https://a.example/c'],
+      ['a_b a_b c', 'https://x.example/y_z', 'STRONG a_b', 'EM c'],
+    ]);
     await page.done();
   });
 });

@@ -63,6 +63,50 @@ describe('navigation', () => {
     await page.done();
   });
 
+  it('restores the scroll position on reload, and on going forward and back', async () => {
+    await Promise.all(Array.from({ length: 50 }, (_, n) => house.ask('POST', '/observations', { content: `Scrolled past as number ${n}.` })));
+    const page = await house.page('/observations');
+    const cards = page.locator('.cards > li');
+    await counts(cards, 50, 'they are there');
+    const scrolled = async (top) => {
+      await page.evaluate((to) => new Promise((done) => { addEventListener('scroll', () => done(), { once: true }); scrollTo(0, to); }), top);
+    };
+    const stands = (top) => until(async () => (await cards.count()) === 50 && (await page.evaluate(() => scrollY)) === top, `it stands at ${top}`);
+    await scrolled(900);
+    await page.reload();
+    await stands(900);
+    await cards.nth(30).locator('.content').click();
+    await page.getByRole('heading', { name: 'History' }).waitFor();
+    await page.goBack();
+    await until(async () => (await page.evaluate(() => scrollY)) > 0, 'where it was left');
+    await scrolled(700);
+    await page.goForward();
+    await page.getByRole('heading', { name: 'History' }).waitFor();
+    await page.goBack();
+    await stands(700);
+    await page.done();
+  });
+
+  it('leads to the plan of a run, or back to its tree, in a narrow window', async () => {
+    const steps = Array.from({ length: 30 }, (_, n) => ({ id: `s${n}`, title: `Step ${n}.`, do: echo(n) }));
+    const run = await house.run({ plan: { title: 'In a narrow window', steps } });
+    await ended(run, 'ok');
+    const page = await house.page(`/runs/${run}?tab=plan`, { width: 400 });
+    await page.locator('.steps li', { hasText: 'Step 0.' }).waitFor();
+    assert.equal(await page.getByRole('tree').isVisible(), false);
+    await page.getByRole('button', { name: '← Tree' }).click();
+    await node(page, 'Step 1.').click();
+    await page.getByRole('heading', { name: 'Step 1.', level: 2 }).waitFor();
+    await page.getByRole('button', { name: '← Tree' }).click();
+    // A filter does not make the address that of the part.
+    await page.getByRole('searchbox', { name: 'Filter tree' }).fill('Step 2');
+    await until(() => /text=/.test(page.url()), 'the filter is in the address');
+    assert.doesNotMatch(page.url(), /node=|tab=/);
+    await page.reload();
+    await node(page, 'Step 2.').waitFor();
+    await page.done();
+  });
+
   it('scrolls to the search hit in a long scratchbook', async () => {
     const item = (n) => house.ask('POST', '/threads/main/scratchbook/items', { kind: 'note', title: n === 170 ? 'A unicorn.' : `Item ${n}.` });
     for (let n = 0; n < 200; n += 20) await Promise.all(Array.from({ length: 20 }, (_, at) => item(n + at)));

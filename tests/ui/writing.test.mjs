@@ -46,9 +46,11 @@ describe('editing and answering', () => {
     await page.getByText('The plan is now at version 2').waitFor();
     await page.getByText('Changes since version 1').click();
     await page.locator('.diff ins', { hasText: 'Second of theirs' }).waitFor();
+    await text.evaluate((one) => { one.selectionStart = one.selectionEnd = one.value.indexOf('Second'); });
     await page.getByRole('button', { name: 'Base my text on version 2' }).click();
     await until(async () => /Second of theirs[^]*Third of mine/.test(await text.inputValue()), 'both are in it');
     await focuses(page, /^Plan in Markdown/, 'the text has the focus');
+    assert.equal(await text.evaluate((one) => one.value.slice(0, one.selectionStart)), await text.evaluate((one) => one.value.slice(0, one.value.indexOf('Second'))), 'the caret is where it was');
     // The same lines, reported by the refusal: the text stays as it is.
     await page.route(/plan\/versions/, (route) => route.abort());
     await change(run, (markdown) => markdown.replace('Third', 'Third of theirs'));
@@ -373,6 +375,62 @@ describe('editing and answering', () => {
       await node(page, 'Saved slowly').click();
       await page.getByRole('button', { name: 'Plan', exact: true }).click();
     }
+    await stop(run);
+    await page.done();
+  });
+
+  it('sends an answer and starts a fork once if the reply is lost', async () => {
+    const run = await house.run({ plan: { title: 'Lost replies', steps: [...people('Height'), { id: 'z', title: 'End', do: LONG }] } });
+    const page = await house.page(`/runs/${run}`, { quiet: true });
+    const lose = async (at, many) => page.route(at, async (route) => { await route.fetch(); return many-- > 0 ? route.abort() : route.fallback(); });
+    await lose(/\/answer$/, 1);
+    const height = page.getByRole('textbox', { name: /^Answer to: .*Height/s });
+    await height.fill('two metres');
+    await height.press('Control+Enter');
+    await until(async () => /^Answered\./.test(await said(page)), 'it is told');
+    assert.equal(await page.locator('.question').count(), 0);
+    await node(page, 'End, running').click();
+    const runs = async () => (await house.ask('GET', '/runs?limit=100')).items.length, before = await runs();
+    // Its reply is lost twice, and somebody presses again.
+    await lose(/\/fork$/, 2);
+    const fork = async () => {
+      await page.getByRole('button', { name: 'Fork from here' }).click();
+      await page.getByRole('button', { name: 'Start fork' }).click();
+    };
+    await fork();
+    await page.getByRole('alert').getByText('not responding').waitFor();
+    await fork();
+    await page.waitForURL((url) => url.pathname !== `/runs/${run}`);
+    assert.equal(await runs(), before + 1);
+    await page.unrouteAll({ behavior: 'wait' });
+    for (const one of [run, new URL(page.url()).pathname.split('/').pop()]) await stop(one);
+    await page.done();
+  });
+
+  it('asks before text that was kept is lost', async () => {
+    const run = await house.run({ plan: { title: 'Kept text', steps: [...people('Height'), { id: 'z', title: 'End', do: LONG }] } });
+    const page = await house.page(`/runs/${run}`);
+    await page.getByRole('textbox', { name: /^Answer to: .*Height/s }).fill('about a metre');
+    await stop(run);
+    await page.getByRole('textbox', { name: 'Your unsent answer' }).waitFor();
+    await page.getByRole('link', { name: 'Search' }).click();
+    await page.getByRole('dialog', { name: /^Discard your answer/ }).getByRole('button', { name: 'Never mind' }).click();
+    await page.getByRole('button', { name: 'Dismiss' }).click();
+    await page.getByRole('link', { name: 'Search' }).click();
+    await page.getByRole('heading', { name: 'Search', level: 1 }).waitFor();
+    await page.done();
+  });
+
+  it('gives the focus back to a button that was replaced while its dialog was open', async () => {
+    const run = await house.run({ plan: { title: 'Behind a dialog', steps: [{ id: 'a', title: 'Begin', do: LONG }] } });
+    const page = await house.page(`/runs/${run}`);
+    await page.getByRole('button', { name: 'Limits', exact: true }).click();
+    await page.getByRole('dialog').getByLabel(/^Nodes/).fill('999');
+    const before = await page.locator('header .buttons button', { hasText: 'Limits' }).elementHandle();
+    await house.ask('POST', `/runs/${run}/pause`, {});
+    await until(() => before.evaluate((one) => !one.isConnected), 'it was replaced');
+    await page.keyboard.press('Escape');
+    await focuses(page, /^Limits$/, 'the button has the focus');
     await stop(run);
     await page.done();
   });

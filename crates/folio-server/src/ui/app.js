@@ -32,6 +32,29 @@ const PARTS = [
 /** Milliseconds after which people notice that they are waiting. */
 const NOTICED = 300;
 
+/** Where the tab keeps how far every view in its history was scrolled. */
+const KEPT = 'folio.tops';
+const tops = new Map(JSON.parse(sessionStorage.getItem(KEPT) ?? '[]'));
+/** How many of them are kept, the latest. */
+const MANY = 200;
+/** While a view loads, its position is not that at which somebody left it. */
+let isLoading = true;
+
+/** The name of the present entry of the history. */
+function entry() {
+  if (!history.state?.entry) history.replaceState({ ...history.state, entry: `${Date.now()} ${Math.random()}` }, '');
+  return history.state.entry;
+}
+addEventListener('scroll', () => { if (!isLoading) tops.set(entry(), scrollY); }, { passive: true });
+addEventListener('pagehide', () => sessionStorage.setItem(KEPT, JSON.stringify([...tops].slice(-MANY))));
+
+/** Shows the view of the address, scrolled to where it was left, if it was. */
+async function showAgain() {
+  const top = tops.get(entry()) ?? 0;
+  await show();
+  scrollTo(0, top);
+}
+
 let life = new AbortController();
 /** Moves within the current view, if the view supports it. */
 let move = null;
@@ -44,6 +67,7 @@ async function show() {
   const view = $('view');
   const path = location.pathname;
   move = null;
+  isLoading = true;
   address.now = path + location.search;
   const [pattern, part, home] = PARTS.find(([known]) => known.test(path)) ?? PARTS[0];
   for (const link of $('nav').querySelectorAll('a')) {
@@ -67,6 +91,8 @@ async function show() {
     failed(error, home);
   } finally {
     wait.over();
+    // Otherwise the next one is loading already.
+    if (!signal.aborted || signal === life.signal) isLoading = false;
   }
 }
 
@@ -118,8 +144,7 @@ const mayGo = async () => await mayLeave() && await mayDrop();
 
 /** Goes to an address of this application. */
 async function go(to, { replace = false } = {}) {
-  // Keeps the scroll position for when somebody comes back.
-  if (!replace) history.replaceState({ ...history.state, top: scrollY }, '');
+  tops.set(entry(), scrollY);
   address(to, { push: !replace });
   await show();
   scrollTo(0, 0);
@@ -145,7 +170,7 @@ document.addEventListener('click', async (event) => {
   if (await mayGo()) await go(url.pathname + url.search + url.hash);
 });
 history.scrollRestoration = 'manual';
-addEventListener('popstate', async ({ state }) => {
+addEventListener('popstate', async () => {
   const to = location.pathname + location.search;
   unsure();
   const isWithin = move && location.pathname === address.now.split('?')[0];
@@ -160,12 +185,11 @@ addEventListener('popstate', async ({ state }) => {
     move(new URLSearchParams(location.search));
     return;
   }
-  await show();
-  scrollTo(0, state?.top ?? 0);
+  await showAgain();
   arrive();
 });
 addEventListener('beforeunload', (event) => { if (isChanged() || isAnswering()) event.preventDefault(); });
 setInterval(() => { if (!document.hidden) tick(); }, 1000);
 
-await show();
+await showAgain();
 lead();

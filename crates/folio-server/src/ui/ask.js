@@ -142,12 +142,28 @@ export async function get(path, { as = 'json', signal } = {}) {
   return answer[as]();
 }
 
-/** Sends a request that changes something. */
+/** The keys of requests that may have been done, though no answer came. The same again has the same key for a while. */
+const unanswered = new Map();
+/** Milliseconds in which the same request is the same attempt. */
+const AGAIN = 60_000;
+const newKey = () => [...crypto.getRandomValues(new Uint32Array(4))].map((part) => part.toString(36)).join('-');
+
+/** Sends a request that changes something. A POST whose answer is lost is sent again, and done once. */
 export async function send(method, path, body = {}, headers = {}) {
-  const isText = typeof body === 'string';
-  const type = { 'content-type': isText ? 'text/markdown' : 'application/json' };
-  const answer = await raw(below(path), { method, headers: { ...type, ...headers }, body: isText ? body : JSON.stringify(body) });
-  return answer.json();
+  const isText = typeof body === 'string', said = isText ? body : JSON.stringify(body);
+  const what = `${path} ${said}`, isOnce = method === 'POST', before = unanswered.get(what);
+  const key = before && Date.now() - before.at < AGAIN ? before.key : newKey();
+  const sent = { method, headers: { 'content-type': isText ? 'text/markdown' : 'application/json', ...(isOnce ? { 'idempotency-key': key } : {}), ...headers }, body: said };
+  const ask = async () => (await raw(below(path), sent)).json();
+  try {
+    const answer = await ask().catch((error) => { if (isOnce && isGone(error)) return ask(); throw error; });
+    // Whatever is sent after it, even the same words, is something else.
+    unanswered.clear();
+    return answer;
+  } catch (error) {
+    isOnce && isGone(error) ? unanswered.set(what, { key, at: Date.now() }) : unanswered.clear();
+    throw error;
+  }
 }
 export const post = (path, body) => send('POST', path, body);
 

@@ -2,7 +2,7 @@
 
 import { element, written } from './dom.js';
 import { absolute, why, words } from './format.js';
-import { inline } from './markdown.js';
+import { plain } from './markdown.js';
 
 /** How much of them is shown, in tokens. */
 const BUDGET = 4000;
@@ -34,5 +34,5 @@ export function branches({ rollup }) {
 /** A line about an entry: an outcome at its beginning in words, and times as elsewhere. */
 function entry(told) {
   const said = told.replace(/^(ok|partial|failed|cancelled|skipped)(?: \((\w+)\))?(?=[:,])/, (_, status, reason) => words(status) + (reason ? ` (${why(reason)})` : ''));
-  return said.split(/(\d{4}-\d\d-\d\dT[\d:.]+Z)/).flatMap((part, at) => (at % 2 === 0 ? inline(part) : [absolute(part)]));
+  return said.split(/(\d{4}-\d\d-\d\dT[\d:.]+Z)/).flatMap((part, at) => (at % 2 === 0 ? plain(part) : [absolute(part)]));
 }

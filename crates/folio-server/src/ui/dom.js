@@ -25,7 +25,8 @@ export const written = (tag, attributes, ...children) => element(tag, { dir: 'au
  */
 export function keep(list, items, key, make) {
   const old = new Map([...list.children].map((child) => [child.dataset.key, child]));
-  const focused = list.contains(document.activeElement) ? document.activeElement.closest('[data-key]')?.dataset.key : null;
+  const focused = list.contains(document.activeElement) ? document.activeElement : null, at = focused?.closest('[data-key]');
+  const place = [...list.children].indexOf(at);
   const wanted = items.map((item) => {
     const name = String(key(item)), said = JSON.stringify(item), there = old.get(name);
     if (there?.said === said) return there;
@@ -40,21 +41,37 @@ export function keep(list, items, key, make) {
   for (const child of wanted) {
     if (child === next) next = next.nextElementSibling; else list.insertBefore(child, next);
   }
-  if (focused && !list.contains(document.activeElement)) {
-    const again = wanted.find((child) => child.dataset.key === focused);
-    (again?.matches('a, button') ? again : again?.querySelector('a, button'))?.focus({ preventScroll: true });
-  }
+  if (!at || list.contains(document.activeElement)) return;
+  // It was moved, was replaced by the same in its changed item, or its item is gone. Then a link in the next item has
+  // the focus, but no button, which a held key would press.
+  const again = wanted.find((child) => child.dataset.key === at.dataset.key), other = again ?? wanted[Math.min(place, wanted.length - 1)];
+  const what = again ? 'a, button' : 'a', isForm = !again && other?.matches('form');
+  const links = other && !isForm ? [...(other.matches(what) ? [other] : []), ...other.querySelectorAll(what)] : [];
+  const same = focused.isConnected ? focused : links.find((one) => one.tagName === focused.tagName && one.textContent === focused.textContent) ?? links[0];
+  same?.focus({ preventScroll: true });
 }
 
-/** Makes `block` show `parts`. Unchanged parts stay, and with them what somebody has selected or opened there. */
+/**
+ * Makes `block` show `parts`. Unchanged parts stay, and with them what somebody has selected or opened there; in lists
+ * and paragraphs that have changed, what has not. What counts is how a part was made, not what it became by use.
+ */
 export function settle(block, parts) {
-  parts.forEach((part, at) => {
-    const there = block.childNodes[at];
-    if (!there) block.append(part);
-    else if (typeof part === 'string' ? there.nodeType !== Node.TEXT_NODE || there.data !== part : !there.isEqualNode(part)) there.replaceWith(part);
+  parts.forEach((given, at) => {
+    const part = typeof given === 'string' ? document.createTextNode(given) : given, there = block.childNodes[at];
+    if (there && (there.isEqualNode(part) || there.made?.isEqualNode(part))) return;
+    const made = part.cloneNode(true);
+    if (there && isList(there) && isList(part) && there.cloneNode().isEqualNode(part.cloneNode())) {
+      settle(there, [...part.childNodes]);
+      there.made = made;
+      return;
+    }
+    part.made = made;
+    there ? there.replaceWith(part) : block.append(part);
   });
   while (block.childNodes.length > parts.length) block.lastChild.remove();
 }
+/** Whether `part` is a list, or an item of one or a paragraph, that somebody can only read and follow links in. */
+const isList = (part) => /^(UL|OL|LI|DL|DD|P)$/.test(part.tagName) && !part.querySelector('button, details');
 
 /** Lets the keyboard scroll `block`, which is called `label`, while its content overflows. */
 export function moved(block, label) {
@@ -86,7 +103,7 @@ export const announce = (text) => { $('announce').textContent = text; };
 
 /** Changes the address of the page to `to`: replaces the current one or, with `push`, adds to the history. */
 export function address(to, { push = false, state = null } = {}) {
-  history[push ? 'pushState' : 'replaceState'](state, '', to);
+  history[push ? 'pushState' : 'replaceState']({ ...state, entry: push ? null : history.state?.entry }, '', to);
   address.now = to;
 }
 

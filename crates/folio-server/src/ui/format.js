@@ -23,6 +23,8 @@ const REASONS = {
 };
 export const why = (reason) => REASONS[reason] ?? reason.replaceAll('_', ' ');
 
+/** Whether `text` is what some state is called. */
+export const isWord = (text) => Object.values(STATES).some(([, word]) => word === text);
 export const words = (state) => STATES[state]?.[1] ?? state.replaceAll('_', ' ');
 export const mark = (state) => element('span', { class: `mark ${state}`, 'aria-hidden': 'true' }, STATES[state]?.[0] ?? '·');
 /** The mark of `state` with a hidden word, for places where no visible word names the state. */

@@ -17,16 +17,20 @@ const DOES = {
     const stop = [node ?? tree.root];
     for (const each of stop) if (!each.outcome) { each.state = 'cancelling'; tree.touch(each); stop.push(...each.children); }
   },
-  told(tree, { at, state, what, nodes = [], superseded = [] }, node) {
+  told(tree, { at, state, what, text, nodes = [], superseded = [] }, node) {
     nodes.forEach((made) => tree.add(made));
     tree.order(nodes);
     for (const id of superseded) replace(tree, tree.nodes.get(id));
     const one = node ?? tree.root;
-    if (what === 'paused' || what === 'continued') one.paused = what === 'paused';
-    else if (node) {
+    if (what === 'paused' || what === 'continued') {
+      one.paused = what === 'paused';
+      const below = [one];
+      for (const each of below) if (!each.outcome) { tree.touch(each); below.push(...each.children); }
+    } else if (node) {
+      if (what === 'asked') node.call = `model, ${text}`;
       Object.assign(node, { state: state ?? node.state, plan_version: node.plan_version || Number(what === 'planned') });
-      // A change of limits may concern a node that has not begun.
-      if (what !== 'limits_changed' && node.state !== 'created') node.started_at ??= at;
+      // A change of limits, or a call that waits for approval, may concern a node that has not begun.
+      if (!/^(limits_changed|approval_asked|call_approved|call_rejected)$/.test(what) && node.state !== 'created') node.started_at ??= at;
     }
     tree.touch(one);
   },

@@ -27,8 +27,8 @@ const MINUTE = 60_000;
 const MOST = { nodes: 4_294_967_295 }, MOST_MINUTES = 52_560_000;
 
 /**
- * Asks for new limits of `run`, or of `node` of it, and sets them. `what` names it. The dialog is not opened once
- * `signal` aborts.
+ * Asks for new limits of `run`, or of `node` of it, and sets them, until its dialog is closed. `what` names it.
+ * The dialog is not opened once `signal` aborts.
  */
 export async function changeLimits(run, { node, what, signal }) {
   const path = query(`/runs/${run}/limits`, { node });
@@ -71,6 +71,8 @@ export async function changeLimits(run, { node, what, signal }) {
     hasAny ? change : ''));
   dialog.append(form);
   dialog.addEventListener('close', () => dialog.remove(), { once: true });
+  const closed = new Promise((done) => dialog.addEventListener('close', done, { once: true }));
   document.body.append(dialog);
   dialog.showModal();
+  await closed;
 }

@@ -100,24 +100,54 @@ function toPage(text) {
   return handle ? [link(handle, `/pages/${handle}`), ...inline(text.slice(handle.length))] : inline(text);
 }
 
+/** A character after a backslash: that character and nothing else. */
+const ESCAPED = /\\[!-\/:-@[-`{-~]/, ENTITY = /&(?:lt|gt|amp|quot|#39);/;
+const CODE = /`[^`]+`/, PAGE = /\[p\d{1,9}\](?!\()/;
+/** An address, with pairs of parentheses in it: `/wiki/Rust_(fungus)`. */
+const BARE = /(?<![\w/])https?:\/\/(?:\\[!-\/:-@[-`{-~]|[^\s<>"'`()\]|*\\]|\([^\s<>"'`()\]|*]{0,200}\)){1,2000}/;
+const LINK = /!?\[[^\]\[]{1,500}\]\((?:https?:\/\/|\/)(?:[^()\s]|\([^()\s]{0,200}\)){1,2000}\)/;
+const STRONG = /\*\*[^*]+\*\*/, EMPHASIS = /(?<![\w*])\*[^*\s][^*]*\*(?![\w*])/;
+const anyOf = (...kinds) => new RegExp(`(${kinds.map(({ source }) => source).join('|')})`);
 // Every alternative is bounded: an opening that is never closed is not searched again and again.
-const PIECES = /(`[^`]+`|\[p\d{1,9}\](?!\()|\*\*[^*]+\*\*|(?<![\w*])\*[^*\s][^*]*\*(?![\w*])|!?\[[^\]\[]{1,500}\]\((?:https?:\/\/|\/)[^)\s]{1,2000}\)|(?<![\w/])https?:\/\/[^\s<>"'`)\]|*]{1,2000})/;
+const PIECES = anyOf(ESCAPED, ENTITY, CODE, PAGE, STRONG, EMPHASIS, LINK, BARE);
+/** The pieces of a text that is not Markdown: a backslash in it is one. */
+const PLAIN = anyOf(CODE, PAGE, /(?<![\w/])https?:\/\/[^\s<>"'`)\]|*]{1,2000}/);
+const ENTITIES = { '&lt;': '<', '&gt;': '>', '&amp;': '&', '&quot;': '"', '&#39;': "'" };
+/** A part of Markdown without marks: what is escaped in it, as it is. */
+const unescaped = (text) => text.replace(/\\([!-\/:-@[-`{-~])|&(?:lt|gt|amp|quot|#39);/g, (whole, letter) => letter ?? ENTITIES[whole]);
+
+/** An address in a text as a link, without the punctuation that ends the sentence around it. */
+function bare(address) {
+  const [to] = /^.*[^.,;:!?]/.exec(address) ?? [address];
+  return [link(to, to), address.slice(to.length)];
+}
+const code = (part) => element('code', {}, part.slice(1, -1));
+const toPageOf = (part) => ['[', link(part.slice(1, -1), `/pages/${part.slice(1, -1)}`), ']'];
+
+/**
+ * `text` that nobody wrote as Markdown, such as a question or an answer: all of its characters, with what is in
+ * backticks as code, and with links.
+ */
+export function plain(text) {
+  if (text.length > LONGEST) return [...plain(text.slice(0, LONGEST)), text.slice(LONGEST)];
+  return text.split(PLAIN).flatMap((part, index) => {
+    if (index % 2 === 0) return part;
+    return part[0] === '`' ? code(part) : part[0] === '[' ? toPageOf(part) : bare(part);
+  });
+}
 
 /** One line of `text` as elements: code, emphasis and links. */
 export function inline(text) {
   if (text.length > LONGEST) return [...inline(text.slice(0, LONGEST)), text.slice(LONGEST)];
   return text.split(PIECES).flatMap((part, index) => {
-    if (index % 2 === 0) return part.replace(/\\([!-\/:-@[-`{-~])/g, '$1');
-    if (part[0] === '`') return element('code', {}, part.slice(1, -1));
-    const [, page] = /^\[(p\d+)\]$/.exec(part) ?? [];
-    if (page) return ['[', link(page, `/pages/${page}`), ']'];
+    if (index % 2 === 0) return part;
+    if (part[0] === '\\' || part[0] === '&') return unescaped(part);
+    if (part[0] === '`') return code(part);
+    if (/^\[p\d+\]$/.test(part)) return toPageOf(part);
     // An image is not loaded: it is a link.
-    if (part[0] === '[' || part[0] === '!') return link(...part.slice(part.indexOf('[') + 1, -1).split(']('));
-    if (/^https?:/.test(part)) {
-      const [to] = /^.*[^.,;:!?]/.exec(part) ?? [part];
-      return [link(to, to), part.slice(to.length)];
-    }
-    return part.startsWith('**') ? element('strong', {}, part.slice(2, -2)) : element('em', {}, part.slice(1, -1));
+    if (part[0] === '[' || part[0] === '!') return link(...part.slice(part.indexOf('[') + 1, -1).split('](').map(unescaped));
+    if (/^https?:/.test(part)) return bare(unescaped(part));
+    return part.startsWith('**') ? element('strong', {}, unescaped(part.slice(2, -2))) : element('em', {}, unescaped(part.slice(1, -1)));
   });
 }
 

@@ -18,7 +18,7 @@ const LIMITS = { tokens: 'tokens', tokens_in: 'input tokens', tokens_cached: 'ca
  */
 export function nodeParts(node, { find, choose, state, approval, isKept = false, inputs = null }) {
   const { result } = node;
-  const parts = [element('p', { class: 'line' }, stateLine(state), state === 'superseded' && element('span', { class: 'quiet' }, `was: ${words(node.outcome)}`), node.stop_reason && element('span', { class: 'quiet', title: node.stop_reason }, why(node.stop_reason)),
+  const parts = [element('p', { class: 'line' }, stateLine(state), state === 'superseded' && element('span', { class: 'quiet' }, `was: ${words(node.outcome)}`), node.stop_reason && state !== 'not_begun' && element('span', { class: 'quiet', title: node.stop_reason }, why(node.stop_reason)),
     result?.severity && element('span', { class: 'badge calm' }, `${result.severity} failure`), node.attempt > 1 && element('span', { class: 'meta' }, `attempt ${node.attempt}`))];
   if (isKept) parts.push(element('p', { class: 'quiet' }, 'Kept from the run that this one was forked from. It did not run again.'));
   if (node.parked) parts.push(element('p', { class: 'quiet' }, `Next attempt at ${absolute(node.parked.until)}: ${node.parked.cause}`));
@@ -59,7 +59,7 @@ function evidence(all, find, choose) {
   const isBad = (one) => /^(failed|partial)$/.test(find(one.id)?.outcome ?? '');
   const list = element('ul', { class: 'plain' }, ...[...all.filter(isBad), ...all.filter((one) => !isBad(one))].slice(0, MANY).map(item));
   const more = element('button', { type: 'button', onclick: () => { list.replaceChildren(...all.map(item)); more.remove(); } }, `Show all ${number(all.length)}`);
-  return [list, more];
+  return [element('div', {}, list, more)];
 }
 
 /** A piece of evidence, with a link if there is one. */

@@ -1,7 +1,7 @@
 // One observation with its history.
 
 import { get, live, send, told } from './ask.js';
-import { $, announce, element, sure, trouble, written } from './dom.js';
+import { $, announce, element, keep, settle, sure, trouble, written } from './dom.js';
 import { difference } from './diff.js';
 import { absolute, moment, number } from './format.js';
 import { expiry, isOver, kindOf, sureness, tagsOf } from './observations.js';
@@ -10,7 +10,8 @@ export async function showObservation(view, { name, query, signal, title, go }) 
   title(name);
   view.className = 'narrow';
   const at = `/observations/${encodeURIComponent(name)}`;
-  const one = element('section', { class: 'panel stack' });
+  const text = element('div'), buttons = element('div', { class: 'buttons' }), note = element('div');
+  const one = element('section', { class: 'panel stack' }, text, buttons, note);
   const past = element('ol', { class: 'versions', reversed: true });
   view.append(element('p', { class: 'up' }, element('a', { href: '/observations' }, '← Scratch page')), element('h1', {}, `Observation ${name}`), one,
     element('h2', {}, 'History'), past);
@@ -31,22 +32,30 @@ export async function showObservation(view, { name, query, signal, title, go }) 
     const said = JSON.stringify([now, history.items]);
     if (shown === said) return;
     shown = said;
-    one.replaceChildren(...body(now, draw));
-    const rest = history.next && element('li', { class: 'quiet' }, `These are the first ${number(history.returned)} of ${number(history.total)} versions.`);
-    past.replaceChildren(...[rest, ...history.items.toReversed().map(version)].filter(Boolean));
+    // What has not changed stays, with what somebody has marked or focused.
+    settle(text, body(now));
+    // Nothing is left to restore of an erased one.
+    keep(buttons, now.erased ? [] : [now.status === 'archived' ? 'Restore' : 'Archive'], () => 'change', (what) => element('button', { type: 'button', onclick: () => change(what) }, what));
+    const rest = history.next ? [{ version: '', rest: `These are the first ${number(history.returned)} of ${number(history.total)} versions.` }] : [];
+    keep(past, [...rest, ...history.items.toReversed()], (item) => item.version, (item) => (item.rest ? element('li', { class: 'quiet' }, item.rest) : version(item)));
+  };
+  const change = async (what) => {
+    const { handle } = known;
+    if (what === 'Archive' && !await sure(`Archive ${handle}?`, 'Models no longer see it. You can still find it among archived observations, and restore it there.', 'Archive')) return;
+    try {
+      await send('POST', `/observations/${handle}/${what.toLowerCase()}`);
+      note.replaceChildren();
+      announce(what === 'Archive' ? 'Archived.' : 'Restored.');
+      await draw();
+      $('view').focus({ preventScroll: true });
+    } catch (error) { note.replaceChildren(trouble(told(error))); }
   };
   // A commit that changes an entry names it.
   const concerns = ({ changes }) => (changes.some((one) => one.observation_id === id) ? true : changes.every((one) => one.observation_id || one.change.endsWith('_turn')) ? null : false);
   await live(draw, signal, { concerns, isOwed: () => known !== null && isOver(known) });
 }
 
-function body(one, again) {
-  const note = element('p');
-  const archive = async () => {
-    if (!await sure(`Archive ${one.handle}?`, 'Models no longer see it. You can still find it among archived observations, and restore it there.', 'Archive')) return;
-    send('POST', `/observations/${one.handle}/archive`).then(() => { announce('Archived.'); return again().then(() => $('view').focus({ preventScroll: true })); }, (error) => note.replaceChildren(trouble(told(error))));
-  };
-  const restore = () => send('POST', `/observations/${one.handle}/restore`).then(() => { announce('Restored.'); return again().then(() => $('view').focus({ preventScroll: true })); }, (error) => note.replaceChildren(trouble(told(error))));
+function body(one) {
   const { source } = one;
   const rows = [
     ['Status', [...new Set([one.status.replaceAll('_', ' '), one.state])].join(', ')], ['Owner', one.owner], ['Trust', one.trust.replaceAll('_', ' ')],
@@ -63,8 +72,6 @@ function body(one, again) {
     one.title ? written('p', { class: 'said' }, element('strong', {}, one.title)) : '',
     written('p', { class: 'said' }, one.content || '(content erased)'),
     element('dl', { class: 'facts' }, ...rows.flatMap(([what, value]) => [element('dt', {}, what), element('dd', {}, value)])),
-    // Nothing is left to restore of an erased one.
-    one.erased ? '' : element('p', { class: 'buttons' }, one.status === 'archived' ? element('button', { type: 'button', onclick: restore }, 'Restore') : element('button', { type: 'button', onclick: archive }, 'Archive')), note,
   ];
 }
 

@@ -104,7 +104,12 @@ function editor(pane, { run, node, known, again }) {
     const both = merged(base.plan.markdown, text.value, newest.plan.markdown);
     const version = newest.plan.plan_version;
     text.defaultValue = newest.plan.markdown;
-    if (both !== null) text.value = both;
+    if (both !== null && both !== text.value) {
+      // The caret stays where it was in the text.
+      const { value, selectionStart: caret } = text, rest = value.slice(caret);
+      text.value = both;
+      text.selectionStart = text.selectionEnd = both.startsWith(value.slice(0, caret)) ? caret : both.endsWith(rest) ? both.length - rest.length : Math.min(caret, both.length);
+    }
     base = newest;
     other.replaceChildren(both !== null ? element('p', { class: 'quiet' }, `Your text now includes the changes of version ${version}.`)
       : element('p', { class: 'partial' }, `Your text is unchanged, because version ${version} changed the same lines. If you save, your text replaces that version.`));

@@ -3,14 +3,14 @@
 import { QUIET, get, post, told } from './ask.js';
 import { $, announce, element, isPlain, keep, moved, settle, sure, trouble, written } from './dom.js';
 import { moment, revealed } from './format.js';
-import { inline } from './markdown.js';
+import { plain } from './markdown.js';
 import { hasValues, values } from './values.js';
 
 /** How many questions are shown at first. */
 const MANY = 3;
 
 /** Whether an answer, or a reason for rejecting, was written but not sent. */
-export const isAnswering = () => [...$('view').querySelectorAll('form.question')].some((form) => writtenIn(form) !== '');
+export const isAnswering = () => $('view').querySelector('.question textarea[readonly]') !== null || [...$('view').querySelectorAll('form.question')].some((form) => writtenIn(form) !== '');
 
 /** Whether written answers may be lost: asks, if there are any. */
 export const mayDrop = async () => !isAnswering() || sure('Discard your answer?', 'You have not sent it.', 'Discard');
@@ -36,6 +36,8 @@ export function questions(run, { signal, onchange, find, choose, rest }) {
   const block = element('div', { class: 'questions' }, list, more);
   /** The open questions, and those that somebody else answered while an answer was written here, with its text. */
   let asked = [], lost = [], isAll = false;
+  /** Whether the run has ended: it asks nothing more, whatever an answer that was under way says. */
+  let isOver = false;
   /** The position in the log of the newest answer shown: of two requests at the same time, the older may come last. */
   let shownAsOf = 0;
 
@@ -69,7 +71,7 @@ export function questions(run, { signal, onchange, find, choose, rest }) {
     if (items.length > asked.length) announce(`${items.length} question${items.length > 1 ? 's' : ''} to answer.`);
     const isOther = items.map(({ id }) => id).join() !== asked.map(({ id }) => id).join();
     const gone = [...list.children].filter((one) => one.item && !items.some(({ id }) => id === one.item.id) && writtenIn(one) !== '');
-    for (const one of gone) lost.push({ id: one.item.id, question: one.item.question, text: writtenIn(one) });
+    for (const one of gone) lost.push({ id: one.item.id, question: one.item.question, text: writtenIn(one), isUncertain: one.isUncertain });
     if (gone.length > 0) announce('Somebody else answered first, or the question was withdrawn. Your text is kept.');
     asked = items;
     if (asked.length <= MANY) isAll = false;
@@ -81,7 +83,7 @@ export function questions(run, { signal, onchange, find, choose, rest }) {
   };
   const look = async () => {
     const { items, as_of: asOf } = await get(`/runs/${run}/questions`, { signal });
-    if (asOf < shownAsOf) return;
+    if (isOver || asOf < shownAsOf) return;
     shownAsOf = asOf;
     show(items);
   };
@@ -90,18 +92,28 @@ export function questions(run, { signal, onchange, find, choose, rest }) {
     announce(asked.length ? `${what} ${asked.length} more to answer.` : what);
     if (hadFocus && (document.activeElement === document.body || document.activeElement?.disabled || !document.activeElement?.isConnected)) next();
   };
-  // What was refused may no longer be asked. The reason is read out even if the form that shows it is gone.
+  // What was refused may no longer be asked. The reason is shown even if the form that shows it is gone.
   const refused = async (made, error) => {
     await look().catch(() => {});
-    if (!made.isConnected) announce(error.message);
+    const { item } = made;
+    if (made.isConnected) return;
+    if (lost.some(({ id }) => id === item.id)) { announce(error.message); return; }
+    lost.push({ id: item.id, question: item.kind === 'question' ? item.question : revealed(item.question), text: writtenIn(made), why: error.message });
+    draw();
+    if (document.activeElement === document.body) next();
   };
-  return { block, look, none: () => show([]), count: () => asked.length };
+  const none = () => {
+    isOver = true;
+    show([]);
+  };
+  return { block, look, none, count: () => asked.length };
 }
 
-/** The text of somebody who was not the first to answer. */
+/** What is left for somebody who was not the first to answer: the text, if there is one, and why it was refused. */
 const leftOver = (item, dismiss) => element('div', { class: 'question' },
-  element('p', {}, element('span', { class: 'quiet' }, 'Somebody else answered first, or the question was withdrawn: '), written('bdi', {}, item.question)),
-  element('textarea', { readonly: true, dir: 'auto', rows: 2, 'aria-label': 'Your unsent answer' }, item.text), element('button', { type: 'button', onclick: dismiss }, 'Dismiss'));
+  element('p', {}, element('span', { class: 'quiet' }, item.isUncertain ? 'No answer is waited for any more. Yours may have arrived: ' : 'Somebody else answered first, or the question was withdrawn: '), written('bdi', {}, item.question)),
+  item.text ? element('textarea', { readonly: true, dir: 'auto', rows: 2, 'aria-label': 'Your unsent answer' }, item.text) : '',
+  item.why ? element('div', {}, trouble({ message: item.why })) : '', element('button', { type: 'button', onclick: dismiss }, 'Dismiss'));
 
 function form(item, { answered, refused, find, choose }) {
   const note = element('div');
@@ -122,6 +134,7 @@ function form(item, { answered, refused, find, choose }) {
       setTimeout(() => { if (made.isConnected) close(false); }, QUIET);
     } catch (error) {
       close(false);
+      made.isUncertain = told(error).gone;
       note.replaceChildren(trouble(told(error)));
       if (hadFocus) focused.focus({ preventScroll: true });
       await refused(made, error);
@@ -171,7 +184,7 @@ const untilBlock = () => element('div', { class: 'until' });
 function askedBy({ question, title }, who) {
   const [, task] = /^Task for a person: ([^]*)/.exec(question) ?? [];
   const isTold = task === title || task?.startsWith(`${title}\n`), rest = isTold ? task.slice(title.length).trim() : task ?? question;
-  return [element('span', { class: 'quiet' }, who, task === undefined ? ' asks: ' : rest ? ' is a task for a person: ' : ' is a task for a person.'), written('bdi', {}, ...inline(rest))];
+  return [element('span', { class: 'quiet' }, who, task === undefined ? ' asks: ' : rest ? ' is a task for a person: ' : ' is a task for a person.'), written('bdi', {}, ...plain(rest))];
 }
 
 function question(item, who, note, say) {

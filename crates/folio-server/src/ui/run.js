@@ -19,9 +19,11 @@ const LIMITED = /^(budget_|deadline$)/;
 /** The number of nodes from which a tree gets a search box. */
 const SEARCHED = 25;
 /** The outcomes that the tree can be filtered by. */
-const TALLIED = ['failed', 'partial', 'skipped', 'cancelled', 'superseded'];
+const TALLIED = ['failed', 'partial', 'skipped', 'cancelled', 'superseded', 'not_begun'];
 /** Events that people cause, whether a process drives the run or not. */
 const BY_PEOPLE = /^(answered|call_approved|call_rejected|continued|limits_changed|paused|plan_approved|plan_edited|plan_rejected)$/;
+/** Events after which a run may have other pages. */
+const MAKES_PAGES = /^(planned|plan_edited|plan_rejected)$/;
 /** Events with which something gets under way. */
 const BEGINS = /^(started|asked|checked|compacting|continued)$/;
 const RUN_TABS = { result: 'Result', report: 'Report', log: 'Log', branches: 'Branches', plan: 'Plan', summary: 'Summary' };
@@ -59,8 +61,8 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   const { heading: chosen, block: chosenBlock } = headline('', 'h2');
   const back = element('button', { type: 'button', class: 'back', onclick: () => (history.state?.isFromTree ? history.back() : toTree()) }, '← Tree');
   // The link to a part disappears when the pane shows that part.
-  const leadTo = (node, wanted = tab) => tree.choose(node, () => {
-    if (wanted !== tab) { open(wanted); readdress({ state: history.state }); }
+  const leadTo = (node, wanted) => tree.choose(node, () => {
+    if (wanted && wanted !== tab) { open(wanted); readdress({ state: history.state }); }
     if (isNarrow()) pane.focus(); else tree.focus(node);
   });
   const isNarrow = () => getComputedStyle(back).display !== 'none';
@@ -78,7 +80,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     element('div', { class: 'columns' }, element('section', { class: 'panel side', 'aria-label': 'Tree' }, seek, tree.none, tree.scroller),
       about));
 
-  let tab = query.get('tab') ?? 'result', wasDrawn = 0, shown = null, standing = null, saidTitle = null, drivenAt = 0;
+  let tab = query.get('tab') ?? 'result', wasDrawn = 0, underWay = 0, isOwed = false, shown = null, standing = null, saidTitle = null, drivenAt = 0;
   const nodePath = (node) => `${at}/nodes/${node.id}`;
 
   // Until when a process may still begin to drive the run after it was started or continued.
@@ -108,6 +110,8 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     const text = parts.filter(Boolean).map((part) => part.textContent).join('|');
     if (state.said !== text) { state.said = text; state.replaceChildren(...parts.filter(Boolean)); }
     drawTally(ends);
+    // It stays once it is there.
+    if (tree.nodes.size >= SEARCHED || tree.sought) seek.hidden = false;
     showWaiting(waiting, run, root, stand);
     // A run without parts is done when it ends.
     Object.assign(progress, all > 0 ? { max: all, value: ended } : { max: 1, value: root.outcome ? 1 : 0 });
@@ -119,7 +123,8 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   // Parts that did not end well are found with one click, however large the tree is.
   function drawTally(count) {
     const { only } = tree;
-    keep(tally, TALLIED.filter((what) => count[what] && tree.nodes.size > 1).map((what) => ({ what, many: count[what], isOnly: what === only })), ({ what }) => what, ({ what, many, isOnly }) => element('button', {
+    // One that the tree is filtered by can be removed, even if there are none.
+    keep(tally, TALLIED.filter((what) => what === only || (count[what] && tree.nodes.size > 1)).map((what) => ({ what, many: count[what] ?? 0, isOnly: what === only })), ({ what }) => what, ({ what, many, isOnly }) => element('button', {
       type: 'button', class: 'chip', 'aria-pressed': String(isOnly), title: isOnly ? 'Show the whole tree' : 'Show only these in the tree',
       onclick: () => {
         tree.sift({ only: isOnly ? null : what });
@@ -135,12 +140,22 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     summary();
     readdress({ state: history.state });
   }
-  // An action that is under way is not started again.
-  const doing = async (ask, said = note) => {
-    if (controls.ariaBusy === 'true') return;
+  /** The actions that are under way: none of them is started again, but any other is. */
+  const busy = new Set();
+  /** Does `what` to `node` or, without one, to the run. What is refused is said in `said`. */
+  const doing = async (what, ask, said = note, node = null) => {
+    const name = `${what} ${node?.id}`;
+    if (busy.has(name)) return;
+    busy.add(name);
     controls.ariaBusy = partControls.ariaBusy = 'true';
-    await ask().then(() => said.replaceChildren(), (error) => said.replaceChildren(trouble(told(error))));
-    controls.ariaBusy = partControls.ariaBusy = 'false';
+    said.replaceChildren();
+    await ask().catch((error) => {
+      // Beside another part it would seem to be about that one.
+      const isHere = !node || node === part(), why = told(error);
+      (isHere ? said : note).replaceChildren(trouble(isHere ? why : Object.assign(new Error(`${node.title}: ${why.message}`), { gone: why.gone, hints: why.hints })));
+    });
+    busy.delete(name);
+    controls.ariaBusy = partControls.ariaBusy = String(busy.size > 0);
   };
   // Everything that somebody has written in this view.
   const unsaved = () => [...view.querySelectorAll('textarea, input')].map((field) => (field.value === field.defaultValue ? '' : field.value)).join('\n');
@@ -148,25 +163,34 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     if (!await mayGo()) return;
     const before = unsaved();
     let begun = null;
-    await doing(async () => {
+    await doing('fork', async () => {
       ({ handle: begun } = await post(`${at}/fork`, body));
       // By now somebody may be elsewhere, or have written more than they agreed to lose.
       if (!signal.aborted && (unsaved() === before || await mayGo())) { go(`/runs/${begun}`); begun = null; }
-    }, said);
+    }, said, body.at ? tree.nodes.get(body.at) : null);
     if (begun === null) return;
     announce(`Fork started: ${begun}.`);
     said.replaceChildren(element('p', { class: 'quiet' }, 'Fork started: ', element('a', { href: `/runs/${begun}` }, begun), '.'));
   };
   const part = () => (tree.selected && tree.selected !== tree.root ? tree.selected : null);
-  const button = (text, onclick) => element('button', { type: 'button', onclick }, text);
+  const button = (text, onclick) => {
+    const made = element('button', { type: 'button', onclick: async () => {
+      await onclick();
+      // While its dialog was open, the button may have been replaced by an equal one.
+      if (made.isConnected || document.activeElement !== document.body || signal.aborted) return;
+      ([...controls.children, ...partControls.children].find((one) => one.textContent === text) ?? pane).focus({ preventScroll: true });
+    } }, text);
+    return made;
+  };
   /** The actions on the run or, if `node` is given, on that part of it. Their names say on which. */
   function actions(node, said) {
     const one = node ?? tree.root, what = node ? `“${node.title}”` : 'the run', whose = node ? ' this part' : '';
     const body = node ? { node: node.id } : {};
     if (tree.root.outcome || one.outcome || one.state === 'cancelling') return [];
-    return [one.paused ? button(`Continue${whose}`, () => doing(() => post(`${at}/continue`, body), said)) : button(`Pause${whose}`, () => doing(() => post(`${at}/pause`, body), said)),
-      button(node ? 'Limits of this part' : 'Limits', () => doing(() => changeLimits(run.handle, { node: node?.id, what, signal }), said)),
-      button(`Cancel${whose}`, async () => { if (await sure(`Cancel ${what}?`, 'Work in progress stops. Finished work is kept.', 'Yes, cancel')) doing(() => post(`${at}/cancel`, body), said); })];
+    const does = (verb) => doing(verb, () => post(`${at}/${verb}`, body), said, node);
+    return [one.paused ? button(`Continue${whose}`, () => does('continue')) : button(`Pause${whose}`, () => does('pause')),
+      button(node ? 'Limits of this part' : 'Limits', () => doing('limits', () => changeLimits(run.handle, { node: node?.id, what, signal }), said, node)),
+      button(`Cancel${whose}`, async () => { if (await sure(`Cancel ${what}?`, 'Work in progress stops. Finished work is kept.', 'Yes, cancel')) does('cancel'); })];
   }
   function drawControls() {
     const node = part();
@@ -201,8 +225,9 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   const usual = (node) => (node === tree.root && node.outcome === 'ok' && run.pages.report ? 'report' : 'result');
   /** Updates the address to the selected part and its tab. */
   function readdress(how) {
-    const node = tree.selected, isNamed = node !== tree.root || (isNarrow() && view.classList.contains('reading'));
-    address(addressOf(at, { node: isNamed && node.id, tab: tab !== usual(node) && tab, only: tree.only, text: seek.value.trim() }), how);
+    // On a narrow screen, an address that names neither leads to the tree.
+    const node = tree.selected, isShown = !isNarrow() || view.classList.contains('reading');
+    address(addressOf(at, { node: isShown && (node !== tree.root || isNarrow()) && node.id, tab: isShown && tab !== usual(node) && tab, only: tree.only, text: seek.value.trim() }), how);
   }
   function open(name) {
     tab = name;
@@ -215,6 +240,8 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     readdress({ push: true });
     tree.focus(tree.selected ?? tree.root);
   }
+  /** Whether an address names a part, or a tab of the run. */
+  const isNamed = (to) => to.has('node') || to.has('tab');
   /** Filters the tree as an address says. */
   function sift(to) {
     seek.value = to.get('text') ?? '';
@@ -223,7 +250,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   // Moves back and forward between parts of the run.
   onmove((to) => {
     // On a narrow screen, the tree comes back as it was left.
-    if (isNarrow() && !to.has('node')) {
+    if (isNarrow() && !isNamed(to)) {
       view.classList.remove('reading');
       tree.focus(tree.selected ?? tree.root);
       return;
@@ -231,9 +258,9 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     const node = tree.nodes.get(to.get('node')) ?? tree.root;
     sift(to);
     tab = to.get('tab') ?? usual(node);
-    view.classList.toggle('reading', to.has('node'));
+    view.classList.toggle('reading', isNamed(to));
     tree.select(node, false);
-    if (isNarrow() && to.has('node')) pane.focus(); else tree.focus(node);
+    if (isNarrow()) pane.focus(); else tree.focus(node);
   });
   function tabsOf(node) {
     if (node === tree.root) return Object.keys(RUN_TABS).filter((one) => ['result', 'log', 'branches', 'plan'].includes(one) || run.pages[one]);
@@ -266,7 +293,8 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   async function drawPane() {
     const node = tree.selected;
     if (!node) return;
-    const mine = ++wasDrawn, wanted = tab;
+    const mine = underWay = ++wasDrawn, wanted = tab;
+    isOwed = false;
     keep(tabs, tabsOf(node).map((name) => ({ name, isShown: name === tab })), ({ name }) => name, ({ name, isShown }) => element('button', {
       type: 'button', 'aria-current': isShown ? 'true' : null, onclick: async () => { if (!await mayLeave()) return; open(name); readdress({ state: history.state }); },
     }, RUN_TABS[name]));
@@ -275,7 +303,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     const draw = async () => {
       if (wanted === 'result') {
         const detail = await get(nodePath(node), { signal }), { approval } = node;
-        const state = node === tree.root && !detail.outcome && /^(asks|held)$/.test(standing) ? standing : stateOf({ ...detail, approval }, run.driven || run.waits || isHoped());
+        const state = node === tree.root && !detail.outcome && /^(asks|held)$/.test(standing) ? standing : stateOf({ ...detail, approval, above: node.above }, run.driven || run.waits || isHoped());
         put(`${node.id}${state}${approval?.id}${JSON.stringify(detail)}`, () => nodeParts(detail, { state, approval, isKept: tree.isKept(node), inputs: node === tree.root ? run.inputs : null, find: (id) => tree.nodes.get(id), choose: leadTo }));
       } else if (wanted === 'plan') {
         await showPlan(pane, { run: run.handle, node: node === tree.root ? undefined : node.id, hasEnded: Boolean(node.outcome), signal, isOld, again: () => drawPane() });
@@ -294,11 +322,18 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
       // A plan that is being edited stays, whatever fails meanwhile.
       if (isOld() || pane.querySelector('textarea.plan')) return;
       put(error.message, () => [error.status === 404 ? empty(node.started_at ? 'Nothing here yet.' : 'Not started yet.') : trouble(told(error))]);
+    } finally {
+      if (mine === underWay) {
+        underWay = 0;
+        if (isOwed) laterPane();
+      }
     }
   }
   // Requests for a large run cost its server more, so they are made less often.
   const pause = (least) => () => Math.max(least, tree.nodes.size / 2);
-  const laterPane = soon(() => { if (!signal.aborted) drawPane(); }, pause(400));
+  // A refresh waits for the one under way. While events come faster than answers, each would otherwise make the answer
+  // before it too old to be shown.
+  const laterPane = soon(() => { if (signal.aborted) return; if (underWay) isOwed = true; else drawPane(); }, pause(400));
 
   // ---- events
   const laterQuestions = soon(() => {
@@ -325,7 +360,12 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     cancel_requested: mayWithdraw,
     told({ what }, node) {
       const one = node ?? tree.root;
-      if (what === 'limits_changed') get(nodePath(one), { signal }).then(({ limits }) => { one.limits = limits; tree.touch(one); }, () => {});
+      if (what === 'limits_changed') {
+        // Of two changes, the answer to the first may come last.
+        const mine = one.limitsAsked = (one.limitsAsked ?? 0) + 1;
+        get(nodePath(one), { signal }).then(({ limits }) => { if (mine === one.limitsAsked) { one.limits = limits; tree.touch(one); } }, () => {});
+      }
+      if (MAKES_PAGES.test(what)) laterStanding();
       if ((what === 'continued' || run.waits) && !isLeft) hopedUntil = now() + CHANCE;
       // This may be all that it waited for.
       if (run.waits) { run.waits = false; laterStanding(); }
@@ -337,11 +377,12 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   const laterSummary = soon(() => { if (!signal.aborted) { summary(); drawControls(); } }, () => Math.max(60, tree.nodes.size / 100));
   let heard = Date.now();
   // No event reports that a driver died, that the run waits for another one, or that nothing is under way.
-  const untold = ({ driven, waits, held_up: heldUp, in_flight: underWay }) => JSON.stringify([driven, waits, heldUp, underWay === 0]);
+  const untold = ({ driven, waits, held_up: heldUp, in_flight: calls }) => JSON.stringify([driven, waits, heldUp, calls === 0]);
   const lookAgain = async () => {
     if (signal.aborted || tree.root.outcome) return;
     const before = heard, is = await get(at, { signal }).catch(() => run);
     if (is !== run && is.asks !== asked.count()) laterQuestions();
+    if (JSON.stringify(is.pages) !== JSON.stringify(run.pages)) { run.pages = is.pages; laterPane(); }
     if (heard === before && untold(is) !== untold(run)) { run = is; laterSummary(); laterPane(); }
   };
   const laterStanding = soon(lookAgain, pause(1000));
@@ -363,8 +404,10 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     happen(tree, data);
     besides[data.event]?.(data, node);
     if (data.event !== 'cancel_requested' && !BY_PEOPLE.test(data.what ?? '')) run.driven = true;
-    // The result of a run contains those of its parts, so every event may change it.
-    if (node === tree.selected || tree.selected === tree.root) laterPane();
+    // The result, cost and plan of a part contain those of the parts below it, and those of a run all.
+    let above = node;
+    while (above && above !== tree.selected) above = above.above;
+    if (above || tree.selected === tree.root) laterPane();
     laterSummary();
     return undefined;
   };
@@ -392,14 +435,14 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   // The run begins before its first part, and its root stands for the run.
   tree.root.started_at = run.started_at ?? tree.root.started_at;
   if (first) tree.keptUntil = Date.parse(run.created_at);
-  seek.hidden = tree.nodes.size < SEARCHED;
+  seek.hidden = true;
   const wanted = tree.nodes.get(query.get('node'));
   if (!query.has('tab') && (!wanted || wanted === tree.root)) tab = usual(tree.root);
   sift(query);
   tree.draw();
   summary();
   tree.select(wanted ?? tree.root, false);
-  view.classList.toggle('reading', Boolean(wanted));
+  view.classList.toggle('reading', Boolean(wanted) || (!query.has('node') && query.has('tab')));
   if (wanted) tree.focus(wanted);
   else if (query.has('node')) {
     note.replaceChildren(trouble(new Error('There is no such part in this run.')));
@@ -410,7 +453,6 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   $('view').dataset.ready = 'yes';
   if (known.status === 'running') {
     keepLooking();
-    // That the stream is connected again may be the only event.
     laterQuestions();
     follow(`${at}/events`, { after: known.last_event_id, signal, hear, fresh: laterQuestions }).catch((error) => note.replaceChildren(trouble(told(error))));
   }

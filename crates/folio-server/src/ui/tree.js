@@ -2,7 +2,7 @@
 
 import { now } from './clock.js';
 import { element, written } from './dom.js';
-import { cost, mark, meter, number, revealed, span, words } from './format.js';
+import { cost, isWord, mark, meter, number, revealed, span, words } from './format.js';
 
 /** Groups with more members are collapsed at first. */
 const LARGE = 100;
@@ -14,8 +14,18 @@ const BEYOND = 8;
 /** States in which work is under way, as long as a process drives the run. */
 const AT_WORK = new Set(['executing', 'running_children', 'deciding', 'aggregating', 'verifying', 'replanning']);
 
-export const stateOf = (node, isDriven = true) => (node.outcome && node.superseded ? 'superseded' : node.outcome)
-  ?? (node.paused && node.state !== 'executing' ? 'paused' : node.paused && isDriven ? 'pausing' : !isDriven && AT_WORK.has(node.state) ? 'interrupted' : node.approval && node.state === 'waiting_input' ? 'awaiting_approval' : node.state);
+/** Whether a node, or one above it, is paused. */
+function isHeld(node) {
+  for (let at = node; at; at = at.above) if (at.paused) return true;
+  return false;
+}
+
+// A step that had not begun was not replaced: it was dropped, or its plan rejected.
+export const stateOf = (node, isDriven = true) => (node.outcome && node.superseded ? (node.started_at ? 'superseded' : 'not_begun') : node.outcome) ?? stateBeforeEnd(node, isDriven);
+const stateBeforeEnd = (node, isDriven) => {
+  const isStopping = AT_WORK.has(node.state) && isHeld(node);
+  return ((node.paused || isStopping) && node.state !== 'executing' ? 'paused' : isStopping && isDriven ? 'pausing' : !isDriven && AT_WORK.has(node.state) ? 'interrupted' : node.approval && node.state === 'waiting_input' ? 'awaiting_approval' : node.state);
+};
 
 /** For each limit, how much of it the spending of a node uses up, if it is part of the spending. */
 const SPENT = { tokens: (spent) => (spent.tokens_in ?? 0) + (spent.tokens_out ?? 0) };
@@ -31,13 +41,15 @@ function fullness({ limits, spent, outcome }) {
   return Math.max(...limits.map((one) => (one.limit ? used(one) / one.limit : 1)));
 }
 
+const budgetOf = (share) => `${Math.round(share * 100)}% of its budget`;
+
 export class Tree {
   /**
    * `onselect(node, isByPerson)` is called when another node is selected, `onsift()` when a filter is removed;
    * `mayLeave()` says beforehand whether a person may select another one.
    */
   constructor({ onselect, onopen = () => {}, onsift = () => {}, mayLeave = async () => true, signal }) {
-    Object.assign(this, { onselect, onopen, onsift, mayLeave, nodes: new Map(), root: null, selected: null, focused: null, rows: new Map(), approvals: new Map(), flat: [], changed: new Set(), counted: new Set(), sought: '', only: null, isDriven: true, stoodAt: null, keptUntil: null, frame: 0 });
+    Object.assign(this, { onselect, onopen, onsift, mayLeave, nodes: new Map(), root: null, selected: null, focused: null, rows: new Map(), approvals: new Map(), flat: [], changed: new Set(), counted: new Set(), sought: '', only: null, isByState: false, isDriven: true, stoodAt: null, keptUntil: null, frame: 0 });
     this.list = element('div', { role: 'tree', 'aria-label': 'Run tree', class: 'rows', onkeydown: (event) => this.key(event), onclick: (event) => this.click(event) });
     this.none = element('p', { class: 'empty', role: 'status' });
     this.scroller = element('div', { class: 'tree', onscroll: () => this.later() }, this.list);
@@ -90,7 +102,7 @@ export class Tree {
   touch(node) {
     this.changed.add(node);
     for (let at = node; at && !this.counted.has(at); at = at.above) { this.counted.add(at); at.inside = null; }
-    if (this.only) this.isStale = true;
+    if (this.isByState) this.isStale = true;
     this.later();
   }
 
@@ -116,6 +128,8 @@ export class Tree {
   /** Shows only nodes that have `sought` in their title and ended as `only` says, with what contains them. */
   sift({ sought = this.sought, only = this.only }) {
     Object.assign(this, { sought: sought.toLowerCase(), only });
+    // Then every event may change what matches.
+    this.isByState = only !== null || isWord(this.sought);
     this.restructure();
   }
 
@@ -161,6 +175,7 @@ export class Tree {
     const wanted = new Set(flat.slice(from, to));
     // The focused row stays, wherever it is.
     if (this.focused && flat[this.focused.at] === this.focused) wanted.add(this.focused);
+    const focused = this.list.contains(document.activeElement) ? document.activeElement : null;
     for (const [node, row] of this.rows) if (!wanted.has(node)) { row.remove(); this.rows.delete(node); }
     let before = null;
     for (const node of [...wanted].sort((a, b) => a.at - b.at)) {
@@ -177,6 +192,8 @@ export class Tree {
       if (next !== row) this.list.insertBefore(row, next);
       before = row;
     }
+    // A row that is moved in the document loses the focus.
+    if (focused?.isConnected && document.activeElement !== focused) focused.focus({ preventScroll: true });
     this.changed.clear();
     this.counted.clear();
   }
@@ -201,7 +218,7 @@ export class Tree {
     if (node.attempt > 1) parts.push(element('span', { class: 'time' }, `attempt ${node.attempt}`));
     node.tally = element('span', { class: 'inside' });
     if (node.children.length > 0) parts.push(node.tally);
-    if (share !== null && node.level > 1) parts.push(meter(share, `${Math.round(share * 100)}% of its budget`, { isLimit: true }));
+    if (share !== null && node.level > 1) parts.push(meter(share, budgetOf(share), { isLimit: true }));
     if (used) parts.push(element('span', { class: 'cost', title: used }, cost(node.spent, '$?')));
     node.time = element('span', { class: 'time' });
     row.style.setProperty('--level', node.level - 1);
@@ -227,11 +244,11 @@ export class Tree {
   /** Shows what is inside of `node`, and names its row: by everything in it, except a time that runs. */
   count(node, row) {
     const { all, ended, failed } = this.inside(node);
-    const said = [`${number(ended)}/${number(all)}`, failed > 0 && `✗ ${number(failed)}`].filter(Boolean);
+    const share = fullness(node), said = [`${number(ended)}/${number(all)}`, failed > 0 && `✗ ${number(failed)}`].filter(Boolean);
     if (node.tally.textContent !== said.join(' ')) node.tally.replaceChildren(said[0], failed > 0 ? element('span', { class: 'failed' }, ` ${said[1]}`) : '');
     node.tally.title = `${number(ended)} of ${number(all)} parts below have ended${failed > 0 ? `, ${number(failed)} failed` : ''}`;
     row.setAttribute('aria-label', [node.title, words(stateOf(node, this.isDriven)), revealed(node.call), node.attempt > 1 && `attempt ${node.attempt}`, all > 0 && node.tally.title,
-      cost(node.spent), node.finished_at && node.time.textContent].filter(Boolean).join(', '));
+      share !== null && node.level > 1 && budgetOf(share), cost(node.spent), node.finished_at && node.time.textContent].filter(Boolean).join(', '));
   }
 
   /** Whether a node was done in the run that this one was forked from: it took no time here. */

@@ -64,7 +64,7 @@ export async function showTurn(view, { name, signal, title }) {
         ({ text, then }) => element('button', { type: 'button', onclick: () => then().catch(() => {}) }, text));
       if (trace.items.length === 0) line.replaceChildren(element('li', { 'data-key': '' }, empty(trace.refused ?? 'No entries yet.')));
       keep(receipts, shown.items.map((one, at) => ({ ...one, at })), ({ at }) => at, (one) => element('details', { class: 'panel' },
-        element('summary', {}, `${one.of}${one.thread ? ` of ${one.thread}` : ''}: ${one.receipt.tokens} of ${one.receipt.budget} tokens, `, moment(one.timestamp)), wide(receiptTable(one.receipt, one.thread))));
+        element('summary', {}, `${one.of}${one.thread ? ` of ${one.thread}` : ''}: ${one.receipt.tokens} of ${one.receipt.budget} tokens, `, moment(one.timestamp)), wide(receiptTable(one.receipt, one.thread ?? turn.thread))));
       if (shown.items.length === 0) receipts.replaceChildren(empty(shown.refused ?? 'No model was shown anything in this turn.'));
     },
   });
