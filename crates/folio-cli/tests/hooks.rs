@@ -171,7 +171,7 @@ fn session_start_quotes_no_result_of_a_tool_that_reads_what_strangers_wrote_m7_8
                 json!([{"type": "tool_result", "tool_use_id": "c1", "content": answered}]),
             ),
         ];
-        folio.file("t.jsonl", &transcript.concat());
+        folio.file("t.jsonl", transcript.concat());
         folio.hook_output(&["pre-compact"], &json!({"transcript_path": "t.jsonl"}));
         let (_, text) = folio.hook_output(&["session-start"], &json!({})).unwrap();
         assert_eq!(text.contains("evil"), is_quoted, "{tool}: {text}");

@@ -271,7 +271,7 @@ fn rejected_plan_is_replanned_and_an_edit_approves_it_e9_14() {
     ! [TIME] rejected  run  plan 1, rejected by human: no fire
     ! [TIME] skipped   look  superseded: not begun, because the plan was rejected
     ! [TIME] skipped   last  superseded: not begun, because the plan was rejected
-    ! [TIME] planned   run  plan 2, 2 steps, waits for approval: no fire another way
+    ! [TIME] planned   run  plan 2, 2 steps, waits for approval: no fire; another way
     ! [TIME] edited    run  plan 3, edited by human: added lock; kept look, last
     ! [TIME] decided   look  execute directly: it is so
     ! [TIME] ok        look  look around: done

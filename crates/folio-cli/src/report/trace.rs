@@ -116,6 +116,7 @@ fn fields_text(parts: &Map<String, Value>) -> String {
     }
     let mut first = Vec::new();
     for (name, between) in [
+        ("code", ""),
         ("error", ""),
         ("text", ""),
         ("verdict", ""),

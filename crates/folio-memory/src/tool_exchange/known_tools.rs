@@ -79,9 +79,10 @@ const LOCAL: [&str; 53] = [
 ];
 
 /// Whether `tool` reads what strangers wrote, as far as its name tells: tools of servers, which are called
-/// `SERVER.TOOL` here and `mcp__SERVER__TOOL` in agent programs, and tools that read the web.
+/// `SERVER.TOOL` here and `mcp__SERVER__TOOL` or `SERVER__TOOL` in agent programs, and tools that read the web.
 pub(super) fn reads_strangers(tool: &str) -> bool {
-    tool.contains('.') || tool.contains("__") || OF_THE_WEB.contains(&plain(tool).as_str())
+    let is_of_a_server = tool.contains('.') || tool.split("__").filter(|part| !part.is_empty()).count() > 1;
+    is_of_a_server || OF_THE_WEB.contains(&plain(tool).as_str())
 }
 
 /// Whether `tool` is known to answer from this machine only.

@@ -385,10 +385,6 @@ mod tests {
             ("email", Trust::ToolInternal),
             ("observe", Trust::ToolInternal),
             ("", Trust::ToolInternal),
-            ("WebFetch", Trust::ToolExternal),
-            ("WebSearch", Trust::ToolExternal),
-            ("mcp__gmail__read_email", Trust::ToolExternal),
-            ("Bash", Trust::ToolInternal),
         ] {
             assert_eq!(all.of(tool).trust(), trust, "{tool}");
         }

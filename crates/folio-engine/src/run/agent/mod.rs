@@ -8,15 +8,16 @@
 //! - `compact`: which part of the conversation is offloaded when it outgrows the model's window
 //! - `briefing`: what it is told of memory; `prompt`: what a model reads; `rules`: its instructions; `task_block`: its
 //!   task, and `filled`: the words of it; `digest`: what it reads of results, and `sizes`: how much of them; `detail`:
-//!   which parts get smaller if there is no room for all; `schema`: the form of its answer; `fixed`: what many prompts have in common
+//!   which parts get smaller if there is no room for all; `schema`: the form of its answer; `fixed`: what many prompts
+//!   have in common
 //! - `read`: from a reply to the event that results; `decision`: a reply that decides or plans; `wanted_calls`: one
 //!   that wants calls; `fields`: what its fields say
 //! - `repair`: from a text to the JSON that was meant; `object`: which part of it is accepted
 //! - `roll_up`: results that are too many to be read at once are combined in parts first
 //! - `people`: criteria that a person checks; `facts`: what people answered
 //! - `plan`: which plans of a model are carried out; `similar` and `evidence` are two of its tests
-//! - `unfinished`: the notes of a task that was stopped before it was finished; `meanwhile`: what its conversation holds
-//!   besides its calls
+//! - `unfinished`: the notes of a task that was stopped before it was finished; `meanwhile`: what its conversation
+//!   holds besides its calls
 //! - `readers`: what later steps read of an output
 //! - `rejected`: what the author of an unusable answer reads; `human`: what a person is asked to do
 //! - `answer`: from the outcome of a call to the event that records it; `calls`: calls that ended, or whose end nobody
