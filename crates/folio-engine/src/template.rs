@@ -41,9 +41,6 @@ pub const OUTPUT_BYTES_MAX: usize = 8 << 20;
 /// The longest template, in bytes. This also bounds how deeply a template can nest values.
 pub const TEMPLATE_BYTES_MAX: usize = 64 << 10;
 
-/// What messages say about the parts of results that were left out: how to read them.
-pub(crate) const RESULT_READ: &str = "result_read returns full results";
-
 /// The deepest nesting of lists and objects in what a template produces.
 const DEPTH_MAX: usize = 100;
 
@@ -127,13 +124,19 @@ impl Templates {
     }
 
     /// Like [`Templates::render_text`], but an expression that yields more than `max` characters is cut in the middle,
-    /// for a reader that has other ways to read the rest.
+    /// where it says how the `rest` is read, unless that is empty.
     ///
     /// # Errors
     ///
     /// As for [`Templates::render_text`].
-    pub(crate) fn render_excerpts(&self, template: &str, scope: &Scope, max: usize) -> Result<String, TemplateError> {
-        self.text(template, scope, Some(max))
+    pub(crate) fn render_excerpts(
+        &self,
+        template: &str,
+        scope: &Scope,
+        max: usize,
+        rest: &'static str,
+    ) -> Result<String, TemplateError> {
+        self.text(template, scope, Some(view::Excerpt { max, rest }))
     }
 
     /// Fills in every string of `value`. Keys of objects are taken unchanged.
@@ -190,7 +193,7 @@ impl Templates {
         }
     }
 
-    fn text(&self, template: &str, scope: &Scope, excerpt: Option<usize>) -> Result<String, TemplateError> {
+    fn text(&self, template: &str, scope: &Scope, excerpt: Option<view::Excerpt>) -> Result<String, TemplateError> {
         let source = Source::of_text(template)?;
         let mut sink = Capped { text: Vec::new() };
         without_panic(template, || {

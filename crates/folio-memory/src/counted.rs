@@ -20,6 +20,12 @@ pub fn noun_for_count(count: u64, noun: &str) -> String {
     }
 }
 
+/// Returns a `share`, from 0 to 1, in whole percent: `60%`.
+#[must_use]
+pub fn percent(share: f64) -> String {
+    format!("{:.0}%", share * 100.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

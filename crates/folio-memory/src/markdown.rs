@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use crate::counted::percent;
 use crate::entry::{Entry, EntryKind, Status};
 use crate::excerpt::one_line;
 use crate::page::{Page, PageRole};
@@ -192,7 +193,7 @@ fn render_entry(out: &mut String, page: &Page, entry: &Entry, children: &[Page])
 fn standing_of(entry: &Entry) -> String {
     let fields = &entry.fields;
     let phase = fields.phase.as_deref().map(one_line).filter(|phase| !phase.is_empty());
-    let progress = fields.progress.map(|progress| format!("{:.0}%", progress * 100.0));
+    let progress = fields.progress.map(percent);
     let pin = fields.pin_rank.map(|_| "pinned".to_owned());
     let parts: Vec<String> = phase.into_iter().chain(progress).chain(pin).collect();
     parts.join(", ")
@@ -282,27 +283,12 @@ mod tests {
 
     #[test]
     fn item_shows_its_phase_progress_and_pin() {
-        let (id, at) = (PageId::derived(&["p"]), Timestamp::default());
-        let page = Page {
-            id,
-            handle: PageHandle(1),
-            version: 1,
-            created_at: at,
-            updated_at: at,
-            created_seq: Seq(1),
-            fields: PageFields::new(PageRole::Scratchbook, "Scratchbook", Owner::user()),
-        };
+        let page = page(PageRole::Scratchbook, 1, "Scratchbook");
         let item = |number: u64, title: &str, set: fn(&mut EntryFields)| {
-            let mut fields = EntryFields::new(EntryKind::Task, Owner::user(), Trust::User);
-            title.clone_into(&mut fields.title);
-            set(&mut fields);
-            let new = NewEntry {
-                id: EntryId::derived(&[title]),
-                page: id,
-                kind: EntryKind::Task,
-                fields,
-            };
-            Entry::added(new, EntryHandle(number), Seq(number), at)
+            let mut item = block(page.id, number, title, "", None);
+            (item.kind, item.fields.status) = (EntryKind::Task, Status::Open);
+            set(&mut item.fields);
+            item
         };
         let items = [
             item(1, "Write", |fields| {

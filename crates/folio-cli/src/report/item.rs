@@ -4,6 +4,7 @@ use std::fmt::{self, Write as _};
 
 use folio::Timestamp;
 use folio::memory::EntryKind;
+use folio::memory::counted::percent;
 pub(crate) use folio::memory::scratchbook::ScratchItem;
 use folio::memory::view::beyond_title;
 use serde::Serialize;
@@ -15,9 +16,9 @@ use crate::output::{Report, Style};
 const LINE_CHARS: usize = 120;
 
 /// The progress of `item` in percent. A todo is either open or done, so it has none.
-fn percent(item: &ScratchItem) -> Option<String> {
+fn progress(item: &ScratchItem) -> Option<String> {
     let progress = item.progress.filter(|_| item.kind != EntryKind::Todo.as_str());
-    progress.map(|progress| format!("{:.0}%", progress * 100.0))
+    progress.map(percent)
 }
 
 impl Report for ScratchItem {
@@ -35,7 +36,7 @@ impl Report for ScratchItem {
         if !self.title.is_empty() {
             write!(out, " {}", printable(&self.title))?;
         }
-        let progress = percent(self);
+        let progress = progress(self);
         let stage: Vec<_> = self
             .phase
             .iter()
@@ -79,7 +80,7 @@ impl Report for InFull {
         if let Some(phase) = &item.phase {
             line("phase", printable(phase))?;
         }
-        if let Some(progress) = percent(item) {
+        if let Some(progress) = progress(item) {
             line("progress", progress)?;
         }
         if !item.tags.is_empty() {

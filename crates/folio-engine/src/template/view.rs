@@ -8,18 +8,28 @@ use minijinja::{Error, ErrorKind, Output, State};
 use serde_json::{Map, Number, Value};
 
 use super::source::Source;
-use super::{RESULT_READ, Scope, bounds};
+use super::{Scope, bounds};
 use crate::lines::without_middle;
 
 /// The detail of an error that says that a limit of size was reached.
 pub(super) const TOO_LARGE: &str = "too large";
 
-/// The name under which the formatter finds the most characters of one expression. No template can write it.
-const EXCERPT: &str = "longest excerpt";
+/// The names under which the formatter finds an [`Excerpt`]. No template can write them.
+const EXCERPT_MAX: &str = "longest excerpt";
+const EXCERPT_REST: &str = "rest of an excerpt";
 
-/// Everything that the template may name, limited to what it does name. With `excerpt`, an expression puts at most that
-/// many characters into the text.
-pub(super) fn context(scope: &Scope, source: &Source, excerpt: Option<usize>) -> Seen {
+/// How much of an expression is put into a text.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Excerpt {
+    /// The most characters.
+    pub(super) max: usize,
+    /// How the rest is read; empty if the reader cannot read it.
+    pub(super) rest: &'static str,
+}
+
+/// Everything that the template may name, limited to what it does name, and how much of an expression it puts into the
+/// text, if that is limited.
+pub(super) fn context(scope: &Scope, source: &Source, excerpt: Option<Excerpt>) -> Seen {
     let results = match source.named_results() {
         // A run can have thousands of results, and a template reads only a few of them.
         Some(names) => {
@@ -44,7 +54,7 @@ struct Root {
     inputs: Arc<Value>,
     variables: Vec<(String, Arc<Value>)>,
     results: Arc<Results>,
-    excerpt: Option<usize>,
+    excerpt: Option<Excerpt>,
 }
 
 impl Object for Root {
@@ -56,7 +66,8 @@ impl Object for Root {
         match key {
             "inputs" => Some(Branch::of(&self.inputs)),
             "results" => Some(Seen::from_dyn_object(Arc::clone(&self.results))),
-            EXCERPT => self.excerpt.map(Seen::from),
+            EXCERPT_MAX => self.excerpt.map(|excerpt| Seen::from(excerpt.max)),
+            EXCERPT_REST => self.excerpt.map(|excerpt| Seen::from(excerpt.rest)),
             name => {
                 let (_, value) = self.variables.iter().rev().find(|(variable, _)| variable == name)?;
                 Some(Branch::of(value))
@@ -282,8 +293,11 @@ pub(super) fn format_value(out: &mut Output<'_>, state: &mut State<'_, '_>, valu
         // All other values are short.
         _ => return minijinja::escape_formatter(out, state, value),
     };
-    let text = match state.lookup(EXCERPT).and_then(|max| max.as_usize()) {
-        Some(max) if text.len() > max && !is_input(state, value) => without_middle(text, max, RESULT_READ),
+    let text = match state.lookup(EXCERPT_MAX).and_then(|max| max.as_usize()) {
+        Some(max) if text.len() > max && !is_input(state, value) => {
+            let rest = state.lookup(EXCERPT_REST).unwrap_or_default();
+            without_middle(text, max, rest.as_str().unwrap_or_default())
+        }
         _ => text,
     };
     // The output may be kept, as by `{% set x %}`.

@@ -83,6 +83,11 @@ impl EntryKind {
         matches!(self, Self::Note | Self::Todo | Self::Task)
     }
 
+    /// The kinds that are memory in their own right.
+    pub fn memory() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|kind| kind.is_memory())
+    }
+
     /// Whether the kind is memory in its own right, as opposed to what a run writes on its pages.
     #[must_use]
     pub fn is_memory(self) -> bool {

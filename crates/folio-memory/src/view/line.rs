@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use crate::actor::Trust;
+use crate::counted::percent;
 use crate::entry::{Entry, EntryKind};
 use crate::excerpt::{self, cut};
 use crate::text::is_ignored;
@@ -170,10 +171,10 @@ pub(super) fn remarks(entry: &Entry, is_silent: bool) -> String {
     }
     // A todo is open or done, so its progress is not shown.
     let progress = fields.progress.filter(|_| entry.kind != EntryKind::Todo);
-    remarks.extend(progress.map(|progress| format!("{:.0}%", progress * 100.0)));
+    remarks.extend(progress.map(percent));
     if entry.kind == EntryKind::Observation {
-        let percent = fields.confidence.map(|confidence| confidence.value() * 100.0);
-        remarks.extend(percent.map(|percent| format!("{percent:.0}% sure")));
+        let confidence = fields.confidence.map(|confidence| percent(confidence.value()));
+        remarks.extend(confidence.map(|confidence| format!("{confidence} sure")));
     }
     remarks.extend(external_source(entry, is_silent));
     if is_silent {

@@ -33,8 +33,8 @@ pub(super) const OF_RUNS: &str = "(kind = 'log' OR kind = 'step' OR kind = 'summ
 
 /// The kinds that are memory, as a list in SQL.
 pub(super) fn memory_kinds() -> String {
-    let kinds = EntryKind::ALL.into_iter().filter(|kind| kind.is_memory());
-    kinds.map(|kind| format!("'{kind}'")).collect::<Vec<_>>().join(", ")
+    let kinds = EntryKind::memory().map(|kind| format!("'{kind}'"));
+    kinds.collect::<Vec<_>>().join(", ")
 }
 
 /// The place of the entry with the id `id`.

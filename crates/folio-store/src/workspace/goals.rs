@@ -80,7 +80,7 @@ impl Workspace {
             return Ok(named);
         }
         let mut changed = EntryQuery {
-            kinds: EntryKind::ALL.into_iter().filter(|kind| kind.is_memory()).collect(),
+            kinds: EntryKind::memory().collect(),
             since: Some(since),
             status: Status::ALL.into(),
             limit: MAX_LIMIT,

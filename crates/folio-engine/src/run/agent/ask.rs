@@ -113,6 +113,8 @@ struct Reading {
     answer_schema: Option<Arc<Value>>,
     /// The estimated cost of all of it.
     tokens: u64,
+    /// The place of its [`Detail`] in their order.
+    place: usize,
 }
 
 /// Who is asked for a task.
@@ -199,48 +201,47 @@ impl Run {
     pub(super) fn tokens_of(&self, index: usize, purpose: Purpose) -> Option<u64> {
         let equipment = self.equipment.as_ref()?;
         let (model, _) = self.model_for(index, purpose.role())?;
-        let (reading, _) = self.fitting_reading(index, purpose, model, equipment).ok()?;
+        let reading = self.fitting_reading(index, purpose, model, equipment).ok()?;
         Some(reading.tokens + u64::from(model.first_answer_tokens().max(ANSWER_TOKENS_MIN)))
     }
 
-    /// What `model` reads when it is asked for `purpose`, in as much detail as its window has room for, and the place of
-    /// that [`Detail`] in their order; in the least if it has no room even for that.
+    /// What `model` reads when it is asked for `purpose`, in as much detail as its window has room for; in the least
+    /// if it has no room even for that.
     fn fitting_reading(
         &self,
         index: usize,
         purpose: Purpose,
         model: &ModelSpec,
         equipment: &Equipment,
-    ) -> Result<(Reading, usize), BodyNeeded> {
+    ) -> Result<Reading, BodyNeeded> {
         let least = least_room(model, purpose);
-        let order = Detail::in_order(purpose);
-        let mut reading = self.reading(index, purpose, model, equipment, order[0])?;
+        let mut reading = self.reading(index, purpose, model, equipment, 0)?;
         // Most prompts are far from that, and need no second look.
         if leaves_room(purpose, model.window, reading.tokens, 0, least) {
-            return Ok((reading, 0));
+            return Ok(reading);
         }
         let talk = match purpose {
             Purpose::Work => cost(&self.talk(index)?, &*model.tokens),
             _ => 0,
         };
-        let mut place = 0;
-        while !leaves_room(purpose, model.window, reading.tokens, talk, least) && place + 1 < order.len() {
-            place += 1;
-            reading = self.reading(index, purpose, model, equipment, order[place])?;
+        while !leaves_room(purpose, model.window, reading.tokens, talk, least)
+            && reading.place < Detail::in_order(purpose).len() - 1
+        {
+            reading = self.reading(index, purpose, model, equipment, reading.place + 1)?;
         }
-        Ok((reading, place))
+        Ok(reading)
     }
 
-    /// What `model` reads when it is asked for `purpose`, in that much `detail`.
+    /// What `model` reads when it is asked for `purpose`, in the detail at that `place` in the order of details.
     fn reading(
         &self,
         index: usize,
         purpose: Purpose,
         model: &ModelSpec,
         equipment: &Equipment,
-        detail: Detail,
+        place: usize,
     ) -> Result<Reading, BodyNeeded> {
-        let messages = self.messages(index, purpose, detail)?;
+        let messages = self.messages(index, purpose, Detail::in_order(purpose)[place])?;
         let offered = (purpose == Purpose::Work && model.program.is_none())
             .then(|| equipment.offered(self.executor_of(index).map(|(_, executor)| executor)));
         let (answer_schema, form_cost) = self.form(index, purpose, model);
@@ -250,6 +251,7 @@ impl Run {
             messages,
             tools: offered.map_or_else(Arc::default, |offered| Arc::clone(&offered.tools)),
             answer_schema,
+            place,
         })
     }
 
@@ -268,8 +270,9 @@ impl Run {
             model,
             passed,
         };
-        let (reading, mut place) = self.fitting_reading(index, purpose, model, equipment)?;
-        let mut best = self.asking_with(index, purpose, now, &asked, (reading, place))?;
+        let reading = self.fitting_reading(index, purpose, model, equipment)?;
+        let shorter = reading.place + 1..Detail::in_order(purpose).len();
+        let mut best = self.asking_with(index, purpose, now, asked, reading)?;
         if matches!(purpose, Purpose::Decide | Purpose::Work) {
             return Ok(best);
         }
@@ -279,11 +282,12 @@ impl Run {
             Asking::Ask(ask) => ask.answer_tokens < roomy,
             _ => false,
         };
-        let order = Detail::in_order(purpose);
-        while is_tight(&best) && place + 1 < order.len() {
-            place += 1;
-            let reading = self.reading(index, purpose, model, equipment, order[place])?;
-            let next = self.asking_with(index, purpose, now, &asked, (reading, place))?;
+        for place in shorter {
+            if !is_tight(&best) {
+                break;
+            }
+            let reading = self.reading(index, purpose, model, equipment, place)?;
+            let next = self.asking_with(index, purpose, now, asked, reading)?;
             // One that can be made is better than none.
             if !matches!((&best, &next), (Asking::Ask(_), Asking::Over(_))) {
                 best = next;
@@ -292,21 +296,21 @@ impl Run {
         Ok(best)
     }
 
-    /// The same with this `reading`, whose detail has that `place` in the order of details.
+    /// The same with this `reading`.
     fn asking_with(
         &self,
         index: usize,
         purpose: Purpose,
         now: Timestamp,
-        asked: &Asked<'_>,
-        (reading, place): (Reading, usize),
+        asked: Asked<'_>,
+        reading: Reading,
     ) -> Result<Asking, BodyNeeded> {
         let Asked {
             agent,
             equipment,
             model,
             passed,
-        } = *asked;
+        } = asked;
         let role = purpose.role();
         let named_executor = self.executor_of(index).filter(|_| role == ModelRole::Executor);
         let is_opaque = model.program.is_some();
@@ -352,6 +356,10 @@ impl Run {
         let time_limit = self.time_for_call(index, purpose, is_opaque, now);
         let call = agent.calls + 1;
         let node = self.nodes[index].id;
+        let less = match reading.place {
+            0 => String::new(),
+            place => format!("-less{place}"),
+        };
         Ok(Asking::Ask(Box::new(AskAction {
             node,
             call,
@@ -371,16 +379,7 @@ impl Run {
             attempt,
             // A request that takes the place of a lost one is another, and a smaller answer or less to read makes it
             // another, too (E9.9).
-            idempotency_key: format!(
-                "{}/{node}/{call}-{}-{answer_tokens}{}",
-                self.id,
-                purpose.as_str(),
-                if place == 0 {
-                    String::new()
-                } else {
-                    format!("-less{place}")
-                },
-            ),
+            idempotency_key: format!("{}/{node}/{call}-{}-{answer_tokens}{less}", self.id, purpose.as_str()),
         })))
     }
 

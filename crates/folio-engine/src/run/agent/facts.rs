@@ -7,7 +7,7 @@ use folio_memory::EntryId;
 use folio_memory::excerpt::short_line;
 use serde_json::Value;
 
-use super::TalkEntry;
+use super::Agent;
 use super::digest::value_excerpt;
 use super::people::{ANSWERED_BY, normalised};
 use super::schema::ASK_PERSON;
@@ -132,7 +132,7 @@ impl Run {
     /// not contain yet: then the question was not in vain.
     pub(super) fn has_new_answer(&self, index: usize, refused: &BTreeMap<String, String>) -> bool {
         let Some(agent) = self.agent(index) else { return false };
-        let known = answers_in(&agent.talk);
+        let known = answers_in(agent);
         let calls = agent.unread.iter().flat_map(|(_, reply)| &reply.calls);
         let mut told = calls.filter_map(|call| Some((question_of(call)?, refused.get(&call.id)?.as_str())));
         told.any(|(question, told)| {
@@ -146,7 +146,7 @@ impl Run {
     pub(super) fn put_answers(&self, text: &mut String, index: usize, purpose: Purpose, sizes: Sizes) {
         let reads_talk = !matches!(purpose, Purpose::Judge | Purpose::HandBack);
         let agent = self.agent(index).filter(|_| reads_talk);
-        let told = agent.map(|agent| answers_in(&agent.talk)).unwrap_or_default();
+        let told = agent.map(answers_in).unwrap_or_default();
         let is_told = |fact: &&Fact| told.contains(&(normalised(&fact.question), fact.said.as_str()));
         // A request that is repeated says what it said when nobody saw its end (E9.9).
         let repeated = self.agent(index).filter(|agent| agent.is_repeating);
@@ -188,22 +188,12 @@ fn question_of(call: &Wanted) -> Option<String> {
     (call.tool == ASK_PERSON).then(|| normalised(question))
 }
 
-/// The questions that `talk` contains, each with what was answered: another question may have the same answer.
-fn answers_in(talk: &[TalkEntry]) -> HashSet<(String, &str)> {
-    let mut calls: &[Wanted] = &[];
-    let mut answers = HashSet::new();
-    for entry in talk {
-        let TalkEntry::Message(message) = entry else { continue };
-        if message.speaker == Speaker::Assistant {
-            calls = &message.calls;
-        }
-        let call = calls.iter().find(|call| Some(&call.id) == message.answers.as_ref());
-        answers.extend(
-            call.and_then(question_of)
-                .map(|question| (question, message.text.as_str())),
-        );
-    }
-    answers
+/// The questions in the conversation of `agent`, each with what was answered: another question may have the same answer.
+fn answers_in(agent: &Agent) -> HashSet<(String, &str)> {
+    let answered = agent.answered_calls().into_iter();
+    answered
+        .filter_map(|(call, told)| Some((question_of(call)?, told)))
+        .collect()
 }
 
 #[cfg(test)]

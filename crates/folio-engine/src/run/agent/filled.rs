@@ -13,7 +13,10 @@ use crate::plan::{Step, Task};
 use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
-use crate::template::{self, RESULT_READ, References, Scope};
+use crate::template::{self, References, Scope};
+
+/// What messages say about the parts of results that were left out: how to read them.
+const RESULT_READ: &str = "result_read returns full results";
 
 impl Run {
     /// The title and description of a node, filled in.
@@ -123,12 +126,9 @@ impl Run {
                 let inputs = references.inputs.iter().filter_map(|name| self.inputs.get(name));
                 let fixed_chars = text.len() + inputs.map(|input| input.to_string().len()).sum::<usize>();
                 let max = sizes.digests + fixed_chars;
-                let excerpts = self.templates.render_excerpts(text, scope, sizes.answer);
-                let excerpts = excerpts.map(|text| without_middle(text, max, RESULT_READ));
-                match sizes.can_read {
-                    true => excerpts,
-                    false => excerpts.map(|text| text.replace(&format!("; {RESULT_READ}]"), "]")),
-                }
+                let rest = sizes.hint(RESULT_READ);
+                let excerpts = self.templates.render_excerpts(text, scope, sizes.answer, rest);
+                excerpts.map(|text| without_middle(text, max, rest))
             }
             (_, rendered) => rendered,
         };

@@ -35,18 +35,26 @@ impl Agent {
     /// The calls in this conversation that were not made, each with the reason: the last of them, in at most `max`
     /// characters.
     pub(super) fn refused_calls(&self, max: usize) -> Vec<String> {
-        let (mut wanted, mut refused): (&[Wanted], Vec<String>) = (&[], Vec::new());
+        let answered = self.answered_calls().into_iter().rev();
+        let refused = answered.filter(|(call, _)| call.tool != FINISH).map(|(call, told)| {
+            let call = call_in_words(&call.tool, &call.args);
+            format!("{call} -> {}", cut(told, REFUSAL_CHARS))
+        });
+        last_of(refused, max)
+    }
+
+    /// The calls in this conversation that were answered with a text instead of being made, each with that text: calls
+    /// that were refused, and questions to people.
+    pub(super) fn answered_calls(&self) -> Vec<(&Wanted, &str)> {
+        let (mut wanted, mut answered): (&[Wanted], Vec<_>) = (&[], Vec::new());
         for message in self.messages() {
             if message.speaker == Speaker::Assistant {
                 wanted = &message.calls;
             }
-            let answered = wanted.iter().find(|call| Some(&call.id) == message.answers.as_ref());
-            refused.extend(answered.filter(|call| call.tool != FINISH).map(|call| {
-                let call = call_in_words(&call.tool, &call.args);
-                format!("{call} -> {}", cut(&message.text, REFUSAL_CHARS))
-            }));
+            let call = wanted.iter().find(|call| Some(&call.id) == message.answers.as_ref());
+            answered.extend(call.map(|call| (call, message.text.as_str())));
         }
-        last_of(refused.into_iter().rev(), max)
+        answered
     }
 
     fn messages(&self) -> impl DoubleEndedIterator<Item = &Message> {

@@ -113,10 +113,7 @@ impl Run {
             return Ok(Answer { value, missing });
         }
         // A program takes as much room as it needs, and would do all of it again.
-        let gets_more = || {
-            let is_first = self.agent(index).is_some_and(|agent| agent.rejections == 0);
-            is_first && !self.works_alone(index, purpose.role())
-        };
+        let gets_more = || self.is_first_answer(index) && !self.works_alone(index, purpose.role());
         match inside {
             Some(key) => Err(vec![format!("the answer was cut off inside `{key}`{limit_note}")]),
             None if is_cut && gets_more() => Err(vec![format!("the answer was cut off{limit_note}")]),

@@ -146,7 +146,7 @@ impl Run {
     }
 
     /// Whether no answer of node `index` was sent back in this stage: what an answer leaves out is asked for once.
-    fn is_first_answer(&self, index: usize) -> bool {
+    pub(super) fn is_first_answer(&self, index: usize) -> bool {
         self.agent(index).is_some_and(|agent| agent.rejections == 0)
     }
 

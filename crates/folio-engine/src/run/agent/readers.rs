@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::plan::{OutputReads, Slug, not_lists, output_reads};
+use crate::plan::{OutputReads, not_lists, output_reads};
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
 
@@ -19,9 +19,14 @@ impl Run {
         let Some(frame) = node.frame.filter(|_| node.kind == NodeKind::Model) else {
             return OutputReads::new();
         };
-        let steps = self.frames[frame].graph.nodes.iter();
+        let frame = &self.frames[frame];
+        let at = frame.nodes.iter().position(|node| *node == index);
+        // Most outputs are read by no template, and a plan may have a thousand steps.
+        let Some(read) = at.map(|at| &frame.graph.nodes[at]).filter(|node| node.needed) else {
+            return OutputReads::new();
+        };
         // Steps inside others have frames of their own, and groups contain no templates.
-        output_reads(steps.map(|node| &node.step), &Slug::of(self.view(index).slug()))
+        output_reads(frame.graph.nodes.iter().map(|node| &node.step), &read.slug)
     }
 
     /// Adds what later steps read of the output of node `index`.

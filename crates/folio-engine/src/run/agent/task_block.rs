@@ -57,9 +57,9 @@ impl Run {
             push_list(&mut text, "Plans rejected by a person", &agent.rejected_plans);
         }
         match purpose {
-            Purpose::Decide | Purpose::Work => self.put_before_work(&mut text, index, purpose, (detail, sizes))?,
+            Purpose::Decide | Purpose::Work => self.put_before_work(&mut text, index, purpose, detail, sizes)?,
             Purpose::Aggregate | Purpose::RollUp | Purpose::Replan => {
-                self.put_step_results(&mut text, index, purpose, (detail, sizes))?;
+                self.put_step_results(&mut text, index, purpose, detail, sizes)?;
             }
             Purpose::Judge => self.put_proposal(&mut text, index, detail, sizes)?,
             Purpose::HandBack => self.put_unfinished_work(&mut text, index, detail, sizes)?,
@@ -267,7 +267,8 @@ impl Run {
         text: &mut String,
         index: usize,
         purpose: Purpose,
-        (detail, sizes): (Detail, Sizes),
+        detail: Detail,
+        sizes: Sizes,
     ) -> Result<(), BodyNeeded> {
         self.put_given(text, index, &self.results_before(index, sizes)?);
         self.put_answers(text, index, purpose, sizes);
@@ -290,7 +291,8 @@ impl Run {
         text: &mut String,
         index: usize,
         purpose: Purpose,
-        (detail, sizes): (Detail, Sizes),
+        detail: Detail,
+        sizes: Sizes,
     ) -> Result<(), BodyNeeded> {
         let heading = match purpose {
             Purpose::RollUp => self.title(self.nodes[index].id),

@@ -52,7 +52,7 @@ impl Run {
                 Stop::Done | Stop::Refusal => "no tool was called: call a tool, or call finish with the result",
             };
             if let Some(event) = self.rejected_event(index, vec![problem.to_owned()])
-                && (reply.text.trim().is_empty() || self.agent(index).is_some_and(|agent| agent.rejections == 0))
+                && (reply.text.trim().is_empty() || self.is_first_answer(index))
             {
                 return event;
             }
@@ -112,7 +112,7 @@ impl Run {
     fn read_alone(&self, index: usize, reply: &Reply) -> Event {
         let asked = permissions_remark(&reply.permissions);
         let parsed = self.object_of(index, Purpose::Work, reply);
-        let is_first = self.agent(index).is_some_and(|agent| agent.rejections == 0);
+        let is_first = self.is_first_answer(index);
         let parsed = parsed.and_then(|parsed| Ok((parsed.status()?, parsed)));
         let parsed = parsed.and_then(|(status, parsed)| {
             let problems = self.unsaid(index, status, &parsed.value);

@@ -47,30 +47,33 @@ fn result_written_as_text_is_read_as_the_call_of_finish_e9_13() {
     assert_eq!(root(&on_the_way).stop_reason, Some(StopReason::Unparseable));
 }
 
+/// A task in two parts, of which the first ends with one of `answers`: the first of them, and once that cannot be used,
+/// the second.
+fn looked_around(answers: [Value; 2]) -> Sim {
+    goal("look around", &json!({}), move |ask| {
+        match (ask.purpose, task_named(ask).as_str()) {
+            (Purpose::Decide, "look around") => plan_answer(json!([
+                {"id": "left", "title": "look to the left", "criteria": ["seen", "written down"]},
+                {"id": "right", "title": "turn right", "criteria": ["x"]},
+            ])),
+            (Purpose::Decide, _) => execute("echo", json!({"text": "left"})),
+            (Purpose::Work, "turn right") => finish("turned"),
+            (Purpose::Work, _) => {
+                let is_again = ask.messages.last().unwrap().text.contains("cannot be used");
+                calls_answer(&[("finish", answers[usize::from(is_again)].clone())])
+            }
+            (Purpose::Aggregate, _) => text_answer(r#"{"status": "ok", "notes": "seen"}"#),
+            (Purpose::Replan, _) => text_answer(r#"{"root_cause": "night", "changes": "none", "give_up": true}"#),
+            (purpose, _) => panic!("{purpose:?} was asked"),
+        }
+    })
+    .driven_on()
+}
+
 #[test]
 fn who_says_that_a_step_is_done_is_asked_once_for_a_finding_on_each_criterion_e9_6() {
-    let sim = |second: Value| {
-        goal("look around", &json!({}), move |ask| {
-            let is_again = ask.messages.last().unwrap().text.contains("cannot be used");
-            match (ask.purpose, task_named(ask).as_str()) {
-                (Purpose::Decide, "look around") => plan_answer(json!([
-                    {"id": "left", "title": "look to the left", "criteria": ["seen", "written down"]},
-                    {"id": "right", "title": "turn right", "criteria": ["x"]},
-                ])),
-                (Purpose::Decide, _) => execute("echo", json!({"text": "left"})),
-                (Purpose::Work, "turn right") => finish("turned"),
-                (Purpose::Work, _) if !is_again => {
-                    let half = json!([{"id": "c1", "met": true}]);
-                    calls_answer(&[("finish", json!({"status": "ok", "notes": "a", "criteria": half}))])
-                }
-                (Purpose::Work, _) => calls_answer(&[("finish", second.clone())]),
-                (Purpose::Aggregate, _) => text_answer(r#"{"status": "ok", "notes": "seen"}"#),
-                (Purpose::Replan, _) => text_answer(r#"{"root_cause": "night", "changes": "none", "give_up": true}"#),
-                (purpose, _) => panic!("{purpose:?} was asked"),
-            }
-        })
-        .driven_on()
-    };
+    let half = json!({"status": "ok", "notes": "a", "criteria": [{"id": "c1", "met": true}]});
+    let sim = |second: Value| looked_around([half.clone(), second]);
     let both = json!([{"id": "c1", "met": true}, {"id": "c2", "met": true}]);
     let done = sim(json!({"status": "ok", "notes": "b", "criteria": both}));
     assert_eq!((root(&done).status, rejected(&done)), (Outcome::Ok, 1));
@@ -433,31 +436,11 @@ fn request_in_place_of_a_lost_one_has_a_key_of_its_own_e9_9() {
 
 #[test]
 fn what_an_answer_leaves_out_is_asked_for_once_and_with_all_other_mistakes_e9_6() {
-    let sim = |answers: [Value; 2]| {
-        goal("look around", &json!({}), move |ask| {
-            match (ask.purpose, task_named(ask).as_str()) {
-                (Purpose::Decide, "look around") => plan_answer(json!([
-                    {"id": "left", "title": "look to the left", "criteria": ["seen", "written down"]},
-                    {"id": "right", "title": "turn right", "criteria": ["x"]},
-                ])),
-                (Purpose::Decide, _) => execute("echo", json!({"text": "left"})),
-                (Purpose::Work, "turn right") => finish("turned"),
-                (Purpose::Work, _) => {
-                    let is_again = ask.messages.last().unwrap().text.contains("cannot be used");
-                    calls_answer(&[("finish", answers[usize::from(is_again)].clone())])
-                }
-                (Purpose::Aggregate, _) => text_answer(r#"{"status": "ok", "notes": "seen"}"#),
-                (Purpose::Replan, _) => text_answer(r#"{"root_cause": "night", "changes": "none", "give_up": true}"#),
-                (purpose, _) => panic!("{purpose:?} was asked"),
-            }
-        })
-        .driven_on()
-    };
     let bare = json!({"status": "ok", "notes": "a"});
-    let twice = sim([bare.clone(), bare.clone()]);
+    let twice = looked_around([bare.clone(), bare.clone()]);
     assert_eq!(rejected(&twice), 1, "it is asked once");
     assert_eq!(twice.status("left"), Outcome::Partial);
-    let form = sim([json!({"status": "ok", "notes": "a", "evidence": "none"}), bare]);
+    let form = looked_around([json!({"status": "ok", "notes": "a", "evidence": "none"}), bare]);
     assert_eq!(rejected(&form), 1);
     let told = form.journal.iter().find_map(|(_, event)| match event {
         Event::Rejected { problems, .. } => Some(problems.join("; ")),

@@ -294,7 +294,7 @@ pub(super) fn is_work(entry: &Entry) -> bool {
 /// The query for memory that was added or changed after `base`, as of `as_of`.
 fn news(base: Seq, as_of: Seq) -> EntryQuery {
     EntryQuery {
-        kinds: EntryKind::ALL.into_iter().filter(|kind| kind.is_memory()).collect(),
+        kinds: EntryKind::memory().collect(),
         status: Status::ALL.to_vec(),
         since: Some(base),
         as_of: Some(as_of),

@@ -253,7 +253,7 @@ impl Ask<'_> {
     fn pinned_of_book(&self) -> EntryQuery {
         EntryQuery {
             page: Some(self.page),
-            ..pinned(EntryKind::ALL.into_iter().filter(|kind| kind.is_memory()).collect())
+            ..pinned(EntryKind::memory().collect())
         }
     }
 
