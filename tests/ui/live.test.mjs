@@ -125,7 +125,7 @@ describe('while a run goes on', () => {
     await node(page, /^Sub/).click();
     await page.locator('.about nav').getByRole('button', { name: 'Plan' }).click();
     await page.locator('.steps li', { hasText: 'Alpha' }).getByText('running').waitFor();
-    const { id } = (await house.ask('GET', `/runs/${run}/tree`)).nodes.find(({ title }) => title === 'Alpha');
+    const { node_id: id } = (await house.ask('GET', `/runs/${run}/tree`)).nodes.find(({ title }) => title === 'Alpha');
     await house.ask('POST', `/runs/${run}/cancel`, { node: id });
     await node(page, 'Alpha, cancelled').waitFor();
     await page.locator('.steps li', { hasText: 'Alpha' }).getByText('cancelled').waitFor();
@@ -271,7 +271,7 @@ describe('while a run goes on', () => {
     const page = await house.page('/');
     const told = await page.evaluate(async () => {
       const { stateOf } = await import('/ui/tree.js');
-      return [null, '2026-01-01T00:00:00Z'].map((at) => stateOf({ outcome: 'skipped', superseded: true, started_at: at }));
+      return [null, '2026-01-01T00:00:00Z'].map((at) => stateOf({ status: 'skipped', superseded: true, started_at: at }));
     });
     assert.deepEqual(told, ['not_begun', 'superseded']);
     await page.done();
@@ -283,10 +283,10 @@ describe('while a run goes on', () => {
       const [{ happen }, { Tree, stateOf }] = await Promise.all(['happened', 'tree'].map((name) => import(`/ui/${name}.js`)));
       const tree = new Tree({ onselect: () => {}, signal: new AbortController().signal });
       const does = (event, more) => happen(tree, { event, at: '2026-01-01T00:00:00Z', ...more });
-      does('run_started', { nodes: [{ id: 'top', parent: null, kind: 'plan', title: 'top' }] });
-      does('expanded', { node: 'top', nodes: ['a', 'b', 'c'].map((id) => ({ id, parent: 'top', kind: 'model', title: id })) });
-      does('told', { node: 'a', state: 'verifying', what: 'asked', text: 'to verify' });
-      does('started', { node: 'b', attempt: 1, call: 'wait' });
+      does('run_started', { nodes: [{ node_id: 'top', parent_id: null, kind: 'plan', title: 'top' }] });
+      does('expanded', { node_id: 'top', nodes: ['a', 'b', 'c'].map((id) => ({ node_id: id, parent_id: 'top', kind: 'model', title: id })) });
+      does('told', { node_id: 'a', state: 'verifying', what: 'asked', text: 'to verify' });
+      does('started', { node_id: 'b', attempt: 1, call: 'wait' });
       does('told', { what: 'paused' });
       return ['top', 'a', 'b', 'c'].map((id) => [stateOf(tree.nodes.get(id)), tree.nodes.get(id).call]);
     });

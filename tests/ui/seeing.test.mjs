@@ -75,7 +75,7 @@ describe('what people must not miss', () => {
     const page = await house.page(`/runs/${run}`);
     assert.equal(await page.locator('nav button[aria-current=true]').textContent(), 'Result');
     const { nodes: all } = await house.ask('GET', `/runs/${run}/tree`), nodes = all.length;
-    const failed = all.filter(({ path, outcome }) => path !== '' && outcome === 'failed').length;
+    const failed = all.filter(({ path, status }) => path !== '' && status === 'failed').length;
     const state = await page.locator('.state').innerText();
     assert.match(state, new RegExp(`${nodes - 1} of ${nodes - 1} nodes`));
     assert.match(state, /partly done\s+the call or request was invalid/);
@@ -162,7 +162,7 @@ describe('what people must not miss', () => {
   it('shows the beginning of a large output at once', async () => {
     const run = await house.run({ plan: { title: 'Large', steps: [{ id: 'big', title: 'Big', do: echo('All of it. '.repeat(20_000)) }] } });
     await ended(run);
-    const page = await house.page(`/runs/${run}?node=${(await house.ask('GET', `/runs/${run}/nodes/big`)).id}`);
+    const page = await house.page(`/runs/${run}?node=${(await house.ask('GET', `/runs/${run}/nodes/big`)).node_id}`);
     await page.getByRole('article').locator('pre', { hasText: 'All of it.' }).first().waitFor();
     await page.done();
   });

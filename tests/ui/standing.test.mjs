@@ -25,17 +25,17 @@ describe('run state', () => {
     const told = await page.evaluate(async () => {
       const [{ happen }, { Tree }] = await Promise.all(['happened', 'tree'].map((name) => import(`/ui/${name}.js`)));
       const tree = new Tree({ onselect: () => {}, signal: new AbortController().signal });
-      const made = (id, parent, kind = 'call') => ({ id, parent, kind, title: id });
+      const made = (id, parent, kind = 'call') => ({ node_id: id, parent_id: parent, kind, title: id });
       const used = (...calls) => { const [spent, ...above] = calls.map((one) => ({ tool_calls: one })); return { spent, spent_above: above }; };
       const does = (event, more) => happen(tree, { event, at: '2026-01-01T00:00:00Z', ...more });
       does('run_started', { nodes: [made('top', null, 'plan')] });
-      does('expanded', { node: 'top', nodes: [made('a', 'top')] });
+      does('expanded', { node_id: 'top', nodes: [made('a', 'top')] });
       // Each event of the past says what is used by now.
-      does('told', { node: 'top', what: 'planned', ...used(5) });
-      does('started', { node: 'a', attempt: 1, call: 'wait', ...used(3, 5) });
-      does('finished', { node: 'a', outcome: 'ok', notes: '', ...used(3, 5) });
-      does('told', { node: 'a', what: 'said', ...used(2, 4) });
-      return [...tree.nodes.values()].map((node) => `${node.id} ${node.spent.tool_calls}`);
+      does('told', { node_id: 'top', what: 'planned', ...used(5) });
+      does('started', { node_id: 'a', attempt: 1, call: 'wait', ...used(3, 5) });
+      does('finished', { node_id: 'a', status: 'ok', notes: '', ...used(3, 5) });
+      does('told', { node_id: 'a', what: 'said', ...used(2, 4) });
+      return [...tree.nodes.values()].map((node) => `${node.node_id} ${node.spent.tool_calls}`);
     });
     assert.deepEqual(told, ['top 5', 'a 3']);
     await page.done();
@@ -46,26 +46,26 @@ describe('run state', () => {
     const told = await page.evaluate(async () => {
       const [{ happen }, { Tree, stateOf }, { countsOf, standingOf }] = await Promise.all(['happened', 'tree', 'standing'].map((name) => import(`/ui/${name}.js`)));
       const tree = new Tree({ onselect: () => {}, signal: new AbortController().signal });
-      const made = (id, parent, kind = 'call') => ({ id, parent, kind, title: id });
+      const made = (id, parent, kind = 'call') => ({ node_id: id, parent_id: parent, kind, title: id });
       const lines = [], run = { driven: true };
       const does = (event, more) => {
         happen(tree, { event, at: '2026-01-01T00:00:00Z', ...more });
         const { ends, stands } = countsOf(tree);
-        lines.push(`${[...tree.nodes.values()].map((node) => `${node.id} ${stateOf(node)}${node.spent.tool_calls ?? ''}`).join(', ')}: ${standingOf(run, tree.root, stands, { asks: stands.waiting_input ?? 0, isHoped: false })} ${JSON.stringify(ends)}`);
+        lines.push(`${[...tree.nodes.values()].map((node) => `${node.node_id} ${stateOf(node)}${node.spent.tool_calls ?? ''}`).join(', ')}: ${standingOf(run, tree.root, stands, { asks: stands.waiting_input ?? 0, isHoped: false })} ${JSON.stringify(ends)}`);
       };
       does('run_started', { nodes: [made('top', null, 'plan')] });
-      does('expanded', { node: 'top', nodes: [made('a', 'top'), made('group', 'top', 'parallel'), made('b', 'group')] });
-      does('started', { node: 'b', attempt: 1, call: 'wait', spent: { tool_calls: 1 }, spent_above: [{ tool_calls: 1 }, { tool_calls: 1 }] });
-      does('attempt_failed', { node: 'b' });
-      does('finished', { node: 'b', outcome: 'ok', spent: { tool_calls: 2 }, spent_above: [{ tool_calls: 2 }, { tool_calls: 2 }] });
-      does('told', { node: 'a', state: 'waiting_input' });
+      does('expanded', { node_id: 'top', nodes: [made('a', 'top'), made('group', 'top', 'parallel'), made('b', 'group')] });
+      does('started', { node_id: 'b', attempt: 1, call: 'wait', spent: { tool_calls: 1 }, spent_above: [{ tool_calls: 1 }, { tool_calls: 1 }] });
+      does('attempt_failed', { node_id: 'b' });
+      does('finished', { node_id: 'b', status: 'ok', spent: { tool_calls: 2 }, spent_above: [{ tool_calls: 2 }, { tool_calls: 2 }] });
+      does('told', { node_id: 'a', state: 'waiting_input' });
       does('told', { what: 'paused' });
       does('told', { what: 'continued' });
       does('told', { superseded: ['group'], nodes: [made('c', 'top')] });
       does('told', { superseded: ['b'] });
       does('cancel_requested', {});
       run.driven = false;
-      does('of another version', { node: 'c' });
+      does('of another version', { node_id: 'c' });
       return lines;
     });
     assert.deepEqual(told, [
@@ -111,11 +111,11 @@ describe('run state', () => {
       const [{ happen }, { Tree }] = await Promise.all(['happened', 'tree'].map((name) => import(`/ui/${name}.js`)));
       const tree = new Tree({ onselect: () => {}, signal: new AbortController().signal });
       const does = (event, more) => happen(tree, { event, at: '2026-01-01T00:00:00Z', ...more });
-      does('run_started', { nodes: [{ id: 'top', parent: null, kind: 'plan', title: 'top' }] });
-      does('expanded', { node: 'top', nodes: ['a', 'b'].map((id) => ({ id, parent: 'top', kind: 'call', title: id })) });
-      does('started', { node: 'a', attempt: 1, call: 'wait' });
-      for (const [node, state] of [['a', 'executing'], ['b', 'created']]) does('told', { node, state, what: 'limits_changed', text: 'human:tokens 5000', at: '2026-01-01T00:01:00Z' });
-      does('told', { node: 'a', state: 'executing', what: 'replied', text: '7 tokens read, 5 written' });
+      does('run_started', { nodes: [{ node_id: 'top', parent_id: null, kind: 'plan', title: 'top' }] });
+      does('expanded', { node_id: 'top', nodes: ['a', 'b'].map((id) => ({ node_id: id, parent_id: 'top', kind: 'call', title: id })) });
+      does('started', { node_id: 'a', attempt: 1, call: 'wait' });
+      for (const [node, state] of [['a', 'executing'], ['b', 'created']]) does('told', { node_id: node, state, what: 'limits_changed', text: 'human:tokens 5000', at: '2026-01-01T00:01:00Z' });
+      does('told', { node_id: 'a', state: 'executing', what: 'replied', text: '7 tokens read, 5 written' });
       return ['a', 'b'].map((id) => tree.nodes.get(id)).map(({ state, call, started_at: at }) => [state, call, at]);
     });
     assert.deepEqual(told, [['executing', 'wait', '2026-01-01T00:00:00Z'], ['created', '', null]]);

@@ -1,6 +1,5 @@
 //! Follows a run until it has ended: shows it, drives it if it is ours, and passes on Ctrl-C.
 
-use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
@@ -8,8 +7,10 @@ use folio::engine::{Event, NodeResult, Outcome, projection};
 use folio::memory::RunId;
 use folio::memory::id::Ref;
 use folio::runner::{HeldUp, Runner, RunnerError, Watch};
-use folio::store::{RunRow, StoreError, WorkspaceError};
+use folio::store::RunRow;
 use folio::{Timestamp, Workspace};
+use folio_server::run_pages::main_pages;
+use folio_server::wire::{HeldUpShape, RunInFull};
 use tokio::signal::unix::SignalKind;
 use tokio::task::JoinHandle;
 
@@ -352,7 +353,7 @@ async fn ended_early_failure(
 async fn finish(context: &Context<'_>, workspace: &Workspace, run: RunId, ended: EndedRun) -> Result<Exit, Failure> {
     let EndedRun { watch, unshown, .. } = ended;
     let row = workspace.run(Ref::Id(run)).await?;
-    let summary = summary(workspace, &row, watch.run()).await?;
+    let summary = summary(workspace, &row, watch.run(), None).await?;
     let Some(result) = watch.run().result() else {
         return Err(Failure::new(
             Exit::Damaged,
@@ -454,33 +455,25 @@ fn report_of(title: &str, bodies: &[&str]) -> String {
     text
 }
 
-/// The summary of a run, with the handles of its pages and the text of its report.
-pub(crate) async fn summary(workspace: &Workspace, row: &RunRow, run: &folio::engine::Run) -> Result<Summary, Failure> {
-    let places = [
-        ("workspace", projection::workspace_page(row.id)),
-        ("main", projection::main_page(row.id)),
-        ("plan", projection::plan_page(row.id)),
-        ("summary", projection::summary_page(run)),
-        ("report", projection::report_page(row.id)),
-    ];
-    let mut pages = BTreeMap::new();
-    let mut report = None;
-    for (name, id) in places {
-        match workspace.page(Ref::Id(id)).await {
-            Ok(page) => {
-                pages.insert(name, page.handle.to_string());
-                if name == "report" {
-                    let entries = workspace.page_entries(Ref::Id(id)).await?;
-                    let bodies: Vec<&str> = entries.iter().map(|entry| entry.fields.body.as_str()).collect();
-                    report = Some(report_of(&page.fields.title, &bodies));
-                }
-            }
-            // A run that has just begun has not created all of them.
-            Err(WorkspaceError::Store(StoreError::NotFound { .. })) => {}
-            Err(error) => return Err(error.into()),
+/// A run as programs read it, with what holds it up and the text of its report.
+pub(crate) async fn summary(
+    workspace: &Workspace,
+    row: &RunRow,
+    run: &folio::engine::Run,
+    held_up: Option<HeldUpShape>,
+) -> Result<Summary, Failure> {
+    let pages = main_pages(workspace, run).await?;
+    let report = match pages.contains_key("report") {
+        false => None,
+        true => {
+            let page = workspace.page(Ref::Id(projection::report_page(row.id))).await?;
+            let entries = workspace.page_entries(Ref::Id(page.id)).await?;
+            let bodies: Vec<&str> = entries.iter().map(|entry| entry.fields.body.as_str()).collect();
+            Some(report_of(&page.fields.title, &bodies))
         }
-    }
-    Ok(Summary::of(row, run, pages, report))
+    };
+    let shape = RunInFull::of(row, run, pages, held_up, workspace.now());
+    Ok(Summary::of(shape, row, run, report))
 }
 
 #[cfg(test)]

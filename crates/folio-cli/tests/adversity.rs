@@ -257,7 +257,7 @@ output: ['{{ results.list.output.files[0].path }}', '{{ results.read.output.text
     );
     folio.ok(&["run", "--plan", "plan.yaml", "--input", "place=place"]);
     assert_eq!(
-        folio.json(&["show", "r1"])["output"],
+        folio.json(&["show", "r1"])["result"]["output"],
         serde_json::json!(["odd\\xff.txt", "inside"])
     );
 

@@ -117,7 +117,7 @@ fn agent_program_starts_only_when_allowed_e9_14() {
     assert_eq!(called.code, 1, "{}", called.stderr);
     assert!(called.stdout.contains("--allow-shell"), "{called}");
     assert!(!folio.path().join("begun").exists());
-    assert_eq!(folio.json(&["show", "r1"])["stop_reason"], "policy_denied");
+    assert_eq!(folio.json(&["show", "r1"])["result"]["stop_reason"], "policy_denied");
     folio.ok(&["run", "Mend the clock", "--allow-tool", "agent:mender"]);
     assert_eq!(line_of(&folio, "begun"), "begun", "allowed by its name");
 }
@@ -193,7 +193,7 @@ fn kill_of_folio_ends_the_agent_program_without_a_restart_e9_12() {
     let resumed = folio.call(&["resume", "r1"]);
     assert_eq!(resumed.code, 1, "{resumed}");
     let run = folio.json(&["show", "r1"]);
-    assert_eq!(run["stop_reason"], "outcome_unknown", "{run}");
+    assert_eq!(run["result"]["stop_reason"], "outcome_unknown", "{run}");
     let begun = std::fs::read_to_string(folio.path().join("begun")).unwrap();
     assert_eq!(begun, "begun\n", "it was started once");
 }
@@ -218,7 +218,11 @@ fn acp_agent_program_executes_a_goal_e9_17() {
     let run = folio.json(&["show", "r1"]);
     // Who reads the result learns what the agent was not allowed (E9.14).
     let notes = "It ticks. (it asked for permission: refused execute: wants to execute; granted read: wants to read)";
-    assert_eq!((&run["status"], &run["notes"]), (&json!("ok"), &json!(notes)), "{run}");
+    assert_eq!(
+        (&run["status"], &run["result"]["notes"]),
+        (&json!("ok"), &json!(notes)),
+        "{run}"
+    );
     let told = std::fs::read_to_string(folio.path().join("told")).unwrap();
     assert!(
         told.contains("Mend the clock") && told.contains("\"optionId\":\"no\""),
@@ -303,7 +307,7 @@ fn agent_program_resumes_its_session_after_a_kill_of_folio_e9_17() {
         folio.ok(&["resume", "r1"]);
         let run = folio.json(&["show", "r1"]);
         assert_eq!(
-            (&run["status"], &run["notes"]),
+            (&run["status"], &run["result"]["notes"]),
             (&json!("ok"), &json!("It ticks.")),
             "{mode}: {run}"
         );
@@ -322,7 +326,7 @@ fn agent_program_that_cannot_resume_leaves_outcome_unknown_e9_12() {
         let folio = folio_killed_at_work(mode);
         assert_eq!(folio.call(&["resume", "r1"]).code, 1, "{mode}");
         let run = folio.json(&["show", "r1"]);
-        assert_eq!(run["stop_reason"], "outcome_unknown", "{mode}: {run}");
+        assert_eq!(run["result"]["stop_reason"], "outcome_unknown", "{mode}: {run}");
         assert_eq!(methods_after_restart(&folio), methods, "{mode}");
     }
 }

@@ -36,12 +36,19 @@ fn http_get_requests_only_hosts_that_the_run_allows() {
     let refused = folio.call(&["run", "--plan", "plan.yaml", "--quiet"]);
     assert_eq!(refused.code, 1, "{refused}");
     let ask = first_step(&folio, "r1");
-    assert_eq!(ask["stop_reason"], "policy_denied", "{ask}");
-    assert!(ask["notes"].as_str().unwrap().contains("was not requested"), "{ask}");
+    assert_eq!(ask["result"]["stop_reason"], "policy_denied", "{ask}");
+    assert!(
+        ask["result"]["notes"].as_str().unwrap().contains("was not requested"),
+        "{ask}"
+    );
 
     folio.ok(&["run", "--plan", "plan.yaml", "--quiet", "--allow-host", &host]);
     let run = folio.json(&["show", "r2"]);
-    assert_eq!((&run["status"], &run["output"]), (&json!("ok"), &json!("ok")), "{run}");
+    assert_eq!(
+        (&run["status"], &run["result"]["output"]),
+        (&json!("ok"), &json!("ok")),
+        "{run}"
+    );
 
     // What the settings allow holds for each run that is submitted with them, and is recorded with it.
     folio.settings(format!("[http]\nallow = [\"{host}\"]\n"));
@@ -86,5 +93,5 @@ fn http_get_to_an_unlisted_host_waits_for_approval_e9_14() {
     folio.ok(&["approve", asked["items"][0]["id"].as_str().unwrap()]);
     let ended = running.wait();
     assert_eq!(ended.code, 0, "{ended}");
-    assert_eq!(folio.json(&["show", "r1"])["output"], "ok");
+    assert_eq!(folio.json(&["show", "r1"])["result"]["output"], "ok");
 }

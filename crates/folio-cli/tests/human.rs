@@ -53,7 +53,7 @@ fn human_task_waits_through_a_kill_and_needs_no_model_e9_17() {
     folio.ok(&["resume", "r1", "--quiet"]);
     let run = folio.json(&["show", "r1"]);
     assert_eq!(
-        (&run["status"], &run["output"]),
+        (&run["status"], &run["result"]["output"]),
         (&"ok".into(), &serde_json::json!({"value": "it is wet"})),
         "{run}"
     );

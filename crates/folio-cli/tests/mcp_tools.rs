@@ -66,7 +66,7 @@ fn mcp_tool_call_waits_for_approval_or_is_refused_e9_14() {
     let refused = folio.call(&["run", "--plan", "plan.yaml"]);
     assert_eq!(refused.code, 1, "{refused}");
     assert!(refused.stderr.contains("--allow-tool desk.send"), "{refused}");
-    assert_eq!(folio.json(&["show", "r1"])["stop_reason"], "policy_denied");
+    assert_eq!(folio.json(&["show", "r1"])["result"]["stop_reason"], "policy_denied");
     assert!(!folio.path().join("asked").exists());
 
     let mut running = folio.process(&["run", "--plan", "plan.yaml", "--attended", "--quiet"]);
@@ -99,7 +99,7 @@ fn model_calls_an_mcp_tool_and_reads_its_answer() {
     ]);
     assert_eq!(ran.code, 0, "{ran}");
     let run = folio.json(&["show", "r1"]);
-    assert_eq!(run["notes"], "It said good day.", "{run}");
+    assert_eq!(run["result"]["notes"], "It said good day.", "{run}");
     let asked = line_of(&folio, "asked");
     assert!(asked.contains("good day"), "{asked}");
     // What nobody may say yes to is not offered: the cassette has what the model was asked.
@@ -120,7 +120,7 @@ fn kill_of_folio_ends_the_mcp_server_without_repeating_calls_e9_12() {
     is_gone(&pid);
     let resumed = folio.call(&["resume", "r1"]);
     assert_eq!(resumed.code, 1, "{resumed}");
-    assert_eq!(folio.json(&["show", "r1"])["stop_reason"], "outcome_unknown");
+    assert_eq!(folio.json(&["show", "r1"])["result"]["stop_reason"], "outcome_unknown");
     assert_eq!(line_of(&folio, "asked").lines().count(), 1, "it was called once");
 }
 
@@ -198,7 +198,7 @@ fn mcp_tool_executes_a_task_when_the_run_allows_it_e9_17() {
     folio.ok(&[&run[..], &["--allow-tool", "agent:mender"]].concat());
     let done = folio.json(&["show", "r2"]);
     assert_eq!(
-        (&done["status"], &done["notes"]),
+        (&done["status"], &done["result"]["notes"]),
         (&json!("ok"), &json!("It ticks again."))
     );
     let asked = line_of(&folio, "asked");
@@ -227,8 +227,11 @@ fn failed_or_killed_agent_tool_call_is_not_repeated_e9_12() {
     let failed = folio.call(&[&run("agent:failing")[..], &["--allow-tool", "agent:failing"]].concat());
     assert_eq!(failed.code, 1, "{failed}");
     let shown = folio.json(&["show", "r1"]);
-    assert_eq!(shown["stop_reason"], "retries_exhausted", "{shown}");
-    assert!(shown["notes"].as_str().unwrap().contains("no such city"), "{shown}");
+    assert_eq!(shown["result"]["stop_reason"], "retries_exhausted", "{shown}");
+    assert!(
+        shown["result"]["notes"].as_str().unwrap().contains("no such city"),
+        "{shown}"
+    );
     std::fs::remove_file(folio.path().join("asked")).unwrap();
 
     let mut running = folio.process(&[&run("agent:hanging")[..], &["--allow-tool", "agent:hanging"]].concat());
@@ -238,7 +241,7 @@ fn failed_or_killed_agent_tool_call_is_not_repeated_e9_12() {
     running.wait().unwrap();
     let resumed = folio.call(&["resume", "r2", "--model", "agent:hanging"]);
     assert_eq!(resumed.code, 1, "{resumed}");
-    assert_eq!(folio.json(&["show", "r2"])["stop_reason"], "outcome_unknown");
+    assert_eq!(folio.json(&["show", "r2"])["result"]["stop_reason"], "outcome_unknown");
     let asked = std::fs::read_to_string(folio.path().join("asked")).unwrap();
     assert_eq!(asked.matches("\"name\":\"hang\"").count(), 1, "it was called once");
 }

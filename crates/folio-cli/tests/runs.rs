@@ -160,7 +160,7 @@ fn json_run_streams_events_and_ends_with_the_result() {
     assert_eq!(finished.len(), 8, "{finished:?}");
     let end = stream.last().unwrap();
     assert_eq!(
-        (&end["event"], &end["status"], &end["output"]),
+        (&end["event"], &end["status"], &end["result"]["output"]),
         (&json!("run_ended"), &json!("ok"), &json!({"letters": 2}))
     );
     assert_eq!(end["pages"]["workspace"], "p1");
@@ -205,7 +205,7 @@ output: {given: '{{ inputs.where }}', found: '{{ results.find.output.matches[0].
         let show = folio.json(&["show", &format!("r{}", nth + 1)]);
         assert_eq!(show["title"], "Look at repo", "{given}");
         let output = json!({"given": repo.to_str().unwrap(), "found": "src/a.txt"});
-        assert_eq!(show["output"], output, "{given}: {show}");
+        assert_eq!(show["result"]["output"], output, "{given}: {show}");
     }
 }
 
@@ -437,9 +437,9 @@ fn run_json_includes_the_output_of_each_node() {
             .find(|node| node["path"] == path)
             .unwrap_or_else(|| panic!("{path}: {show}"))
     };
-    assert_eq!(of("each/each[0]")["output"], json!({"value": 1}));
-    assert_eq!(of("each")["output"], json!([{"value": 1}, {"value": 2}]));
-    assert!(of("long")["output"]["blob"].is_string(), "{show}");
+    assert_eq!(of("each/each[0]")["result"]["output"], json!({"value": 1}));
+    assert_eq!(of("each")["result"]["output"], json!([{"value": 1}, {"value": 2}]));
+    assert!(of("long")["result"]["output_ref"]["hash"].is_string(), "{show}");
     assert_eq!(of("long").get("output_omitted"), None);
 }
 

@@ -544,7 +544,10 @@ fn fork_with_a_raised_limit_completes_a_stopped_run_e9_10() {
     ");
     folio.ok(&["fork", "r1", "--before-limit", "--tool-calls", "+1", "--quiet"]);
     let more = folio.json(&["show", "r2"]);
-    assert_eq!((&more["status"], &more["notes"]), (&json!("ok"), &json!("3 ok")));
+    assert_eq!(
+        (&more["status"], &more["result"]["notes"]),
+        (&json!("ok"), &json!("3 ok"))
+    );
     let budget = folio.json(&["budget", "r2"]);
     let calls = budget["limits"]
         .as_array()
@@ -580,7 +583,7 @@ fn fork_begins_at_a_node_without_repeating_earlier_ones() {
     let forked = folio.json(&["show", "r2"]);
     assert_eq!(node_at(&forked, "group-2/two")["status"], "ok");
     let first = folio.json(&["show", "r1"]);
-    let origin = json!({"run": first["run_id"], "node": "three"});
+    let origin = json!({"run_id": first["run_id"], "path": "three"});
     assert_eq!((first.get("forked_from"), &forked["forked_from"]), (None, &origin));
     let shown = folio.ok(&["show", "r2"]);
     assert!(shown.contains("\nforked from r1 at three\n"), "{shown}");

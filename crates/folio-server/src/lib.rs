@@ -10,6 +10,7 @@
 //! - `http`: routes, problems, and the guard before all routes
 //! - [`mcp`]: the tools of a model's memory, over the Model Context Protocol
 //! - [`wire`]: the types of JSON answers, for every surface
+//! - [`run_pages`]: the handles of a run's pages, which some of these types contain
 //! - [`spaces`]: the served spaces, with a runner for each
 //! - `submit`, `driving`: checks of requested runs, and the runs that are driven here
 //! - [`callback`]: the page to which a browser returns after a login elsewhere
@@ -31,6 +32,7 @@ mod held_body;
 mod http;
 mod listen;
 pub mod mcp;
+pub mod run_pages;
 pub mod server;
 mod shares;
 pub mod spaces;

@@ -1044,12 +1044,12 @@ class NewEntry(TypedDict):
 class NewNode(TypedDict):
     """A node that has just been created: its properties that never change, and its own limits."""
 
-    id: str
     kind: str
     limits: list["LimitShape"]
+    node_id: str
     optional: bool
     page_id: str
-    parent: NotRequired[str | None]
+    parent_id: NotRequired[str | None]
     path: str
     title: str
 
@@ -1109,15 +1109,16 @@ class NodeInFull(TypedDict):
     call: str
     # The criteria that its result has to meet.
     criteria: list["CriterionShape"]
+    # How many nodes are above it.
+    depth: int
     duration_us: NotRequired[int | None]
     finished_at: NotRequired[str | None]
-    id: str
     kind: str
     # The node's own limits.
     limits: NotRequired[list["LimitShape"]]
+    node_id: str
     notes: str
     optional: bool
-    outcome: NotRequired[str | None]
     # The handle of the node's page, once the page exists.
     page: NotRequired[str | None]
     # The id that the node's page has or will have.
@@ -1125,7 +1126,8 @@ class NodeInFull(TypedDict):
     # The number of model calls that may have been paid for twice: the driver died before it saw their end, so they
     # were made again.
     paid_twice: NotRequired[int]
-    parent: NotRequired[str | None]
+    # The node above it; null for the root.
+    parent_id: NotRequired[str | None]
     # Why it waits before the next attempt, and until when.
     parked: NotRequired["ParkedShape | None"]
     path: str
@@ -1138,6 +1140,8 @@ class NodeInFull(TypedDict):
     spent: "SpendShape"
     started_at: NotRequired[str | None]
     state: str
+    # The outcome; null before it has ended.
+    status: NotRequired[str | None]
     stop_reason: NotRequired[str | None]
     # Whether another version of a plan superseded it or a node above it: its result no longer counts.
     superseded: NotRequired[bool]
@@ -1149,15 +1153,16 @@ class NodeShape(TypedDict):
 
     attempt: int
     call: str
+    # How many nodes are above it.
+    depth: int
     duration_us: NotRequired[int | None]
     finished_at: NotRequired[str | None]
-    id: str
     kind: str
     # The node's own limits.
     limits: NotRequired[list["LimitShape"]]
+    node_id: str
     notes: str
     optional: bool
-    outcome: NotRequired[str | None]
     # The handle of the node's page, once the page exists.
     page: NotRequired[str | None]
     # The id that the node's page has or will have.
@@ -1165,7 +1170,8 @@ class NodeShape(TypedDict):
     # The number of model calls that may have been paid for twice: the driver died before it saw their end, so they
     # were made again.
     paid_twice: NotRequired[int]
-    parent: NotRequired[str | None]
+    # The node above it; null for the root.
+    parent_id: NotRequired[str | None]
     # Why it waits before the next attempt, and until when.
     parked: NotRequired["ParkedShape | None"]
     path: str
@@ -1177,6 +1183,8 @@ class NodeShape(TypedDict):
     spent: "SpendShape"
     started_at: NotRequired[str | None]
     state: str
+    # The outcome; null before it has ended.
+    status: NotRequired[str | None]
     stop_reason: NotRequired[str | None]
     # Whether another version of a plan superseded it or a node above it: its result no longer counts.
     superseded: NotRequired[bool]
@@ -1347,10 +1355,10 @@ class Omitted(TypedDict):
 class OriginShape(TypedDict):
     """The moment of another run at which this fork began."""
 
-    # The path of the node before which the fork began.
-    node: str
+    # The path of the node before which the fork began; empty for the run as a whole.
+    path: str
     # The id of the other run.
-    run: str
+    run_id: str
 
 
 class OutputRef(TypedDict):
@@ -1665,8 +1673,8 @@ class ResultShape(TypedDict):
     notes: str
     # The output itself, unless it is kept beside the journal.
     output: NotRequired[Any]
-    # Whether an output is left out because it is too large: the combined results of a group's members. Get the
-    # members' own results instead.
+    # Whether an output is left out because it is too large, such as the combined results of a group's members. Get
+    # the members' own results instead.
     output_omitted: NotRequired[bool]
     # The hash under which a large output is kept, and its size.
     output_ref: NotRequired["OutputRef | None"]
@@ -1713,9 +1721,12 @@ class RunInFull(TypedDict):
     in_flight: int
     inputs: Any
     # The number of nodes created so far.
-    nodes: int
+    nodes_total: int
     # The handles of the run's pages by purpose: `workspace`, `main`, `plan`, `summary`, `report`.
     pages: dict[str, str]
+    # The number of model calls that may have been paid for twice: the driver died before it saw their end, so they
+    # were made again (E9.9).
+    paid_twice: NotRequired[int]
     # Whether the whole run is paused: no call begins until somebody continues it.
     paused: bool
     result: NotRequired["ResultShape | None"]
@@ -1738,6 +1749,8 @@ class RunShape(TypedDict):
 
     # The number of open questions to people and of plans, calls and checks that wait for approval.
     asks: NotRequired[int | None]
+    # How often in a row the run's driver was gone while the same work was under way; absent if its last one was not.
+    broken_off: NotRequired[int | None]
     created_at: str
     # Whether a live process drives it. A run that is `running` but not driven waits to be resumed, unless it `waits`
     # for something else.
@@ -2512,9 +2525,12 @@ class WrittenRunInFull(TypedDict):
     in_flight: int
     inputs: Any
     # The number of nodes created so far.
-    nodes: int
+    nodes_total: int
     # The handles of the run's pages by purpose: `workspace`, `main`, `plan`, `summary`, `report`.
     pages: dict[str, str]
+    # The number of model calls that may have been paid for twice: the driver died before it saw their end, so they
+    # were made again (E9.9).
+    paid_twice: NotRequired[int]
     # Whether the whole run is paused: no call begins until somebody continues it.
     paused: bool
     # Whether an earlier call with the same key had written it already.

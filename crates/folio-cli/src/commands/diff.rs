@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::{self, Write as _};
+use std::sync::Arc;
 
 use clap::Args;
 use folio::engine::spend::Spend;
-use folio::engine::{NodeView, Run};
+use folio::engine::{NodeResult, NodeView, Output, Run};
 use folio::memory::counted::counted;
 use folio::memory::id::RunRef;
 use folio::store::RunRow;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Context;
 use super::people::runner;
@@ -18,7 +19,7 @@ use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 use crate::report::printable;
-use crate::report::run::{output_of, standing};
+use crate::report::run::standing;
 
 /// How many characters of a text are shown in a line.
 const SHOWN_CHARS: usize = 80;
@@ -99,6 +100,15 @@ struct NodeSide {
     output: Value,
     /// What the node and everything below it used up.
     spent: Spend,
+}
+
+/// The output of a result; a large one is given by the hash under which it is kept.
+fn output_of(result: &NodeResult) -> Option<Value> {
+    match &result.output {
+        Output::Inline(inline) if inline.is_null() => None,
+        Output::Inline(inline) => Some(Arc::unwrap_or_clone(inline.value())),
+        Output::Blob { hash, bytes } => Some(json!({"blob": hash, "bytes": bytes})),
+    }
 }
 
 impl NodeSide {

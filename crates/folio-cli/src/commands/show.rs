@@ -3,13 +3,15 @@
 use clap::Args;
 use folio::memory::id::{Ref, RunRef};
 use folio::runner::{Watch, row_as_of};
+use folio_server::run_pages::page_handles;
+use folio_server::wire::HeldUpShape;
 
 use super::Context;
 use super::people::runner;
 use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::follow;
-use crate::report::run_in_full::{HeldUpShape, InFull};
+use crate::report::run_in_full::InFull;
 
 /// `folio show`.
 #[derive(Debug, Args)]
@@ -30,14 +32,15 @@ pub(crate) async fn run(context: &Context<'_>, show: Show) -> Result<Exit, Failu
     let mut watch = Watch::new(workspace.store().clone(), workspace.space().clone(), row.id);
     watch.catch_up().await?;
     let row = row_as_of(watch.run(), row);
-    let summary = follow::summary(&workspace, &row, watch.run()).await?;
     // If no process drives the run although something is due, its clock stands at the last moment when one did.
     let now = workspace.now();
     let goes_on = row.driven || watch.run().summary().waits_at(now);
     let now = if goes_on { now } else { row.updated_at };
     let held_up = runner(context).await?.held_up_now(&row).await?;
-    let held_up = held_up.map(|(held_up, by)| HeldUpShape::of(held_up, by.handle.to_string()));
-    let shown = InFull::of(summary, watch.run(), goes_on, held_up, now);
+    let held_up = held_up.map(|(held_up, by)| HeldUpShape::of(held_up, &by));
+    let pages = page_handles(&workspace, row.id).await?;
+    let summary = follow::summary(&workspace, &row, watch.run(), held_up).await?;
+    let shown = InFull::of(summary, watch.run(), &pages, goes_on, now);
     let origin = match shown.forked_from().and_then(|id| id.parse().ok()) {
         // The other run may be gone.
         Some(id) => workspace.run(Ref::Id(id)).await.ok(),

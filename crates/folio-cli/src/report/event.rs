@@ -1,12 +1,13 @@
 //! The events of a run, as lines for programs and for people.
 
 use folio::Timestamp;
-use folio::engine::run::{NodeKind, PlanMode};
+use folio::engine::run::{NodeKind, NodeView, PlanMode};
 use folio::engine::{Event, NodeId, Outcome, Run};
+use folio_server::wire::ResultShape;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::run::{ResultShape, colored, note_of};
+use super::run::{colored, note_of};
 use super::tree::seconds;
 use crate::output::Style;
 
@@ -51,12 +52,11 @@ impl EventLine {
             } => {
                 json!({"attempt": attempt, "code": failure.code, "message": failure.message, "retry_at": retry_at})
             }
-            Event::Finished { node, result } => {
-                let mut more = match run.node(*node) {
-                    Some(view) => json!(ResultShape::of(&view, result)),
-                    None => json!({}),
-                };
+            Event::Finished { node, .. } => {
+                let view = run.node(*node);
+                let mut more = json!(view.as_ref().and_then(ResultShape::of));
                 more["title"] = json!(run.label(*node));
+                more["duration_us"] = json!(view.as_ref().and_then(duration_us_of));
                 more
             }
             Event::CancelRequested { by, .. } => json!({"by": by}),
@@ -83,6 +83,12 @@ impl EventLine {
             more,
         }
     }
+}
+
+/// How long it took from its start to its end, in microseconds; `None` if it never began.
+fn duration_us_of(view: &NodeView<'_>) -> Option<u64> {
+    let (from, to) = view.started_at.zip(view.finished_at)?;
+    Some(u64::try_from(to.since(from).as_micros()).unwrap_or(u64::MAX))
 }
 
 /// One event as a line for people: `[ 12.3s] ok        survey/files  10 files`. `None` for what only matters to

@@ -1,17 +1,16 @@
 //! Runs and their nodes, as programs read them, and the bridge to the tree for people.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Write as _};
-use std::sync::Arc;
+use std::time::Duration;
 
 use folio::Timestamp;
 use folio::engine::run::{NodeView, RunSummary};
-use folio::engine::{NodeId, NodeResult, Output as OutputValue, Run, StopReason};
+use folio::engine::{NodeId, NodeResult, Run, StopReason};
 use folio::memory::counted::counted;
 use folio::store::RunRow;
-use folio_server::wire::SpendShape;
+use folio_server::wire::{RunInFull, RunShape};
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use super::instant;
 use super::nodes::mark_of;
@@ -21,109 +20,97 @@ use crate::output::{Report, Style};
 /// A run in a list.
 #[derive(Debug, Serialize)]
 pub(crate) struct RunLine {
-    run_id: String,
-    handle: String,
-    title: String,
-    status: String,
-    driven: bool,
-    /// Whether the run is paused.
-    paused: bool,
-    /// How many questions and approvals it waits for now.
-    asks: u32,
+    #[serde(flatten)]
+    shape: RunShape,
+    #[serde(skip)]
+    row: RunRow,
+    #[serde(skip)]
+    summary: RunSummary,
     /// Whether everything in it waits, for people or for a time: nobody is missed if no process drives it.
+    #[serde(skip)]
     waits: bool,
-    /// How often in a row its process ended while the same work was under way.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    broken_off: Option<u32>,
-    /// What it used up.
-    spent: SpendShape,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-    /// The cost of model calls, for people.
     #[serde(skip)]
-    cost: String,
-    /// The end of the time that it took: if no process drives the run although something is due, its clock stands at
-    /// the last moment when one did.
-    #[serde(skip)]
-    until: Timestamp,
+    now: Timestamp,
 }
 
 impl RunLine {
     /// `row` as programs read it at `now`, with what lists show beside it.
     pub(crate) fn of(row: &RunRow, summary: RunSummary, now: Timestamp) -> Self {
-        let RunSummary {
-            spent,
-            paused,
-            asks,
-            broken_off,
-            waits: _,
-            due_at: _,
-        } = summary;
-        let waits = summary.waits_at(now);
         Self {
-            run_id: row.id.to_string(),
-            handle: row.handle.to_string(),
-            title: row.title.clone(),
-            status: row.status.clone(),
-            driven: row.driven,
-            paused,
-            asks,
-            waits,
-            broken_off: (broken_off > 0).then_some(broken_off),
-            spent: SpendShape::of(&spent),
-            created_at: row.created_at,
-            updated_at: row.updated_at,
-            until: if row.driven || waits { now } else { row.updated_at },
-            cost: match spent.model_calls {
-                0 => String::new(),
-                _ => format!(" · {} · {}", counted(spent.tokens(), "token"), spent.dollars()),
-            },
+            shape: RunShape::of(row, Some(&summary), now),
+            row: row.clone(),
+            waits: summary.waits_at(now),
+            summary,
+            now,
         }
     }
 
     pub(crate) fn handle(&self) -> &str {
-        &self.handle
+        self.shape.handle()
     }
 
     /// Whether programs see this status.
     pub(crate) fn has_status(&self, status: &str) -> bool {
-        self.status == status
+        self.row.status == status
     }
 
     /// Whether it has something to do, and no process drives it.
     pub(crate) fn is_interrupted(&self) -> bool {
-        standing(&self.status, self.driven || self.waits) == INTERRUPTED
+        self.standing() == INTERRUPTED
+    }
+
+    fn standing(&self) -> &str {
+        standing(&self.row.status, self.row.driven || self.waits)
     }
 
     /// Whether it is paused.
     pub(crate) fn is_paused(&self) -> bool {
-        self.paused
+        self.summary.paused
+    }
+
+    /// How long it has taken. If no process drives it although something is due, its clock stands at the last moment
+    /// when one did.
+    fn elapsed(&self) -> Duration {
+        let goes_on = self.row.driven || self.waits;
+        let until = if goes_on { self.now } else { self.row.updated_at };
+        until.since(self.row.created_at)
+    }
+
+    /// The cost of model calls, for people.
+    fn cost(&self) -> String {
+        match &self.summary.spent {
+            spent if spent.model_calls == 0 => String::new(),
+            spent => format!(" · {} · {}", counted(spent.tokens(), "token"), spent.dollars()),
+        }
     }
 }
 
 impl Report for RunLine {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
-        let status = match standing(&self.status, self.driven || self.waits) {
-            INTERRUPTED if self.paused => style.warning(format_args!("{INTERRUPTED}, {PAUSED}")),
-            INTERRUPTED => match self.broken_off {
-                Some(times @ 2..) => style.warning(format_args!("{INTERRUPTED} {times} times")),
-                _ => style.warning(INTERRUPTED),
-            },
-            _ if self.paused => style.warning(PAUSED),
+        let RunSummary {
+            paused,
+            asks,
+            broken_off,
+            ..
+        } = self.summary;
+        let status = match self.standing() {
+            INTERRUPTED if paused => style.warning(format_args!("{INTERRUPTED}, {PAUSED}")),
+            INTERRUPTED if broken_off >= 2 => style.warning(format_args!("{INTERRUPTED} {broken_off} times")),
+            INTERRUPTED => style.warning(INTERRUPTED),
+            _ if paused => style.warning(PAUSED),
             status => colored(style, status),
         };
-        let asks = match self.asks {
+        let asks = match asks {
             0 => String::new(),
             asks => style.warning(format_args!(", asks {asks}")),
         };
-        let elapsed = seconds(self.until.since(self.created_at));
-        let elapsed = style.faint(format_args!("{elapsed}{}", self.cost));
-        let at = style.faint(instant(self.created_at));
+        let elapsed = style.faint(format_args!("{}{}", seconds(self.elapsed()), self.cost()));
+        let at = style.faint(instant(self.row.created_at));
         writeln!(
             out,
             "{} {status}{asks} {} {elapsed} {at}",
-            style.strong(&self.handle),
-            folio::memory::view::one_line(&self.title)
+            style.strong(self.handle()),
+            folio::memory::view::one_line(&self.row.title)
         )
     }
 }
@@ -261,49 +248,35 @@ pub(crate) fn colored(style: Style, status: &str) -> String {
     }
 }
 
-/// The summary of a run.
+/// A run as HTTP tells it, and its report.
 #[derive(Debug, Serialize)]
 pub(crate) struct Summary {
-    pub(super) run_id: String,
-    pub(super) handle: String,
-    pub(super) title: String,
-    pub(super) goal: String,
-    /// `running`, or the outcome.
-    pub(super) status: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) stop_reason: Option<String>,
-    pub(super) notes: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) output: Option<Value>,
-    pub(super) counts: BTreeMap<&'static str, u32>,
-    pub(super) nodes_total: usize,
-    pub(super) started_at: Option<Timestamp>,
-    /// The handles of its pages by what they are for.
-    pub(super) pages: BTreeMap<&'static str, String>,
+    #[serde(flatten)]
+    pub(super) run: RunInFull,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) report: Option<String>,
+    #[serde(skip)]
+    pub(super) handle: String,
+    /// `running`, or the outcome.
+    #[serde(skip)]
+    pub(super) status: String,
+    #[serde(skip)]
+    pub(super) stop_reason: Option<StopReason>,
+    #[serde(skip)]
+    pub(super) notes: String,
 }
 
 impl Summary {
-    /// The summary of `run` so far, with its `pages` and the markdown of its report.
-    pub(crate) fn of(row: &RunRow, run: &Run, pages: BTreeMap<&'static str, String>, report: Option<String>) -> Self {
+    /// The summary of `run`, which has this `shape`, with the markdown of its report.
+    pub(crate) fn of(shape: RunInFull, row: &RunRow, run: &Run, report: Option<String>) -> Self {
         let result = run.result();
         Self {
-            run_id: row.id.to_string(),
-            handle: row.handle.to_string(),
-            title: row.title.clone(),
-            goal: run.goal().to_owned(),
-            status: run.status().to_owned(),
-            stop_reason: result
-                .and_then(|result| result.stop_reason)
-                .map(|reason| reason.to_string()),
-            notes: result.map(|result| result.notes.clone()).unwrap_or_default(),
-            output: result.and_then(output_of),
-            counts: run.counts_by_state(),
-            nodes_total: run.len(),
-            started_at: run.started_at(),
-            pages,
+            run: shape,
             report,
+            handle: row.handle.to_string(),
+            status: run.status().to_owned(),
+            stop_reason: result.and_then(|result| result.stop_reason),
+            notes: result.map(|result| result.notes.clone()).unwrap_or_default(),
         }
     }
 
@@ -315,60 +288,6 @@ impl Summary {
     /// The outcome in a few words.
     pub(crate) fn notes(&self) -> &str {
         &self.notes
-    }
-}
-
-/// How long it took from its start to its end, in microseconds; `None` if it never began.
-fn duration_us_of(view: &NodeView<'_>) -> Option<u64> {
-    let (from, to) = view.started_at.zip(view.finished_at)?;
-    Some(u64::try_from(to.since(from).as_micros()).unwrap_or(u64::MAX))
-}
-
-/// The result of a node.
-#[derive(Debug, Serialize)]
-pub(crate) struct ResultShape {
-    /// The node's name among its siblings.
-    task_id: String,
-    status: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    severity: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stop_reason: Option<String>,
-    notes: String,
-    duration_us: Option<u64>,
-    evidence: Value,
-    verdicts: Value,
-}
-
-impl ResultShape {
-    /// The `result` of `view` as programs read it.
-    pub(crate) fn of(view: &NodeView<'_>, result: &NodeResult) -> Self {
-        let hard = |severity| {
-            if severity == folio::engine::Severity::Hard {
-                "hard"
-            } else {
-                "soft"
-            }
-        };
-        Self {
-            task_id: view.slug().to_owned(),
-            status: result.status.as_str(),
-            severity: result.severity.map(hard),
-            stop_reason: result.stop_reason.map(|reason| reason.to_string()),
-            notes: result.notes.clone(),
-            duration_us: duration_us_of(view),
-            evidence: json!(result.evidence),
-            verdicts: json!(result.verdicts),
-        }
-    }
-}
-
-/// The output of a result; a large one is given by the hash under which it is kept.
-pub(crate) fn output_of(result: &NodeResult) -> Option<Value> {
-    match &result.output {
-        OutputValue::Inline(inline) if inline.is_null() => None,
-        OutputValue::Inline(inline) => Some(Arc::unwrap_or_clone(inline.value())),
-        OutputValue::Blob { hash, bytes } => Some(json!({"blob": hash, "bytes": bytes})),
     }
 }
 

@@ -1,61 +1,44 @@
 //! Everything about a run: its result, its tree and its outputs.
 
+use std::collections::HashMap;
 use std::fmt::{self, Write as _};
-use std::sync::Arc;
 
 use folio::Timestamp;
 use folio::engine::Run;
 use folio::engine::run::NodeView;
 use folio::memory::counted::counted;
-use folio::memory::entry::MAX_INLINE_BYTES;
-use folio::runner::HeldUp;
-use folio_server::wire::{OriginShape, SpendShape};
+use folio::memory::{PageHandle, PageId};
+use folio_server::wire::{NodeShape, OriginShape, ResultShape};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::nodes::Titles;
 use super::printable;
-use super::run::{INTERRUPTED, ROOT, ResultShape, Summary, activity, colored, standing, standing_still};
+use super::run::{INTERRUPTED, ROOT, Summary, activity, colored, standing, standing_still};
 use super::tree;
 use crate::follow::waits_for;
 use crate::output::{Report, Style};
 
-/// How many bytes of outputs are shown with a run in all, and of one node: the outputs of long runs are read from
-/// their pages.
+/// How many bytes of outputs are shown with a run in all: the outputs of long runs are read from their pages.
 const OUTPUT_BYTES_MAX: usize = 4 * 1024 * 1024;
-const ONE_OUTPUT_BYTES_MAX: usize = MAX_INLINE_BYTES;
 /// How many lines of a run's tree people are shown unless they ask for more or less.
 const TREE_LINES: usize = 1_000;
 
-/// Everything about a run.
+/// Everything about a run, as HTTP tells it, and its nodes.
 #[derive(Debug, Serialize)]
 pub(crate) struct InFull {
     #[serde(flatten)]
     summary: Summary,
-    /// What it used up.
-    spent: SpendShape,
-    /// The number of model calls that were possibly paid for twice: their driver died before it saw the reply, so they
-    /// were made again (E9.9).
-    #[serde(skip_serializing_if = "folio::memory::is_default")]
-    paid_twice: u32,
-    /// Whether the run is paused.
-    paused: bool,
-    /// The run and moment that it was forked from, if it is a fork.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    forked_from: Option<OriginShape>,
-    /// The handle of that run, for people.
-    #[serde(skip)]
-    origin: Option<String>,
-    nodes: Vec<NodeShape>,
+    nodes: Vec<NodeWithResult>,
     /// How many nodes there are besides those, because a limit was given.
     #[serde(skip_serializing_if = "folio::memory::is_default")]
     nodes_left_out: usize,
+    /// The handle of the run that it was forked from, for people.
+    #[serde(skip)]
+    origin: Option<String>,
     /// The inputs that it was given, in one line for people; empty if there are none.
     #[serde(skip)]
     inputs: String,
-    /// What keeps a call of it waiting, if something does.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    held_up: Option<HeldUpShape>,
     #[serde(skip)]
     tree: Vec<tree::Node>,
     /// How many lines the tree may have, for people.
@@ -69,35 +52,32 @@ pub(crate) struct InFull {
 }
 
 impl InFull {
-    /// `run` at `now`, with what holds it up; `is_driven`: whether a living process drives it, or it only waits.
+    /// `run` at `now`, with the `pages` that it has; `is_driven`: whether a living process drives it, or it only waits.
     pub(crate) fn of(
         summary: Summary,
         run: &Run,
+        pages: &HashMap<PageId, PageHandle>,
         is_driven: bool,
-        held_up: Option<HeldUpShape>,
         now: Timestamp,
     ) -> Self {
         let views = run.tree_as_planned();
         let mut titles = Titles::default();
         let mut left = OUTPUT_BYTES_MAX;
+        let nodes = views.iter().map(|view| NodeWithResult {
+            node: NodeShape::of(run, view, pages),
+            result: ResultShape::of_node_within(run, view, &mut left),
+        });
         Self {
-            nodes: views.iter().map(|view| NodeShape::of(run, view, &mut left)).collect(),
+            nodes: nodes.collect(),
             nodes_left_out: 0,
             tree: with_paths(standing_still(titles.nodes_of(run, &views), is_driven), &views),
             inputs: inputs_in_words(run.inputs()),
             tree_lines: TREE_LINES,
-            forked_from: OriginShape::of(run.variable()),
             doing: run
                 .result()
                 .is_none()
                 .then(|| (activity(run, is_driven, now), is_driven)),
-            spent: views
-                .first()
-                .map_or_else(SpendShape::default, |root| SpendShape::of(root.spent)),
-            paid_twice: run.tree().iter().map(|view| view.repeated).sum(),
-            paused: run.is_run_paused(),
             summary,
-            held_up,
             origin: None,
             now,
         }
@@ -105,7 +85,7 @@ impl InFull {
 
     /// The id of the run that it was forked from, if it is a fork.
     pub(crate) fn forked_from(&self) -> Option<&str> {
-        self.forked_from.as_ref().map(|origin| origin.run.as_str())
+        self.summary.run.forked_from().map(|origin| origin.run_id.as_str())
     }
 
     /// The same run, with the `handle` of the run that it was forked from.
@@ -122,22 +102,6 @@ impl InFull {
             self.nodes.truncate(limit);
         }
         self
-    }
-}
-
-/// A call of another run writes what a call of this run is to write; the latter begins when the former has ended.
-#[derive(Debug, Serialize)]
-pub(crate) struct HeldUpShape {
-    /// What is written: a path or another name.
-    name: String,
-    /// The handle of the run that writes it.
-    by: String,
-}
-
-impl HeldUpShape {
-    /// What holds a run up, and the handle of the run that does.
-    pub(crate) fn of(held_up: HeldUp, by: String) -> Self {
-        Self { name: held_up.name, by }
     }
 }
 
@@ -189,18 +153,19 @@ impl Report for InFull {
         if !self.inputs.is_empty() {
             writeln!(out, "{}", style.faint(format_args!("with {}", self.inputs)))?;
         }
-        if let Some(OriginShape { run, node }) = &self.forked_from {
-            let run = self.origin.as_deref().unwrap_or(run);
-            let at = if node.is_empty() { ROOT } else { node };
+        if let Some(OriginShape { run_id, path }) = summary.run.forked_from() {
+            let run = self.origin.as_deref().unwrap_or(run_id);
+            let at = if path.is_empty() { ROOT } else { path };
             writeln!(out, "{}", style.faint(format_args!("forked from {run} at {at}")))?;
         }
-        if self.paid_twice > 0 {
-            let calls = counted(u64::from(self.paid_twice), "call");
+        let paid_twice = summary.run.paid_twice();
+        if paid_twice > 0 {
+            let calls = counted(u64::from(paid_twice), "call");
             let warning =
                 format!("{calls} of models possibly paid for twice: it is unknown how the first attempt ended");
             writeln!(out, "{}", style.warning(&warning))?;
         }
-        if let Some(held_up) = &self.held_up {
+        if let Some(held_up) = summary.run.held_up() {
             writeln!(out, "{}", style.warning(waits_for(&held_up.name, &held_up.by)))?;
         }
         if let Some(report) = &summary.report {
@@ -237,86 +202,11 @@ fn with_paths(mut nodes: Vec<tree::Node>, views: &[NodeView<'_>]) -> Vec<tree::N
     nodes
 }
 
-/// Why a node waits before it is tried again.
+/// A node of a run as the tree over HTTP tells it, with its result.
 #[derive(Debug, Serialize)]
-struct ParkedShape {
-    until: Timestamp,
-    cause: String,
-}
-
-impl ParkedShape {
-    fn of((until, cause): (Timestamp, &str)) -> Self {
-        Self {
-            until,
-            cause: cause.to_owned(),
-        }
-    }
-}
-
-/// A node of a run.
-#[derive(Debug, Serialize)]
-struct NodeShape {
-    node_id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parent_id: Option<String>,
-    path: String,
-    title: String,
-    kind: &'static str,
-    depth: u32,
-    optional: bool,
-    state: &'static str,
-    /// Whether the node is paused, by itself or with a node above it.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    paused: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parked: Option<ParkedShape>,
-    /// Whether another version of a plan has superseded it, or the step that it is part of.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    superseded: bool,
+struct NodeWithResult {
     #[serde(flatten)]
-    result: Option<ResultShape>,
-    /// Its output for later steps; a large one is given by the hash under which it is kept.
+    node: NodeShape,
     #[serde(skip_serializing_if = "Option::is_none")]
-    output: Option<Value>,
-    /// Whether its output was left out for lack of room.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    output_omitted: bool,
-    attempt: u32,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    call: String,
-    started_at: Option<Timestamp>,
-    finished_at: Option<Timestamp>,
-}
-
-impl NodeShape {
-    /// `view` of `run`, with its output unless it is larger than what is `left` of the bytes for all outputs.
-    fn of(run: &Run, view: &NodeView<'_>, left: &mut usize) -> Self {
-        let content = view.result.and_then(|_| run.given(view.id));
-        let shown = content
-            .as_ref()
-            .map(|content| content.display_value(ONE_OUTPUT_BYTES_MAX.min(*left)));
-        let output_omitted = matches!(shown, Some(None));
-        let output = shown.flatten().filter(|(output, _)| !output.is_null());
-        *left -= output.as_ref().map_or(0, |(_, bytes)| *bytes);
-        Self {
-            output: output.map(|(output, _)| Arc::unwrap_or_clone(output)),
-            output_omitted,
-            node_id: view.id.to_string(),
-            parent_id: view.parent.map(|parent| parent.to_string()),
-            path: view.path.to_owned(),
-            title: run.label(view.id),
-            kind: view.kind.as_str(),
-            depth: view.depth,
-            optional: view.optional,
-            state: view.state.as_str(),
-            paused: view.paused,
-            parked: view.parked.map(ParkedShape::of),
-            superseded: view.superseded,
-            result: view.result.map(|result| ResultShape::of(view, result)),
-            attempt: view.attempt,
-            call: view.call.to_owned(),
-            started_at: view.started_at,
-            finished_at: view.finished_at,
-        }
-    }
+    result: Option<ResultShape>,
 }

@@ -12,10 +12,10 @@ const DOES = {
   },
   started: (_, { at, attempt, call }, node) => Object.assign(node, { state: 'executing', attempt, call, started_at: node.started_at ?? at }),
   attempt_failed: (_, __, node) => Object.assign(node, { state: 'parked' }),
-  finished: (_, { at, outcome, notes, stop_reason }, node) => Object.assign(node, { state: 'terminal', outcome, notes, stop_reason, finished_at: at }),
+  finished: (_, { at, status, notes, stop_reason }, node) => Object.assign(node, { state: 'terminal', status, notes, stop_reason, finished_at: at }),
   cancel_requested(tree, _, node) {
     const stop = [node ?? tree.root];
-    for (const each of stop) if (!each.outcome) { each.state = 'cancelling'; tree.touch(each); stop.push(...each.children); }
+    for (const each of stop) if (!each.status) { each.state = 'cancelling'; tree.touch(each); stop.push(...each.children); }
   },
   told(tree, { at, state, what, text, nodes = [], superseded = [] }, node) {
     nodes.forEach((made) => tree.add(made));
@@ -25,7 +25,7 @@ const DOES = {
     if (what === 'paused' || what === 'continued') {
       one.paused = what === 'paused';
       const below = [one];
-      for (const each of below) if (!each.outcome) { tree.touch(each); below.push(...each.children); }
+      for (const each of below) if (!each.status) { tree.touch(each); below.push(...each.children); }
     } else if (node) {
       if (what === 'asked') node.call = `model, ${text}`;
       Object.assign(node, { state: state ?? node.state, plan_version: node.plan_version || Number(what === 'planned') });
@@ -38,7 +38,7 @@ const DOES = {
 
 /** Updates `tree` after an event, `data`. Events that concern no part of it are ignored. */
 export function happen(tree, data) {
-  const node = tree.nodes.get(data.node);
+  const node = tree.nodes.get(data.node_id);
   DOES[data.event]?.(tree, data, node);
   if (!node) return;
   tree.touch(node);

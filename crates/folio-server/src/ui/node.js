@@ -18,7 +18,7 @@ const LIMITS = { tokens: 'tokens', tokens_in: 'input tokens', tokens_cached: 'ca
  */
 export function nodeParts(node, { find, choose, state, approval, isKept = false, inputs = null }) {
   const { result } = node;
-  const parts = [element('p', { class: 'line' }, stateLine(state), state === 'superseded' && element('span', { class: 'quiet' }, `was: ${words(node.outcome)}`), node.stop_reason && state !== 'not_begun' && element('span', { class: 'quiet', title: node.stop_reason }, why(node.stop_reason)),
+  const parts = [element('p', { class: 'line' }, stateLine(state), state === 'superseded' && element('span', { class: 'quiet' }, `was: ${words(node.status)}`), node.stop_reason && state !== 'not_begun' && element('span', { class: 'quiet', title: node.stop_reason }, why(node.stop_reason)),
     result?.severity && element('span', { class: 'badge calm' }, `${result.severity} failure`), node.attempt > 1 && element('span', { class: 'meta' }, `attempt ${node.attempt}`))];
   if (isKept) parts.push(element('p', { class: 'quiet' }, 'Kept from the run that this one was forked from. It did not run again.'));
   if (node.parked) parts.push(element('p', { class: 'quiet' }, `Next attempt at ${absolute(node.parked.until)}: ${node.parked.cause}`));
@@ -39,7 +39,7 @@ export function nodeParts(node, { find, choose, state, approval, isKept = false,
 
 /** What the node is about to do, does or did: its call with all arguments, if they are known, else as its journal says it. */
 function callParts(node, approval) {
-  const isAsked = approval && !node.outcome, asks = isAsked && approval.call;
+  const isAsked = approval && !node.status, asks = isAsked && approval.call;
   if (asks) return [element('p', {}, element('span', { class: 'quiet' }, 'To be approved: '), element('code', {}, revealed(asks.tool))), values(asks.args, { isWhole: true })];
   if (isAsked && approval.kind === 'check') return [element('p', {}, element('span', { class: 'quiet' }, 'To be approved: '), element('code', {}, revealed(approval.question)))];
   if (!node.call) return [];
@@ -56,7 +56,7 @@ function criterion(one, text) {
 function evidence(all, find, choose) {
   const item = (one) => element('li', {}, source(one, find, choose));
   if (all.length <= MANY) return [element('ul', { class: 'plain' }, ...all.map(item))];
-  const isBad = (one) => /^(failed|partial)$/.test(find(one.id)?.outcome ?? '');
+  const isBad = (one) => /^(failed|partial)$/.test(find(one.id)?.status ?? '');
   const list = element('ul', { class: 'plain' }, ...[...all.filter(isBad), ...all.filter((one) => !isBad(one))].slice(0, MANY).map(item));
   const more = element('button', { type: 'button', onclick: () => { list.replaceChildren(...all.map(item)); more.remove(); } }, `Show all ${number(all.length)}`);
   return [element('div', {}, list, more)];
@@ -68,7 +68,7 @@ function source(one, find, choose) {
   const meta = element('span', { class: 'meta' }, ` ${one.kind.replaceAll('_', ' ')}${span}${one.hash ? ` · ${one.hash.slice(0, 12)}` : ''}`);
   const node = /^(node|tool_call)$/.test(one.kind) && find(one.id);
   if (node) {
-    return element('span', {}, element('a', { href: `?node=${one.id}`, onclick: (event) => { if (isPlain(event)) { event.preventDefault(); choose(node); } } }, ...marked(node.outcome ?? node.state), written('bdi', {}, node.title)), meta);
+    return element('span', {}, element('a', { href: `?node=${one.id}`, onclick: (event) => { if (isPlain(event)) { event.preventDefault(); choose(node); } } }, ...marked(node.status ?? node.state), written('bdi', {}, node.title)), meta);
   }
   if (/^(observation|entry)$/.test(one.kind)) return element('span', {}, link(one.id, `/observations/${encodeURIComponent(one.id)}`), meta);
   if (one.kind === 'page') return element('span', {}, link(one.id, `/pages/${encodeURIComponent(one.id)}`), meta);

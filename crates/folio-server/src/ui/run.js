@@ -69,7 +69,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   const tree = new Tree({ signal, mayLeave, onselect: chose, onsift: sifted, onopen: () => { if (isNarrow()) back.focus(); } });
   const seek = element('input', { type: 'search', dir: 'auto', class: 'seek', placeholder: 'Filter tree', 'aria-label': 'Filter tree', oninput: (event) => { tree.sift({ sought: event.currentTarget.value.trim() }); readdress({ state: history.state }); } });
   const tally = element('p', { class: 'tally', role: 'group', 'aria-label': 'Filter tree by outcome' }), waiting = element('p', { class: 'said', role: 'status' });
-  const { run: first, node: before } = run.forked_from ?? {};
+  const { run_id: first, path: before } = run.forked_from ?? {};
   const beforeWhat = known.nodes.find(({ path }) => path === before)?.title ?? before;
   const origin = first && element('span', { class: 'meta' }, 'forked from ', element('a', { href: `/runs/${first}` }, 'another run'), before ? [' before ', written('bdi', {}, beforeWhat)] : '');
   if (origin) get(`/runs/${first}`, { signal }).then(({ handle }) => { Object.assign(origin.querySelector('a'), { textContent: handle, href: `/runs/${handle}` }); }, () => {});
@@ -81,7 +81,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
       about));
 
   let tab = query.get('tab') ?? 'result', wasDrawn = 0, underWay = 0, isOwed = false, shown = null, standing = null, saidTitle = null, drivenAt = 0;
-  const nodePath = (node) => `${at}/nodes/${node.id}`;
+  const nodePath = (node) => `${at}/nodes/${node.node_id}`;
 
   // Until when a process may still begin to drive the run after it was started or continued.
   let hopedUntil = Math.min(Date.parse(run.updated_at), now()) + CHANCE;
@@ -102,9 +102,9 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     // No process drives the run, though something is due: its clock stands at the last moment when one did, as far as is
     // known.
     if (run.driven || run.waits) drivenAt = now();
-    const stoodAt = run.driven || run.waits || root.outcome ? null : Math.max(drivenAt, Date.parse(run.updated_at));
+    const stoodAt = run.driven || run.waits || root.status ? null : Math.max(drivenAt, Date.parse(run.updated_at));
     const took = (root.finished_at ? Date.parse(root.finished_at) : stoodAt ?? now()) - Date.parse(root.started_at ?? run.created_at);
-    const parts = [stateLine(stand), root.outcome && root.stop_reason && element('span', { class: 'quiet', title: root.stop_reason }, why(root.stop_reason)), all > 0 && element('span', { class: 'quiet' }, `${number(ended)} of ${number(all)} node${all === 1 ? '' : 's'}`)];
+    const parts = [stateLine(stand), root.status && root.stop_reason && element('span', { class: 'quiet', title: root.stop_reason }, why(root.stop_reason)), all > 0 && element('span', { class: 'quiet' }, `${number(ended)} of ${number(all)} node${all === 1 ? '' : 's'}`)];
     const used = cost(root.spent);
     parts.push(element('span', { class: 'time' }, span(took)), used && element('span', { class: 'quiet' }, used), element('span', { class: 'quiet' }, run.handle, ' · ', moment(run.created_at)));
     const text = parts.filter(Boolean).map((part) => part.textContent).join('|');
@@ -114,8 +114,8 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     if (tree.nodes.size >= SEARCHED || tree.sought) seek.hidden = false;
     showWaiting(waiting, run, root, stand);
     // A run without parts is done when it ends.
-    Object.assign(progress, all > 0 ? { max: all, value: ended } : { max: 1, value: root.outcome ? 1 : 0 });
-    progress.className = root.outcome ?? '';
+    Object.assign(progress, all > 0 ? { max: all, value: ended } : { max: 1, value: root.status ? 1 : 0 });
+    progress.className = root.status ?? '';
     const called = `${asked.count() > 0 ? '? ' : ''}${run.title}`;
     if (called !== saidTitle) { saidTitle = called; title(called); }
     tree.drives(run.driven || run.waits || isHoped(), stoodAt);
@@ -144,7 +144,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   const busy = new Set();
   /** Does `what` to `node` or, without one, to the run. What is refused is said in `said`. */
   const doing = async (what, ask, said = note, node = null) => {
-    const name = `${what} ${node?.id}`;
+    const name = `${what} ${node?.node_id}`;
     if (busy.has(name)) return;
     busy.add(name);
     controls.ariaBusy = partControls.ariaBusy = 'true';
@@ -185,11 +185,11 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   /** The actions on the run or, if `node` is given, on that part of it. Their names say on which. */
   function actions(node, said) {
     const one = node ?? tree.root, what = node ? `“${node.title}”` : 'the run', whose = node ? ' this part' : '';
-    const body = node ? { node: node.id } : {};
-    if (tree.root.outcome || one.outcome || one.state === 'cancelling') return [];
+    const body = node ? { node: node.node_id } : {};
+    if (tree.root.status || one.status || one.state === 'cancelling') return [];
     const does = (verb) => doing(verb, () => post(`${at}/${verb}`, body), said, node);
     return [one.paused ? button(`Continue${whose}`, () => does('continue')) : button(`Pause${whose}`, () => does('pause')),
-      button(node ? 'Limits of this part' : 'Limits', () => doing('limits', () => changeLimits(run.handle, { node: node?.id, what, signal }), said, node)),
+      button(node ? 'Limits of this part' : 'Limits', () => doing('limits', () => changeLimits(run.handle, { node: node?.node_id, what, signal }), said, node)),
       button(`Cancel${whose}`, async () => { if (await sure(`Cancel ${what}?`, 'Work in progress stops. Finished work is kept.', 'Yes, cancel')) does('cancel'); })];
   }
   function drawControls() {
@@ -204,11 +204,11 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     if (node?.started_at) {
       ofPart.push(button('Fork from here', async () => {
         if (!await sure(`Fork before “${node.title}”?`, 'A new run keeps everything done before this part, and runs this part and everything after it again.', 'Start fork')) return;
-        fork({ at: node.id }, partNote);
+        fork({ at: node.node_id }, partNote);
       }));
     }
     offer(controls, ofRun, '');
-    offer(partControls, ofPart, node?.id ?? '');
+    offer(partControls, ofPart, node?.node_id ?? '');
   }
   /** Makes `place` offer the actions `made` on `whom`. A button that replaces the pressed one gets the focus. */
   function offer(place, made, whom) {
@@ -222,12 +222,12 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
 
   // ---- the selected part
   // A report says what was done: of a run that did not end well, the result says why.
-  const usual = (node) => (node === tree.root && node.outcome === 'ok' && run.pages.report ? 'report' : 'result');
+  const usual = (node) => (node === tree.root && node.status === 'ok' && run.pages.report ? 'report' : 'result');
   /** Updates the address to the selected part and its tab. */
   function readdress(how) {
     // On a narrow screen, an address that names neither leads to the tree.
     const node = tree.selected, isShown = !isNarrow() || view.classList.contains('reading');
-    address(addressOf(at, { node: isShown && (node !== tree.root || isNarrow()) && node.id, tab: isShown && tab !== usual(node) && tab, only: tree.only, text: seek.value.trim() }), how);
+    address(addressOf(at, { node: isShown && (node !== tree.root || isNarrow()) && node.node_id, tab: isShown && tab !== usual(node) && tab, only: tree.only, text: seek.value.trim() }), how);
   }
   function open(name) {
     tab = name;
@@ -303,10 +303,10 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     const draw = async () => {
       if (wanted === 'result') {
         const detail = await get(nodePath(node), { signal }), { approval } = node;
-        const state = node === tree.root && !detail.outcome && /^(asks|held)$/.test(standing) ? standing : stateOf({ ...detail, approval, above: node.above }, run.driven || run.waits || isHoped());
-        put(`${node.id}${state}${approval?.id}${JSON.stringify(detail)}`, () => nodeParts(detail, { state, approval, isKept: tree.isKept(node), inputs: node === tree.root ? run.inputs : null, find: (id) => tree.nodes.get(id), choose: leadTo }));
+        const state = node === tree.root && !detail.status && /^(asks|held)$/.test(standing) ? standing : stateOf({ ...detail, approval, above: node.above }, run.driven || run.waits || isHoped());
+        put(`${node.node_id}${state}${approval?.id}${JSON.stringify(detail)}`, () => nodeParts(detail, { state, approval, isKept: tree.isKept(node), inputs: node === tree.root ? run.inputs : null, find: (id) => tree.nodes.get(id), choose: leadTo }));
       } else if (wanted === 'plan') {
-        await showPlan(pane, { run: run.handle, node: node === tree.root ? undefined : node.id, hasEnded: Boolean(node.outcome), signal, isOld, again: () => drawPane() });
+        await showPlan(pane, { run: run.handle, node: node === tree.root ? undefined : node.node_id, hasEnded: Boolean(node.status), signal, isOld, again: () => drawPane() });
       } else if (wanted === 'branches') {
         const told = await get(branchesOf(run.pages.main), { signal });
         put(told.rollup, () => (told.rollup ? branches(told) : [empty('No branches yet.')]));
@@ -338,7 +338,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   // ---- events
   const laterQuestions = soon(() => {
     if (signal.aborted) return;
-    if (tree.root.outcome) asked.none();
+    if (tree.root.status) asked.none();
     else lookForQuestions();
   }, pause(150));
   // A run that waits for an answer may have no other events, so a failed refresh is repeated.
@@ -348,7 +348,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     if (isLooking) return;
     isLooking = true;
     // That the store responds again may be the only event.
-    await patiently(asked.look, signal, { isOver: () => Boolean(tree.root.outcome) }).then(() => broken.replaceChildren(), () => {});
+    await patiently(asked.look, signal, { isOver: () => Boolean(tree.root.status) }).then(() => broken.replaceChildren(), () => {});
     isLooking = false;
     if (isLookedForAgain) laterQuestions();
   };
@@ -379,7 +379,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   // No event reports that a driver died, that the run waits for another one, or that nothing is under way.
   const untold = ({ driven, waits, held_up: heldUp, in_flight: calls }) => JSON.stringify([driven, waits, heldUp, calls === 0]);
   const lookAgain = async () => {
-    if (signal.aborted || tree.root.outcome) return;
+    if (signal.aborted || tree.root.status) return;
     const before = heard, is = await get(at, { signal }).catch(() => run);
     if (is !== run && is.asks !== asked.count()) laterQuestions();
     if (JSON.stringify(is.pages) !== JSON.stringify(run.pages)) { run.pages = is.pages; laterPane(); }
@@ -400,7 +400,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
       return data.status === 429 || data.status === 503 ? undefined : false;
     }
     broken.replaceChildren();
-    const node = tree.nodes.get(data.node);
+    const node = tree.nodes.get(data.node_id);
     happen(tree, data);
     besides[data.event]?.(data, node);
     if (data.event !== 'cancel_requested' && !BY_PEOPLE.test(data.what ?? '')) run.driven = true;
@@ -412,7 +412,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     return undefined;
   };
   const keepLooking = soon(async () => {
-    if (signal.aborted || tree.root.outcome) return;
+    if (signal.aborted || tree.root.status) return;
     if (!document.hidden && Date.now() - heard >= QUIET) await lookAgain();
     keepLooking();
   }, pause(QUIET));
@@ -448,7 +448,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     note.replaceChildren(trouble(new Error('There is no such part in this run.')));
     readdress();
   }
-  const timer = setInterval(() => { if (!tree.root.outcome && !document.hidden) { tree.tick(); summary(); } }, 1000);
+  const timer = setInterval(() => { if (!tree.root.status && !document.hidden) { tree.tick(); summary(); } }, 1000);
   signal.addEventListener('abort', () => clearInterval(timer));
   $('view').dataset.ready = 'yes';
   if (known.status === 'running') {

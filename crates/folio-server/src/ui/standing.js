@@ -17,11 +17,11 @@ export function countsOf({ nodes, root }) {
   const ends = {}, stands = {};
   // A task that waits for an approval or answer below it is not running itself.
   const held = new Set();
-  for (const node of nodes.values()) if (!node.outcome && WAITING.includes(node.state)) for (let above = node.above; above && !held.has(above); above = above.above) held.add(above);
+  for (const node of nodes.values()) if (!node.status && WAITING.includes(node.state)) for (let above = node.above; above && !held.has(above); above = above.above) held.add(above);
   for (const node of nodes.values()) {
     if (node.state === 'executing' && held.has(node)) continue;
-    if (node === root && node.outcome) continue;
-    const of = node.outcome ? ends : stands, what = node.outcome ? stateOf(node) : node.state;
+    if (node === root && node.status) continue;
+    const of = node.status ? ends : stands, what = node.status ? stateOf(node) : node.state;
     of[what] = (of[what] ?? 0) + 1;
   }
   return { ends, stands, ended: Object.values(ends).reduce((sum, some) => sum + some, 0), all: nodes.size - 1 };
@@ -32,7 +32,7 @@ export function countsOf({ nodes, root }) {
  * may still begin to drive it.
  */
 export function standingOf(run, root, stands, { asks, isHoped }) {
-  if (root.outcome) return root.outcome;
+  if (root.status) return root.status;
   const isStopping = root.state === 'cancelling';
   if (root.paused && !isStopping) return 'paused';
   if (!run.driven && !run.waits) return isHoped ? 'taken_up' : 'interrupted';
@@ -45,7 +45,7 @@ export function standingOf(run, root, stands, { asks, isHoped }) {
 
 /** Makes `line` say what `run` waits for, unless that is time or an answer; an unchanged text stays. */
 export function showWaiting(line, run, root, standing) {
-  const { held_up: heldUp } = root.outcome ? {} : run;
+  const { held_up: heldUp } = root.status ? {} : run;
   const isLeft = standing === 'interrupted', isStopping = root.state === 'cancelling';
   const isAll = standing === 'held';
   const said = isLeft ? `${standing} ${isStopping}` : heldUp ? `${JSON.stringify(heldUp)} ${isAll}` : '';

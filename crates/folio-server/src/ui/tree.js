@@ -21,7 +21,7 @@ function isHeld(node) {
 }
 
 // A step that had not begun was not replaced: it was dropped, or its plan rejected.
-export const stateOf = (node, isDriven = true) => (node.outcome && node.superseded ? (node.started_at ? 'superseded' : 'not_begun') : node.outcome) ?? stateBeforeEnd(node, isDriven);
+export const stateOf = (node, isDriven = true) => (node.status && node.superseded ? (node.started_at ? 'superseded' : 'not_begun') : node.status) ?? stateBeforeEnd(node, isDriven);
 const stateBeforeEnd = (node, isDriven) => {
   const isStopping = AT_WORK.has(node.state) && isHeld(node);
   return ((node.paused || isStopping) && node.state !== 'executing' ? 'paused' : isStopping && isDriven ? 'pausing' : !isDriven && AT_WORK.has(node.state) ? 'interrupted' : node.approval && node.state === 'waiting_input' ? 'awaiting_approval' : node.state);
@@ -35,9 +35,9 @@ for (const name of ['tokens_in', 'tokens_cached', 'tokens_out', 'micro_usd', 'mo
  * The used share of a node's fullest limit; `null` if it has none. What was set aside counts as of when the limits
  * were loaded.
  */
-function fullness({ limits, spent, outcome }) {
+function fullness({ limits, spent, status }) {
   if (!limits?.length) return null;
-  const used = (one) => { const is = SPENT[one.what]?.(spent); return is === undefined ? one.used : outcome ? is : Math.max(one.used, is); };
+  const used = (one) => { const is = SPENT[one.what]?.(spent); return is === undefined ? one.used : status ? is : Math.max(one.used, is); };
   return Math.max(...limits.map((one) => (one.limit ? used(one) / one.limit : 1)));
 }
 
@@ -64,13 +64,13 @@ export class Tree {
 
   /** Adds a node after its siblings. */
   add(raw) {
-    if (this.nodes.has(raw.id)) return;
-    const node = { state: 'created', attempt: 0, call: '', notes: '', outcome: null, started_at: null, finished_at: null, spent: {}, ...raw, children: [] };
-    node.above = this.nodes.get(node.parent);
+    if (this.nodes.has(raw.node_id)) return;
+    const node = { state: 'created', attempt: 0, call: '', notes: '', status: null, started_at: null, finished_at: null, spent: {}, ...raw, children: [] };
+    node.above = this.nodes.get(node.parent_id);
     node.level = node.above ? node.above.level + 1 : 1;
     node.above?.children.push(node);
-    node.approval = this.approvals.get(node.id);
-    this.nodes.set(node.id, node);
+    node.approval = this.approvals.get(node.node_id);
+    this.nodes.set(node.node_id, node);
     if (!node.above) this.root = node;
     this.isStale = true;
     this.touch(node.above ?? node);
@@ -88,10 +88,10 @@ export class Tree {
 
   /** Sorts children that are among `nodes` into the order of `nodes`. */
   order(nodes) {
-    const at = new Map(nodes.map(({ id }, place) => [id, place]));
-    for (const above of new Set(nodes.map(({ id }) => this.nodes.get(id)?.above))) {
-      if (!above?.children.every(({ id }) => at.has(id))) continue;
-      above.children.sort((a, b) => at.get(a.id) - at.get(b.id));
+    const at = new Map(nodes.map(({ node_id: id }, place) => [id, place]));
+    for (const above of new Set(nodes.map(({ node_id: id }) => this.nodes.get(id)?.above))) {
+      if (!above?.children.every(({ node_id: id }) => at.has(id))) continue;
+      above.children.sort((a, b) => at.get(a.node_id) - at.get(b.node_id));
       for (const child of above.children) child.place = undefined;
       this.restructure();
     }
@@ -114,7 +114,7 @@ export class Tree {
     this.stoodAt = stoodAt;
     if (isDriven === this.isDriven) return;
     this.isDriven = isDriven;
-    for (const node of this.nodes.values()) if (!node.outcome) this.changed.add(node);
+    for (const node of this.nodes.values()) if (!node.status) this.changed.add(node);
     this.restructure();
   }
 
@@ -181,7 +181,7 @@ export class Tree {
     for (const node of [...wanted].sort((a, b) => a.at - b.at)) {
       let row = this.rows.get(node);
       if (!row) {
-        row = element('div', { role: 'treeitem', id: `node-${node.id}` });
+        row = element('div', { role: 'treeitem', id: `node-${node.node_id}` });
         row.node = node;
         this.rows.set(node, row);
         this.fill(node, row);
@@ -234,7 +234,7 @@ export class Tree {
     for (const child of node.children) {
       const { all, ended, failed } = this.inside(child);
       sum.all += 1 + all;
-      sum.ended += Number(Boolean(child.outcome)) + ended;
+      sum.ended += Number(Boolean(child.status)) + ended;
       sum.failed += Number(stateOf(child) === 'failed') + failed;
     }
     node.inside = sum;
@@ -262,7 +262,7 @@ export class Tree {
   }
 
   /** Updates the times of unfinished nodes. */
-  tick() { for (const node of this.rows.keys()) if (!node.outcome) this.clock(node); }
+  tick() { for (const node of this.rows.keys()) if (!node.status) this.clock(node); }
 
   reveal(node) {
     if (this.isStale) this.flatten();

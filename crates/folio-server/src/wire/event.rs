@@ -39,13 +39,13 @@ pub(crate) enum EventShape {
     },
     Expanded {
         at: Timestamp,
-        node: String,
+        node_id: String,
         /// The nodes that this event created, parents before children.
         nodes: Vec<NewNode>,
     },
     Started {
         at: Timestamp,
-        node: String,
+        node_id: String,
         attempt: u32,
         call: String,
         /// The names of the resources that the call writes: no other call that writes one of them begins until this one
@@ -59,7 +59,7 @@ pub(crate) enum EventShape {
     },
     AttemptFailed {
         at: Timestamp,
-        node: String,
+        node_id: String,
         attempt: u32,
         code: String,
         message: String,
@@ -67,8 +67,9 @@ pub(crate) enum EventShape {
     },
     Finished {
         at: Timestamp,
-        node: String,
-        outcome: &'static str,
+        node_id: String,
+        /// The outcome.
+        status: &'static str,
         #[serde(skip_serializing_if = "Option::is_none")]
         severity: Option<&'static str>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,7 +83,7 @@ pub(crate) enum EventShape {
     CancelRequested {
         at: Timestamp,
         /// The node to be stopped; null for the whole run.
-        node: Option<String>,
+        node_id: Option<String>,
         by: String,
     },
     Resumed {
@@ -92,7 +93,7 @@ pub(crate) enum EventShape {
     /// What a model or a person did for a task: the name of the event, and a line of text about it.
     Told {
         at: Timestamp,
-        node: Option<String>,
+        node_id: Option<String>,
         what: &'static str,
         text: String,
         /// The state of the node after the event.
@@ -114,8 +115,8 @@ pub(crate) enum EventShape {
 /// A node that has just been created: its properties that never change, and its own limits.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct NewNode {
-    id: String,
-    parent: Option<String>,
+    node_id: String,
+    parent_id: Option<String>,
     path: String,
     title: String,
     kind: &'static str,
@@ -128,8 +129,8 @@ pub(crate) struct NewNode {
 impl NewNode {
     fn of(run: &Run, view: &NodeView<'_>) -> Self {
         Self {
-            id: view.id.to_string(),
-            parent: view.parent.map(|parent| parent.to_string()),
+            node_id: view.id.to_string(),
+            parent_id: view.parent.map(|parent| parent.to_string()),
             path: view.path.to_owned(),
             title: run.label(view.id),
             kind: view.kind.as_str(),
@@ -160,7 +161,7 @@ impl EventShape {
                 }
                 Self::Expanded {
                     at,
-                    node: node.to_string(),
+                    node_id: node.to_string(),
                     nodes,
                 }
             }
@@ -172,7 +173,7 @@ impl EventShape {
                 ..
             } => Self::Started {
                 at,
-                node: node.to_string(),
+                node_id: node.to_string(),
                 attempt: *attempt,
                 call: call.clone(),
                 writes: writes.clone(),
@@ -186,7 +187,7 @@ impl EventShape {
                 retry_at,
             } => Self::AttemptFailed {
                 at,
-                node: node.to_string(),
+                node_id: node.to_string(),
                 attempt: *attempt,
                 code: failure.code.clone(),
                 message: failure.message.clone(),
@@ -194,8 +195,8 @@ impl EventShape {
             },
             Event::Finished { node, result } => Self::Finished {
                 at,
-                node: node.to_string(),
-                outcome: result.status.as_str(),
+                node_id: node.to_string(),
+                status: result.status.as_str(),
                 severity: severity_name(result),
                 stop_reason: result.stop_reason.map(|reason| reason.as_str()),
                 notes: result.notes.clone(),
@@ -204,7 +205,7 @@ impl EventShape {
             },
             Event::CancelRequested { node, by } => Self::CancelRequested {
                 at,
-                node: node.map(|node| node.to_string()),
+                node_id: node.map(|node| node.to_string()),
                 by: by.clone(),
             },
             Event::Resumed { in_flight } => Self::Resumed {
@@ -233,7 +234,7 @@ impl EventShape {
         let node = event.node();
         Self::Told {
             at,
-            node: node.map(|node| node.to_string()),
+            node_id: node.map(|node| node.to_string()),
             what: event.name(),
             text: event.in_words(),
             state: node.and_then(|node| run.node(node)).map(|view| view.state.as_str()),

@@ -34,7 +34,7 @@ pub use self::long::{Conversation, EvictedShape, PassageShape, ReadOn, SaidShape
 pub use self::observation::Observation;
 pub use self::page::{EntryShape, LinkShape, PageShape};
 pub use self::plan::{StepState, plan_mistake};
-pub use self::run::{OriginShape, SpendShape};
+pub use self::run::{HeldUpShape, NodeShape, OriginShape, ResultShape, RunInFull, RunShape, SpendShape};
 pub use self::trace::TraceLine;
 pub use self::turn::{
     BegunShape, ContextShape, EndedShape, EpisodeShape, GoalShape, ReceiptShape, SectionShape, TurnShape,

@@ -8,8 +8,9 @@ use folio::engine::plan::{Criterion, Step};
 use folio::engine::result::Finding;
 use folio::engine::run::{NodeView, RunSummary};
 use folio::engine::spend::{Dimension, Purse, Spend};
-use folio::engine::{NodeId, NodeResult, Output, OutputTree, Run, projection};
+use folio::engine::{NodeId, NodeResult, Output, Run, projection};
 use folio::memory::{PageHandle, PageId};
+use folio::runner::HeldUp;
 use folio::store::RunRow;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -23,7 +24,7 @@ const GROUP_BYTES_MAX: usize = 64 * 1024;
 
 /// A run in a list.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct RunShape {
+pub struct RunShape {
     #[serde(flatten)]
     row: RowShape,
     /// What the run has used. Null if an older version wrote the run's last event, as are `paused`, `asks` and `waits`;
@@ -35,22 +36,28 @@ pub(crate) struct RunShape {
     asks: Option<u32>,
     /// Whether everything in the run waits, for people or for a time, or is paused: nobody needs to drive it meanwhile.
     waits: Option<bool>,
+    /// How often in a row the run's driver was gone while the same work was under way; absent if its last one was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    broken_off: Option<u32>,
 }
 
 impl RunShape {
     /// Returns `row` in its wire form at `now`, with the values that its last commit holds.
-    pub(crate) fn of(row: &RunRow, so_far: Option<&RunSummary>, now: Timestamp) -> Self {
+    #[must_use]
+    pub fn of(row: &RunRow, so_far: Option<&RunSummary>, now: Timestamp) -> Self {
         Self {
             row: RowShape::of(row),
             spent: so_far.map(|so_far| SpendShape::of(&so_far.spent)),
             paused: so_far.map(|so_far| so_far.paused),
             asks: so_far.map(|so_far| so_far.asks),
             waits: so_far.map(|so_far| so_far.waits_at(now)),
+            broken_off: so_far.map(|so_far| so_far.broken_off).filter(|times| *times > 0),
         }
     }
 
     /// Returns the run's handle.
-    pub(crate) fn handle(&self) -> &str {
+    #[must_use]
+    pub fn handle(&self) -> &str {
         &self.row.handle
     }
 }
@@ -89,7 +96,7 @@ impl RowShape {
 
 /// A run with everything except its tree.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct RunInFull {
+pub struct RunInFull {
     #[serde(flatten)]
     row: RowShape,
     goal: String,
@@ -104,7 +111,7 @@ pub(crate) struct RunInFull {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     forked_from: Option<OriginShape>,
     /// The number of nodes created so far.
-    nodes: usize,
+    nodes_total: usize,
     /// The number of nodes whose call is under way.
     in_flight: usize,
     /// Whether the whole run is paused: no call begins until somebody continues it.
@@ -113,6 +120,10 @@ pub(crate) struct RunInFull {
     counts: BTreeMap<&'static str, u32>,
     /// What the run has used.
     spent: SpendShape,
+    /// The number of model calls that may have been paid for twice: the driver died before it saw their end, so they
+    /// were made again (E9.9).
+    #[serde(default, skip_serializing_if = "folio::memory::is_default")]
+    paid_twice: u32,
     /// The number of open questions to people and of plans, calls and checks that wait for approval.
     asks: usize,
     /// Whether everything in the run waits, for people or for a time, or is paused: nobody needs to drive it meanwhile.
@@ -129,9 +140,9 @@ pub(crate) struct RunInFull {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct OriginShape {
     /// The id of the other run.
-    pub run: String,
-    /// The path of the node before which the fork began.
-    pub node: String,
+    pub run_id: String,
+    /// The path of the node before which the fork began; empty for the run as a whole.
+    pub path: String,
 }
 
 impl OriginShape {
@@ -141,24 +152,54 @@ impl OriginShape {
         let origin = variable.get("forked_from")?;
         let part = |name| Some(origin.get(name)?.as_str()?.to_owned());
         Some(Self {
-            run: part("run")?,
-            node: part("node")?,
+            run_id: part("run")?,
+            path: part("node")?,
         })
     }
 }
 
 /// The resource for which a call of this run waits, because a call of another run is writing it.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct HeldUpShape {
+pub struct HeldUpShape {
     /// The name of the resource, such as a path.
-    pub(crate) name: String,
+    pub name: String,
     /// The handle of the run that writes it.
-    pub(crate) by: String,
+    pub by: String,
+}
+
+impl HeldUpShape {
+    /// Returns what holds a run up in its wire form; `by` is the run that does.
+    #[must_use]
+    pub fn of(held_up: HeldUp, by: &RunRow) -> Self {
+        Self {
+            name: held_up.name,
+            by: by.handle.to_string(),
+        }
+    }
 }
 
 impl RunInFull {
+    /// Returns the number of model calls that may have been paid for twice.
+    #[must_use]
+    pub fn paid_twice(&self) -> u32 {
+        self.paid_twice
+    }
+
+    /// Returns the moment of another run at which it was forked, if it is a fork.
+    #[must_use]
+    pub fn forked_from(&self) -> Option<&OriginShape> {
+        self.forked_from.as_ref()
+    }
+
+    /// Returns what keeps one of its calls waiting, if anything does.
+    #[must_use]
+    pub fn held_up(&self) -> Option<&HeldUpShape> {
+        self.held_up.as_ref()
+    }
+
     /// Returns `run` in its wire form at `now`, with its row, its pages, and what holds it up.
-    pub(crate) fn of(
+    #[must_use]
+    pub fn of(
         row: &RunRow,
         run: &Run,
         pages: BTreeMap<&'static str, String>,
@@ -180,11 +221,12 @@ impl RunInFull {
                 .map(|(from, to)| micros_between(from, to)),
             turn_id: turn.map(str::to_owned),
             forked_from: OriginShape::of(run.variable()),
-            nodes: run.len(),
+            nodes_total: run.len(),
             in_flight: run.in_flight().len(),
             paused: run.is_run_paused(),
             counts: run.counts_by_state(),
             spent: root.map_or_else(SpendShape::default, |root| SpendShape::of(root.spent)),
+            paid_twice: run.tree().iter().map(|view| view.repeated).sum(),
             asks: run.count_requests(),
             waits: run.summary().waits_at(now),
             result: root.as_ref().and_then(ResultShape::of),
@@ -196,7 +238,7 @@ impl RunInFull {
 
 /// The result of a node.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct ResultShape {
+pub struct ResultShape {
     /// The node's name among its siblings: the last part of its path; `run` for the root.
     task_id: String,
     status: &'static str,
@@ -211,7 +253,7 @@ pub(crate) struct ResultShape {
     /// The hash under which a large output is kept, and its size.
     #[serde(skip_serializing_if = "Option::is_none")]
     output_ref: Option<OutputRef>,
-    /// Whether an output is left out because it is too large: the combined results of a group's members. Get the
+    /// Whether an output is left out because it is too large, such as the combined results of a group's members. Get the
     /// members' own results instead.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     output_omitted: bool,
@@ -246,7 +288,8 @@ struct VerdictShape {
 
 impl ResultShape {
     /// Returns the result of the node that `view` shows in its wire form; `None` before it has ended.
-    fn of(view: &NodeView<'_>) -> Option<Self> {
+    #[must_use]
+    pub fn of(view: &NodeView<'_>) -> Option<Self> {
         let result = view.result?;
         let (output, output_ref) = match &result.output {
             Output::Inline(inline) => (
@@ -299,14 +342,24 @@ impl ResultShape {
     /// Returns the result of the node that `view` shows. The output of a group is that of its members, in the form in
     /// which later steps read it.
     fn of_node(run: &Run, view: &NodeView<'_>) -> Option<Self> {
+        let mut left = GROUP_BYTES_MAX;
+        Self::of_node_within(run, view, &mut left)
+    }
+
+    /// Returns the same, with its output only if that is within the `left` bytes, from which it is subtracted.
+    #[must_use]
+    pub fn of_node_within(run: &Run, view: &NodeView<'_>, left: &mut usize) -> Option<Self> {
         let shape = Self::of(view)?;
-        let display = match run.given(view.id) {
-            None | Some(OutputTree::Own(_)) => return Some(shape),
-            Some(tree) => tree.display_value(GROUP_BYTES_MAX),
+        let Some(given) = run.given(view.id).filter(|_| shape.output_ref.is_none()) else {
+            return Some(shape);
         };
+        let display = given.display_value(GROUP_BYTES_MAX.min(*left));
+        *left -= display.as_ref().map_or(0, |(_, bytes)| *bytes);
         Some(Self {
             output_omitted: display.is_none(),
-            output: display.map(|(output, _)| Arc::unwrap_or_clone(output)),
+            output: display
+                .map(|(output, _)| Arc::unwrap_or_clone(output))
+                .filter(|output| !output.is_null()),
             ..shape
         })
     }
@@ -378,15 +431,19 @@ impl TreeShape {
 
 /// One node of a tree.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct NodeShape {
-    id: String,
-    parent: Option<String>,
+pub struct NodeShape {
+    node_id: String,
+    /// The node above it; null for the root.
+    parent_id: Option<String>,
     path: String,
     title: String,
     kind: &'static str,
+    /// How many nodes are above it.
+    depth: u32,
     optional: bool,
     state: &'static str,
-    outcome: Option<&'static str>,
+    /// The outcome; null before it has ended.
+    status: Option<&'static str>,
     stop_reason: Option<&'static str>,
     attempt: u32,
     started_at: Option<Timestamp>,
@@ -546,17 +603,19 @@ impl NodeInFull {
 
 impl NodeShape {
     /// Returns `view` of `run` in its wire form; `pages` are the pages that exist.
-    pub(crate) fn of(run: &Run, view: &NodeView<'_>, pages: &HashMap<PageId, PageHandle>) -> Self {
+    #[must_use]
+    pub fn of(run: &Run, view: &NodeView<'_>, pages: &HashMap<PageId, PageHandle>) -> Self {
         let page_id = projection::branch_page(run, view.id);
         Self {
-            id: view.id.to_string(),
-            parent: view.parent.map(|parent| parent.to_string()),
+            node_id: view.id.to_string(),
+            parent_id: view.parent.map(|parent| parent.to_string()),
             path: view.path.to_owned(),
             title: run.label(view.id),
             kind: view.kind.as_str(),
+            depth: view.depth,
             optional: view.optional,
             state: view.state.as_str(),
-            outcome: view.result.map(|result| result.status.as_str()),
+            status: view.result.map(|result| result.status.as_str()),
             stop_reason: view
                 .result
                 .and_then(|result| result.stop_reason)

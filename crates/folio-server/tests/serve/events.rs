@@ -21,10 +21,10 @@ fn outcomes(messages: &[Message]) -> Vec<(String, Value)> {
     for message in messages {
         let data = message.json();
         for node in data["nodes"].as_array().into_iter().flatten() {
-            nodes.push((node["id"].as_str().unwrap().to_owned(), Value::Null));
+            nodes.push((node["node_id"].as_str().unwrap().to_owned(), Value::Null));
         }
         if message.event == "finished" {
-            nodes.iter_mut().find(|(id, _)| data["node"] == **id).unwrap().1 = data["outcome"].clone();
+            nodes.iter_mut().find(|(id, _)| data["node_id"] == **id).unwrap().1 = data["status"].clone();
         }
     }
     nodes.sort_by(|a, b| a.0.cmp(&b.0));
@@ -69,7 +69,7 @@ async fn run_events_stream_live_until_the_run_ends_e9_18() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|node| (node["id"].as_str().unwrap().to_owned(), node["outcome"].clone()))
+        .map(|node| (node["node_id"].as_str().unwrap().to_owned(), node["status"].clone()))
         .collect();
     expected.sort_by(|a, b| a.0.cmp(&b.0));
     assert_eq!(outcomes(&messages), expected);

@@ -18,7 +18,7 @@ async fn run_resource_shows_its_counts_result_and_pages() {
         (&json!("ok"), &json!("ok"))
     );
     assert_eq!(shown["counts"], json!({"ok": 7}));
-    assert_eq!((&shown["nodes"], &shown["in_flight"]), (&json!(7), &json!(0)));
+    assert_eq!((&shown["nodes_total"], &shown["in_flight"]), (&json!(7), &json!(0)));
     assert_eq!(shown["pages"]["workspace"], "p1");
     assert_eq!(shown["pages"].get("report"), None);
     assert_eq!(
@@ -44,7 +44,7 @@ async fn run_tree_lists_parents_before_children_with_branch_pages() {
     let nodes = tree["nodes"].as_array().unwrap();
     let line = |node: &Value| {
         let [path, title, kind, state, outcome] =
-            ["path", "title", "kind", "state", "outcome"].map(|name| node[name].as_str().unwrap().to_owned());
+            ["path", "title", "kind", "state", "status"].map(|name| node[name].as_str().unwrap().to_owned());
         format!("{path} {title} {kind} {state} {outcome}")
     };
     let lines: Vec<String> = nodes.iter().map(line).collect();
@@ -60,8 +60,8 @@ async fn run_tree_lists_parents_before_children_with_branch_pages() {
             "d d call terminal ok",
         ]
     );
-    assert_eq!(nodes[3]["parent"], nodes[2]["id"]);
-    assert_eq!(nodes[0]["parent"], Value::Null);
+    assert_eq!(nodes[3]["parent_id"], nodes[2]["node_id"]);
+    assert_eq!(nodes[0]["parent_id"], Value::Null);
     assert_eq!(nodes[1]["attempt"], 1);
     assert!(
         nodes[1]["call"].as_str().unwrap().starts_with("text op=echo"),
@@ -86,7 +86,7 @@ async fn tree_of_an_undriven_run_has_only_its_root() {
     );
     assert_eq!(tree["nodes"].as_array().unwrap().len(), 1);
     assert_eq!(
-        (&tree["nodes"][0]["outcome"], &tree["nodes"][0]["duration_us"]),
+        (&tree["nodes"][0]["status"], &tree["nodes"][0]["duration_us"]),
         (&Value::Null, &Value::Null)
     );
 }
@@ -166,7 +166,7 @@ async fn cancel_request_ends_a_run_driven_elsewhere() {
 async fn cancel_request_can_name_a_node() {
     let house = House::new().await;
     let run = house.submit(ECHO).await;
-    let root = house.get("/runs/r1/tree").await.json()["nodes"][0]["id"].clone();
+    let root = house.get("/runs/r1/tree").await.json()["nodes"][0]["node_id"].clone();
     let unknown = house.post("/runs/r1/cancel", r#"{"node": "0123456789abcdef"}"#).await;
     assert_problem(&unknown, 404, "not_found");
     let cancel = json!({ "node": root }).to_string();

@@ -70,7 +70,7 @@ async fn plan_edit_requires_the_current_plan_version_e9_14() {
     let tree = house.get(&format!("/runs/{run}/tree")).await.json();
     let nodes = tree["nodes"].as_array().unwrap();
     assert!(
-        nodes.iter().any(|node| node["path"] == "e" && node["outcome"] == "ok"),
+        nodes.iter().any(|node| node["path"] == "e" && node["status"] == "ok"),
         "{tree}"
     );
     assert_problem(&house.put(&path, "2", &body).await, 409, "run_ended");
@@ -160,7 +160,7 @@ async fn tree_and_events_follow_the_order_of_an_edited_plan_e9_14() {
     let nodes = tree["nodes"].as_array().unwrap().iter();
     let superseded: Vec<&Value> = nodes.filter(|node| node["superseded"] == true).collect();
     assert_eq!((superseded.len(), &superseded[0]["path"]), (1, &json!("b")), "{tree}");
-    let dropped = json!([superseded[0]["id"]]);
+    let dropped = json!([superseded[0]["node_id"]]);
     let at = format!("/approvals/{}", asked["items"][0]["id"].as_str().unwrap());
     assert_eq!(house.post(&at, "{\"approve\": true}").await.status, 202);
     driving.await.unwrap().unwrap();
@@ -195,12 +195,12 @@ async fn run_can_be_forked_at_a_step_over_http() {
     let tree = house.get(&format!("/runs/{fork}/tree")).await.json();
     let outcome = |path: &str| {
         let nodes = tree["nodes"].as_array().unwrap();
-        nodes.iter().find(|node| node["path"] == path).unwrap()["outcome"].clone()
+        nodes.iter().find(|node| node["path"] == path).unwrap()["status"].clone()
     };
     assert_eq!((outcome("a"), outcome("d")), (json!("ok"), json!(null)), "{tree}");
     let first = house.get(&format!("/runs/{run}")).await.json();
     let second = house.get(&format!("/runs/{fork}")).await.json();
-    let origin = json!({"run": run.to_string(), "node": "d"});
+    let origin = json!({"run_id": run.to_string(), "path": "d"});
     assert_eq!((first.get("forked_from"), &second["forked_from"]), (None, &origin));
     // Whoever has it go on has it driven: nobody has ever done so.
     let made = house.post(&format!("/runs/{fork}/continue"), "{}").await;
@@ -292,10 +292,10 @@ async fn node_shows_its_result_and_the_usage_of_its_subtree() {
     };
     let calls = |end: &str| at(end)["spent"]["tool_calls"].clone();
     assert_eq!([calls(""), calls("a"), calls("b"), calls("c")], [4, 1, 1, 1]);
-    let root = tree["nodes"][0]["id"].as_str().unwrap().to_owned();
+    let root = tree["nodes"][0]["node_id"].as_str().unwrap().to_owned();
     let whole = house.get(&format!("/runs/{run}/nodes/{root}")).await.json();
     assert_eq!(
-        (&whole["outcome"], &whole["limits"][0]["what"]),
+        (&whole["status"], &whole["limits"][0]["what"]),
         (&json!("ok"), &json!("tokens"))
     );
     let first = house.get(&format!("/runs/{run}/nodes/a")).await.json();
@@ -304,7 +304,7 @@ async fn node_shows_its_result_and_the_usage_of_its_subtree() {
     assert_eq!(first["args"]["value"], json!({"n": 2}), "{first}");
     assert_eq!(whole.get("args"), None);
     let second = house
-        .get(&format!("/runs/{run}/nodes/{}", at("b")["id"].as_str().unwrap()))
+        .get(&format!("/runs/{run}/nodes/{}", at("b")["node_id"].as_str().unwrap()))
         .await;
     assert_eq!(second.json()["args"]["value"], json!(2));
     let ids = [&whole, &first].map(|node| node["result"]["task_id"].clone());
@@ -312,7 +312,7 @@ async fn node_shows_its_result_and_the_usage_of_its_subtree() {
     let whole = house.get(&format!("/runs/{run}")).await.json();
     assert_eq!(whole["result"]["task_id"], "run", "{whole}");
     // A group comes to what its members did, as later steps read it.
-    let group = at("b")["parent"].as_str().unwrap().to_owned();
+    let group = at("b")["parent_id"].as_str().unwrap().to_owned();
     let group = house.get(&format!("/runs/{run}/nodes/{group}")).await.json();
     assert_eq!(group["kind"], "parallel", "{group}");
     assert_eq!(group["result"]["output"]["b"], json!({"value": 2}), "{group}");
@@ -320,7 +320,7 @@ async fn node_shows_its_result_and_the_usage_of_its_subtree() {
     let path = at("c/inner")["path"].as_str().unwrap().to_owned();
     let name = path.replace('/', "%2F");
     let inner = house.get(&format!("/runs/{run}/nodes/{name}")).await.json();
-    assert_eq!((&inner["path"], &inner["outcome"]), (&json!(path), &json!("ok")));
+    assert_eq!((&inner["path"], &inner["status"]), (&json!(path), &json!("ok")));
     house
         .assert_refused(&format!("/runs/{run}/nodes/nowhere"), 404, "not_found")
         .await;

@@ -1,6 +1,6 @@
 //! Runs: the list, one run, its tree, nodes and events, and the request to cancel it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use aide::axum::ApiRouter;
@@ -9,8 +9,6 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
 use folio::engine::{NodeView, Run, projection};
 use folio::memory::id::{Ref, RunHandle};
-use folio::memory::query::MAX_LIMIT;
-use folio::memory::{PageHandle, PageId, PageQuery, RunId};
 use folio::runner::{Runner, Watch};
 use folio::store::{RunQuery, RunRow, StoreError, Workspace, WorkspaceError};
 use schemars::JsonSchema;
@@ -25,6 +23,7 @@ use crate::http::describe::{describe_event_stream, describe_operation};
 use crate::http::problem::Problem;
 use crate::http::query::{Fields, Nothing, QueryParams, invalid_value_problem, parse_cursor};
 use crate::http::sse::{self, RunMessage};
+use crate::run_pages::{main_pages, page_handles};
 use crate::wire::List;
 use crate::wire::run::{HeldUpShape, NodeInFull, RunInFull, RunShape, TreePart, TreeShape};
 
@@ -153,31 +152,9 @@ pub(crate) async fn render_run_in_full(
     run: &Run,
 ) -> Result<RunInFull, Problem> {
     let pages = main_pages(workspace, run).await?;
-    let held_up = runner.held_up_now(row).await?.map(|(held_up, by)| HeldUpShape {
-        name: held_up.name,
-        by: by.handle.to_string(),
-    });
+    let held_up = runner.held_up_now(row).await?;
+    let held_up = held_up.map(|(held_up, by)| HeldUpShape::of(held_up, &by));
     Ok(RunInFull::of(row, run, pages, held_up, workspace.now()))
-}
-
-/// Returns the handles of a run's pages except its branches.
-async fn main_pages(workspace: &Workspace, run: &Run) -> Result<BTreeMap<&'static str, String>, Problem> {
-    let mut pages = BTreeMap::new();
-    let page_ids = [
-        ("workspace", projection::workspace_page(run.id())),
-        ("main", projection::main_page(run.id())),
-        ("plan", projection::plan_page(run.id())),
-        ("summary", projection::summary_page(run)),
-        ("report", projection::report_page(run.id())),
-    ];
-    for (name, id) in page_ids {
-        match workspace.page(Ref::Id(id)).await {
-            Ok(page) => drop(pages.insert(name, page.handle.to_string())),
-            Err(WorkspaceError::Store(StoreError::NotFound { .. })) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(pages)
 }
 
 /// The part of a run's tree.
@@ -211,7 +188,7 @@ async fn tree(caller: Caller, QueryParams(params): QueryParams<PartOfTree>) -> R
         after,
         limit: params.limit.unwrap_or(TREE_NODES) as usize,
     };
-    let pages = handles_of(&caller.workspace, row.id).await?;
+    let pages = page_handles(&caller.workspace, row.id).await?;
     Ok(Answer::of(TreeShape::of(&row, &run, part, &pages)))
 }
 
@@ -239,24 +216,6 @@ async fn node(caller: Caller, _: QueryParams<Nothing>) -> Result<Answer<NodeInFu
 pub(super) fn node_named<'r>(row: &RunRow, run: &'r Run, name: &str) -> Result<NodeView<'r>, Problem> {
     run.node_named(name)
         .ok_or_else(|| Problem::not_found("not_found", format!("{} has no node {name}", row.handle)))
-}
-
-/// Returns the handles of all pages of a run.
-async fn handles_of(workspace: &Workspace, run: RunId) -> Result<HashMap<PageId, PageHandle>, Problem> {
-    let mut handles = HashMap::new();
-    let mut query = PageQuery {
-        run: Some(run),
-        limit: MAX_LIMIT,
-        ..PageQuery::default()
-    };
-    loop {
-        let pages = workspace.pages(&query).await?;
-        handles.extend(pages.iter().map(|page| (page.id, page.handle)));
-        match pages.last() {
-            Some(last) if pages.len() >= MAX_LIMIT as usize => query.after = Some(last.handle.0),
-            _ => return Ok(handles),
-        }
-    }
 }
 
 /// The start of the stream.
