@@ -178,7 +178,7 @@ async fn non_owner_role_with_documented_grants_can_use_the_store() {
     // What was granted before a table came holds for that one, too.
     database
         .ask(
-            "DROP INDEX entry_there, entry_pinned, turn_open;
+            "DROP INDEX entry_there, entry_pinned, turn_open, trace_at;
              ALTER TABLE turn DROP COLUMN thread_hash; CREATE INDEX turn_thread ON turn (space, thread, number);
              ALTER TABLE page DROP COLUMN thread_hash; CREATE INDEX page_thread ON page (space, thread, number);
              DROP TABLE folio.written; UPDATE folio.format SET version = 2",

@@ -7,12 +7,13 @@ use super::error::{Failure, damaged, not_found};
 use crate::error::{StoreError, refuse_newer};
 
 /// All steps, in order. Tables have format n once the first n steps are done; a published step never changes.
-const MIGRATIONS: [&str; 5] = [
+const MIGRATIONS: [&str; 6] = [
     include_str!("migrations/0001_start.sql"),
     include_str!("migrations/0002_pages.sql"),
     include_str!("migrations/0003_written.sql"),
     include_str!("migrations/0004_lists.sql"),
     include_str!("migrations/0005_open_turns.sql"),
+    include_str!("migrations/0006_trace_at.sql"),
 ];
 
 /// The advisory lock under which steps are taken: "folio" in five bytes.

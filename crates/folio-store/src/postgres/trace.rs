@@ -166,7 +166,7 @@ pub(super) async fn forget_texts(session: &Session, texts: &[String]) -> Result<
     Ok(())
 }
 
-/// The notes that match `query`, oldest first.
+/// The notes that match `query`, oldest first: in the order in which they were made.
 pub(super) async fn list(session: &Session, query: &NoteQuery) -> Result<Vec<TraceNote>, Failure> {
     let mut statement = Statement::default();
     statement.push("SELECT note FROM trace WHERE space = ?", [Value::Int(session.space.0)]);
@@ -194,9 +194,9 @@ pub(super) async fn list(session: &Session, query: &NoteQuery) -> Result<Vec<Tra
     // The last notes are read backwards, and reversed below.
     let is_backwards = query.since.is_none();
     let order = if is_backwards {
-        " ORDER BY number DESC LIMIT ?"
+        " ORDER BY at DESC, number DESC LIMIT ?"
     } else {
-        " ORDER BY number LIMIT ?"
+        " ORDER BY at, number LIMIT ?"
     };
     statement.push(order, [Value::count(query.limit as u64)]);
     let mut notes = Vec::new();

@@ -103,6 +103,11 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         then: None,
         changes_data: false,
     },
+    Migration {
+        sql: include_str!("migrations/0016_trace_at.sql"),
+        then: None,
+        changes_data: false,
+    },
 ];
 
 /// The format of the file; zero for an empty one.

@@ -184,11 +184,22 @@ fn delete_old(conn: &Connection, space: SpaceId, cleanup: NoteCleanup) -> Result
     Ok(())
 }
 
-/// The notes that match `query`, oldest first.
+/// The notes that match `query`, oldest first: in the order in which they were made. The notes of a turn, a run or an
+/// entry have an index of their own, and are few; the others are read in order.
 pub(super) fn list(conn: &Connection, space: Option<SpaceId>, query: &NoteQuery) -> Result<Vec<TraceNote>, Failure> {
     let Some(space) = space else { return Ok(Vec::new()) };
-    let mut sql = "SELECT note FROM trace WHERE place BETWEEN ? AND ?".to_owned();
-    let mut values: Vec<Value> = vec![Place::start(space).raw().into(), Place::end(space).raw().into()];
+    let is_of_few = query.turn.is_some() || query.run.is_some() || query.entry.is_some();
+    let (mut sql, mut values): (String, Vec<Value>) = if is_of_few {
+        (
+            "SELECT note FROM trace WHERE place BETWEEN ? AND ?".to_owned(),
+            vec![Place::start(space).raw().into(), Place::end(space).raw().into()],
+        )
+    } else {
+        (
+            "SELECT note FROM trace INDEXED BY trace_at WHERE place >> 40 = ?".to_owned(),
+            vec![space.0.into()],
+        )
+    };
     let ids = [
         (" AND turn = ?", query.turn.map(|id| id.to_bytes())),
         (" AND run = ?", query.run.map(|id| id.to_bytes())),
@@ -217,9 +228,9 @@ pub(super) fn list(conn: &Connection, space: Option<SpaceId>, query: &NoteQuery)
     // The last notes are read backwards, and reversed below.
     let is_backwards = query.since.is_none();
     sql.push_str(if is_backwards {
-        " ORDER BY place DESC LIMIT ?"
+        " ORDER BY at DESC, place DESC LIMIT ?"
     } else {
-        " ORDER BY place LIMIT ?"
+        " ORDER BY at, place LIMIT ?"
     });
     values.push(to_column(query.limit as u64).into());
     let mut statement = conn.prepare_cached(&sql)?;

@@ -209,6 +209,7 @@ macro_rules! store_contract {
             body_is_readable_only_in_its_space,
         ]);
         $crate::store_contract!(@cases $home, trace: [
+            trace_notes_come_in_the_order_in_which_they_were_made,
             trace_notes_read_back_unchanged_and_in_order,
             trace_note_uses_no_commit_number,
             late_trace_note_from_before_a_forgetting_loses_its_text,

@@ -65,6 +65,34 @@ pub async fn trace_notes_read_back_unchanged_and_in_order(home: &dyn Home) {
     assert_eq!(found(&scene, last).await, ["b", "c"], "the last ones are given");
 }
 
+/// Each process writes its notes a while after it made them. A part of the trace has those that were made last, or
+/// first, whoever wrote them when.
+pub async fn trace_notes_come_in_the_order_in_which_they_were_made(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let made = |name: &str, after: u64| TraceNote {
+        at: scene.now().plus(Duration::from_millis(after)),
+        ..note(&scene, name)
+    };
+    append(&scene, vec![made("first", 1), made("third", 3)], ALL).await;
+    append(&scene, vec![made("second", 2), made("fourth", 4)], ALL).await;
+    append(&scene, vec![made("zeroth", 0)], ALL).await;
+    let query = NoteQuery {
+        limit: 2,
+        ..NoteQuery::default()
+    };
+    assert_eq!(found(&scene, query.clone()).await, ["third", "fourth"]);
+    let until = NoteQuery {
+        until: Some(scene.now().plus(Duration::from_millis(2))),
+        ..query.clone()
+    };
+    assert_eq!(found(&scene, until).await, ["first", "second"]);
+    let on = NoteQuery {
+        since: Some(Seq(0)),
+        ..query
+    };
+    assert_eq!(found(&scene, on).await, ["zeroth", "first"]);
+}
+
 /// A note from before something was forgotten that is delivered afterwards is kept without its text.
 pub async fn late_trace_note_from_before_a_forgetting_loses_its_text(home: &dyn Home) {
     let scene = Scene::of(home);

@@ -1,0 +1,3 @@
+-- Each process writes its notes some time after it made them, so their numbers are not in the order in which they were
+-- made. Pages of the timeline are. The first part is the space.
+CREATE INDEX trace_at ON trace (place >> 40, at, place);
