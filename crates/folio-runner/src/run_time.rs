@@ -19,8 +19,9 @@ pub(crate) struct RunTime {
 impl RunTime {
     /// The present instant in the space of `workspace`.
     pub(crate) fn now(&self, workspace: &Workspace) -> Timestamp {
-        let clock = workspace.clock().now();
-        self.advance_to(workspace.now(), clock)
+        let space = workspace.now();
+        // Read afterwards: time passes between the two, and must not look as if the clock were behind.
+        self.advance_to(space, workspace.clock().now())
     }
 
     /// The present instant if the space says `space` and the clock `clock`.
@@ -37,7 +38,41 @@ impl RunTime {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use folio_memory::{Clock, SpaceName};
+    use folio_store::RandomIds;
+    use folio_store::sqlite::{OpenOptions, SqliteStore};
+    use folio_testkit::SimClock;
+
     use super::*;
+
+    /// A clock on which a little time passes whenever somebody looks at it.
+    #[derive(Debug, Clone, Default)]
+    struct PassingClock(SimClock);
+
+    impl Clock for PassingClock {
+        fn now(&self) -> Timestamp {
+            self.0.advance(Duration::from_nanos(50));
+            self.0.now()
+        }
+    }
+
+    #[test]
+    fn clock_that_was_put_right_leaves_no_lead_m7_1_9() {
+        let (clock, time) = (PassingClock::default(), RunTime::default());
+        let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
+        let ids = Arc::new(RandomIds::default());
+        let workspace = Workspace::new(store, Arc::new(clock.clone()), ids, SpaceName::main());
+        let start = time.now(&workspace);
+        let hour = Duration::from_secs(3_600);
+        let stepped_back = Timestamp::from_nanos(start.as_nanos() - i64::try_from(hour.as_nanos()).unwrap());
+        clock.0.set(stepped_back);
+        assert!(time.now(&workspace) >= start);
+        clock.0.set(start.plus(Duration::from_secs(10)));
+        let lead = time.now(&workspace).since(start.plus(Duration::from_secs(10)));
+        assert!(lead < Duration::from_secs(1), "{lead:?}");
+    }
 
     #[test]
     fn run_time_advances_even_when_the_clock_lags_m7_1_9() {
