@@ -14,7 +14,7 @@ use folio::runner::{Driven, Runner, RunnerError, RunnerOptions};
 use folio::tools::Registry;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::task::JoinError;
 
@@ -37,24 +37,16 @@ pub(crate) enum NotDriven {
     Broke(JoinError),
 }
 
-/// The runner of each space.
-#[derive(Debug, Default)]
-struct Runners {
-    of_space: HashMap<SpaceName, Runner>,
-    /// Set when nothing more is to be begun.
-    is_stopping: bool,
-}
-
 /// Drives runs of all spaces of one store.
 #[derive(Debug)]
 pub(crate) struct Drives {
     folio: Folio,
-    registry: Registry,
-    options: RunnerOptions,
+    /// The runner that those of all spaces are made from: they share the places for model calls, and their end.
+    first: Runner,
     /// How long everything in a run must be waiting before the run is released.
     patience: Duration,
     places: Arc<Semaphore>,
-    runners: Mutex<Runners>,
+    runners: Mutex<HashMap<SpaceName, Runner>>,
     under_way: Mutex<HashMap<RunId, Shared<BoxFuture<'static, Drove>>>>,
 }
 
@@ -67,10 +59,10 @@ impl Drives {
         patience: Duration,
         most: usize,
     ) -> Self {
+        let first = Runner::new(folio.workspace(SpaceName::main()), registry, options);
         Self {
             folio,
-            registry,
-            options,
+            first,
             patience,
             places: Arc::new(Semaphore::new(most)),
             runners: Mutex::default(),
@@ -126,11 +118,7 @@ impl Drives {
 
     /// Begins nothing more, and waits until nothing is under way.
     pub(crate) async fn wind_down(&self) {
-        {
-            let mut runners = self.runners();
-            runners.is_stopping = true;
-            runners.of_space.values().for_each(Runner::leave);
-        }
+        self.first.leave();
         let left: Vec<_> = {
             let under_way = self.under_way.lock();
             under_way.values().cloned().collect()
@@ -142,20 +130,86 @@ impl Drives {
 
     /// The runner of a space. Kept only once one of its runs exists, because a caller can name any space.
     async fn runner(&self, key: &RunKey) -> Result<Runner, RunnerError> {
-        if let Some(runner) = self.runners().of_space.get(&key.space) {
+        if let Some(runner) = self.runners.lock().get(&key.space) {
             return Ok(runner.clone());
         }
-        let workspace = self.folio.workspace(key.space.clone());
-        let runner = Runner::new(workspace, self.registry.clone(), self.options.clone());
+        let runner = self.first.in_space(key.space.clone());
         runner.row(Ref::Id(key.run)).await?;
-        let mut runners = self.runners();
-        if runners.is_stopping {
-            runner.leave();
-        }
-        Ok(runners.of_space.entry(key.space.clone()).or_insert(runner).clone())
+        Ok(self.runners.lock().entry(key.space.clone()).or_insert(runner).clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use async_trait::async_trait;
+    use folio::engine::plan;
+    use folio::memory::{Actor, Role};
+    use folio::model::{Delta, Model, ModelError, Reply, Request, StopCause, ToolCall, Usage};
+    use folio::runner::{NewRun, RunnerModel, RunnerModels};
+    use serde_json::json;
+
+    use super::*;
+
+    /// A model that takes a while, and counts how many of its calls were under way at once.
+    #[derive(Debug, Default)]
+    struct Counting {
+        now: AtomicUsize,
+        most: AtomicUsize,
     }
 
-    fn runners(&self) -> MutexGuard<'_, Runners> {
-        self.runners.lock()
+    #[async_trait]
+    impl Model for Counting {
+        async fn reply(&self, _: &Request, _: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
+            let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most.fetch_max(now, Ordering::SeqCst);
+            for _ in 0..10_000 {
+                tokio::task::yield_now().await;
+            }
+            self.now.fetch_sub(1, Ordering::SeqCst);
+            Ok(Reply {
+                permissions: Vec::new(),
+                stop: StopCause::ToolCalls,
+                text: String::new(),
+                tool_calls: vec![ToolCall {
+                    id: "1".to_owned(),
+                    tool: "finish".to_owned(),
+                    args: json!({"status": "ok", "notes": "done"}),
+                }],
+                usage: Some(Usage::default()),
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn calls_of_a_model_at_a_time_are_counted_over_the_runs_of_all_spaces() {
+        let model = Arc::new(Counting::default());
+        let options = RunnerOptions {
+            models: Some(RunnerModels::one(
+                RunnerModel::new("counting", Arc::<Counting>::clone(&model)).at_a_time(1),
+            )),
+            ..RunnerOptions::default()
+        };
+        let folio = Folio::open("memory:").await.unwrap();
+        let drives = Arc::new(Drives::new(
+            folio.clone(),
+            Registry::with_builtins(),
+            options,
+            Duration::ZERO,
+            8,
+        ));
+        let mut under_way = Vec::new();
+        for space in ["main", "other", "third"].map(|name| SpaceName::parse(name).unwrap()) {
+            let runner = drives.first.in_space(space.clone());
+            let plan = plan::parse("steps: [{id: a, title: Look}]", &runner.known()).unwrap();
+            let new = NewRun::of(plan, Actor::new(Role::Human, "ada"));
+            let (run, _) = runner.submit(new).await.unwrap();
+            under_way.push(drives.drive(&RunKey { space, run }));
+        }
+        for outcome in under_way {
+            assert!(matches!(outcome.await, Ok(Driven::Ended(_))));
+        }
+        assert_eq!(model.most.load(Ordering::SeqCst), 1);
     }
 }
