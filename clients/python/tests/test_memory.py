@@ -115,6 +115,15 @@ def test_of_equal_changes_at_one_version_both_succeed_and_of_different_ones_the_
     assert [book.update(task, status="in_progress", version=1)["version"] for _ in range(2)] == [2, 2]
 
 
+def test_filter_by_any_of_no_values_is_refused(folio: Folio) -> None:
+    folio.observe("There is one.")
+    for empty in ({"tags_any": []}, {"type": []}, {"status": ()}):
+        with pytest.raises(Invalid, match="is an empty list"):
+            folio.observations(**empty)
+    everything = folio.observations()["total"]
+    assert folio.observations(tags=[], tags_none=[])["total"] == everything
+
+
 def test_errors_carry_code_status_and_details(folio: Folio, url: str) -> None:
     with pytest.raises(NotFound, match="e99999") as missing:
         folio.observation("e99999")

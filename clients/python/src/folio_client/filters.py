@@ -53,6 +53,9 @@ class ItemFields(TypedDict, total=False):
     progress: float | None
 
 
+ANY_OF = frozenset({"type", "kind", "status", "owner", "role", "tags_any"})
+"""Filters that one of several values has to match: none of no values does, and no list is asked for it."""
+
 LISTS = frozenset({"type", "kind", "status", "owner", "role", "tags", "tags_any", "tags_none"})
 """Parameters that can have several values, which the server would otherwise separate at commas."""
 
@@ -70,7 +73,11 @@ def query_of(said: Mapping[str, Any]) -> list[tuple[str, str]]:
                 (f"{name}.{path}", json.dumps(one, ensure_ascii=False, allow_nan=False)) for path, one in value.items()
             ]
         elif name in LISTS:
-            query += [(name, one.replace(",", "\\,")) for one in several(value, name) or ()]
+            values = several(value, name) or []
+            if not values and name in ANY_OF:
+                detail = f"`{name}` is an empty list, which nothing matches; leave it out to get everything"
+                raise Invalid("invalid", detail)
+            query += [(name, one.replace(",", "\\,")) for one in values]
         else:
             query.append((name, _word(value)))
     return query

@@ -114,7 +114,7 @@ pub(crate) struct ListArguments {
     /// Only with this tag; repeatable, all must match
     #[arg(long = "tag", value_name = "TAG", value_parser = not_blank)]
     tags: Vec<String>,
-    /// Include items that are done or archived
+    /// Include archived items
     #[arg(long)]
     all: bool,
     /// Maximum number of results
@@ -225,7 +225,7 @@ struct Fields {
     /// Tag that replaces all tags; repeatable; an empty one removes them
     #[arg(long = "tag", value_name = "TAG")]
     tags: Option<Vec<String>>,
-    /// New phase; it cannot be removed
+    /// New phase; an empty one removes it
     #[arg(long)]
     phase: Option<String>,
     /// New progress, from 0 to 1

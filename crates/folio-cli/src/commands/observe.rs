@@ -83,7 +83,7 @@ pub(crate) struct Add {
     /// Status: active, pending_review or resolved [default: active]
     #[arg(long)]
     status: Option<String>,
-    /// What it is about, such as goal_id=g1; repeatable
+    /// What it is about, such as goal_id=g1; repeatable. A dot is part of KEY, which lists write as `\.`
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     context: Vec<(String, String)>,
     /// Other data to keep with it; repeatable
