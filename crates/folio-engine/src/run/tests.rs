@@ -55,6 +55,7 @@ mod readable;
 mod reasons;
 mod recorded;
 mod regressions;
+mod rejected;
 mod repeated;
 mod replans;
 mod replies;
