@@ -48,6 +48,7 @@ mod observed;
 mod order;
 mod pages;
 mod paused;
+mod paused_inside;
 mod programs;
 mod prompts;
 mod properties;
