@@ -71,6 +71,7 @@ mod table;
 mod told;
 mod under_way;
 mod unheard;
+mod waiting;
 mod words;
 
 /// A run without a runner: calls are answered by a function, in an order that a seed decides.
