@@ -19,7 +19,7 @@ pub(super) struct PausedPart {
     /// The names of the steps inside it, if it is a group, which stand for it if the next plan has no group of its name.
     members: Vec<Slug>,
     /// What is paused in the plan or the list that it is.
-    inside: Vec<PausedPart>,
+    inside: Vec<Self>,
 }
 
 /// How a part is found in what takes the place of the plan or the list around it.
