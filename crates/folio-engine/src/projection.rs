@@ -20,6 +20,7 @@ mod plans;
 mod preview;
 mod results;
 mod steps;
+mod waiting;
 
 use folio_memory::entry::{EntryFields, EntryKind, Owner, Status};
 use folio_memory::{
@@ -35,6 +36,7 @@ use ids::entry_of;
 pub(crate) use ids::{answer_entry, notes_entry};
 pub use ids::{branch_page, iteration_summary_page, main_page, plan_page, report_page, summary_page, workspace_page};
 use preview::preview;
+pub use waiting::waiting_section;
 
 /// The changes that `event`, which was just applied to `run`, makes. Every page comes before its entries.
 #[must_use]

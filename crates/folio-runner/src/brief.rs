@@ -34,11 +34,13 @@ pub(crate) struct BriefReader {
 }
 
 impl BriefReader {
-    /// The models of a run, in the turn that `memory` writes for.
-    pub(crate) fn of(models: &RunnerModels, memory: &MemoryWriter) -> Self {
+    /// The models that are asked for a task of a run that `executor` does, or the usual one, in the turn that `memory`
+    /// writes for.
+    pub(crate) fn of(models: &RunnerModels, memory: &MemoryWriter, executor: Option<&str>) -> Self {
+        let executor = models.executor_named(executor);
         Self {
             model: models.planner.name.clone(),
-            window: models.planner.window.min(models.executor.window),
+            window: models.planner.window.min(executor.window),
             thread: memory.thread.clone(),
             turn: memory.turn,
         }

@@ -1,7 +1,7 @@
 //! Queries about runs.
 
-use folio_engine::Run;
-use folio_memory::id::{Ref, RunId, RunRef};
+use folio_engine::{Run, projection};
+use folio_memory::id::{PageRef, Ref, RunId, RunRef};
 use folio_store::workspace::TraceQuery;
 use folio_store::{RunQuery, RunRow};
 
@@ -82,6 +82,34 @@ impl Runner {
     /// `Store` or `Journal`.
     pub async fn load(&self, run: RunId) -> Result<Folded, RunnerError> {
         self.shared.folded(run).await
+    }
+
+    /// The page as markdown. The main page of a run that goes on also lists what people are asked at the moment: that is
+    /// read from the run, so it is gone once it is answered. Without a journal that can be read, it lists nothing.
+    ///
+    /// # Errors
+    ///
+    /// `Store`; of kind `NotFound` if there is no such page.
+    pub async fn page_markdown(&self, page: PageRef) -> Result<String, RunnerError> {
+        let workspace = &self.shared.workspace;
+        let mut markdown = workspace.page_markdown(page).await?;
+        let page = workspace.page(page).await?;
+        let Some(run) = page.fields.run.filter(|run| projection::main_page(*run) == page.id) else {
+            return Ok(markdown);
+        };
+        if workspace.run(Ref::Id(run)).await?.has_ended() {
+            return Ok(markdown);
+        }
+        let waiting = match self.load(run).await {
+            Ok(run) => projection::waiting_section(&run, workspace.now()),
+            Err(RunnerError::Journal { .. }) => String::new(),
+            Err(error) => return Err(error),
+        };
+        if !waiting.is_empty() {
+            markdown.push('\n');
+            markdown.push_str(&waiting);
+        }
+        Ok(markdown)
     }
 
     /// The run with its row as of one moment: what the journal changes in the row meanwhile is taken from the journal.

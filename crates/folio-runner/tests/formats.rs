@@ -120,7 +120,7 @@ impl House {
 #[tokio::test]
 async fn resumed_run_of_an_older_format_records_the_raise_once_e9_9() {
     for (text, format) in [(FORMAT_7, 7), (FORMAT_8, 8)] {
-        assert_finished_with_format(text, format).await;
+        Box::pin(assert_finished_with_format(text, format)).await;
     }
 }
 

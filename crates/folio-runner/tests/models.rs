@@ -184,6 +184,10 @@ async fn question_accepts_one_valid_answer_and_refuses_later_ones_e9_14() {
     let driver = house.runner.clone();
     let driving = tokio::spawn(async move { driver.drive(run).await });
     let node = asking(&house, run).await;
+    let main = folio_memory::id::Ref::Id(folio_engine::projection::main_page(run));
+    let asked = "\n## Waiting for people\n\n- the run asks: Which colour? (red, blue)\n";
+    let page = house.runner.page_markdown(main).await.unwrap();
+    assert!(page.ends_with(asked), "{page}");
     let wrong = house.runner.answer(run, node, "green", &person("ada")).await;
     assert!(matches!(wrong, Err(RunnerError::NotAnOption { .. })));
     for blank in [" \n", "\u{200b}"] {
@@ -193,6 +197,11 @@ async fn question_accepts_one_valid_answer_and_refuses_later_ones_e9_14() {
     house.runner.answer(run, node, "blue", &person("ada")).await.unwrap();
     let result = driving.await.unwrap().unwrap();
     assert_eq!(result.notes, "painted blue");
+    let page = house.runner.page_markdown(main).await.unwrap();
+    assert!(
+        page.contains("painted blue") && !page.contains("Waiting for people"),
+        "{page}"
+    );
     // The second answer comes too late, changes nothing, and whoever gives it is told.
     let late = house.runner.answer(run, node, "red", &person("bob")).await;
     assert!(matches!(late, Err(RunnerError::NoQuestion { .. })), "{late:?}");

@@ -116,6 +116,15 @@ pub(super) fn approval_of(tool: &str, args: &Value) -> Approval {
     }
 }
 
+/// The reason of a rejection, to be appended to the words for it; empty if there is none.
+fn because(reason: &str) -> String {
+    if reason.is_empty() {
+        String::new()
+    } else {
+        format!(": {reason}")
+    }
+}
+
 impl Run {
     /// Sets which calls wait for a person's approval. Without it, no call waits: nobody is there to approve it.
     pub fn set_approval_policy(&mut self, policy: Option<ApprovalPolicy>) {
@@ -212,6 +221,18 @@ impl Run {
         if let Some(event) = self.rejection_of_call(index) {
             return Err(Box::new(event));
         }
+        match self.permission_by_rules(tool, args) {
+            Ok(granted) => Ok(granted),
+            Err(_) if !may_ask => Ok(GrantedApproval::Nothing),
+            Err(approval) => Err(Box::new(Event::ApprovalAsked {
+                node: self.nodes[index].id,
+                approval,
+            })),
+        }
+    }
+
+    /// The permission that a call has before anybody is asked, or the approval to ask for.
+    fn permission_by_rules(&self, tool: &str, args: &Value) -> Result<GrantedApproval, Box<Approval>> {
         let required = self.required_approval(tool, args);
         if required == RequiredApproval::Nothing && self.rules.is_empty() {
             return Ok(GrantedApproval::Nothing);
@@ -224,13 +245,21 @@ impl Run {
         if covering_rules().next().is_some() && is_enough(GrantedApproval::Tool, required) {
             return Ok(GrantedApproval::Tool);
         }
-        if required == RequiredApproval::Nothing || !may_ask {
-            return Ok(GrantedApproval::Nothing);
+        match required {
+            RequiredApproval::Nothing => Ok(GrantedApproval::Nothing),
+            RequiredApproval::AnyYes | RequiredApproval::ItsOwn => Err(Box::new(approval)),
         }
-        Err(Box::new(Event::ApprovalAsked {
-            node: self.nodes[index].id,
-            approval: Box::new(approval),
-        }))
+    }
+
+    /// Who rejected the same call of the task `index` before, and why, if they would be asked again: a person is asked
+    /// once, and other arguments make another call.
+    pub(super) fn earlier_rejection(&self, index: usize, tool: &str, args: &Value) -> Option<&str> {
+        let rejected = &self.agent(index)?.rejected_calls;
+        if rejected.is_empty() {
+            return None;
+        }
+        let approval = self.permission_by_rules(tool, args).err()?;
+        rejected.get(&approval.hash).map(String::as_str)
     }
 
     /// Whether a person is asked before a call that no plan names: the command of a criterion (E9.6).
@@ -273,18 +302,10 @@ impl Run {
             .get(&index)
             .is_some_and(|request| request.approval.again);
         if is_again {
-            let why = if reason.is_empty() {
-                format!(", as {by} said")
-            } else {
-                format!(", as {by} said: {reason}")
-            };
+            let why = format!(", as {by} said{}", because(reason));
             return self.outcome_unknown(self.nodes[index].id, &why);
         }
-        let why = if reason.is_empty() {
-            String::new()
-        } else {
-            format!(": {reason}")
-        };
+        let why = because(reason);
         let severity = self.severity_of(index, StopReason::PolicyDenied);
         let result = NodeResult::failed(
             severity,
@@ -346,9 +367,7 @@ impl Run {
                 Ok(())
             }
             Event::CallApproved { node, always, .. } => self.call_approved(*node, *always),
-            Event::CallRejected { node, reason, by } => self
-                .record_approval_answer(*node, ApprovalAnswer::No(by.clone(), reason.clone()))
-                .map(drop),
+            Event::CallRejected { node, reason, by } => self.call_rejected(*node, reason, by),
             Event::PlanApproved { node, .. } => self.plan_approved(*node),
             Event::PlanRejected {
                 node,
@@ -384,6 +403,18 @@ impl Run {
             self.record_approval_answer(node, ApprovalAnswer::Yes(rule.granted_approval()))?;
         }
         self.rules.push(rule);
+        Ok(())
+    }
+
+    fn call_rejected(&mut self, node: NodeId, reason: &str, by: &str) -> Result<(), JournalError> {
+        let approval = self.record_approval_answer(node, ApprovalAnswer::No(by.to_owned(), reason.to_owned()))?;
+        let parent = self.nodes[self.index(node)?].parent;
+        let agent = parent.and_then(|parent| self.nodes[parent].agent.as_deref_mut());
+        // Whoever does not want a lost call to be repeated has not said that it must not be made.
+        if let Some(agent) = agent.filter(|_| !approval.again) {
+            let said = format!("{by} rejected this call{}", because(reason));
+            agent.rejected_calls.insert(approval.hash, said);
+        }
         Ok(())
     }
 

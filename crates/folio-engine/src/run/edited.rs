@@ -8,17 +8,8 @@ use serde_json::Value;
 use super::NodeView;
 use super::agent::read_steps;
 use super::state::{JournalError, Run};
-use super::tree::NodeKind;
 use crate::node::{Move, NodeId, NodeState};
-use crate::plan::{self, Graph, Slug};
-
-/// A paused step of a plan that another version takes the place of.
-#[derive(Debug)]
-pub(super) struct PausedStep {
-    slug: Slug,
-    /// The names of the steps inside it, if it is a group.
-    inside: Vec<Slug>,
-}
+use crate::plan::{self, Graph};
 
 impl Run {
     /// Folds [`Event::PlanEdited`](crate::Event::PlanEdited) in.
@@ -50,7 +41,7 @@ impl Run {
         self.ready.remove(&index);
         self.settled.remove(&index);
         let replaced: Vec<usize> = members.into_iter().filter(|member| !kept.contains(member)).collect();
-        let paused = self.paused_steps(&replaced);
+        let paused = self.paused_parts(&replaced);
         for member in &replaced {
             self.supersede(*member, version);
         }
@@ -78,55 +69,6 @@ impl Run {
         Ok(())
     }
 
-    /// The paused steps among `replaced`, steps of a plan, and in their groups: each with the names of the steps inside
-    /// it, which stand for it if the next plan has no group of its name.
-    pub(super) fn paused_steps(&self, replaced: &[usize]) -> Vec<PausedStep> {
-        let (mut paused, mut rest) = (Vec::new(), replaced.to_vec());
-        while let Some(at) = rest.pop() {
-            let members = self.group_members(at);
-            if self.nodes[at].paused {
-                let mut inside = Vec::new();
-                let mut below: Vec<usize> = members.clone();
-                while let Some(member) = below.pop() {
-                    inside.push(Slug::of(self.view(member).slug()));
-                    below.extend(self.group_members(member));
-                }
-                paused.push(PausedStep {
-                    slug: Slug::of(self.view(at).slug()),
-                    inside,
-                });
-            }
-            rest.extend(members);
-        }
-        paused
-    }
-
-    fn group_members(&self, index: usize) -> Vec<usize> {
-        match self.nodes[index].kind {
-            NodeKind::Parallel | NodeKind::Sequence => self.nodes[index].children.clone(),
-            _ => Vec::new(),
-        }
-    }
-
-    /// Pauses the steps of the plan in `frame` that take the place of `paused` ones, wherever in it they are now:
-    /// whoever edits a paused step, or plans anew around it, does not let it continue (E9.14).
-    pub(super) fn inherit_pauses(&mut self, frame: usize, paused: Vec<PausedStep>) {
-        for PausedStep { slug, inside } in paused {
-            let by_slug = &self.frames[frame].by_slug;
-            let found: Vec<usize> = match by_slug.get(&slug) {
-                Some(step) => vec![*step],
-                None => inside.iter().filter_map(|slug| by_slug.get(slug).copied()).collect(),
-            };
-            for step in found
-                .into_iter()
-                .filter(|step| !self.nodes[*step].is_terminal())
-                .collect::<Vec<_>>()
-            {
-                self.set_paused(step, true);
-            }
-        }
-    }
-
     /// Takes node `index` out of its plan, because of version `version`. If it has not begun, it never does.
     pub(super) fn supersede(&mut self, index: usize, version: u32) {
         if self.is_open(index) {
@@ -151,6 +93,7 @@ impl Run {
                 rest.extend(&node.children);
                 // Nobody continues what never begins; what takes its place is paused instead.
                 self.set_paused(at, false);
+                self.pauses_to_come.remove(&at);
             }
         }
     }

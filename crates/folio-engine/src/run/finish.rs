@@ -43,6 +43,7 @@ impl Run {
         self.gated.remove(&index);
         self.replanning.remove(&index);
         self.asked_about.remove(&index);
+        self.pauses_to_come.remove(&index);
     }
 
     fn keep_result(&mut self, at: Timestamp, index: usize, result: &NodeResult) {

@@ -273,6 +273,7 @@ impl Run {
         let lanes = set_aside.and_then(|set_aside| set_aside.lanes);
         self.make_items(index, for_each, items, lanes);
         self.set_aside(index, set_aside);
+        self.inherit_pauses_of_items(index, items);
         if lanes.is_some() {
             for child in self.nodes[index].children.clone() {
                 if self.ready.contains(&child) {

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
+use super::pauses::ItemKeys;
 use super::state::Run;
 use super::tree::{Frame, Node, NodeKind, Planned};
 use crate::node::{NodeId, NodeState};
@@ -105,7 +106,8 @@ impl Run {
         let members = kept.iter().copied().chain(new_members).collect();
         let before = self.nodes[owner].plan.take();
         let replaced = before.as_ref().map_or(&[][..], |plan| &plan.members);
-        let paused = self.paused_steps(replaced);
+        let mut paused = self.paused_parts(replaced);
+        paused.extend(self.take_pauses_to_come(owner));
         self.nodes[owner].plan = Some(Box::new(Planned {
             version,
             members_version: version,
@@ -234,17 +236,10 @@ impl Run {
     pub(super) fn make_items(&mut self, owner: usize, for_each: &plan::ForEach, items: &[Value], lanes: Option<u32>) {
         let graph = Arc::new(Graph::of(std::slice::from_ref(&for_each.body)));
         let earlier = self.earlier_items(owner, items);
-        let mut seen: HashMap<String, u32> = HashMap::new();
+        let mut keys = ItemKeys::default();
         let mut roots: Vec<usize> = Vec::with_capacity(items.len());
         for (position, item) in items.iter().enumerate() {
-            // Two equal items are two children: a count tells the second apart.
-            let canonical = item.to_string();
-            let count = seen.entry(canonical.clone()).and_modify(|n| *n += 1).or_insert(0);
-            let key = if *count == 0 {
-                canonical
-            } else {
-                format!("{canonical}#{count}")
-            };
+            let key = keys.key_of(item);
             let variables = vec![
                 (for_each.item_name.clone(), Arc::new(item.clone())),
                 ("index".to_owned(), Arc::new(Value::from(position))),

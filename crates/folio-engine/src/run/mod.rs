@@ -6,7 +6,7 @@
 //!   expanded, or that makes a call; `action`: what can be due
 //! - `grow`: how the tree grows; `inherit`: what a list in a new plan takes over from the one before it
 //! - `shown`: a plan as people see it; `edit`: how they change it during its run; `edited`: how the new version takes
-//!   the place of the old one
+//!   the place of the old one; `pauses`: what stays paused then
 //! - `purses`: what parts of it may use, and what is set aside; `group_needs`: what a group needs before it begins;
 //!   `narrow`: the other limits that tasks set for themselves
 //! - `resources`: what calls write, and that no two write the same at the same time
@@ -50,6 +50,7 @@ mod lost;
 mod narrow;
 mod needs;
 mod opening;
+mod pauses;
 mod purses;
 mod raise;
 mod ready;

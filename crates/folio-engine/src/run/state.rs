@@ -17,6 +17,7 @@ use super::inherit::Inherited;
 use super::limit_met::LimitKind;
 use super::limits::Limits;
 use super::narrow::OwnLimits;
+use super::pauses::PausedPart;
 use super::ready::Ready;
 use super::resources::{Declared, Elsewhere, ReadOnlyTools, Resources};
 use super::scope::BodyNeeded;
@@ -108,6 +109,8 @@ pub struct Run {
     pub(super) elsewhere: Option<Elsewhere>,
     /// The number of subtrees that are paused.
     pub(super) paused: u32,
+    /// What is to be paused in steps that have not begun yet, because it was in those that they take the place of.
+    pub(super) pauses_to_come: BTreeMap<usize, Vec<PausedPart>>,
     pub(super) pauses: u32,
     /// How often an approval was requested, something was approved or rejected, or limits were changed.
     pub(super) steered: u32,
@@ -227,6 +230,7 @@ impl Run {
             looking: None,
             elsewhere: None,
             paused: 0,
+            pauses_to_come: BTreeMap::new(),
             pauses: 0,
             steered: 0,
             broken_off: 0,

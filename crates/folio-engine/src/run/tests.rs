@@ -48,6 +48,7 @@ mod observed;
 mod order;
 mod pages;
 mod paused;
+mod paused_inside;
 mod programs;
 mod prompts;
 mod properties;
@@ -55,6 +56,7 @@ mod readable;
 mod reasons;
 mod recorded;
 mod regressions;
+mod rejected;
 mod repeated;
 mod replans;
 mod replies;
@@ -69,6 +71,7 @@ mod table;
 mod told;
 mod under_way;
 mod unheard;
+mod waiting;
 mod words;
 
 /// A run without a runner: calls are answered by a function, in an order that a seed decides.

@@ -152,7 +152,7 @@ impl Drive {
 
     fn putting_away(&self, action: CompactAction) -> Option<Compaction> {
         let models = self.shared.options.models.as_ref()?;
-        let reader = BriefReader::of(models, &self.memory);
+        let reader = BriefReader::of(models, &self.memory, self.run.executor_name(action.node));
         let workspace = &self.shared.workspace;
         let compactor = models.compactor.clone();
         let compactor =

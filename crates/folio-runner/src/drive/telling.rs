@@ -62,7 +62,6 @@ impl Drive {
             return Ok(is_all);
         };
         let workspace = &shared.workspace;
-        let reader = BriefReader::of(models, &self.memory);
         let is_near = nodes.iter().any(|node| is_near(&self.run, *node));
         if self.pending_writes.writes_memory() {
             return Ok(false);
@@ -72,6 +71,7 @@ impl Drive {
             return Ok(false);
         }
         for node in nodes {
+            let reader = BriefReader::of(models, &self.memory, self.run.executor_name(node));
             let Ok(pages) = reader.pages(self.pages.as_ref(), &self.run, node) else {
                 return Ok(false);
             };

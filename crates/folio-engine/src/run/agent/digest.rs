@@ -189,8 +189,8 @@ impl Run {
         Ok(line + &evidence + &id)
     }
 
-    /// The answer of a tool, as the model reads it.
-    pub(super) fn answer_of(&self, index: usize) -> Result<String, BodyNeeded> {
+    /// The answer of the tool that node `index` called, as whoever works on node `reader` reads it.
+    pub(super) fn answer_of(&self, index: usize, reader: usize) -> Result<String, BodyNeeded> {
         let node = &self.nodes[index];
         let Some(result) = &node.result else {
             return Ok("not finished yet".to_owned());
@@ -209,7 +209,7 @@ impl Run {
             if !text.is_empty() {
                 text.push('\n');
             }
-            let sizes = self.sizes(Purpose::Work);
+            let sizes = self.sizes(reader, Purpose::Work);
             text.push_str(&value_excerpt(&output, sizes.answer, &sizes.rest_of(node.id)));
         }
         let _ = write!(text, "\n[tool_call {}]", node.id);

@@ -115,9 +115,9 @@ impl Fact {
 }
 
 impl Run {
-    /// `message` as a model reads it: a person's answer is shortened to the room that there is.
-    pub(super) fn bounded(&self, mut message: Message) -> Message {
-        let sizes = self.sizes(Purpose::Work);
+    /// `message` as whoever works on node `index` reads it: a person's answer is shortened to the room that there is.
+    pub(super) fn bounded(&self, index: usize, mut message: Message) -> Message {
+        let sizes = self.sizes(index, Purpose::Work);
         let max = sizes.answer;
         if message.speaker == Speaker::Tool
             && message.text.len() > max

@@ -63,13 +63,22 @@ impl Run {
     }
 
     pub(in crate::run) fn is_for_person_at(&self, index: usize) -> bool {
-        let node = &self.nodes[index];
-        let assigned_executor = match &node.step {
+        self.nodes[index].kind == NodeKind::Model && self.executor_name_at(index) == Some(HUMAN)
+    }
+
+    /// The executor that the plan of `node` names, or else the decision on it; `None` if the usual one does it.
+    #[must_use]
+    pub fn executor_name(&self, node: NodeId) -> Option<&str> {
+        self.executor_name_at(self.index(node).ok()?)
+    }
+
+    fn executor_name_at(&self, index: usize) -> Option<&str> {
+        let assigned_executor = match &self.nodes[index].step {
             Some(Step::Task(task)) => task.executor.as_deref(),
             _ => None,
         };
         let chosen_executor = || self.agent(index)?.executor.as_deref();
-        node.kind == NodeKind::Model && assigned_executor.or_else(chosen_executor) == Some(HUMAN)
+        assigned_executor.or_else(chosen_executor)
     }
 
     /// How often `node` was handed to a person.
@@ -126,7 +135,7 @@ impl Run {
         // A person has none of the tools that read more.
         let sizes = Sizes {
             can_read: false,
-            ..self.sizes(Purpose::Work)
+            ..self.sizes(index, Purpose::Work)
         };
         let before = self.results_before(index, sizes)?;
         write_list(

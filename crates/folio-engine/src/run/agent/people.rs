@@ -211,6 +211,9 @@ impl Run {
         let entry = answer_entry(self.id, &self.next_answer(node), node);
         let (_, agent) = self.agent_at(node, "answered")?;
         let question = agent.question.take();
+        if by != DEFAULT {
+            agent.told_by_person();
+        }
         if is_for_person {
             agent.unread = Some((Purpose::Work, Box::new(human::reply_from_person(answer))));
             return Ok(());
@@ -252,6 +255,8 @@ impl Run {
                 let colon = if why.is_empty() { "" } else { ": " };
                 finding = Finding::Unverifiable(format!("{by} rejected its command{colon}{why}"));
             }
+        } else if by != NOBODY {
+            agent.told_by_person();
         }
         let required = agent
             .task

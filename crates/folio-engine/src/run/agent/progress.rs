@@ -1,5 +1,6 @@
 //! A task that a model does, while it runs: its stage, its conversation, its counts.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::stuck::Stuck;
@@ -118,6 +119,8 @@ pub(in crate::run) struct Agent {
     /// The number of calls of tools so far, and whether one was wanted and not made.
     pub(in crate::run) actions: u32,
     pub(in crate::run) denied: bool,
+    /// The calls that it wanted and a person rejected, by their hash, each with what its model is told of that.
+    pub(in crate::run) rejected_calls: BTreeMap<String, String>,
     /// How often it was sent back because something was missing.
     pub(in crate::run) sent_back: u32,
     /// The number of model calls that were repeated because nobody saw their end.
@@ -192,6 +195,7 @@ impl Agent {
             refusals: 0,
             actions: 0,
             denied: false,
+            rejected_calls: BTreeMap::new(),
             sent_back: 0,
             repeated: 0,
             versions: Vec::new(),
@@ -236,6 +240,11 @@ impl Agent {
     pub(in crate::run) fn met(&self) -> Vec<String> {
         let met = self.verdicts.iter().filter(|v| v.required && v.finding == Finding::Met);
         met.map(|v| v.criterion.clone()).collect()
+    }
+
+    /// Notes that a person told it something: they may think otherwise now of the calls that they rejected.
+    pub(super) fn told_by_person(&mut self) {
+        self.rejected_calls.clear();
     }
 
     /// Notes that a person rejected its last plan: another one may follow.

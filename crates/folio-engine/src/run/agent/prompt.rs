@@ -115,8 +115,8 @@ impl Run {
         let is_told_elsewhere = self.works_alone(index, ModelRole::Executor);
         collect_loaded(talk.iter().map(|entry| match entry {
             TalkEntry::Message(message) if is_told_elsewhere => Ok(message.clone()),
-            TalkEntry::Message(message) => Ok(self.bounded(message.clone())),
-            TalkEntry::Result { id, node } => Ok(Message::tool(id, self.answer_of(*node)?)),
+            TalkEntry::Message(message) => Ok(self.bounded(index, message.clone())),
+            TalkEntry::Result { id, node } => Ok(Message::tool(id, self.answer_of(*node, index)?)),
         }))
     }
 
@@ -126,7 +126,7 @@ impl Run {
         let mut text = String::from("# Earlier conversation\n");
         let Some(agent) = self.agent(index) else { return text };
         self.push_data_block(&mut text, index, agent.offloaded_summary.trim_end());
-        let mut left = self.sizes(Purpose::Work).digest * 3;
+        let mut left = self.sizes(index, Purpose::Work).digest * 3;
         let mut lines = Vec::new();
         for (listed, action) in agent.offloaded_calls.iter().rev().enumerate() {
             let node = &self.nodes[*action];
@@ -148,23 +148,21 @@ impl Run {
         text
     }
 
-    /// How long texts may be for the model that is asked for `purpose`, if there is room for all of them.
-    pub(super) fn full_sizes(&self, purpose: Purpose, detail: Detail) -> Sizes {
+    /// How long texts may be for whoever is asked for node `index` and `purpose`, if there is room for all of them.
+    pub(super) fn full_sizes(&self, index: usize, purpose: Purpose, detail: Detail) -> Sizes {
         match purpose {
-            Purpose::Decide | Purpose::Work => self.sizes(purpose),
+            Purpose::Decide | Purpose::Work => self.sizes(index, purpose),
             Purpose::Aggregate | Purpose::RollUp | Purpose::Judge | Purpose::Replan | Purpose::HandBack => {
-                self.sizes(purpose).without_tools(detail.is_long)
+                self.sizes(index, purpose).without_tools(detail.is_long)
             }
         }
     }
 
-    /// How long texts may be for a model with tools that fills the role of `purpose`.
-    pub(super) fn sizes(&self, purpose: Purpose) -> Sizes {
-        let window = self
-            .equipment
-            .as_ref()
-            .map_or(u32::MAX, |equipment| equipment.model(purpose.role()).window);
-        Sizes::of(window)
+    /// How long texts may be for whoever is asked for node `index` and `purpose`, with tools: each has a window of its
+    /// own, also an executor that the task names and a model that stands in for another.
+    pub(super) fn sizes(&self, index: usize, purpose: Purpose) -> Sizes {
+        let asked = self.model_for(index, purpose.role());
+        Sizes::of(asked.map_or(u32::MAX, |(model, _)| model.window))
     }
 
     /// The warning that is due, as the percentage used of the fullest budget.

@@ -40,7 +40,7 @@ impl Run {
             return None;
         }
         let all = self.inputs_of(index).len();
-        let room = self.sizes(Purpose::Aggregate).results_max();
+        let room = self.sizes(index, Purpose::Aggregate).results_max();
         let max_inputs = usize::try_from(self.least_around(index, self.limits.fan_in_max, |budget| budget.fan_in))
             .unwrap_or(usize::MAX)
             .min(room)

@@ -107,6 +107,7 @@ impl Run {
             return Ok(());
         }
         agent.stuck = Some(Stuck::GoesOn);
+        agent.told_by_person();
         self.note_answer();
         let fact = Fact {
             question: question.text,

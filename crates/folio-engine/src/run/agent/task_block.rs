@@ -34,7 +34,7 @@ impl Run {
         let Some(agent) = self.agent(index) else {
             return Ok(text);
         };
-        let sizes = detail.of(self.full_sizes(purpose, detail));
+        let sizes = detail.of(self.full_sizes(index, purpose, detail));
         // A roll-up is a part of the task around it.
         let of = match self.nodes[index].parent {
             Some(parent) if self.nodes[index].kind == NodeKind::RollUp => parent,
@@ -309,7 +309,7 @@ impl Run {
         let sizes = if purpose == Purpose::Replan || !detail.has_given {
             sizes
         } else {
-            self.full_sizes(purpose, detail)
+            self.full_sizes(index, purpose, detail)
         };
         let _ = writeln!(text, "# {heading}");
         self.put_data(text, index, &self.digests(&self.inputs_of(index), sizes)?);
@@ -383,7 +383,7 @@ impl Run {
             let Some((at, criterion)) = around.zip(known) else {
                 return Ok(id.clone());
             };
-            let text = self.fill_criterion(at, &criterion.text, self.sizes(Purpose::Work))?;
+            let text = self.fill_criterion(at, &criterion.text, self.sizes(index, Purpose::Work))?;
             Ok(format!("{id} ({})", short_line(&text, 300)))
         };
         ids.iter().map(with_text).collect()

@@ -181,6 +181,9 @@ impl Run {
         {
             return Some("not called: duplicate of another call in this answer".to_owned());
         }
+        if let Some(said) = self.earlier_rejection(index, &call.tool, &call.args) {
+            return Some(format!("not called again: {said}"));
+        }
         if tool.writes {
             return None;
         }

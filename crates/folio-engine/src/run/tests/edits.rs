@@ -26,6 +26,13 @@ impl Sim {
         self.record(event.expect("the edit changes something"));
     }
 
+    /// The same for a plan of which there were other versions: the edit is based on `version`.
+    pub(super) fn edit_at(&mut self, path: &str, text: &str, version: u32) {
+        let id = self.id(path);
+        let event = self.run.edit_plan(id, text, Some(version), &Known::default(), "ada");
+        self.record(event.expect("it may be edited").expect("the edit changes something"));
+    }
+
     pub(super) fn markdown(&self, path: &str) -> String {
         to_markdown(&self.run.shown_plan(self.id(path)).unwrap().steps)
     }

@@ -3,7 +3,7 @@
 use super::models::{equipment, execute, finish, goal_with, plan_answer, reply_answer, root, text_answer};
 use super::*;
 use crate::run::agent::{FixedCosts, NamedExecutor};
-use crate::talk::{Purpose, Reply, Stop};
+use crate::talk::{Message, Purpose, Reply, Stop};
 
 /// Every role has a fallback model, which costs nothing.
 fn with_fallback() -> Equipment {
@@ -244,6 +244,45 @@ fn task_is_carried_out_by_the_executor_it_names_e9_17() {
         again.contains("unknown executor") && again.contains("the executors are mender, quick"),
         "{again}"
     );
+}
+
+/// What a step reads that names an executor with a window of `window` tokens, where the usual one has one of `usual`:
+/// its task, which reads a long result, and the long answer of a tool.
+fn read_by_named(usual: u32, window: u32) -> (usize, usize) {
+    let mut equipment = with_named();
+    for model in [&mut equipment.planner, &mut equipment.executor] {
+        model.window = usual;
+    }
+    let mut named = equipment.executors.remove("quick").unwrap();
+    named.model.window = window;
+    named.model.fallback = None;
+    equipment.executors.insert("quick".to_owned(), named);
+    let text = "long ".repeat(4_000);
+    let steps = json!({"steps": [
+        {"id": "look", "do": {"tool": "echo", "args": {"text": text}}},
+        {"id": "wind", "title": "wind it", "executor": "quick"},
+    ]});
+    let sim = goal_with("two things", &steps, equipment, move |ask| match ask.purpose {
+        Purpose::Decide => execute("echo", json!({"text": text})),
+        _ => finish("done"),
+    })
+    .driven_on();
+    let work = sim.asks.iter().find(|ask| ask.purpose == Purpose::Work).unwrap();
+    assert_eq!(work.executor.as_deref(), Some("quick"));
+    let read = |message: &Message| message.text.matches("long ").count();
+    let answer = work.messages.iter().find(|message| message.answers.is_some());
+    (read(&work.messages[1]), read(answer.unwrap()))
+}
+
+#[test]
+fn prompt_of_a_named_executor_is_sized_by_its_own_window_e9_17() {
+    let (large, small) = (read_by_named(128_000, 128_000), read_by_named(8_192, 8_192));
+    assert!(
+        large.0 > small.0 && large.1 > small.1 && small.0 > 0,
+        "{large:?}, {small:?}"
+    );
+    assert_eq!(read_by_named(8_192, 128_000), large);
+    assert_eq!(read_by_named(128_000, 8_192), small);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::models::*;
 use super::*;
 use crate::talk::Purpose;
 
-fn pause_node(sim: &mut Sim, path: &str) {
+pub(super) fn pause_node(sim: &mut Sim, path: &str) {
     let node = Some(sim.id(path));
     let by = "ada".to_owned();
     sim.record(Event::Paused { node, by });
@@ -139,7 +139,7 @@ const GROUP: &str = "steps:
       - {id: c, do: {tool: echo, args: {n: 3}}}";
 
 /// Carries out what may be, and returns the paths that are shown as paused.
-fn carried_out(sim: &mut Sim) -> Vec<&str> {
+pub(super) fn carried_out(sim: &mut Sim) -> Vec<&str> {
     while sim.end_one() {
         sim.derive();
     }

@@ -17,7 +17,7 @@ const TWO: &str = "- parallel:
 - {id: again, do: {tool: write, args: {to: a}}}
 - {id: other, do: {tool: write, args: {to: b}}}";
 
-fn ask_before_writes() -> Option<ApprovalPolicy> {
+pub(super) fn ask_before_writes() -> Option<ApprovalPolicy> {
     Some(Arc::new(|tool: &str, _: &Value| (tool == "write").into()))
 }
 
@@ -28,7 +28,7 @@ fn sim(plan: &str) -> Sim {
 }
 
 impl Sim {
-    fn waiting_paths(&self) -> Vec<String> {
+    pub(super) fn waiting_paths(&self) -> Vec<String> {
         let waiting = self.run.pending_approvals();
         waiting
             .iter()
@@ -36,7 +36,7 @@ impl Sim {
             .collect()
     }
 
-    fn approve_call(&mut self, path: &str, always: Option<Always>) {
+    pub(super) fn approve_call(&mut self, path: &str, always: Option<Always>) {
         let node = self.run.node_at(path).unwrap().id;
         self.record(Event::CallApproved {
             node,
@@ -45,7 +45,7 @@ impl Sim {
         });
     }
 
-    fn reject_call(&mut self, path: &str) {
+    pub(super) fn reject_call(&mut self, path: &str) {
         let node = self.run.node_at(path).unwrap().id;
         self.record(Event::CallRejected {
             node,
