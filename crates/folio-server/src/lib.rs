@@ -34,6 +34,7 @@ pub mod mcp;
 pub mod server;
 mod shares;
 pub mod spaces;
+pub mod statuses;
 mod submit;
 mod ui;
 pub mod wire;
