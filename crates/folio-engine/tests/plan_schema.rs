@@ -1,7 +1,5 @@
 //! The published schema of plans accepts what the reader accepts, and refuses what it refuses.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
-
 use folio_engine::plan::{Known, parse, schema};
 use serde_json::Value;
 
