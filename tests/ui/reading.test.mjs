@@ -157,7 +157,7 @@ describe('reading a run', () => {
     }
   });
 
-  it('renders code blocks in Markdown, marks external links and handles huge input quickly', async () => {
+  it('renders code blocks in Markdown, names commands of people, marks external links and handles huge input quickly', async () => {
     const page = await house.page('/');
     const made = (text) => page.evaluate(async (text) => {
       const { markdown } = await import('/ui/markdown.js');
@@ -170,6 +170,8 @@ describe('reading a run', () => {
       '<ul><li>e1 Seen — <pre>let a;\n\n- b</pre>\nafter</li><li>e2 Seen — <pre>cut</pre></li><li>e3</li></ul><p>Text</p>');
     assert.equal(await made('````\n```js\nlet a;\n```\n````\nText'), '<pre>```js\nlet a;\n```</pre><p>Text</p>');
     assert.equal(await made('1. step\n   ```\n   a\n     b\n   ```\n2. next'), '<ol><li value="1">step<pre>a\n  b</pre></li><li value="2">next</li></ol>');
+    assert.equal(await made('It is.\n[9 of 99 characters left out; use result_read node=obs_1AB]\n\nIt is kept as blob:a1; read it with result_read'),
+      '<p>It is.\n[9 of 99 characters left out; <code>folio blob obs_1AB</code> prints all]</p><p>It is kept as blob:a1; read it with <code>folio blob a1</code></p>');
     const links = (await made('[a](/runs/r1) [b](/\\evil.example/) [c](//evil.example) [d](https://evil.example) [e](https://[)')).split('<a').slice(1);
     assert.deepEqual(links.map((one) => one.includes('noopener noreferrer')), [false, true, true, true]);
     for (const part of ['[', '[a](/', '**', '`', '| ', '- ']) {

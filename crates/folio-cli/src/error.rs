@@ -10,6 +10,7 @@ use folio::memory::Entry;
 use folio::memory::causes::causes;
 use folio::runner::RunnerError;
 use folio::store::{ErrorKind, StoreError, WorkspaceError};
+use folio_server::statuses::status_of;
 use folio_server::wire::AnyEntry;
 use serde_json::{Value, json};
 
@@ -50,7 +51,7 @@ impl Exit {
         }
     }
 
-    /// The heading for failures with this exit, and the corresponding HTTP status.
+    /// The heading for failures with this exit, and the HTTP status that corresponds to most of them.
     fn title(self) -> (&'static str, u16) {
         match self {
             Self::Done | Self::RunNotOk => ("The run did not end well", 422),
@@ -234,6 +235,8 @@ impl Failure {
     /// The failure as a problem document of RFC 9457, in one line.
     pub(crate) fn problem(&self) -> Value {
         let (title, status) = self.details.exit.title();
+        // As over HTTP; a mistake that HTTP does not know has the status of its exit code.
+        let status = status_of(&self.details.code, status);
         let detail = std::iter::once(&self.details.message)
             .chain(&self.details.causes)
             .map(String::as_str)
@@ -483,6 +486,21 @@ pub(crate) fn in_plain_words(error: &(impl fmt::Display + ?Sized), object: &str)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn problem_of_a_failure_has_the_http_status_of_its_code() {
+        for (exit, code, status) in [
+            (Exit::Usage, "plan_invalid", 422),
+            (Exit::Usage, "content_too_large", 413),
+            (Exit::Refused, "role_denied", 403),
+            (Exit::Refused, "stale_version", 409),
+            (Exit::NotFound, "not_found", 404),
+            (Exit::Usage, "usage", 400),
+        ] {
+            let problem = Failure::new(exit, code, "x").problem();
+            assert_eq!(problem["status"], status, "{code}");
+        }
+    }
 
     #[test]
     fn deserialization_errors_are_reworded_in_plain_terms() {

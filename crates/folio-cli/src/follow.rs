@@ -19,8 +19,8 @@ use crate::commands::budget::{before_raising, raise_commands};
 use crate::error::{Exit, Failure};
 use crate::leftovers::PATIENCE;
 use crate::progress::{Lines, Progress};
-use crate::report::printable;
 use crate::report::run::Summary;
+use crate::report::{for_people, printable};
 use crate::signals::{EndSignals, listen_for};
 use crate::unwritten;
 
@@ -391,7 +391,7 @@ fn tell(
     } else {
         if let Some(report) = summary.report() {
             output.note("");
-            output.text(&printable(report))?;
+            output.text(&for_people(report))?;
         }
         let style = output.error_style();
         let status = crate::report::run::colored(style, result.status.as_str());

@@ -291,3 +291,20 @@ fn interrupted_model_call_is_shown_as_possibly_paid_twice_e9_9() {
     );
     assert_eq!(folio.json(&["show", "r1"])["paid_twice"], json!(1));
 }
+
+#[test]
+fn long_notes_name_the_command_that_prints_the_rest() {
+    let notes = format!("{}the very end", "It is long. ".repeat(400));
+    let done = json!({"notes": notes, "output": {"rooms": 2}});
+    let folio = folio_with(json!([
+        decision_cue("Say what is here", json!({"decision": "execute"})),
+        work_cue("Say what is here", "finish", done),
+    ]));
+    let run = ["run", "Say what is here", "--model", "scripted:script.json"];
+    for shown in [folio.ok(&run), folio.ok(&["show", "r1"])] {
+        let (_, pointer) = shown.split_once("characters left out; `folio blob ").expect(&shown);
+        let (entry, rest) = pointer.split_once("` prints all").expect(&shown);
+        assert!(rest.starts_with(']') && !shown.contains("result_read"), "{shown}");
+        assert!(folio.ok(&["blob", entry]).contains("the very end"));
+    }
+}

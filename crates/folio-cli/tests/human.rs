@@ -4,6 +4,7 @@
 
 mod support;
 
+use serde_json::json;
 use support::Folio;
 
 const PLAN: &str = "
@@ -54,7 +55,7 @@ fn human_task_waits_through_a_kill_and_needs_no_model_e9_17() {
     let run = folio.json(&["show", "r1"]);
     assert_eq!(
         (&run["status"], &run["result"]["output"]),
-        (&"ok".into(), &serde_json::json!({"value": "it is wet"})),
+        (&"ok".into(), &json!({"value": "it is wet"})),
         "{run}"
     );
     let page = folio.ok(&["page", "show", "p4"]);
@@ -122,6 +123,40 @@ fn waiting_and_paused_states_of_a_run_are_shown_e9_14() {
 }
 
 #[test]
+fn task_whose_only_call_waits_for_approval_is_not_under_way_e9_14() {
+    let folio = Folio::new();
+    let cues = json!([
+        {"role": "planner", "json": {"decision": "execute", "reason": "it is small"}},
+        {"role": "executor", "calls": [{"tool": "shell", "args": {"command": "true"}}]}
+    ]);
+    folio.file("script.json", json!({"version": 1, "cues": cues}).to_string());
+    folio.file("plan.yaml", "steps: [{id: think, title: Think}]");
+    let arguments = [
+        "run",
+        "--plan",
+        "plan.yaml",
+        "--model",
+        "scripted:script.json",
+        "--attended",
+        "--quiet",
+    ];
+    let running = folio.spawn(&arguments);
+    folio.until(&["questions"], |asked| asked["items"][0]["kind"] == "call");
+    let shown = folio.ok(&["show", "r1"]);
+    let task = shown.lines().find(|line| line.contains("Think")).unwrap();
+    assert!(
+        task.contains("▾ Think") && task.ends_with("waits for approval"),
+        "{shown}"
+    );
+    assert!(!shown.contains(" · 1 running"), "{shown}");
+    assert!(
+        shown.ends_with("r1 running: nothing under way; waits for a person (`folio questions`)\n"),
+        "{shown}"
+    );
+    running.kill();
+}
+
+#[test]
 fn run_in_a_memory_store_suggests_no_later_commands() {
     let folio = Folio::new();
     folio.file(
@@ -184,7 +219,7 @@ fn questions_say_until_when_a_task_waits_and_the_default_time_does_not_count_e9_
 #[test]
 fn limits_are_given_to_a_run_when_it_starts_e9_10() {
     let folio = Folio::new();
-    let script = serde_json::json!({"version": 1, "cues": [
+    let script = json!({"version": 1, "cues": [
         {"role": "planner", "json": {"decision": "execute", "reason": "it is small"}},
         {"role": "executor", "calls": [{"tool": "finish", "args": {"notes": "done"}}]}
     ]});

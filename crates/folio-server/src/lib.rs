@@ -36,6 +36,7 @@ pub mod run_pages;
 pub mod server;
 mod shares;
 pub mod spaces;
+pub mod statuses;
 mod submit;
 mod ui;
 pub mod wire;

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use folio_engine::Event;
 use folio_engine::event::FORMAT;
 use folio_engine::run::RunSummary;
+use folio_memory::keeping::ErasedFor;
 use folio_memory::{Change, Entry, EntryHandle, EntryId, EntryKind, RunId, Seq, Timestamp, text};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
@@ -120,16 +121,23 @@ fn changed_in<'c>(patches: impl Iterator<Item = (&'c Change, u32)>, base: u32) -
 pub(crate) struct States {
     places: HashMap<EntryId, usize>,
     states: Vec<(EntryHandle, Option<Entry>)>,
+    erased: Vec<Option<ErasedFor>>,
 }
 
 impl States {
-    /// Starts with none of `entries` added.
-    pub(crate) fn of(entries: impl IntoIterator<Item = (EntryId, EntryHandle)>) -> Self {
-        let (ids, states): (Vec<_>, Vec<_>) = entries.into_iter().map(|(id, handle)| (id, (handle, None))).unzip();
-        Self {
-            places: ids.into_iter().zip(0..).collect(),
-            states,
+    /// Starts with none of `entries`, given as they are now, added.
+    pub(crate) fn of<'e>(entries: impl IntoIterator<Item = &'e Entry>) -> Self {
+        let mut states = Self {
+            places: HashMap::new(),
+            states: Vec::new(),
+            erased: Vec::new(),
+        };
+        for entry in entries {
+            states.places.insert(entry.id, states.states.len());
+            states.states.push((entry.handle, None));
+            states.erased.push(entry.fields.erased);
         }
+        states
     }
 
     /// Applies `commit`, which follows those taken in before.
@@ -151,6 +159,20 @@ impl States {
     pub(crate) fn into_entries(self) -> Vec<Entry> {
         self.states.into_iter().filter_map(|(_, state)| state).collect()
     }
+
+    /// The same for readers: what has been erased since is marked as erased, because the log no longer has the content
+    /// that it had then.
+    pub(crate) fn into_readable(self) -> Vec<Entry> {
+        let states = self.states.into_iter().zip(self.erased);
+        let readable = states.filter_map(|((_, state), erased)| Some(marked_as_erased(state?, erased)));
+        readable.collect()
+    }
+}
+
+/// `entry` as it was at a time, marked as erased if it is `erased` by now.
+pub(crate) fn marked_as_erased(mut entry: Entry, erased: Option<ErasedFor>) -> Entry {
+    entry.fields.erased = entry.fields.erased.or(erased);
+    entry
 }
 
 /// The entry that `change` adds or changes.

@@ -20,6 +20,7 @@ use crate::access::KeptToken;
 use crate::commit::{BlobHash, Commit, Committed};
 use crate::copy::CopiedCommit;
 use crate::error::StoreError;
+use crate::fold::marked_as_erased;
 use crate::parts::{CommittedParts, Parts};
 use crate::system::SystemClock;
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
@@ -506,5 +507,5 @@ fn fold_until(entry: &Entry, revisions: Vec<Revision>, as_of: Seq) -> Option<Ent
             _ => {}
         }
     }
-    state
+    state.map(|state| marked_as_erased(state, entry.fields.erased))
 }

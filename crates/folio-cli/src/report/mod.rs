@@ -29,6 +29,33 @@ pub(crate) fn instant(at: Timestamp) -> String {
     Timestamp::from_millis(at.as_millis()).to_string()
 }
 
+/// `text` that a run wrote, printable, and naming the command of people where it names the tool by which models read
+/// the rest of what was shortened.
+pub(crate) fn for_people(text: &str) -> String {
+    let text = printable(text);
+    let text = with_commands(&text, "; use result_read node=", "", |name| {
+        format!("; `folio blob {name}` prints all")
+    });
+    with_commands(&text, "kept as blob:", "; read it with result_read", |hash| {
+        format!("kept as blob:{hash}; read it with `folio blob {hash}`")
+    })
+}
+
+/// `text` with what `command` makes of the name in the place of each name between `before` and `after`.
+fn with_commands(text: &str, before: &str, after: &str, command: impl Fn(&str) -> String) -> String {
+    let mut parts = text.split(before);
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_end = |c: char| !c.is_ascii_alphanumeric() && c != '_';
+        let (name, rest) = part.split_at(part.find(is_end).unwrap_or(part.len()));
+        match rest.strip_prefix(after).filter(|_| !name.is_empty()) {
+            Some(rest) => shown.extend([&command(name), rest]),
+            None => shown.extend([before, part]),
+        }
+    }
+    shown
+}
+
 /// The first non-empty line of `text`, cut after `max` characters.
 pub(crate) fn first_line(text: &str, max: usize) -> String {
     let text = printable(text.trim());
@@ -66,13 +93,32 @@ pub(crate) fn shortened_note(body: Option<&BodyRef>, shown: &str) -> Option<Stri
 
 #[cfg(test)]
 mod tests {
-    use super::{first_line, printable};
+    use super::{first_line, for_people, printable};
 
     #[test]
     fn first_line_is_cut_between_characters_with_an_ellipsis() {
         assert_eq!(first_line("\n äöü \n", 10), "äöü");
         assert_eq!(first_line("äöü", 2), "ä…");
         assert_eq!(first_line("a\nb", 10), "a …");
+    }
+
+    #[test]
+    fn command_of_people_takes_the_place_of_the_tool_of_models() {
+        for (text, shown) in [
+            (
+                "It is.\n[9 of 99 characters left out; use result_read node=obs_1AB]",
+                "It is.\n[9 of 99 characters left out; `folio blob obs_1AB` prints all]",
+            ),
+            (
+                "9 bytes, kept as blob:a1; read it with result_read, and 8 bytes, kept as blob:b2; read it with result_read",
+                "9 bytes, kept as blob:a1; read it with `folio blob a1`, and 8 bytes, kept as blob:b2; read it with `folio blob b2`",
+            ),
+            ("kept as blob:a1", "kept as blob:a1"),
+            ("; use result_read node=…", "; use result_read node=…"),
+            ("models use result_read", "models use result_read"),
+        ] {
+            assert_eq!(for_people(text), shown);
+        }
     }
 
     #[test]

@@ -10,6 +10,10 @@ use super::instant;
 use super::run::{PAUSED, note_of};
 use super::tree::{self, Mark};
 
+/// What people are waited for.
+const APPROVAL: &str = "approval";
+const ANSWER: &str = "an answer";
+
 /// The titles of nodes, cached: filling in a template is costly, and a title does not change once its node has begun.
 #[derive(Debug, Default)]
 pub(crate) struct Titles {
@@ -24,6 +28,7 @@ impl Titles {
 
     pub(super) fn nodes_of(&mut self, run: &Run, views: &[NodeView<'_>]) -> Vec<tree::Node> {
         let waiting = waiting_in(run);
+        let held = held_by(run, &waiting);
         let in_flight: HashSet<_> = run.in_flight().into_iter().collect();
         let mut paused = HashSet::new();
         let mut nodes = Vec::with_capacity(views.len());
@@ -32,7 +37,11 @@ impl Titles {
                 paused.insert(view.id);
             }
             let stands_still = paused.contains(&view.id) && !in_flight.contains(&view.id);
-            nodes.push(self.node(run, view, &waiting, stands_still));
+            let mut node = self.node(run, view, &waiting, stands_still);
+            if let Some(subject) = held.get(&view.id).filter(|_| node.mark == Mark::Running) {
+                (node.mark, node.note) = (Mark::Inside, format!("waits for {subject}"));
+            }
+            nodes.push(node);
         }
         nodes
     }
@@ -42,7 +51,7 @@ impl Titles {
         &mut self,
         run: &Run,
         view: &NodeView<'_>,
-        waiting: &HashMap<NodeId, (&str, String)>,
+        waiting: &HashMap<NodeId, (&'static str, String)>,
         stands_still: bool,
     ) -> tree::Node {
         let waiting_text = |subject: &str| match waiting.get(&view.id) {
@@ -67,8 +76,8 @@ impl Titles {
             None if mark == Mark::Paused => PAUSED.to_owned(),
             None => match view.state {
                 NodeState::Executing => view.call.to_owned(),
-                NodeState::WaitingInput => waiting_text("an answer"),
-                NodeState::AwaitingApproval => waiting_text("approval"),
+                NodeState::WaitingInput => waiting_text(ANSWER),
+                NodeState::AwaitingApproval => waiting_text(APPROVAL),
                 NodeState::Parked => view.parked.map_or_else(String::new, |(until, cause)| {
                     format!("retry at {}: {cause}", instant(until))
                 }),
@@ -103,19 +112,44 @@ impl Titles {
     }
 }
 
+/// The tasks in `run` that have no call of their own under way and wait for a person below them, and what for.
+pub(super) fn held_tasks(run: &Run) -> HashMap<NodeId, &'static str> {
+    held_by(run, &waiting_in(run))
+}
+
+fn held_by(run: &Run, waiting: &HashMap<NodeId, (&'static str, String)>) -> HashMap<NodeId, &'static str> {
+    let in_flight: HashSet<_> = run.in_flight().into_iter().collect();
+    let mut held = HashMap::new();
+    for (node, (subject, _)) in waiting {
+        let mut above = run.node(*node).and_then(|view| view.parent);
+        while let Some(view) = above.and_then(|id| run.node(id)) {
+            if view.state == NodeState::Executing && !in_flight.contains(&view.id) {
+                // An approval is named rather than an answer: what is shown must not depend on the order of a map.
+                if *subject == APPROVAL {
+                    held.insert(view.id, *subject);
+                } else {
+                    held.entry(view.id).or_insert(*subject);
+                }
+            }
+            above = view.parent;
+        }
+    }
+    held
+}
+
 /// What people are asked in `run`, by the node that waits: for an answer or for approval, and to what.
 fn waiting_in(run: &Run) -> HashMap<NodeId, (&'static str, String)> {
     let questions = run
         .questions()
         .into_iter()
-        .map(|(node, question)| (node, ("an answer", question.text.clone())));
+        .map(|(node, question)| (node, (ANSWER, question.text.clone())));
     let approvals = run.pending_approvals().into_iter().map(|(node, waiting)| {
         let text = match waiting {
             PendingApproval::Check(question) => question.text.clone(),
             PendingApproval::Call(approval) => approval.in_words(),
             PendingApproval::Plan(version) => format!("its plan, version {version}"),
         };
-        (node, ("approval", text))
+        (node, (APPROVAL, text))
     });
     questions.chain(approvals).collect()
 }

@@ -7,7 +7,7 @@ use folio::store::workspace::TreeNode;
 pub(crate) use folio_server::wire::{EntryShape, LinkShape, PageShape};
 use serde::Serialize;
 
-use super::printable;
+use super::for_people;
 use crate::output::{Report, Style};
 
 impl Report for PageShape {
@@ -70,7 +70,7 @@ impl PageInFull {
 impl Report for PageInFull {
     /// The markdown.
     fn text(&self, out: &mut String, _: Style) -> fmt::Result {
-        out.push_str(&printable(&self.markdown));
+        out.push_str(&for_people(&self.markdown));
         Ok(())
     }
 }

@@ -13,7 +13,7 @@ use folio_server::wire::{RunInFull, RunShape};
 use serde::Serialize;
 
 use super::instant;
-use super::nodes::mark_of;
+use super::nodes::{held_tasks, mark_of};
 use super::tree::{self, Mark, seconds};
 use crate::output::{Report, Style};
 
@@ -119,10 +119,12 @@ impl Report for RunLine {
 pub(crate) const PAUSED: &str = "paused";
 
 /// The paths of what is under way in `run`, or in its part `within`; `run` for the run itself. In a paused part, only
-/// calls that have begun are under way.
+/// calls that have begun are under way; a task that waits for a person below it is not.
 pub(crate) fn active_paths(run: &Run, within: Option<NodeId>) -> Vec<String> {
     let in_flight: HashSet<_> = run.in_flight().into_iter().collect();
+    let held = held_tasks(run);
     let mut paths = paths_of(run, within, |view, is_paused| match mark_of(view) {
+        Mark::Running if held.contains_key(&view.id) => false,
         Mark::Running | Mark::Stopping => !is_paused || in_flight.contains(&view.id),
         Mark::Paused => in_flight.contains(&view.id),
         _ => false,

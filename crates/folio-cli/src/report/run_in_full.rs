@@ -13,9 +13,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::nodes::Titles;
-use super::printable;
 use super::run::{INTERRUPTED, ROOT, Summary, activity, colored, standing, standing_still};
 use super::tree;
+use super::{for_people, printable};
 use crate::follow::waits_for;
 use crate::output::{Report, Style};
 
@@ -148,7 +148,7 @@ impl Report for InFull {
             {
                 writeln!(out, ": {}", super::first_line(notes, 200))?;
             }
-            notes => writeln!(out, ": {}", printable(notes))?,
+            notes => writeln!(out, ": {}", for_people(notes))?,
         }
         if !self.inputs.is_empty() {
             writeln!(out, "{}", style.faint(format_args!("with {}", self.inputs)))?;
@@ -169,7 +169,7 @@ impl Report for InFull {
             writeln!(out, "{}", style.warning(waits_for(&held_up.name, &held_up.by)))?;
         }
         if let Some(report) = &summary.report {
-            write!(out, "\n{}", printable(report))?;
+            write!(out, "\n{}", for_people(report))?;
         }
         Ok(())
     }

@@ -34,6 +34,11 @@ impl<'a> At<'a> {
         Self { node, path }
     }
 
+    /// The value of `key`. A null counts as absent.
+    pub(super) fn given(&self, key: &str) -> Option<Self> {
+        self.key(key).filter(|value| value.node.tree != Tree::Null)
+    }
+
     /// The first item that equals the text or number `text`, if this is a list.
     pub(super) fn find_item_equal_to(&self, text: &str) -> Option<Self> {
         let items = self.node.items()?;

@@ -161,7 +161,8 @@ pub fn extract(mut found: Extract, messages: &[Message], may_quote: &dyn Fn(&str
                 Some((lines.find(|line| !line.trim().is_empty() && result.is_error)?, 0))
             });
             let call = calls.get(result.call_id.as_str()).map(|call| fingerprint_of(call));
-            if failure.is_none() && call.is_some() && found.failed_call == call {
+            let is_well = failure.is_none() && !result.is_error;
+            if is_well && call.is_some() && found.failed_call == call {
                 // The same call goes well now.
                 found.clear_error();
             }

@@ -1,5 +1,6 @@
 //! The metrics of the server, in the format of Prometheus.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -9,8 +10,9 @@ use axum::http::{Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use folio::engine::Run;
+use folio::memory::RunId;
 use folio::runner::Runner;
-use folio::store::{RunQuery, StoreError};
+use folio::store::{RunQuery, RunRow, StoreError};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
@@ -28,8 +30,10 @@ const BUCKET_SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
 const STORE_TIMEOUT: Duration = Duration::from_secs(4);
 /// The number of runs that are counted, the newest.
 const MAX_COUNTED_RUNS: u32 = 1_000;
-/// The label of a run that has not ended and is not driven: it waits to be resumed.
+/// The label of a run that has not ended and is not driven although something in it is due: it waits to be resumed.
 const WAITING_LABEL: &str = "waiting";
+/// The label of one in which everything waits, for people or for a time, or is paused: it needs nobody to drive it.
+const IDLE_LABEL: &str = "idle";
 /// The label of a path without a route: made-up paths must not become label values.
 const NO_ROUTE: &str = "none";
 /// The label of a method that is not one of the nine of HTTP.
@@ -190,16 +194,27 @@ async fn add_store_metrics(runner: &Runner, registry: &mut Registry) -> Result<(
     commits.set(saturating_i64(head.0));
     let states: Family<InState, Gauge> = Family::default();
     registry.register("runs", "The newest 1,000 runs, by status", states.clone());
-    for status in Run::STATUSES.into_iter().chain([WAITING_LABEL]) {
-        let has_status = |row: &&folio::store::RunRow| match status {
-            Run::RUNNING => row.status == Run::RUNNING && row.driven,
-            WAITING_LABEL => row.status == Run::RUNNING && !row.driven,
-            status => row.status == status,
-        };
+    let left = runs.iter().filter(|row| row.status == Run::RUNNING && !row.driven);
+    let left = left.map(|row| row.id).collect();
+    let now = runner.workspace().now();
+    let summaries = store.runs_so_far(space, left).await?;
+    let idle = summaries.into_iter().filter(|(_, summary)| summary.waits_at(now));
+    let idle: HashSet<RunId> = idle.map(|(id, _)| id).collect();
+    let status_of = |row: &RunRow| match row.status.as_str() {
+        Run::RUNNING if row.driven => Run::RUNNING.to_owned(),
+        Run::RUNNING if idle.contains(&row.id) => IDLE_LABEL.to_owned(),
+        Run::RUNNING => WAITING_LABEL.to_owned(),
+        status => status.to_owned(),
+    };
+    let mut counts: HashMap<String, u64> = HashMap::new();
+    for row in &runs {
+        *counts.entry(status_of(row)).or_default() += 1;
+    }
+    for status in Run::STATUSES.into_iter().chain([WAITING_LABEL, IDLE_LABEL]) {
         let label = InState {
             status: status.to_owned(),
         };
-        let count = runs.iter().filter(has_status).count() as u64;
+        let count = counts.get(status).copied().unwrap_or_default();
         states.get_or_create(&label).set(saturating_i64(count));
     }
     Ok(())

@@ -19,6 +19,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::unread::UnreadableInput;
+use crate::statuses;
 use crate::ui;
 use crate::wire::{Observation, plan_mistake};
 
@@ -192,7 +193,8 @@ impl IntoResponse for Problem {
 impl Problem {
     /// Creates a problem from an error of a lower layer: its code, its causes, and a hint for callers of the server.
     fn of(kind: ErrorKind, code: &str, error: &(dyn StdError + 'static)) -> Self {
-        let problem = Self::new(status_of(kind), code.to_owned(), error.to_string()).caused_by(error);
+        let status = status_of(code, status_of_kind(kind));
+        let problem = Self::new(status, code.to_owned(), error.to_string()).caused_by(error);
         match hint_of(code) {
             Some(hint) => problem.hint(hint),
             None => problem,
@@ -200,8 +202,13 @@ impl Problem {
     }
 }
 
+/// Returns the HTTP status for `code`, whose kind of error suggests `otherwise`.
+fn status_of(code: &str, otherwise: StatusCode) -> StatusCode {
+    StatusCode::from_u16(statuses::status_of(code, otherwise.as_u16())).unwrap_or(otherwise)
+}
+
 /// Returns the HTTP status for a kind of error.
-fn status_of(kind: ErrorKind) -> StatusCode {
+fn status_of_kind(kind: ErrorKind) -> StatusCode {
     match kind {
         ErrorKind::NotFound => StatusCode::NOT_FOUND,
         ErrorKind::Conflict => StatusCode::CONFLICT,
@@ -274,12 +281,7 @@ impl From<Denied> for Problem {
 impl From<Invalid> for Problem {
     fn from(invalid: Invalid) -> Self {
         let detail = invalid.to_string();
-        let status = match invalid.code.as_str() {
-            // An archived entry cannot change, and a superseded one cannot be pinned: conflicts with the current state.
-            "archived" | "superseded" => StatusCode::CONFLICT,
-            "content_too_large" | "body_too_large" | "input_too_large" => StatusCode::PAYLOAD_TOO_LARGE,
-            _ => StatusCode::UNPROCESSABLE_ENTITY,
-        };
+        let status = status_of(&invalid.code, StatusCode::UNPROCESSABLE_ENTITY);
         Self::new(status, invalid.code, detail)
     }
 }

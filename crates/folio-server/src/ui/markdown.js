@@ -13,10 +13,13 @@ const indent = (line) => line.length - line.trimStart().length;
 /** What a page says of itself in a comment, with its role in words. */
 export const metaOf = (said) => said.replace(/^p\d+ [a-z_]+/, (begin) => begin.replaceAll('_', ' '));
 
+/** `text` with the command of people where a run names the tool by which models read the rest of what was shortened. */
+const forPeople = (text) => text.replace(/; use result_read node=(\w+)/g, '; `folio blob $1` prints all').replace(/kept as blob:(\w+); read it with result_read/g, 'kept as blob:$1; read it with `folio blob $1`');
+
 /** `text` as elements. */
 export function markdown(text) {
   const made = [];
-  const lines = text.split('\n');
+  const lines = forPeople(text).split('\n');
   const isLast = (tag) => made.at(-1)?.tagName === tag.toUpperCase();
   const last = (tag) => { if (!isLast(tag)) made.push((/^(p|blockquote)$/.test(tag) ? written : element)(tag, {})); return made.at(-1); };
   const addTo = (block, line) => block.append(block.hasChildNodes() ? '\n' : '', ...inline(line));

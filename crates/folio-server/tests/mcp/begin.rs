@@ -1,10 +1,10 @@
 //! How a conversation begins and ends.
 
-use folio_server::{Mcp, McpError};
+use folio_server::{Mcp, McpError, ToolSet};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 
-use crate::pair::{Era, Pair, options, runner};
+use crate::pair::{Era, Pair, Plain, options, runner, switch_scratchbooks_off};
 
 #[tokio::test]
 async fn server_negotiates_both_protocol_generations() {
@@ -19,6 +19,29 @@ async fn server_negotiates_both_protocol_generations() {
             "{instructions}"
         );
         pair.end().await;
+    }
+}
+
+#[tokio::test]
+async fn instructions_name_only_tools_that_are_offered() {
+    let mut all = options();
+    all.sets = ToolSet::ALL.into();
+    for era in Era::BOTH {
+        for options in [options(), all.clone()] {
+            let runner = runner().await;
+            switch_scratchbooks_off(&runner).await;
+            let pair = Pair::of(era, options, &runner, Plain).await;
+            let instructions = pair.client.peer_info().unwrap().instructions.clone().unwrap();
+            let offered = pair.client.list_all_tools().await.unwrap();
+            let named = instructions.split(|c: char| !c.is_ascii_lowercase() && c != '_');
+            let unknown: Vec<&str> = named
+                .filter(|word| word.contains('_') && !offered.iter().any(|tool| tool.name == *word))
+                .collect();
+            assert_eq!(unknown, [""; 0], "{instructions}");
+            let names_search = instructions.contains("memory_search");
+            assert_eq!(names_search, offered.iter().any(|tool| tool.name == "memory_search"));
+            pair.end().await;
+        }
     }
 }
 

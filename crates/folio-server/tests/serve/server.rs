@@ -93,7 +93,7 @@ async fn ui_is_embedded_and_loads_nothing_from_other_hosts() {
 
 #[tokio::test]
 async fn metrics_are_typed_and_have_no_client_supplied_labels() {
-    let house = House::new().await;
+    let house = House::attended().await;
     house
         .post_and_expect("/observations", 201, serde_json::json!({"content": "x"}))
         .await;
@@ -107,6 +107,9 @@ async fn metrics_are_typed_and_have_no_client_supplied_labels() {
         ];
         send(house.address, &head, "").await;
     }
+    let asks = house.submit("[{id: visit, executor: human, title: Go down}]").await;
+    let driving = house.runner.drive_while_due(asks, Duration::from_millis(50));
+    driving.await.unwrap();
     let run = house.submit(SLOW).await;
     let path = format!("/v1/spaces/main/runs/{run}/events");
     let events = Events::open(house.address, &path, None).await;
@@ -124,8 +127,10 @@ async fn metrics_are_typed_and_have_no_client_supplied_labels() {
         "folio_http_requests_total{method=\"GET\",route=\"none\",status=\"404\"} 1",
         "folio_http_requests_total{method=\"other\",route=\"none\",status=\"404\"} 2",
         "folio_runs{status=\"waiting\"} 1",
+        "folio_runs{status=\"idle\"} 1",
+        "folio_runs{status=\"running\"} 0",
         "folio_event_streams 1",
-        "folio_commits 2",
+        "folio_commits 4",
         "# TYPE folio_trace_notes_waiting gauge",
         "folio_trace_notes_dropped_total 0",
         "# EOF",

@@ -132,8 +132,13 @@ async fn revisions(session: &Session, found: &Entry) -> Result<Revisions, Failur
     Ok(revisions)
 }
 
-/// `entries` as they were at commit `last`, in their order, without those that did not exist.
+/// `entries` as they were at commit `last`, for readers, in their order, without those that did not exist.
 pub(super) async fn as_of(session: &Session, entries: &[Entry], last: Seq) -> Result<Vec<Entry>, Failure> {
+    Ok(states_at(session, entries, last).await?.into_readable())
+}
+
+/// The states of `entries` at commit `last`.
+pub(super) async fn states_at(session: &Session, entries: &[Entry], last: Seq) -> Result<States, Failure> {
     let numbers: Vec<i64> = entries.iter().map(|entry| to_column(entry.handle.0)).collect();
     // A commit that touched many of them is read once.
     let mut touched_seqs: BTreeSet<i64> = entries.iter().map(|entry| to_column(entry.created_seq.0)).collect();
@@ -143,10 +148,10 @@ pub(super) async fn as_of(session: &Session, entries: &[Entry], last: Seq) -> Re
     for row in &rows {
         touched_seqs.insert(get(row, 0)?);
     }
-    let mut states = States::of(entries.iter().map(|entry| (entry.id, entry.handle)));
+    let mut states = States::of(entries);
     let seqs: Vec<i64> = touched_seqs.into_iter().collect();
     read(session, &seqs, |commit| states.take_in(&commit)).await?;
-    Ok(states.into_entries())
+    Ok(states)
 }
 
 /// Those of the entries `ids` that existed at commit `last`, as they were then.

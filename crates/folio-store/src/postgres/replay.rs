@@ -45,7 +45,8 @@ async fn touched_entries(session: &Session, row: &LogRow) -> Result<TouchedEntri
     let before = if older.is_empty() {
         Vec::new()
     } else {
-        journal::as_of(session, &older, Seq(row.seq.0 - 1)).await?
+        let before = journal::states_at(session, &older, Seq(row.seq.0 - 1)).await?;
+        before.into_entries()
     };
     let before = before.into_iter().map(|entry| (entry.id, entry)).collect();
     Ok(TouchedEntries { now, before })

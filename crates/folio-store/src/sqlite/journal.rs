@@ -182,8 +182,14 @@ fn revisions(conn: &Connection, place: Place, found: &Entry) -> Result<Revisions
     Ok(revisions)
 }
 
-/// The entries at `places` as they were at commit `last`, in their order, without those that did not exist.
+/// The entries at `places` as they were at commit `last`, for readers, in their order, without those that did not
+/// exist.
 pub(super) fn as_of(conn: &Connection, places: &[Place], last: Seq) -> Result<Vec<Entry>, Failure> {
+    Ok(states_at(conn, places, last)?.into_readable())
+}
+
+/// The states of the entries at `places` at commit `last`.
+pub(super) fn states_at(conn: &Connection, places: &[Place], last: Seq) -> Result<States, Failure> {
     // A commit that touched many of them is read once.
     let (mut found, mut commits) = (Vec::with_capacity(places.len()), BTreeSet::new());
     let mut touched =
@@ -198,15 +204,15 @@ pub(super) fn as_of(conn: &Connection, places: &[Place], last: Seq) -> Result<Ve
         for seq in touched.query_map(seqs, |row| row.get(0))? {
             commits.insert(of_space(seq?));
         }
-        found.push((entry.id, entry.handle));
+        found.push(entry);
     }
-    let mut states = States::of(found);
+    let mut states = States::of(&found);
     for place in commits {
         if let Some(commit) = commit_at(conn, place)? {
             states.take_in(&commit);
         }
     }
-    Ok(states.into_entries())
+    Ok(states)
 }
 
 /// Those of the entries `ids` that existed at commit `last`, as they were then.

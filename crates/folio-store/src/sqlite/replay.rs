@@ -38,7 +38,11 @@ fn touched_entries(conn: &Connection, space: SpaceId, row: &LogRow) -> Result<To
         }
     }
     let places: Vec<Place> = now.values().map(|entry| Place::of(space, entry.handle.0)).collect();
-    let before = journal::as_of(conn, &places, Seq(row.seq.0.saturating_sub(1)))?;
-    let before = before.into_iter().map(|entry| (entry.id, entry)).collect();
+    let before = journal::states_at(conn, &places, Seq(row.seq.0.saturating_sub(1)))?;
+    let before = before
+        .into_entries()
+        .into_iter()
+        .map(|entry| (entry.id, entry))
+        .collect();
     Ok(TouchedEntries { now, before })
 }

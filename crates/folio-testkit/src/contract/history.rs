@@ -1,7 +1,7 @@
 //! The history of entries and the links between them.
 
 use folio_memory::keeping::ErasedFor;
-use folio_memory::{Change, EntryId, FieldChange, Link, NewEntry, Relation, Seq};
+use folio_memory::{Change, EntryId, EntryQuery, FieldChange, Link, NewEntry, Order, Relation, Seq};
 use folio_store::{ErrorKind, Record};
 
 use super::Home;
@@ -79,8 +79,22 @@ pub async fn entries_as_of_a_commit_are_as_they_were_then(home: &dyn Home) {
         expected_version: None,
     };
     scene.commit(vec![erase]).await;
-    let left: Vec<_> = read(then).await.into_iter().map(|entry| entry.fields.title).collect();
-    assert_eq!(left, ["same", "two", ""]);
+    let left = read(then).await.into_iter().map(|entry| entry.fields);
+    let left: Vec<_> = left.map(|fields| (fields.title, fields.erased)).collect();
+    let expected = [("same", None), ("two", None), ("", Some(ErasedFor::Forgotten))];
+    assert_eq!(left, expected.map(|(title, why)| (title.to_owned(), why)));
+    let query = EntryQuery {
+        as_of: Some(then),
+        order: Order::Oldest,
+        ..EntryQuery::default()
+    };
+    let listed = scene.list(&query).await.expect("a list").items;
+    let listed: Vec<_> = listed.into_iter().map(|entry| entry.fields.erased).collect();
+    assert_eq!(
+        listed,
+        [None, None, Some(ErasedFor::Forgotten)],
+        "a list says so as well"
+    );
     let now: Vec<_> = read(scene.head().await)
         .await
         .into_iter()

@@ -1,6 +1,6 @@
 //! Every error code has a page, and what the page shows is true.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use folio_engine::plan::CODES;
 use regex::Regex;
@@ -173,6 +173,110 @@ fn error_pages_match_existing_codes_and_are_listed() {
         }
         if !listed.contains(&format!("[{name}]({name}.md)")) {
             wrong.push(format!("the list of errors does not name {name}"));
+        }
+    }
+    assert_none(&wrong);
+}
+
+/// The HTTP statuses of each code, from the table of the server.
+fn http_statuses() -> BTreeMap<String, BTreeSet<u16>> {
+    let source = read("crates/folio-server/src/statuses.rs");
+    let (_, table) = source.split_once("STATUSES").expect("there is a table");
+    let table = table.split("\n];").next().unwrap_or_default();
+    let row = Regex::new(r"(?s)\(\s*(\d{3}),\s*&\[(.*?)\]").expect("the expression is a constant");
+    let name = Regex::new(r#""([a-z_]+)""#).expect("the expression is a constant");
+    let mut statuses = BTreeMap::<String, BTreeSet<u16>>::new();
+    for found in row.captures_iter(table) {
+        let status = found[1].parse().expect("three digits");
+        for code in name.captures_iter(&found[2]) {
+            statuses.entry(code[1].to_owned()).or_default().insert(status);
+        }
+    }
+    assert!(statuses.len() > 100, "the table is read as a whole");
+    statuses
+}
+
+/// The HTTP statuses in `text`.
+fn statuses_in(text: &str) -> BTreeSet<u16> {
+    let status = Regex::new(r"\b[45]\d\d\b").expect("the expression is a constant");
+    let found = status.find_iter(text).filter_map(|found| found.as_str().parse().ok());
+    found.collect()
+}
+
+#[test]
+fn error_pages_state_the_http_status_of_their_code() {
+    let statuses = http_statuses();
+    let mut wrong = Vec::new();
+    for file in files_in(FOLDER) {
+        let name = file
+            .path
+            .trim_start_matches(FOLDER)
+            .trim_matches('/')
+            .trim_end_matches(".md");
+        if COLLECTIONS.contains(&name) {
+            continue;
+        }
+        let said = file.text.lines().nth(2).unwrap_or_default();
+        let said = said
+            .split_once("HTTP status ")
+            .map(|(_, said)| said.split('.').next().unwrap_or_default());
+        let said = said.map(statuses_in).unwrap_or_default();
+        let expected = statuses.get(name).cloned().unwrap_or_default();
+        if said != expected {
+            wrong.push(format!(
+                "{} says HTTP status {said:?}; the server answers with {expected:?}",
+                file.path
+            ));
+        }
+    }
+    let known = program_codes();
+    wrong.extend(
+        statuses
+            .keys()
+            .filter(|code| !known.contains(*code))
+            .map(|code| format!("nothing has the code {code}")),
+    );
+    let listed = read(&page_of("README"));
+    let (_, section) = listed
+        .split_once("| code | HTTP status |")
+        .expect("there is such a table");
+    let row = Regex::new(r"(?m)^\| \[([a-z_]+)\]\([a-z_]+\.md\) \| ([^|]*) \|").expect("the expression is a constant");
+    for found in row.captures_iter(section.split("\n\n").next().unwrap_or_default()) {
+        if Some(&statuses_in(&found[2])) != statuses.get(&found[1]) {
+            wrong.push(format!("the list of errors says {} of {}", &found[2], &found[1]));
+        }
+    }
+    assert_none(&wrong);
+}
+
+#[test]
+fn server_refuses_with_the_http_status_of_the_code() {
+    let statuses = http_statuses();
+    let refusal = r#"\b(?:Problem|Self)::new\(\s*StatusCode::([A-Z_]+),\s*"([a-z_]+)""#;
+    let refusal = Regex::new(refusal).expect("the expression is a constant");
+    let mut wrong = Vec::new();
+    for source in sources_in("crates/folio-server/src/http") {
+        for found in refusal.captures_iter(&source) {
+            let status = match &found[1] {
+                "BAD_REQUEST" => 400,
+                "UNAUTHORIZED" => 401,
+                "FORBIDDEN" => 403,
+                "NOT_FOUND" => 404,
+                "METHOD_NOT_ALLOWED" => 405,
+                "NOT_ACCEPTABLE" => 406,
+                "CONFLICT" => 409,
+                "PAYLOAD_TOO_LARGE" => 413,
+                "UNSUPPORTED_MEDIA_TYPE" => 415,
+                "MISDIRECTED_REQUEST" => 421,
+                "UNPROCESSABLE_ENTITY" => 422,
+                "TOO_MANY_REQUESTS" => 429,
+                "INTERNAL_SERVER_ERROR" => 500,
+                "SERVICE_UNAVAILABLE" => 503,
+                _ => 0,
+            };
+            if !statuses.get(&found[2]).is_some_and(|known| known.contains(&status)) {
+                wrong.push(format!("{} is answered with {}", &found[2], &found[1]));
+            }
         }
     }
     assert_none(&wrong);

@@ -204,8 +204,12 @@ impl<'a> Decoder<'a> {
     }
 
     fn exit_code(&mut self, at: &At<'a>) -> i32 {
+        // As in JSON Schema, `1.0` is a whole number.
+        let range = f64::from(i32::MIN)..=f64::from(i32::MAX);
+        let is_code = |code: &f64| range.contains(code) && code.fract() == 0.0;
+        #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
         let code = match &at.node.tree {
-            Tree::Number(number) => number.as_i64().and_then(|code| i32::try_from(code).ok()),
+            Tree::Number(number) => number.as_f64().filter(is_code).map(|code| code as i32),
             _ => None,
         };
         if code.is_none() {

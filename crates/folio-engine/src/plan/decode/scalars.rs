@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::Number;
+
 use crate::plan::cursor::At;
 use crate::plan::errors::code;
 use crate::plan::nearest::did_you_mean;
@@ -122,11 +124,12 @@ impl<'a> Decoder<'a> {
             self.faults.wrong_type(at, "a whole number");
             return None;
         };
-        if number.as_u64().is_none() {
+        let whole = whole(number);
+        if whole.is_none() {
             self.faults
                 .bad_value(at, format!("{number} is not a whole number of 0 or more"));
         }
-        number.as_u64()
+        whole
     }
 
     pub(super) fn u64_field(&mut self, at: &At<'a>, key: &'static str) -> Option<u64> {
@@ -217,7 +220,7 @@ impl<'a> Decoder<'a> {
     pub(super) fn slug(&mut self, at: &At<'a>) -> Option<Slug> {
         let text = match &at.node.tree {
             // Plans that come from other programs often have plain numbers as ids.
-            Tree::Number(number) => number.to_string(),
+            Tree::Number(number) => whole(number).map_or_else(|| number.to_string(), |whole| whole.to_string()),
             _ => self.text(at)?,
         };
         match Slug::parse(&text) {
@@ -229,4 +232,18 @@ impl<'a> Decoder<'a> {
             }
         }
     }
+}
+
+/// `number` as a whole number of 0 or more. As in JSON Schema, `1.0` is one.
+fn whole(number: &Number) -> Option<u64> {
+    // The first number that is too large; every whole number below it that is written as a fraction fits.
+    const END: f64 = 18_446_744_073_709_551_616.0;
+    let is_whole = |number: &f64| (0.0..END).contains(number) && number.fract() == 0.0;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the range is checked"
+    )]
+    let cast = |number: f64| number as u64;
+    number.as_u64().or_else(|| number.as_f64().filter(is_whole).map(cast))
 }

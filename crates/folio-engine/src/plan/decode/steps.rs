@@ -119,7 +119,10 @@ impl<'a> Decoder<'a> {
     fn member_steps(&mut self, at: &At<'a>, key: &'static str) -> Vec<Step> {
         match self.field(at, key) {
             Some(steps) => self.steps(&steps),
-            None => Vec::new(),
+            None => {
+                self.faults.missing(at, key, "its steps");
+                Vec::new()
+            }
         }
     }
 

@@ -93,7 +93,7 @@ impl<'a> Validator<'a> {
             ("retry", "write it in the steps of the plan"),
         ];
         for (key, hint) in hints {
-            if let Some(at) = origin.key(key) {
+            if let Some(at) = origin.given(key) {
                 let message = format!("`{key}` applies to a call; this task has a plan of its own");
                 self.faults.add(&at, code::BAD_VALUE, message).with_hint(hint);
             }
@@ -125,7 +125,7 @@ impl<'a> Validator<'a> {
 
     /// Reports `retry` on a task that makes no call: whether a model is asked again depends only on its answers.
     fn no_retry(&mut self, task: &Task, origin: &At<'a>) {
-        if let Some(at) = origin.key("retry") {
+        if let Some(at) = origin.given("retry") {
             let error = self
                 .faults
                 .add(&at, code::BAD_VALUE, "`retry` is of a call (`do`); this task has none");
