@@ -34,6 +34,11 @@ fn human_task_waits_through_a_kill_and_needs_no_model_e9_17() {
         asked.to_string().contains("Task for a person: Go down and look\\n"),
         "{asked}"
     );
+    let main = |folio: &Folio| {
+        let page = folio.json(&["show", "r1"])["pages"]["main"].as_str().unwrap().to_owned();
+        folio.ok(&["page", "show", &page])
+    };
+    assert!(main(&folio).contains("\n## Waiting for people\n"), "{}", main(&folio));
     running.kill();
 
     // What does not say whether it is dry is not what was wanted, and whoever goes on asks again.
@@ -52,6 +57,7 @@ fn human_task_waits_through_a_kill_and_needs_no_model_e9_17() {
     running.kill();
     folio.ok(&["answer", "r1", "wet"]);
     folio.ok(&["resume", "r1", "--quiet"]);
+    assert!(!main(&folio).contains("Waiting for people"), "{}", main(&folio));
     let run = folio.json(&["show", "r1"]);
     assert_eq!(
         (&run["status"], &run["result"]["output"]),

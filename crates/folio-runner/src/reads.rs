@@ -1,6 +1,7 @@
 //! Queries about runs.
 
 use folio_engine::{Run, projection};
+use folio_memory::Page;
 use folio_memory::id::{PageRef, Ref, RunId, RunRef};
 use folio_store::workspace::TraceQuery;
 use folio_store::{RunQuery, RunRow};
@@ -84,8 +85,8 @@ impl Runner {
         self.shared.folded(run).await
     }
 
-    /// The page as markdown. The main page of a run that goes on also lists what people are asked at the moment: that is
-    /// read from the run, so it is gone once it is answered. Without a journal that can be read, it lists nothing.
+    /// The page as markdown. The main page of a run that goes on also lists [what people are
+    /// asked](Self::waiting_section).
     ///
     /// # Errors
     ///
@@ -93,23 +94,35 @@ impl Runner {
     pub async fn page_markdown(&self, page: PageRef) -> Result<String, RunnerError> {
         let workspace = &self.shared.workspace;
         let mut markdown = workspace.page_markdown(page).await?;
-        let page = workspace.page(page).await?;
+        markdown.push_str(&self.waiting_section(&workspace.page(page).await?).await?);
+        Ok(markdown)
+    }
+
+    /// What people are asked at the moment in the run whose main page `page` is, as a section of markdown to follow the
+    /// page; empty if nothing is asked. It is read from the run, so it is gone once it is answered. If the journal
+    /// cannot be read, it is empty, too.
+    ///
+    /// # Errors
+    ///
+    /// `Store`.
+    pub async fn waiting_section(&self, page: &Page) -> Result<String, RunnerError> {
+        let workspace = &self.shared.workspace;
         let Some(run) = page.fields.run.filter(|run| projection::main_page(*run) == page.id) else {
-            return Ok(markdown);
+            return Ok(String::new());
         };
         if workspace.run(Ref::Id(run)).await?.has_ended() {
-            return Ok(markdown);
+            return Ok(String::new());
         }
-        let waiting = match self.load(run).await {
+        let section = match self.load(run).await {
             Ok(run) => projection::waiting_section(&run, workspace.now()),
             Err(RunnerError::Journal { .. }) => String::new(),
             Err(error) => return Err(error),
         };
-        if !waiting.is_empty() {
-            markdown.push('\n');
-            markdown.push_str(&waiting);
-        }
-        Ok(markdown)
+        Ok(if section.is_empty() {
+            section
+        } else {
+            format!("\n{section}")
+        })
     }
 
     /// The run with its row as of one moment: what the journal changes in the row meanwhile is taken from the journal.

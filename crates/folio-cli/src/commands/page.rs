@@ -8,6 +8,7 @@ use folio::memory::id::PageRef;
 use folio::store::workspace::PageInput;
 
 use super::context::ModelArgument;
+use super::people::runner;
 use super::{Context, text_or_stdin, with_idempotency_key};
 use crate::arguments::page_ref;
 use crate::error::{Exit, Failure};
@@ -124,7 +125,10 @@ pub(crate) async fn run(context: &Context<'_>, page: Page) -> Result<Exit, Failu
                 ));
             }
             let children = workspace.children(page.id).await?;
-            let markdown = folio::memory::markdown::render_page(&page, &entries, &children);
+            let mut markdown = folio::memory::markdown::render_page(&page, &entries, &children);
+            if page.fields.run.is_some() {
+                markdown.push_str(&runner(context).await?.waiting_section(&page).await?);
+            }
             context
                 .output
                 .report(&PageInFull::of(&page, &entries, &children, markdown))?;

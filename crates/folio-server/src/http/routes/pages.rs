@@ -184,7 +184,9 @@ async fn add(
 async fn show(caller: Caller, _: QueryParams<Nothing>) -> Result<Response, Problem> {
     if let Some(name) = caller.name("page").strip_suffix(".md") {
         let page: PageRef = name.parse().map_err(page_not_found)?;
-        let markdown = caller.workspace.page_markdown(page).await?;
+        let mut markdown = caller.workspace.page_markdown(page).await?;
+        let page = caller.workspace.page(page).await?;
+        markdown.push_str(&caller.runner.waiting_section(&page).await?);
         return Ok(([(header::CONTENT_TYPE, "text/markdown; charset=utf-8")], markdown).into_response());
     }
     let page = caller.workspace.page(caller.path_param("page")?).await?;
