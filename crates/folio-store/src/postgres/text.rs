@@ -53,8 +53,8 @@ impl Inner {
     /// Indexes what has been committed to `space`, until the index has reached commit `head`, or the end of the log: the
     /// server may have changed to one that lacks the last commits.
     pub(super) async fn index(&self, space: &SpaceName, head: Seq) -> Result<(), Failure> {
-        let mut until = None;
-        while until < Some(head) {
+        let mut until = Seq(0);
+        while until < head {
             let reached = patiently!(self, {
                 let Some(session) = self.begin_write(space, false, Purpose::WriteCarelessly).await? else {
                     return Ok(head);
@@ -63,10 +63,10 @@ impl Inner {
                 session.commit().await?;
                 Ok(until)
             })?;
-            if until == Some(reached) {
+            if reached == until {
                 break;
             }
-            until = Some(reached);
+            until = reached;
         }
         Ok(())
     }
