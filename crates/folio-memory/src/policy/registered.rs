@@ -148,7 +148,7 @@ impl TypesPolicy {
 mod tests {
     use super::*;
 
-    fn check(types: serde_json::Value, message: Option<&str>) {
+    fn check(types: Value, message: Option<&str>) {
         let types: TypesPolicy = serde_json::from_value(types).unwrap();
         let found = types.check().err();
         match (&found, message) {
