@@ -247,6 +247,14 @@ pub struct NotesKept {
     pub notes_max: u64,
 }
 
+impl NotesKept {
+    /// All notes are kept.
+    pub const ALL: Self = Self {
+        from: Timestamp::MIN,
+        notes_max: u64::MAX,
+    };
+}
+
 /// What a space keeps of its trace: the section `trace` of its policy. Times are in minutes; `null` means forever.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self", default, deny_unknown_fields)]

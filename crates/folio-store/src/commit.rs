@@ -101,6 +101,11 @@ pub enum Expected {
         /// The others.
         others: Vec<EntryId>,
     },
+    /// A piece of work may be begun, unless it has begun already: everything that it waits for is done (M7.4.35).
+    MayBegin {
+        /// The piece of work.
+        entry: EntryId,
+    },
     /// With what the commit adds, no entry takes its own place and no piece of work waits for itself. For a commit
     /// whose writer has looked before, but not at what others wrote since. As in that look, not more than ten thousand
     /// entries are followed.

@@ -7,7 +7,7 @@ use folio_engine::Event;
 use folio_engine::event::FORMAT;
 use folio_engine::run::RunSummary;
 use folio_memory::keeping::ErasedFor;
-use folio_memory::{Change, Entry, EntryHandle, EntryId, EntryKind, RunId, Seq, Timestamp, text};
+use folio_memory::{Change, Entry, EntryHandle, EntryId, EntryKind, FieldChange, RunId, Seq, Timestamp, text};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -49,6 +49,8 @@ pub(crate) struct Revisions {
     handle: EntryHandle,
     state: Option<Entry>,
     pub(crate) made: Vec<Revision>,
+    /// The version that last changed each field, and the one before, and so on.
+    changed: Vec<(&'static str, u32)>,
 }
 
 impl Revisions {
@@ -59,14 +61,18 @@ impl Revisions {
             handle: found.handle,
             state: None,
             made: Vec::new(),
+            changed: Vec::new(),
         }
     }
 
     /// Keeps what `commit` did to the entry and drops the rest of the commit.
     pub(crate) fn take_in(&mut self, commit: LogRow) {
         for change in commit.record.changes {
+            let fields = self.fields_changed_by(&change);
             let changed = fold(&mut self.state, self.handle, &change, self.id, commit.seq, commit.at);
             if let (true, Some(entry)) = (changed, &self.state) {
+                let version = entry.version;
+                self.changed.extend(fields.into_iter().map(|field| (field, version)));
                 self.made.push(Revision {
                     seq: commit.seq,
                     at: commit.at,
@@ -79,17 +85,27 @@ impl Revisions {
         }
     }
 
+    /// The fields that `change` would change. A patch may also name fields that it leaves as they are.
+    fn fields_changed_by(&self, change: &Change) -> Vec<&'static str> {
+        let (Some(state), Change::PatchEntry { fields, .. }) = (&self.state, change) else {
+            return Vec::new();
+        };
+        let is_changed = |field: &&FieldChange| !state.is_unchanged_by(std::slice::from_ref(*field));
+        fields.iter().filter(is_changed).map(FieldChange::field).collect()
+    }
+
     /// Which fields were changed after version `base`, each with the version that last changed it.
     pub(crate) fn changed_since(&self, base: u32) -> HashMap<&'static str, u32> {
-        changed_in(self.made.iter().map(|patch| (&patch.change, patch.version)), base)
+        let later = self.changed.iter().filter(|(_, version)| *version > base);
+        later.copied().collect()
     }
 }
 
 /// Which fields of `found` its last version changed, judged by `commit`, which made that version.
 ///
-/// `None` if the commit alone does not tell. The log also contains patches that changed nothing, and only the state
-/// that a patch was applied to tells them apart. But if a commit made a version and has only one change of the entry,
-/// that change made it.
+/// `None` if the commit alone does not tell. The log also contains patches that changed nothing, or not all of the fields
+/// that they name, and only the state that a patch was applied to tells them apart. But if a commit made a version and
+/// names only one field of the entry, it changed that.
 pub(crate) fn changed_last(found: &Entry, commit: &LogRow) -> Option<HashMap<&'static str, u32>> {
     let of_entry = |change: &&Change| match change {
         Change::AddEntry(new) => new.id == found.id,
@@ -97,23 +113,15 @@ pub(crate) fn changed_last(found: &Entry, commit: &LogRow) -> Option<HashMap<&'s
         _ => false,
     };
     let mut changes = commit.record.changes.iter().filter(of_entry);
-    let (Some(change), None) = (changes.next(), changes.next()) else {
-        return None;
-    };
-    Some(changed_in(
-        [(change, found.version)].into_iter(),
-        found.version.saturating_sub(1),
-    ))
-}
-
-fn changed_in<'c>(patches: impl Iterator<Item = (&'c Change, u32)>, base: u32) -> HashMap<&'static str, u32> {
-    let mut changed_in = HashMap::new();
-    for (change, version) in patches.filter(|(_, version)| *version > base) {
-        if let Change::PatchEntry { fields, .. } = change {
-            changed_in.extend(fields.iter().map(|field| (field.field(), version)));
-        }
+    match (changes.next(), changes.next()) {
+        (Some(Change::PatchEntry { fields, .. }), None) => match &fields[..] {
+            [only] => Some(HashMap::from([(only.field(), found.version)])),
+            _ => None,
+        },
+        // Adding and erasing are no changes of fields.
+        (Some(_), None) => Some(HashMap::new()),
+        _ => None,
     }
-    changed_in
 }
 
 /// The states of several entries, built by taking in the commits that added and changed them, in order.

@@ -2,7 +2,7 @@
 //! content is gone.
 
 use folio_memory::keeping::Watch;
-use folio_memory::{Entry, EntryHandle, Timestamp};
+use folio_memory::{Entry, EntryHandle, NotesKept, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -53,6 +53,8 @@ pub struct Compaction {
     /// Drops pieces of texts that arrived at this time or earlier and that nothing refers to: their writer ended before
     /// the text was complete.
     pub give_up_until: Option<Timestamp>,
+    /// Which notes of the trace are kept; `None` deletes none. Some are deleted at a time.
+    pub notes: Option<NotesKept>,
     /// The most entries to look at.
     pub limit: u32,
 }

@@ -250,6 +250,7 @@ async fn filled(path: &Path) {
     let compaction = Compaction {
         bury_until: None,
         give_up_until: None,
+        notes: None,
         limit: 100,
     };
     scene.store.compact(&scene.space, compaction).await.unwrap();

@@ -127,6 +127,7 @@ impl House {
         let compaction = Compaction {
             bury_until: Some(folio_memory::Timestamp::MAX),
             give_up_until: None,
+            notes: None,
             limit: 10,
         };
         let made = store.compact(space, compaction).await.unwrap();

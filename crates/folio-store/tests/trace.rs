@@ -214,3 +214,20 @@ async fn dropping_the_last_workspace_clone_flushes_its_notes() {
     }
     panic!("it is not there");
 }
+
+#[tokio::test]
+async fn unreadable_policy_deletes_no_notes_m7_10() {
+    let (space, store, clock) = house_with_clock();
+    let policy = serde_json::from_value(serde_json::json!({"trace": {"keep_minutes": null}})).unwrap();
+    let person = Actor::new(Role::Human, "ada");
+    space.set_policy(&person, policy, None, None).await.unwrap();
+    space.note(space.noted("memory", "list_entries"));
+    space.flush_trace().await.unwrap();
+    clock.advance(Duration::from_secs(40 * 24 * 3_600));
+    store.fail_policies();
+    space.note(space.noted("memory", "list_entries"));
+    space.flush_trace().await.unwrap();
+    store.heal();
+    let lines = space.trace(TraceQuery::default()).await.unwrap();
+    assert_eq!(lines.iter().filter(|line| !line.is_logged).count(), 2);
+}

@@ -51,6 +51,7 @@ struct State {
     is_gone: bool,
     fails_notes: bool,
     stalls_notes: bool,
+    fails_policies: bool,
     fails_claims: bool,
     stalls_runs: bool,
     /// How many of the next reads of journals fail.
@@ -71,6 +72,8 @@ pub enum Work {
     Scrub,
     /// A commit is about to be made; whoever makes it has read what it depends on.
     Commit,
+    /// A commit was made, but the caller has not got the answer yet.
+    Committed,
 }
 
 /// A gate at which an operation waits until it is opened.
@@ -167,6 +170,7 @@ impl FaultyStore {
         state.is_gone = false;
         state.fails_notes = false;
         state.stalls_notes = false;
+        state.fails_policies = false;
         state.fails_claims = false;
         state.stalls_runs = false;
         state.journals_to_fail = 0;
@@ -192,6 +196,11 @@ impl FaultyStore {
     /// From now on, writing notes of the trace never returns.
     pub fn stall_notes(&self) {
         self.state().stalls_notes = true;
+    }
+
+    /// From now on, reading the policy fails.
+    pub fn fail_policies(&self) {
+        self.state().fails_policies = true;
     }
 
     /// From now on, claiming a run fails.
@@ -309,7 +318,11 @@ impl Store for FaultyStore {
             None => {}
         }
         match self.next_fault() {
-            None => self.inner.commit(commit).await,
+            None => {
+                let committed = self.inner.commit(commit).await;
+                self.wait_if_held(Work::Committed).await;
+                committed
+            }
             Some(Fault::NotWritten | Fault::Gone) => Err(self.failure(WRITING)),
             Some(Fault::WrittenUnanswered) => {
                 // Whatever the outcome, the caller is not told.
@@ -415,6 +428,9 @@ impl Store for FaultyStore {
     }
 
     async fn policy(&self, space: &SpaceName) -> Result<KeptPolicy, StoreError> {
+        if self.state().fails_policies {
+            return Err(self.failure(READING));
+        }
         self.inner_unless_gone(READING)?.policy(space).await
     }
 

@@ -124,6 +124,12 @@ impl TypeRegistry {
         }
     }
 
+    /// The class of the type `name`, if it is built in and no policy overrides it.
+    pub(crate) fn built_in_class(name: &str) -> Option<Class> {
+        let found = BUILT_IN.iter().find(|(built_in, _)| *built_in == name);
+        found.map(|(_, class)| *class)
+    }
+
     /// The properties of the type `name`.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&ObservationType> {

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Value, json};
 
 use crate::actor::Role;
 use crate::from_object::read_from_an_object;
@@ -77,10 +79,24 @@ impl StrictTypes {
     }
 }
 
-/// Registered types by name.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// Registered types by name. A document that says nothing of the class of a built-in type leaves it as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(transparent)]
 pub struct TypesPolicy(BTreeMap<String, TypePolicy>);
+
+impl<'de> Deserialize<'de> for TypesPolicy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let given = BTreeMap::<String, Value>::deserialize(deserializer)?;
+        let with_class = |(name, mut settings): (String, Value)| {
+            if let (Some(class), Value::Object(settings)) = (TypeRegistry::built_in_class(&name), &mut settings) {
+                settings.entry("class").or_insert_with(|| json!(class));
+            }
+            let known = TypePolicy::deserialize(settings).map_err(D::Error::custom)?;
+            Ok((name, known))
+        };
+        given.into_iter().map(with_class).collect::<Result<_, _>>().map(Self)
+    }
+}
 
 impl TypesPolicy {
     /// Whether no type is registered.
@@ -130,11 +146,9 @@ impl TypesPolicy {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
-    fn check(types: serde_json::Value, message: Option<&str>) {
+    fn check(types: Value, message: Option<&str>) {
         let types: TypesPolicy = serde_json::from_value(types).unwrap();
         let found = types.check().err();
         match (&found, message) {
@@ -155,6 +169,20 @@ mod tests {
             json!({"weather": {"default_ttl_minutes": 525_601}}),
             Some("are more than 525600"),
         );
+    }
+
+    #[test]
+    fn settings_not_given_for_a_built_in_type_stay_built_in_m7_3_22() {
+        let types: TypesPolicy = serde_json::from_value(json!({
+            "security_alert": {"default_ttl_minutes": 5},
+            "alert": {"class": "insight"},
+            "weather": {"priority": 3},
+        }))
+        .unwrap();
+        let of = |name| types.get(name).map(|known| (known.class, known.default_ttl_minutes));
+        assert_eq!(of("security_alert"), Some((Class::Alert, Some(5))));
+        assert_eq!(of("alert"), Some((Class::Insight, Some(DEFAULT_TTL_MINUTES))));
+        assert_eq!(of("weather"), Some((Class::default(), Some(DEFAULT_TTL_MINUTES))));
     }
 
     #[test]

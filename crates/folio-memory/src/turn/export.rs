@@ -163,6 +163,14 @@ impl Export {
     }
 }
 
+/// The hashes of the parts that the export in `body` names; none if it is not an export.
+#[must_use]
+pub fn part_bodies(body: &[u8]) -> Vec<String> {
+    let export = std::str::from_utf8(body).ok().and_then(|text| Export::parse(text).ok());
+    let parts = export.into_iter().flat_map(|export| export.parts);
+    parts.map(|part| part.body).collect()
+}
+
 /// The part of the manifest that contains `handle`.
 #[must_use]
 pub fn part_of(handle: EntryHandle) -> u64 {

@@ -28,6 +28,8 @@ pub(crate) enum Problem<'a> {
     Words(EntryHandle),
     /// The export of a turn is missing.
     Export(TurnHandle),
+    /// A part of the export of a turn is missing.
+    ExportPart(TurnHandle),
     /// A note of the trace cannot be read.
     Note(u64, &'a serde_json::Error),
     /// What is wrong with the body that has this hash.
@@ -51,6 +53,10 @@ impl fmt::Display for Problem<'_> {
             Self::Text(entry) => write!(f, "the whole text of entry {entry} is missing"),
             Self::Words(entry) => write!(f, "the index of words does not match entry {entry}"),
             Self::Export(turn) => write!(f, "the export of turn {turn} is missing"),
+            Self::ExportPart(turn) => write!(
+                f,
+                "a part of the export of turn {turn} is missing; the next turn that ends makes a whole one"
+            ),
             Self::Note(number, error) => write!(f, "note {number} of the trace cannot be read: {error}"),
             Self::Body(hash, reason) => write!(f, "body {} {reason}", HEXLOWER.encode(hash)),
         }

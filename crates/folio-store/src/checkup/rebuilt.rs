@@ -280,6 +280,13 @@ impl Rebuilt {
     }
 }
 
+/// The turn whose export the next one is based on. Parts of older ones can be made again from the entries.
+pub(crate) fn last_exported(turns: &[Turn]) -> Option<(TurnHandle, &str)> {
+    let ended = turns.iter().filter_map(|turn| Some((turn, turn.ended.as_ref()?)));
+    let (turn, ended) = ended.max_by_key(|(turn, ended)| (ended.end.as_of, turn.handle))?;
+    Some((turn.handle, &*ended.end.export)).filter(|(_, export)| !export.is_empty())
+}
+
 /// What `entry` is watched for, without watches that end with the first look.
 pub(crate) fn lasting_watches(entry: &Entry) -> Vec<Watched> {
     let mut watched = keeping::watched(entry);

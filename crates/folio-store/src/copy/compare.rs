@@ -1,11 +1,14 @@
 //! Checks whether one store is a copy of another.
 
+use std::collections::HashSet;
 use std::fmt;
 
-use folio_memory::{Seq, SpaceName};
+use folio_memory::id::Ref;
+use folio_memory::{Change, EntryId, Seq, SpaceName};
 
 use super::CopyError;
 use crate::error::StoreError;
+use crate::fold::changed_entry;
 use crate::store::{LogRow, Store};
 
 /// How many commits are read at a time.
@@ -61,7 +64,14 @@ pub(super) async fn compare(
             return Ok(Some(Difference::More(mine.seq)));
         };
         if mine.record.folded.is_none() && other.record.folded.is_none() {
-            if !is_same(&mine, &other, whole) {
+            let is_same = is_of_same_commit(&mine, &other)
+                && (!whole
+                    || has_same_content(&mine, &other)
+                    || has_same_content(
+                        &without_dropped(mine.clone(), target, source, space).await?,
+                        &without_dropped(other.clone(), target, source, space).await?,
+                    ));
+            if !is_same {
                 return Ok(Some(Difference::Other(mine.seq.min(other.seq))));
             }
             continue;
@@ -84,9 +94,38 @@ pub(super) async fn compare(
     Ok(None)
 }
 
-fn is_same(mine: &LogRow, other: &LogRow, whole: bool) -> bool {
+fn is_of_same_commit(mine: &LogRow, other: &LogRow) -> bool {
     (mine.seq, mine.at, &mine.actor) == (other.seq, other.at, &other.actor)
-        && (!whole || (mine.record == other.record && mine.idempotency_key == other.idempotency_key))
+}
+
+fn has_same_content(mine: &LogRow, other: &LogRow) -> bool {
+    mine.record == other.record && mine.idempotency_key == other.idempotency_key
+}
+
+/// `row` without the changes of entries of which one of the stores has only the numbers left: the other may not have
+/// dropped them yet.
+async fn without_dropped(
+    mut row: LogRow,
+    one: &dyn Store,
+    other: &dyn Store,
+    space: &SpaceName,
+) -> Result<LogRow, StoreError> {
+    let ids: Vec<EntryId> = row.record.changes.iter().filter_map(changed_entry).collect();
+    let mut dropped = HashSet::new();
+    for id in ids {
+        for store in [one, other] {
+            match store.entry(space, Ref::Id(id)).await {
+                Ok(_) => {}
+                Err(StoreError::NotFound { .. }) => {
+                    dropped.insert(id);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    let is_left = |change: &Change| changed_entry(change).is_none_or(|id| !dropped.contains(&id));
+    row.record.changes.retain(is_left);
+    Ok(row)
 }
 
 /// The commits of a space, one after the other.

@@ -9,12 +9,13 @@ mod notes;
 
 use std::collections::HashSet;
 
+use folio_memory::turn::export;
 use folio_memory::{Change, Seq, SpaceName};
 use serde::Serialize;
 
 pub use self::compare::Difference;
 
-use crate::commit::{Blob, BlobHash};
+use crate::commit::{Blob, BlobHash, Record};
 use crate::error::StoreError;
 use crate::fold;
 use crate::store::{LogRow, Store};
@@ -189,13 +190,17 @@ async fn next(
         for row in rows {
             let text = fold::record_json(&row.record)?;
             let mut bodies = Vec::new();
-            for hash in fold::hashes_in(&text) {
+            let mut named: Vec<String> = fold::hashes_in(&text).into_iter().collect();
+            while let Some(hash) = named.pop() {
                 let hash = BlobHash(hash);
                 if copied_hashes.contains(&hash) || !brings.insert(hash.clone()) {
                     continue;
                 }
                 match source.blob(space, &hash).await {
                     Ok(body) => {
+                        if ends_turn_with(&row.record, &hash) {
+                            named.extend(export::part_bodies(&body));
+                        }
                         bytes += body.len();
                         bodies.push(Blob::new(body));
                     }
@@ -221,4 +226,10 @@ async fn next(
             return Ok(commits);
         }
     }
+}
+
+/// Whether `record` ends a turn whose export is the body `hash`, which names further bodies.
+fn ends_turn_with(record: &Record, hash: &BlobHash) -> bool {
+    let is_end = |change: &Change| matches!(change, Change::EndTurn { end, .. } if end.export == hash.0);
+    record.changes.iter().any(is_end)
 }

@@ -25,6 +25,7 @@ impl<'c, F: Facts> Plan<'_, 'c, F> {
                 Expected::Writes { run, names } => self.expect_to_write(*run, names)?,
                 Expected::MayReplace { by, entries } => self.expect_to_replace(*by, entries)?,
                 Expected::MayWait { entry, others } => self.expect_to_wait(*entry, others)?,
+                Expected::MayBegin { entry } => self.expect_to_begin(*entry)?,
                 Expected::Policy(expected) => {
                     let (found, expected) = (self.facts.policy_version()?, *expected);
                     if found != expected {

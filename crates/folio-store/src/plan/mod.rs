@@ -48,6 +48,8 @@ pub(crate) trait Facts {
     /// The entries to which links of the relation `rel` lead from the entry `id`; asked only of the relations that may
     /// not close a circle.
     fn led_to(&mut self, rel: Relation, id: EntryId) -> Result<Vec<EntryId>, Self::Failure>;
+    /// The pieces of work for which the entry `id` has to wait, done or not.
+    fn waited_for(&mut self, id: EntryId) -> Result<Vec<EntryId>, Self::Failure>;
     /// The fields of `entry` that were changed since its version `base`, each with the version that last changed it.
     fn changed_since(&mut self, entry: &Entry, base: u32) -> Result<HashMap<&'static str, u32>, Self::Failure>;
     /// The place of the run with the id `id`.
@@ -96,6 +98,7 @@ pub(crate) fn decide<'c, F: Facts>(
     };
     let mut plan = Plan {
         facts,
+        is_taken_over: commit.taken_over.is_some(),
         space,
         seq,
         at,
@@ -245,6 +248,8 @@ fn numbers_before_copied_commit(commit: &Prepared, seq: Seq, ends: Ends) -> Resu
 /// A commit that is being decided.
 struct Plan<'p, 'c, F> {
     facts: &'p mut F,
+    /// Whether another store has made the commit, which is not decided anew.
+    is_taken_over: bool,
     space: SpaceId,
     seq: Seq,
     at: Timestamp,
@@ -290,7 +295,11 @@ impl<'c, F: Facts> Plan<'_, 'c, F> {
     fn add_link(&mut self, link: &'c Link) -> Result<(), F::Failure> {
         for end in [&link.src, &link.dst] {
             if let Some(id) = end.strip_prefix(EntryId::PREFIX).and_then(|id| id.parse().ok()) {
-                self.find_entry(id)?.ok_or_else(|| not_found("entry", end))?;
+                let found = self.find_entry(id)?;
+                // A link stays in the log when an entry that it names is dropped.
+                if found.is_none() && !self.is_taken_over {
+                    return Err(not_found("entry", end).into());
+                }
             } else if let Some(id) = end.strip_prefix(PageId::PREFIX).and_then(|id| id.parse().ok()) {
                 self.page_place(id)?;
             } else {

@@ -1,9 +1,10 @@
 //! Refuses that an entry takes its own place or waits for itself. This is decided here, where nobody else can write:
 //! two writers who had both looked before would each see only half of the cycle.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use folio_memory::entry::State;
+use folio_memory::entry::{State, Status};
+use folio_memory::lifecycle::is_blocking;
 use folio_memory::{Change, Entry, EntryHandle, EntryId, Invalid, Relation};
 
 use super::{Facts, Plan};
@@ -72,6 +73,33 @@ impl<F: Facts> Plan<'_, '_, F> {
             left.extend(more.into_iter().filter(|id| seen.insert(*id)));
         }
         Ok(())
+    }
+
+    /// Requires that everything that `entry` waits for is done, unless it has begun.
+    pub(super) fn expect_to_begin(&mut self, entry: EntryId) -> Result<(), F::Failure> {
+        let work = self.look_at(entry)?.ok_or_else(|| not_found("entry", entry))?;
+        if work.fields.status != Status::Open {
+            return Ok(());
+        }
+        let mut before = BTreeSet::new();
+        for id in self.facts.waited_for(entry)? {
+            let blocker = self.look_at(id)?.filter(|_| id != entry);
+            before.extend(
+                blocker
+                    .filter(|blocker| is_blocking(blocker, self.at))
+                    .map(|blocker| blocker.handle),
+            );
+        }
+        if before.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<_> = before.iter().map(EntryHandle::to_string).collect();
+        let message = format!(
+            "{} waits for {}, which must be done first",
+            work.handle,
+            names.join(", ")
+        );
+        Err(StoreError::Unmet(Invalid::new("not_claimable", "status", message)).into())
     }
 
     /// Requires that none of the entries that `changes` add takes its own place, and that none of the links that they

@@ -5,8 +5,10 @@ use std::fmt::Display;
 use std::hash::Hash;
 
 use folio_memory::counted::counted;
+use folio_memory::id::TurnHandle;
 use folio_memory::terms::terms_of;
 use folio_memory::text::{self, EntryTerms};
+use folio_memory::turn::export::part_bodies;
 use folio_memory::{Entry, EntryHandle, EntryId, Link, Page, PageId, RunId, Seq, Timestamp, TraceNote, Turn, TurnId};
 
 use super::column::{count, encode_text, get};
@@ -18,8 +20,9 @@ use crate::body::{parse_hash, unpack};
 use crate::checkup::CHUNK;
 use crate::checkup::findings::{Counts, Findings};
 use crate::checkup::problem::Problem;
-use crate::checkup::rebuilt::{Named, Ready, Rebuilt, Rest, RunColumns, StoredRows, lasting_watches};
+use crate::checkup::rebuilt::{Named, Ready, Rebuilt, Rest, RunColumns, StoredRows, last_exported, lasting_watches};
 use crate::checkup::rows::Rows;
+use crate::commit::BlobHash;
 use crate::place::{SpaceId, Touched, to_column};
 use crate::store::Checkup;
 
@@ -129,6 +132,9 @@ impl Replay<'_> {
         }
         for chunk in turns.chunks(CHUNK as usize) {
             self.compare_turns(chunk).await?;
+        }
+        if let Some((turn, export)) = last_exported(&turns) {
+            self.check_parts(turn, export).await?;
         }
         for chunk in runs.chunks(CHUNK as usize) {
             self.compare_runs(chunk).await?;
@@ -397,6 +403,24 @@ impl Replay<'_> {
             if export_of(turn).is_some_and(|hash| hash.is_none_or(|hash| !exports.contains(&hash))) {
                 self.findings.report(Problem::Export(turn.handle));
             }
+        }
+        Ok(())
+    }
+
+    /// Whether all parts of the body `export` are there, if it is there itself.
+    async fn check_parts(&mut self, turn: TurnHandle, export: &str) -> Result<(), Failure> {
+        let found = blob::read(Some(self.session), &BlobHash(export.to_owned())).await;
+        // That it is missing or damaged is found elsewhere.
+        let body = match found {
+            Ok(body) => body,
+            Err(Failure::Refused(_) | Failure::Damaged(_)) => return Ok(()),
+            Err(failure) => return Err(failure),
+        };
+        let parts: Vec<_> = part_bodies(&body).iter().map(|part| parse_hash(part)).collect();
+        let hashes: Vec<[u8; 32]> = parts.iter().flatten().copied().collect();
+        let stored = blob::stored_hashes(self.session, &hashes).await?;
+        if parts.iter().any(|part| part.is_none_or(|part| !stored.contains(&part))) {
+            self.findings.report(Problem::ExportPart(turn));
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use folio_memory::{Entry, Seq, Timestamp};
 use super::column::{count, get, seq};
 use super::error::{Failure, damaged};
 use super::session::Session;
-use super::{entry, rewrite, unclaimed, watch};
+use super::{entry, rewrite, trace, unclaimed, watch};
 use crate::burial::{self, Burial, RemainingCommit};
 use crate::commit::Folded;
 use crate::fold;
@@ -47,6 +47,9 @@ pub(super) async fn compact(session: &Session, compaction: &Compaction) -> Resul
         let (given_up, more) = unclaimed::drop_unclaimed(session, until).await?;
         done.given_up = given_up;
         done.more |= more;
+    }
+    if let Some(kept) = compaction.notes {
+        done.more |= trace::clean_up(session, kept).await?;
     }
     Ok(done)
 }

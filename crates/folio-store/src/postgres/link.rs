@@ -62,6 +62,24 @@ pub(super) async fn leading_on(
     Ok(leading)
 }
 
+/// The entries from which links of the relation `rel` lead to each of `entries`.
+pub(super) async fn leading_to(
+    session: &Session,
+    rel: Relation,
+    entries: &[EntryId],
+) -> Result<HashMap<EntryId, Vec<EntryId>>, Failure> {
+    let sql = "SELECT src, dst FROM link WHERE space = $1 AND dst = ANY ($3::text[]) AND rel = $2";
+    let ids: Vec<String> = entries.iter().map(EntryId::to_string).collect();
+    let mut leading: HashMap<_, Vec<EntryId>> = HashMap::new();
+    for row in session.query(sql, &[&session.space.0, &rel.as_str(), &ids]).await? {
+        let (src, dst): (&str, &str) = (get(&row, 0)?, get(&row, 1)?);
+        if let (Ok(src), Ok(dst)) = (src.parse(), dst.parse()) {
+            leading.entry(dst).or_default().push(src);
+        }
+    }
+    Ok(leading)
+}
+
 /// Those of `links` that exist.
 pub(super) async fn kept(session: &Session, links: &[Link]) -> Result<HashSet<Link>, Failure> {
     let is_written = |link: &&Link| !link.src.contains('\0') && !link.dst.contains('\0');

@@ -39,6 +39,8 @@ pub(super) struct Loaded {
     changed: HashMap<(EntryId, u32), HashMap<&'static str, u32>>,
     /// Where links lead that must not close a circle, as far as a commit asks.
     leading: HashMap<(Relation, EntryId), Vec<EntryId>>,
+    /// What has to be done before a piece of work, as far as a commit asks.
+    waited_for: HashMap<EntryId, Vec<EntryId>>,
     /// What calls of runs write.
     pub(super) written: Written,
 }
@@ -122,6 +124,7 @@ impl Names {
                         names.entries.push(*by);
                         names.entries.extend(entries);
                     }
+                    Expected::MayBegin { entry } => names.entries.push(*entry),
                     Expected::MayWait { entry, others } => {
                         names.entries.push(*entry);
                         names.entries.extend(others);
@@ -230,6 +233,7 @@ impl Loaded {
             kept: kept?,
             changed: HashMap::new(),
             leading: HashMap::new(),
+            waited_for: HashMap::new(),
             written: Written::default(),
         })
     }
@@ -293,6 +297,18 @@ impl Loaded {
             _ => None,
         });
         let waiting: Vec<EntryId> = asked.collect();
+        let begun = expected().filter_map(|expected| match expected {
+            Expected::MayBegin { entry } => Some(*entry),
+            _ => None,
+        });
+        let begun = each_once(begun);
+        if !begun.is_empty() {
+            self.waited_for = link::leading_to(session, Relation::Blocks, &begun).await?;
+            let before = self.waited_for.values().flatten().copied();
+            let before = each_once(before.filter(|id| !self.entries.contains_key(id)));
+            let found = entry::by_ids(session, &before).await?;
+            self.entries.extend(found.into_iter().map(LoadedEntry::found));
+        }
         let adds_links = expected().any(|expected| *expected == Expected::NoCircle);
         for (rel, mut from) in [(Relation::Blocks, waiting), (Relation::Supersedes, Vec::new())] {
             if !from.is_empty() || adds_links {
@@ -354,6 +370,10 @@ impl Facts for Loaded {
 
     fn led_to(&mut self, rel: Relation, id: EntryId) -> Result<Vec<EntryId>, StoreError> {
         Ok(self.leading.get(&(rel, id)).cloned().unwrap_or_default())
+    }
+
+    fn waited_for(&mut self, id: EntryId) -> Result<Vec<EntryId>, StoreError> {
+        Ok(self.waited_for.get(&id).cloned().unwrap_or_default())
     }
 
     fn changed_since(&mut self, entry: &Entry, base: u32) -> Result<HashMap<&'static str, u32>, StoreError> {

@@ -50,11 +50,12 @@ fn read(row: &tokio_postgres::Row) -> Result<Indexed, Failure> {
 }
 
 impl Inner {
-    /// Indexes what has been committed to `space`, until the index has reached commit `head`.
+    /// Indexes what has been committed to `space`, until the index has reached commit `head`, or the end of the log: the
+    /// server may have changed to one that lacks the last commits.
     pub(super) async fn index(&self, space: &SpaceName, head: Seq) -> Result<(), Failure> {
         let mut until = Seq(0);
         while until < head {
-            until = patiently!(self, {
+            let reached = patiently!(self, {
                 let Some(session) = self.begin_write(space, false, Purpose::WriteCarelessly).await? else {
                     return Ok(head);
                 };
@@ -62,6 +63,10 @@ impl Inner {
                 session.commit().await?;
                 Ok(until)
             })?;
+            if reached == until {
+                break;
+            }
+            until = reached;
         }
         Ok(())
     }

@@ -90,7 +90,18 @@ async fn append(session: &Session, rows: &Rows, kept: NotesKept) -> Result<(), F
             ],
         )
         .await?;
-    delete_old(session, last, added, kept).await
+    delete_old(session, last, added, kept).await?;
+    Ok(())
+}
+
+/// Deletes some of the oldest notes beyond what is `kept`; returns whether there were any.
+pub(super) async fn clean_up(session: &Session, kept: NotesKept) -> Result<bool, Failure> {
+    // The newest note, not the number assigned last: a forgetting may have deleted the notes in between.
+    let sql = "SELECT number FROM trace WHERE space = $1 ORDER BY number DESC LIMIT 1";
+    let Some(row) = session.one(sql, &[&session.space.0]).await? else {
+        return Ok(false);
+    };
+    delete_old(session, count(&row, 0)?, 0, kept).await
 }
 
 /// The texts of `rows` that may be stored: without words if something was forgotten since. Runs under the lock of
@@ -108,11 +119,11 @@ async fn storable_texts<'r>(session: &Session, rows: &'r Rows) -> Result<Vec<Cow
     storable_notes.collect()
 }
 
-/// Deletes the oldest notes that are too old, or too many.
-async fn delete_old(session: &Session, last: u64, added: u64, kept: NotesKept) -> Result<(), Failure> {
+/// Deletes the oldest notes that are too old, or too many; returns whether there were any.
+async fn delete_old(session: &Session, last: u64, added: u64, kept: NotesKept) -> Result<bool, Failure> {
     let sql = "SELECT number, at FROM trace WHERE space = $1 ORDER BY number LIMIT 1";
     let Some(row) = session.one(sql, &[&session.space.0]).await? else {
-        return Ok(());
+        return Ok(false);
     };
     let at: i64 = get(&row, 1)?;
     let cleanup = NoteCleanup {
@@ -129,11 +140,12 @@ async fn delete_old(session: &Session, last: u64, added: u64, kept: NotesKept) -
         let row = session.one(sql, &[&session.space.0, &end, &from]).await?;
         old = row.map(|row| count(&row, 0)).transpose()?;
     }
-    if let Some(until) = cleanup.deleted_until(old) {
-        let sql = "DELETE FROM trace WHERE space = $1 AND number <= $2";
-        session.execute(sql, &[&session.space.0, &to_column(until)]).await?;
-    }
-    Ok(())
+    let Some(until) = cleanup.deleted_until(old) else {
+        return Ok(false);
+    };
+    let sql = "DELETE FROM trace WHERE space = $1 AND number <= $2";
+    session.execute(sql, &[&session.space.0, &to_column(until)]).await?;
+    Ok(true)
 }
 
 /// Deletes the notes about the entry `id`.

@@ -3,7 +3,9 @@
 use std::hash::Hash;
 
 use folio_memory::counted::counted;
+use folio_memory::id::TurnHandle;
 use folio_memory::terms::terms_of;
+use folio_memory::turn::export::part_bodies;
 use folio_memory::{Entry, Link, Page, Seq, TraceNote, Turn};
 use rusqlite::{Connection, params};
 
@@ -14,8 +16,9 @@ use super::{blob, entry, journal, page, policy, run, text_check, turn, watch};
 use crate::checkup::CHUNK;
 use crate::checkup::findings::{Counts, Findings};
 use crate::checkup::problem::Problem;
-use crate::checkup::rebuilt::{Named, Ready, Rebuilt, Rest, StoredRows, lasting_watches};
+use crate::checkup::rebuilt::{Named, Ready, Rebuilt, Rest, StoredRows, last_exported, lasting_watches};
 use crate::checkup::rows::Rows;
+use crate::commit::BlobHash;
 use crate::store::Checkup;
 
 /// The most lines that are reported about the pages of one database.
@@ -204,6 +207,9 @@ impl Replay<'_> {
         for turn in &turns {
             self.compare_turn(turn)?;
         }
+        if let Some((turn, export)) = last_exported(&turns) {
+            self.check_parts(turn, export)?;
+        }
         match read(policy::read(conn, Some(space)))? {
             Ok(found) if found == policy => {}
             Ok(_) => self.findings.report(Problem::Policy),
@@ -269,6 +275,23 @@ impl Replay<'_> {
         let export = turn.ended.as_ref().map_or("", |ended| &*ended.end.export);
         if !export.is_empty() && !blob::is_kept(conn, space, export)? {
             self.findings.report(Problem::Export(turn.handle));
+        }
+        Ok(())
+    }
+
+    /// Whether all parts of the body `export` are there, if it is there itself.
+    fn check_parts(&mut self, turn: TurnHandle, export: &str) -> Result<(), Failure> {
+        // That it is missing or damaged is found elsewhere.
+        let body = match blob::read(self.conn, Some(self.space), &BlobHash(export.to_owned())) {
+            Ok(body) => body,
+            Err(Failure::Refused(_) | Failure::Damaged(_)) => return Ok(()),
+            Err(failure) => return Err(failure),
+        };
+        for part in part_bodies(&body) {
+            if !blob::is_kept(self.conn, self.space, &part)? {
+                self.findings.report(Problem::ExportPart(turn));
+                break;
+            }
         }
         Ok(())
     }

@@ -117,6 +117,10 @@ impl Facts for InScope<'_, '_> {
         link::led_to(self.scope.conn, self.space, rel, id)
     }
 
+    fn waited_for(&mut self, id: EntryId) -> Result<Vec<EntryId>, Failure> {
+        link::leading_to(self.scope.conn, self.space, Relation::Blocks, id)
+    }
+
     fn changed_since(&mut self, entry: &Entry, base: u32) -> Result<HashMap<&'static str, u32>, Failure> {
         journal::changed_since(self.scope.conn, entry, self.space, base)
     }

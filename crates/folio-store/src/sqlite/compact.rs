@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::error::{Failure, damaged};
 use super::packed::{self, Packed};
 use super::place::{Place, SpaceId};
-use super::{entry, rewrite, unclaimed, watch};
+use super::{entry, rewrite, trace, unclaimed, watch};
 use crate::burial::{self, Burial, RemainingCommit};
 use crate::commit::Folded;
 use crate::fold;
@@ -54,6 +54,9 @@ pub(super) fn compact(conn: &Connection, space: SpaceId, compaction: &Compaction
         let (given_up, more) = unclaimed::drop_unclaimed(conn, space, until)?;
         done.given_up = given_up;
         done.more |= more;
+    }
+    if let Some(kept) = compaction.notes {
+        done.more |= trace::clean_up(conn, space, kept)?;
     }
     Ok(done)
 }

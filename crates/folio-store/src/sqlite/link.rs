@@ -39,13 +39,28 @@ pub(super) fn list(conn: &Connection, space: Option<SpaceId>, end: &str) -> Resu
 /// The entries to which links of the relation `rel` lead from the entry `id`.
 pub(super) fn led_to(conn: &Connection, space: SpaceId, rel: Relation, id: EntryId) -> Result<Vec<EntryId>, Failure> {
     let sql = "SELECT dst FROM link WHERE space = ?1 AND src = ?2 AND rel = ?3";
+    ends(conn, sql, space, rel, id)
+}
+
+/// The entries from which links of the relation `rel` lead to the entry `id`.
+pub(super) fn leading_to(
+    conn: &Connection,
+    space: SpaceId,
+    rel: Relation,
+    id: EntryId,
+) -> Result<Vec<EntryId>, Failure> {
+    let sql = "SELECT src FROM link WHERE space = ?1 AND dst = ?2 AND rel = ?3";
+    ends(conn, sql, space, rel, id)
+}
+
+fn ends(conn: &Connection, sql: &str, space: SpaceId, rel: Relation, id: EntryId) -> Result<Vec<EntryId>, Failure> {
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query(params![space, id.to_string(), rel.as_str()])?;
-    let mut led_to = Vec::new();
+    let mut ends = Vec::new();
     while let Some(row) = rows.next()? {
-        led_to.extend(row.get::<_, String>(0)?.parse::<EntryId>().ok());
+        ends.extend(row.get::<_, String>(0)?.parse::<EntryId>().ok());
     }
-    Ok(led_to)
+    Ok(ends)
 }
 
 /// Those of `links` that exist.

@@ -42,6 +42,12 @@ pub(super) fn indexed(conn: &Connection, space: SpaceId) -> Result<Option<Seq>, 
     Ok(seq.map(|seq| Seq(from_column(seq))))
 }
 
+/// Whether `space` has an index, by whatever rules.
+fn exists(conn: &Connection, space: SpaceId) -> Result<bool, Failure> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM text_index WHERE space = ?1)";
+    Ok(conn.prepare_cached(sql)?.query_row([space], |row| row.get(0))?)
+}
+
 /// The spaces that have an index.
 pub(super) fn spaces(conn: &Connection) -> Result<Vec<SpaceId>, Failure> {
     let mut statement = conn.prepare_cached("SELECT space FROM text_index ORDER BY space")?;
@@ -111,7 +117,7 @@ pub(super) fn catch_up(conn: &Connection, space: SpaceId) -> Result<Seq, Failure
 /// Its terms may stay in the file until [`clean_up`] is done. An entry that is committed again is indexed again, so to
 /// erase it, its text must be removed as well.
 pub(super) fn remove(conn: &Connection, place: Place) -> Result<(), Failure> {
-    if indexed(conn, place.space())?.is_some() {
+    if exists(conn, place.space())? {
         let sql = format!("DELETE FROM {} WHERE rowid = ?1", table(place.space()));
         conn.prepare_cached(&sql)?.execute([place])?;
     }
@@ -125,7 +131,7 @@ pub(super) fn remove(conn: &Connection, place: Place) -> Result<(), Failure> {
 /// into the file.
 pub(super) fn clean_up(conn: &Connection, space: SpaceId) -> Result<bool, Failure> {
     if indexed(conn, space)?.is_none() {
-        return Ok(true);
+        return discard(conn, space).map(|()| true);
     }
     overwrite_deleted(conn, true)?;
     let before = conn.total_changes();
@@ -137,6 +143,20 @@ pub(super) fn clean_up(conn: &Connection, space: SpaceId) -> Result<bool, Failur
     merged?;
     // The statement itself counts as one change.
     Ok(conn.total_changes() - before < 2)
+}
+
+/// Deletes an index by rules of another version, if there is one: the next search makes a new one anyway.
+fn discard(conn: &Connection, space: SpaceId) -> Result<(), Failure> {
+    if !exists(conn, space)? {
+        return Ok(());
+    }
+    overwrite_deleted(conn, true)?;
+    let discarded = conn.execute_batch(&format!("DROP TABLE IF EXISTS {}", table(space)));
+    overwrite_deleted(conn, false)?;
+    discarded?;
+    let sql = "DELETE FROM text_index WHERE space = ?1";
+    conn.prepare_cached(sql)?.execute([space])?;
+    Ok(())
 }
 
 /// Creates an empty index.

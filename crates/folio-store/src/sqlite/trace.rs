@@ -110,12 +110,7 @@ pub(super) fn append(scope: &mut Scope<'_>, notes: &Notes) -> Result<(), Failure
             space
         }
     };
-    let (first, last): (Option<Place>, Option<Place>) = scope
-        .conn
-        .prepare_cached(ENDS)?
-        .query_row((Place::start(space), Place::end(space)), |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?;
+    let (first, last) = ends(scope.conn, space)?;
     let forgotten: Option<i64> = {
         let under = TraceNote::forget_notes_id().to_bytes();
         let values = params![under, Place::start(space), Place::end(space)];
@@ -164,8 +159,29 @@ pub(super) fn append(scope: &mut Scope<'_>, notes: &Notes) -> Result<(), Failure
     Ok(())
 }
 
-/// Deletes the oldest notes that are too old, or too many.
-fn delete_old(conn: &Connection, space: SpaceId, cleanup: NoteCleanup) -> Result<(), Failure> {
+/// The first and the last note of `space`.
+fn ends(conn: &Connection, space: SpaceId) -> Result<(Option<Place>, Option<Place>), Failure> {
+    let range = (Place::start(space), Place::end(space));
+    let ends = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    Ok(conn.prepare_cached(ENDS)?.query_row(range, ends)?)
+}
+
+/// Deletes some of the oldest notes beyond what is `kept`; returns whether there were any.
+pub(super) fn clean_up(conn: &Connection, space: SpaceId, kept: NotesKept) -> Result<bool, Failure> {
+    let (Some(first), Some(last)) = ends(conn, space)? else {
+        return Ok(false);
+    };
+    let cleanup = NoteCleanup {
+        first: first.number(),
+        last: last.number(),
+        added: 0,
+        kept,
+    };
+    delete_old(conn, space, cleanup)
+}
+
+/// Deletes the oldest notes that are too old, or too many; returns whether there were any.
+fn delete_old(conn: &Connection, space: SpaceId, cleanup: NoteCleanup) -> Result<bool, Failure> {
     let first = Place::of(space, cleanup.first);
     let last_old = |until: u64| -> Result<Option<Place>, Failure> {
         let sql = "SELECT max(place) FROM trace WHERE place BETWEEN ?1 AND ?2 AND at < ?3";
@@ -177,11 +193,12 @@ fn delete_old(conn: &Connection, space: SpaceId, cleanup: NoteCleanup) -> Result
         Some(_) => last_old(cleanup.end())?,
         None => None,
     };
-    if let Some(until) = cleanup.deleted_until(old.map(Place::number)) {
-        conn.prepare_cached("DELETE FROM trace WHERE place BETWEEN ?1 AND ?2")?
-            .execute((first, Place::of(space, until)))?;
-    }
-    Ok(())
+    let Some(until) = cleanup.deleted_until(old.map(Place::number)) else {
+        return Ok(false);
+    };
+    conn.prepare_cached("DELETE FROM trace WHERE place BETWEEN ?1 AND ?2")?
+        .execute((first, Place::of(space, until)))?;
+    Ok(true)
 }
 
 /// The notes that match `query`, oldest first: in the order in which they were made. The notes of a turn, a run or an

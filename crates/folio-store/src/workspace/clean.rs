@@ -14,12 +14,10 @@ impl Workspace {
         Ok(self.policy().await?.redaction)
     }
 
-    /// The same as last read from the policy, for reads.
+    /// The same for what was just read. The policy is read after it: whoever has set one sees nothing any more that it
+    /// takes out, by whatever process.
     pub(crate) async fn redaction_of_reads(&self) -> Result<Redaction, WorkspaceError> {
-        match self.known_redaction() {
-            Some(known) => Ok(known),
-            None => self.redaction().await,
-        }
+        self.redaction().await
     }
 
     fn known_redaction(&self) -> Option<Redaction> {

@@ -136,10 +136,14 @@ impl Workspace {
             if replaced.is_empty() && successor.draft.is_some() {
                 return Ok(done);
             }
+            let mut committed = None;
             if !replaced.is_empty() {
                 let write = successor.write(changes, replaced, reason.clone());
                 match self.record(actor, write).await {
-                    Ok(recorded) => done.warnings.extend(recorded.warnings),
+                    Ok(recorded) => {
+                        done.warnings.extend(recorded.warnings);
+                        committed = Some(recorded.committed);
+                    }
                     Err(WorkspaceError::Store(StoreError::StaleVersion { .. })) if rounds > 0 => {
                         rounds -= 1;
                         continue;
@@ -147,10 +151,14 @@ impl Workspace {
                     Err(error) => return Err(error),
                 }
             }
+            let Some(committed) = committed else {
+                done.by = Some(self.read_entry(Ref::Id(successor.id)).await?);
+                return Ok(done);
+            };
             for entry in &mut done.superseded {
-                *entry = self.read_entry(Ref::Id(entry.id)).await?;
+                *entry = self.entry_after(entry.id, &committed).await?;
             }
-            done.by = Some(self.read_entry(Ref::Id(successor.id)).await?);
+            done.by = Some(self.entry_after(successor.id, &committed).await?);
             return Ok(done);
         }
     }

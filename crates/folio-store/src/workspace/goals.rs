@@ -18,7 +18,11 @@ use serde_json::json;
 
 use super::observations::Whose;
 use super::{Workspace, WorkspaceError, Write, Written, source_of};
+use crate::error::StoreError;
 use crate::store::MemoryMark;
+
+/// How often goals are settled again because of concurrent changes to them.
+const ATTEMPTS: u32 = 8;
 
 /// A goal or a pending action, and its progress.
 #[derive(Debug, Clone, PartialEq)]
@@ -191,7 +195,7 @@ impl Workspace {
             )
             .await?;
         Ok(Written {
-            entry: self.read_entry(EntryRef::Id(id)).await?,
+            entry: self.entry_after(id, &recorded.committed).await?,
             conflicts: Vec::new(),
             warnings: recorded.warnings,
             replayed: recorded.committed.replayed,
@@ -203,6 +207,17 @@ impl Workspace {
     /// pending action whose confirmations are resolved. Those are the ones of the thread of `turn`, which are returned,
     /// and those of other threads that entries name which changed since it began.
     pub(super) async fn settle_goals(&self, actor: &Actor, turn: &Turn) -> Result<Vec<GoalState>, WorkspaceError> {
+        let mut attempt = 1;
+        loop {
+            match self.try_to_settle_goals(actor, turn).await {
+                // Somebody has changed one of them since it was read.
+                Err(WorkspaceError::Store(StoreError::StaleVersion { .. })) if attempt < ATTEMPTS => attempt += 1,
+                settled => return settled,
+            }
+        }
+    }
+
+    async fn try_to_settle_goals(&self, actor: &Actor, turn: &Turn) -> Result<Vec<GoalState>, WorkspaceError> {
         let mark = self.mark().await?;
         let thread = Some(&turn.begun.thread);
         let mut goals = self.goals_as(mark, Whose::Stages, thread, false).await?;
@@ -223,7 +238,7 @@ impl Workspace {
                 of_its_sort.push(Change::PatchEntry {
                     entry: entry.id,
                     fields,
-                    expected_version: None,
+                    expected_version: Some(entry.version),
                     base_version: None,
                 });
             }

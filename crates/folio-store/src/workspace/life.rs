@@ -110,7 +110,8 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// `Conflict` names the owner who has claimed it; `Invalid` if it is not open work; `NotFound`.
+    /// `Conflict` names the owner who has claimed it; `Invalid` if it is not open work, or names what has to be done
+    /// before it; `NotFound`.
     pub async fn claim(
         &self,
         actor: &Actor,
@@ -119,8 +120,11 @@ impl Workspace {
         lease: Option<Duration>,
         guard: Guard,
     ) -> Result<Written, WorkspaceError> {
+        let entry = self.read_entry(entry).await?.id;
+        let expected = [Expected::MayBegin { entry }];
+        let trying = Trying::to("claim").expecting(&expected);
         let changes = |current: &Entry| Ok((lifecycle::claim(current, owner, lease, self.now())??, Vec::new()));
-        self.patch_under(actor, entry, guard, Trying::to("claim"), &[], changes)
+        self.patch_under(actor, Ref::Id(entry), guard, trying, &[], changes)
             .await
     }
 
@@ -231,7 +235,6 @@ impl Workspace {
         guard: Guard,
     ) -> Result<Written, WorkspaceError> {
         let (old, new) = (self.read_entry(old).await?, self.read_entry(new).await?);
-        lifecycle::check_not_archived(&old)?;
         let expected = [Expected::MayReplace {
             by: new.id,
             entries: vec![old.id],

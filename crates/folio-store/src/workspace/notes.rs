@@ -7,8 +7,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use folio_memory::keeping::Redaction;
-use folio_memory::trace::{TracePolicy, WARNING};
-use folio_memory::{Actor, Clock, Role, Seq, SpaceName, Timestamp, TraceNote};
+use folio_memory::trace::WARNING;
+use folio_memory::{Actor, Clock, NotesKept, Role, Seq, SpaceName, Timestamp, TraceNote};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
@@ -215,16 +215,15 @@ async fn write(
     now: Timestamp,
     notes: &mut VecDeque<TraceNote>,
 ) -> Result<(), StoreError> {
-    let (mode, policy) = match store.policy(space).await {
-        Ok(kept) => (kept.policy.redaction, kept.policy.trace),
-        // The policy is unknown, so everything that it might forbid is redacted.
-        Err(_) => (Redaction::Pii, TracePolicy::default()),
+    let (mode, kept) = match store.policy(space).await {
+        Ok(known) => (known.policy.redaction, known.policy.trace.kept(now)),
+        // The policy is unknown, so everything that it might forbid is redacted, and what it might keep is kept.
+        Err(_) => (Redaction::Pii, NotesKept::ALL),
     };
     for note in notes.iter_mut() {
         redact::clean_note(note, mode);
         shorten(note, NOTE_TEXT_BYTES);
     }
-    let kept = policy.kept(now);
     store.append_trace(space, notes.make_contiguous(), kept).await
 }
 

@@ -156,7 +156,7 @@ impl Workspace {
                     warnings.extend(recorded.warnings);
                     let conflicts = named_conflicts(&recorded.committed, current.kind);
                     warnings.extend(conflicts.iter().map(conflict_warning));
-                    let entry = self.read_entry(entry).await?;
+                    let entry = self.entry_after(current.id, &recorded.committed).await?;
                     self.note_warnings(actor, verb, &entry, &warnings);
                     return Ok(Written {
                         entry,

@@ -14,7 +14,7 @@ use folio_memory::{
 use super::notes::Stopwatch;
 use super::redact::recall;
 use super::{Workspace, WorkspaceError};
-use crate::commit::BlobHash;
+use crate::commit::{BlobHash, Committed};
 use crate::error::{ErrorKind, StoreError};
 use crate::store::{Journal, LogRow, Revision, RunQuery, RunRow};
 
@@ -159,6 +159,20 @@ impl Workspace {
         Ok(entry)
     }
 
+    /// The same as `committed` left it, for the answer to its writer: others may have changed it since. The answer to
+    /// a repeated request shows it as it is now.
+    pub(super) async fn entry_after(&self, id: EntryId, committed: &Committed) -> Result<Entry, WorkspaceError> {
+        let now = self.read_entry(Ref::Id(id)).await?;
+        if committed.replayed || now.updated_seq <= committed.seq {
+            return Ok(now);
+        }
+        let (store, ids) = (&self.inner.store, vec![id]);
+        let then = store.entries_as_of(self.space(), ids, committed.seq).await?.pop();
+        let Some(mut then) = then else { return Ok(now) };
+        self.inner.recalled.entry(&mut then, self.redaction_of_reads().await?);
+        Ok(then)
+    }
+
     /// The same for an entry that something else names, which may be gone (M7.6.46).
     pub(super) async fn entry_if_there(&self, id: EntryId) -> Result<Option<Entry>, WorkspaceError> {
         if_there(self.read_entry(Ref::Id(id)).await)
@@ -181,6 +195,9 @@ impl Workspace {
         let mode = self.redaction_of_reads().await?;
         for revision in &mut revisions {
             recall::change(&mut revision.change, mode);
+            if let Some(reason) = &mut revision.reason {
+                recall::reason(reason, mode);
+            }
         }
         Ok(revisions)
     }

@@ -266,6 +266,7 @@ impl Workspace {
         let compaction = Compaction {
             bury_until: policy.retention.tombstone().map(|after| now.minus(after)),
             give_up_until: Some(now.minus(UNCLAIMED)),
+            notes: Some(policy.trace.kept(now)),
             limit: BATCH,
         };
         for _ in 0..BATCHES {

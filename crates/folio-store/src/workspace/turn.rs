@@ -21,7 +21,7 @@ use folio_memory::query::MAX_LIMIT;
 use folio_memory::roles::Visibility;
 use folio_memory::scratchbook;
 use folio_memory::turn::{
-    Answer, Assessment, Clarity, Decision, JOINED_WITHIN, NewTurn, Situation, Turn, TurnQuery, Used, WorkOrder,
+    Answer, Assessment, Clarity, Decision, JOINED_WITHIN, NewTurn, Situation, Stage, Turn, TurnQuery, Used, WorkOrder,
     can_be_joined, clarification_of, is_clarification, joined_turn, settled_clarifications,
 };
 use folio_memory::{
@@ -38,6 +38,7 @@ pub use export::Exported;
 
 use super::observations::Whose;
 use super::patch::{Guard, Trying};
+use super::redact::recall;
 use super::{MAX_ACTIVE, Workspace, WorkspaceError, Write, source_of, trust_of_role};
 use crate::store::MemoryMark;
 
@@ -89,11 +90,65 @@ impl DraftedTurn {
     /// The decision of the clarifier, as it is recorded.
     fn of_clarifier(clarity: &Clarity, clarified: &[Used]) -> Decision {
         let mut decision = clarity.decision();
-        let says = |used: &Used| format!("says what {} asks", used.handle);
-        decision.reasons.extend(clarified.iter().map(says));
+        decision.reasons.extend(clarified.iter().map(says_what_is_asked));
         decision.used.extend(clarified);
         decision
     }
+}
+
+/// What the verdict of the clarifier asks for, in commits after the one that begins the turn.
+#[derive(Debug, Default)]
+struct Consequences {
+    /// Questions about earlier inputs that are settled.
+    clarified: Vec<Used>,
+    /// The confirmation that is answered.
+    answer: Option<(Used, Answer)>,
+    /// The question to ask.
+    question: Option<String>,
+}
+
+impl Consequences {
+    fn of(clarity: &Clarity, clarified: Vec<Used>) -> Self {
+        let (mut answer, mut question) = (None, None);
+        match clarity {
+            Clarity::Ambiguous { question: text, .. } => question = Some(text.clone()),
+            Clarity::Answers(confirmation, said) => answer = Some((*confirmation, *said)),
+            Clarity::Clear(_) => {}
+        }
+        Self {
+            clarified,
+            answer,
+            question,
+        }
+    }
+
+    /// Those of a turn that was begun with the decision `recorded`; `clarity` is the verdict as it would be now. Only it
+    /// has the question.
+    fn of_recorded(recorded: &Decision, clarity: &Clarity) -> Self {
+        let is_said = |used: &&Used| recorded.reasons.contains(&says_what_is_asked(used));
+        let answers = |answer| {
+            let confirmation = *recorded.used.first()?;
+            let decision = Clarity::Answers(confirmation, answer).decision();
+            let is_this = decision.verdict == recorded.verdict && recorded.reasons.starts_with(&decision.reasons);
+            is_this.then_some((confirmation, answer))
+        };
+        let question = match clarity {
+            Clarity::Ambiguous { question, .. } if clarity.decision().verdict == recorded.verdict => {
+                Some(question.clone())
+            }
+            _ => None,
+        };
+        Self {
+            clarified: recorded.used.iter().filter(is_said).copied().collect(),
+            answer: answers(Answer::Yes).or_else(|| answers(Answer::No)),
+            question,
+        }
+    }
+}
+
+/// Why a turn settles a question about an earlier input.
+fn says_what_is_asked(used: &Used) -> String {
+    format!("says what {} asks", used.handle)
 }
 
 /// What becomes of the question of a clarifier that finds an input unclear.
@@ -120,7 +175,7 @@ pub struct Begun {
     pub question: Option<Entry>,
     /// The confirmation that the input answered.
     pub answered: Option<Entry>,
-    /// Whether an earlier call with the same idempotency key began the turn, so that this call did nothing.
+    /// Whether an earlier call with the same idempotency key began the turn. What is missing of that, this call did.
     pub replayed: bool,
 }
 
@@ -257,7 +312,7 @@ impl Workspace {
     }
 
     /// Like [`Workspace::begin_turn`], under a key: a second call with the key returns the turn that the first one
-    /// began, and asks and answers nothing.
+    /// began, and asks and answers only what the first one could not because it failed.
     ///
     /// # Errors
     ///
@@ -306,24 +361,21 @@ impl Workspace {
             ..Write::of(vec![Change::BeginTurn(Box::new(new))])
         };
         let replayed = self.record(&actor, write).await?.committed.replayed;
+        let mut left = if replayed {
+            self.left_to_do(id, &clarity).await?
+        } else {
+            Consequences::of(&clarity, clarified)
+        };
+        left.question = left.question.filter(|_| questions == Questions::Written);
         let (mut question, mut answered) = (None, None);
-        for clarification in clarified.into_iter().filter(|_| !replayed) {
+        for clarification in left.clarified {
             answered = Some(self.clarify(id, clarification).await?);
         }
-        match &clarity {
-            _ if replayed => {}
-            Clarity::Ambiguous {
-                question: text,
-                options,
-                ..
-            } if questions == Questions::Written => {
-                let trust = trust_among(options, &at_hand);
-                question = Some(self.ask(id, &thread, text, trust).await?);
-            }
-            Clarity::Answers(confirmation, answer) => {
-                answered = Some(self.answer(&actor, *confirmation, *answer).await?);
-            }
-            Clarity::Ambiguous { .. } | Clarity::Clear(_) => {}
+        if let Some((confirmation, answer)) = left.answer {
+            answered = Some(self.answer(&actor, confirmation, answer).await?);
+        }
+        if let (Some(text), Clarity::Ambiguous { options, .. }) = (left.question, &clarity) {
+            question = Some(self.ask(id, &thread, &text, trust_among(options, &at_hand)).await?);
         }
         let turn = self.read_turn(Ref::Id(id)).await?;
         Ok(Begun {
@@ -335,6 +387,46 @@ impl Workspace {
             answered,
             replayed,
         })
+    }
+
+    /// What a call that began the turn `id` under the same key before has left undone, because it failed half-way. A
+    /// turn that has ended since needs nothing any more.
+    async fn left_to_do(&self, id: TurnId, clarity: &Clarity) -> Result<Consequences, WorkspaceError> {
+        let turn = self.read_turn(Ref::Id(id)).await?;
+        let is_clarifier = |decision: &&Decision| decision.stage == Stage::Clarifier;
+        let recorded = turn.begun.decisions.iter().find(is_clarifier);
+        let Some(recorded) = recorded.filter(|_| turn.ended.is_none()) else {
+            return Ok(Consequences::default());
+        };
+        let mut left = Consequences::of_recorded(recorded, clarity);
+        let mut live = Vec::new();
+        for used in left.clarified.iter().chain(left.answer.iter().map(|(used, _)| used)) {
+            let entry = self.entry_if_there(used.id).await?;
+            live.extend(
+                entry
+                    .filter(|entry| entry.state(self.now()) == State::Live)
+                    .map(|entry| entry.id),
+            );
+        }
+        left.clarified.retain(|used| live.contains(&used.id));
+        left.answer = left.answer.filter(|(used, _)| live.contains(&used.id));
+        if left.question.is_some() && self.was_asked(turn.handle).await? {
+            left.question = None;
+        }
+        Ok(left)
+    }
+
+    /// Whether the clarifier has asked about the input of `turn`.
+    async fn was_asked(&self, turn: TurnHandle) -> Result<bool, WorkspaceError> {
+        let query = EntryQuery {
+            context: vec![(ACTION_PATH.to_owned(), clarification_of(turn).into())],
+            status: Status::ALL.into(),
+            include_expired: true,
+            include_superseded: true,
+            limit: 1,
+            ..EntryQuery::default()
+        };
+        Ok(!self.read_entries(&query).await?.items.is_empty())
     }
 
     /// Returns one turn. Askers that may not read the whole space are not told of entries that they may not read
@@ -417,7 +509,9 @@ impl Workspace {
 
     /// The same for internal use, whoever asks.
     pub(super) async fn read_turn(&self, turn: TurnRef) -> Result<Turn, WorkspaceError> {
-        Ok(self.inner.store.turn(&self.inner.space, turn).await?)
+        let mut turn = self.inner.store.turn(&self.inner.space, turn).await?;
+        recall::turn(&mut turn, self.redaction_of_reads().await?);
+        Ok(turn)
     }
 
     /// Returns the turns that match `query` and that the asker may read, newest first: those of its run or its thread
@@ -439,7 +533,12 @@ impl Workspace {
 
     /// The same for internal use, whoever asks.
     pub(super) async fn read_turns(&self, query: &TurnQuery) -> Result<Vec<Turn>, WorkspaceError> {
-        Ok(self.inner.store.turns(&self.inner.space, query).await?)
+        let mut turns = self.inner.store.turns(&self.inner.space, query).await?;
+        let mode = self.redaction_of_reads().await?;
+        for turn in &mut turns {
+            recall::turn(turn, mode);
+        }
+        Ok(turns)
     }
 
     /// Returns the decisions that used `entry`, each with the version that was read, newest first: those of `turn`, or
@@ -541,15 +640,12 @@ impl Workspace {
                 Change::AddEntry(confirmation),
             ])
             .collect();
-        self.record(
-            &actor,
-            Write {
-                at: Some(now),
-                ..Write::of(changes)
-            },
-        )
-        .await?;
-        self.read_entry(Ref::Id(id)).await
+        let write = Write {
+            at: Some(now),
+            ..Write::of(changes)
+        };
+        let recorded = self.record(&actor, write).await?;
+        self.entry_after(id, &recorded.committed).await
     }
 
     /// Resolves a question about an earlier input, which the input of `turn` answers.

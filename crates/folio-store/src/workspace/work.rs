@@ -8,7 +8,9 @@ use folio_memory::lifecycle::{self, Report, is_blocking, is_free_for};
 use folio_memory::roles::Operation;
 use folio_memory::scratchbook::{ItemInput, short_title};
 use folio_memory::view::is_blank;
-use folio_memory::{Actor, Change, Entry, EntryId, EntryKind, FieldChange, Invalid, Link, Owner, Relation, ThreadKey};
+use folio_memory::{
+    Actor, Change, Entry, EntryId, EntryKind, FieldChange, Invalid, Link, NewEntry, Owner, Relation, ThreadKey,
+};
 
 use super::book::BookFilter;
 use super::observations::Adding;
@@ -146,16 +148,7 @@ impl Workspace {
         lease: Option<Duration>,
     ) -> Result<Option<Written>, WorkspaceError> {
         if let Some(item) = item {
-            let entry = self.work_of(actor, thread, item).await?;
-            let before = self.open_blockers_of(&entry).await?;
-            if !before.is_empty() && entry.fields.status == Status::Open {
-                let message = format!(
-                    "{} waits for {}, which must be done first",
-                    entry.handle,
-                    names(&before)
-                );
-                return Err(Invalid::new("not_claimable", "status", message).into());
-            }
+            self.work_of(actor, thread, item).await?;
             let claimed = self.claim(actor, item, owner, lease, Guard::default()).await?;
             return Ok(Some(claimed));
         }
@@ -194,7 +187,8 @@ impl Workspace {
         lease: Option<Duration>,
     ) -> Result<Written, WorkspaceError> {
         let id = Ref::Id(entry.id);
-        let trying = Trying::to("claim");
+        let expected = [Expected::MayBegin { entry: entry.id }];
+        let trying = Trying::to("claim").expecting(&expected);
         let changes = |current: &Entry| Ok((lifecycle::claim(current, owner, lease, self.now())??, Vec::new()));
         let claimed = self.try_patch(actor, id, Guard::default(), trying, &[], changes).await;
         if let Err(error) = &claimed
@@ -283,8 +277,10 @@ impl Workspace {
         let expected: Vec<_> = may_wait(&entry, &after).into_iter().collect();
         let mut more = order_of(entry.id, &after, None);
         let (mut note_id, mut warnings) = (None, Vec::new());
-        if let Some(input) = self.answer_to(&entry, report.result).await? {
-            let (new, page_fields, of_note) = self.item(actor, thread, input, self.now())?;
+        let note = result_note(&entry, report.result).map(|input| self.item(actor, thread, input, self.now()));
+        if let Some((new, page_fields, of_note)) = note.transpose()?
+            && !self.is_answered_by(&entry, &new).await?
+        {
             warnings = of_note;
             let answers = Link {
                 src: new.id.to_string(),
@@ -384,27 +380,30 @@ impl Workspace {
         Ok(found.filter_map(|link| link.src.parse().ok()).collect())
     }
 
-    /// The note with `text` that replies to `entry`. `None` if the text is blank, or if an earlier reply says the same.
-    async fn answer_to(&self, entry: &Entry, text: String) -> Result<Option<ItemInput>, WorkspaceError> {
-        if is_blank(&text) {
-            return Ok(None);
-        }
+    /// Whether an earlier reply to `entry` says the same as `note`, as both are kept.
+    async fn is_answered_by(&self, entry: &Entry, note: &NewEntry) -> Result<bool, WorkspaceError> {
+        let kept = self.as_read(note, 0).await?.fields;
         for id in self.leading_to(entry.id, Relation::RepliesTo).await? {
-            let reply = self.entry_if_there(id).await?;
-            if reply.is_some_and(|reply| reply.fields.body == text) {
-                return Ok(None);
+            let reply = self.entry_if_there(id).await?.map(|reply| reply.fields);
+            if reply.is_some_and(|reply| (&reply.body, &reply.body_ref) == (&kept.body, &kept.body_ref)) {
+                return Ok(true);
             }
         }
-        Ok(Some(ItemInput {
-            kind: EntryKind::Note,
-            // The whole text is in the body.
-            title: Some(short_title(&format!("{}: {}", entry.handle, first_line(&text)))),
-            body: text,
-            tags: vec![RESULT_TAG.to_owned()],
-            phase: None,
-            progress: None,
-        }))
+        Ok(false)
     }
+}
+
+/// The note with `text` that replies to `entry`; `None` if the text is blank.
+fn result_note(entry: &Entry, text: String) -> Option<ItemInput> {
+    (!is_blank(&text)).then(|| ItemInput {
+        kind: EntryKind::Note,
+        // The whole text is in the body.
+        title: Some(short_title(&format!("{}: {}", entry.handle, first_line(&text)))),
+        body: text,
+        tags: vec![RESULT_TAG.to_owned()],
+        phase: None,
+        progress: None,
+    })
 }
 
 /// Whether a claim failed because the work is not free any more.
@@ -440,9 +439,4 @@ fn order_of(entry: EntryId, after: &[Entry], whole: Option<&Entry>) -> Vec<Chang
 
 fn first_line(text: &str) -> &str {
     text.lines().find(|line| !is_blank(line)).unwrap_or_default()
-}
-
-fn names(handles: &[EntryHandle]) -> String {
-    let names: Vec<_> = handles.iter().map(EntryHandle::to_string).collect();
-    names.join(", ")
 }

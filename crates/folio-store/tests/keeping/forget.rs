@@ -600,3 +600,35 @@ async fn scrub_of_an_in_memory_store_finds_no_residue_m7_6_50() {
         "there is no file in which something could be left"
     );
 }
+
+#[tokio::test]
+async fn forget_leaves_nothing_in_an_index_by_older_rules_m7_6_50() {
+    let house = House::new();
+    let entry = house.say("the password of the safe is zanzibar").await;
+    house.say("something else").await;
+    let found = EntryQuery {
+        text: Some("else".to_owned()),
+        ..EntryQuery::default()
+    };
+    assert_eq!(house.total(found.clone()).await, 1, "the index of words is there");
+    assert!(house.holds("zanzibar"));
+    let file = rusqlite::Connection::open(&house.path).unwrap();
+    assert_eq!(
+        file.execute("UPDATE text_index SET version = version - 1", []).unwrap(),
+        1
+    );
+    drop(file);
+    let filter = ForgetFilter {
+        entries: vec![Ref::Id(entry.id)],
+        ..ForgetFilter::default()
+    };
+    let forgotten = house
+        .workspace
+        .forget(&human(), &filter, "she asked for it")
+        .await
+        .unwrap();
+    assert_eq!(forgotten.residue.found, Vec::<String>::new());
+    assert!(!house.holds("zanzibar"));
+    assert_eq!(house.total(found).await, 1);
+    house.assert_sound().await;
+}

@@ -1,5 +1,7 @@
-use folio_memory::{Change, FieldChange, Pii};
-use folio_store::workspace::Write;
+use folio_memory::id::Ref;
+use folio_memory::turn::TurnQuery;
+use folio_memory::{Change, FieldChange, Pii, ThreadKey};
+use folio_store::workspace::{EpisodeQuery, Guard, TurnInput, Write};
 use serde_json::json;
 
 use crate::house::{House, human};
@@ -19,11 +21,7 @@ async fn secrets_in_every_field_are_redacted_before_storage_m7_6_48() {
     house.update(&entry, json!({"content": format!("again {token}")})).await;
     house
         .workspace
-        .archive(
-            &human(),
-            folio_memory::id::Ref::Id(entry.id),
-            Some(format!("leaks {token}")),
-        )
+        .archive(&human(), Ref::Id(entry.id), Some(format!("leaks {token}")))
         .await
         .unwrap();
     assert_eq!(house.get(&entry).await.fields.body, "again [redacted:github_token]");
@@ -77,11 +75,7 @@ async fn unredacted_secret_in_the_log_is_redacted_on_read_m7_6_48() {
     assert_eq!(house.get(&entry).await.fields.body, clean);
     let listed = house.workspace.observations(Default::default()).await.unwrap();
     assert_eq!(listed.items[0].fields.body, clean);
-    let history = house
-        .workspace
-        .history(folio_memory::id::Ref::Id(entry.id))
-        .await
-        .unwrap();
+    let history = house.workspace.history(Ref::Id(entry.id)).await.unwrap();
     assert!(format!("{history:?}").contains(clean));
     let rows = house.workspace.changes(folio_memory::Seq(0), 10).await.unwrap();
     assert!(!format!("{rows:?}").contains(&token()));
@@ -96,4 +90,48 @@ async fn detected_personal_data_types_accumulate_across_versions_m7_6_48() {
     let write = Write::of(Vec::new());
     house.workspace.record(&human(), write).await.unwrap();
     house.assert_sound().await;
+}
+
+#[tokio::test]
+async fn unredacted_secret_in_a_turn_or_a_reason_is_redacted_on_read_m7_6_48() {
+    let house = House::new();
+    house.set_policy(json!({"redaction": "off"})).await;
+    let workspace = &house.workspace;
+    let entry = house.say("nothing yet").await;
+    let guard = Guard {
+        reason: Some(format!("it has {}", token())),
+        ..Guard::default()
+    };
+    workspace.confirm(&human(), Ref::Id(entry.id), guard).await.unwrap();
+    let input = TurnInput::of(ThreadKey::main(), format!("rotate the key {} soon", token()));
+    let turn = workspace.begin_turn(&human(), input).await.unwrap().turn;
+    let id = Ref::Id(turn.begun.id);
+    workspace.end_turn(&human(), id).await.unwrap();
+    assert!(workspace.turn(id).await.unwrap().begun.input.contains(&token()));
+    house.set_policy(json!({})).await;
+    let turns = workspace.turns(&TurnQuery::default()).await.unwrap();
+    assert_eq!(turns[0].begun.input, "rotate the key [redacted:github_token] soon");
+    let turn = workspace.turn(id).await.unwrap();
+    let episodes = workspace.episodes(&EpisodeQuery::default()).await.unwrap();
+    let history = workspace.history(Ref::Id(entry.id)).await.unwrap();
+    assert_eq!(
+        history[1].reason.as_deref(),
+        Some("it has [redacted:github_token]"),
+        "{history:?}"
+    );
+    let versions = workspace.versions(Ref::Id(entry.id)).await.unwrap();
+    let all = format!("{turns:?} {turn:?} {episodes:?} {history:?} {versions:?}");
+    assert!(!all.contains(&token()), "{all}");
+}
+
+#[tokio::test]
+async fn reads_follow_a_policy_that_another_process_has_just_set_m7_6_48() {
+    let house = House::new();
+    let entry = house.say("mail jane.doe@example.org").await;
+    assert_eq!(house.get(&entry).await.fields.body, "mail jane.doe@example.org");
+    let other = House::at(&house.path, 2);
+    other.set_policy(json!({"redaction": "pii"})).await;
+    assert_eq!(house.get(&entry).await.fields.body, "mail [redacted:email]");
+    let listed = house.workspace.observations(Default::default()).await.unwrap();
+    assert_eq!(listed.items[0].fields.body, "mail [redacted:email]");
 }

@@ -1,7 +1,7 @@
 use folio_memory::entry::Status;
 use folio_memory::id::Ref;
 use folio_memory::keeping::{ArchivedFor, ErasedFor};
-use folio_memory::{Entry, EntryQuery, State, ThreadKey};
+use folio_memory::{Entry, EntryQuery, NoteQuery, SpaceName, State, ThreadKey};
 use folio_store::ErrorKind;
 use folio_store::workspace::{Guard, TurnInput};
 use serde_json::json;
@@ -186,7 +186,7 @@ async fn archived_text_is_compressed_and_still_read_unchanged_m7_6_45() {
         house
             .workspace
             .store()
-            .scrub(&folio_memory::SpaceName::main(), Vec::new())
+            .scrub(&SpaceName::main(), Vec::new())
             .await
             .unwrap(),
     );
@@ -272,4 +272,30 @@ async fn ending_a_turn_archives_entries_that_have_become_due_m7_6_44() {
     assert_eq!((turn().await, turn().await), (Status::Active, Status::Active));
     house.clock.advance(7 * DAY);
     assert_eq!(turn().await, Status::Archived);
+}
+
+#[tokio::test]
+async fn tidying_deletes_old_and_surplus_notes_of_the_trace_m7_10() {
+    let house = House::new();
+    let notes = async || {
+        let query = NoteQuery {
+            limit: 10_000,
+            ..NoteQuery::default()
+        };
+        let notes = house.workspace.store().notes(&SpaceName::main(), &query).await;
+        notes.unwrap().len()
+    };
+    house.say("the build is slow").await;
+    for _ in 0..1_500 {
+        house.workspace.note(house.workspace.noted("memory", "list_entries"));
+    }
+    house.workspace.flush_trace().await.unwrap();
+    assert_eq!(notes().await, 1_500);
+    house.set_policy(json!({"trace": {"notes_max": 1_000}})).await;
+    house.tidy().await;
+    assert_eq!(notes().await, 1_000);
+    house.clock.advance(31 * DAY);
+    house.tidy().await;
+    assert_eq!(notes().await, 0);
+    house.assert_sound().await;
 }

@@ -1,7 +1,9 @@
 //! Work that several agents share.
 
-use folio_memory::{Change, EntryId, EntryKind, NewEntry, Owner, Status, ThreadKey};
-use folio_store::workspace::Write;
+use folio_memory::id::Ref;
+use folio_memory::lifecycle::Report;
+use folio_memory::{Change, EntryId, EntryKind, Link, NewEntry, Owner, Relation, Status, ThreadKey};
+use folio_store::workspace::{Guard, WorkReport, Write};
 
 use crate::{person, scene};
 
@@ -34,4 +36,55 @@ async fn oldest_open_work_is_ready_behind_many_tasks_in_progress() {
         .await
         .unwrap();
     assert_eq!(taken.unwrap().entry.id, oldest.id);
+}
+
+#[tokio::test]
+async fn work_that_waits_for_other_work_cannot_be_claimed_by_anybody_m7_4_35() {
+    let scene = scene();
+    let owner = Owner::parse("me").unwrap();
+    let (first, second) = (scene.task().await, scene.task().await);
+    let order = Change::AddLink(Link {
+        src: first.id.to_string(),
+        rel: Relation::Blocks,
+        dst: second.id.to_string(),
+    });
+    scene.memory.record(&person(), Write::of(vec![order])).await.unwrap();
+    let claim = async || {
+        let entry = Ref::Id(second.id);
+        scene
+            .memory
+            .claim(&person(), entry, &owner, None, Guard::default())
+            .await
+    };
+    let refused = claim().await.unwrap_err();
+    assert_eq!(refused.code(), "not_claimable");
+    assert!(
+        refused.to_string().contains(&format!("waits for {}", first.handle)),
+        "{refused}"
+    );
+    let done = Ref::Id(first.id);
+    scene.memory.complete(&person(), done, Guard::default()).await.unwrap();
+    claim().await.unwrap();
+}
+
+#[tokio::test]
+async fn equal_report_sent_again_adds_no_second_note_m7_4_35() {
+    let scene = scene();
+    let (me, thread) = (Owner::parse("me").unwrap(), ThreadKey::main());
+    let secret = ["ghp", "_0123456789abcdefghijABCDEFGHIJ012345"].concat();
+    for result in [format!("it uses {secret}"), "a long story ".repeat(10_000)] {
+        let task = scene.task().await;
+        let report = async || {
+            let report = WorkReport {
+                item: Ref::Id(task.id),
+                said: Report::Done,
+                result: result.clone(),
+                after: Vec::new(),
+            };
+            let reported = scene.memory.report_work(&person(), &thread, &me, report, None).await;
+            reported.unwrap().1
+        };
+        assert!(report().await.is_some());
+        assert_eq!(report().await, None, "{}", &result[..20]);
+    }
 }

@@ -1,12 +1,17 @@
 //! Goals and pending actions (seed 004, "Frontal Cortex Integration").
 
+use std::sync::Arc;
+
 use folio_memory::entry::Status;
 use folio_memory::goals::GoalInput;
 use folio_memory::id::Ref;
 use folio_memory::keeping::ArchivedFor;
 use folio_memory::observation::ObservationPatch;
 use folio_memory::{Change, EntryFields, EntryId, EntryKind, NewEntry, Owner, Relation, ThreadKey, Trust};
+use folio_store::Store;
+use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_store::workspace::Write;
+use folio_testkit::{FaultyStore, Work};
 use serde_json::{from_value, json};
 
 use crate::scene::{Scene, person};
@@ -249,4 +254,29 @@ async fn confident_suggestion_becomes_a_goal_only_on_request_m7_11_3() {
     assert!(said.contains(&Relation::EvidenceFor) && said.contains(&Relation::DerivedFrom));
     let state = scene.workspace.goals(None, false).await.unwrap();
     assert_eq!(state[0].progress.open, 1, "what it was made of belongs to it");
+}
+
+#[tokio::test]
+async fn goal_archived_while_a_turn_ends_does_not_keep_it_from_ending_m7_11_3() {
+    let store = Arc::new(FaultyStore::new(SqliteStore::open(&OpenOptions::in_memory()).unwrap()));
+    let scene = Scene::on(Arc::clone(&store) as Arc<dyn Store>);
+    let (workspace, thread) = (&scene.workspace, ThreadKey::main());
+    let goal = input("Book a flight to Paris", "paris");
+    let goal = workspace
+        .add_goal(&person(), &thread, EntryKind::Goal, goal, None)
+        .await;
+    let goal = goal.unwrap().entry;
+    let turn = scene.begin("Find flights").await;
+    let found = json!({"content": "Found 3 flights", "context": {"goal_id": "paris"}});
+    scene.notice("flights", turn.turn.begun.id, found).await;
+    let gate = store.hold(Work::Commit);
+    let others = async {
+        gate.wait_until_reached().await;
+        workspace.archive(&person(), Ref::Id(goal.id), None).await.unwrap();
+        gate.open();
+    };
+    let (ended, ()) = tokio::join!(scene.end(&turn), others);
+    assert_eq!(ended.goals.len(), 0, "it is not open any more");
+    let goal = scene.read(goal.id).await.fields;
+    assert_eq!((goal.status, goal.progress), (Status::Archived, None));
 }

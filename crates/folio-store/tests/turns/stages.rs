@@ -14,9 +14,10 @@ use folio_memory::turn::{
     Situation, Stage, Stages, Urgency, Used, WorkOrder,
 };
 use folio_memory::{Actor, Entry, EntryKind, EntryQuery, Role, ThreadKey, Timestamp, TurnId};
-use folio_store::StoreError;
-use folio_store::WorkspaceError;
+use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_store::workspace::{ImportOptions, TraceQuery, TurnInput};
+use folio_store::{Store, StoreError, WorkspaceError};
+use folio_testkit::{Fault, FaultyStore};
 use serde_json::{from_value, json};
 
 use crate::scene::{Scene, person, used};
@@ -508,4 +509,56 @@ async fn custom_stages_override_the_rules_and_are_recorded_m7_11_1() {
     );
     let entry = scene.workspace.entry(Ref::Id(done.id)).await.unwrap();
     assert_eq!(entry.fields.status, Status::Resolved, "the rules archive it");
+}
+
+#[tokio::test]
+async fn turn_that_was_half_begun_is_completed_when_begun_again_m7_11_2() {
+    let store = Arc::new(FaultyStore::new(SqliteStore::open(&OpenOptions::in_memory()).unwrap()));
+    let scene = Scene::on(Arc::clone(&store) as Arc<dyn Store>);
+    let begin = async |input: &str, key: &str| {
+        let input = TurnInput::of(ThreadKey::main(), input);
+        scene
+            .workspace
+            .begin_turn_under(&person(), input, Some(key.to_owned()))
+            .await
+    };
+    let is_live = async |entry: &Entry| scene.read(entry.id).await.fields.status == Status::Active;
+    let asked = async || {
+        let types = vec!["pending_confirmation".to_owned()];
+        let asked = scene
+            .texts(EntryQuery {
+                types,
+                ..EntryQuery::default()
+            })
+            .await;
+        asked.len()
+    };
+    // The question is the second commit.
+    store.fail(store.commits() + 2, Fault::NotWritten);
+    begin("fix it", "a").await.unwrap_err();
+    assert_eq!(asked().await, 0);
+    let again = begin("fix it", "a").await.unwrap();
+    assert!(again.replayed);
+    let question = again.question.unwrap();
+    let third = begin("fix it", "a").await.unwrap();
+    assert_eq!((third.question, asked().await), (None, 1), "it is asked once");
+    assert!(is_live(&question).await, "and not taken for its own answer");
+    // So is the answer.
+    store.fail(store.commits() + 2, Fault::NotWritten);
+    begin("yes", "b").await.unwrap_err();
+    assert!(is_live(&question).await);
+    let again = begin("yes", "b").await.unwrap();
+    let answered = again.answered.unwrap();
+    assert_eq!(
+        (answered.id, answered.fields.outcome),
+        (question.id, Some(Outcome::Confirmed))
+    );
+    // And that something else settles the question.
+    let question = begin("fix it", "c").await.unwrap().question.unwrap();
+    store.fail(store.commits() + 2, Fault::NotWritten);
+    let moves_on = "Water the plants in the kitchen and those on the balcony";
+    begin(moves_on, "d").await.unwrap_err();
+    assert!(is_live(&question).await);
+    begin(moves_on, "d").await.unwrap();
+    assert!(!is_live(&question).await);
 }

@@ -5,10 +5,16 @@ use std::time::Duration;
 
 use folio_memory::id::Ref;
 use folio_memory::keeping::ErasedFor;
-use folio_memory::{Change, EntryKind, FieldChange, NotesKept, Role, Seq, Timestamp, TraceNote};
+use folio_memory::{
+    Actor, Change, EntryId, EntryKind, FieldChange, Link, NotesKept, PageRole, Relation, Role, Seq, ThreadKey,
+    Timestamp, TraceNote,
+};
+use folio_store::commit::{Blob, BlobHash};
 use folio_store::copy::{CopiedCommit, CopyError, copy, verify};
 use folio_store::sqlite::{OpenOptions, SqliteStore};
-use folio_store::{AccessToken, Compaction, KeptToken, StoreError};
+use folio_store::workspace::{Ended, TurnInput};
+use folio_store::{AccessToken, Compaction, KeptToken, StoreError, WorkspaceError};
+use serde_json::json;
 
 use super::Home;
 use super::scene::{Scene, asked_by, patch};
@@ -19,6 +25,48 @@ fn elsewhere() -> Scene {
     Scene {
         ids: SeededIds::new(7),
         ..Scene::on(SqliteStore::open(&OpenOptions::in_memory()).expect("a store"))
+    }
+}
+
+impl Scene {
+    /// Erases `entries`, and drops everything of them that may be dropped.
+    async fn bury(&self, entries: &[EntryId]) -> u64 {
+        let erase = |entry: &EntryId| Change::EraseEntry {
+            entry: *entry,
+            why: ErasedFor::Expired,
+            expected_version: None,
+        };
+        if !entries.is_empty() {
+            self.commit(entries.iter().map(erase).collect()).await;
+        }
+        self.clock.advance(Duration::from_secs(3_600));
+        let bury = Compaction {
+            bury_until: Some(self.now()),
+            give_up_until: None,
+            notes: None,
+            limit: 100,
+        };
+        let smaller = self.store.compact(&self.space, bury).await.expect("smaller");
+        smaller.buried
+    }
+
+    /// Begins a turn in which something is noticed, and ends it.
+    async fn a_turn(&self, content: &str) -> Result<Ended, WorkspaceError> {
+        self.clock.advance(Duration::from_secs(60));
+        let (memory, person) = (self.workspace(), Actor::new(Role::Human, "ada"));
+        let input = TurnInput::of(ThreadKey::main(), "Write down what was noticed");
+        let turn = memory.begin_turn(&person, input).await?.turn.begun.id;
+        let noticed = serde_json::from_value(json!({"content": content})).expect("an observation");
+        memory
+            .add_observation(&person.clone().in_turn(turn), noticed, None)
+            .await?;
+        memory.end_turn(&person, Ref::Id(turn)).await
+    }
+
+    /// How many entries the export of `ended` lists.
+    async fn listed(&self, ended: &Ended) -> usize {
+        let manifest = self.workspace().manifest(&ended.export).await;
+        manifest.expect("the entries of an export").len()
     }
 }
 
@@ -39,26 +87,13 @@ pub async fn copied_store_continues_with_the_numbers_of_its_source(home: &dyn Ho
     let key = "a patch";
     let change = patch(kept, vec![FieldChange::Body("changed".to_owned())]);
     source.commit_as(key, vec![change.clone()]).await.expect("a commit");
-    let erase = Change::EraseEntry {
-        entry: erased,
-        why: ErasedFor::Expired,
-        expected_version: None,
-    };
-    source.commit(vec![erase]).await;
     let last = add("last").await;
     let run = source.a_run("a run").await;
     source
         .append(run, vec![asked_by("ada")], None, Vec::new())
         .await
         .expect("an event");
-    source.clock.advance(Duration::from_secs(3_600));
-    let bury = Compaction {
-        bury_until: Some(source.now()),
-        give_up_until: None,
-        limit: 100,
-    };
-    let smaller = source.store.compact(&source.space, bury).await.expect("smaller");
-    assert_eq!(smaller.buried, 1);
+    assert_eq!(source.bury(&[erased]).await, 1);
     let note = TraceNote::new(
         source.now(),
         &source.commit_of(folio_store::Record::of(Vec::new())).actor,
@@ -177,4 +212,86 @@ pub async fn copied_commits_must_follow_without_gap_or_repeat(home: &dyn Home) {
     assert!(matches!(twice, Err(StoreError::StaleSpace { .. })), "{twice:?}");
     let checkup = target.store.check().await.expect("a checkup");
     assert_eq!(checkup.problems, Vec::<String>::new());
+}
+
+/// Exports name the parts of their manifests only in their bodies. A copy has them, too.
+pub async fn copied_store_continues_the_exports_of_its_source(home: &dyn Home) {
+    let (source, target) = (elsewhere(), Scene::of(home));
+    let first = source.a_turn("one").await.expect("the end of a turn");
+    copied(&source, &target).await;
+    assert_eq!(target.listed(&first).await, 1);
+    target.clock.advance(Duration::from_secs(3_600));
+    let next = target.a_turn("two").await.expect("the end of a turn");
+    assert_eq!(target.listed(&next).await, 2);
+}
+
+/// Parts of manifests can be made again from the entries, so that a store without them is repaired by the next export.
+pub async fn store_without_parts_of_exports_lists_entries_anew(home: &dyn Home) {
+    let (source, target) = (elsewhere(), Scene::of(home));
+    let first = source.a_turn("one").await.expect("the end of a turn");
+    let export = &first.turn.ended.as_ref().expect("an end").end.export;
+    let export = source.store.blob(&source.space, &BlobHash(export.clone())).await;
+    let export = Blob::new(export.expect("an export"));
+    let rows = source.store.changes(&source.space, Seq(0), 100).await.expect("the log");
+    let commits = rows.into_iter().map(|row| CopiedCommit {
+        row,
+        bodies: vec![export.clone()],
+    });
+    target
+        .store
+        .take_over(&target.space, commits.collect())
+        .await
+        .expect("commits");
+    let problems = target.store.check().await.expect("a checkup").problems;
+    assert!(
+        problems.iter().any(|problem| problem.contains("the export of turn t1")),
+        "{problems:?}"
+    );
+    target.clock.advance(Duration::from_secs(3_600));
+    assert_eq!(target.listed(&first).await, 1);
+    let next = target.a_turn("two").await.expect("the end of a turn");
+    assert_eq!(target.listed(&next).await, 2);
+    let problems = target.store.check().await.expect("a checkup").problems;
+    assert_eq!(problems, Vec::<String>::new());
+}
+
+/// A link stays in the log when one of its ends is removed.
+pub async fn links_to_removed_entries_are_copied(home: &dyn Home) {
+    let (source, target) = (elsewhere(), Scene::of(home));
+    let page = source.a_page().await;
+    let add = |title: &'static str| source.add(source.entry(page, EntryKind::Observation, title));
+    let (gone, kept) = (add("gone").await, add("kept").await);
+    let (src, dst) = (kept.to_string(), gone.to_string());
+    let rel = Relation::Supersedes;
+    source.commit(vec![Change::AddLink(Link { src, rel, dst })]).await;
+    add("last").await;
+    assert_eq!(source.bury(&[gone]).await, 1);
+    copied(&source, &target).await;
+    assert_eq!(target.read(kept).await, source.read(kept).await);
+}
+
+/// Of a commit of which a part was removed, the copy may still have the whole.
+pub async fn copy_made_before_a_removal_can_be_continued(home: &dyn Home) {
+    let (source, target) = (elsewhere(), Scene::of(home));
+    let page = source.page(PageRole::Note);
+    let stays = source.entry(page.id, EntryKind::Observation, "stays");
+    let stays_id = stays.id;
+    source
+        .commit(vec![
+            Change::EnsurePage(Box::new(page.clone())),
+            Change::AddEntry(Box::new(stays)),
+        ])
+        .await;
+    let gone = source.add(source.entry(page.id, EntryKind::Observation, "gone")).await;
+    source.add(source.entry(page.id, EntryKind::Observation, "last")).await;
+    // The first entry was added with its page, so it stays, and so does what the commit says of it.
+    let erase = |entry| Change::EraseEntry {
+        entry,
+        why: ErasedFor::Expired,
+        expected_version: None,
+    };
+    source.commit(vec![erase(stays_id), erase(gone)]).await;
+    copied(&source, &target).await;
+    assert_eq!(source.bury(&[]).await, 1);
+    copied(&source, &target).await;
 }

@@ -85,6 +85,19 @@ pub async fn patch_without_effect_neither_causes_nor_hides_a_conflict_m7_4_33(ho
     );
 }
 
+/// A writer may send back what it read, with one field changed.
+pub async fn unchanged_field_of_a_patch_does_not_conflict_m7_4_33(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let id = scene.a_note("one").await;
+    let body = |text: &str| FieldChange::Body(text.to_owned());
+    scene.commit(vec![patch(id, vec![body("text")])]).await;
+    scene.commit(vec![patch(id, vec![title("two"), body("text")])]).await;
+    let other = scene.commit(vec![since(2, id, vec![body("changed")])]).await;
+    assert_eq!(other.entries[0].conflicts, [], "nobody had changed the text");
+    let same = scene.commit(vec![since(2, id, vec![title("three")])]).await;
+    assert_eq!(same.entries[0].conflicts.len(), 1);
+}
+
 /// Restoring needs a change of its own; an ordinary patch is refused.
 pub async fn archived_entry_can_be_restored_m7_5_39(home: &dyn Home) {
     let scene = Scene::of(home);

@@ -92,6 +92,7 @@ macro_rules! store_contract {
             later_patch_of_a_field_wins_and_reports_the_conflict_m7_4_33,
             patches_of_different_fields_do_not_conflict_m7_4_33,
             patch_without_effect_neither_causes_nor_hides_a_conflict_m7_4_33,
+            unchanged_field_of_a_patch_does_not_conflict_m7_4_33,
             archived_entry_can_be_restored_m7_5_39,
             expired_entry_is_reported_until_its_expiry_is_recorded_m7_1_8,
             pinned_archived_or_extended_entry_is_not_reported_as_expired_m7_1_7,
@@ -224,6 +225,10 @@ macro_rules! store_contract {
             token_revoked_in_a_copy_stays_revoked_after_copying_again,
             copying_into_an_unrelated_store_is_refused,
             copied_commits_must_follow_without_gap_or_repeat,
+            copied_store_continues_the_exports_of_its_source,
+            store_without_parts_of_exports_lists_entries_anew,
+            links_to_removed_entries_are_copied,
+            copy_made_before_a_removal_can_be_continued,
         ]);
         $crate::store_contract!(@cases $home, upkeep: [
             watched_entries_are_listed_by_due_time_in_pages_m7_6_45,
@@ -241,6 +246,7 @@ macro_rules! store_contract {
             successor_archived_or_forgotten_meanwhile_replaces_nothing_m7_4_37,
             concurrent_writers_cannot_make_work_wait_for_itself_m7_4_35,
             agents_that_ask_for_work_at_once_each_get_another_piece_m7_4_35,
+            work_that_comes_to_wait_meanwhile_cannot_be_claimed_m7_4_35,
             import_closes_no_circle_with_what_others_write_meanwhile_m7_4_35,
             archiving_by_age_does_not_depend_on_noted_expiry_m7_6_44,
             expiry_is_noted_after_unpinning_although_a_pin_had_prevented_it_m7_1_8,

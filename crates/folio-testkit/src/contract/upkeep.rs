@@ -203,6 +203,7 @@ pub async fn compacted_store_reads_as_before_m7_6_45(home: &dyn Home) {
     let compaction = Compaction {
         bury_until: None,
         give_up_until: None,
+        notes: None,
         limit: 3,
     };
     let compact = async || scene.store.compact(&scene.space, compaction).await.expect("smaller");
@@ -241,6 +242,7 @@ pub async fn compaction_removes_old_tombstones_but_never_reuses_their_handles_m7
     let compaction = Compaction {
         bury_until: Some(by),
         give_up_until: None,
+        notes: None,
         limit: 100,
     };
     let done = scene.store.compact(&scene.space, compaction).await.expect("smaller");
@@ -406,6 +408,7 @@ pub async fn compaction_deletes_old_body_pieces_that_no_entry_names(home: &dyn H
         let compaction = Compaction {
             bury_until: None,
             give_up_until: Some(until),
+            notes: None,
             limit: 100,
         };
         let done = scene.store.compact(&scene.space, compaction).await;

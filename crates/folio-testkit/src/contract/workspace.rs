@@ -391,6 +391,36 @@ async fn import_beside_others(scene: &Scene, rel: Relation, code: &str) {
     assert_eq!((report.links, refused.count()), (1, 1), "{report:?}");
 }
 
+/// Nothing was to be waited for when its claimant looked.
+pub async fn work_that_comes_to_wait_meanwhile_cannot_be_claimed_m7_4_35(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let store = Arc::new(FaultyStore::new(Arc::clone(&scene.store)));
+    let (memory, person) = (scene.workspace_on(Arc::clone(&store) as Arc<dyn Store>), person());
+    let (first, second) = (
+        item(&memory, EntryKind::Task, "first").await,
+        item(&memory, EntryKind::Task, "second").await,
+    );
+    let (owner, thread, work) = (Owner::agent(), main_thread(), Some(Ref::Id(second.id)));
+    let gate = store.hold(Work::Commit);
+    let claims = memory.claim_work(&person, &thread, work, &owner, None);
+    let others = async {
+        gate.wait_until_reached().await;
+        scene.link(&first, Relation::Blocks, &second).await;
+        gate.open();
+    };
+    let (claimed, ()) = tokio::join!(claims, others);
+    assert_eq!(codes(vec![claimed]), ["not_claimable"]);
+    let done = memory.complete(&person, Ref::Id(first.id), Guard::default()).await;
+    done.expect("nothing is waited for");
+    let claimed = memory.claim_work(&person, &thread, work, &owner, None).await;
+    assert!(claimed.expect("a claim").is_some());
+    // Work that has begun goes on.
+    let third = item(&memory, EntryKind::Task, "third").await;
+    scene.link(&third, Relation::Blocks, &second).await;
+    let claimed = memory.claim_work(&person, &thread, work, &owner, None).await;
+    assert!(claimed.expect("a claim").is_some());
+}
+
 /// It counts from the last change, whether nobody has noted the expiry yet, somebody has, or an earlier version had.
 pub async fn archiving_by_age_does_not_depend_on_noted_expiry_m7_6_44(home: &dyn Home) {
     let scene = Scene::of(home);

@@ -93,6 +93,9 @@ impl Loaded {
         for link in links.iter().filter(|link| has_order(link.rel)) {
             if let (Ok(src), Ok(dst)) = (link.src.parse(), link.dst.parse()) {
                 self.leading.entry((link.rel, src)).or_default().push(dst);
+                if link.rel == Relation::Blocks {
+                    self.waited_for.entry(dst).or_default().push(src);
+                }
             }
         }
     }

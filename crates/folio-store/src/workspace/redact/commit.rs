@@ -109,7 +109,7 @@ fn clean_policy(cleaner: &mut Cleaner, policy: &mut SpacePolicy) {
 }
 
 /// Reasons quote tags and words of an input.
-fn clean_decisions(cleaner: &mut Cleaner, decisions: &mut [Decision]) {
+pub(super) fn clean_decisions(cleaner: &mut Cleaner, decisions: &mut [Decision]) {
     for decision in decisions {
         cleaner.text(&mut decision.verdict, "decision");
         cleaner.texts(&mut decision.reasons, "decision");

@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 
 use folio_memory::keeping::Redaction;
-use folio_memory::{Change, Entry, EntryId, FieldChange, Page};
+use folio_memory::{Change, Entry, EntryId, FieldChange, Page, Turn};
 use parking_lot::Mutex;
 
 use super::Cleaner;
-use super::commit::{clean_change, clean_fields};
+use super::commit::{clean_change, clean_decisions, clean_fields};
 use super::event::{Renamed, clean_event_with};
 use crate::commit::Record;
 
@@ -65,6 +65,21 @@ pub(crate) fn page(page: &mut Page, mode: Redaction) {
     if let Some(props) = &mut fields.props {
         cleaner.value(props, "props");
     }
+}
+
+/// Takes what `mode` says out of `turn`.
+pub(crate) fn turn(turn: &mut Turn, mode: Redaction) {
+    let mut cleaner = Cleaner::new(mode);
+    cleaner.text(&mut turn.begun.input, "input");
+    clean_decisions(&mut cleaner, &mut turn.begun.decisions);
+    if let Some(ended) = &mut turn.ended {
+        clean_decisions(&mut cleaner, &mut ended.end.decisions);
+    }
+}
+
+/// Takes what `mode` says out of the reason of a commit.
+pub(crate) fn reason(reason: &mut String, mode: Redaction) {
+    Cleaner::new(mode).text(reason, "reason");
 }
 
 /// Takes what `mode` says out of `change`.

@@ -10,6 +10,7 @@ use folio_memory::turn::export::{Export, Listed, PartRef, Touched, hash_of, pars
 use folio_memory::turn::{Turn, TurnQuery};
 use folio_memory::{Entry, EntryHandle, EntryId, EntryKind, EntryQuery, Order, Seq, Status};
 
+use super::super::reads::if_there;
 use super::super::{Workspace, WorkspaceError};
 use crate::commit::{Blob, BlobHash};
 use crate::error::StoreError;
@@ -113,9 +114,10 @@ impl Workspace {
         let sees_all = self.visibility().await? == Visibility::Space;
         // Parts list entries of the whole space.
         if all && sees_all {
-            for part in &export.parts {
-                listed.extend(self.read_part(part).await?);
-            }
+            listed = match if_there(self.read_parts(&export.parts).await)? {
+                Some(listed) => listed,
+                None => self.list_anew(export.as_of).await?,
+            };
         } else {
             listed.extend(export.touched.iter().map(|touched| touched.listed.clone()));
         }
@@ -150,9 +152,17 @@ impl Workspace {
         }
     }
 
-    /// Makes the export of `turn` as of `as_of`, based on the last export.
+    /// Makes the export of `turn` as of `as_of`, based on the last export, or on nothing if a part of that is gone.
     pub(super) async fn make_export(&self, turn: &Turn, as_of: Seq) -> Result<Made, WorkspaceError> {
-        let base = self.last_export(turn).await?;
+        let base = if_there(self.last_export(turn).await)?.flatten();
+        match if_there(self.export_on(base, turn, as_of).await)? {
+            Some(made) => Ok(made),
+            None => self.export_on(None, turn, as_of).await,
+        }
+    }
+
+    /// The same, based on `base`.
+    async fn export_on(&self, base: Option<Export>, turn: &Turn, as_of: Seq) -> Result<Made, WorkspaceError> {
         let base_seq = base.as_ref().map_or(Seq(0), |base| base.as_of);
         let mut parts: BTreeMap<u64, PartRef> = base
             .map(|base| base.parts.into_iter().map(|part| (part.part, part)).collect())
@@ -264,6 +274,28 @@ impl Workspace {
     pub(super) async fn read_export(&self, body: &str) -> Result<Export, WorkspaceError> {
         let text = self.text_of(body).await?;
         Export::parse(&text).map_err(|reason| self.damaged(body, &reason))
+    }
+
+    async fn read_parts(&self, parts: &[PartRef]) -> Result<Vec<Listed>, WorkspaceError> {
+        let mut listed = Vec::new();
+        for part in parts {
+            listed.extend(self.read_part(part).await?);
+        }
+        Ok(listed)
+    }
+
+    /// What an export as of `as_of` lists, from the entries themselves.
+    async fn list_anew(&self, as_of: Seq) -> Result<Vec<Listed>, WorkspaceError> {
+        let (mut listed, mut query) = (Vec::new(), news(Seq(0), as_of));
+        loop {
+            // Read as stored, since the hash is compared.
+            let page = self.inner.store.entries(&self.inner.space, &query, self.now()).await?;
+            listed.extend(page.items.iter().map(Listed::of));
+            match page.next {
+                Some(next) => query.cursor = Some(next),
+                None => return Ok(listed),
+            }
+        }
     }
 
     async fn read_part(&self, part: &PartRef) -> Result<Vec<Listed>, WorkspaceError> {
