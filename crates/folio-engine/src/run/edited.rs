@@ -54,8 +54,7 @@ impl Run {
         for member in &replaced {
             self.supersede(*member, version);
         }
-        self.nodes[index].halted = false;
-        self.halted.remove(&index);
+        self.forget_failures_in(index);
         self.forget_roll_ups(index);
         let graph = Arc::new(Graph::of(&steps));
         let before = self.nodes[index]

@@ -38,6 +38,7 @@ impl Run {
         self.skipped.remove(&index);
         self.settled.remove(&index);
         self.halted.remove(&index);
+        self.failing.remove(&index);
         self.executing.remove(&index);
         self.stopping.remove(&index);
         self.gated.remove(&index);
@@ -71,7 +72,11 @@ impl Run {
         container.children_left = container.children_left.saturating_sub(1);
         container.children_ok += u32::from(result.status == Outcome::Ok);
         if stops_others {
-            match container.on_hard() {
+            let on_hard = container.on_hard();
+            if self.is_part_of_plan(parent) && !self.has_enough_left(parent) {
+                self.failing.insert(parent);
+            }
+            match on_hard {
                 OnHard::Continue => {}
                 OnHard::Hold if self.has_enough_left(parent) => {}
                 OnHard::Hold => self.halt(parent),

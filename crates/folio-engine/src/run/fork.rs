@@ -241,8 +241,10 @@ impl ForkSearch {
             is_group.then_some(failed),
             parent.filter(|parent| result.is_hard() && holds(*parent)),
         ];
+        let failing = parent.filter(|parent| result.is_hard() && self.run.failing.contains(parent));
+        let around = failing.map(|group| self.run.held_around(group)).unwrap_or_default();
         let first = self.first.get(node).copied().unwrap_or_default();
-        for container in containers.into_iter().flatten() {
+        for container in containers.into_iter().flatten().chain(around) {
             let id = self.run.nodes[container].id;
             self.failed.entry(id).or_insert(first);
         }

@@ -49,6 +49,61 @@ fn on_hard_continue_carries_out_every_member_e9_5() {
 }
 
 #[test]
+fn hard_failure_in_a_group_holds_the_steps_around_it_before_the_group_has_ended_e9_4() {
+    // Each has a member that fails hard, one that goes on, and a step that needs what failed or what it skipped.
+    let slow = "{id: slow, do: {tool: echo, args: {}}}";
+    let bad = "{id: bad, do: {tool: deny, args: {}}}";
+    let cases = [
+        (format!("{{id: g, parallel: [{bad}, {slow}]}}"), "bad", Outcome::Skipped),
+        (
+            format!("{{id: g, parallel: [{bad}, {slow}], on_hard: continue}}"),
+            "bad",
+            Outcome::Skipped,
+        ),
+        (
+            format!("{{id: g, parallel: [{{id: h, parallel: [{bad}]}}, {slow}]}}"),
+            "h",
+            Outcome::Skipped,
+        ),
+        (
+            format!(
+                "{{id: g, parallel: [{{id: s, sequence: [{bad}, {{id: next, do: {{tool: echo, args: {{}}}}}}]}}, {slow}]}}"
+            ),
+            "next",
+            Outcome::Skipped,
+        ),
+        (
+            format!("{{id: g, parallel: [{{id: s, sequence: [{bad}], optional: true}}, {slow}]}}"),
+            "bad",
+            Outcome::Ok,
+        ),
+        (
+            format!("{{id: g, parallel: [{bad}, {slow}], join: first_ok}}"),
+            "bad",
+            Outcome::Ok,
+        ),
+    ];
+    for (group, needed, expected) in cases {
+        let steps =
+            format!("steps:\n  - {group}\n  - {{id: deploy, needs: [{needed}], do: {{tool: echo, args: {{}}}}}}");
+        let mut sim = Sim::new(&steps);
+        sim.concurrency = 2;
+        sim.derive();
+        let at = sim.under_way.iter().position(|call| call.tool == "deny").unwrap();
+        let bad = sim.under_way.remove(at);
+        let event = sim.run.conclude(bad.node, answer(&bad), Duration::ZERO, sim.now);
+        sim.record(event);
+        let sim = sim.driven_on();
+        assert_eq!(sim.status("deploy"), expected, "{steps}");
+        for cut in 1..sim.journal.len() {
+            let mut resumed = Sim::resumed(&sim.journal[..cut]);
+            resumed.concurrency = 2;
+            assert_eq!(resumed.driven_on().status("deploy"), expected, "{cut}: {steps}");
+        }
+    }
+}
+
+#[test]
 fn on_hard_cancel_stops_running_members_e9_5() {
     let sim = with_bad_first("on_hard: cancel");
     assert!(
