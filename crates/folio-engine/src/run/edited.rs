@@ -132,7 +132,7 @@ impl Run {
             self.nodes[index].dropped_by = version;
         }
         self.mark_superseded(index, &[]);
-        if self.nodes[index].state == NodeState::Created {
+        if self.nodes[index].state == NodeState::Created || self.is_asked_to_begin(index) {
             self.skip(index);
         }
     }

@@ -21,9 +21,12 @@ impl Run {
             self.release_all_after(index);
         }
         // Members of a group that never began get a record of their own, so that no node is left without a result.
-        for child in self.nodes[index].children.clone() {
+        // All of them at once: nobody waits for the members of its groups, and the run could end before them.
+        let mut below = self.nodes[index].children.clone();
+        while let Some(child) = below.pop() {
             if self.is_to_begin(child) {
                 self.skip(child);
+                below.extend(&self.nodes[child].children);
             }
         }
         if let Some(parent) = self.nodes[index].parent {

@@ -224,7 +224,7 @@ impl Run {
     }
 
     /// Whether a person was asked to approve the call of node `index`, and it has not begun.
-    fn is_asked_to_begin(&self, index: usize) -> bool {
+    pub(super) fn is_asked_to_begin(&self, index: usize) -> bool {
         let node = &self.nodes[index];
         node.state == NodeState::WaitingInput && node.started_at.is_none() && self.asked_about.contains_key(&index)
     }

@@ -353,3 +353,37 @@ fn group_below_its_quorum_fails_although_every_branch_is_optional_e9_5() {
         assert_eq!(sim.status("g"), status, "{plan}");
     }
 }
+
+#[test]
+fn every_node_of_an_ended_run_has_a_result_e9_5() {
+    let echo = |id: &str| format!("{{id: {id}, do: {{tool: echo, args: {{}}}}}}");
+    let (x, y, b) = (echo("x"), echo("y"), echo("b"));
+    let inner = [
+        format!("{{id: s, sequence: [{x}, {{id: t, parallel: [{y}]}}]}}"),
+        format!("{{id: s, parallel: [{{id: t, parallel: [{{id: u, sequence: [{x}, {y}]}}]}}]}}"),
+    ];
+    for inner in inner {
+        let bad = "{id: bad, do: {tool: deny, args: {}}}";
+        for plan in [
+            format!("steps:\n  - {bad}\n  - {{id: g, parallel: [{inner}, {b}]}}"),
+            format!("steps:\n  - {bad}\n  - {{id: g, sequence: [{inner}, {b}]}}"),
+            format!("budget: {{tool_calls: 1}}\nsteps:\n  - {{id: g, parallel: [{b}, {inner}]}}"),
+            format!("steps: [{{id: p, plan: [{bad}, {{id: g, parallel: [{inner}]}}]}}]"),
+            format!("steps: [{{id: g, on_hard: cancel, parallel: [{bad}, {inner}]}}]"),
+        ] {
+            let sim = Sim::new(&plan).driven_on();
+            let missing: Vec<&str> = sim
+                .run
+                .tree()
+                .iter()
+                .filter(|view| view.result.is_none())
+                .map(|view| view.path)
+                .collect();
+            assert_eq!(missing, Vec::<&str>::new(), "{plan}");
+            for cut in 1..sim.journal.len() {
+                let resumed = Sim::resumed(&sim.journal[..cut]).driven_on();
+                assert_eq!(resumed.outcome().len(), sim.outcome().len(), "{cut}: {plan}");
+            }
+        }
+    }
+}
