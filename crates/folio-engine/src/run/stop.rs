@@ -167,7 +167,9 @@ impl Run {
     pub(super) fn held_around(&self, group: usize) -> Vec<usize> {
         let mut held = Vec::new();
         let mut at = group;
-        while let Some(container) = self.nodes[at].parent.filter(|_| !self.nodes[at].optional) {
+        // A group that somebody cancels ends as cancelled, whatever happened in it.
+        let will_fail = |at: usize| !self.nodes[at].optional && self.nodes[at].cancel.is_none();
+        while let Some(container) = self.nodes[at].parent.filter(|_| will_fail(at)) {
             let node = &self.nodes[container];
             if node.required_ok_count().is_some() {
                 break;

@@ -387,3 +387,28 @@ fn every_node_of_an_ended_run_has_a_result_e9_5() {
         }
     }
 }
+
+#[test]
+fn hard_failure_in_a_cancelled_group_holds_nothing_around_it_e9_4() {
+    let mut sim = Sim::new(
+        "steps:
+  - {id: g, parallel: [{id: bad, do: {tool: deny, args: {}}}, {id: slow, do: {tool: echo, args: {}}}]}
+  - {id: next, do: {tool: echo, args: {}}}",
+    );
+    sim.derive();
+    let group = sim.id("g");
+    sim.record(Event::CancelRequested {
+        node: Some(group),
+        by: "ada".to_owned(),
+    });
+    let at = sim.under_way.iter().position(|call| call.tool == "deny").unwrap();
+    let bad = sim.under_way.remove(at);
+    let event = sim.run.conclude(bad.node, answer(&bad), Duration::ZERO, sim.now);
+    sim.record(event);
+    let sim = sim.driven_on();
+    assert_eq!(
+        (sim.severity("g/bad"), sim.status("g")),
+        (Some(Severity::Hard), Outcome::Cancelled)
+    );
+    assert_eq!(sim.status("next"), Outcome::Ok);
+}
