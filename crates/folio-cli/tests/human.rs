@@ -247,7 +247,7 @@ fn run_that_waits_at_a_paused_node_says_how_to_continue_it_e9_14() {
     let mut told = BufReader::new(resuming.stderr.take().unwrap())
         .lines()
         .map(Result::unwrap);
-    let line = told.find(|line| line.contains("paused"));
+    let line = told.find(|line| line.contains("is paused;"));
     assert_eq!(
         line.as_deref(),
         Some("two is paused; continue it with `folio continue r2 --node two`")
