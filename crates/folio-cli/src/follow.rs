@@ -95,6 +95,8 @@ struct Follow<'a> {
     /// What holds up a call of the run, and the line that says so.
     held_up: Option<(HeldUp, String)>,
     questions: Questions,
+    /// The line that says which parts are paused, if the run waits for nothing else.
+    paused: Option<String>,
     /// Why not all could be shown, if somebody still wanted to see it.
     unshown: Option<Failure>,
 }
@@ -136,6 +138,7 @@ impl<'a> Follow<'a> {
             progress,
             held_up: None,
             questions: Questions::Unseen,
+            paused: None,
             unshown: None,
         })
     }
@@ -230,6 +233,9 @@ impl<'a> Follow<'a> {
             }
         }
         self.point_out_questions().await;
+        if is_ours {
+            self.point_out_pauses().await;
+        }
         Ok(false)
     }
 
@@ -248,6 +254,47 @@ impl<'a> Follow<'a> {
             }
             Questions::Unseen | Questions::PointedOut(_) | Questions::Known => {}
         }
+    }
+
+    /// Says that the run waits for nothing but paused parts, as often as others are paused.
+    async fn point_out_pauses(&mut self) {
+        let run = self.watch.run();
+        let summary = run.summary();
+        let only_waits = summary.waits && summary.due_at.is_none() && summary.asks == 0;
+        let tree = if only_waits { run.tree() } else { Vec::new() };
+        let paused = tree.iter().filter(|view| view.paused && view.result.is_none());
+        let paths: Vec<String> = paused.map(|view| view.path.to_owned()).collect();
+        if paths.is_empty() {
+            if let Some(line) = self.paused.take() {
+                self.progress.remove_note(&line);
+            }
+            return;
+        }
+        let handle = self.handle().await;
+        let again = self.context.settings.repeated();
+        let line = match paths.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            ["", ..] => format!("{handle} is paused; continue it with `folio continue {handle}{again}`"),
+            [path] => {
+                let path = printable(path);
+                format!("{path} is paused; continue it with `folio continue {handle} --node {path}{again}`")
+            }
+            paths => {
+                let all = paths.join(", ");
+                let all = printable(&all);
+                format!("{all} are paused; continue each with `folio continue {handle} --node NODE{again}`")
+            }
+        };
+        if self.paused.as_ref() != Some(&line) {
+            self.progress.show_note(self.context.output, &line);
+            self.paused = Some(line);
+        }
+    }
+
+    /// The short name of the run.
+    async fn handle(&self) -> String {
+        let run = self.watch.run().id();
+        let row = self.workspace.run(Ref::Id(run)).await;
+        row.map_or_else(|_| run.to_string(), |row| row.handle.to_string())
     }
 
     /// Says what holds up a call of the run `now`, in place of what did before.
@@ -271,9 +318,7 @@ impl<'a> Follow<'a> {
 
     /// A line saying where the questions of the run are listed.
     async fn asking_line(&self) -> String {
-        let run = self.watch.run().id();
-        let row = self.workspace.run(Ref::Id(run)).await;
-        let run = row.map_or_else(|_| run.to_string(), |row| row.handle.to_string());
+        let run = self.handle().await;
         let again = self.context.settings.repeated();
         format!("{run} asks something and waits; `folio questions {run}{again}` lists it")
     }

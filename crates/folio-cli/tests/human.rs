@@ -4,6 +4,9 @@
 
 mod support;
 
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
 use serde_json::json;
 use support::Folio;
 
@@ -261,4 +264,37 @@ fn limits_are_given_to_a_run_when_it_starts_e9_10() {
     folio.file("plan.yaml", PLAN);
     let refused = folio.call(&["run", "--plan", "plan.yaml", "--attended", "--nodes", "1"]);
     assert!(refused.stderr.contains("error[limit_unusable]"), "{refused}");
+}
+
+/// The run `r2` of two steps, the second of which is paused, that no process drives.
+fn leave_paused_node(folio: &Folio) {
+    let step = |id: &str| format!("  - {{id: {id}, do: {{tool: text, args: {{op: echo, value: 1}}}}}}\n");
+    folio.file(
+        "plan.yaml",
+        format!("title: Two\nsteps:\n{}{}", step("one"), step("two")),
+    );
+    folio.ok(&["run", "--plan", "plan.yaml", "--quiet"]);
+    folio.ok(&["fork", "r1", "--at", "one", "--paused"]);
+    folio.ok(&["pause", "r2", "--node", "two"]);
+    folio.ok(&["continue", "r2"]);
+}
+
+#[test]
+fn run_that_waits_at_a_paused_node_says_how_to_continue_it_e9_14() {
+    let folio = Folio::new();
+    leave_paused_node(&folio);
+    let mut resuming = folio.process(&["resume", "r2"]);
+    let mut resuming = resuming.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut told = BufReader::new(resuming.stderr.take().unwrap())
+        .lines()
+        .map(Result::unwrap);
+    let line = told.find(|line| line.contains("is paused;"));
+    assert_eq!(
+        line.as_deref(),
+        Some("two is paused; continue it with `folio continue r2 --node two`")
+    );
+    folio.ok(&["continue", "r2", "--node", "two"]);
+    let rest: Vec<String> = told.collect();
+    assert!(!rest.iter().any(|line| line.contains("paused;")), "once: {rest:?}");
+    assert!(resuming.wait().unwrap().success(), "{rest:?}");
 }

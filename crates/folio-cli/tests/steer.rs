@@ -749,3 +749,24 @@ fn waiting_run_names_the_run_that_holds_its_resource_e9_15() {
     second.kill();
     first.kill();
 }
+
+#[test]
+fn fork_before_a_limit_repeats_nothing_done_after_another_limit_e9_10() {
+    let folio = Folio::new();
+    let step = |id: &str| format!("  - {{id: {id}, do: {{tool: text, args: {{op: echo, value: 1}}}}}}\n");
+    let early =
+        "  - {id: early, optional: true, for_each: '{{ range(65) }}', do: {tool: text, args: {op: echo, value: 1}}}\n";
+    let steps: String = ["a", "b", "c"].map(step).concat();
+    folio.file(
+        "plan.yaml",
+        format!("title: Four\nbudget: {{tool_calls: 2}}\nsteps:\n{early}{steps}"),
+    );
+    let stopped = folio.call(&["run", "--plan", "plan.yaml"]);
+    assert!(
+        stopped.stderr.contains("fork r1 --before-limit --tool-calls +N"),
+        "{stopped}"
+    );
+    folio.ok(&["fork", "r1", "--before-limit", "--tool-calls", "+1", "--quiet"]);
+    assert_eq!(folio.json(&["show", "r2"])["forked_from"]["node"], "c");
+    assert_eq!(node_at(&folio.json(&["show", "r2"]), "c")["status"], "ok");
+}

@@ -35,7 +35,7 @@ use crate::run::{NodeKind, NodeView, Run};
 use ids::entry_of;
 pub(crate) use ids::{answer_entry, notes_entry};
 pub use ids::{branch_page, iteration_summary_page, main_page, plan_page, report_page, summary_page, workspace_page};
-use preview::preview;
+pub(crate) use preview::preview;
 pub use waiting::waiting_section;
 
 /// The changes that `event`, which was just applied to `run`, makes. Every page comes before its entries.

@@ -130,6 +130,9 @@ pub(crate) struct Drive {
     pending_writes: PendingWrites<Done>,
     /// Step entries that somebody has archived or erased; nothing is written to them any more.
     archived_entries: HashSet<EntryId>,
+    /// What this process lacks for the plan as somebody has edited it: what is under way ends, nothing else begins, and
+    /// then the run is left as it is.
+    lacking: Option<RunnerError>,
     /// How often in a row somebody else wrote to the journal first.
     conflicts: u32,
     /// What the run's pages say, once somebody asked, as far as that is known.
@@ -192,6 +195,7 @@ impl Drive {
                 return Ok(Driven::Ended(result.clone()));
             }
             let until = self.run.wakes_after(self.actions_computed_at);
+            let until = until.filter(|_| self.lacking.is_none());
             let wake = until.map(|at| at.since(self.time.now(&self.shared.workspace)));
             let has_room = self.pending_writes.has_room();
             let is_idle = is_durable && calls.is_empty();
@@ -200,6 +204,9 @@ impl Drive {
             let is_over = is_idle && self.pending_cancellations.0.is_empty();
             if is_over && leaving.is_cancelled() {
                 return Err(RunnerError::Leaving);
+            }
+            if is_over && let Some(lacking) = self.lacking.take() {
+                return Err(lacking);
             }
             // What becomes due soon is waited for here.
             let (is_idle, is_over) = (is_idle && !is_waiting, is_over && !is_waiting);
@@ -329,7 +336,7 @@ impl Drive {
 
     /// Applies everything that follows from the state.
     async fn derive(&mut self) -> Result<Outside, RunnerError> {
-        if !self.pending_writes.has_room() {
+        if !self.pending_writes.has_room() || self.lacking.is_some() {
             return Ok(Outside::default());
         }
         let now = self.time.now(&self.shared.workspace);

@@ -29,7 +29,7 @@ pub(crate) struct Fork {
     /// Node to do again: the path of its step names, such as survey/files, or its id; everything done before it is kept
     #[arg(long, value_name = "NODE", value_parser = NonEmptyStringValueParser::new())]
     at: Option<String>,
-    /// Start from just before a limit stopped the run, with the limits given here
+    /// Start from just before a limit stopped anything, with the limits given here: the first of those that they raise
     #[arg(long)]
     before_limit: bool,
     #[command(flatten)]
@@ -52,15 +52,19 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
     // What is wrong with the other arguments is told without models, which a mistake in the settings may withhold.
     let reader = runner(context).await?;
     let source = reader.row(fork.run).await?;
-    let at = match &fork.at {
-        Some(node) => ForkAt::Node(node_called(&reader, &source, node).await?),
-        None => ForkAt::Limit,
+    let node = match &fork.at {
+        Some(node) => Some(node_called(&reader, &source, node).await?),
+        None => None,
     };
     let new_limits = if fork.raised.is_any() {
         let run = reader.load(source.id).await?;
         Some(LimitsOfFork::checked(fork.raised, &run, fork.before_limit)?)
     } else {
         None
+    };
+    let at = match node {
+        Some(node) => ForkAt::Node(node),
+        None => new_limits.as_ref().map_or(ForkAt::Limit, LimitsOfFork::moment),
     };
     let runner = fork.minds.runner(context, &fork.driving, false, Absent::Empty).await?;
     let thread = context.settings.thread.clone();
@@ -151,6 +155,16 @@ impl LimitsOfFork {
             of_run: raised,
             unchanged,
         })
+    }
+
+    /// The moment before the first of the raised limits stopped anything: what was done after the others is kept. If
+    /// none of them did, before any limit did.
+    fn moment(&self) -> ForkAt {
+        let raised: Vec<LimitKind> = self.in_the_way.iter().map(|(_, limit, _)| limit.what).collect();
+        match raised.is_empty() {
+            true => ForkAt::Limit,
+            false => ForkAt::LimitOf(raised),
+        }
     }
 
     /// Sets the limits of the fork `row`.

@@ -18,7 +18,7 @@ pub(super) fn output_preview(output: &Output) -> Option<String> {
 }
 
 /// The beginning of a value as JSON text, made without serializing a large value first.
-pub(super) fn preview(value: &Value) -> String {
+pub(crate) fn preview(value: &Value) -> String {
     match value {
         Value::String(text) => cut(text, PREVIEW_CHARS),
         other => {

@@ -140,6 +140,8 @@ impl Run {
         });
         let calls = self.asked_about.iter().filter_map(|(index, request)| {
             let is_waiting = request.answer.is_none() && self.nodes[*index].state == NodeState::WaitingInput;
+            // What does not begin any more asks nothing, even if its end is not recorded yet.
+            let is_waiting = is_waiting && !self.skipped.contains(index);
             is_waiting.then_some((*index, PendingApproval::Call(&request.approval)))
         });
         let checks = self

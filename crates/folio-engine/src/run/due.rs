@@ -90,7 +90,9 @@ impl Run {
         actions.extend(skipped.map(|index| Action::Record(self.skipped_event(*index))));
         actions.extend(self.inheriting().take(ACTIONS_MAX));
         // Recording these events makes room for the rest, so each answer makes progress.
-        let settled = self.settled.iter();
+        // What never began has its result before the run has: nothing follows that.
+        let is_last = |index: &&usize| **index > 0 || self.skipped.is_empty();
+        let settled = self.settled.iter().filter(is_last);
         let settled = settled.take_while(|_| self.bodies.read().saturating_sub(read_before) < LISTED_MAX);
         actions.extend(settled.map(|index| match self.aggregate(*index) {
             Aggregation::Done(event) => Action::Record(*event),

@@ -45,8 +45,7 @@ impl Run {
         for member in &replaced {
             self.supersede(*member, version);
         }
-        self.nodes[index].halted = false;
-        self.halted.remove(&index);
+        self.forget_failures_in(index);
         self.forget_roll_ups(index);
         let graph = Arc::new(Graph::of(&steps));
         let before = self.nodes[index]
@@ -75,7 +74,7 @@ impl Run {
             self.nodes[index].dropped_by = version;
         }
         self.mark_superseded(index, &[]);
-        if self.nodes[index].state == NodeState::Created {
+        if self.nodes[index].state == NodeState::Created || self.is_asked_to_begin(index) {
             self.skip(index);
         }
     }

@@ -21,9 +21,12 @@ impl Run {
             self.release_all_after(index);
         }
         // Members of a group that never began get a record of their own, so that no node is left without a result.
-        for child in self.nodes[index].children.clone() {
+        // All of them at once: nobody waits for the members of its groups, and the run could end before them.
+        let mut below = self.nodes[index].children.clone();
+        while let Some(child) = below.pop() {
             if self.is_to_begin(child) {
                 self.skip(child);
+                below.extend(&self.nodes[child].children);
             }
         }
         if let Some(parent) = self.nodes[index].parent {
@@ -38,6 +41,7 @@ impl Run {
         self.skipped.remove(&index);
         self.settled.remove(&index);
         self.halted.remove(&index);
+        self.failing.remove(&index);
         self.executing.remove(&index);
         self.stopping.remove(&index);
         self.gated.remove(&index);
@@ -72,7 +76,11 @@ impl Run {
         container.children_left = container.children_left.saturating_sub(1);
         container.children_ok += u32::from(result.status == Outcome::Ok);
         if stops_others {
-            match container.on_hard() {
+            let on_hard = container.on_hard();
+            if self.is_part_of_plan(parent) && !self.has_enough_left(parent) {
+                self.failing.insert(parent);
+            }
+            match on_hard {
                 OnHard::Continue => {}
                 OnHard::Hold if self.has_enough_left(parent) => {}
                 OnHard::Hold => self.halt(parent),

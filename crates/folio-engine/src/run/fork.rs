@@ -7,20 +7,23 @@ use std::time::Duration;
 
 use folio_memory::{RunId, Timestamp};
 
+use super::limit_met::LimitKind;
 use super::state::{JournalError, Run};
-use super::tree::Cancel;
+use super::tree::{Cancel, NodeKind};
 use crate::event::Event;
 use crate::node::NodeId;
 use crate::result::{Outcome, StopReason};
 use crate::template::Templates;
 
 /// The moment of a run at which a fork begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ForkAt {
     /// Before this node began.
     Node(NodeId),
-    /// Before a limit stopped anything: a fork with a higher limit continues from there (E9.10).
+    /// Before a limit that can be raised stopped anything: a fork with a higher limit continues from there (E9.10).
     Limit,
+    /// The same, before a limit of one of these kinds: the fork keeps what was done after the others.
+    LimitOf(Vec<LimitKind>),
 }
 
 /// The node of the run `source` that `event` ends, or starts to end, because of a limit.
@@ -78,10 +81,16 @@ pub struct ForkSearch {
     passed: usize,
     folded: usize,
     found: Option<Found>,
+    /// The first limit that stopped something and that the fork does not raise: the moment, if there is no other.
+    found_otherwise: Option<Found>,
     /// The positions of requests to stop, each with the node; `None` for the whole run.
     stops: Vec<(usize, Option<NodeId>)>,
-    /// The position of the first event of each node.
+    /// The position at which each node began: see [`Self::note_beginning`].
     first: HashMap<NodeId, usize>,
+    /// The positions of the events that only opened nodes.
+    opened: HashMap<NodeId, usize>,
+    /// The position of the last event that did more than open or begin something.
+    last_work: usize,
     /// For each node that began no more of its children after one of them failed, the first event of that one.
     failed: HashMap<NodeId, usize>,
     /// The events with which nodes that have not ended last began.
@@ -137,8 +146,11 @@ impl ForkSearch {
             passed: 0,
             folded: 0,
             found,
+            found_otherwise: None,
             stops: Vec::new(),
             first: HashMap::new(),
+            opened: HashMap::new(),
+            last_work: 0,
             failed: HashMap::new(),
             begun: HashMap::new(),
         }
@@ -152,9 +164,7 @@ impl ForkSearch {
     pub fn take(&mut self, at: Timestamp, event: &Event) -> Result<bool, JournalError> {
         let position = self.passed;
         self.passed += 1;
-        if let Some(node) = event.node() {
-            self.first.entry(node).or_insert(position);
-        }
+        self.note_beginning(position, event);
         if self.found.is_none() {
             self.found = self.find_moment(position, event);
         }
@@ -186,21 +196,79 @@ impl ForkSearch {
         Ok(false)
     }
 
-    /// The position of the moment, if `event`, the one at `position`, reveals it.
-    fn find_moment(&self, position: usize, event: &Event) -> Option<Found> {
-        let (cut, node) = match self.at {
-            ForkAt::Node(node) if event.node() != Some(node) => return None,
-            // The node was stopped or skipped before it began: to do it, the fork has to begin before the stop, or
-            // before the step that failed.
-            ForkAt::Node(node) if matches!(event, Event::Finished { .. }) => {
-                let stopped = self.stop_position(node).or_else(|| self.failure_position(node, event));
-                (stopped.unwrap_or(position), node)
-            }
-            ForkAt::Node(node) => (position, node),
-            ForkAt::Limit => (position, stopped_by_limit(self.run.id(), event)?),
+    /// Notes where the node of `event`, the one at `position`, and the nodes around it began: with their first event, or
+    /// the first one of something in them. Many parts may be opened at once, such as all items of a list, long before
+    /// there is room for them; the event that opened one counts only if nothing was done before the part began.
+    fn note_beginning(&mut self, position: usize, event: &Event) {
+        let Some(node) = event.node() else {
+            self.last_work = position;
+            return;
         };
+        let is_expanded = matches!(event, Event::Expanded { .. });
+        let mut at = self.run.index(node).ok();
+        // A list is made when it is opened.
+        if is_expanded && at.is_some_and(|index| self.run.nodes[index].kind != NodeKind::ForEach) {
+            self.opened.entry(node).or_insert(position);
+            return;
+        }
+        while let Some(index) = at {
+            let around = &self.run.nodes[index];
+            if self.first.contains_key(&around.id) {
+                break;
+            }
+            self.first
+                .insert(around.id, self.position_of_beginning(around.id, position));
+            at = around.parent;
+        }
+        if !is_expanded && !matches!(event, Event::Started { .. }) {
+            self.last_work = position;
+        }
+    }
+
+    /// Where `node` began, in which nothing happened before the event at `position`.
+    fn position_of_beginning(&self, node: NodeId, position: usize) -> usize {
+        let opened = self.opened.get(&node).copied();
+        opened.filter(|opened| self.last_work < *opened).unwrap_or(position)
+    }
+
+    /// The position of the moment, if `event`, the one at `position`, reveals it.
+    fn find_moment(&mut self, position: usize, event: &Event) -> Option<Found> {
+        match &self.at {
+            ForkAt::Node(node) => {
+                let began = *self.first.get(node)?;
+                // It was stopped or skipped before anything in it began: to do it, the fork has to begin before the
+                // stop, or before the step that failed.
+                let ended = event.node().filter(|_| matches!(event, Event::Finished { .. }));
+                let stopped = ended.and_then(|ended| {
+                    self.stop_position(ended)
+                        .or_else(|| self.failure_position(ended, event))
+                });
+                Some(self.moment_at(stopped.unwrap_or(began), *node))
+            }
+            ForkAt::Limit | ForkAt::LimitOf(_) => {
+                let node = stopped_by_limit(self.run.id(), event)?;
+                let met = self.run.limits_of(event).map_or(Vec::new(), |(_, met)| met);
+                let found = self.moment_at(position, node);
+                if met.iter().any(|(_, kind)| self.is_raised(*kind)) {
+                    return Some(found);
+                }
+                self.found_otherwise.get_or_insert(found);
+                None
+            }
+        }
+    }
+
+    /// Whether the fork raises limits of `kind`.
+    fn is_raised(&self, kind: LimitKind) -> bool {
+        match &self.at {
+            ForkAt::LimitOf(kinds) => kinds.contains(&kind),
+            ForkAt::Limit | ForkAt::Node(_) => true,
+        }
+    }
+
+    fn moment_at(&self, cut: usize, node: NodeId) -> Found {
         let path = self.path_of(node).unwrap_or_default();
-        Some(Found { cut, path })
+        Found { cut, path }
     }
 
     /// The position of the request to stop `node` or something around it.
@@ -241,8 +309,10 @@ impl ForkSearch {
             is_group.then_some(failed),
             parent.filter(|parent| result.is_hard() && holds(*parent)),
         ];
+        let failing = parent.filter(|parent| result.is_hard() && self.run.failing.contains(parent));
+        let around = failing.map(|group| self.run.held_around(group)).unwrap_or_default();
         let first = self.first.get(node).copied().unwrap_or_default();
-        for container in containers.into_iter().flatten() {
+        for container in containers.into_iter().flatten().chain(around) {
             let id = self.run.nodes[container].id;
             self.failed.entry(id).or_insert(first);
         }
@@ -276,14 +346,28 @@ impl ForkSearch {
         self.found.as_ref().is_some_and(|found| found.cut < self.folded)
     }
 
+    /// The moment if no event revealed it: the first limit of any kind; or the end, if the node was only opened.
+    fn moment_of_rest(&mut self) -> Option<Found> {
+        match self.at {
+            ForkAt::Limit | ForkAt::LimitOf(_) => self.found_otherwise.take(),
+            ForkAt::Node(node) => {
+                let is_opened = self.opened.contains_key(&node);
+                is_opened.then(|| self.moment_at(self.position_of_beginning(node, self.passed), node))
+            }
+        }
+    }
+
     /// The outcome, once the whole journal was taken in or the search went too far.
     ///
     /// # Errors
     ///
     /// If there is no such moment, or the journal is empty.
-    pub fn end(self) -> Result<ForkSearchOutcome, ForkError> {
+    pub fn end(mut self) -> Result<ForkSearchOutcome, ForkError> {
         if self.passed == 0 {
             return Err(JournalError::Start.into());
+        }
+        if self.found.is_none() {
+            self.found = self.moment_of_rest();
         }
         let is_too_far = self.is_too_far();
         let Some(found) = self.found else {
@@ -291,7 +375,7 @@ impl ForkSearch {
                 ForkAt::Node(node) => ForkError::NotBegun {
                     part: self.path_of(node).unwrap_or_else(|| node.to_string()),
                 },
-                ForkAt::Limit => ForkError::Unlimited,
+                ForkAt::Limit | ForkAt::LimitOf(_) => ForkError::Unlimited,
             });
         };
         let run = self.run;

@@ -90,8 +90,7 @@ impl Run {
         self.replans += u32::from(version > 1);
         self.replanning.remove(&owner);
         // A hard failure in the version before holds back nothing in this one.
-        self.nodes[owner].halted = false;
-        self.halted.remove(&owner);
+        self.forget_failures_in(owner);
         let graph = Arc::new(Graph::of(steps));
         let frame = self.add_frame(owner, &graph, Vec::new());
         for index in kept {

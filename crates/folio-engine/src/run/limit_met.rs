@@ -94,6 +94,7 @@ impl Run {
         let (node, reason) = match event {
             Event::CancelRequested { node, by } if by == Self::DEADLINE => (*node, StopReason::Deadline),
             Event::Spent { node, reason } => (Some(*node), *reason),
+            Event::Proposed { node, proposal } => (Some(*node), proposal.stop_reason?),
             Event::Checked {
                 node,
                 limit: Some(reason),
@@ -109,7 +110,8 @@ impl Run {
             below.any(|child| self.nodes[*child].result.as_ref().is_some_and(has_reason))
         };
         let was_told = || self.agent(index).is_some_and(|agent| agent.spent == Some(reason));
-        let is_consequence = matches!(event, Event::Finished { .. }) && (comes_from_below() || was_told());
+        let is_end = matches!(event, Event::Finished { .. } | Event::Proposed { .. });
+        let is_consequence = is_end && (comes_from_below() || was_told());
         (reason.is_limit() && !is_consequence).then_some((index, reason))
     }
 

@@ -105,11 +105,12 @@ impl Run {
         step.named(&slug, members)
     }
 
-    /// Whether an edit may change node `index`: it has not begun, or was skipped before it could.
+    /// Whether an edit may change node `index`: it has not begun, even if a person was asked to approve it, or was
+    /// skipped before it could.
     pub(super) fn is_open(&self, index: usize) -> bool {
         let node = &self.nodes[index];
         match &node.result {
-            None => node.state == NodeState::Created,
+            None => node.state == NodeState::Created || self.is_asked_to_begin(index),
             Some(result) => result.status == Outcome::Skipped,
         }
     }

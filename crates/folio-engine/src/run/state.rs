@@ -57,6 +57,8 @@ pub struct Run {
     pub(super) skipped: BTreeSet<usize>,
     /// Nodes that begin no more of their children.
     pub(super) halted: BTreeSet<usize>,
+    /// Groups under way that will end as failed hard, because a required member did.
+    pub(super) failing: BTreeSet<usize>,
     /// Nodes whose children all have results.
     pub(super) settled: BTreeSet<usize>,
     /// Nodes whose call is under way, in this process or one that died.
@@ -203,6 +205,7 @@ impl Run {
             inherited: BTreeMap::new(),
             skipped: BTreeSet::new(),
             halted: BTreeSet::new(),
+            failing: BTreeSet::new(),
             settled: BTreeSet::new(),
             executing: BTreeSet::new(),
             stopping: BTreeSet::new(),

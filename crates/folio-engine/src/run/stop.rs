@@ -10,6 +10,7 @@ use super::state::Run;
 use super::tree::{Cancel, NodeKind};
 use crate::event::Event;
 use crate::node::{Move, NodeState};
+use crate::plan::OnHard;
 use crate::result::{Failure, NodeResult, Outcome, StopReason};
 use crate::talk::ModelRole;
 
@@ -141,15 +142,63 @@ impl Run {
         result.is_some_and(|result| result.status == Outcome::Failed)
     }
 
-    /// Nodes in a halted container that were opened before the halt and in which nothing has begun: they do not begin,
-    /// either (E9.5). Determined when due actions are requested, because earlier versions let such nodes begin, and
-    /// what has begun continues.
+    /// Nodes that do not begin because of a hard failure, although earlier versions let them begin (E9.4, E9.5): what
+    /// was opened in a halted container before the halt and in which nothing has begun, and the steps around a group
+    /// that will end as failed hard. Determined when due actions are requested, because what has begun continues.
     pub(super) fn held_back(&self) -> BTreeSet<usize> {
-        let containers = self.halted.iter();
-        let children = containers.flat_map(|container| &self.nodes[*container].children);
+        let opened = self.children_of(self.halted.iter().copied());
+        let opened = opened.filter(|child| self.is_only_opened(*child));
+        let around: BTreeSet<usize> = self.failing.iter().flat_map(|group| self.held_around(*group)).collect();
+        let around = self.children_of(around.into_iter());
+        let around = around.filter(|child| self.is_to_begin(*child) && !self.is_inherited(*child));
+        opened.chain(around).collect()
+    }
+
+    /// The children of `containers` that have not been found to end as they are.
+    fn children_of(&self, containers: impl Iterator<Item = usize>) -> impl Iterator<Item = usize> {
+        let children = containers.flat_map(|container| &self.nodes[container].children);
         let is_ending = |child: &usize| self.skipped.contains(child) || self.settled.contains(child);
-        let children = children.copied().filter(|child| !is_ending(child));
-        children.filter(|child| self.is_only_opened(*child)).collect()
+        children.copied().filter(move |child| !is_ending(child))
+    }
+
+    /// The containers around `group`, which will end as failed hard, of which no more children begin: the groups around
+    /// it up to the plan that they are steps of. A step may need one that ended in the group, and would otherwise begin
+    /// before the group has ended. A group that needs only some of its members waits for the end of each.
+    pub(super) fn held_around(&self, group: usize) -> Vec<usize> {
+        let mut held = Vec::new();
+        let mut at = group;
+        // A group that somebody cancels ends as cancelled, whatever happened in it.
+        let will_fail = |at: usize| !self.nodes[at].optional && self.nodes[at].cancel.is_none();
+        while let Some(container) = self.nodes[at].parent.filter(|_| will_fail(at)) {
+            let node = &self.nodes[container];
+            if node.required_ok_count().is_some() {
+                break;
+            }
+            if node.on_hard() != OnHard::Continue {
+                held.push(container);
+            }
+            if !self.is_part_of_plan(container) {
+                break;
+            }
+            at = container;
+        }
+        held
+    }
+
+    /// Forgets what a hard failure in the plan of `owner` holds back: it holds back nothing in another version.
+    pub(super) fn forget_failures_in(&mut self, owner: usize) {
+        self.nodes[owner].halted = false;
+        self.halted.remove(&owner);
+        let is_plan = |at: &usize| !self.is_part_of_plan(*at);
+        let is_in = |group: &usize| self.self_and_ancestors(*group).find(is_plan) == Some(owner);
+        let failing = self.failing.iter().copied().filter(|group| !is_in(group)).collect();
+        self.failing = failing;
+    }
+
+    /// Whether node `index` only structures a plan: its members are steps of that plan, or items of a list in it.
+    pub(super) fn is_part_of_plan(&self, index: usize) -> bool {
+        let kind = self.nodes[index].kind;
+        kind.is_group() || kind == NodeKind::ForEach
     }
 
     /// Whether node `index` has not begun yet, even if it was opened or somebody was asked to approve it.
@@ -177,7 +226,7 @@ impl Run {
     }
 
     /// Whether a person was asked to approve the call of node `index`, and it has not begun.
-    fn is_asked_to_begin(&self, index: usize) -> bool {
+    pub(super) fn is_asked_to_begin(&self, index: usize) -> bool {
         let node = &self.nodes[index];
         node.state == NodeState::WaitingInput && node.started_at.is_none() && self.asked_about.contains_key(&index)
     }

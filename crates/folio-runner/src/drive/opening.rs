@@ -86,6 +86,7 @@ impl Drive {
             questions,
             pending_writes: PendingWrites::default(),
             archived_entries: HashSet::new(),
+            lacking: None,
             conflicts: 0,
             pages,
             held_up: HashSet::new(),

@@ -312,3 +312,33 @@ async fn timeout_passed_while_the_machine_slept_is_noticed_on_wake() {
     let ended = woken.expect("it looks how late it is").unwrap().unwrap();
     assert!(matches!(ended, Driven::Ended(_)), "{ended:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn run_is_left_as_it_is_once_an_edit_needs_a_model_that_is_not_there_e9_14() {
+    let options = RunnerOptions {
+        has_person: true,
+        ..RunnerOptions::default()
+    };
+    let (_folder, runner) = runner_with_store(Registry::with_builtins(), options);
+    let look = json!({"id": "look", "title": "look at it", "executor": "human"});
+    let run = submit_steps(&runner, json!([look, echo("last", &json!(1))])).await;
+    let edit = |text: &'static str, version| {
+        let runner = runner.clone();
+        async move { runner.edit_plan(run, None, text, version, &ada()).await.unwrap() }
+    };
+    let mut driving = Box::pin(open_drive(&runner, run, Until::Ended).await.run(None));
+    let waited = tokio::time::timeout(Duration::from_secs(5), &mut driving).await;
+    assert!(waited.is_err(), "it waits for the person: {waited:?}");
+    edit("- look {#look}\n- think {#think}\n- last {#last}\n", Some(1)).await;
+    let left = driving.await;
+    assert!(
+        matches!(&left, Err(RunnerError::NeedsModel { tasks }) if tasks == &["think"]),
+        "{left:?}"
+    );
+    let states = |run: &folio_engine::Run| run.tree().iter().filter(|view| view.result.is_some()).count();
+    assert_eq!(states(&*runner.load(run).await.unwrap()), 0, "nothing has ended");
+    // Another edit takes the task out again.
+    edit("- look {#look}\n- last {#last}\n", Some(2)).await;
+    let drive = open_drive(&runner, run, Until::Ended).await;
+    assert!(drive.lacking.is_none());
+}

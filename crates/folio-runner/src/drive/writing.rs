@@ -215,6 +215,11 @@ impl Drive {
                 .apply(*at, event)
                 .map_err(|source| self.journal_error(source))?;
         }
+        // An edit may need what this process does not have, and another edit or the end of the run may need it no more.
+        let is_edit = |event: &Event| matches!(event, Event::PlanEdited { .. });
+        if self.lacking.is_some() || journal.events.iter().any(|(_, event)| is_edit(event)) {
+            self.lacking = self.shared.check_needs(&self.run.needs()).err();
+        }
         // Whoever asked for something wrote that onto the run's pages.
         self.pages = None;
         self.followed.set_head(since.max(journal.head));

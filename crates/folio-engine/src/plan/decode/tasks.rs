@@ -276,7 +276,9 @@ impl<'a> Decoder<'a> {
         self.faults.unknown_keys(&at, keys::RETRY, "a retry");
         retry.max_attempts = self.positive_field(&at, "max_attempts").unwrap_or(retry.max_attempts);
         retry.delay = self.duration_field(&at, "delay").unwrap_or(retry.delay);
-        retry.delay_max = self.duration_field(&at, "delay_max").unwrap_or(retry.delay_max);
+        // Nobody who writes a longer delay means a shorter one.
+        let delay_max = retry.delay_max.max(retry.delay);
+        retry.delay_max = self.duration_field(&at, "delay_max").unwrap_or(delay_max);
         if let Some(value) = self.field(&at, "factor")
             && let Some(factor) = self.number(&value)
         {

@@ -58,6 +58,9 @@ pub(super) struct Attributes {
 /// The hint for a block without a line of its own.
 const WITHOUT_LINE: &str = "if you removed the line of a step, remove its block, too";
 
+/// The heading of the list of further pages at the end of a page; none of them is a step.
+const PAGES: &str = "## Pages";
+
 /// The items of `text`, those that are indented more inside those before them.
 pub(super) fn read_items(text: &str, errors: &mut Vec<PlanError>) -> Vec<Item> {
     nested(items_of(text, errors))
@@ -81,6 +84,9 @@ fn items_of(text: &str, errors: &mut Vec<PlanError>) -> Vec<Item> {
             continue;
         }
         let indent = indent_of(line);
+        if indent == 0 && trimmed == PAGES {
+            break;
+        }
         if trimmed.is_empty() || trimmed.starts_with('#') && indent == 0 {
             continue;
         }

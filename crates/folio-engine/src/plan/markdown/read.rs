@@ -10,6 +10,7 @@ use super::items::{Item, read_items};
 use crate::plan::errors::{PlanError, code};
 use crate::plan::spanned::{self, Entry, Node, Tree};
 use crate::plan::{Place, Step};
+use crate::result::Outcome;
 
 /// Reads the steps of a plan in markdown. `known` are the steps as they are now.
 pub(in crate::plan) fn read(text: &str, known: &[ShownStep]) -> Result<Node, Vec<PlanError>> {
@@ -82,16 +83,16 @@ impl Reader<'_> {
             .filter(|item| item.mark != Some('-'))
             .filter_map(|item| item.named.slug.clone())
             .collect();
-        // A step that was stopped has the same mark as one that the edit drops, but it remains part of the plan.
+        // Pages gave a step that was cancelled the mark of one that the edit drops, but it remains part of the plan.
         let by_slug = &self.by_slug;
-        let has_ended = |item: &Item| {
+        let was_cancelled = |item: &Item| {
             let slug = item.named.slug.as_deref().filter(|slug| !stands.contains(*slug));
             slug.and_then(|slug| by_slug.get(slug))
-                .is_some_and(|known| !known.is_open)
+                .is_some_and(|known| known.outcome.as_deref() == Some(Outcome::Cancelled.as_str()))
         };
         let kept: Vec<Item> = items
             .into_iter()
-            .filter(|item| item.mark != Some('-') || has_ended(item))
+            .filter(|item| item.mark != Some('-') || was_cancelled(item))
             .collect();
         kept.into_iter().map(|item| self.step(item, depth)).collect()
     }

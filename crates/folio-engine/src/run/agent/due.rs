@@ -319,8 +319,10 @@ impl Run {
         if done >= self.replans_max(index) || !self.has_replan_left(index) {
             return Err(None);
         }
-        // If the second of two versions met no further criterion, a third will not help.
-        if let [.., before, _] = agent.versions.as_slice() {
+        // If the second of two versions met no further criterion, a third will not help. One that was rejected met none
+        // because nobody carried it out.
+        let mut carried_out = agent.versions.iter().rev().filter(|version| !version.is_rejected);
+        if let Some(before) = carried_out.nth(1) {
             let met = agent.met();
             if !met.iter().any(|id| !before.met.contains(id)) {
                 return Err(Some(StopReason::Stalled));

@@ -10,11 +10,14 @@ use super::human;
 use crate::event::{Event, Proposal, Question, words};
 use crate::node::{Move, NodeId, NodeState};
 use crate::plan::{Check, Criterion};
-use crate::projection::answer_entry;
+use crate::projection::{answer_entry, preview};
 use crate::result::{Finding, Verdict};
+use crate::run::action::Action;
 use crate::run::approval::{NOBODY, approval_of};
 use crate::run::criteria::{CheckCall, SHELL};
+use crate::run::scope::BodyNeeded;
 use crate::run::state::{JournalError, Run};
+use crate::run::tree::NodeKind;
 use crate::talk::{Message, Purpose, Speaker};
 
 /// The prefix in the `call` of a question about a criterion.
@@ -132,11 +135,20 @@ impl Run {
         criterion.check == Check::Human && self.has_person()
     }
 
-    /// The event that asks whether `criterion` of node `index` is met.
-    pub(super) fn criterion_question_event(&self, index: usize, criterion: &Criterion, proposal: &Proposal) -> Event {
+    /// The action that asks whether `criterion` of node `index` is met. The notes on a call say how much it answered, so
+    /// its answer is shown, too.
+    pub(super) fn criterion_question(&self, index: usize, criterion: &Criterion, proposal: &Proposal) -> Action {
         let criterion_text = self.criterion_words(index, criterion);
-        let text = format!("Is this criterion met: {criterion_text}? Result: {}", proposal.notes);
-        Event::Questioned {
+        let mut result = vec![proposal.notes.clone()];
+        if self.nodes[index].kind == NodeKind::Call {
+            match self.output_needed(&proposal.output) {
+                Ok(output) => result.push(preview(&output)),
+                Err(BodyNeeded(hash)) => return Action::Load(hash),
+            }
+        }
+        result.retain(|part| !matches!(part.as_str(), "" | "null"));
+        let text = format!("Is this criterion met: {criterion_text}? Result: {}", result.join(": "));
+        Action::Record(Event::Questioned {
             node: self.nodes[index].id,
             question: Box::new(Question {
                 call: format!("{OF_CRITERION}{}", criterion.id),
@@ -145,7 +157,7 @@ impl Run {
                 default: None,
                 deadline: None,
             }),
-        }
+        })
     }
 
     /// The event that asks whether the command of `check` of node `index` may run; `None` if it needs no approval, or

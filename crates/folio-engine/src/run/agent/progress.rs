@@ -61,6 +61,8 @@ pub(in crate::run) struct Version {
     pub(in crate::run) met: Vec<String>,
     /// What the model that combined the results of its steps said of them, if another version replaced it then.
     pub(in crate::run) came_to: String,
+    /// Whether a person rejected it, so that it was never carried out.
+    pub(in crate::run) is_rejected: bool,
 }
 
 /// What is kept of a task that a model did after it has ended. A run has too many of these to keep more.
@@ -251,6 +253,9 @@ impl Agent {
     pub(in crate::run) fn plan_was_rejected(&mut self, by: &str, reason: &str) {
         self.rejected_plans.push(format!("{by}: {reason}"));
         self.is_rejected = true;
+        if let Some(last) = self.versions.last_mut() {
+            last.is_rejected = true;
+        }
         self.proposal = self.interim_proposal.take();
         self.enter(Stage::Replanning);
     }
@@ -273,6 +278,7 @@ impl Agent {
         if let Some(last) = self.versions.last_mut() {
             last.hashes.push(hash);
             last.wholes.push(whole);
+            last.is_rejected = false;
         }
         self.proposal = None;
         self.interim_proposal = None;

@@ -96,12 +96,10 @@ impl Run {
                 }
                 return self.ask(index, Purpose::Judge, now, has_room);
             }
-            return Some(Action::Record(
-                match others.iter().find(|criterion| self.asks_person(criterion)) {
-                    Some(criterion) => self.criterion_question_event(index, criterion, proposal),
-                    None => self.unjudged_event(index, "nobody was asked"),
-                },
-            ));
+            return Some(match others.iter().find(|criterion| self.asks_person(criterion)) {
+                Some(criterion) => self.criterion_question(index, criterion, proposal),
+                None => Action::Record(self.unjudged_event(index, "nobody was asked")),
+            });
         }
         let gaps = self.gaps(index);
         let is_wanting = !gaps.is_empty() && agent.spent.is_none();

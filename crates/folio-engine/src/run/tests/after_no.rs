@@ -3,6 +3,7 @@
 use folio_memory::entry::Status;
 
 use super::models::*;
+use super::replans::mended;
 use super::*;
 use crate::run::{PendingApproval, PlanGate};
 use crate::talk::Purpose;
@@ -195,4 +196,75 @@ fn second_rejected_plan_is_shown_with_its_own_number_e9_14() {
     assert_eq!(shown(&sim).0, 2);
     sim.answer_plan(plan_rejected_event);
     assert_eq!(shown(&sim), (1, "walls".to_owned()));
+}
+
+#[test]
+fn rejected_plan_is_not_one_that_met_no_further_criterion_e9_8() {
+    for rejected in [false, true] {
+        let source = mended(&json!(["half of it", "all of it"]), |n| {
+            json!([
+                {"id": format!("a{n}"), "title": format!("well, the {n}th half"), "satisfies": ["c1"]},
+                {"id": format!("b{n}"), "title": format!("the rest in way {n}"), "satisfies": ["c2"]},
+            ])
+        });
+        let Event::RunStarted {
+            format,
+            goal,
+            plan,
+            inputs,
+            deadline,
+            ..
+        } = source.journal[0].1.clone()
+        else {
+            panic!("it begins")
+        };
+        let mut sim = Sim::empty();
+        sim.run.equip(Arc::new(Equipment {
+            has_person: true,
+            ..equipment()
+        }));
+        let model = source.model;
+        sim.model = Arc::new(move |ask| match ask.purpose {
+            Purpose::Judge => {
+                let unmet = |id| json!({"criterion": id, "finding": "unmet", "gap": "not yet"});
+                text_answer(&json!({"verdicts": [unmet("c1"), unmet("c2")]}).to_string())
+            }
+            _ => model(ask),
+        });
+        let run = json!({"plan_gate": "root"});
+        sim.record(Event::RunStarted {
+            format,
+            goal,
+            plan,
+            inputs,
+            deadline,
+            run,
+        });
+        let (mut carried_out, mut seen) = (0, 0);
+        for _ in 0..1_000 {
+            sim.settled();
+            if sim.run.result().is_some() {
+                break;
+            }
+            let node = NodeId::root(sim.run.id());
+            let Some(PendingApproval::Plan(version)) = sim.run.pending_approval_at(node) else {
+                break;
+            };
+            seen += 1;
+            let by = "ada".to_owned();
+            sim.record(if rejected && seen == 1 {
+                let reason = "not so".to_owned();
+                Event::PlanRejected {
+                    node,
+                    version,
+                    reason,
+                    by,
+                }
+            } else {
+                carried_out += 1;
+                Event::PlanApproved { node, version, by }
+            });
+        }
+        assert_eq!(carried_out, 2, "rejected: {rejected}");
+    }
 }

@@ -1,11 +1,11 @@
 //! Forks of runs.
 
-use super::models::{equipment, goal_with, house, nested, text_answer};
+use super::models::{equipment, goal_with, house, nested, root, text_answer};
 use super::pages::Pages;
 use super::*;
 use crate::event::NewLimits;
-use crate::run::RequiredApproval;
-use crate::spend::Allowance;
+use crate::run::{LimitKind, RequiredApproval};
+use crate::spend::{Allowance, Dimension};
 use crate::talk::Purpose;
 
 /// A fork of a run.
@@ -310,4 +310,111 @@ fn fork_at_a_skipped_step_begins_before_the_step_that_failed() {
         let sim = sim.driven_on();
         assert_eq!(sim.status(at), Outcome::Ok, "{at}");
     }
+}
+
+/// The fork of `source` at `at`, in which one may call tools as often as one likes.
+fn with_more_calls(source: &Sim, at: ForkAt) -> Sim {
+    let (first, id) = (source.journal[0].1.clone(), RunId::derived(&["more"]));
+    let made = forked((source.run.id(), &source.journal), at, id, first, source.now).unwrap();
+    let mut sim = Sim::empty();
+    sim.run = made.run;
+    sim.journal = made.events.into_iter().map(|event| (source.now, event)).collect();
+    sim.pages = Pages::of(sim.run.id(), &sim.journal);
+    let more = NewLimits::from(Allowance {
+        tool_calls: Some(1_000),
+        ..Allowance::default()
+    });
+    let event = sim.run.change_limits(None, more, "ada", source.now).unwrap();
+    sim.record(event);
+    sim.driven_on()
+}
+
+#[test]
+fn fork_before_a_limit_keeps_what_was_done_after_one_that_nobody_raised_e9_10() {
+    let text = "a text that is too long";
+    let part = "plan: [{id: in, for_each: '{{ range(2) }}', do: {tool: echo, args: {}}}]";
+    for (early, is_raisable) in [
+        (
+            "for_each: '{{ range(65) }}', do: {tool: echo, args: {}}".to_owned(),
+            false,
+        ),
+        (
+            format!("budget: {{output_bytes: 5}}, do: {{tool: echo, args: {{text: {text}}}}}"),
+            false,
+        ),
+        (format!("budget: {{items: 1}}, {part}"), false),
+        (format!("budget: {{nodes: 2}}, {part}"), true),
+        ("budget: {deadline: 0}, do: {tool: echo, args: {}}".to_owned(), true),
+    ] {
+        let step = |id: &str| format!("\n  - {{id: {id}, do: {{tool: echo, args: {{}}}}}}");
+        let steps: String = ["a", "b", "c", "d", "e"].map(step).concat();
+        let plan = format!("budget: {{tool_calls: 4}}\nsteps:\n  - {{id: early, optional: true, {early}}}{steps}");
+        let stopped = Sim::new(&plan).driven_on();
+        assert_eq!(root(&stopped).stop_reason, Some(StopReason::BudgetToolCalls), "{plan}");
+        let was_done = |path: &str| stopped.run.node_at(path).unwrap().result.unwrap().status == Outcome::Ok;
+        let missing: Vec<&str> = ["a", "b", "c", "d", "e"]
+            .into_iter()
+            .filter(|path| !was_done(path))
+            .collect();
+        let kinds = vec![LimitKind::Use(Dimension::ToolCalls)];
+        let more = with_more_calls(&stopped, ForkAt::LimitOf(kinds));
+        assert_eq!(more.called(), missing, "{plan}");
+        assert_eq!(more.status("e"), Outcome::Ok);
+        // Without a kind, it is the first limit that can be raised at all.
+        let any = with_more_calls(&stopped, ForkAt::Limit);
+        assert_eq!(any.called().contains(&"a"), is_raisable, "{plan}");
+    }
+}
+
+#[test]
+fn fork_before_limits_that_cannot_be_raised_precedes_the_first_of_them_e9_10() {
+    // Its plan can be edited there.
+    let plan = "steps:\n  - {id: a, do: {tool: echo, args: {}}}\n  - {id: l, for_each: '{{ range(65) }}', do: {tool: echo, args: {}}}";
+    let stopped = Sim::new(plan).driven_on();
+    for at in [
+        ForkAt::Limit,
+        ForkAt::LimitOf(vec![LimitKind::Use(Dimension::ToolCalls)]),
+    ] {
+        let again = forked_and_driven_on(&stopped, at);
+        assert_eq!((again.called(), again.status("l")), (vec![], Outcome::Failed));
+    }
+}
+
+#[test]
+fn fork_at_an_item_with_a_plan_keeps_the_items_done_before_it() {
+    let each = "step: {id: b, plan: [{id: q, do: {tool: echo, args: {}}}]}";
+    for (plan, at, again) in [
+        (format!("steps: [{{id: e, for_each: [1, 2, 3], {each}}}]"), "e/b[2]", vec!["e/b[2]/q"]),
+        (format!("steps: [{{id: e, for_each: [1, 2, 3], {each}}}]"), "e/b[1]", vec!["e/b[1]/q", "e/b[2]/q"]),
+        (
+            format!("steps: [{{id: e, for_each: [1, 2, 3], {each}}}]"),
+            "e/b[0]",
+            vec!["e/b[0]/q", "e/b[1]/q", "e/b[2]/q"],
+        ),
+        // A group that waits for room.
+        (
+            "steps: [{id: g, parallel: [{id: a, do: {tool: echo, args: {}}}, {id: s, sequence: [{id: x, do: {tool: echo, args: {}}}]}]}]".to_owned(),
+            "g/s",
+            vec!["g/s/x"],
+        ),
+    ] {
+        let mut whole = Sim::new(&plan);
+        whole.concurrency = 1;
+        let whole = whole.driven_on();
+        let sim = forked_and_driven_on(&whole, ForkAt::Node(whole.id(at)));
+        assert_eq!(sim.called(), again, "{at}: {plan}");
+        assert_eq!(sim.run.result().unwrap().status, Outcome::Ok);
+    }
+}
+
+#[test]
+fn fork_at_a_part_that_began_as_it_was_opened_begins_before_it_was_opened() {
+    let plan =
+        "steps:\n  - {id: a, do: {tool: echo, args: {}}}\n  - {id: p, plan: [{id: q, do: {tool: echo, args: {}}}]}";
+    let whole = Sim::new(plan).driven_on();
+    let (first, id) = (whole.journal[0].1.clone(), RunId::derived(&["forked"]));
+    let at = ForkAt::Node(whole.id("p"));
+    let made = forked((whole.run.id(), &whole.journal), at, id, first, whole.now).unwrap();
+    // So that its step can be edited.
+    assert_eq!(made.run.node_at("p").unwrap().state, NodeState::Created);
 }

@@ -49,6 +49,61 @@ fn on_hard_continue_carries_out_every_member_e9_5() {
 }
 
 #[test]
+fn hard_failure_in_a_group_holds_the_steps_around_it_before_the_group_has_ended_e9_4() {
+    // Each has a member that fails hard, one that goes on, and a step that needs what failed or what it skipped.
+    let slow = "{id: slow, do: {tool: echo, args: {}}}";
+    let bad = "{id: bad, do: {tool: deny, args: {}}}";
+    let cases = [
+        (format!("{{id: g, parallel: [{bad}, {slow}]}}"), "bad", Outcome::Skipped),
+        (
+            format!("{{id: g, parallel: [{bad}, {slow}], on_hard: continue}}"),
+            "bad",
+            Outcome::Skipped,
+        ),
+        (
+            format!("{{id: g, parallel: [{{id: h, parallel: [{bad}]}}, {slow}]}}"),
+            "h",
+            Outcome::Skipped,
+        ),
+        (
+            format!(
+                "{{id: g, parallel: [{{id: s, sequence: [{bad}, {{id: next, do: {{tool: echo, args: {{}}}}}}]}}, {slow}]}}"
+            ),
+            "next",
+            Outcome::Skipped,
+        ),
+        (
+            format!("{{id: g, parallel: [{{id: s, sequence: [{bad}], optional: true}}, {slow}]}}"),
+            "bad",
+            Outcome::Ok,
+        ),
+        (
+            format!("{{id: g, parallel: [{bad}, {slow}], join: first_ok}}"),
+            "bad",
+            Outcome::Ok,
+        ),
+    ];
+    for (group, needed, expected) in cases {
+        let steps =
+            format!("steps:\n  - {group}\n  - {{id: deploy, needs: [{needed}], do: {{tool: echo, args: {{}}}}}}");
+        let mut sim = Sim::new(&steps);
+        sim.concurrency = 2;
+        sim.derive();
+        let at = sim.under_way.iter().position(|call| call.tool == "deny").unwrap();
+        let bad = sim.under_way.remove(at);
+        let event = sim.run.conclude(bad.node, answer(&bad), Duration::ZERO, sim.now);
+        sim.record(event);
+        let sim = sim.driven_on();
+        assert_eq!(sim.status("deploy"), expected, "{steps}");
+        for cut in 1..sim.journal.len() {
+            let mut resumed = Sim::resumed(&sim.journal[..cut]);
+            resumed.concurrency = 2;
+            assert_eq!(resumed.driven_on().status("deploy"), expected, "{cut}: {steps}");
+        }
+    }
+}
+
+#[test]
 fn on_hard_cancel_stops_running_members_e9_5() {
     let sim = with_bad_first("on_hard: cancel");
     assert!(
@@ -297,4 +352,63 @@ fn group_below_its_quorum_fails_although_every_branch_is_optional_e9_5() {
         let sim = Sim::new(&plan.to_string()).driven_on();
         assert_eq!(sim.status("g"), status, "{plan}");
     }
+}
+
+#[test]
+fn every_node_of_an_ended_run_has_a_result_e9_5() {
+    let echo = |id: &str| format!("{{id: {id}, do: {{tool: echo, args: {{}}}}}}");
+    let (x, y, b) = (echo("x"), echo("y"), echo("b"));
+    let inner = [
+        format!("{{id: s, sequence: [{x}, {{id: t, parallel: [{y}]}}]}}"),
+        format!("{{id: s, parallel: [{{id: t, parallel: [{{id: u, sequence: [{x}, {y}]}}]}}]}}"),
+    ];
+    for inner in inner {
+        let bad = "{id: bad, do: {tool: deny, args: {}}}";
+        for plan in [
+            format!("steps:\n  - {bad}\n  - {{id: g, parallel: [{inner}, {b}]}}"),
+            format!("steps:\n  - {bad}\n  - {{id: g, sequence: [{inner}, {b}]}}"),
+            format!("budget: {{tool_calls: 1}}\nsteps:\n  - {{id: g, parallel: [{b}, {inner}]}}"),
+            format!("steps: [{{id: p, plan: [{bad}, {{id: g, parallel: [{inner}]}}]}}]"),
+            format!("steps: [{{id: g, on_hard: cancel, parallel: [{bad}, {inner}]}}]"),
+        ] {
+            let sim = Sim::new(&plan).driven_on();
+            let missing: Vec<&str> = sim
+                .run
+                .tree()
+                .iter()
+                .filter(|view| view.result.is_none())
+                .map(|view| view.path)
+                .collect();
+            assert_eq!(missing, Vec::<&str>::new(), "{plan}");
+            for cut in 1..sim.journal.len() {
+                let resumed = Sim::resumed(&sim.journal[..cut]).driven_on();
+                assert_eq!(resumed.outcome().len(), sim.outcome().len(), "{cut}: {plan}");
+            }
+        }
+    }
+}
+
+#[test]
+fn hard_failure_in_a_cancelled_group_holds_nothing_around_it_e9_4() {
+    let mut sim = Sim::new(
+        "steps:
+  - {id: g, parallel: [{id: bad, do: {tool: deny, args: {}}}, {id: slow, do: {tool: echo, args: {}}}]}
+  - {id: next, do: {tool: echo, args: {}}}",
+    );
+    sim.derive();
+    let group = sim.id("g");
+    sim.record(Event::CancelRequested {
+        node: Some(group),
+        by: "ada".to_owned(),
+    });
+    let at = sim.under_way.iter().position(|call| call.tool == "deny").unwrap();
+    let bad = sim.under_way.remove(at);
+    let event = sim.run.conclude(bad.node, answer(&bad), Duration::ZERO, sim.now);
+    sim.record(event);
+    let sim = sim.driven_on();
+    assert_eq!(
+        (sim.severity("g/bad"), sim.status("g")),
+        (Some(Severity::Hard), Outcome::Cancelled)
+    );
+    assert_eq!(sim.status("next"), Outcome::Ok);
 }

@@ -65,7 +65,10 @@ fn findings<'s>(sim: &'s Sim, path: &str) -> Vec<(&'s str, &'s Finding)> {
 fn judge_and_person_check_a_call_and_a_written_plan_e9_6() {
     let mut sim = painted(true, "met");
     let (wall, asked) = drive_to_question(&mut sim).unwrap();
-    assert_eq!(asked, "Is this criterion met: it looks good? Result: ");
+    assert_eq!(
+        asked,
+        "Is this criterion met: it looks good? Result: {\"text\":\"blue paint\"}"
+    );
     assert_eq!(sim.run.node(wall).unwrap().path, "wall");
     answer_question(&mut sim, wall, "yes");
     let (root, asked) = drive_to_question(&mut sim).unwrap();
@@ -691,4 +694,24 @@ fn unmet_required_criterion_fails_a_written_plan_for_every_check_e9_6() {
             "{second} {check}"
         );
     }
+}
+
+#[test]
+fn person_who_checks_a_call_is_shown_the_output_e9_6() {
+    let asked_of = |args: &str| {
+        let plan = format!(
+            "steps: [{{id: a, do: {{tool: noted, args: {args}}}, criteria: [{{id: c1, text: It is polite, check: human}}]}}]"
+        );
+        let mut sim = Sim::new(&plan);
+        sim.run
+            .set_approval_policy(Some(Arc::new(|_, _| RequiredApproval::Nothing)));
+        drive_to_question(&mut sim).unwrap().1
+    };
+    assert_eq!(
+        asked_of("{text: good day}"),
+        r#"Is this criterion met: It is polite? Result: 0 items: {"text":"good day"}"#
+    );
+    let long = asked_of(&format!("{{text: {}}}", "word ".repeat(1_000)));
+    assert!(long.contains("word word") && long.ends_with('…'), "{long}");
+    assert!(long.chars().count() < 800, "{long}");
 }

@@ -163,7 +163,7 @@ fn memory_is_briefed_anew_before_a_replan_and_an_aggregation_e9_16() {
 }
 
 /// A task whose first step succeeds and whose others never do, replanned with what `steps` returns for the version.
-fn mended(criteria: &Value, steps: fn(u32) -> Value) -> Sim {
+pub(super) fn mended(criteria: &Value, steps: fn(u32) -> Value) -> Sim {
     let versions = std::sync::atomic::AtomicU32::new(1);
     let next = move || versions.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     goal("mend it", &json!({"criteria": criteria}), move |ask| {

@@ -152,7 +152,7 @@ fn retry_that_no_budget_allows_reports_the_failure_with_its_output_e9_10() {
         .expect("there is no other attempt");
     assert_eq!(
         (result.stop_reason, result.attempts),
-        (Some(StopReason::RetriesExhausted), 1)
+        (Some(StopReason::BudgetToolCalls), 1)
     );
     assert_eq!(
         result.notes,
@@ -184,5 +184,34 @@ steps:
             Some(StopReason::BudgetToolCalls),
             "the calls of tools that its budget allows are used up; the last attempt failed: fail failed"
         )
+    );
+}
+
+#[test]
+fn fork_before_the_limit_that_stopped_a_retry_goes_on_with_it_e9_10() {
+    let sim = Sim::new(
+        "budget: {tool_calls: 1}
+steps: [{id: a, do: {tool: flaky, args: {}}, retry: {max_attempts: 5}}]",
+    )
+    .driven_on();
+    let met: Vec<_> = sim.run.limits_met().map(|(reason, _)| reason).collect();
+    assert_eq!(met, [StopReason::BudgetToolCalls]);
+}
+
+#[test]
+fn longest_pause_is_at_least_the_delay_if_nothing_is_said() {
+    let retry = |retry: &str| {
+        let plan = format!("steps: [{{id: a, do: {{tool: fail, args: {{}}}}, retry: {retry}}}]");
+        let mut sim = Sim::new(&plan);
+        sim.derive();
+        sim.end_one();
+        sim.run.wakes_at().unwrap().since(sim.now)
+    };
+    let minutes = |minutes: u64| Duration::from_secs(minutes * 60);
+    assert_eq!(retry("{max_attempts: 3, delay: 1h}"), minutes(60));
+    assert_eq!(
+        retry("{max_attempts: 3, delay: 1h, delay_max: 2m}"),
+        minutes(2),
+        "that is what it says"
     );
 }

@@ -28,7 +28,10 @@ fn question_about_a_criterion_has_its_template_filled_in_e9_14() {
     let human = json!({"id": "c1", "text": WORDS, "check": "human"});
     let mut sim = attended(&written(&human), "met");
     let (node, asked) = drive_to_question(&mut sim).unwrap();
-    assert_eq!(asked, "Is this criterion met: hello is how Ann writes it? Result: ");
+    assert_eq!(
+        asked,
+        r#"Is this criterion met: hello is how Ann writes it? Result: {"text":"hello"}"#
+    );
     answer_question(&mut sim, node, "no");
     assert_eq!(drive_to_question(&mut sim), None);
     let notes = &sim.run.node_at("a").unwrap().result.unwrap().notes;
@@ -97,11 +100,12 @@ fn long_criterion_values_are_cut_and_missing_ones_unfilled_e9_6() {
         "criteria": [{"id": "c1", "text": "{{ result.output.text }} is long", "check": "human"}],
     }]});
     let (_, asked) = drive_to_question(&mut attended(&long, "met")).unwrap();
-    assert!(asked.chars().count() < 700 && asked.ends_with("? Result: "), "{asked}");
+    let (criterion, result) = asked.split_once("? Result: ").unwrap();
+    assert!(criterion.chars().count() < 700 && result.ends_with('…'), "{asked}");
     let missing = written(&json!({"id": "c1", "text": "{{ result.output.none.at_all }}", "check": "human"}));
     let (_, asked) = drive_to_question(&mut attended(&missing, "met")).unwrap();
     assert_eq!(
         asked,
-        "Is this criterion met: {{ result.output.none.at_all }}? Result: "
+        r#"Is this criterion met: {{ result.output.none.at_all }}? Result: {"text":"hello"}"#
     );
 }
