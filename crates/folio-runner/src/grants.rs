@@ -105,10 +105,15 @@ pub(crate) fn has_human_grants(run: &Run) -> bool {
 /// Whether one of `allowed` names `tool` or, as `SERVER.*`, its family.
 #[must_use]
 pub fn allows_tool(allowed: &[String], tool: &str) -> bool {
-    allowed.iter().any(|name| match name.strip_suffix('*') {
+    allowed.iter().any(|name| names_tool(name, tool))
+}
+
+/// Whether `name` is the name of `tool` or, as `SERVER.*`, of its family.
+pub(crate) fn names_tool(name: &str, tool: &str) -> bool {
+    match name.strip_suffix('*') {
         Some(family) => family.ends_with('.') && tool.starts_with(family),
         None => name == tool,
-    })
+    }
 }
 
 /// Checks that each tool that is allowed without approval is in `registry`: a misspelled name would otherwise cause a
