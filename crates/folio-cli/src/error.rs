@@ -421,6 +421,15 @@ impl From<OpenError> for Failure {
                     "if it is a file, write sqlite:{given}; other stores are postgres://… and memory:"
                 ))
             }
+            OpenError::Home { ref path } => {
+                let below_home = match path.trim_start_matches(['~', '/']) {
+                    "" => "folio.db",
+                    below_home => below_home,
+                };
+                Self::usage("store_url_invalid", error.to_string()).hint(format!(
+                    "write the whole path, for example sqlite:/home/ada/{below_home}, or in a shell \"sqlite:$HOME/{below_home}\""
+                ))
+            }
             error => Self::usage("store_url_invalid", error.to_string())
                 .hint("a store is sqlite:PATH, postgres://… or memory:, for example --store sqlite:./folio.db"),
         }

@@ -445,11 +445,16 @@ fn tell(
         let why = result
             .stop_reason
             .map_or_else(String::new, |reason| format!(" ({reason})"));
-        output.note(format_args!("\n{} {status}{why}: {notes}", style.strong(row.handle)));
+        let headline = format!("{} {status}{why}: {notes}", style.strong(row.handle));
+        if exit_of(result.status) == Exit::Done || !output.is_quiet() {
+            output.note(format_args!("\n{headline}"));
+        } else {
+            output.trouble(headline);
+        }
         let run = row.handle;
         if let Some(reason) = unwritten {
             let reason = crate::report::first_line(reason, 200);
-            output.note(format_args!("not everything was written to memory: {reason}"));
+            output.trouble(format_args!("not everything was written to memory: {reason}"));
         }
         let more = result.stop_reason.into_iter();
         let more = more.flat_map(|reason| raise_commands(reason, run_itself, &run.to_string()));

@@ -200,6 +200,13 @@ impl Output {
         }
     }
 
+    /// Prints for people what went wrong, even with `--quiet`. Programs find it in the answer.
+    pub(crate) fn trouble(&self, text: impl fmt::Display) {
+        if !self.json {
+            self.print_note(&text.to_string());
+        }
+    }
+
     /// Prints what people have to do, even with `--quiet`: without it nothing continues.
     pub(crate) fn ask(&self, text: impl fmt::Display) {
         self.print_note(&text.to_string());

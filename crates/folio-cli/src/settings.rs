@@ -253,7 +253,7 @@ impl Settings {
 
 /// The URL for `store`: a value that begins like a path is the path of a file.
 pub(crate) fn store_url(store: &str) -> Cow<'_, str> {
-    match ["/", "./", "../"].iter().any(|start| store.starts_with(start)) {
+    match ["/", "./", "../", "~/"].iter().any(|start| store.starts_with(start)) {
         true => format!("sqlite:{store}").into(),
         false => store.into(),
     }

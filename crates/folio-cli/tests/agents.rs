@@ -118,6 +118,12 @@ fn agent_program_starts_only_when_allowed_e9_14() {
     assert!(called.stdout.contains("--allow-shell"), "{called}");
     assert!(!folio.path().join("begun").exists());
     assert_eq!(folio.json(&["show", "r1"])["result"]["stop_reason"], "policy_denied");
+    let refused = folio.call(&["run", "Mend the clock", "--allow-tool", "agent:nope"]);
+    assert_eq!(refused.code, 2, "{refused}");
+    assert!(
+        refused.stderr.contains("--allow-tool: there is no agent `agent:nope`"),
+        "{refused}"
+    );
     folio.ok(&["run", "Mend the clock", "--allow-tool", "agent:mender"]);
     assert_eq!(line_of(&folio, "begun"), "begun", "allowed by its name");
 }

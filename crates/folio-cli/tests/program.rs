@@ -360,6 +360,58 @@ fn settings_come_from_flags_then_the_environment_then_the_file() {
 }
 
 #[test]
+fn store_at_a_tilde_is_refused_with_what_to_write_wherever_it_is_set() {
+    let folio = Folio::new();
+    assert_snapshot!(folio.seen(&["observe", "add", "x", "--store", "sqlite:~/x.db"]), @r#"
+    ! error[store_url_invalid]: only a shell replaces the `~` at the beginning of ~/x.db
+    !   hint: write the whole path, for example sqlite:/home/ada/x.db, or in a shell "sqlite:$HOME/x.db"
+    = 2
+    "#);
+    for store in ["~/x.db", "sqlite:~/x.db", "sqlite:~", "sqlite://~/x.db"] {
+        let by_flag = folio.call(&["observe", "add", "x", "--store", store]);
+        assert_eq!(by_flag.code, 2, "{store}: {by_flag}");
+        assert!(by_flag.stderr.contains("replaces the `~`"), "{store}: {by_flag}");
+        folio.settings(&format!("store = \"{store}\"\n"));
+        let by_file = folio.call(&["observe", "add", "x"]);
+        assert!(
+            by_file.stderr.contains("store in ") && by_file.stderr.contains("replaces the `~`"),
+            "{by_file}"
+        );
+        let mut command = folio.command(&["observe", "add", "x"]);
+        let by_variable = Called::of(command.env("FOLIO_STORE", store).output().unwrap());
+        assert!(
+            by_variable
+                .stderr
+                .contains("FOLIO_STORE: only a shell replaces the `~`"),
+            "{by_variable}"
+        );
+        folio.settings("");
+    }
+    assert!(!folio.path().join("~").exists());
+}
+
+#[test]
+fn quiet_prints_failures_all_the_same() {
+    let folio = Folio::new();
+    folio.file(
+        "fails.json",
+        &json!({"title": "t", "steps": [{"id": "a", "do": {"tool": "read", "args": {"path": "nowhere"}}}]}).to_string(),
+    );
+    let failed = folio.call(&["--quiet", "run", "--plan", "fails.json"]);
+    assert_eq!(failed.code, 1, "{failed}");
+    assert!(failed.stderr.starts_with("r1 "), "{failed}");
+    assert_eq!(failed.stderr.lines().count(), 1, "{failed}");
+    let resumed = folio.call(&["--quiet", "resume", "r1"]);
+    assert_eq!((resumed.code, resumed.stderr), (1, failed.stderr));
+    let well = json!({"title": "t", "steps": [{"id": "a", "do": {"tool": "text", "args": {"op": "echo"}}}]});
+    folio.file("well.json", &well.to_string());
+    assert_eq!(folio.call(&["--quiet", "run", "--plan", "well.json"]).stderr, "");
+    folio.file("answer.json", &json!({"observations": [{"type": 5}]}).to_string());
+    let ingested = folio.call(&["--quiet", "tool", "ingest", "answer.json", "--tool", "x"]);
+    assert!(ingested.stderr.contains("rejected: "), "{ingested}");
+}
+
+#[test]
 fn invalid_settings_file_is_reported_with_its_position() {
     let folio = Folio::new();
     folio.settings("space = \"x\"\ncolour = \"auto\"\n");

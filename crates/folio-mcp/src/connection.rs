@@ -36,8 +36,6 @@ use crate::words::{self, OpenFailure};
 
 /// The most pages of a list of tools that are requested.
 const PAGES_MAX: usize = 64;
-/// The most tools in the whole list.
-const LISTED_MAX: usize = 4_096;
 /// How long a program has to end after its input was closed, and again after it was asked to end.
 const END_GRACE: Duration = Duration::from_secs(2);
 /// How long a program that closed its output has to end: its exit code and last words say why.
@@ -338,14 +336,14 @@ async fn list(service: &RunningService<RoleClient, Client>) -> Result<List, Serv
             "its list of tools leads back to a page that was read (`nextCursor`), and is read no further".to_owned()
         } else if cursors.len() == PAGES_MAX {
             format!("its list of tools has more than {PAGES_MAX} pages, and is read no further")
-        } else if list.tools.len() >= LISTED_MAX {
-            format!("its list has more than {LISTED_MAX} tools, and is read no further")
+        } else if list.is_full() {
+            list.leave_out_more();
+            return Ok(list);
         } else {
             cursor = Some(next);
             continue;
         };
         list.leave_out(reason);
-        list.tools.truncate(LISTED_MAX);
         return Ok(list);
     }
 }

@@ -1,9 +1,9 @@
 //! Turns what a server lists into specifications of tools.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use folio_memory::excerpt::cut;
-use folio_tools::{Approval, Effect, ToolSpec};
+use folio_tools::{Approval, Effect, ToolSpec, schema_problem};
 use rmcp::model::{Tool as Listed, ToolAnnotations};
 use serde_json::{Value, json};
 
@@ -12,6 +12,8 @@ use crate::words::bounded_line;
 
 /// The most tools of one server that are offered. Each is in every prompt of a model that works with tools.
 pub(crate) const TOOLS_MAX: usize = 128;
+/// The most tools that are read of what one server lists.
+const LISTED_MAX: usize = 4_096;
 /// The most characters of a tool's name.
 const NAME_CHARS_MAX: usize = 96;
 /// The most characters of a description that models read.
@@ -24,25 +26,45 @@ const SCHEMA_BYTES_MAX: usize = 64 * 1024;
 pub(crate) struct List {
     /// The tools, each name once.
     pub(crate) tools: Vec<Listed>,
+    names: HashSet<String>,
     /// Why other listed tools are left out, in words.
     unreadable: Vec<String>,
 }
 
 impl List {
-    /// Adds a tool. Of two with the same name the first counts: only the server knows which one a call means.
+    /// Adds a tool, unless the list is full. Of two with the same name the first counts: only the server knows which
+    /// one a call means.
     pub(crate) fn add(&mut self, tool: Listed) {
-        if self.tools.iter().any(|known| known.name == tool.name) {
+        if self.names.contains(&*tool.name) {
             self.leave_out(format!(
                 "{} is listed twice; the first one counts",
                 printable_name(&tool.name)
             ));
+        } else if self.is_full() {
+            self.leave_out_more();
         } else {
+            self.names.insert(tool.name.to_string());
             self.tools.push(tool);
         }
     }
 
-    /// Adds what a server lists as a tool, if it can be read as one.
+    /// Whether no more tools are read.
+    pub(crate) fn is_full(&self) -> bool {
+        self.tools.len() >= LISTED_MAX
+    }
+
+    /// Records that the server lists more than is read.
+    pub(crate) fn leave_out_more(&mut self) {
+        self.leave_out(format!(
+            "its list has more than {LISTED_MAX} tools, and is read no further"
+        ));
+    }
+
+    /// Adds what a server lists as a tool, if it can be read as one and the list is not full.
     pub(crate) fn read(&mut self, tool: Value) {
+        if self.is_full() {
+            return self.leave_out_more();
+        }
         let Some(name) = tool.get("name").and_then(Value::as_str).map(printable_name) else {
             return self.leave_out("a tool has no name".to_owned());
         };
@@ -171,8 +193,8 @@ fn spec_of(server: &str, settings: &McpSettings, tool: &Listed) -> Result<ToolSp
     if schema.to_string().len() > SCHEMA_BYTES_MAX {
         return Err(format!("{name} has a schema of more than {SCHEMA_BYTES_MAX} bytes"));
     }
-    if let Err(error) = jsonschema::validator_for(&schema) {
-        let reason = bounded_line(&error.to_string());
+    if let Some(problem) = schema_problem(&schema) {
+        let reason = bounded_line(&problem);
         return Err(format!("{name} has a schema that cannot be used: {reason}"));
     }
     let effect = settings
@@ -332,15 +354,24 @@ mod tests {
     #[test]
     fn unusable_listed_tools_are_left_out_with_a_reason() {
         let settings = McpSettings {
-            tools: Some(["a", "a b", "bad", "gone", "huge"].map(str::to_owned).to_vec()),
+            tools: Some(
+                ["a", "a b", "bad", "gone", "huge", "expressions"]
+                    .map(str::to_owned)
+                    .to_vec(),
+            ),
             ..McpSettings::of_command(vec!["x".to_owned()])
         };
         let huge = "x".repeat(SCHEMA_BYTES_MAX);
+        // Every call would be refused.
+        let expressions: BTreeMap<String, Value> = (0..250)
+            .map(|at| (format!("a{at}"), json!({"type": "string", "pattern": "x"})))
+            .collect();
         let tools = listed(json!([
             tool("a", &Value::Null), tool("a", &Value::Null), tool("a b", &Value::Null), tool("not wanted", &Value::Null),
             {"name": "bare"}, {"inputSchema": {}}, {"name": "bad", "inputSchema": {"type": 5}},
             {"name": "huge", "inputSchema": {"type": "object", "description": huge}},
             {"name": "list", "inputSchema": ["a"]}, {"name": "list", "inputSchema": ["a"]},
+            {"name": "expressions", "inputSchema": {"type": "object", "properties": expressions}},
         ]));
         let (tools, left_out) = offered("x", &settings, &tools);
         assert_eq!(tools.iter().map(|tool| &*tool.spec.name).collect::<Vec<_>>(), ["x.a"]);
@@ -352,12 +383,26 @@ mod tests {
             "\"a b\" is not a valid name",
             "bad has a schema",
             "huge has a schema",
+            "expressions has a schema that cannot be used: it has more than 200 regular expressions",
             "no tool gone",
         ];
         assert_eq!(left_out.len(), parts.len(), "{left_out:?}");
         for (said, part) in left_out.iter().zip(parts) {
             assert!(said.contains(part), "{said}");
         }
+    }
+
+    #[test]
+    fn list_of_very_many_tools_is_read_up_to_its_limit_and_each_name_is_looked_up_once() {
+        let many: Vec<Value> = (0..300_000).map(|n| tool(&format!("t{n}"), &Value::Null)).collect();
+        let mut list = List::default();
+        many.into_iter().for_each(|tool| list.read(tool));
+        assert_eq!(list.tools.len(), LISTED_MAX);
+        assert!(list.is_full());
+        assert_eq!(
+            list.unreadable,
+            ["its list has more than 4096 tools, and is read no further"]
+        );
     }
 
     #[test]

@@ -87,7 +87,7 @@ impl Cassette {
     /// As [`Cassette::read`] and [`Cassette::write`].
     pub fn prepare(path: &Path) -> Result<(), CassetteError> {
         let is_recorded = std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
-        match is_recorded && !is_not_replaceable(path) {
+        match is_recorded && reason_to_keep(path).is_none() {
             true => Self::read(path)?.write(path),
             false => Self::default().write(path),
         }
@@ -114,11 +114,15 @@ impl Cassette {
             is_missing: e.kind() == std::io::ErrorKind::NotFound,
             ..error(e.to_string())
         })?;
+        let too_large = || error(format!("it has more than {BYTES_MAX} bytes"));
+        if file.metadata().is_ok_and(|about| about.len() > BYTES_MAX) {
+            return Err(too_large());
+        }
         let mut bytes = Vec::new();
         let read_result = file.take(BYTES_MAX + 1).read_to_end(&mut bytes);
         read_result.map_err(|e| error(e.to_string()))?;
         if bytes.len() as u64 > BYTES_MAX {
-            return Err(error(format!("it has more than {BYTES_MAX} bytes")));
+            return Err(too_large());
         }
         let written: Written = serde_json::from_slice(&bytes).map_err(|e| error(e.to_string()))?;
         if written.version != VERSION {
@@ -143,18 +147,20 @@ impl Cassette {
     ///
     /// # Errors
     ///
-    /// With the path and the reason.
+    /// With the path and the reason; also if it would be too large to be read.
     pub fn write(&self, path: &Path) -> Result<(), CassetteError> {
+        self.write_within(path, BYTES_MAX)
+    }
+
+    fn write_within(&self, path: &Path, bytes_max: u64) -> Result<(), CassetteError> {
         let error = |reason: String| CassetteError {
             path: path.to_owned(),
             reason,
             is_missing: false,
         };
         // A file that is not a cassette is not overwritten because of a typo.
-        if is_not_replaceable(path) {
-            return Err(error(
-                "the file exists and is not a cassette, so it is not overwritten".to_owned(),
-            ));
+        if let Some(reason) = reason_to_keep(path) {
+            return Err(error(format!("the file exists and {reason}, so it is not overwritten")));
         }
         let written = Written {
             version: VERSION,
@@ -163,6 +169,11 @@ impl Cassette {
         };
         let value = serde_json::to_value(&written).map_err(|e| error(e.to_string()))?;
         let text = serde_json::to_string_pretty(&canonical(value)).map_err(|e| error(e.to_string()))?;
+        if text.len() as u64 >= bytes_max {
+            return Err(error(format!(
+                "it would have more than {bytes_max} bytes, and nothing reads a larger one; record fewer runs in one file"
+            )));
+        }
         // A symbolic link is kept: its target is written.
         let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let may = std::fs::metadata(path).map(|about| about.permissions());
@@ -395,20 +406,24 @@ fn create_temp_beside(path: &Path, options: &std::fs::OpenOptions) -> std::io::R
     }
 }
 
-/// Whether `path` is a nonempty file that is not a cassette of any version, or something other than a file, such as a
-/// device, which a file cannot replace.
-fn is_not_replaceable(path: &Path) -> bool {
-    if std::fs::metadata(path).is_ok_and(|about| !about.is_file()) {
-        return true;
+/// Why what is at `path` is not overwritten: it is a nonempty file that is not a cassette of any version or is too large
+/// to tell, or something other than a file, such as a device, which a file cannot replace.
+fn reason_to_keep(path: &Path) -> Option<String> {
+    let not_one = || Some("is not a cassette".to_owned());
+    match std::fs::metadata(path) {
+        Ok(about) if !about.is_file() => return not_one(),
+        Ok(about) if about.len() > BYTES_MAX => return Some(format!("has more than {BYTES_MAX} bytes")),
+        _ => {}
     }
-    let Ok(file) = std::fs::File::open(path) else {
-        return false;
-    };
+    let file = std::fs::File::open(path).ok()?;
     let mut bytes = Vec::new();
     match file.take(BYTES_MAX + 1).read_to_end(&mut bytes) {
-        Ok(0) => false,
-        Ok(_) => serde_json::from_slice::<Value>(&bytes).map_or(true, |written| !written["takes"].is_object()),
-        Err(_) => true,
+        Ok(0) => None,
+        Ok(_) => match serde_json::from_slice::<Value>(&bytes) {
+            Ok(written) if written["takes"].is_object() => None,
+            _ => not_one(),
+        },
+        Err(_) => not_one(),
     }
 }
 

@@ -148,21 +148,16 @@ struct Table {
     fallback: Option<Box<ModelSettings>>,
     #[serde(default, deserialize_with = "at_least_one")]
     at_a_time: Option<u32>,
+    #[serde(default, deserialize_with = "window_tokens")]
     window: Option<u32>,
+    #[serde(default, deserialize_with = "answer_tokens")]
     answer_tokens: Option<u32>,
     about: Option<String>,
 }
 
 impl Table {
-    /// Why its numbers of tokens cannot be used.
+    /// Why its numbers of tokens cannot be used together.
     fn mistake(&self) -> Option<String> {
-        let is_below = |tokens: Option<u32>, min: u32| tokens.is_some_and(|tokens| tokens < min);
-        if is_below(self.window, WINDOW_MIN) {
-            return Some(format!("window must be at least {WINDOW_MIN} tokens"));
-        }
-        if is_below(self.answer_tokens, ANSWER_TOKENS_MIN) {
-            return Some(format!("answer_tokens must be at least {ANSWER_TOKENS_MIN}"));
-        }
         match (self.window, self.answer_tokens) {
             (Some(window), Some(answer)) if answer >= window => Some(format!(
                 "answer_tokens must be less than window, {window}: a request and its answer share it"
@@ -210,6 +205,26 @@ impl<'de> Deserialize<'de> for ModelSettings {
     }
 }
 
+fn window_tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    match Option::deserialize(deserializer)? {
+        Some(tokens) if tokens < WINDOW_MIN => {
+            let message = format!("window must be at least {WINDOW_MIN} tokens");
+            Err(D::Error::custom(message))
+        }
+        tokens => Ok(tokens),
+    }
+}
+
+fn answer_tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    match Option::deserialize(deserializer)? {
+        Some(tokens) if tokens < ANSWER_TOKENS_MIN => {
+            let message = format!("answer_tokens must be at least {ANSWER_TOKENS_MIN}");
+            Err(D::Error::custom(message))
+        }
+        tokens => Ok(tokens),
+    }
+}
+
 /// A number of calls: with 0 the model would never be asked.
 fn at_least_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     match Option::deserialize(deserializer)? {
@@ -248,6 +263,16 @@ mod tests {
             assert_eq!(by_role(text), asked.map(|name| Some(name.to_owned())), "{text}");
         }
         assert_eq!(by_role(""), [const { None }; Role::ALL.len()]);
+    }
+
+    #[test]
+    fn error_for_too_few_tokens_is_at_the_number() {
+        for setting in ["window = 5", "answer_tokens = 5"] {
+            let text = format!("[planner]\nmodel = \"openai:x\"\n{setting}\n");
+            let error = toml::from_str::<ModelsSection>(&text).unwrap_err();
+            let span = error.span().unwrap_or_default();
+            assert_eq!(&text[span], "5", "{error}");
+        }
     }
 
     #[test]

@@ -27,8 +27,11 @@ use crate::places::Places;
 pub const COMPACTOR_TIME: Duration = Duration::from_secs(120);
 /// Requests for one summary: as many as the engine sets aside from the budget.
 const MAX_ROUNDS: u64 = folio_engine::run::agent::COMPACTOR_CALLS;
-/// How many bytes of a file one read returns.
+/// How many bytes of files the reads of one reply return together, so that its requests stay within what the engine
+/// sets aside.
 const READ_BYTES: usize = 8 * 1024;
+/// How many calls of one reply are answered. The others are dropped, as every answer is part of the next request.
+const MAX_CALLS: usize = 16;
 /// Characters of one message that the first request shows; the rest can be read.
 const MESSAGE_CHARS: usize = 4_000;
 /// How many next actions are kept, and how many characters of each.
@@ -120,7 +123,8 @@ impl ModelCompactor {
         ])
     }
 
-    async fn answer_tool_call(&self, desk: &Desk, call: &ToolCall) -> String {
+    /// Answers one call, for which a reply has `bytes_left`; takes what it reads from them.
+    async fn answer_tool_call(&self, desk: &Desk, call: &ToolCall, bytes_left: &mut usize) -> String {
         if call.tool != "read" {
             return format!("unknown tool {:?}; use read or done", call.tool);
         }
@@ -132,15 +136,20 @@ impl ModelCompactor {
         if to < from {
             return format!("to_line {to} is before from_line {from}");
         }
+        if *bytes_left == 0 {
+            return format!(
+                "not read: the calls of one answer read at most {READ_BYTES} bytes; read it in the next one"
+            );
+        }
         let part = Part::Lines { from, to };
-        match desk.read(path, &part, READ_BYTES).await {
+        match desk.read(path, &part, *bytes_left).await {
             Ok(read) => match read.reading {
-                Reading::Passage(passage) => format!(
-                    "{}\n[from line {} of {} lines]",
-                    passage.text(),
-                    passage.from_line,
-                    read.total_lines
-                ),
+                Reading::Passage(passage) => {
+                    let text = passage.text();
+                    *bytes_left = bytes_left.saturating_sub(text.len());
+                    let (from_line, total_lines) = (passage.from_line, read.total_lines);
+                    format!("{text}\n[from line {from_line} of {total_lines} lines]")
+                }
                 // The compactor did not search.
                 Reading::Found(_) => String::new(),
             },
@@ -177,15 +186,17 @@ impl Compactor for ModelCompactor {
                 }
                 return read_summary(&repaired.value);
             }
-            let calls = reply.tool_calls.clone();
+            let mut calls = reply.tool_calls;
+            calls.truncate(MAX_CALLS);
             messages.push(Message {
                 speaker: Speaker::Assistant,
                 text: reply.text,
-                tool_calls: reply.tool_calls,
+                tool_calls: calls.clone(),
                 answers: None,
             });
+            let mut bytes_left = READ_BYTES;
             for call in calls {
-                let text = self.answer_tool_call(desk, &call).await;
+                let text = self.answer_tool_call(desk, &call, &mut bytes_left).await;
                 messages.push(Message {
                     answers: Some(call.id),
                     ..message(Speaker::Tool, text)

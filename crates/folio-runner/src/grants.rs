@@ -12,7 +12,9 @@ use folio_memory::causes::with_causes;
 use folio_store::Workspace;
 use folio_tools::panics::caught_now;
 use folio_tools::tool::{AGENT_PREFIX, Approval};
-use folio_tools::{Access, HostList, Registry, Root, Roots, RunFolder, ShellPolicy, Tool, ToolContext, ToolError};
+use folio_tools::{
+    Access, FailureKind, HostList, Registry, Root, Roots, RunFolder, ShellPolicy, Tool, ToolContext, ToolError,
+};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -105,21 +107,40 @@ pub(crate) fn has_human_grants(run: &Run) -> bool {
 /// Whether one of `allowed` names `tool` or, as `SERVER.*`, its family.
 #[must_use]
 pub fn allows_tool(allowed: &[String], tool: &str) -> bool {
-    allowed.iter().any(|name| match name.strip_suffix('*') {
+    allowed.iter().any(|name| names_tool(name, tool))
+}
+
+/// Whether `name` is the name of `tool` or, as `SERVER.*`, of its family.
+pub(crate) fn names_tool(name: &str, tool: &str) -> bool {
+    match name.strip_suffix('*') {
         Some(family) => family.ends_with('.') && tool.starts_with(family),
         None => name == tool,
-    })
+    }
 }
 
 /// Checks that each tool that is allowed without approval is in `registry`: a misspelled name would otherwise cause a
-/// question or a refusal in the middle of the run. Names of agents are not checked, since the settings define them.
+/// question or a refusal in the middle of the run. `agents` are the agents that there are, each as `agent:NAME`.
 ///
 /// # Errors
 ///
 /// `unknown_tool`, with the name that may have been meant.
-pub fn check_allowed(registry: &Registry, allowed: &[String]) -> Result<(), ToolError> {
-    let mut tools = allowed.iter().filter(|name| !name.starts_with(AGENT_PREFIX));
-    tools.try_for_each(|name| registry.check_name(name))
+pub fn check_allowed(registry: &Registry, agents: &[String], allowed: &[String]) -> Result<(), ToolError> {
+    allowed
+        .iter()
+        .try_for_each(|name| match name.starts_with(AGENT_PREFIX) {
+            true if agents.contains(name) => Ok(()),
+            true => Err(unknown_agent(name, agents)),
+            false => registry.check_name(name),
+        })
+}
+
+fn unknown_agent(name: &str, agents: &[String]) -> ToolError {
+    let message = format!("there is no agent `{name}`");
+    let error = ToolError::new(FailureKind::NotFound, "unknown_tool", message);
+    match agents {
+        [] => error.hint("there are no agents; the settings define them in [agents.NAME]"),
+        agents => error.hint(format!("the agents are: {}", agents.join(", "))),
+    }
 }
 
 /// Which calls wait for a person's approval: those of tools that require it, unless the run's submitter allowed them.
@@ -210,6 +231,20 @@ pub(crate) fn run_folder(parent: Option<&Path>, run: &Run) -> RunFolder {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn allowed_agent_has_to_exist_like_an_allowed_tool() {
+        let registry = Registry::with_builtins();
+        let agents = ["agent:mender".to_owned()];
+        let check = |name: &str| check_allowed(&registry, &agents, &[name.to_owned()]).map_err(|error| error.message);
+        assert_eq!(check("agent:mender"), Ok(()));
+        assert_eq!(check("grep"), Ok(()));
+        for name in ["agent:nope", "agent:*", "agent:"] {
+            assert_eq!(check(name), Err(format!("there is no agent `{name}`")));
+        }
+        let error = check_allowed(&registry, &agents, &["agent:nope".to_owned()]).unwrap_err();
+        assert_eq!(error.hints, ["the agents are: agent:mender"]);
+    }
 
     #[test]
     fn tool_wildcard_allows_only_its_own_namespace() {

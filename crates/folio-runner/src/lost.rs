@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use folio_engine::CallAction;
 use serde::{Deserialize, Serialize};
 
+use crate::grants::names_tool;
+
 /// What happens to a call that had begun when its driver died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -19,8 +21,8 @@ pub enum LostCall {
     Fail,
 }
 
-/// The settings for lost calls, by the name of the tool or, as `SERVER.*`, of all tools of a family. A name takes
-/// precedence over a family.
+/// The settings for lost calls, by the name of the tool or, as `SERVER.*`, of all tools of a family. Of several that
+/// name a tool, the longest counts.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LostCalls(pub BTreeMap<String, LostCall>);
@@ -31,8 +33,37 @@ impl LostCalls {
         if !call.again {
             return None;
         }
-        let family = || call.tool.rsplit_once('.').map(|(family, _)| format!("{family}.*"));
-        let setting = self.0.get(&call.tool).or_else(|| self.0.get(&family()?));
-        setting.copied()
+        self.for_tool(&call.tool)
+    }
+
+    fn for_tool(&self, tool: &str) -> Option<LostCall> {
+        let named = self.0.iter().filter(|(name, _)| names_tool(name, tool));
+        let (_, setting) = named.max_by_key(|(name, _)| (*name == tool, name.len()))?;
+        Some(*setting)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_call_setting_of_a_family_names_the_tools_that_allowing_it_would() {
+        let settings = [
+            ("desk.*", LostCall::Rerun),
+            ("desk.a.*", LostCall::Ask),
+            ("desk.a.c", LostCall::Fail),
+        ];
+        let lost = LostCalls(settings.map(|(name, setting)| (name.to_owned(), setting)).into());
+        for (tool, setting) in [
+            ("desk.b", Some(LostCall::Rerun)),
+            ("desk.b.c.d", Some(LostCall::Rerun)),
+            ("desk.a.b", Some(LostCall::Ask)),
+            ("desk.a.c", Some(LostCall::Fail)),
+            ("desk", None),
+            ("desks.b", None),
+        ] {
+            assert_eq!(lost.for_tool(tool), setting, "{tool}");
+        }
     }
 }

@@ -344,6 +344,16 @@ impl RunnerModels {
         lines
     }
 
+    /// The agents among them, each as `agent:NAME`, in order.
+    #[must_use]
+    pub fn agents(&self) -> Vec<String> {
+        let (mut all, mut names) = (self.clone(), Vec::new());
+        all.for_each_model(&mut |model| names.extend(model.worker().map(|_| model.worker_name())));
+        names.sort();
+        names.dedup();
+        names
+    }
+
     /// The model of `role`.
     fn of(&self, role: ModelRole) -> &RunnerModel {
         match role {

@@ -219,6 +219,13 @@ impl Runner {
         &self.shared.registry
     }
 
+    /// The agents that do tasks, each as `agent:NAME`.
+    #[must_use]
+    pub fn agents(&self) -> Vec<String> {
+        let models = self.shared.options.models.as_ref();
+        models.map(RunnerModels::agents).unwrap_or_default()
+    }
+
     /// How many events of its runs could not be reported; `None` if there is no observer, or it does not count.
     #[must_use]
     pub fn untold(&self) -> Option<u64> {

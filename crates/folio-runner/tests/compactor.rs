@@ -123,6 +123,44 @@ async fn compactor_can_read_the_history_but_write_nothing_seed_003() {
     assert_eq!(model.asked().len(), 4);
 }
 
+#[tokio::test]
+async fn reads_of_one_compactor_reply_share_their_limits_e9_10() {
+    let (_folder, space) = memory();
+    let read = (
+        "read",
+        json!({"path": "/conversation_history/main/1-1", "from_line": 1}),
+    );
+    let model = Arc::new(ScriptedModel::new([
+        asked_for_summary()
+            .contains("not read: the calls of one answer read at most 8192 bytes")
+            .json(&json!({"summary": "It was read."})),
+        asked_for_summary().calls(vec![read; 40]),
+    ]));
+    let compactor = ModelCompactor::new(RunnerModel::new("scripted", Arc::clone(&model) as _));
+    let how = Offload {
+        force: true,
+        keep_last: 1,
+        compactor: Some((Arc::new(compactor), COMPACTOR_TIME)),
+        ..Offload::default()
+    };
+    let long = json!([
+        {"role": "user", "content": "The roof leaks. ".repeat(1_000)},
+        {"role": "user", "content": "Go on"},
+    ]);
+    let actor = Actor::new(Role::Client, "agent");
+    let offloaded = space.offload(&actor, &ThreadKey::main(), &long, &how).await.unwrap();
+    assert_eq!(summary(&space, &offloaded).await[0], "It was read.");
+    let asked = model.asked();
+    let [first, second] = asked.as_slice() else {
+        panic!("{} requests", asked.len())
+    };
+    let answers = &second.messages[first.messages.len() + 1..];
+    assert_eq!(answers.len(), 16, "the other calls are dropped");
+    assert_eq!(second.messages[first.messages.len()].tool_calls.len(), 16);
+    let bytes: usize = answers.iter().map(|message| message.text.len()).sum();
+    assert!(bytes < 12_000, "{bytes} bytes were read");
+}
+
 #[tokio::test(start_paused = true)]
 async fn bad_compactor_reply_keeps_the_first_summary_and_warns_m7_8_v8() {
     let cues = [

@@ -417,6 +417,63 @@ async fn run_lacking_tools_or_executors_is_refused_and_left_unchanged_e9_17() {
 }
 
 #[tokio::test]
+async fn executor_that_a_plan_edit_names_and_the_driver_lacks_fails_its_step_e9_17() {
+    let house = House::new(vec![doing("write it", "finish", json!({"notes": "written"})).always()]);
+    let run = submit(
+        &house.runner,
+        of_goal(
+            "a letter",
+            json!({"steps": [{"id": "visit", "title": "visit it", "executor": "human"}]}),
+        ),
+    )
+    .await;
+    // Another process, whose settings name the executor.
+    let writer = RunnerExecutor {
+        model: RunnerModel::new("scripted", Arc::clone(&house.model) as _),
+        about: "something is to be written".to_owned(),
+    };
+    let mut models = RunnerModels::one(writer.model.clone());
+    models.executors.insert("writer".to_owned(), writer);
+    let options = RunnerOptions {
+        models: Some(models),
+        ..RunnerOptions::default()
+    };
+    let editor = Runner::new(house.runner.workspace().clone(), Registry::with_builtins(), options);
+
+    let act = async {
+        let node = loop {
+            let loaded = editor.load(run).await.unwrap();
+            match loaded.questions().first() {
+                Some((node, _)) => break *node,
+                None => tokio::task::yield_now().await,
+            }
+        };
+        let steps = json!({"steps": [
+            {"id": "visit", "title": "visit it", "executor": "human"},
+            {"id": "write", "title": "write it", "executor": "writer"},
+        ]});
+        let (text, ada) = (steps.to_string(), person("ada"));
+        editor.edit_plan(run, None, &text, Some(1), &ada).await.unwrap();
+        editor.answer(run, node, "seen", &ada).await.unwrap();
+    };
+    let (result, ()) = tokio::join!(house.runner.drive(run), act);
+    result.unwrap();
+    let ended = editor.load(run).await.unwrap();
+    let write = ended.node_at("write").unwrap();
+    let result = write.result.unwrap();
+    assert_eq!(
+        (result.status, result.stop_reason),
+        (Outcome::Failed, Some(StopReason::InvalidInput))
+    );
+    assert!(
+        result.notes.contains("this process has no executor `writer`"),
+        "{}",
+        result.notes
+    );
+    assert!(house.model.asked().is_empty(), "nobody did it instead");
+}
+
+#[tokio::test]
 async fn rejected_api_key_fails_the_run_with_stop_reason_auth_e9_4() {
     let house = House::new(vec![When::any().error(ModelErrorKind::Unauthorised).always()]);
     let run = submit(&house.runner, of_goal("paint the door", json!({}))).await;

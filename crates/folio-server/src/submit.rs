@@ -32,7 +32,7 @@ pub(crate) fn check_allowed(runner: &Runner, allowed: &[String]) -> Result<(), (
     if runner.has_dispatcher() {
         return Ok(());
     }
-    runner::check_allowed(runner.tools(), allowed).map_err(|error| (error.message, error.hints))
+    runner::check_allowed(runner.tools(), &runner.agents(), allowed).map_err(|error| (error.message, error.hints))
 }
 
 /// Returns the given plan (JSON, or a text in YAML or JSON), or else a plan made of the goal. `None` if there is

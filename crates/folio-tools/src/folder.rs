@@ -2,7 +2,7 @@
 //! way out of the folder.
 
 use std::io::{self, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::ambient_authority;
@@ -11,6 +11,7 @@ use folio_memory::files::{FileEntry, FileKind, FilePath, Hits, is_past};
 use folio_memory::passage::{self, Part, PartRead};
 
 use crate::paths::shown;
+use crate::roots::open_regular;
 
 /// The largest file that is read, in bytes.
 const BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -68,12 +69,19 @@ impl Folder {
         Ok(Self { dir: Arc::new(dir) })
     }
 
-    /// The contents of the folder at `path`, sorted by name; at most 10,000 names. Blocks on the disk.
+    /// The contents of the folder at `path`, sorted by name; at most the first 10,000. Blocks on the disk.
     ///
     /// # Errors
     ///
     /// See [`FolderError`].
     pub fn list(&self, path: &str) -> Result<Vec<FileEntry>, FolderError> {
+        let mut listed = self.list_all(path)?;
+        listed.truncate(NAMES_MAX);
+        Ok(listed)
+    }
+
+    /// The same, however many there are.
+    fn list_all(&self, path: &str) -> Result<Vec<FileEntry>, FolderError> {
         let path = parsed(path)?;
         let failed = |error| failure("folder", &path, error);
         let dir = match path.parts() {
@@ -95,9 +103,6 @@ impl Folder {
                 path: path.joined(&name).to_string(),
                 kind,
             });
-            if listed.len() >= NAMES_MAX {
-                break;
-            }
         }
         listed.sort();
         Ok(listed)
@@ -111,12 +116,11 @@ impl Folder {
     pub fn read(&self, path: &str, part: &Part, max_bytes: usize) -> Result<PartRead, FolderError> {
         let path = parsed(path)?;
         let failed = |error| failure("file", &path, error);
-        let file = self.dir.open(path.parts().join("/")).map_err(failed)?;
-        let metadata = file.metadata().map_err(failed)?;
-        if !metadata.is_file() {
+        let at = PathBuf::from(path.parts().join("/"));
+        let Some((file, _)) = open_regular(&self.dir, &at).map_err(failed)? else {
             let path = path.to_string();
             return Err(FolderError::NotFound { what: "file", path });
-        }
+        };
         let mut bytes = Vec::new();
         file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
         if bytes.len() as u64 > BYTES_MAX {
@@ -135,7 +139,7 @@ impl Folder {
     pub fn search(&self, path: &str, words: &str, after: Option<&str>, max_bytes: usize) -> Result<Hits, FolderError> {
         let mut found = Hits::default();
         let (mut bytes_left, mut pending, mut last_path) = (max_bytes, Vec::new(), None);
-        match self.list(path) {
+        match self.list_all(path) {
             Ok(listed) => pending.extend(listed.into_iter().rev()),
             Err(_) if self.read(path, &Part::WHOLE, 0).is_ok() => pending.push(FileEntry {
                 path: parsed(path)?.to_string(),
@@ -145,7 +149,7 @@ impl Folder {
         }
         while let Some(FileEntry { path, kind }) = pending.pop() {
             if kind == FileKind::Folder {
-                pending.extend(self.list(&path).unwrap_or_default().into_iter().rev());
+                pending.extend(self.list_all(&path).unwrap_or_default().into_iter().rev());
                 continue;
             }
             if is_past(&path, after) {
@@ -182,5 +186,54 @@ fn failure(what: &'static str, path: &FilePath, source: io::Error) -> FolderErro
         // The handle reports a path that leads out of it without an OS error code.
         io::ErrorKind::PermissionDenied if source.raw_os_error().is_none() => FolderError::Escapes(path),
         _ => FolderError::Io { path, source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn opened() -> (tempfile::TempDir, Folder) {
+        let at = tempfile::tempdir().unwrap();
+        let folder = Folder::open(at.path()).unwrap();
+        (at, folder)
+    }
+
+    #[test]
+    fn pipe_or_socket_in_a_folder_is_not_a_file_and_is_not_waited_for() {
+        let (at, folder) = opened();
+        let made = std::process::Command::new("mkfifo")
+            .arg(at.path().join("pipe"))
+            .status();
+        assert!(made.unwrap().success());
+        let _socket = std::os::unix::net::UnixListener::bind(at.path().join("socket")).unwrap();
+        std::os::unix::fs::symlink("pipe", at.path().join("link")).unwrap();
+        for name in ["pipe", "link"] {
+            let read = folder.read(name, &Part::WHOLE, 100);
+            assert!(
+                matches!(read, Err(FolderError::NotFound { what: "file", .. })),
+                "{name}: {read:?}"
+            );
+        }
+        assert!(folder.read("socket", &Part::WHOLE, 100).is_err());
+        assert!(folder.search("pipe", "x", None, 100).is_err());
+    }
+
+    #[test]
+    fn search_finds_files_beyond_what_one_listing_returns() {
+        let (at, folder) = opened();
+        for number in 0..=NAMES_MAX {
+            std::fs::write(at.path().join(format!("{number:06}")), "").unwrap();
+        }
+        let last = format!("{NAMES_MAX:06}");
+        std::fs::write(at.path().join(&last), "needle").unwrap();
+        // A listing holds the first ones, in whatever order the disk returns them.
+        let listed = folder.list("").unwrap();
+        assert_eq!(listed.len(), NAMES_MAX);
+        assert_eq!(listed.last().unwrap().path, format!("/{:06}", NAMES_MAX - 1));
+        let after = format!("/{:06}", NAMES_MAX - 1);
+        let found = folder.search("", "needle", Some(&after), 1_000).unwrap();
+        let paths: Vec<&str> = found.hits.iter().map(|hit| hit.path.as_str()).collect();
+        assert_eq!(paths, [format!("/{last}")]);
     }
 }

@@ -56,5 +56,6 @@ pub use registry::Registry;
 pub use response::{EvidenceRef, FailureKind, PageAppend, PageTarget, ToolError, ToolResponse, ToolStatus, Truncated};
 pub use results::{NoResults, ResultSource, as_text, field_of};
 pub use roots::{Access, Root, RootError, Roots, RunFolder};
+pub use schema::schema_problem;
 pub use takeover::{TakenOver, Takeover};
 pub use tool::{Approval, ArgKind, ArgSpec, CallArgs, Effect, Mistake, Need, Reconciled, Tool, ToolRequest, ToolSpec};

@@ -419,7 +419,7 @@ fn dismantle(value: Value) {
 
 /// The size of a value as JSON, accurate enough for a limit: escapes in strings are not counted. Without recursion, as
 /// the value may be very deep.
-fn json_bytes(value: &Value) -> u64 {
+pub(crate) fn json_bytes(value: &Value) -> u64 {
     let (mut bytes, mut rest) = (0, vec![value]);
     while let Some(value) = rest.pop() {
         bytes += match value {

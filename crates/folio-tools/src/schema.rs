@@ -11,6 +11,12 @@ const MISTAKES_MAX: usize = 8;
 /// The longest report of one mistake, in characters.
 const MISTAKE_CHARS: usize = 300;
 
+/// Why calls cannot be checked against `schema`, if they cannot.
+#[must_use]
+pub fn schema_problem(schema: &Value) -> Option<String> {
+    JsonSchema::new(schema).err().map(|error| error.to_string())
+}
+
 /// Checks `args` against `schema` and reports everything that is wrong with them at once.
 ///
 /// Returns new arguments when some had to be converted to their type: a template produces `"20"` where 20 is meant.

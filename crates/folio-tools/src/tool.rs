@@ -315,11 +315,6 @@ pub trait Tool: Send + Sync + Debug {
     /// The specification of the tool. It stays the same for the life of the tool.
     fn spec(&self) -> &ToolSpec;
 
-    /// Whether a call computes immediately and never waits, so that it may run on the caller's task.
-    fn inline(&self) -> bool {
-        false
-    }
-
     /// Whether the tool itself refuses calls that nobody allowed, by rules of its own: which commands, which hosts. For
     /// all other tools that need approval, [`Registry::call`](crate::Registry::call) refuses every call in a context
     /// that is not [`allowed`](ToolContext::allowed).

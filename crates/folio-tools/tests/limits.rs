@@ -150,3 +150,37 @@ async fn grep_with_an_expensive_pattern_ends_when_cancelled() {
         .await;
     assert_eq!(error.kind, FailureKind::Cancelled);
 }
+
+/// A call of `text` that takes minutes.
+fn slow_text() -> serde_json::Value {
+    let items: Vec<u32> = (0..20_000).collect();
+    json!({"op": "map", "value": items, "template": "{% for _ in range(5000) %}{% endfor %}"})
+}
+
+#[tokio::test]
+async fn text_that_takes_long_leaves_the_thread_to_others_and_ends_when_cancelled() {
+    let world = World::new();
+    let cancel = world.context.cancel.clone();
+    // There is one thread: a call that kept it would let nothing cancel it.
+    let (error, ()) = tokio::join!(world.error("text", slow_text()), async {
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        cancel.cancel();
+    });
+    assert_eq!(error.kind, FailureKind::Cancelled);
+}
+
+#[tokio::test]
+async fn text_that_takes_long_is_dropped_at_its_time_limit() {
+    let world = World::new();
+    let timed_out = tokio::time::timeout(Duration::from_millis(30), world.call("text", slow_text())).await;
+    assert!(timed_out.is_err());
+}
+
+#[tokio::test]
+async fn grep_bounds_the_memory_of_all_patterns_together() {
+    let world = World::new();
+    let one = json!({"name": "p", "pattern": r"\w{100}"});
+    world.outputs("grep", json!({"patterns": [one]})).await;
+    let error = world.error("grep", json!({"patterns": vec![one; 200]})).await;
+    assert!(error.message.contains("size limit"), "{}", error.message);
+}

@@ -260,11 +260,9 @@ fn builtin_tools_have_descriptions_effects_and_approval_marks() {
     let table: Vec<String> = registry
         .specs()
         .map(|spec| {
-            let inline = registry.get(&spec.name).unwrap().inline();
             let marks = [
                 (spec.writes, "writes"),
                 (spec.approval == Approval::UnlessAllowed, "asks"),
-                (inline, "inline"),
             ];
             let marks: Vec<&str> = marks.iter().filter(|(on, _)| *on).map(|(_, word)| *word).collect();
             format!(
@@ -282,8 +280,8 @@ fn builtin_tools_have_descriptions_effects_and_approval_marks() {
     grep read
     http_get read asks
     list read
-    observe pure writes inline
-    page_append pure writes inline
+    observe pure writes
+    page_append pure writes
     read read
     result_read read
     scratch_add idempotent writes
@@ -293,7 +291,7 @@ fn builtin_tools_have_descriptions_effects_and_approval_marks() {
     scratch_unpin idempotent writes
     scratch_update idempotent writes
     shell opaque writes asks
-    text pure inline
+    text pure
     wait read
     write idempotent writes
     ");

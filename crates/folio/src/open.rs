@@ -25,6 +25,12 @@ pub enum OpenError {
     /// The URL of a file store has no path.
     #[error("the store URL names no file")]
     NoPath,
+    /// The path of a file store begins at the home folder as in a shell, and no shell has replaced that.
+    #[error("only a shell replaces the `~` at the beginning of {path}")]
+    Home {
+        /// The path.
+        path: String,
+    },
     /// The URL of a file store has settings after a question mark, like those of other kinds of stores.
     #[error(
         "the URL of a store in a file takes no settings, and there is no file whose name includes the question mark"
@@ -100,6 +106,8 @@ pub(crate) fn open(url: &str, may_create: bool) -> Result<Arc<dyn Store>, OpenEr
         // Other programs write `sqlite:///absolute`.
         "sqlite" => match rest.strip_prefix("//").unwrap_or(rest) {
             "" => Err(OpenError::NoPath),
+            // It would be a folder with this name below the current one.
+            path if path == "~" || path.starts_with("~/") => Err(OpenError::Home { path: path.to_owned() }),
             // Other programs would read settings here, and nobody wants a file with such a name.
             path if path.contains('?') && is_missing(path) => Err(OpenError::NoSettings),
             path if !may_create && is_missing(path) => Err(OpenError::NotThere {

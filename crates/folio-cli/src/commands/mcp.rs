@@ -64,8 +64,8 @@ impl Offer {
     }
 
     /// Checks that the tools that need no approval exist.
-    pub(super) fn check(&self, registry: &Registry) -> Result<(), Failure> {
-        check_allowed(registry, &self.allow_tools)
+    pub(super) fn check(&self, context: &Context<'_>, registry: &Registry) -> Result<(), Failure> {
+        check_allowed(context, registry, &self.allow_tools)
     }
 }
 
@@ -75,7 +75,7 @@ pub(crate) async fn run(context: &Context<'_>, arguments: McpArguments) -> Resul
     let (models, registry) = if arguments.drives_runs() {
         let registry = context.registry().await?;
         if !arguments.driving.is_elsewhere() {
-            arguments.offer.check(&registry)?;
+            arguments.offer.check(context, &registry)?;
         }
         (models::open(None, &context.settings)?, registry)
     } else {

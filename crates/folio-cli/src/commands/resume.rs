@@ -79,7 +79,7 @@ async fn all(context: &Context<'_>, runner: &Runner, rows: Vec<RunRow>) -> Resul
     for row in rows {
         let before = current_summary(runner, &row).await?;
         if before.needs_manual_resume() {
-            context.output.note(not_resumed_note(&row));
+            context.output.trouble(not_resumed_note(&row));
             worst = worst.max(Exit::RunNotOk);
             continue;
         }
@@ -113,7 +113,7 @@ async fn all(context: &Context<'_>, runner: &Runner, rows: Vec<RunRow>) -> Resul
                 } else {
                     context
                         .output
-                        .note(format_args!("{} was not resumed: {failure}", row.handle));
+                        .trouble(format_args!("{} was not resumed: {failure}", row.handle));
                 }
                 exit
             }

@@ -10,6 +10,7 @@ use folio::memory::id::RunHandle;
 use folio::model::UnusedCues;
 use folio::runner::{NewRun, PathProblem, RunnerError, RunnerModels, needs_model, resolve_path_inputs};
 use folio::store::WorkspaceError;
+use folio::tools::tool::AGENT_PREFIX;
 use folio::tools::{HostList, HostRule, Registry, ShellPolicy};
 use serde_json::Value;
 
@@ -134,7 +135,7 @@ pub(crate) async fn run(context: &Context<'_>, mut run: Run) -> Result<Exit, Fai
     let local_models = models.clone().filter(|_| !is_elsewhere);
     let registry = context.registry().await?;
     if !is_elsewhere {
-        check_allowed(&registry, &run.allow_tools)?;
+        check_allowed(context, &registry, &run.allow_tools)?;
     }
     let runner = run.driving.runner_with(context, registry, models, has_person).await?;
     let now = runner.workspace().now();
@@ -301,9 +302,11 @@ fn script_left(left: &UnusedCues) -> Failure {
 /// A hint for users without a model.
 const WITHOUT_MODEL: &str = "without a model: folio plan example | folio run --plan - --input repo=.";
 
-/// Checks that each tool that may be called without approval exists.
-pub(super) fn check_allowed(registry: &Registry, allowed: &[String]) -> Result<(), Failure> {
-    folio::runner::check_allowed(registry, allowed).map_err(|error| {
+/// Checks that each tool or agent that may be called without approval exists.
+pub(super) fn check_allowed(context: &Context<'_>, registry: &Registry, allowed: &[String]) -> Result<(), Failure> {
+    let agents = context.settings.agents.keys();
+    let agents: Vec<String> = agents.map(|name| format!("{AGENT_PREFIX}{name}")).collect();
+    folio::runner::check_allowed(registry, &agents, allowed).map_err(|error| {
         let failure = Failure::usage("usage", format!("--allow-tool: {}", error.message));
         error.hints.into_iter().fold(failure, Failure::hint)
     })

@@ -66,7 +66,7 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
     let minds = Minds::from(serve.minds);
     let runner = minds.runner(context, &serve.driving, true, Absent::Made).await?;
     if !serve.driving.is_elsewhere() {
-        serve.offer.check(runner.tools())?;
+        serve.offer.check(context, runner.tools())?;
     }
     let mut options = ServeOptions::at(serve.listen);
     options.local = context.person();

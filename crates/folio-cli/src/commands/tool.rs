@@ -111,7 +111,7 @@ async fn ingest_response(context: &Context<'_>, ingest: Ingest) -> Result<Exit, 
     let tool = actor_for_tool(context, name)?;
     let ingested = workspace.ingest(&tool, &response, &ingest_context).await;
     for rejection in &ingested.rejected {
-        context.output.note(format_args!(
+        context.output.trouble(format_args!(
             "rejected: {}[{}] {} [{}]",
             rejection.channel, rejection.index, rejection.message, rejection.code
         ));

@@ -205,8 +205,10 @@ pub(super) fn beside_file(store: &str, file: Option<&Path>) -> String {
     let path = store
         .strip_prefix("sqlite:")
         .map(|path| path.strip_prefix("//").unwrap_or(path));
+    // What begins with `~` is refused as it is written.
+    let is_beside = |path: &str| !path.is_empty() && path != "~" && !path.starts_with("~/");
     match (path, folder) {
-        (Some(path), Some(folder)) if !path.is_empty() => format!("sqlite:{}", folder.join(path).display()),
+        (Some(path), Some(folder)) if is_beside(path) => format!("sqlite:{}", folder.join(path).display()),
         _ => store.to_owned(),
     }
 }

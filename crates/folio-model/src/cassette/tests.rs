@@ -259,3 +259,40 @@ async fn cassette_does_not_replace_a_socket() {
     assert!(told.to_string().contains("is not a cassette"), "{told}");
     assert!(!std::fs::metadata(&path).unwrap().is_file());
 }
+
+#[tokio::test]
+async fn cassette_that_nobody_could_read_is_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("take.json");
+    let cassette = recorded().await;
+    cassette.write(&path).unwrap();
+    let bytes = std::fs::metadata(&path).unwrap().len();
+    let told = cassette.write_within(&path, bytes - 1).unwrap_err().to_string();
+    assert!(
+        told.contains(&format!("it would have more than {} bytes", bytes - 1)),
+        "{told}"
+    );
+    assert_eq!(
+        Cassette::read(&path).unwrap(),
+        cassette,
+        "what was written before is kept"
+    );
+    cassette.write_within(&path, bytes).unwrap();
+}
+
+#[test]
+fn file_too_large_for_a_cassette_is_called_that_and_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("take.json");
+    let file = std::fs::File::create(&path).unwrap();
+    file.set_len(BYTES_MAX + 1).unwrap();
+    for told in [
+        Cassette::prepare(&path).unwrap_err(),
+        Cassette::default().write(&path).unwrap_err(),
+        Cassette::read(&path).unwrap_err(),
+    ] {
+        let told = told.to_string();
+        assert!(told.contains("has more than 268435456 bytes"), "{told}");
+    }
+    assert_eq!(file.metadata().unwrap().len(), BYTES_MAX + 1);
+}

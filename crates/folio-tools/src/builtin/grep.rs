@@ -165,12 +165,6 @@ async fn grep(request: &ToolRequest, context: &ToolContext) -> Result<(Value, St
             "grep: `redact` cannot be combined with `context`: the lines around a secret may contain more of it",
         ));
     }
-    let patterns = Patterns::new(
-        args.pattern,
-        args.patterns,
-        args.fixed.unwrap_or(false),
-        args.ignore_case.unwrap_or(false),
-    )?;
     let globs = Globs::new(&args.glob.unwrap_or_default().0)?;
     let paths = match (args.path, args.paths) {
         (Some(_), Some(_)) => {
@@ -193,7 +187,10 @@ async fn grep(request: &ToolRequest, context: &ToolContext) -> Result<(Value, St
         redact,
     };
     let (hidden, respect_gitignore) = (args.hidden.unwrap_or(false), args.respect_gitignore.unwrap_or(true));
+    let (fixed, ignore_case) = (args.fixed.unwrap_or(false), args.ignore_case.unwrap_or(false));
     blocking(&context.cancel, move |cancel| {
+        // Some short patterns take long to read.
+        let patterns = Patterns::new(args.pattern, args.patterns, fixed, ignore_case, cancel)?;
         let options = WalkOptions {
             globs: &globs,
             hidden,

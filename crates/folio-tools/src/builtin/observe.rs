@@ -58,10 +58,6 @@ impl Tool for Observe {
         &self.spec
     }
 
-    fn inline(&self) -> bool {
-        true
-    }
-
     fn mistakes(&self, args: CallArgs<'_>) -> Vec<Mistake> {
         let items = args.literal("items");
         let read = items.map(|items| observations(&json!({"items": items})));

@@ -55,10 +55,6 @@ impl Tool for PageAppend {
         &self.spec
     }
 
-    fn inline(&self) -> bool {
-        true
-    }
-
     async fn call(&self, request: &ToolRequest, _context: &ToolContext) -> ToolResponse {
         match append(request) {
             Ok(append) => ToolResponse {

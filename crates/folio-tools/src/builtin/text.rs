@@ -3,17 +3,24 @@
 mod given;
 mod lists;
 mod order;
+mod room;
 mod strings;
 mod template;
 
 use async_trait::async_trait;
 use folio_memory::counted::counted;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use self::given::Given;
+use crate::blocking::blocking;
 use crate::context::ToolContext;
+use crate::registry::json_bytes;
 use crate::response::{ToolError, ToolResponse};
 use crate::tool::{ArgKind, CallArgs, Effect, Mistake, Need, Tool, ToolRequest, ToolSpec};
+
+/// The largest arguments, in bytes as JSON, of an operation that is carried out at once.
+const QUICK_BYTES: u64 = 16 * 1024;
 
 /// The operations, and what each needs.
 const OPS: &[(&str, &str)] = &[
@@ -112,17 +119,19 @@ impl Tool for Text {
         &self.spec
     }
 
-    fn inline(&self) -> bool {
-        true
-    }
-
     fn mistakes(&self, args: CallArgs<'_>) -> Vec<Mistake> {
         given::mistakes(args)
     }
 
     async fn call(&self, request: &ToolRequest, context: &ToolContext) -> ToolResponse {
         let bytes_max = usize::try_from(context.limits.output_bytes).unwrap_or(usize::MAX);
-        match compute(&request.args, bytes_max) {
+        let computed = if is_quick(&request.args) {
+            compute(&request.args, bytes_max, &context.cancel)
+        } else {
+            let args = request.args.clone();
+            blocking(&context.cancel, move |cancel| compute(&args, bytes_max, cancel)).await
+        };
+        match computed {
             Ok(value) => {
                 let notes = summarize_result(&value);
                 ToolResponse::ok(request, json!({"value": value}), notes)
@@ -132,12 +141,19 @@ impl Tool for Text {
     }
 }
 
-/// Carries out one operation. `bytes_max` limits what a template produces.
-fn compute(args: &Value, bytes_max: usize) -> Result<Value, ToolError> {
-    let given = Given::new(args);
+/// Whether the operation takes so little time that the thread that drives tasks can do it. A template, an expression
+/// or a pattern may take long, whatever its length.
+fn is_quick(args: &Value) -> bool {
+    let has = |name: &str| args.get(name).is_some_and(|value| !value.is_null());
+    !["template", "where", "matches"].into_iter().any(has) && json_bytes(args) <= QUICK_BYTES
+}
+
+/// Carries out one operation, which makes at most `bytes_max` bytes, and ends soon once `cancel` is cancelled.
+fn compute(args: &Value, bytes_max: usize, cancel: &CancellationToken) -> Result<Value, ToolError> {
+    let given = Given::new(args, bytes_max, cancel);
     match given.op {
         "echo" => Ok(given.value().cloned().unwrap_or_default()),
-        "template" => template::fill_in(&given, bytes_max),
+        "template" => template::fill_in(&given),
         "count" => strings::count(&given),
         "split" => strings::split(&given),
         "lines" => strings::lines(&given),
@@ -149,7 +165,7 @@ fn compute(args: &Value, bytes_max: usize) -> Result<Value, ToolError> {
         "top" => lists::top(&given),
         "unique" => lists::unique(&given),
         "filter" => lists::filter(&given),
-        "map" => lists::map(&given, bytes_max),
+        "map" => lists::map(&given),
         "group_count" => lists::group_count(&given),
         "sum" => lists::sum(&given),
         "json_parse" => strings::json_parse(&given),

@@ -158,6 +158,16 @@ impl Run {
                 Purpose::Aggregate | Purpose::RollUp | Purpose::Judge | Purpose::HandBack => {}
             }
         }
+        if matches!(purpose, Purpose::Decide | Purpose::Work)
+            && let Some(name) = self.missing_executor(index)
+        {
+            let notes = format!("not asked, because this process has no executor `{name}`");
+            return Some(Action::Record(self.failed_event(
+                index,
+                StopReason::InvalidInput,
+                notes,
+            )));
+        }
         if !has_room {
             return None;
         }

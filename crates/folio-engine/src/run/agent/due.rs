@@ -8,6 +8,7 @@ use super::stuck::Stuck;
 use super::{Agent, Equipment, ModelSpec, NamedExecutor, REJECTIONS_MAX, Stage};
 use crate::event::Event;
 use crate::node::NodeId;
+use crate::plan::HUMAN;
 use crate::result::{Outcome, StopReason};
 use crate::run::action::Action;
 use crate::run::scope::BodyNeeded;
@@ -217,6 +218,14 @@ impl Run {
         let agent = self.agent(index)?;
         let name = agent.task.executor.as_ref().or(agent.executor.as_ref())?;
         self.equipment.as_deref()?.executors.get_key_value(name)
+    }
+
+    /// The executor that the task of node `index` names and the driver of the run lacks: a person edited the plan in
+    /// another process. The usual executor is not asked instead, because nobody chose it for the task.
+    pub(super) fn missing_executor(&self, index: usize) -> Option<&str> {
+        let name = self.agent(index)?.task.executor.as_deref()?;
+        let is_missing = name != HUMAN && self.equipment.is_some() && self.executor_of(index).is_none();
+        is_missing.then_some(name)
     }
 
     /// Who is asked next for node `id`, which a model does: the name of its executor, if it has one, and how many

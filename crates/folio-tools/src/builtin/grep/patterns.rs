@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
 
 use crate::patterns::{NEST_MAX, last_line};
 use crate::response::ToolError;
@@ -12,6 +13,8 @@ use crate::response::ToolError;
 const PATTERNS_MAX: usize = 200;
 /// The memory that one compiled pattern may take, in bytes.
 const PATTERN_BYTES: usize = 10 * 1024 * 1024;
+/// The memory that all compiled patterns of a call may take, in bytes, of which each has an equal share.
+const PATTERNS_BYTES: usize = 256 * 1024 * 1024;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -36,6 +39,7 @@ impl Patterns {
         named_patterns: Option<Vec<NamedPattern>>,
         fixed: bool,
         ignore_case: bool,
+        cancel: &CancellationToken,
     ) -> Result<Self, ToolError> {
         let patterns = match (single, named_patterns) {
             (Some(pattern), None) => vec![(None, pattern)],
@@ -55,10 +59,14 @@ impl Patterns {
                 patterns.len()
             )));
         }
+        let bytes_max = PATTERN_BYTES.min(PATTERNS_BYTES / patterns.len());
         patterns
             .into_iter()
             .map(|(name, text)| {
-                let regex = compiled(&text, fixed, ignore_case)?;
+                if cancel.is_cancelled() {
+                    return Err(ToolError::cancelled());
+                }
+                let regex = compiled(&text, fixed, ignore_case, bytes_max)?;
                 Ok(Pattern { name, regex })
             })
             .collect::<Result<_, _>>()
@@ -66,13 +74,13 @@ impl Patterns {
     }
 }
 
-fn compiled(text: &str, fixed: bool, ignore_case: bool) -> Result<Regex, ToolError> {
+fn compiled(text: &str, fixed: bool, ignore_case: bool, bytes_max: usize) -> Result<Regex, ToolError> {
     let source = if fixed { regex::escape(text) } else { text.to_owned() };
     RegexBuilder::new(&source)
         .multi_line(true)
         .crlf(true)
         .case_insensitive(ignore_case)
-        .size_limit(PATTERN_BYTES)
+        .size_limit(bytes_max)
         .nest_limit(NEST_MAX)
         .build()
         .map_err(|error| {
@@ -80,4 +88,18 @@ fn compiled(text: &str, fixed: bool, ignore_case: bool) -> Result<Regex, ToolErr
             ToolError::invalid(format!("grep: cannot read the pattern `{text}`: {reason}"))
                 .hint("give `fixed: true` to look for plain text")
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::response::FailureKind;
+
+    #[test]
+    fn reading_patterns_ends_between_two_when_cancelled() {
+        let cancel = CancellationToken::new();
+        cancel.cancel();
+        let error = Patterns::new(Some("x".to_owned()), None, false, false, &cancel).unwrap_err();
+        assert_eq!(error.kind, FailureKind::Cancelled);
+    }
 }

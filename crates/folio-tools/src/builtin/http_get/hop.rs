@@ -41,8 +41,8 @@ pub(super) fn failed(url: &Url, error: &reqwest::Error) -> ToolError {
     if let Some(refused) = causes(error).find_map(|cause| cause.downcast_ref::<NotPublic>()) {
         let message = format!("http_get: {url} was not requested: {refused}");
         return ToolError::new(FailureKind::Denied, "http_not_allowed", message).hint(format!(
-            "if you mean that address, start the run with --allow-host {}/32",
-            refused.address
+            "if you mean that address, start the run with --allow-host {}",
+            network_of(&refused.address)
         ));
     }
     let tls = causes(error).find_map(<dyn Error>::downcast_ref::<rustls::Error>);
@@ -74,6 +74,12 @@ pub(super) fn failed(url: &Url, error: &reqwest::Error) -> ToolError {
     ToolError::new(FailureKind::Unavailable, "http_failed", message)
 }
 
+/// The network of one address.
+fn network_of(address: &str) -> String {
+    let bits = if address.contains(':') { 128 } else { 32 };
+    format!("{address}/{bits}")
+}
+
 /// What is wrong with a certificate.
 fn describe_cert_error(cert_error: &CertificateError) -> &'static str {
     match cert_error {
@@ -83,5 +89,20 @@ fn describe_cert_error(cert_error: &CertificateError) -> &'static str {
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => "is not valid yet",
         CertificateError::Revoked => "was revoked",
         _ => "is not valid",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hosts::HostRule;
+
+    #[test]
+    fn network_in_the_hint_is_that_of_the_one_address() {
+        for (address, network) in [("10.0.0.7", "10.0.0.7/32"), ("fd00::7", "fd00::7/128")] {
+            let shown = network_of(address);
+            assert_eq!(shown, network);
+            assert!(shown.parse::<HostRule>().is_ok());
+        }
     }
 }

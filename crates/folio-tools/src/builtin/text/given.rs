@@ -1,7 +1,9 @@
 //! The arguments of one operation, read in place: a large value is not copied to look at it.
 
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
+use super::room::Room;
 use crate::patterns::pattern_error;
 use crate::response::ToolError;
 use crate::tool::{CallArgs, Mistake};
@@ -10,12 +12,33 @@ use folio_engine::argument::kind_of;
 pub(super) struct Given<'a> {
     pub(super) op: &'a str,
     args: &'a Value,
+    /// The most bytes that the operation may make.
+    pub(super) bytes_max: usize,
+    cancel: &'a CancellationToken,
 }
 
 impl<'a> Given<'a> {
-    pub(super) fn new(args: &'a Value) -> Self {
+    pub(super) fn new(args: &'a Value, bytes_max: usize, cancel: &'a CancellationToken) -> Self {
         let op = args.get("op").and_then(Value::as_str).unwrap_or_default();
-        Self { op, args }
+        Self {
+            op,
+            args,
+            bytes_max,
+            cancel,
+        }
+    }
+
+    /// The room for what the operation makes, `what` being its name in the error.
+    pub(super) fn room(&self, what: &'static str) -> Room<'a> {
+        Room::new(self.op, what, self.bytes_max)
+    }
+
+    /// An error once nobody waits for the operation any more. An operation asks before each item.
+    pub(super) fn check_wanted(&self) -> Result<(), ToolError> {
+        if self.cancel.is_cancelled() {
+            return Err(ToolError::cancelled());
+        }
+        Ok(())
     }
 
     /// An argument that is present and not null.

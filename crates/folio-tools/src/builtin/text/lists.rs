@@ -8,6 +8,7 @@ use serde_json::{Map, Number, Value, json};
 
 use super::given::{FILTER_ARGS, Given, field};
 use super::order::{order, same};
+use super::room::Room;
 use super::template;
 use crate::response::ToolError;
 use folio_engine::argument::kind_of;
@@ -52,21 +53,24 @@ pub(super) fn filter(given: &Given<'_>) -> Result<Value, ToolError> {
     if tests != 1 && !is_for_null {
         return Err(given.wrong("give one of `where`, `equals`, `in` and `matches`"));
     }
-    let kept = |keep: &dyn Fn(&Value) -> bool| -> Value {
-        items
-            .iter()
-            .filter(|item| field(item, name).is_some_and(keep))
-            .cloned()
-            .collect()
+    let kept = |keep: &dyn Fn(&Value) -> bool| -> Result<Value, ToolError> {
+        let mut kept = Vec::new();
+        for item in items {
+            given.check_wanted()?;
+            if field(item, name).is_some_and(keep) {
+                kept.push(item.clone());
+            }
+        }
+        Ok(Value::Array(kept))
     };
     if let Some(expression) = given.text("where") {
         return template::filter_items(given, items, expression);
     }
     if let Some(expected) = given.get("equals").or(is_for_null.then_some(&Value::Null)) {
-        return Ok(kept(&|found| same(found, expected)));
+        return kept(&|found| same(found, expected));
     }
     if let Some(Value::Array(values)) = given.get("in") {
-        return Ok(kept(&|found| values.iter().any(|value| same(found, value))));
+        return kept(&|found| values.iter().any(|value| same(found, value)));
     }
     let pattern = given.text("matches").unwrap_or_default();
     let regex = Regex::new(pattern).map_err(|error| {
@@ -74,39 +78,57 @@ pub(super) fn filter(given: &Given<'_>) -> Result<Value, ToolError> {
         let reason = error_text.lines().last().unwrap_or_default().to_owned();
         given.wrong(&format!("cannot read the pattern `{pattern}`: {reason}"))
     })?;
-    Ok(kept(&|found| match found {
+    kept(&|found| match found {
         Value::String(text) => regex.is_match(text),
         Value::Number(_) | Value::Bool(_) => regex.is_match(&found.to_string()),
         Value::Null | Value::Array(_) | Value::Object(_) => false,
-    }))
+    })
 }
 
-pub(super) fn map(given: &Given<'_>, bytes_max: usize) -> Result<Value, ToolError> {
+pub(super) fn map(given: &Given<'_>) -> Result<Value, ToolError> {
     let items = given.list()?;
     match (given.text("field"), given.get("fields"), given.text("template")) {
-        (Some(name), None, None) => Ok(items
-            .iter()
-            .map(|item| field(item, Some(name)).cloned().unwrap_or_default())
-            .collect()),
+        (Some(name), None, None) => mapped(given, items, |item, room| {
+            let value = field(item, Some(name)).unwrap_or(&Value::Null);
+            room.take_item(value)?;
+            Ok(value.clone())
+        }),
         (None, Some(names), None) => {
             let names: Vec<&str> = match names {
                 Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
                 one => one.as_str().into_iter().collect(),
             };
-            Ok(items.iter().map(|item| picked(item, &names)).collect())
+            mapped(given, items, |item, room| picked(item, &names, room))
         }
-        (None, None, Some(text)) => template::fill_in_each(given, items, text, bytes_max),
+        (None, None, Some(text)) => template::fill_in_each(given, items, text),
         _ => Err(given.wrong("give one of `field`, `fields` and `template`")),
     }
 }
 
-fn picked(item: &Value, names: &[&str]) -> Value {
+/// One new item for each, made within the room that there is for all.
+fn mapped(
+    given: &Given<'_>,
+    items: &[Value],
+    make: impl Fn(&Value, &mut Room<'_>) -> Result<Value, ToolError>,
+) -> Result<Value, ToolError> {
+    let mut room = given.room("list");
+    let mut made = Vec::new();
+    for item in items {
+        given.check_wanted()?;
+        made.push(make(item, &mut room)?);
+    }
+    Ok(Value::Array(made))
+}
+
+fn picked(item: &Value, names: &[&str], room: &mut Room<'_>) -> Result<Value, ToolError> {
     let mut fields = Map::new();
     for name in names {
-        let value = field(item, Some(name)).cloned().unwrap_or_default();
-        fields.insert((*name).to_owned(), value);
+        let value = field(item, Some(name)).unwrap_or(&Value::Null);
+        room.take(name.len())?;
+        room.take_item(value)?;
+        fields.insert((*name).to_owned(), value.clone());
     }
-    Value::Object(fields)
+    Ok(Value::Object(fields))
 }
 
 pub(super) fn group_count(given: &Given<'_>) -> Result<Value, ToolError> {

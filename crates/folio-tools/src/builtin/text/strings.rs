@@ -4,6 +4,7 @@ use folio_memory::readable::readable;
 use serde_json::{Value, json};
 
 use super::given::Given;
+use super::room::Room;
 use crate::response::ToolError;
 use folio_engine::argument::kind_of;
 
@@ -24,33 +25,53 @@ pub(super) fn count(given: &Given<'_>) -> Result<Value, ToolError> {
 
 pub(super) fn split(given: &Given<'_>) -> Result<Value, ToolError> {
     let text = given.string()?;
-    Ok(match given.text("by") {
-        Some("") => return Err(given.wrong("`by` is empty")),
-        Some(by) => text.split(by).collect(),
-        None => text.split_whitespace().collect(),
-    })
+    match given.text("by") {
+        Some("") => Err(given.wrong("`by` is empty")),
+        Some(by) => parts(given, text.split(by)),
+        None => parts(given, text.split_whitespace()),
+    }
 }
 
 pub(super) fn lines(given: &Given<'_>) -> Result<Value, ToolError> {
-    Ok(given.string()?.lines().collect())
+    parts(given, given.string()?.lines())
 }
 
-/// Appends a value to a text: a text as it is, anything else as JSON.
-pub(super) fn push_text(text: &mut String, value: &Value) {
-    match value {
-        Value::String(part) => text.push_str(part),
-        other => text.push_str(&other.to_string()),
+/// A list of parts of a text. A short part takes many times its own bytes as an item of a list.
+fn parts<'a>(given: &Given<'_>, parts: impl Iterator<Item = &'a str>) -> Result<Value, ToolError> {
+    let mut room = given.room("list");
+    let mut items = Vec::new();
+    for part in parts {
+        let part = Value::from(part);
+        room.take_item(&part)?;
+        items.push(part);
     }
+    Ok(Value::Array(items))
+}
+
+/// Appends a value to a text, if there is room: a text as it is, anything else as JSON.
+fn push_value(text: &mut String, value: &Value, room: &mut Room<'_>) -> Result<(), ToolError> {
+    match value {
+        Value::String(part) => push(text, part, room),
+        other => push(text, &other.to_string(), room),
+    }
+}
+
+fn push(text: &mut String, part: &str, room: &mut Room<'_>) -> Result<(), ToolError> {
+    room.take(part.len())?;
+    text.push_str(part);
+    Ok(())
 }
 
 pub(super) fn join(given: &Given<'_>) -> Result<Value, ToolError> {
     let by = given.text("by").unwrap_or("\n");
+    let mut room = given.room("text");
     let mut text = String::new();
     for (index, item) in given.list()?.iter().enumerate() {
+        given.check_wanted()?;
         if index > 0 {
-            text.push_str(by);
+            push(&mut text, by, &mut room)?;
         }
-        push_text(&mut text, item);
+        push_value(&mut text, item, &mut room)?;
     }
     Ok(Value::String(text))
 }
@@ -76,9 +97,10 @@ pub(super) fn concat(given: &Given<'_>) -> Result<Value, ToolError> {
         }
         return Ok(Value::Array(items));
     }
+    let mut room = given.room("text");
     let mut text = String::new();
     for part in parts.iter().filter(|part| !part.is_null()) {
-        push_text(&mut text, part);
+        push_value(&mut text, part, &mut room)?;
     }
     Ok(Value::String(text))
 }

@@ -9,6 +9,7 @@ use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior};
 use serde_json::Value;
 
 use super::given::Given;
+use super::room::Room;
 use crate::response::{FailureKind, ToolError};
 
 /// Built once: creating an environment costs more than most templates.
@@ -27,7 +28,7 @@ fn to_template_value(value: &Value) -> Seen {
     Seen::from(Serde(value))
 }
 
-pub(super) fn fill_in(given: &Given<'_>, bytes_max: usize) -> Result<Value, ToolError> {
+pub(super) fn fill_in(given: &Given<'_>) -> Result<Value, ToolError> {
     let Some(text) = given.text("template") else {
         return Err(given.wrong("`template` is missing"));
     };
@@ -37,24 +38,19 @@ pub(super) fn fill_in(given: &Given<'_>, bytes_max: usize) -> Result<Value, Tool
     }
     let readable = template::readable_text(text).map_err(|error| unreadable(given, &error))?;
     let template = Template::new(given, &readable)?;
-    template.text(names, bytes_max).map(Value::String)
+    template.text(names, &mut given.room("text")).map(Value::String)
 }
 
 /// Fills in the template for every item, with `item` and `index` (counted from 1).
-pub(super) fn fill_in_each(
-    given: &Given<'_>,
-    items: &[Value],
-    text: &str,
-    bytes_max: usize,
-) -> Result<Value, ToolError> {
+pub(super) fn fill_in_each(given: &Given<'_>, items: &[Value], text: &str) -> Result<Value, ToolError> {
     let readable = template::readable_text(text).map_err(|error| unreadable(given, &error))?;
     let template = Template::new(given, &readable)?;
     let shared = data(given);
-    let mut bytes_left = bytes_max;
+    let mut room = given.room("text");
     let mut texts = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
-        let text = template.text(with_item(&shared, index, item), bytes_left)?;
-        bytes_left -= text.len();
+        given.check_wanted()?;
+        let text = template.text(with_item(&shared, index, item), &mut room)?;
         texts.push(Value::String(text));
     }
     Ok(Value::Array(texts))
@@ -70,6 +66,7 @@ pub(super) fn filter_items(given: &Given<'_>, items: &[Value], expression: &str)
     let shared = data(given);
     let mut kept = Vec::new();
     for (index, item) in items.iter().enumerate() {
+        given.check_wanted()?;
         let result = compiled
             .eval(names(with_item(&shared, index, item)))
             .map_err(|error| too_large(given, &error).unwrap_or_else(|| failed(&error)))?;
@@ -114,19 +111,18 @@ impl<'a> Template<'a> {
         Ok(Self { compiled, given })
     }
 
-    fn text(&self, with: Vec<(String, Seen)>, bytes_max: usize) -> Result<String, ToolError> {
+    fn text(&self, with: Vec<(String, Seen)>, room: &mut Room<'_>) -> Result<String, ToolError> {
         let mut sink = Capped {
             text: Vec::new(),
-            bytes_max,
+            bytes_max: room.left(),
             full: false,
         };
         match self.compiled.render_captured_to(names(with), &mut sink) {
-            Ok(_) => Ok(String::from_utf8_lossy(&sink.text).into_owned()),
-            Err(_) if sink.full => Err(ToolError::new(
-                FailureKind::TooLarge,
-                "output_too_large",
-                format!("text {}: the text is more than {bytes_max} bytes", self.given.op),
-            )),
+            Ok(_) => {
+                room.take(sink.text.len())?;
+                Ok(String::from_utf8_lossy(&sink.text).into_owned())
+            }
+            Err(_) if sink.full => Err(room.full()),
             Err(error) => Err(too_large(self.given, &error).unwrap_or_else(|| self.given.wrong(&explained(&error)))),
         }
     }

@@ -1,16 +1,20 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::{compute, summarize_result};
+use crate::response::FailureKind;
 
 const BYTES_MAX: usize = 1_000_000;
 
 fn run_ok(args: Value) -> Value {
-    compute(&args, BYTES_MAX).unwrap_or_else(|error| panic!("{}", error.message))
+    compute(&args, BYTES_MAX, &CancellationToken::new()).unwrap_or_else(|error| panic!("{}", error.message))
 }
 
 fn run_error(args: Value) -> String {
-    compute(&args, BYTES_MAX).unwrap_err().message
+    compute(&args, BYTES_MAX, &CancellationToken::new())
+        .unwrap_err()
+        .message
 }
 
 fn files() -> Value {
@@ -288,7 +292,14 @@ fn text_json_parse_returns_the_value_or_explains_the_error() {
         json!({"a": [1]})
     );
     assert!(run_error(json!({"op": "json_parse", "value": "{"})).starts_with("text json_parse: this is not JSON: EOF"));
-    assert!(compute(&json!({"op": "json_parse", "value": "[".repeat(100_000)}), BYTES_MAX).is_err());
+    assert!(
+        compute(
+            &json!({"op": "json_parse", "value": "[".repeat(100_000)}),
+            BYTES_MAX,
+            &CancellationToken::new()
+        )
+        .is_err()
+    );
 }
 
 #[test]
@@ -343,7 +354,7 @@ proptest! {
             _ => args["values"] = json!([other, value]),
         }
         // What counts is that it comes back.
-        let result = compute(&args, BYTES_MAX);
+        let result = compute(&args, BYTES_MAX, &CancellationToken::new());
         prop_assert!(result.is_ok() || result.is_err_and(|error| !error.message.is_empty()));
     }
 
@@ -383,4 +394,57 @@ fn text_filter_equals_null_matches_null_fields() {
         run_ok(json!({"op": "filter", "value": value, "field": "a", "equals": null, "in": [1]})),
         json!([{"a": 1}])
     );
+}
+
+#[test]
+fn text_operations_stop_at_the_output_limit_instead_of_building_more() {
+    let items: Vec<Value> = (0..20_000).map(Value::from).collect();
+    let names: Vec<String> = (0..20_000).map(|at| format!("name-{at}")).collect();
+    let nested = json!({"a": {"a": {"a": "x".repeat(400_000)}}});
+    for (args, made) in [
+        (
+            json!({"op": "join", "value": items, "by": "x".repeat(BYTES_MAX)}),
+            "text",
+        ),
+        (
+            json!({"op": "join", "value": ["x".repeat(BYTES_MAX), "y"], "by": ""}),
+            "text",
+        ),
+        (json!({"op": "concat", "values": ["x".repeat(BYTES_MAX), "y"]}), "text"),
+        (json!({"op": "map", "value": items, "fields": names}), "list"),
+        (
+            json!({"op": "map", "value": [nested], "fields": ["a", "a.a", "a.a.a"]}),
+            "list",
+        ),
+        (json!({"op": "map", "value": vec![nested; 3], "field": "a"}), "list"),
+        (
+            json!({"op": "split", "value": ",".repeat(BYTES_MAX / 2), "by": ","}),
+            "list",
+        ),
+        (json!({"op": "lines", "value": "\n".repeat(BYTES_MAX / 2)}), "list"),
+    ] {
+        let told = run_error(args.clone());
+        let op = args["op"].as_str().unwrap();
+        assert_eq!(told, format!("text {op}: the {made} is more than {BYTES_MAX} bytes"));
+    }
+    // What just fits is made.
+    let halves = json!(["x".repeat(BYTES_MAX / 2), "y".repeat(BYTES_MAX / 2 - 1)]);
+    let joined = run_ok(json!({"op": "join", "value": halves, "by": ","}));
+    assert_eq!(joined.as_str().unwrap().len(), BYTES_MAX);
+}
+
+#[test]
+fn text_operations_end_between_items_when_cancelled() {
+    let cancel = CancellationToken::new();
+    cancel.cancel();
+    for args in [
+        json!({"op": "map", "value": [1], "template": "{{ item }}"}),
+        json!({"op": "filter", "value": [1], "where": "item == 1"}),
+        json!({"op": "filter", "value": [1], "in": [1]}),
+        json!({"op": "filter", "value": [1], "matches": "1"}),
+        json!({"op": "map", "value": [1], "fields": ["a"]}),
+    ] {
+        let error = compute(&args, BYTES_MAX, &cancel).unwrap_err();
+        assert_eq!(error.kind, FailureKind::Cancelled, "{args}");
+    }
 }
