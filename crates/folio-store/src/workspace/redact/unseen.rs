@@ -8,7 +8,11 @@ use leakguard::Match;
 use regex::Regex;
 
 /// Control characters, soft hyphens, joiners, marks of the direction, variation selectors and tags.
-const UNSEEN: &str = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u{ad}\u{34f}\u{61c}\u{180e}\u{200b}-\u{200f}\u{202a}-\u{202e}\u{2060}-\u{206f}\u{fe00}-\u{fe0f}\u{feff}\u{e0000}-\u{e007f}\u{e0100}-\u{e01ef}]+";
+const UNSEEN: &str = r"(?x) [
+    \x00-\x08 \x0b-\x1f \x7f-\x9f
+    \u{ad} \u{34f} \u{61c} \u{180e} \u{200b}-\u{200f} \u{202a}-\u{202e} \u{2060}-\u{206f}
+    \u{fe00}-\u{fe0f} \u{feff} \u{e0000}-\u{e007f} \u{e0100}-\u{e01ef}
+]+";
 
 /// A text without the unseen characters inside of its words.
 #[derive(Debug)]
