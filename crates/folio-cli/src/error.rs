@@ -370,7 +370,7 @@ impl From<WorkspaceError> for Failure {
     fn from(error: WorkspaceError) -> Self {
         match error {
             WorkspaceError::Store(error) => error.into(),
-            WorkspaceError::Stale { current, source } => Self::from(source).about_entry(&current),
+            WorkspaceError::Stale { current, source, .. } => Self::from(source).about_entry(&current),
             WorkspaceError::Input(ref cause) => {
                 let message = format!("cannot read the input: {}", in_words(cause));
                 Self::new(error.kind().into(), error.code(), message)

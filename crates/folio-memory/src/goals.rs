@@ -10,7 +10,7 @@ use crate::keeping::ArchivedFor;
 use crate::patterns::is_reflection;
 use crate::query::at_path;
 use crate::time::Timestamp;
-use crate::turn::Used;
+use crate::turn::{Used, is_clarification};
 
 /// The context path by which an entry names its goal.
 pub const GOAL_PATH: &str = "goal_id";
@@ -50,11 +50,25 @@ pub struct Progress {
 /// The values by which the context of an entry refers to `goal`: its own key, its handle and its id.
 #[must_use]
 pub fn reference_keys(goal: &Entry) -> Vec<Value> {
-    let context_value = at_path(goal.fields.context.as_ref(), own_path(goal.kind)).cloned();
+    let context_value = at_path(goal.fields.context.as_ref(), own_path(goal.kind));
     context_value
         .into_iter()
+        .flat_map(spellings)
         .chain([json!(goal.handle.to_string()), json!(goal.id.to_string())])
         .collect()
+}
+
+/// The spellings of the same key: `goal_id=2026` on a command line is a number, and the key of the goal a text.
+#[must_use]
+pub fn spellings(key: &Value) -> Vec<Value> {
+    let other = match key {
+        Value::String(text) => serde_json::from_str(text)
+            .ok()
+            .filter(|value: &Value| value.is_number() || value.is_boolean()),
+        Value::Number(_) | Value::Bool(_) => Some(Value::String(key.to_string())),
+        _ => None,
+    };
+    [key.clone()].into_iter().chain(other).collect()
 }
 
 /// How an entry names a goal or a pending action in its context.
@@ -130,14 +144,19 @@ pub fn progress(linked: &[Entry], now: Timestamp) -> Progress {
 }
 
 /// What becomes of a pending action with these confirmations: done once all are settled, archived if one was declined,
-/// and unchanged while one is outstanding. An expired confirmation ([`answer_state`]) does not answer.
+/// and unchanged while one is outstanding. An expired confirmation ([`answer_state`]) does not answer, and is not given
+/// here. Folio's own question about an input is archived without one, because nobody can answer it any more.
 #[must_use]
 pub fn settle_action(action: &Entry, confirmations: &[Entry], now: Timestamp) -> Option<Vec<FieldChange>> {
     let is_answered = |entry: &&Entry| matches!(answer_state(entry, now), State::Settled | State::Archived);
-    if action.state(now) != State::Live
-        || confirmations.is_empty()
-        || !confirmations.iter().all(|entry| is_answered(&entry))
-    {
+    let is_live = action.state(now) == State::Live;
+    if is_live && confirmations.is_empty() && is_clarification(action) {
+        return Some(vec![
+            FieldChange::Phase(Some("unanswered".to_owned())),
+            FieldChange::Status(Status::Archived),
+        ]);
+    }
+    if !is_live || confirmations.is_empty() || !confirmations.iter().all(|entry| is_answered(&entry)) {
         return None;
     }
     let declined = confirmations
@@ -266,6 +285,33 @@ mod tests {
         no.fields.outcome = Some(Outcome::Refuted);
         let declined = settle_action(&action, &[no], NOW).unwrap();
         assert_eq!(declined[1], FieldChange::Status(Status::Archived));
+    }
+
+    #[test]
+    fn question_about_an_input_closes_unanswered_with_its_pending_action_m7_11_3() {
+        let action = |key: &str| {
+            let mut action = observation(9, "x", "x").context(json!({ACTION_PATH: key})).build();
+            (action.kind, action.fields.status) = (EntryKind::PendingAction, Status::Open);
+            action
+        };
+        let closed = settle_action(&action("clarify_t5"), &[], NOW).expect("nobody answers it any more");
+        assert_eq!(closed[1], FieldChange::Status(Status::Archived));
+        assert_eq!(settle_action(&action("clarify_t5"), &[with(Status::Active)], NOW), None);
+        assert_eq!(settle_action(&action("pay"), &[], NOW), None, "somebody else's waits");
+    }
+
+    #[test]
+    fn key_that_reads_as_a_number_names_its_goal_in_both_spellings_m7_11_3() {
+        let mut goal = observation(9, "x", "x").context(json!({GOAL_PATH: "2026"})).build();
+        (goal.kind, goal.fields.status) = (EntryKind::Goal, Status::Open);
+        let names = |key: Value| {
+            let entry = observation(1, "x", "x").context(json!({GOAL_PATH: key})).build();
+            Reference::all_of(&entry).any(|reference| reference.is_to(&goal))
+        };
+        assert!(names(json!("2026")) && names(json!(2026)) && names(json!("e9")));
+        assert!(!names(json!(2027)) && !names(json!([2026])) && !names(json!("02026")));
+        goal.fields.context = Some(json!({GOAL_PATH: 2026}));
+        assert_eq!(reference_keys(&goal)[..2], [json!(2026), json!("2026")]);
     }
 
     #[test]

@@ -668,6 +668,27 @@ async fn forgotten_summary_does_not_reappear_in_later_offloads_m7_8_v8() {
 }
 
 #[tokio::test]
+async fn message_does_not_name_a_forgotten_summary_or_next_actions_m7_8_v8() {
+    for is_summary in [true, false] {
+        let house = House::new();
+        let given = conversation("a", 4);
+        let block = offload(&house, &given, &at_once()).await.block.unwrap();
+        let gone = if is_summary { block.summary } else { block.next_actions };
+        let filter = ForgetFilter {
+            entries: vec![Ref::Handle(gone)],
+            ..ForgetFilter::default()
+        };
+        let ada = Actor::new(Role::Human, "ada");
+        house.space.forget(&ada, &filter, "asked to").await.unwrap();
+        let again = offload(&house, &given, &at_once()).await;
+        assert!(again.block.unwrap().replayed);
+        let told = again.messages.iter().filter_map(|message| message["content"].as_str());
+        let told = told.collect::<Vec<_>>().join("\n");
+        assert!(!told.contains(&format!("({gone})")), "{told}");
+    }
+}
+
+#[tokio::test]
 async fn block_without_found_metadata_is_scanned_again_m7_8_v8() {
     let house = House::new();
     let (block, messages) = first_offload(&house).await;

@@ -586,8 +586,12 @@ class GoalShape(TypedDict):
     key: NotRequired[Any]
     # `note`, `todo`, `task`.
     kind: str
+    # When the claim of `owner` ends: from then on, anybody may claim the work. A claim without it has no end.
+    lease_until: NotRequired[str | None]
     # The number of linked entries that are open.
     open: int
+    # Who has claimed the work, or is meant to do it; absent if that is anybody.
+    owner: NotRequired[str | None]
     # The phase of a task.
     phase: NotRequired[str | None]
     # Whether the item is pinned.
@@ -1800,6 +1804,10 @@ class ScratchItem(TypedDict):
     item_id: str
     # `note`, `todo`, `task`.
     kind: str
+    # When the claim of `owner` ends: from then on, anybody may claim the work. A claim without it has no end.
+    lease_until: NotRequired[str | None]
+    # Who has claimed the work, or is meant to do it; absent if that is anybody.
+    owner: NotRequired[str | None]
     # The phase of a task.
     phase: NotRequired[str | None]
     # Whether the item is pinned.
@@ -2298,14 +2306,15 @@ class WrittenAnyEntry(TypedDict):
     item_id: NotRequired[str]
     # `note`, `todo`, `task`.
     kind: NotRequired[str]
+    # When the claim of `owner` ends: from then on, anybody may claim the work. A claim without it has no end.
+    lease_until: NotRequired[str | None]
     # Any other data; null if not given.
     metadata: NotRequired[Any]
     # The observation's permanent id.
     observation_id: NotRequired[str]
     # Whether it was confirmed or refuted later.
     outcome: NotRequired[str | None]
-    # Who should act.
-    owner: NotRequired[str]
+    owner: NotRequired[str | str | None]
     # The phase of a task.
     phase: NotRequired[str | None]
     # The kinds of personal data that were detected in it.
@@ -2571,6 +2580,10 @@ class WrittenScratchItem(TypedDict):
     item_id: str
     # `note`, `todo`, `task`.
     kind: str
+    # When the claim of `owner` ends: from then on, anybody may claim the work. A claim without it has no end.
+    lease_until: NotRequired[str | None]
+    # Who has claimed the work, or is meant to do it; absent if that is anybody.
+    owner: NotRequired[str | None]
     # The phase of a task.
     phase: NotRequired[str | None]
     # Whether the item is pinned.

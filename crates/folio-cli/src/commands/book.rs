@@ -304,7 +304,9 @@ async fn get(context: &Context<'_>, workspace: &Workspace, get: Get) -> Result<E
     if get.whole {
         entry = workspace.in_whole(entry).await?;
     }
-    context.output.report(&InFull(ScratchItem::of(&entry)))?;
+    context
+        .output
+        .report(&InFull::at(ScratchItem::of(&entry), workspace.now()))?;
     Ok(Exit::Done)
 }
 

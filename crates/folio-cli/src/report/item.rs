@@ -66,17 +66,41 @@ impl Report for ScratchItem {
 /// Everything about one item.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
-pub(crate) struct InFull(pub(crate) ScratchItem);
+pub(crate) struct InFull {
+    item: ScratchItem,
+    #[serde(skip)]
+    now: Timestamp,
+}
+
+impl InFull {
+    /// Shows `item` as it is at `now`.
+    pub(crate) fn at(item: ScratchItem, now: Timestamp) -> Self {
+        Self { item, now }
+    }
+
+    /// Who does the work, and until when it is theirs.
+    fn owner(&self) -> Option<String> {
+        let owner = printable(self.item.owner.as_ref()?);
+        Some(match self.item.lease_until {
+            Some(until) if until > self.now => format!("{owner} (until {})", instant(until)),
+            Some(until) => format!("{owner} (the claim ended {}; anybody may claim it)", instant(until)),
+            None => owner,
+        })
+    }
+}
 
 impl Report for InFull {
     /// Its fields, then its text.
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
-        let item = &self.0;
+        let item = &self.item;
         let mut line = |name: &str, value: String| writeln!(out, "{} {value}", style.faint(format_args!("{name:<11}")));
         line("handle", format!("{} {}", style.strong(&item.handle), item.item_id))?;
         line("kind", item.kind.to_owned())?;
         let pinned = if item.pinned { " (pinned)" } else { "" };
         line("status", format!("{}{pinned}", item.status))?;
+        if let Some(owner) = self.owner() {
+            line("owner", owner)?;
+        }
         if let Some(phase) = &item.phase {
             line("phase", printable(phase))?;
         }
@@ -101,5 +125,46 @@ impl Report for InFull {
             writeln!(out, "\n{}", style.faint(format_args!("{notice}; --whole shows all")))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use folio::memory::actor::Trust;
+    use folio::memory::entry::{EntryFields, Owner, Status};
+    use folio::memory::id::{EntryHandle, EntryId, PageId, Seq};
+    use folio::memory::{Entry, NewEntry};
+
+    use super::*;
+
+    #[test]
+    fn item_in_full_says_who_claimed_it_and_whether_the_claim_has_ended() {
+        let at = Timestamp::from_millis;
+        let owner_at = |claim: Option<Option<Timestamp>>, now| {
+            let mut fields = EntryFields::new(EntryKind::Task, Owner::agent(), Trust::User);
+            if let Some(until) = claim {
+                fields.owner = Owner::parse("ada").unwrap();
+                (fields.status, fields.lease_until) = (Status::InProgress, until);
+            }
+            let new = NewEntry {
+                id: EntryId::from_bytes([1; 16]),
+                page: PageId::from_bytes([2; 16]),
+                kind: EntryKind::Task,
+                fields,
+            };
+            let entry = Entry::added(new, EntryHandle(1), Seq(1), at(0));
+            InFull::at(ScratchItem::of(&entry), now).owner()
+        };
+        let owner = |claim| owner_at(claim, at(60_000)).unwrap_or_default();
+        assert_eq!(owner(None), "");
+        assert_eq!(owner(Some(None)), "ada");
+        assert_eq!(
+            owner(Some(Some(at(61_000)))),
+            format!("ada (until {})", instant(at(61_000)))
+        );
+        assert_eq!(
+            owner(Some(Some(at(60_000)))),
+            format!("ada (the claim ended {}; anybody may claim it)", instant(at(60_000)))
+        );
     }
 }

@@ -182,8 +182,11 @@ impl<'a> Lines<'a> {
         has_more
     }
 
-    /// The remaining text, each line cut to `chars` characters.
+    /// The remaining text, each line cut to `chars` characters; empty if the entry was forgotten.
     fn text(&self, chars: usize) -> String {
+        if self.told.title.is_empty() && self.told.body.is_empty() {
+            return String::new();
+        }
         let handle = self.told.handle;
         let more_text = |left: usize| format!("+{left} more, in {handle}");
         let mut lines = vec![format!("{} ({handle}):", self.told.title)];

@@ -20,10 +20,11 @@ pub use self::group::{Group, News};
 use self::shingles::{Clusters, Sketch};
 use crate::actor::{Source, Trust};
 use crate::canonical::canonical;
-use crate::entry::{Confidence, Entry, EntryFields, EntryKind, Owner, Status, Tag};
+use crate::entry::{Confidence, Entry, EntryFields, EntryKind, Outcome, Owner, State, Status, Tag};
+use crate::keeping::ErasedFor;
 use crate::observation::{Class, TypeRegistry};
 use crate::time::Timestamp;
-use crate::turn::Used;
+use crate::turn::{Used, is_clarification};
 
 /// The type of a pattern.
 pub const PATTERN: &str = "pattern_detected";
@@ -43,10 +44,11 @@ const Z: f64 = 1.96;
 /// Context keys that differ from one time to the next and do not say what an entry is about.
 const VOLATILE_KEYS: &[&str] = &["pending_action_id", "request_id", "run_id", "timestamp", "turn_id"];
 
-/// Words that can make similar texts say the opposite.
+/// Words that can make similar texts say the opposite. Contractions (*doesn't*) count as *not*.
 const NEGATIONS: &[&str] = &[
-    "against", "avoid", "avoids", "cannot", "dislike", "dislikes", "failed", "fails", "false", "hate", "hates", "isn",
-    "kein", "keine", "never", "nicht", "no", "none", "not", "refuse", "refuses", "without", "wrong",
+    "against", "avoid", "avoids", "disabled", "dislike", "dislikes", "fail", "failed", "fails", "false", "hate",
+    "hates", "kein", "keine", "keinen", "neither", "never", "nicht", "no", "nobody", "none", "nor", "not", "nothing",
+    "refuse", "refuses", "unable", "without", "wrong",
 ];
 
 /// A pattern in the current observations.
@@ -95,8 +97,8 @@ pub enum Among {
 
 /// Finds the patterns among `observations`, oldest groups first.
 ///
-/// Superseded and erased entries do not count as members, nor do patterns and facts themselves. Those among
-/// `observations` are compared with the result: a pattern that says nearly what an entry records is not news (see
+/// Superseded, erased and refuted entries do not count as members, nor do patterns and facts themselves, nor what Folio
+/// asks about an input. Patterns and facts among `observations` are compared with the result: a pattern that says nearly what an entry records is not news (see
 /// [`growth_that_is_news`]), and any other is to be replaced.
 #[must_use]
 pub fn find(observations: &[Entry], types: &TypeRegistry, among: Among) -> Vec<FoundPattern> {
@@ -104,11 +106,11 @@ pub fn find(observations: &[Entry], types: &TypeRegistry, among: Among) -> Vec<F
     let mut known: BTreeMap<String, Vec<&Entry>> = BTreeMap::new();
     for entry in observations {
         let fields = &entry.fields;
-        if entry.kind != EntryKind::Observation || fields.superseded_by.is_some() || fields.erased.is_some() {
+        if entry.kind != EntryKind::Observation || !may_count(entry) {
             continue;
         }
         if is_reflection(entry) {
-            if entry.fields.status != Status::Archived {
+            if fields.status != Status::Archived {
                 known.entry(recorded_group(entry)).or_default().push(entry);
             }
         } else if types.class_of(entry.fields.type_name.as_deref()) != Class::Pattern {
@@ -178,6 +180,26 @@ impl FoundPattern {
         }));
         fields
     }
+}
+
+/// Whether `entry` still says what it said: nobody replaced, erased or refuted it.
+fn may_count(entry: &Entry) -> bool {
+    entry.fields.erased.is_none() && !was_withdrawn(entry) && !is_clarification(entry)
+}
+
+/// Whether somebody refuted or forgot what `entry` says, or replaced it. An entry whose time is over still counts.
+fn was_withdrawn(entry: &Entry) -> bool {
+    let fields = &entry.fields;
+    let is_refuted = fields.outcome == Some(Outcome::Refuted) && fields.status.state() != State::Live;
+    is_refuted || fields.superseded_by.is_some() || fields.erased == Some(ErasedFor::Forgotten)
+}
+
+/// Whether a pattern of `members`, as they are now, no longer holds: some were withdrawn, and too few are left. `None`
+/// is a member that is not there any more.
+#[must_use]
+pub fn is_withdrawn(members: &[Option<Entry>]) -> bool {
+    let left = members.iter().flatten().filter(|member| !was_withdrawn(member)).count();
+    left < members.len() && left < MEMBERS_MIN
 }
 
 /// Whether `entry` is a pattern or a fact that was found here.

@@ -16,6 +16,14 @@ const DIFFERING_MAX: usize = 4;
 /// all but one of more than a thousand cases.
 const KEYS: usize = 8;
 
+/// What contracted negations stand for.
+const NOT: &str = "not";
+/// Contracted negations as they are written in haste.
+const CONTRACTED: &[&str] = &[
+    "arent", "cannot", "cant", "couldnt", "didnt", "doesnt", "dont", "hasnt", "havent", "isnt", "shouldnt", "wasnt",
+    "werent", "wont", "wouldnt",
+];
+
 /// A text as far as comparisons need it.
 #[derive(Debug, Clone)]
 pub(super) struct Sketch {
@@ -50,6 +58,14 @@ impl Sketch {
         if words.is_empty() {
             told_by.insert(lower.trim().to_owned());
         }
+        if is_contracted(&lower, &words) {
+            told_by.insert(NOT.to_owned());
+        }
+        let numbers: Vec<&str> = words.iter().filter(|word| is_number(word)).copied().collect();
+        if !numbers.is_empty() {
+            // In their order: with two of them exchanged, a text says something else.
+            told_by.insert(numbers.join(" "));
+        }
         let found_negations = words.into_iter().filter(|word| negations.contains(word));
         told_by.extend(found_negations.map(str::to_owned));
         Self { shingles, told_by }
@@ -80,6 +96,25 @@ impl Sketch {
     fn keys(&self) -> &[u64] {
         &self.shingles[..self.shingles.len().min(KEYS)]
     }
+}
+
+/// Whether `text` in lower case, with these words, has a negation that is contracted with its verb, with any kind of
+/// apostrophe or without one.
+fn is_contracted(text: &str, words: &[&str]) -> bool {
+    let mut ends = text.match_indices("n").map(|(at, n)| text[at + n.len()..].chars());
+    let is_end = |mut rest: std::str::Chars<'_>| {
+        matches!(
+            rest.next(),
+            Some('\'' | '\u{2bc}' | '\u{2018}' | '\u{2019}' | '\u{ff07}')
+        ) && rest.next() == Some('t')
+            && !rest.next().is_some_and(char::is_alphanumeric)
+    };
+    ends.any(is_end) || words.iter().any(|word| CONTRACTED.contains(word))
+}
+
+/// Whether `word` is a number, or the number of a release, a floor or the like.
+fn is_number(word: &str) -> bool {
+    word.contains(char::is_numeric)
 }
 
 /// The signs of `text` that carry meaning: those of names and grades (`C++`, `C#`), of negative numbers, percentages
@@ -196,7 +231,7 @@ mod tests {
         for (a, b) in [
             (
                 "The disk of the server is 91% full",
-                "The disk of the server is 93 % full",
+                "The disk of the server is 91 % full",
             ),
             ("Prefers a re-run, on 2026-11-28", "prefers a re run on 2026/11/28!"),
             ("#wine: prefers Burgundy", "wine -> prefers Burgundy"),
@@ -206,6 +241,43 @@ mod tests {
         ] {
             assert!(alike(a, b), "{a:?} {b:?}");
         }
+    }
+
+    #[test]
+    fn texts_with_different_numbers_are_unlike_m7_9() {
+        for (a, b) in [
+            (
+                "The flight to Rome on Friday costs 120 euro",
+                "The flight to Rome on Friday costs 99 euro",
+            ),
+            ("The room on floor 3 has 5 desks", "The room on floor 5 has 3 desks"),
+            (
+                "The server runs on release v2 of the image",
+                "The server runs on release v3 of the image",
+            ),
+        ] {
+            assert!(!alike(a, b), "{a:?} {b:?}");
+            assert!(alike(a, &a.to_uppercase()), "{a:?}");
+        }
+    }
+
+    #[test]
+    fn contracted_negation_makes_texts_unlike_m7_9() {
+        let says = |verb: &str| format!("The staging cluster {verb} need an approval before each deploy");
+        for (verb, negated) in [
+            ("does", "doesn't"),
+            ("does", "doesn\u{2019}t"),
+            ("can", "can't"),
+            ("should", "shouldn't"),
+            ("did", "didn\u{2bc}t"),
+            ("do", "don't"),
+            ("will", "won't"),
+            ("does", "doesnt"),
+        ] {
+            assert!(!alike(&says(verb), &says(negated)), "{negated}");
+            assert!(alike(&says(negated), &says(negated).to_uppercase()), "{negated}");
+        }
+        assert!(alike(&says("doesn't"), &says("doesn\u{2019}t")));
     }
 
     #[test]

@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::entry::{BodyRef, Entry};
+use crate::entry::{BodyRef, Entry, Status};
 use crate::keeping::ErasedFor;
+use crate::time::Timestamp;
 
 /// A note, a todo or a task, as programs get it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -28,6 +29,12 @@ pub struct ScratchItem {
     pub tags: Vec<String>,
     /// Whether the item is pinned.
     pub pinned: bool,
+    /// Who has claimed the work, or is meant to do it; absent if that is anybody.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// When the claim of `owner` ends: from then on, anybody may claim the work. A claim without it has no end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_until: Option<Timestamp>,
     /// The phase of a task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
@@ -60,6 +67,9 @@ impl ScratchItem {
             body_ref: fields.body_ref.clone(),
             tags: fields.tags.iter().map(ToString::to_string).collect(),
             pinned: fields.pin_rank.is_some(),
+            owner: (fields.status == Status::InProgress || !fields.owner.is_anybody())
+                .then(|| fields.owner.to_string()),
+            lease_until: fields.lease_until,
             phase: fields.phase.clone(),
             progress: fields.progress,
             erased: fields.erased.map(ErasedFor::as_str),

@@ -1,5 +1,6 @@
 //! The clarifier: whether an input is clear (M7.11.2), and what to ask if it is not.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use super::decision::{Decision, Stage, Used};
@@ -29,6 +30,24 @@ const YES: &[&str] = &[
 const NO: &[&str] = &[
     "cancel", "decline", "declined", "deny", "nein", "never", "no", "nope", "reject", "stop",
 ];
+/// Words of [`YES`] and [`NO`] that also begin an instruction: *stop the server*, *correct the typo*.
+const VERBS: &[&str] = &[
+    "approve", "cancel", "confirm", "correct", "decline", "deny", "reject", "stop",
+];
+/// Words that change nothing about the answer that they stand beside.
+const BESIDE: &[&str] = &[
+    "bitte", "danke", "is", "it", "please", "thank", "thanks", "that", "then", "this", "to", "you",
+];
+/// Words that stand beside a yes, but contradict a no: *yes, go ahead*.
+const BESIDE_YES: &[&str] = &["ahead", "do", "go", "proceed", "right"];
+/// What comes after this word may name the subject of the question: *yes, the flight*.
+const ARTICLE: &str = "the";
+/// Words that limit an answer, also if the question has them.
+const LIMITS: &[&str] = &[
+    "after", "and", "before", "but", "except", "if", "not", "only", "or", "unless", "until", "when", "without",
+];
+/// The signs that end, or begin, a question.
+const QUESTION_MARKS: &[char] = &['?', '\u{bf}', '\u{61f}', '\u{ff1f}'];
 const POINTING: &[&str] = &["it", "that", "them", "these", "this", "those"];
 /// An input with more words than this explains itself.
 const FEW_WORDS_MAX: usize = 6;
@@ -135,8 +154,8 @@ pub trait Clarifier: fmt::Debug + Send + Sync {
 
 /// The clarifier without a model. It asks only if an input cannot be understood by itself.
 ///
-/// A bare yes or no answers the only confirmation that is outstanding; if there are several or none, it asks. A short
-/// input that points at something ("fix it") refers to the only open entry; if there are several or none, it asks.
+/// A bare yes or no answers the only confirmation that is outstanding; if there are several or none, it asks. An input
+/// that says more than that is no answer. A short input that points at something ("fix it") refers to the only open entry; if there are several or none, it asks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RuleClarifier;
 
@@ -152,32 +171,17 @@ impl Clarifier for RuleClarifier {
         }
         let mut waiting = situation.of_class(Class::PendingConfirmation);
         waiting.retain(|entry| !(is_clarification(entry) && entry.fields.body.starts_with(WHICH_QUESTION)));
-        let first = words[0];
         let named_entries: Vec<_> = waiting
             .iter()
             .filter(|entry| words.contains(&entry.handle.to_string().as_str()))
             .copied()
             .collect();
-        let first = if named_entries.is_empty() {
-            first
+        let candidates = if named_entries.is_empty() {
+            waiting
         } else {
-            words
-                .iter()
-                .find(|word| YES.contains(word) || NO.contains(word))
-                .copied()
-                .unwrap_or(first)
+            named_entries
         };
-        let answer = if YES.contains(&first) {
-            Some(Answer::Yes)
-        } else {
-            NO.contains(&first).then_some(Answer::No)
-        };
-        if let Some(answer) = answer {
-            let candidates = if named_entries.is_empty() {
-                waiting
-            } else {
-                named_entries
-            };
+        if let Some(answer) = bare_answer(&lower, &words, &candidates) {
             return by_answer(situation, answer, &candidates, words.len());
         }
         match words.iter().find(|word| POINTING.contains(word)) {
@@ -185,6 +189,52 @@ impl Clarifier for RuleClarifier {
             _ => Clarity::Clear(Vec::new()),
         }
     }
+}
+
+/// What an input answers that is nothing but a yes or a no to one of `candidates`, with its handle or subject, or some
+/// courtesy, beside it. A question, a condition or anything else that is said as well makes it another input: what was
+/// confirmed cannot be taken back.
+fn bare_answer(input: &str, words: &[&str], candidates: &[&Entry]) -> Option<Answer> {
+    if input.contains(QUESTION_MARKS) {
+        return None;
+    }
+    let is_handle = |word: &str| candidates.iter().any(|entry| entry.handle.to_string() == word);
+    let first = words.iter().find(|word| !is_handle(word))?;
+    let answer = answer_of(first)?;
+    let mut subject: Option<Vec<&str>> = None;
+    for word in words {
+        let is_beside = BESIDE.contains(word) || (answer == Answer::Yes && BESIDE_YES.contains(word));
+        match (answer_of(word), &mut subject) {
+            (Some(other), _) if other == answer => {}
+            (Some(_), _) => return None,
+            _ if is_handle(word) || is_beside => {}
+            (_, None) if *word == ARTICLE && !VERBS.contains(first) => subject = Some(Vec::new()),
+            (_, Some(named)) if !LIMITS.contains(word) => named.push(word),
+            _ => return None,
+        }
+    }
+    let is_named = |named: &[&str]| {
+        candidates.iter().any(|entry| {
+            let of_entry = all_subjects_of(entry);
+            named.iter().all(|word| !common(&subjects(word), &of_entry).is_empty())
+        })
+    };
+    subject.is_none_or(|named| is_named(&named)).then_some(answer)
+}
+
+fn answer_of(word: &str) -> Option<Answer> {
+    if YES.contains(&word) {
+        Some(Answer::Yes)
+    } else {
+        NO.contains(&word).then_some(Answer::No)
+    }
+}
+
+/// What an entry is about, its text included.
+fn all_subjects_of(entry: &Entry) -> BTreeSet<String> {
+    let mut found = subjects_of(entry);
+    found.extend(subjects(&entry.fields.body));
+    found
 }
 
 fn by_answer(situation: &Situation<'_>, answer: Answer, waiting: &[&Entry], word_count: usize) -> Clarity {
@@ -200,11 +250,7 @@ fn by_answer(situation: &Situation<'_>, answer: Answer, waiting: &[&Entry], word
             let input_subjects = subjects(situation.input);
             let matching: Vec<_> = candidates
                 .iter()
-                .filter(|entry| {
-                    let mut entry_subjects = subjects_of(entry);
-                    entry_subjects.extend(subjects(&entry.fields.body));
-                    !common(&input_subjects, &entry_subjects).is_empty()
-                })
+                .filter(|entry| !common(&input_subjects, &all_subjects_of(entry)).is_empty())
                 .collect();
             match matching[..] {
                 [only] => Clarity::Answers(Used::of(only), answer),

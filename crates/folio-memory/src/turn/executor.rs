@@ -5,6 +5,7 @@ use std::fmt;
 use super::decision::{Decision, Stage, Used};
 use super::words::{common, subjects, subjects_of};
 use crate::entry::{Entry, Owner, State};
+use crate::goals::spellings;
 use crate::observation::{Class, TypeRegistry, by_priority};
 use crate::query::at_path;
 use crate::time::Timestamp;
@@ -123,7 +124,7 @@ fn dependency_reason(confirmation: &Entry, entry: &Entry) -> Option<String> {
     for path in ["pending_action_id", "goal_id"] {
         let value_at = |entry: &Entry| at_path(entry.fields.context.as_ref(), path).cloned();
         if let (Some(a), Some(b)) = (value_at(confirmation), value_at(entry))
-            && a == b
+            && spellings(&a).contains(&b)
         {
             return Some(format!("{path} {a}"));
         }

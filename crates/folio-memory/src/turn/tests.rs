@@ -167,6 +167,79 @@ fn bare_yes_answers_the_only_confirmation_or_is_ambiguous_m7_11_2() {
 }
 
 #[test]
+fn only_a_bare_yes_or_no_answers_a_confirmation_m7_11_2() {
+    let delete = observation(11, "pending_confirmation", "Delete the test database if tests pass?").build();
+    let says = |input: &str| match clarity(input, std::slice::from_ref(&delete)) {
+        Clarity::Answers(_, answer) => Some(answer),
+        _ => None,
+    };
+    for yes in [
+        "yes",
+        "Yes!",
+        "yes please",
+        "ok, thank you",
+        "Yes, go ahead",
+        "sure, do it",
+        "yes yes",
+        "ja bitte",
+        "e11 yes",
+        "yes to e11, please",
+        "yes, the database",
+        "confirm it",
+        "ok then",
+    ] {
+        assert_eq!(says(yes), Some(Answer::Yes), "{yes}");
+    }
+    for no in [
+        "no",
+        "No, thanks",
+        "no no no",
+        "nein danke",
+        "stop",
+        "e11: no",
+        "no, cancel that",
+        "stop please",
+    ] {
+        assert_eq!(says(no), Some(Answer::No), "{no}");
+    }
+    for other in [
+        "yes please do not",
+        "yes, don't",
+        "yes, don\u{2019}t",
+        "ok wait",
+        "ok, not yet",
+        "yes, but later",
+        "yes if tests pass",
+        "yes, the database if tests pass",
+        "ok, but not on production",
+        "sure, after the backup",
+        "yes and no",
+        "no, wait, yes",
+        "yes?",
+        "yes? what does it delete",
+        "ok so what is the weather",
+        "correct the typo in the README",
+        "confirm the hotel in Rome",
+        "stop the dev server please",
+        "stop the database",
+        "cancel my meeting on Friday",
+        "OK Google",
+        "e11 is not ok",
+        "is e11 correct",
+        "is e11 correct?",
+        "e11: why?",
+        "yes e12",
+        "no problem, go ahead",
+        "no rush, do it",
+        "no idea",
+        "no, do it",
+        "never mind the weather",
+    ] {
+        assert_eq!(says(other), None, "{other}");
+    }
+}
+
+#[test]
 fn clarifying_question_is_no_option_for_another_input_m7_11_2() {
     let (mail, flight) = (
         confirmation(1, "Send the email?", "email"),

@@ -11,7 +11,7 @@ use folio::memory::causes::causes;
 use folio::memory::id::IdError;
 use folio::memory::roles::Denied;
 use folio::memory::scratchbook::ScratchItem;
-use folio::memory::{Entry, Invalid};
+use folio::memory::{Entry, Invalid, Timestamp};
 use folio::runner::RunnerError;
 use folio::store::{ErrorKind, StoreError, WorkspaceError};
 use schemars::JsonSchema;
@@ -60,11 +60,11 @@ enum Current {
 }
 
 impl Current {
-    fn of(entry: &Entry) -> Self {
+    fn of(entry: &Entry, now: Timestamp) -> Self {
         if entry.kind.is_item() {
             Self::Item(Box::new(ScratchItem::of(entry)))
         } else {
-            Self::Observation(Box::new(Observation::of(entry, entry.updated_at)))
+            Self::Observation(Box::new(Observation::of(entry, now)))
         }
     }
 }
@@ -255,8 +255,8 @@ impl From<WorkspaceError> for Problem {
     fn from(error: WorkspaceError) -> Self {
         match error {
             WorkspaceError::Store(error) => error.into(),
-            WorkspaceError::Stale { current, source } => {
-                let current = Current::of(&current);
+            WorkspaceError::Stale { current, at, source } => {
+                let current = Current::of(&current, at);
                 Self {
                     more: Some(Box::new(More {
                         current: Some(current),
@@ -343,7 +343,10 @@ pub(crate) async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
 #[cfg(test)]
 mod tests {
     use folio::engine::run::JournalError;
-    use folio::memory::id::RunId;
+    use folio::memory::NewEntry;
+    use folio::memory::actor::Trust;
+    use folio::memory::entry::{EntryFields, EntryKind, Lifetime, Owner};
+    use folio::memory::id::{EntryHandle, EntryId, PageId, RunId, Seq};
 
     use super::*;
 
@@ -378,5 +381,28 @@ mod tests {
         let invalid = Invalid::new("title_too_long", "title", "has too many characters");
         let problem = status_and_code(RunnerError::from(WorkspaceError::from(invalid)));
         assert_eq!(problem, (422, "title_too_long".to_owned()));
+    }
+    #[test]
+    fn stale_version_shows_an_expired_observation_as_expired() {
+        let at = Timestamp::from_millis;
+        let mut fields = EntryFields::new(EntryKind::Observation, Owner::agent(), Trust::User);
+        fields.lifetime = Lifetime::Until(at(2_000));
+        let new = NewEntry {
+            id: EntryId::from_bytes([1; 16]),
+            page: PageId::from_bytes([2; 16]),
+            kind: EntryKind::Observation,
+            fields,
+        };
+        let problem: Problem = WorkspaceError::Stale {
+            current: Box::new(Entry::added(new, EntryHandle(1), Seq(1), at(1_000))),
+            at: at(3_000),
+            source: StoreError::StaleVersion {
+                entry: "e1".to_owned(),
+                found: 1,
+                expected: 7,
+            },
+        }
+        .into();
+        assert_eq!(serde_json::json!(problem)["current"]["state"], "expired");
     }
 }

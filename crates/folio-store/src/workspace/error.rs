@@ -2,7 +2,7 @@
 
 use folio_memory::lifecycle::AlreadyClaimed;
 use folio_memory::roles::Denied;
-use folio_memory::{Entry, Invalid};
+use folio_memory::{Entry, Invalid, Timestamp};
 
 use crate::error::{ErrorKind, StoreError};
 
@@ -24,6 +24,8 @@ pub enum WorkspaceError {
     Stale {
         /// The entry as it is now.
         current: Box<Entry>,
+        /// When that was.
+        at: Timestamp,
         /// The versions, as the store reports them.
         source: StoreError,
     },

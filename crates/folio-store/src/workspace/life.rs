@@ -180,7 +180,8 @@ impl Workspace {
                         expected: read.version,
                     };
                     let current = Box::new(current.clone());
-                    return Err(WorkspaceError::Stale { current, source });
+                    let at = self.now();
+                    return Err(WorkspaceError::Stale { current, at, source });
                 }
                 let text = lifecycle::str_replace(&whole, old, &new)?;
                 check_text(&text, "content")?;

@@ -402,8 +402,12 @@ impl Workspace {
         let fits = |text: &str| options.tokens.count(text) <= room;
         let fit = |view: &str, loss| {
             let whole = |parts: &[String; 2]| {
-                let text = format!("{head}\n\n{}\n\n{view}", parts.join("\n\n"));
-                text.trim_end().to_owned()
+                let [summary, next] = parts.each_ref().map(String::as_str);
+                let told: Vec<&str> = [&*head, summary, next, view]
+                    .into_iter()
+                    .filter(|part| !part.is_empty())
+                    .collect();
+                told.join("\n\n").trim_end().to_owned()
             };
             fit_stand_in(told_of(&summary), told_of(&next), loss, whole, fits)
         };

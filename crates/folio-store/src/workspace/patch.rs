@@ -237,7 +237,12 @@ impl Workspace {
         Ok(match error {
             WorkspaceError::Store(stale @ StoreError::StaleVersion { .. }) => {
                 let current = Box::new(self.read_entry(Ref::Id(current.id)).await?);
-                WorkspaceError::Stale { current, source: stale }
+                let at = self.now();
+                WorkspaceError::Stale {
+                    current,
+                    at,
+                    source: stale,
+                }
             }
             WorkspaceError::Store(StoreError::Invalid(message)) => {
                 // Somebody may have archived the entry in between.

@@ -14,6 +14,7 @@ mod personal;
 mod pieces;
 pub(crate) mod recall;
 mod suspects;
+mod unseen;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -24,10 +25,11 @@ use folio_memory::keeping::Redaction;
 use folio_memory::{Actor, Change, Invalid, NewEntry, Owner, Pii, Tag, ThreadKey, TraceNote, Warning};
 use leakguard::{Kind, Match, Redactor};
 use regex::Regex;
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use own::OwnSecrets;
 use suspects::Suspects;
+use unseen::{Shown, shown};
 
 pub(crate) use commit::clean_commit;
 pub(crate) use event::clean_event;
@@ -53,6 +55,9 @@ const WITH_LEAD: [Kind; 9] = [
 
 /// Kinds that are recognised only by their shape.
 const WITHOUT_LEAD: [Kind; 2] = [Kind::TelegramToken, Kind::DiscordToken];
+
+/// The digits of the shortest number of a payment card.
+const LONG_NUMBER_DIGITS: usize = 13;
 
 struct Scanner {
     /// Whether a text may hold one of the first nine kinds. Most texts cannot, and a single search for all their
@@ -93,10 +98,21 @@ fn secrets_in(text: &str) -> Vec<Match> {
     found
 }
 
+/// Whether `text` is a secret because of its `key`, as both are seen.
+fn is_secret_under(key: &str, text: &str) -> bool {
+    patterns::is_secret_under(key, text) || patterns::is_secret_under(&shown(key), &shown(text))
+}
+
+/// The text of a number that is long enough to name a person; `None` for others.
+fn long_number(number: &Number) -> Option<String> {
+    let text = number.to_string();
+    (text.len() >= LONG_NUMBER_DIGITS && text.bytes().all(|byte| byte.is_ascii_digit())).then_some(text)
+}
+
 /// Whether `value` is a secret because of its `key`, or a list with such a secret.
 fn has_secret_under(key: &str, value: &Value) -> bool {
     match value {
-        Value::String(text) => patterns::is_secret_under(key, text),
+        Value::String(text) => is_secret_under(key, text),
         Value::Array(items) => items.iter().any(|item| has_secret_under(key, item)),
         _ => false,
     }
@@ -124,6 +140,22 @@ fn is_meant(kind: &Kind, matched: &str) -> bool {
         Kind::OpenAiKey | Kind::StripeKey | Kind::SlackToken => patterns::is_drawn(matched),
         _ => true,
     }
+}
+
+/// What `find` finds in `text`, with its `suspects`, as it is written and as it is seen, in order and without overlaps.
+fn found_in(text: &str, suspects: &Suspects, find: impl Fn(&str, &Suspects) -> Vec<Match>) -> Vec<Match> {
+    let as_written = find(text, suspects);
+    match Shown::of(text) {
+        Some(shown) => shown.merged(as_written, find(shown.text(), &Suspects::of(shown.text()))),
+        None => as_written,
+    }
+}
+
+/// The spans of `text` with personal data, in order and without overlaps.
+fn all_personal_in(text: &str, suspects: &Suspects) -> Vec<Match> {
+    found_in(text, suspects, |text, suspects| {
+        suspects.find(text, personal::personal_in)
+    })
 }
 
 /// The placeholder for a secret or for personal data.
@@ -156,11 +188,13 @@ impl Cleaner {
 
     /// The secrets in `text`, in order and without overlaps.
     fn secrets(&self, text: &str, suspects: &Suspects) -> Vec<Match> {
-        let by_pattern = match self.mode {
-            Redaction::Off => Vec::new(),
-            Redaction::Secrets | Redaction::Pii => suspects.find(text, secrets_in),
-        };
-        self.own.beside(by_pattern, text)
+        found_in(text, suspects, |text, suspects| {
+            let by_pattern = match self.mode {
+                Redaction::Off => Vec::new(),
+                Redaction::Secrets | Redaction::Pii => suspects.find(text, secrets_in),
+            };
+            self.own.beside(by_pattern, text)
+        })
     }
 
     /// The warnings about what was taken out: one for each field and kind, never with the value.
@@ -181,7 +215,7 @@ impl Cleaner {
         if let Some(rest) = &without_secrets {
             suspects = Suspects::of(rest);
         }
-        let personal = suspects.find(without_secrets.as_deref().unwrap_or(text), personal::personal_in);
+        let personal = all_personal_in(without_secrets.as_deref().unwrap_or(text), &suspects);
         if self.mode == Redaction::Pii {
             let rest = without_secrets.as_deref().unwrap_or(text);
             return self.replaced(rest, field, personal, "pii").or(without_secrets);
@@ -194,7 +228,7 @@ impl Cleaner {
     fn spans(&mut self, text: &str) -> Vec<Match> {
         let suspects = Suspects::of(text);
         let mut spans = self.secrets(text, &suspects);
-        let personal = suspects.find(text, personal::personal_in);
+        let personal = all_personal_in(text, &suspects);
         if self.mode == Redaction::Pii {
             let is_free = |found: &Match| {
                 spans
@@ -243,6 +277,11 @@ impl Cleaner {
 
     /// Whether anything in `text` has to go.
     fn has_something(&self, text: &str) -> bool {
+        self.has_something_as_written(text)
+            || Shown::of(text).is_some_and(|shown| self.has_something_as_written(shown.text()))
+    }
+
+    fn has_something_as_written(&self, text: &str) -> bool {
         let suspects = Suspects::of(text);
         let found = |detect: fn(&str) -> Vec<Match>| !suspects.find(text, detect).is_empty();
         let by_pattern = match self.mode {
@@ -301,6 +340,8 @@ impl Cleaner {
                 if map.keys().any(|key| self.has_something(key)) {
                     self.keys(map, field);
                     map.sort_keys();
+                } else if self.mode != Redaction::Pii {
+                    map.keys().for_each(|key| self.flag(key));
                 }
                 for (key, inner) in map.iter_mut() {
                     self.value(inner, field);
@@ -309,8 +350,19 @@ impl Cleaner {
                     }
                 }
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::Number(number) => {
+                if let Some(clean) = long_number(number).and_then(|text| self.cleaned(&text, field)) {
+                    *value = Value::String(clean);
+                }
+            }
+            Value::Null | Value::Bool(_) => {}
         }
+    }
+
+    /// Remembers the personal data in `text`, which stays.
+    fn flag(&mut self, text: &str) {
+        let personal = all_personal_in(text, &Suspects::of(text));
+        self.pii.extend(personal.iter().filter_map(personal::kind_of));
     }
 
     /// Cleans each of `values`, which are parts of one field.
@@ -350,7 +402,7 @@ impl Cleaner {
     /// Cleans the value under `key`, also within lists: the name of a list applies to its items.
     fn value_under(&mut self, key: &str, value: &mut Value, field: &str) {
         match value {
-            Value::String(text) if patterns::is_secret_under(key, text) => {
+            Value::String(text) if is_secret_under(key, text) => {
                 *text = format!("{PLACEHOLDER}{}]", patterns::ASSIGNED);
                 self.warn(field, text.clone(), "secret");
             }
@@ -368,7 +420,8 @@ impl Cleaner {
                 let is_secret = self.mode != Redaction::Off && has_secret_under(key, inner);
                 self.has_something(key) || self.is_needed_for(inner) || is_secret
             }),
-            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+            Value::Number(number) => long_number(number).is_some_and(|text| self.has_something(&text)),
+            Value::Null | Value::Bool(_) => false,
         }
     }
 

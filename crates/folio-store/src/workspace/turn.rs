@@ -7,6 +7,7 @@ mod episodes;
 mod export;
 mod learn;
 mod touched;
+mod unlearn;
 
 use std::borrow::Cow;
 

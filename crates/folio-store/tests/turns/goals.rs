@@ -121,7 +121,7 @@ async fn pending_action_is_done_when_its_confirmation_is_resolved_m7_11_3() {
     let ask = scene.notice("flights", turn.turn.begun.id, ask).await;
     scene.end(&turn).await;
     assert_eq!(scene.read(action.id).await.fields.status, Status::Open);
-    let answer = scene.begin("yes, book it").await;
+    let answer = scene.begin("yes, go ahead").await;
     assert_eq!(answer.answered.as_ref().unwrap().id, ask.id);
     scene.end(&answer).await;
     assert_eq!(scene.read(action.id).await.fields.status, Status::Done);
@@ -224,6 +224,40 @@ async fn expired_question_does_not_complete_its_pending_action_m7_11_3() {
     let states = scene.workspace.goals(Some(&thread), false).await.unwrap();
     let told: Vec<_> = states.iter().map(|state| state.progress.closed).collect();
     assert_eq!(told, [0, 0]);
+}
+
+#[tokio::test]
+async fn pending_action_of_an_expired_question_about_an_input_is_archived_m7_11_3() {
+    let scene = Scene::new();
+    let asked = scene.begin("yes").await;
+    scene.end(&asked).await;
+    let thread = ThreadKey("main".to_owned());
+    assert_eq!(scene.workspace.goals(Some(&thread), false).await.unwrap().len(), 1);
+    scene.clock.advance(std::time::Duration::from_secs(8 * 24 * 3_600));
+    let next = scene.begin("continue with the invoice of May").await;
+    scene.end(&next).await;
+    assert!(scene.workspace.goals(Some(&thread), false).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn pending_action_whose_key_reads_as_a_number_is_done_m7_11_3() {
+    let scene = Scene::new();
+    let thread = ThreadKey("main".to_owned());
+    let pay = input("Pay", "77");
+    scene
+        .workspace
+        .add_goal(&person(), &thread, EntryKind::PendingAction, pay, None)
+        .await
+        .unwrap();
+    let turn = scene.begin("plan the week with care").await;
+    let ask = json!({"type": "pending_confirmation", "content": "Pay?", "context": {"pending_action_id": 77}});
+    scene.notice("bank", turn.turn.begun.id, ask).await;
+    scene.end(&turn).await;
+    let ended = {
+        let turn = scene.begin("yes").await;
+        scene.end(&turn).await
+    };
+    assert_eq!(ended.goals[0].entry.fields.status, Status::Done);
 }
 
 #[tokio::test]

@@ -1,13 +1,14 @@
 //! Patterns, facts and calibration (M7.9, M7.11.5, M7.11.6).
 
 use folio_memory::entry::{Outcome, Status};
+use folio_memory::id::Ref;
 use folio_memory::turn::{NewTurn, Urgency};
 use folio_memory::{
     Change, Entry, EntryFields, EntryId, EntryKind, EntryQuery, FieldChange, NewEntry, Owner, Relation, Seq, Tag,
     ThreadKey, Trust, TurnId,
 };
 use folio_store::sqlite::{OpenOptions, SqliteStore};
-use folio_store::workspace::Write;
+use folio_store::workspace::{ForgetFilter, Write};
 use serde_json::{Value, json};
 
 use crate::scene::{Scene, person};
@@ -146,13 +147,64 @@ async fn turn_end_supersedes_and_archives_a_resolved_pattern_m7_9() {
 }
 
 #[tokio::test]
+async fn pattern_and_fact_of_withdrawn_observations_are_archived_m7_9() {
+    for way in ["refuted", "superseded", "forgotten", "expired"] {
+        let scene = Scene::new();
+        let mut seen = Vec::new();
+        for _ in 0..3 {
+            seen.push(scene.turn_with("Which wine?", "wine_search", burgundy()).await.id);
+        }
+        assert_eq!(scene.workspace.patterns(10).await.unwrap().items.len(), 2);
+        let better = scene
+            .turn_with(
+                "Which wine?",
+                "wine_search",
+                json!({"content": "Drinks no wine at all"}),
+            )
+            .await;
+        let workspace = &scene.workspace;
+        match way {
+            "forgotten" => {
+                for id in &seen[..2] {
+                    let filter = ForgetFilter {
+                        entries: vec![Ref::Id(*id)],
+                        ..ForgetFilter::default()
+                    };
+                    workspace.forget(&person(), &filter, "asked to").await.unwrap();
+                }
+            }
+            "expired" => scene.clock.advance(std::time::Duration::from_secs(400 * 24 * 3_600)),
+            _ => {
+                let fields = |is_refuted| match is_refuted {
+                    true => vec![
+                        FieldChange::Status(Status::Resolved),
+                        FieldChange::Outcome(Some(Outcome::Refuted)),
+                    ],
+                    false => vec![FieldChange::SupersededBy(Some(better.id))],
+                };
+                let changes = seen.iter().map(|id| Change::PatchEntry {
+                    entry: *id,
+                    fields: fields(way == "refuted"),
+                    expected_version: None,
+                    base_version: None,
+                });
+                workspace.record(&person(), Write::of(changes.collect())).await.unwrap();
+            }
+        }
+        workspace.find_patterns(&person()).await.unwrap();
+        let left = workspace.patterns(10).await.unwrap().items.len();
+        assert_eq!(left, if way == "expired" { 2 } else { 0 }, "{way}");
+    }
+}
+
+#[tokio::test]
 async fn archived_members_still_count_towards_a_pattern_m7_9() {
     let scene = Scene::new();
     for _ in 0..3 {
         let entry = scene.turn_with("Which wine?", "wine_search", burgundy()).await;
         scene
             .workspace
-            .archive(&person(), folio_memory::id::Ref::Id(entry.id), None)
+            .archive(&person(), Ref::Id(entry.id), None)
             .await
             .unwrap();
     }
@@ -211,7 +263,7 @@ async fn why_names_decisions_of_all_turns() {
     let turn = scene.begin("pay by card").await;
     let entry = scene.notice("card_monitor", turn.turn.begun.id, alert).await;
     scene.begin("pay by card").await;
-    let (ada, alarm) = (person(), folio_memory::id::Ref::Id(entry.id));
+    let (ada, alarm) = (person(), Ref::Id(entry.id));
     scene.workspace.archive(&ada, alarm, None).await.unwrap();
     let begun: Vec<Change> = (0..1_001_u32)
         .map(|number| {
@@ -227,11 +279,7 @@ async fn why_names_decisions_of_all_turns() {
         })
         .collect();
     scene.workspace.record(&person(), Write::of(begun)).await.unwrap();
-    let why = scene
-        .workspace
-        .why(folio_memory::id::Ref::Id(entry.id), None)
-        .await
-        .unwrap();
+    let why = scene.workspace.why(Ref::Id(entry.id), None).await.unwrap();
     assert!(!why.is_empty() && why.iter().all(|(turn, _)| turn.handle.0 == 2));
 }
 

@@ -1,5 +1,6 @@
 mod persons;
 mod spellings;
+mod unseen;
 
 use std::sync::Arc;
 

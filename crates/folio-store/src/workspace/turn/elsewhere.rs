@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use folio_memory::entry::Status;
-use folio_memory::goals::ACTION_PATH;
+use folio_memory::goals::{ACTION_PATH, spellings};
 use folio_memory::id::{EntryRef, Ref};
 use folio_memory::observation::{Class, TypeRegistry};
 use folio_memory::query::{MAX_LIMIT, at_path};
@@ -70,15 +70,18 @@ impl Workspace {
 
     /// The scratchbooks with a pending action that `key` names: by its name, its handle or its id.
     async fn books_with(&self, key: &Value) -> Result<HashSet<PageId>, WorkspaceError> {
-        let by_name = EntryQuery {
-            kinds: vec![EntryKind::PendingAction],
-            context: vec![(ACTION_PATH.to_owned(), key.clone())],
-            status: Status::ALL.into(),
-            limit: MAX_LIMIT,
-            ..EntryQuery::default()
-        };
-        let found = self.entries_as(Whose::Stages, &by_name).await?.items;
-        let mut books: HashSet<PageId> = found.iter().map(|action| action.page).collect();
+        let mut books: HashSet<PageId> = HashSet::new();
+        for key in spellings(key) {
+            let by_name = EntryQuery {
+                kinds: vec![EntryKind::PendingAction],
+                context: vec![(ACTION_PATH.to_owned(), key)],
+                status: Status::ALL.into(),
+                limit: MAX_LIMIT,
+                ..EntryQuery::default()
+            };
+            let found = self.entries_as(Whose::Stages, &by_name).await?.items;
+            books.extend(found.iter().map(|action| action.page));
+        }
         if let Some(entry) = key.as_str().and_then(|key| key.parse::<EntryRef>().ok()) {
             let action = if_there(self.read_entry(entry).await)?;
             books.extend(

@@ -210,7 +210,7 @@ impl Workspace {
             turn: turn.begun.id,
             end: Box::new(end),
         }];
-        let learned = self.learn(&reflector, &patterns).await?;
+        let learned = self.learn(&reflector, &patterns, &news).await?;
         // A resolved observation that is also superseded here has one version more by then.
         let replaced: BTreeSet<EntryId> = learned.iter().filter_map(patched).collect();
         changes.extend(learned);

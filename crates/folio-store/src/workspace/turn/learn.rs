@@ -12,6 +12,7 @@ use folio_memory::{
 };
 
 use super::super::{Workspace, WorkspaceError, Write, source_of};
+use super::unlearn::archived;
 
 /// How many observations calibration counts: the newest.
 const MAX_CALIBRATED: usize = 20_000;
@@ -52,7 +53,7 @@ impl Workspace {
             name: String::new(),
             ..actor.clone()
         };
-        let changes = self.learn(&reflector, &found).await?;
+        let changes = self.learn(&reflector, &found, &News::Anywhere).await?;
         if !changes.is_empty() {
             self.record(&reflector, Write::of(changes)).await?;
         }
@@ -158,8 +159,13 @@ impl Workspace {
         }
     }
 
-    /// The changes that add entries for what is new in `found`.
-    pub(super) async fn learn(&self, actor: &Actor, found: &[FoundPattern]) -> Result<Vec<Change>, WorkspaceError> {
+    /// The changes that add entries for what is new in `found`, and archive what no longer holds where there is `news`.
+    pub(super) async fn learn(
+        &self,
+        actor: &Actor,
+        found: &[FoundPattern],
+        news: &News,
+    ) -> Result<Vec<Change>, WorkspaceError> {
         let mut changes = Vec::new();
         for pattern in found.iter().filter(|pattern| pattern.is_news) {
             let source = source_of(actor);
@@ -170,14 +176,16 @@ impl Workspace {
                 &members,
                 &pattern.replaces,
             );
-            if let Some(fact) = pattern.fact(source) {
-                self.say(&mut changes, fact, &[pattern_id], &pattern.replaces_facts);
+            match pattern.fact(source) {
+                Some(fact) => drop(self.say(&mut changes, fact, &[pattern_id], &pattern.replaces_facts)),
+                None => changes.extend(pattern.replaces_facts.iter().copied().map(archived)),
             }
         }
         if !changes.is_empty() {
             let (_, page) = self.scratch_page().await?;
             changes.splice(0..0, page);
         }
+        changes.extend(self.unlearned(found, news).await?);
         Ok(changes)
     }
 
