@@ -38,7 +38,10 @@ fn human_task_waits_through_a_kill_and_needs_no_model_e9_17() {
         "{asked}"
     );
     let main = |folio: &Folio| {
-        let page = folio.json(&["show", "r1"])["pages"]["main"].as_str().unwrap().to_owned();
+        let page = folio.json(&["show", "r1"])["pages"]["main"]
+            .as_str()
+            .unwrap()
+            .to_owned();
         folio.ok(&["page", "show", &page])
     };
     assert!(main(&folio).contains("\n## Waiting for people\n"), "{}", main(&folio));

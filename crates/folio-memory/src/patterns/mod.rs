@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 pub use self::group::{Group, News};
-use self::shingles::{Clusters, Sketch};
+use self::shingles::{Clusters, Sketch, numbers_in};
 use crate::actor::{Source, Trust};
 use crate::canonical::canonical;
 use crate::entry::{Confidence, Entry, EntryFields, EntryKind, Outcome, Owner, State, Status, Tag};
@@ -82,6 +82,9 @@ pub struct FoundPattern {
     pub replaces: Vec<Used>,
     /// The facts that were derived from it so far, as they were read.
     pub replaces_facts: Vec<Used>,
+    /// Whether the members have the same numbers. If not, what the last one says is only the latest of several
+    /// readings, and no fact.
+    pub has_same_numbers: bool,
     /// Whether the pattern says something that no entry records yet.
     pub is_news: bool,
 }
@@ -152,10 +155,11 @@ impl FoundPattern {
         self.said(PATTERN, source)
     }
 
-    /// The fields of the fact that follows from the pattern, if the pattern was seen often enough.
+    /// The fields of the fact that follows from the pattern, if the pattern was seen often enough, and its members say
+    /// the same.
     #[must_use]
     pub fn fact(&self, source: Source) -> Option<EntryFields> {
-        (self.turns >= FACT_TURNS_MIN).then(|| self.said(FACT, source))
+        (self.turns >= FACT_TURNS_MIN && self.has_same_numbers).then(|| self.said(FACT, source))
     }
 
     fn said(&self, type_name: &str, source: Source) -> EntryFields {
@@ -244,6 +248,11 @@ fn of_members(group: &str, members: &[&Entry], of_turns: usize) -> Option<FoundP
         trust: members.iter().map(|entry| entry.fields.trust).min()?,
         replaces: Vec::new(),
         replaces_facts: Vec::new(),
+        has_same_numbers: {
+            let mut numbers = members.iter().map(|entry| numbers_in(&entry.fields.body));
+            let first = numbers.next();
+            numbers.all(|other| Some(other) == first)
+        },
         is_news: true,
     })
 }

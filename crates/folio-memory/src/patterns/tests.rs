@@ -212,6 +212,34 @@ fn refuted_observation_is_no_member_of_a_pattern_m7_9() {
 }
 
 #[test]
+fn readings_with_different_numbers_are_a_pattern_but_no_fact_m7_9() {
+    let reading = |handle: u64, lag: u32| {
+        observation(
+            handle,
+            "observation",
+            &format!("Replication lag on the replica db is {lag} seconds"),
+        )
+        .turn(&handle.to_string())
+        .build()
+    };
+    let says = |lags: [u32; 3]| {
+        let found = found(&[reading(1, lags[0]), reading(2, lags[1]), reading(3, lags[2])]);
+        let [pattern] = found.as_slice() else {
+            panic!("{found:?}")
+        };
+        (pattern.text.clone(), pattern.fact(Source::default()).is_some())
+    };
+    assert_eq!(
+        says([60, 61, 62]),
+        ("Replication lag on the replica db is 62 seconds".to_owned(), false)
+    );
+    assert_eq!(
+        says([60, 60, 60]),
+        ("Replication lag on the replica db is 60 seconds".to_owned(), true)
+    );
+}
+
+#[test]
 fn question_of_the_clarifier_is_no_member_of_a_pattern_m7_9() {
     let asked = |handle: u64, key: String| {
         observation(handle, "pending_confirmation", "What does \"it\" mean here?")
@@ -237,14 +265,8 @@ fn erased_observation_is_no_member_of_a_pattern_m7_9() {
 
 #[test]
 fn each_pattern_entry_is_replaced_by_only_one_pattern_m7_9() {
-    // Texts that are nearly alike: different numbers would part them.
     let numbered = |handle: u64| {
-        let letters: String = handle
-            .to_string()
-            .bytes()
-            .map(|digit| char::from(digit - b'0' + b'a'))
-            .collect();
-        observation(handle, "observation", &format!("number {letters}"))
+        observation(handle, "observation", &format!("number {handle}"))
             .turn(&handle.to_string())
             .build()
     };

@@ -91,7 +91,7 @@ impl<'de> Deserialize<'de> for TypesPolicy {
             if let (Some(class), Value::Object(settings)) = (TypeRegistry::built_in_class(&name), &mut settings) {
                 settings.entry("class").or_insert_with(|| json!(class));
             }
-            let known = TypePolicy::deserialize(settings).map_err(D::Error::custom)?;
+            let known: TypePolicy = Deserialize::deserialize(settings).map_err(D::Error::custom)?;
             Ok((name, known))
         };
         given.into_iter().map(with_class).collect::<Result<_, _>>().map(Self)
