@@ -122,9 +122,9 @@ fn doctor_reports_a_damaged_database_page_and_suggests_export() {
         folio.ok(&with_store(store, &["observe", "add", content]));
     }
     folio.ok(&with_store(store, &["book", "add", "note", "a note"]));
-    // The pages behind the middle are overwritten; the first ones are as they were.
+    // A page of a table is overwritten; the first half, which says what tables there are, is as it was.
     let mut bytes = std::fs::read(folio.path().join("f.db")).unwrap();
-    let from = bytes.len() / 2 / 4096 * 4096;
+    let from = bytes.len() * 3 / 4 / 4096 * 4096;
     bytes.get_mut(from..from + 4096).unwrap().fill(0xA5);
     folio.file("f.db", bytes);
     let called = folio.call(&with_store(store, &["doctor"]));

@@ -767,6 +767,6 @@ fn fork_before_a_limit_repeats_nothing_done_after_another_limit_e9_10() {
         "{stopped}"
     );
     folio.ok(&["fork", "r1", "--before-limit", "--tool-calls", "+1", "--quiet"]);
-    assert_eq!(folio.json(&["show", "r2"])["forked_from"]["node"], "c");
+    assert_eq!(folio.json(&["show", "r2"])["forked_from"]["path"], "c");
     assert_eq!(node_at(&folio.json(&["show", "r2"]), "c")["status"], "ok");
 }

@@ -14,7 +14,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use folio_engine::run::{CheckFinding, ModelAnswer};
+use folio_engine::run::{Action, CheckFinding, ModelAnswer};
 use folio_engine::{Event, NodeId, Run};
 use folio_memory::{Change, EntryId, Timestamp};
 use folio_store::Workspace;
@@ -195,7 +195,6 @@ impl Drive {
                 return Ok(Driven::Ended(result.clone()));
             }
             let until = self.run.wakes_after(self.actions_computed_at);
-            let until = until.filter(|_| self.lacking.is_none());
             let wake = until.map(|at| at.since(self.time.now(&self.shared.workspace)));
             let has_room = self.pending_writes.has_room();
             let is_idle = is_durable && calls.is_empty();
@@ -336,11 +335,15 @@ impl Drive {
 
     /// Applies everything that follows from the state.
     async fn derive(&mut self) -> Result<Outside, RunnerError> {
-        if !self.pending_writes.has_room() || self.lacking.is_some() {
+        if !self.pending_writes.has_room() {
             return Ok(Outside::default());
         }
         let now = self.time.now(&self.shared.workspace);
         self.actions_computed_at = Some(now);
+        if self.lacking.is_some() {
+            self.stop_what_is_over(now).await?;
+            return Ok(Outside::default());
+        }
         self.locks.follow(&self.run);
         self.under_way.waiting = self.pending_writes.waiting_calls();
         let concurrency = self.concurrency();
@@ -357,6 +360,30 @@ impl Drive {
         let actions = circumstances.derive(state, batch).await?;
         self.bodies.evict_excess(&self.run);
         Ok(actions)
+    }
+
+    /// Stops what somebody cancelled and what is out of time, and lets everything else be as it is.
+    async fn stop_what_is_over(&mut self, now: Timestamp) -> Result<(), RunnerError> {
+        loop {
+            let mut is_stopping_more = false;
+            for action in self.run.due(now, 0) {
+                match action {
+                    Action::Stop(node) => {
+                        if let Some(call) = self.under_way.calls.get(&node) {
+                            call.cancel.cancel();
+                        }
+                    }
+                    Action::Record(event @ Event::CancelRequested { .. }) => {
+                        self.record(event).await?;
+                        is_stopping_more = true;
+                    }
+                    _ => {}
+                }
+            }
+            if !is_stopping_more {
+                return Ok(());
+            }
+        }
     }
 
     /// Applies how a call or a check ended. An outcome that was overtaken by a cancellation still counts: it did

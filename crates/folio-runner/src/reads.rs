@@ -4,7 +4,7 @@ use folio_engine::{Run, projection};
 use folio_memory::Page;
 use folio_memory::id::{PageRef, Ref, RunId, RunRef};
 use folio_store::workspace::TraceQuery;
-use folio_store::{RunQuery, RunRow};
+use folio_store::{RunQuery, RunRow, StoreError, WorkspaceError};
 
 use crate::error::RunnerError;
 use crate::folded::Folded;
@@ -110,8 +110,12 @@ impl Runner {
         let Some(run) = page.fields.run.filter(|run| projection::main_page(*run) == page.id) else {
             return Ok(String::new());
         };
-        if workspace.run(Ref::Id(run)).await?.has_ended() {
-            return Ok(String::new());
+        match workspace.run(Ref::Id(run)).await {
+            Ok(row) if !row.has_ended() => {}
+            Ok(_) => return Ok(String::new()),
+            // The page was imported, and its run was left behind.
+            Err(WorkspaceError::Store(StoreError::NotFound { .. })) => return Ok(String::new()),
+            Err(error) => return Err(error.into()),
         }
         let section = match self.load(run).await {
             Ok(run) => projection::waiting_section(&run, workspace.now()),

@@ -218,6 +218,10 @@ impl Run {
         if matches!(by, Move::Expand | Move::Decide | Move::Start) {
             self.skipped.remove(&index);
         }
+        // They did not carry a pause over to what took the place of a paused part, either.
+        if matches!(by, Move::Decide | Move::Start) && self.took_over_pause.contains(&index) {
+            self.set_paused(index, false);
+        }
         Ok(index)
     }
 
@@ -377,6 +381,7 @@ impl Run {
 
     /// Pauses the subtree of node `index`, or lets it continue.
     pub(super) fn set_paused(&mut self, index: usize, paused: bool) {
+        self.took_over_pause.remove(&index);
         if std::mem::replace(&mut self.nodes[index].paused, paused) != paused {
             self.paused = if paused {
                 self.paused.saturating_add(1)

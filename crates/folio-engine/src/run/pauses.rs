@@ -165,6 +165,7 @@ impl Run {
     fn pause_if_open(&mut self, index: usize) {
         if !self.nodes[index].is_terminal() && !self.is_inherited(index) {
             self.set_paused(index, true);
+            self.took_over_pause.insert(index);
         }
     }
 

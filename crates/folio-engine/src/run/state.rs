@@ -59,6 +59,8 @@ pub struct Run {
     pub(super) halted: BTreeSet<usize>,
     /// Groups under way that will end as failed hard, because a required member did.
     pub(super) failing: BTreeSet<usize>,
+    /// Nodes that are paused because they take the place of paused parts, and have not begun.
+    pub(super) took_over_pause: BTreeSet<usize>,
     /// Nodes whose children all have results.
     pub(super) settled: BTreeSet<usize>,
     /// Nodes whose call is under way, in this process or one that died.
@@ -206,6 +208,7 @@ impl Run {
             skipped: BTreeSet::new(),
             halted: BTreeSet::new(),
             failing: BTreeSet::new(),
+            took_over_pause: BTreeSet::new(),
             settled: BTreeSet::new(),
             executing: BTreeSet::new(),
             stopping: BTreeSet::new(),

@@ -150,7 +150,15 @@ impl Run {
         let opened = opened.filter(|child| self.is_only_opened(*child));
         let around: BTreeSet<usize> = self.failing.iter().flat_map(|group| self.held_around(*group)).collect();
         let around = self.children_of(around.into_iter());
-        let around = around.filter(|child| self.is_to_begin(*child) && !self.is_inherited(*child));
+        // What fails has begun, even if the member that failed never did: somebody rejected its call, for instance.
+        let failing: BTreeSet<usize> = self
+            .failing
+            .iter()
+            .flat_map(|group| self.self_and_ancestors(*group))
+            .collect();
+        let is_held =
+            |child: &usize| self.is_to_begin(*child) && !failing.contains(child) && !self.is_inherited(*child);
+        let around = around.filter(is_held);
         opened.chain(around).collect()
     }
 

@@ -28,6 +28,7 @@ mod cut_off;
 mod digests;
 mod directly;
 mod edits;
+mod edits_of_begun;
 mod evidence;
 mod extents;
 mod fallback;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{FACT, PATTERN, common_context, is_reflection, sorted_tags};
+use super::{FACT, PATTERN, common_context, is_reflection, name_of, recorded_group, sorted_tags};
 use crate::entry::{Entry, EntryKind, Status, Tag};
 use crate::observation::{Class, TypeRegistry};
 use crate::query::{EntryQuery, MAX_LIMIT};
@@ -33,6 +33,16 @@ impl Group {
         types.class_of(entry.fields.type_name.as_deref()) == self.class
             && common_context(entry) == self.context
             && sorted_tags(entry) == self.tags
+    }
+
+    /// Whether `entry` records a pattern of the group.
+    #[must_use]
+    pub fn has_recorded(&self, entry: &Entry) -> bool {
+        is_reflection(entry) && recorded_group(entry) == self.name()
+    }
+
+    fn name(&self) -> String {
+        name_of(self.class, &self.tags, self.context.as_ref())
     }
 
     /// The query for the observations of the group, newest first. Its answer also has some of other groups.

@@ -199,11 +199,11 @@ fn was_withdrawn(entry: &Entry) -> bool {
 }
 
 /// Whether a pattern of `members`, as they are now, no longer holds: some were withdrawn, and too few are left. `None`
-/// is a member that is not there any more.
+/// is a member that is not there any more because of its age: what was forgotten keeps its tombstone.
 #[must_use]
 pub fn is_withdrawn(members: &[Option<Entry>]) -> bool {
-    let left = members.iter().flatten().filter(|member| !was_withdrawn(member)).count();
-    left < members.len() && left < MEMBERS_MIN
+    let withdrawn = members.iter().flatten().filter(|member| was_withdrawn(member)).count();
+    withdrawn > 0 && members.len() - withdrawn < MEMBERS_MIN
 }
 
 /// Whether `entry` is a pattern or a fact that was found here.
@@ -354,8 +354,13 @@ fn recorded_group(entry: &Entry) -> String {
 /// The name of the group of an entry: entries with the same class, tags and context have the same name.
 fn group_of(entry: &Entry, types: &TypeRegistry) -> String {
     let class = types.class_of(entry.fields.type_name.as_deref());
-    let tags: Vec<_> = sorted_tags(entry).iter().map(ToString::to_string).collect();
-    let content = json!([format!("{class:?}"), tags, common_context(entry)]);
+    name_of(class, &sorted_tags(entry), common_context(entry).as_ref())
+}
+
+/// The name of the group of the entries with this class, these sorted tags, and this common context.
+fn name_of(class: Class, tags: &[Tag], context: Option<&Value>) -> String {
+    let tags: Vec<_> = tags.iter().map(ToString::to_string).collect();
+    let content = json!([format!("{class:?}"), tags, context]);
     digest(&canonical(content).to_string())
 }
 

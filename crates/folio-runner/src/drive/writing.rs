@@ -152,6 +152,7 @@ impl Drive {
         self.configure_run();
         self.locks.follow(&self.run);
         self.followed.set_head(head);
+        self.lacking = self.shared.check_needs(&self.run.needs()).err();
         let mut outcomes = self.pending_writes.discard_pending(writing);
         outcomes.retain(|outcome| match outcome {
             Done::Call(_, batch)

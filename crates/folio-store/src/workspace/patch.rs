@@ -264,7 +264,7 @@ impl Workspace {
         let Some(turn) = actor.turn.filter(|_| current.version > 1) else {
             return Ok(current.version);
         };
-        let Some(begun) = if_there(self.read_turn(Ref::Id(turn)).await)? else {
+        let Some(begun) = if_there(self.stored_turn(Ref::Id(turn)).await)? else {
             // Other programs may keep turns of their own; here it is unknown when this one began.
             return Ok(current.version);
         };

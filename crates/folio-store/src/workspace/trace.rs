@@ -224,7 +224,7 @@ impl Workspace {
             None => None,
         };
         let turn = match query.turn {
-            Some(turn) => if_there(self.read_turn(Ref::Id(turn)).await)?,
+            Some(turn) => if_there(self.stored_turn(Ref::Id(turn)).await)?,
             None => None,
         };
         let filter = Wanted {

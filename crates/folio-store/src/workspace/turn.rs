@@ -449,7 +449,7 @@ impl Workspace {
     ///
     /// `NotFound`; `Unavailable` or `Corrupt`.
     pub async fn turn_to_work_in(&self, turn: TurnRef) -> Result<WorkingIn, WorkspaceError> {
-        let turn = self.read_turn(turn).await?;
+        let turn = self.stored_turn(turn).await?;
         Ok(WorkingIn {
             id: turn.begun.id,
             handle: turn.handle,
@@ -475,7 +475,7 @@ impl Workspace {
         let mut candidates = Vec::new();
         // Any number of runs may be open besides.
         loop {
-            let Ok(open) = self.read_turns(&query).await else {
+            let Ok(open) = self.inner.store.turns(&self.inner.space, &query).await else {
                 return actor;
             };
             let is_last = open.len() < MAX_LIMIT as usize;
@@ -508,9 +508,15 @@ impl Workspace {
         Ok(id)
     }
 
+    /// The same as it is stored, for those who only want to know which turn it is and when: looking for what has to be
+    /// taken out of its texts costs more than reading it.
+    pub(super) async fn stored_turn(&self, turn: TurnRef) -> Result<Turn, WorkspaceError> {
+        Ok(self.inner.store.turn(&self.inner.space, turn).await?)
+    }
+
     /// The same for internal use, whoever asks.
     pub(super) async fn read_turn(&self, turn: TurnRef) -> Result<Turn, WorkspaceError> {
-        let mut turn = self.inner.store.turn(&self.inner.space, turn).await?;
+        let mut turn = self.stored_turn(turn).await?;
         recall::turn(&mut turn, self.redaction_of_reads().await?);
         Ok(turn)
     }
@@ -602,14 +608,16 @@ impl Workspace {
     ) -> Result<Entry, WorkspaceError> {
         let actor = Actor::new(Role::Clarifier, "").in_turn(turn);
         let (now, trust) = (self.now(), trust.min(trust_of_role(&actor)));
-        let key = clarification_of(self.read_turn(Ref::Id(turn)).await?.handle);
+        let key = clarification_of(self.stored_turn(Ref::Id(turn)).await?.handle);
         let context = Some(json!({ACTION_PATH: key}));
         let (page, scratch_page) = self.scratch_page().await?;
         let (book, book_fields) = scratchbook::page_of(self.space(), thread);
         let book_change = self.ensured(book, || book_fields).await?;
+        // Whoever begins the turn again under its key may ask at the same moment: both ask the same.
+        let asked_under = ["clarify", &turn.to_string()].join(" ");
         let new = |kind, page, fields: EntryFields| {
             Change::AddEntry(Box::new(NewEntry {
-                id: EntryId::draw(&*self.inner.ids, now),
+                id: EntryId::derived_at(now, &["clarify", &turn.to_string(), "action"]),
                 page,
                 kind,
                 fields,
@@ -633,7 +641,8 @@ impl Workspace {
             .new;
         confirmation.fields.confidence = Some(Confidence::DEFAULT);
         confirmation.page = page;
-        let id = confirmation.id;
+        let id = EntryId::derived(&["clarify", &turn.to_string(), "confirmation"]);
+        confirmation.id = id;
         let pages = scratch_page.into_iter().chain(book_change);
         let changes = pages
             .chain([
@@ -643,6 +652,7 @@ impl Workspace {
             .collect();
         let write = Write {
             at: Some(now),
+            idempotency_key: Some(asked_under),
             ..Write::of(changes)
         };
         let recorded = self.record(&actor, write).await?;

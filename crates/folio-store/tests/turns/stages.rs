@@ -15,9 +15,9 @@ use folio_memory::turn::{
 };
 use folio_memory::{Actor, Entry, EntryKind, EntryQuery, Role, ThreadKey, Timestamp, TurnId};
 use folio_store::sqlite::{OpenOptions, SqliteStore};
-use folio_store::workspace::{ImportOptions, TraceQuery, TurnInput};
+use folio_store::workspace::{Begun, ImportOptions, TraceQuery, TurnInput};
 use folio_store::{Store, StoreError, WorkspaceError};
-use folio_testkit::{Fault, FaultyStore};
+use folio_testkit::{Fault, FaultyStore, Work};
 use serde_json::{from_value, json};
 
 use crate::scene::{Scene, person, used};
@@ -561,4 +561,17 @@ async fn turn_that_was_half_begun_is_completed_when_begun_again_m7_11_2() {
     assert!(is_live(&question).await);
     begin(moves_on, "d").await.unwrap();
     assert!(!is_live(&question).await);
+    // Nor does it ask twice if the first call was only slow.
+    let before = asked().await;
+    let gate = store.hold(Work::Committed);
+    let second = async {
+        gate.wait_until_reached().await;
+        let second = begin("fix them", "slow").await.unwrap();
+        gate.open();
+        second
+    };
+    let (first, second) = tokio::join!(begin("fix them", "slow"), second);
+    let asked_by = |begun: Begun| begun.question.unwrap().id;
+    assert_eq!(asked_by(first.unwrap()), asked_by(second));
+    assert_eq!(asked().await, before + 1);
 }

@@ -2,6 +2,7 @@
 
 use super::models::*;
 use super::*;
+use crate::run::RequiredApproval;
 
 fn group(policy: &str) -> String {
     format!(
@@ -411,4 +412,49 @@ fn hard_failure_in_a_cancelled_group_holds_nothing_around_it_e9_4() {
         (Some(Severity::Hard), Outcome::Cancelled)
     );
     assert_eq!(sim.status("next"), Outcome::Ok);
+}
+
+#[test]
+fn group_of_which_a_call_was_rejected_before_it_began_ends_as_failed_e9_5() {
+    let asking = |policy: &str| {
+        let mut sim = Sim::new(&format!(
+            "steps:
+              - id: g
+                parallel: [{{id: a, do: {{tool: write, args: {{}}}}}}, {{id: b, do: {{tool: write, args: {{}}}}}}]
+                {policy}
+              - {{id: after, do: {{tool: echo, args: {{}}}}}}"
+        ));
+        let asks_first = |tool: &str, _: &Value| RequiredApproval::from(tool == "write");
+        sim.run.set_approval_policy(Some(Arc::new(asks_first)));
+        sim.derive();
+        assert_eq!(sim.run.pending_approvals().len(), 2);
+        sim.record(Event::CallRejected {
+            node: sim.id("g/a"),
+            reason: "no".to_owned(),
+            by: "ada".to_owned(),
+        });
+        sim.derive();
+        sim
+    };
+    let held = asking("").driven_on();
+    let of = |sim: &Sim, path: &str| {
+        let result = sim.run.node_at(path).unwrap().result.unwrap();
+        (result.status, result.stop_reason)
+    };
+    assert_eq!(of(&held, "g"), (Outcome::Failed, Some(StopReason::PolicyDenied)));
+    assert_eq!(of(&held, "g/b"), (Outcome::Skipped, Some(StopReason::UpstreamFailed)));
+    assert_eq!(of(&held, "after"), (Outcome::Skipped, Some(StopReason::UpstreamFailed)));
+
+    let mut going_on = asking("on_hard: continue");
+    assert_eq!(going_on.run.pending_approvals().len(), 1, "the other is still asked");
+    let b = going_on.id("g/b");
+    going_on.record(Event::CallApproved {
+        node: b,
+        always: None,
+        by: "ada".to_owned(),
+    });
+    let going_on = going_on.driven_on();
+    assert_eq!(going_on.status("g/b"), Outcome::Ok);
+    assert_eq!(of(&going_on, "g"), (Outcome::Failed, Some(StopReason::PolicyDenied)));
+    assert_eq!(going_on.status("after"), Outcome::Skipped);
 }

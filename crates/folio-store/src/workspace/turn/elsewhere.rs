@@ -64,7 +64,7 @@ impl Workspace {
         let Some(turn) = confirmation.fields.source.turn else {
             return Ok(false);
         };
-        let turn = if_there(self.read_turn(Ref::Id(turn)).await)?;
+        let turn = if_there(self.stored_turn(Ref::Id(turn)).await)?;
         Ok(turn.is_some_and(|turn| turn.begun.thread != *thread))
     }
 

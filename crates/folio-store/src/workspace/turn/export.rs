@@ -260,7 +260,7 @@ impl Workspace {
             limit: 50,
             ..TurnQuery::default()
         };
-        let ended = self.read_turns(&query).await?;
+        let ended = self.inner.store.turns(self.space(), &query).await?;
         let newest = ended
             .iter()
             .filter_map(|turn| turn.ended.as_ref())

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 
 use folio_memory::entry::Status;
+use folio_memory::id::Ref;
 use folio_memory::patterns::{FACT, FoundPattern, News, PATTERN, is_reflection, is_withdrawn};
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::turn::Used;
 use folio_memory::{Change, Entry, EntryId, EntryKind, EntryQuery, FieldChange, Relation};
 
+use super::super::reads::if_there;
 use super::super::{Workspace, WorkspaceError};
 
 impl Workspace {
@@ -36,24 +38,35 @@ impl Workspace {
             uncounted: true,
             ..EntryQuery::default()
         };
-        let queries = match news {
-            News::Anywhere => vec![everywhere],
-            News::In(groups) => groups.iter().map(|group| group.recorded()).collect(),
+        let groups = match news {
+            News::Anywhere => return self.all_found_by(everywhere, is_reflection).await,
+            News::In(groups) => groups,
         };
-        let mut recorded: Vec<Entry> = Vec::new();
-        for mut query in queries {
-            loop {
-                let answer = self.read_entries(&query).await?;
-                let is_new = |entry: &Entry| is_reflection(entry) && recorded.iter().all(|known| known.id != entry.id);
-                let new: Vec<Entry> = answer.items.into_iter().filter(is_new).collect();
-                recorded.extend(new);
-                query.cursor = answer.next;
-                if query.cursor.is_none() {
-                    break;
-                }
-            }
+        let mut recorded = Vec::new();
+        for group in groups {
+            recorded.extend(
+                self.all_found_by(group.recorded(), |entry| group.has_recorded(entry))
+                    .await?,
+            );
         }
         Ok(recorded)
+    }
+
+    /// All entries that `query` finds and that are `wanted`.
+    async fn all_found_by(
+        &self,
+        mut query: EntryQuery,
+        wanted: impl Fn(&Entry) -> bool,
+    ) -> Result<Vec<Entry>, WorkspaceError> {
+        let mut found = Vec::new();
+        loop {
+            let answer = self.read_entries(&query).await?;
+            found.extend(answer.items.into_iter().filter(&wanted));
+            query.cursor = answer.next;
+            if query.cursor.is_none() {
+                return Ok(found);
+            }
+        }
     }
 
     /// The observations that a pattern, or the pattern of a fact, was derived from, as they are now.
@@ -77,7 +90,9 @@ impl Workspace {
                 && link.src == name
                 && let Ok(source) = link.dst.parse::<EntryId>()
             {
-                sources.push(self.entry_if_there(source).await?);
+                // Only what became of it counts, so nothing is taken out of its texts.
+                let entry = self.inner.store.entry(self.space(), Ref::Id(source)).await;
+                sources.push(if_there(entry)?);
             }
         }
         Ok(sources)
