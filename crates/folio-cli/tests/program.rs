@@ -371,7 +371,7 @@ fn store_at_a_tilde_is_refused_with_what_to_write_wherever_it_is_set() {
         let by_flag = folio.call(&["observe", "add", "x", "--store", store]);
         assert_eq!(by_flag.code, 2, "{store}: {by_flag}");
         assert!(by_flag.stderr.contains("replaces the `~`"), "{store}: {by_flag}");
-        folio.settings(&format!("store = \"{store}\"\n"));
+        folio.settings(format!("store = \"{store}\"\n"));
         let by_file = folio.call(&["observe", "add", "x"]);
         assert!(
             by_file.stderr.contains("store in ") && by_file.stderr.contains("replaces the `~`"),
@@ -395,7 +395,7 @@ fn quiet_prints_failures_all_the_same() {
     let folio = Folio::new();
     folio.file(
         "fails.json",
-        &json!({"title": "t", "steps": [{"id": "a", "do": {"tool": "read", "args": {"path": "nowhere"}}}]}).to_string(),
+        json!({"title": "t", "steps": [{"id": "a", "do": {"tool": "read", "args": {"path": "nowhere"}}}]}).to_string(),
     );
     let failed = folio.call(&["--quiet", "run", "--plan", "fails.json"]);
     assert_eq!(failed.code, 1, "{failed}");
@@ -404,9 +404,9 @@ fn quiet_prints_failures_all_the_same() {
     let resumed = folio.call(&["--quiet", "resume", "r1"]);
     assert_eq!((resumed.code, resumed.stderr), (1, failed.stderr));
     let well = json!({"title": "t", "steps": [{"id": "a", "do": {"tool": "text", "args": {"op": "echo"}}}]});
-    folio.file("well.json", &well.to_string());
+    folio.file("well.json", well.to_string());
     assert_eq!(folio.call(&["--quiet", "run", "--plan", "well.json"]).stderr, "");
-    folio.file("answer.json", &json!({"observations": [{"type": 5}]}).to_string());
+    folio.file("answer.json", json!({"observations": [{"type": 5}]}).to_string());
     let ingested = folio.call(&["--quiet", "tool", "ingest", "answer.json", "--tool", "x"]);
     assert!(ingested.stderr.contains("rejected: "), "{ingested}");
 }

@@ -307,8 +307,8 @@ fn part(name: &str) {
         match name {
             "nodes" => drop(one_run(name, &runner, tree()).await),
             "items" => drop(one_run(name, &runner, items()).await),
-            "planned" => planned(name, &folder.path().join("planned.db"), leaf("")).await,
-            "tasks" => planned(name, &folder.path().join("planned.db"), task("a leaf")).await,
+            "planned" => Box::pin(planned(name, &folder.path().join("planned.db"), leaf(""))).await,
+            "tasks" => Box::pin(planned(name, &folder.path().join("planned.db"), task("a leaf"))).await,
             "models" => many_runs(name, &runner, &asking()).await,
             "calls" => many_runs(name, &runner, &waiting()).await,
             "fold" => {

@@ -1,7 +1,5 @@
 //! How much of memory a task is told, by the window of whoever does it.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 mod models_support;
 
 use std::sync::Arc;

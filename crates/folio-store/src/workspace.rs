@@ -121,6 +121,8 @@ struct Inner {
     /// The policy as it was last read.
     policy: Mutex<Arc<PolicyInForce>>,
     policy_was_read: AtomicBool,
+    /// When that was last, in nanoseconds.
+    policy_read_at: AtomicI64,
     /// When a reader next starts a search for entries whose lifetime has ended, in nanoseconds.
     looks_again: AtomicI64,
     /// The latest instant seen: the times of a space never run backwards (M7.1.9).
@@ -200,6 +202,7 @@ impl Workspace {
                 space,
                 policy: Mutex::default(),
                 policy_was_read: AtomicBool::new(false),
+                policy_read_at: AtomicI64::new(0),
                 looks_again: AtomicI64::new(i64::MIN),
                 latest: AtomicI64::new(i64::MIN),
                 is_up_to_date: AtomicBool::new(false),

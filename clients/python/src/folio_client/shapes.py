@@ -542,6 +542,9 @@ class FoundPattern(TypedDict):
     first_at: str
     # The name of the group: class, tags and context.
     group: str
+    # Whether the members have the same numbers. If not, what the last one says is only the latest of several
+    # readings, and no fact.
+    has_same_numbers: bool
     # Whether the pattern says something that no entry records yet.
     is_news: bool
     # When the pattern was last seen.

@@ -336,7 +336,7 @@ async fn run_is_left_as_it_is_once_an_edit_needs_a_model_that_is_not_there_e9_14
         "{left:?}"
     );
     let states = |run: &folio_engine::Run| run.tree().iter().filter(|view| view.result.is_some()).count();
-    assert_eq!(states(&*runner.load(run).await.unwrap()), 0, "nothing has ended");
+    assert_eq!(states(&runner.load(run).await.unwrap()), 0, "nothing has ended");
     // Another edit takes the task out again.
     edit("- look {#look}\n- last {#last}\n", Some(2)).await;
     let drive = open_drive(&runner, run, Until::Ended).await;

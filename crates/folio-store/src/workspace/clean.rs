@@ -1,12 +1,17 @@
 //! Takes secrets out of values before anything is decided on them, for callers that keep state beside the log.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use folio_engine::Event;
+use folio_memory::Timestamp;
 use folio_memory::keeping::Redaction;
 use serde_json::Value;
 
 use super::{Workspace, WorkspaceError, redact};
+
+/// How long reads go by the policy that this process knows: another process may have set one.
+const POLICY_IS_FRESH: Duration = Duration::from_secs(1);
 
 impl Workspace {
     /// What the space's policy now takes out of texts that are stored.
@@ -14,10 +19,17 @@ impl Workspace {
         Ok(self.policy().await?.redaction)
     }
 
-    /// The same for what was just read. The policy is read after it: whoever has set one sees nothing any more that it
-    /// takes out, by whatever process.
+    /// The same for what was just read, by a policy that was read at most [`POLICY_IS_FRESH`] ago: asking for it with
+    /// every read would cost each of them a question more.
     pub(crate) async fn redaction_of_reads(&self) -> Result<Redaction, WorkspaceError> {
-        self.redaction().await
+        let read_at = Timestamp::from_nanos(self.inner.policy_read_at.load(Ordering::Acquire));
+        let now = self.inner.clock.now();
+        // Somebody may have set the clock back.
+        let is_fresh = read_at <= now && now.since(read_at) < POLICY_IS_FRESH;
+        match self.known_redaction().filter(|_| is_fresh) {
+            Some(known) => Ok(known),
+            None => self.redaction().await,
+        }
     }
 
     fn known_redaction(&self) -> Option<Redaction> {

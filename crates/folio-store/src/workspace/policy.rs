@@ -77,6 +77,8 @@ impl Workspace {
             *known = Arc::new(PolicyInForce::of(kept));
         }
         self.inner.policy_was_read.store(true, Ordering::Release);
+        let read_at = self.inner.clock.now().as_nanos();
+        self.inner.policy_read_at.store(read_at, Ordering::Release);
         Ok(Arc::clone(&known))
     }
 

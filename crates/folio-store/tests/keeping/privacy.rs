@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use folio_memory::id::Ref;
 use folio_memory::turn::TurnQuery;
 use folio_memory::{Change, FieldChange, Pii, ThreadKey};
@@ -131,6 +133,7 @@ async fn reads_follow_a_policy_that_another_process_has_just_set_m7_6_48() {
     assert_eq!(house.get(&entry).await.fields.body, "mail jane.doe@example.org");
     let other = House::at(&house.path, 2);
     other.set_policy(json!({"redaction": "pii"})).await;
+    house.clock.advance(Duration::from_secs(1));
     assert_eq!(house.get(&entry).await.fields.body, "mail [redacted:email]");
     let listed = house.workspace.observations(Default::default()).await.unwrap();
     assert_eq!(listed.items[0].fields.body, "mail [redacted:email]");

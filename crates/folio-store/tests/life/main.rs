@@ -14,8 +14,8 @@ use folio_memory::id::Ref;
 use folio_memory::observation::{ObservationInput, ObservationPatch};
 use folio_memory::scratchbook::ItemInput;
 use folio_memory::{
-    Actor, Change, Clock, Entry, EntryHandle, EntryQuery, FieldChange, Owner, Relation, Role, SpaceName, State, Status,
-    ThreadKey, Timestamp,
+    Actor, Change, Clock, Entry, EntryQuery, FieldChange, Owner, Relation, Role, SpaceName, State, Status, ThreadKey,
+    Timestamp,
 };
 use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_store::workspace::{Guard, Successor, TraceQuery, Write};

@@ -224,13 +224,18 @@ fn rejected_plan_is_not_one_that_met_no_further_criterion_e9_8() {
             ..equipment()
         }));
         let model = source.model;
-        sim.model = Arc::new(move |ask| match ask.purpose {
+        #[expect(
+            clippy::arc_with_non_send_sync,
+            reason = "what plays a model is shared within one thread"
+        )]
+        let never_met = Arc::new(move |ask: &AskAction| match ask.purpose {
             Purpose::Judge => {
                 let unmet = |id| json!({"criterion": id, "finding": "unmet", "gap": "not yet"});
                 text_answer(&json!({"verdicts": [unmet("c1"), unmet("c2")]}).to_string())
             }
             _ => model(ask),
         });
+        sim.model = never_met;
         let run = json!({"plan_gate": "root"});
         sim.record(Event::RunStarted {
             format,

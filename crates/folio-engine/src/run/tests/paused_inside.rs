@@ -136,10 +136,7 @@ fn paused_step_in_a_sub_plan_stays_paused_when_the_sub_plan_is_planned_anew_e9_1
 fn paused_step_of_an_item_stays_paused_when_its_list_is_planned_anew_and_edited_e9_14() {
     let in_group = json!({"id": "one", "parallel": [task("do", "{{ it }}"), task("paint", "mix paint")]});
     let in_plan = json!({"id": "one", "plan": {"steps": [in_group]}});
-    for (step, paused) in [
-        (in_group.clone(), "each/one[0]/paint"),
-        (in_plan, "each/one[0]/one/paint"),
-    ] {
+    for (step, paused) in [(in_group, "each/one[0]/paint"), (in_plan, "each/one[0]/one/paint")] {
         let mut again = list(&["break", "tidy"], &step);
         again[0] = task("before-that", "look once more");
         let mut sim = failing_once(list(&["break"], &step), again.clone());

@@ -90,7 +90,7 @@ fn personal_data_in_keys_and_numbers_is_flagged_and_replaced_m7_6_49() {
     flagged.value(&mut kept, "context");
     assert_eq!(kept, given);
     assert_eq!(flagged.take_pii(), [Pii::Email, Pii::CreditCard]);
-    let mut replaced = given.clone();
+    let mut replaced = given;
     let mut cleaner = Cleaner::new(Redaction::Pii);
     assert!(cleaner.is_needed_for(&json!([4_111_111_111_111_111_u64])));
     cleaner.value(&mut replaced, "context");
