@@ -117,9 +117,12 @@ def test_of_equal_changes_at_one_version_both_succeed_and_of_different_ones_the_
 
 def test_filter_by_any_of_no_values_is_refused(folio: Folio) -> None:
     folio.observe("There is one.")
-    for empty in ({"tags_any": []}, {"type": []}, {"status": ()}):
-        with pytest.raises(Invalid, match="is an empty list"):
-            folio.observations(**empty)
+    with pytest.raises(Invalid, match="`tags_any` is an empty list"):
+        folio.observations(tags_any=[])
+    with pytest.raises(Invalid, match="`type` is an empty list"):
+        folio.observations(type=[])
+    with pytest.raises(Invalid, match="`status` is an empty list"):
+        folio.observations(status=())
     everything = folio.observations()["total"]
     assert folio.observations(tags=[], tags_none=[])["total"] == everything
 
