@@ -200,6 +200,14 @@ impl Run {
         current.chain(superseded).filter(|(_, count)| *count > 0).collect()
     }
 
+    /// The number of model calls in the whole run that were repeated because their driver died before it saw their end:
+    /// they may have been paid for twice (E9.9).
+    #[must_use]
+    pub fn repeated_calls(&self) -> u32 {
+        let tallies = (0..self.nodes.len()).filter_map(|index| self.tally(index));
+        tallies.map(|tally| tally.repeated).sum()
+    }
+
     /// How often somebody asked to stop the run or a part of it.
     #[must_use]
     pub fn cancel_requests(&self) -> u32 {

@@ -226,7 +226,7 @@ impl RunInFull {
             paused: run.is_run_paused(),
             counts: run.counts_by_state(),
             spent: root.map_or_else(SpendShape::default, |root| SpendShape::of(root.spent)),
-            paid_twice: run.tree().iter().map(|view| view.repeated).sum(),
+            paid_twice: run.repeated_calls(),
             asks: run.count_requests(),
             waits: run.summary().waits_at(now),
             result: root.as_ref().and_then(ResultShape::of),
