@@ -44,6 +44,17 @@ fn secret_with_unseen_characters_inside_is_redacted_m7_6_48() {
 }
 
 #[test]
+fn whatever_views_leave_out_is_looked_through_m7_6_48() {
+    let missed: Vec<char> = ('\0'..=char::MAX)
+        .filter(|c| {
+            let text = format!("a{c}b");
+            folio_memory::view::strip_unsafe_chars(&text) == "ab" && shown(&text) != "ab"
+        })
+        .collect();
+    assert_eq!(missed, []);
+}
+
+#[test]
 fn personal_data_with_unseen_characters_inside_is_flagged_and_replaced_m7_6_48() {
     for unseen in UNSEEN {
         let text = format!("write to bob.smith{unseen}@gma{unseen}il.com or 4111 1111{unseen} 1111 1111");
