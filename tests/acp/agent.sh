@@ -120,6 +120,10 @@ while IFS= read -r line; do
                     update '{"sessionUpdate":"usage_update","used":60,"size":200000,"cost":{"amount":0.05,"currency":"USD"}}'
                     ends too_tired
                     ;;
+                drops)
+                    update '{"sessionUpdate":"usage_update","used":60,"size":200000,"cost":{"amount":0.05,"currency":"USD"}}'
+                    exit 3
+                    ;;
                 # An update of a session that was never begun.
                 strays)
                     own=$(quoted "$answer")

@@ -182,14 +182,19 @@ fn reply_without_asking(answer: &str) -> Reply {
 }
 
 /// The usage that it reports. If that is only money, the tokens are those that are set aside for a program that reports
-/// nothing: the prompt's, and those of the longest answer.
+/// nothing: the prompt's, and those of the longest answer. Nobody answers without reading.
 fn with_tokens(usage: Usage, request: &Request) -> Usage {
-    if usage.tokens_in + usage.tokens_out > 0 {
+    if usage.tokens_in > 0 {
         return usage;
     }
+    let is_money_only = usage.tokens_out == 0;
     Usage {
         tokens_in: u64::from(Estimate.count(&prompt::of(request))),
-        tokens_out: u64::from(request.tokens_max),
+        tokens_out: if is_money_only {
+            u64::from(request.tokens_max)
+        } else {
+            usage.tokens_out
+        },
         ..usage
     }
 }

@@ -224,14 +224,16 @@ async fn failed_acp_agent_is_charged_its_reported_usage_e9_10() {
         ..Usage::default()
     };
     assert_eq!(Bench::new("turns").error().await.used, UsedUp::Known(Box::new(counted)));
-    let UsedUp::Known(paid) = Bench::new("tires").error().await.used else {
-        panic!("it said what it cost");
-    };
-    assert_eq!(
-        (paid.micro_usd, paid.tokens_out),
-        (Some(50_000), 100),
-        "and the tokens that are set aside"
-    );
+    for mode in ["tires", "drops"] {
+        let UsedUp::Known(paid) = Bench::new(mode).error().await.used else {
+            panic!("{mode}: it said what it cost");
+        };
+        assert_eq!(
+            (paid.micro_usd, paid.tokens_out),
+            (Some(50_000), 100),
+            "{mode}: and the tokens that are set aside"
+        );
+    }
     assert_eq!(Bench::new("dies").error().await.used, UsedUp::ByKind);
 }
 

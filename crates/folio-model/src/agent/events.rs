@@ -1,6 +1,8 @@
 //! Extracts the answer from the output of an agent program. Each form is parsed as its program documents it, and
 //! everything else is skipped: programs add events with every version.
 
+use std::collections::BTreeMap;
+
 use folio_memory::excerpt::cut;
 use folio_memory::readable::{read_unrounded, readable};
 use serde::Deserialize;
@@ -40,7 +42,10 @@ pub enum AgentForm {
 pub(super) struct ParsedOutput {
     /// The answer.
     pub(super) text: Option<String>,
-    pub(super) usage: Option<Usage>,
+    /// What the program reports of whole steps, or of all that it did.
+    reported: Option<Usage>,
+    /// What it says of single calls of its model, by the id of the reply, each the last time that it says so.
+    calls: BTreeMap<String, Usage>,
     /// Why there is no answer, in the words of the program.
     pub(super) problem: Option<String>,
     /// Whether an error code of the program says that nobody is logged in.
@@ -121,7 +126,20 @@ fn events_in(text: &str) -> Vec<Value> {
 }
 
 impl ParsedOutput {
+    /// What was used up, as far as the program reported it. One that was ended had no time to report the whole: then it
+    /// is what it said of its model's calls, which is too little rather than nothing.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        let calls = || self.calls.values().copied().reduce(sum);
+        self.reported.or_else(calls)
+    }
+
     fn claude(&mut self, event: &Value) {
+        if event["type"] == "assistant"
+            && let Some(reply) = text_at(event, "/message/id")
+            && let Some(usage) = plausible(claude_usage(&event["message"]["usage"]))
+        {
+            self.calls.insert(reply, usage);
+        }
         if event["type"] != "result" {
             return;
         }
@@ -131,18 +149,9 @@ impl ParsedOutput {
         } else {
             self.text = result;
         }
-        let usage = &event["usage"];
-        let (cached, written) = (
-            count(usage, "/cache_read_input_tokens"),
-            count(usage, "/cache_creation_input_tokens"),
-        );
         self.add(Usage {
-            tokens_in: count(usage, "/input_tokens") + cached + written,
-            tokens_cached: cached,
-            tokens_cache_written: written,
-            tokens_out: count(usage, "/output_tokens"),
             micro_usd: micro_usd(event, "/total_cost_usd"),
-            ..Usage::default()
+            ..claude_usage(&event["usage"])
         });
     }
 
@@ -260,23 +269,45 @@ impl ParsedOutput {
         self.problem = Some(format!("it failed: {}", cut(&message, PROBLEM_CHARS)));
     }
 
-    /// Adds the usage of one step. A step that reports nothing did not cost nothing; a step may report only money.
+    /// Adds the usage of one step.
     fn add(&mut self, more: Usage) {
-        if more.tokens_in + more.tokens_out == 0 && more.micro_usd.unwrap_or(0) == 0 {
-            return;
+        if let Some(more) = plausible(more) {
+            self.reported = Some(self.reported.map_or(more, |before| sum(before, more)));
         }
-        let current = self.usage.unwrap_or_default();
-        self.usage = Some(Usage {
-            tokens_in: current.tokens_in + more.tokens_in,
-            tokens_cached: current.tokens_cached + more.tokens_cached,
-            tokens_cache_written: current.tokens_cache_written + more.tokens_cache_written,
-            tokens_out: current.tokens_out + more.tokens_out,
-            tokens_reasoning: current.tokens_reasoning + more.tokens_reasoning,
-            micro_usd: match (current.micro_usd, more.micro_usd) {
-                (None, None) => None,
-                (before, more) => Some(before.unwrap_or(0) + more.unwrap_or(0)),
-            },
-        });
+    }
+}
+
+/// The usage unless it says nothing: a step that reports nothing did not cost nothing; a step may report only money.
+fn plausible(usage: Usage) -> Option<Usage> {
+    let is_report = usage.tokens_in + usage.tokens_out > 0 || usage.micro_usd.unwrap_or(0) > 0;
+    is_report.then_some(usage)
+}
+
+fn sum(one: Usage, other: Usage) -> Usage {
+    Usage {
+        tokens_in: one.tokens_in + other.tokens_in,
+        tokens_cached: one.tokens_cached + other.tokens_cached,
+        tokens_cache_written: one.tokens_cache_written + other.tokens_cache_written,
+        tokens_out: one.tokens_out + other.tokens_out,
+        tokens_reasoning: one.tokens_reasoning + other.tokens_reasoning,
+        micro_usd: match (one.micro_usd, other.micro_usd) {
+            (None, None) => None,
+            (one, other) => Some(one.unwrap_or(0) + other.unwrap_or(0)),
+        },
+    }
+}
+
+fn claude_usage(usage: &Value) -> Usage {
+    let (cached, written) = (
+        count(usage, "/cache_read_input_tokens"),
+        count(usage, "/cache_creation_input_tokens"),
+    );
+    Usage {
+        tokens_in: count(usage, "/input_tokens") + cached + written,
+        tokens_cached: cached,
+        tokens_cache_written: written,
+        tokens_out: count(usage, "/output_tokens"),
+        ..Usage::default()
     }
 }
 

@@ -31,7 +31,9 @@ pub(super) async fn run(
         .map_err(|error| not_started(&error))?;
     let parsed = settings.form.read(&output.bytes);
     let quotes = Quotes::of(&output.bytes, errors.bytes(), &parsed);
-    let code = exit_code(&finished, settings, &quotes)?;
+    // What it reported before it was ended was used up.
+    let usage = parsed.usage();
+    let code = exit_code(&finished, settings, &quotes).map_err(|failed| FailedPrompt { failed, usage })?;
     answer_of(parsed, code, settings, &quotes)
 }
 
@@ -87,7 +89,7 @@ fn answer_of(
     quotes: &Quotes,
 ) -> Result<AgentAnswer, FailedPrompt> {
     let Quotes { printed, last_output } = quotes;
-    let usage = parsed.usage;
+    let usage = parsed.usage();
     let ended = (code != 0).then(|| format!("it ended with exit code {code}{last_output}"));
     // Its own error message is more useful than the exit code.
     if let Some(problem) = parsed.problem.map(|problem| format!("{problem}{printed}")).or(ended) {

@@ -1,5 +1,6 @@
 //! Programs that are scripts: what they answer, what they cost, how they end, and that nothing of them stays.
 
+use serde_json::json;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -144,6 +145,58 @@ async fn failed_agent_program_is_charged_its_reported_usage_e9_10() {
     }
     let failed = bench.run("exit 1", AgentForm::Claude).await;
     assert_eq!(failed.unwrap_err().used, UsedUp::ByKind);
+}
+
+#[tokio::test]
+async fn agent_program_that_was_ended_is_charged_what_it_had_reported_e9_10() {
+    let bench = bench();
+    let step = r#"{"type":"step_finish","part":{"cost":0.5,"tokens":{"input":900,"output":80}}}"#;
+    let reply = |id, written| {
+        let usage = json!({"input_tokens": 10, "cache_read_input_tokens": 440, "output_tokens": written});
+        json!({"type": "assistant", "message": {"id": id, "usage": usage}}).to_string()
+    };
+    // Each part of a reply says what the reply took so far.
+    let replies = [reply("a", 1), reply("a", 30), reply("b", 50)].join("\n");
+    let counted = |tokens_cached, micro_usd| {
+        let usage = Usage {
+            tokens_in: 900,
+            tokens_cached,
+            tokens_out: 80,
+            micro_usd,
+            ..Usage::default()
+        };
+        UsedUp::Known(Box::new(usage))
+    };
+    let opencode = (AgentForm::Opencode, step.to_owned(), counted(0, Some(500_000)));
+    let claude = (AgentForm::Claude, replies, counted(880, None));
+    for (form, printed, used) in [opencode, claude] {
+        for end in ["sleep 60", "kill -9 $$", "head -c 20000 /dev/zero; sleep 60"] {
+            let script = format!("cat <<'END'\n{printed}\nEND\n{end}");
+            let settings = AgentSettings {
+                time_s: Some(2),
+                output_bytes: Some(10_000),
+                ..Bench::settings(&script, form)
+            };
+            let failed = bench.try_reply(settings, CancellationToken::new()).await.unwrap_err();
+            assert_eq!(failed.kind, ModelErrorKind::Unknown, "{form:?}, {end}: {failed}");
+            assert_eq!(failed.used, used, "{form:?}, {end}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn agent_program_that_reports_only_what_it_wrote_is_charged_its_prompt_too_e9_10() {
+    let printed = r#"{"type":"result","result":"ticks","usage":{"output_tokens":7}}"#;
+    let reply = bench()
+        .run(&format!("echo '{printed}'"), AgentForm::Claude)
+        .await
+        .unwrap();
+    let usage = Usage {
+        tokens_in: u64::from(Estimate.count(&prompt::of(&request()))),
+        tokens_out: 7,
+        ..Usage::default()
+    };
+    assert_eq!(reply.usage, Some(usage));
 }
 
 #[tokio::test]

@@ -41,6 +41,7 @@ impl EndedConversation {
             program,
             ..
         } = self;
+        let usage = heard.cost_only_usage();
         if heard.has_too_much_output {
             let kind = match stage {
                 Stage::Beginning => ModelErrorKind::Invalid,
@@ -48,9 +49,9 @@ impl EndedConversation {
             };
             let bytes = self.output_bytes_max;
             let message = format!("it said more than {bytes} bytes (`output_bytes`) and was ended");
-            return Err((kind, message).into());
+            let failed = (kind, message);
+            return Err(FailedPrompt { failed, usage });
         }
-        let usage = heard.cost_only_usage();
         let said = said_at_the_end(&heard);
         let refused = heard.permissions.not_granted();
         let (kind, message) = match ended {
@@ -71,14 +72,11 @@ impl EndedConversation {
             Ok(ConversationEnd::Failed(error)) | Err(error) if error.code == ErrorCode::AUTH_REQUIRED => {
                 failed::nobody_is_logged_in(&error)
             }
-            Ok(ConversationEnd::Failed(error)) => {
-                let (kind, message) = failed::failed(&error);
-                let failed = (kind, format!("{message}{refused}{said}"));
-                return Err(FailedPrompt { failed, usage });
-            }
+            Ok(ConversationEnd::Failed(error)) => failed::failed(&error),
             Err(error) => failed::conversation_failure(stage, &error, is_lost(&error, &heard), &program),
         };
-        Err((kind, format!("{message}{refused}{said}")).into())
+        let failed = (kind, format!("{message}{refused}{said}"));
+        Err(FailedPrompt { failed, usage })
     }
 }
 
