@@ -112,7 +112,7 @@ impl Run {
         }
         let references = template::references_of_text(text).unwrap_or_default();
         let own = self.own_result(index, &references)?;
-        let scope = self.words_scope(index, &references, own)?;
+        let scope = self.scope_of_criteria(index, &references, own)?;
         Ok(self.render_in_scope(text, &references, &scope, Some(sizes)))
     }
 
