@@ -211,6 +211,10 @@ impl Run {
             done.push("nothing: no tool was called".to_owned());
         }
         self.put_data(text, index, &done);
+        if !agent.offloaded_summary.is_empty() {
+            text.push_str("# Earlier conversation\n");
+            self.push_data_block(text, index, agent.offloaded_summary.trim_end());
+        }
         for (heading, lines) in [
             ("Calls that were not made", agent.refused_calls(sizes.digest)),
             ("What you wrote meanwhile", agent.remarks(sizes.digest)),
