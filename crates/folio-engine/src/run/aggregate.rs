@@ -95,11 +95,12 @@ impl Run {
             }
         }
         result.output = Output::of(value);
-        if is_asked {
-            return Aggregation::Done(Box::new(proposed(node.id, result)));
-        }
+        // Whoever is asked about the rest cannot change this.
         if is_unwritten {
             self.give_reason(index, &mut result, StopReason::InvalidInput);
+        }
+        if is_asked {
+            return Aggregation::Done(Box::new(proposed(node.id, result)));
         }
         event(result)
     }
