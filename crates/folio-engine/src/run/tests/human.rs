@@ -68,6 +68,29 @@ fn answer_of_a_person_becomes_the_result_of_their_task_e9_17() {
 }
 
 #[test]
+fn person_reads_as_much_whatever_the_windows_of_the_models_are_e9_17() {
+    let text = "sand ".repeat(150);
+    let plan = format!(
+        "steps:
+- {{id: survey, do: {{tool: echo, args: {{text: '{text}'}}}}}}
+- {{id: visit, executor: human, title: Look at it}}"
+    );
+    let asked_with = |window: Option<u32>| {
+        let mut sim = attended(&plan);
+        if let Some(window) = window {
+            let mut equipment = equipment();
+            equipment.has_person = true;
+            equipment.executor.window = window;
+            sim.run.equip(Arc::new(equipment));
+        }
+        drive_to_question(&mut sim).unwrap().1
+    };
+    let asked = asked_with(Some(2_000));
+    assert!(asked.contains(text.trim_end()), "{asked}");
+    assert_eq!(asked, asked_with(None));
+}
+
+#[test]
 fn human_tasks_in_a_group_use_no_model_budget_e9_10() {
     let mut sim = attended(
         "budget: {model_calls: 1, tokens: 3000}
