@@ -88,6 +88,16 @@ fn person_reads_as_much_whatever_the_windows_of_the_models_are_e9_17() {
     let asked = asked_with(Some(2_000));
     assert!(asked.contains(text.trim_end()), "{asked}");
     assert_eq!(asked, asked_with(None));
+
+    // However many results there are, it ends with how to answer.
+    let surveys: String = (0..60)
+        .map(|n| format!("- {{id: s{n}, do: {{tool: echo, args: {{text: '{text}'}}}}}}\n"))
+        .collect();
+    let mut sim = attended(&format!(
+        "steps:\n{surveys}- {{id: visit, executor: human, title: Look at it}}"
+    ));
+    let (_, asked) = drive_to_question(&mut sim).unwrap();
+    assert!(asked.ends_with("answer `failed:` and the reason."), "{asked}");
 }
 
 #[test]
