@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use super::agent::repair::too_deep_to_keep;
 use super::agent::verify::checked;
-use super::conclude::push_note;
+use super::conclude::{proposed, push_note};
 use super::criteria::CheckFinding;
 use super::scope::BodyNeeded;
 use super::state::Run;
 use super::tree::{Cancel, Node, NodeKind};
-use crate::event::{Event, Proposal};
+use crate::event::Event;
 use crate::node::NodeId;
 use crate::plan::{Criterion, Step, Work};
 use crate::result::{Evidence, Finding, NodeResult, Outcome, Output, Severity, StopReason, Verdict, counts_in_words};
@@ -95,11 +95,12 @@ impl Run {
             }
         }
         result.output = Output::of(value);
-        if is_asked {
-            return Aggregation::Done(Box::new(proposed(node.id, result)));
-        }
+        // Whoever is asked about the rest cannot change this.
         if is_unwritten {
             self.give_reason(index, &mut result, StopReason::InvalidInput);
+        }
+        if is_asked {
+            return Aggregation::Done(Box::new(proposed(node.id, result)));
         }
         event(result)
     }
@@ -318,9 +319,7 @@ impl Run {
                 Some(first_line(inside))
             }
             // Of a group that is as bad as its members, the members are named.
-            (_, Outcome::Partial | Outcome::Cancelled)
-                if !matches!(node.kind, NodeKind::Parallel | NodeKind::Sequence) =>
-            {
+            (_, Outcome::Partial | Outcome::Cancelled) if !node.kind.is_group() => {
                 Some(format!("{}: {}", node.path, first_line(&result.notes)))
             }
             (_, Outcome::Failed) => Some(format!("{}: {}", node.path, first_line(&result.notes))),
@@ -366,25 +365,6 @@ fn is_uncounted_member(group: &Node, result: &NodeResult) -> bool {
         let has_enough = group.children_ok >= enough && result.status != Outcome::Ok;
         has_enough || result.stop_reason == Some(StopReason::CancelledByParent)
     })
-}
-
-/// The event for a result that a judge or a person has yet to check (E9.6).
-fn proposed(node: NodeId, result: NodeResult) -> Event {
-    Event::Proposed {
-        node,
-        proposal: Box::new(Proposal {
-            wrote: 0,
-            status: result.status,
-            stop_reason: result.stop_reason,
-            severity: result.severity,
-            notes: result.notes,
-            whole_notes: None,
-            output: result.output,
-            evidence: result.evidence,
-            claims: Vec::new(),
-            duration_us: 0,
-        }),
-    }
 }
 
 fn first_line(text: &str) -> String {

@@ -117,7 +117,13 @@ impl Run {
                     && self.is_checked_by_others(&task.criteria)
                     && json_fits(&answer.output, self.output_bytes_max(index))
                 {
-                    return proposed(node, answer, duration_us);
+                    let result = NodeResult {
+                        output: Output::of(answer.output),
+                        evidence: answer.evidence,
+                        duration_us,
+                        ..NodeResult::new(Outcome::Ok, answer.notes)
+                    };
+                    return proposed(node, result);
                 }
                 self.answered(index, task, answer)
             }
@@ -376,20 +382,21 @@ pub(super) fn push_note(notes: &mut String, more: &str) {
     notes.push_str(more);
 }
 
-fn proposed(node: NodeId, answer: CallAnswer, duration_us: u64) -> Event {
+/// The event for a `result` that somebody other than the engine has yet to check (E9.6).
+pub(super) fn proposed(node: NodeId, result: NodeResult) -> Event {
     Event::Proposed {
         node,
         proposal: Box::new(Proposal {
             wrote: 0,
-            status: Outcome::Ok,
-            stop_reason: None,
-            severity: None,
-            notes: answer.notes,
+            status: result.status,
+            stop_reason: result.stop_reason,
+            severity: result.severity,
+            notes: result.notes,
             whole_notes: None,
-            output: Output::of(answer.output),
-            evidence: answer.evidence,
+            output: result.output,
+            evidence: result.evidence,
             claims: Vec::new(),
-            duration_us,
+            duration_us: result.duration_us,
         }),
     }
 }

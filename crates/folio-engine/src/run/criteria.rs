@@ -222,7 +222,7 @@ impl Run {
         }
     }
 
-    /// What the templates of `criteria` see: what the node sees, and its own `result`.
+    /// What the checks of `criteria` of node `index` see, given its `result` and `output`.
     pub(super) fn criteria_scope(
         &self,
         index: usize,
@@ -231,7 +231,7 @@ impl Run {
         output: &Value,
     ) -> Result<Scope, BodyNeeded> {
         let own = Arc::new(result_value(self.view(index).slug(), Some(result), output));
-        self.inner_scope(index, &references_of(criteria), vec![("result".to_owned(), own)])
+        self.scope_of_criteria(index, &references_of(criteria), Some(own))
     }
 
     /// The text of `criterion` of node `index` for people, with its template filled in; unchanged if that is not
@@ -243,7 +243,7 @@ impl Run {
         }
         let references = template::references_of_text(text).unwrap_or_default();
         let own = self.own_result(index, &references);
-        let scope = own.and_then(|own| self.words_scope(index, &references, own));
+        let scope = own.and_then(|own| self.scope_of_criteria(index, &references, own));
         scope.map_or_else(|_| text.clone(), |scope| self.short_words(text, &scope))
     }
 
@@ -260,7 +260,7 @@ impl Run {
         let own = Arc::new(result_value(self.view(index).slug(), Some(result), output));
         let in_words = |criterion: &Criterion| {
             let references = template::references_of_text(&criterion.text).unwrap_or_default();
-            let scope = self.words_scope(index, &references, Some(Arc::clone(&own)));
+            let scope = self.scope_of_criteria(index, &references, Some(Arc::clone(&own)));
             let text = scope.map_or_else(
                 |_| criterion.text.clone(),
                 |scope| self.short_words(&criterion.text, &scope),
@@ -273,9 +273,9 @@ impl Run {
         criteria.iter().map(in_words).collect()
     }
 
-    /// What the texts of criteria of node `index` that read `references` see: what the check of the plan lets them
-    /// name, and the node's `own` result.
-    pub(super) fn words_scope(
+    /// What criteria of node `index` that read `references` see: what the check of the plan lets them name, and the
+    /// node's `own` result. A step of the node's own plan has no say in what is checked, whatever its name is.
+    pub(super) fn scope_of_criteria(
         &self,
         index: usize,
         references: &References,

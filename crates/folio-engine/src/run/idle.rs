@@ -4,6 +4,8 @@
 //! the run waits for a person, or is paused, nothing works, so that time does not count against it. A time limit that
 //! somebody set is a promise to them and holds as it is.
 
+use std::time::Duration;
+
 use folio_memory::Timestamp;
 
 use super::state::Run;
@@ -17,6 +19,8 @@ pub(super) struct RunTime {
     is_default: bool,
     /// Since when the run does nothing but wait for people.
     idle_since: Option<Timestamp>,
+    /// How long it did nothing else before that.
+    pub(super) idle: Duration,
 }
 
 impl RunTime {
@@ -25,7 +29,7 @@ impl RunTime {
         Self {
             deadline,
             is_default,
-            idle_since: None,
+            ..Self::default()
         }
     }
 
@@ -37,11 +41,21 @@ impl RunTime {
 
     /// When the run must have ended, as known at `now`.
     pub(super) fn deadline_at(&self, now: Timestamp) -> Option<Timestamp> {
-        let idle = self
-            .idle_since
-            .filter(|_| self.is_default)
-            .map(|since| now.since(since));
-        Some(self.deadline?.plus(idle.unwrap_or_default()))
+        let uncounted = if self.is_default {
+            self.idle_lately(now)
+        } else {
+            Duration::ZERO
+        };
+        Some(self.deadline?.plus(uncounted))
+    }
+
+    /// How long the run has done nothing but wait for people until `now`, whether or not that counts against its limit.
+    pub(super) fn idle_until(&self, now: Timestamp) -> Duration {
+        self.idle + self.idle_lately(now)
+    }
+
+    fn idle_lately(&self, now: Timestamp) -> Duration {
+        self.idle_since.map_or(Duration::ZERO, |since| now.since(since))
     }
 
     /// When its time is over if nothing happens before; `None` also if that is never, because it waits for people.
@@ -54,6 +68,7 @@ impl RunTime {
     /// Adds the time in which the run was idle until `now`.
     fn count_idle_time(&mut self, now: Timestamp) {
         self.deadline = self.deadline_at(now);
+        self.idle = self.idle_until(now);
         self.idle_since = self.idle_since.map(|_| now);
     }
 }

@@ -21,6 +21,8 @@ const HAND_BACK_TIME_DIVISOR: u32 = 10;
 pub(super) struct OwnLimits {
     /// The deadlines of tasks that have begun and not ended.
     deadlines: BTreeSet<(Timestamp, usize)>,
+    /// How long the run had only waited for people when each of these began.
+    idle_before: BTreeMap<usize, Duration>,
     /// Whether some task limits how many of its calls may be under way at the same time.
     has_concurrency: bool,
     /// The number of nodes below each task that limits them: every plan below checks it before it begins.
@@ -226,6 +228,8 @@ impl Run {
     pub(super) fn begin_time(&mut self, index: usize) {
         if let Some(deadline) = self.own_deadline(index) {
             self.own_limits.deadlines.insert((deadline, index));
+            let idle = self.time.idle;
+            self.own_limits.idle_before.entry(index).or_insert(idle);
         }
     }
 
@@ -233,6 +237,7 @@ impl Run {
     pub(super) fn end_time(&mut self, index: usize) {
         if let Some(deadline) = self.own_deadline(index) {
             self.own_limits.deadlines.remove(&(deadline, index));
+            self.own_limits.idle_before.remove(&index);
         }
     }
 
@@ -265,15 +270,24 @@ impl Run {
     /// How long node `index` may go on until only the time is left that is kept for handing back results; `None` if it
     /// has no deadline.
     pub(super) fn time_before_late(&self, index: usize, now: Timestamp) -> Option<TimeBeforeLate> {
-        let time_left = |started_at: Option<Timestamp>, deadline: Option<Timestamp>| {
-            let (started_at, deadline) = (started_at?, deadline?);
-            let kept = deadline.since(started_at) / HAND_BACK_TIME_DIVISOR;
+        let idle = self.time.idle_until(now);
+        // What is kept is a part of the time in which there was work: a tenth of a night of waiting for an answer may be
+        // more than all that is left.
+        let time_left = |started_at: Option<Timestamp>, idle_before: Duration, deadline: Option<Timestamp>| {
+            let deadline = deadline?;
+            let work = deadline
+                .since(started_at?)
+                .saturating_sub(idle.saturating_sub(idle_before));
+            let kept = work / HAND_BACK_TIME_DIVISOR;
             let left = deadline.since(now).saturating_sub(kept);
             Some(TimeBeforeLate { left, kept })
         };
         let ancestors = self.self_and_ancestors(index);
-        let own = ancestors.filter_map(|at| time_left(self.nodes[at].started_at, self.own_deadline(at)));
-        own.chain(time_left(self.started_at, self.time.deadline_at(now)))
+        let own = ancestors.filter_map(|at| {
+            let idle_before = self.own_limits.idle_before.get(&at).copied().unwrap_or_default();
+            time_left(self.nodes[at].started_at, idle_before, self.own_deadline(at))
+        });
+        own.chain(time_left(self.started_at, Duration::ZERO, self.time.deadline_at(now)))
             .min_by_key(|time| (time.left, time.kept))
     }
 

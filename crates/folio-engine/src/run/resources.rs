@@ -50,7 +50,7 @@ pub(super) struct ReadOnlyTools(pub(super) IsReadOnlyTool);
 
 impl fmt::Debug for ReadOnlyTools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Looking")
+        f.write_str("ReadOnlyTools")
     }
 }
 

@@ -364,6 +364,7 @@ impl<'a> Validator<'a> {
             }
         }
     }
+
     /// Whether `count` more regular expressions are compiled, which may take milliseconds each.
     fn may_compile(&mut self, count: usize) -> bool {
         let left = self.expressions.checked_sub(count);

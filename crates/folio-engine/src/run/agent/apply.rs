@@ -391,6 +391,7 @@ impl Run {
         self.make_ready(node);
         node
     }
+
     fn result_proposed(&mut self, node: NodeId, proposal: &Proposal) -> Result<(), JournalError> {
         if !self.index(node).is_ok_and(|index| self.may_be_checked(index)) {
             self.agent_at(node, "proposed")?;

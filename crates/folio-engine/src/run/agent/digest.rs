@@ -90,11 +90,8 @@ impl Run {
         let mut seen = HashSet::with_capacity(nodes.len());
         let mut rest: Vec<usize> = nodes.iter().rev().copied().collect();
         while let Some(node) = rest.pop() {
-            let is_group = match self.nodes[node].kind {
-                NodeKind::Parallel | NodeKind::Sequence => true,
-                NodeKind::ForEach => items,
-                _ => false,
-            };
+            let kind = self.nodes[node].kind;
+            let is_group = kind.is_group() || items && kind == NodeKind::ForEach;
             if is_group && !self.nodes[node].children.is_empty() {
                 rest.extend(self.nodes[node].children.iter().rev());
             } else if seen.insert(node) {

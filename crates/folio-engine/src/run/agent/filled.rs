@@ -12,7 +12,6 @@ use crate::lines::without_middle;
 use crate::plan::{Step, Task};
 use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
-use crate::run::tree::NodeKind;
 use crate::template::{self, References, Scope};
 
 /// What messages say about the parts of results that were left out: how to read them.
@@ -69,11 +68,8 @@ impl Run {
     }
 
     fn unnamed_item(&self, index: usize, task: &Task) -> Option<&Value> {
-        let node = &self.nodes[index];
-        if self.nodes[node.parent?].kind != NodeKind::ForEach {
-            return None;
-        }
-        let (name, item) = self.frames[node.frame?].variables.first()?;
+        // Only the frame of a list's body has variables: that of a plan inside it has none.
+        let (name, item) = self.frames[self.nodes[index].frame?].variables.first()?;
         let criteria = task.criteria.iter().map(|criterion| &criterion.text);
         let mut words = [&task.title, &task.description, &task.reason]
             .into_iter()
@@ -112,7 +108,7 @@ impl Run {
         }
         let references = template::references_of_text(text).unwrap_or_default();
         let own = self.own_result(index, &references)?;
-        let scope = self.words_scope(index, &references, own)?;
+        let scope = self.scope_of_criteria(index, &references, own)?;
         Ok(self.render_in_scope(text, &references, &scope, Some(sizes)))
     }
 

@@ -19,7 +19,7 @@ use crate::run::action::Action;
 use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
-use crate::talk::{Purpose, Reply, Speaker, Stop};
+use crate::talk::{Reply, Speaker, Stop};
 
 /// The words before the title of the task, at the beginning of such a question.
 const FOR_PERSON: &str = "Task for a person: ";
@@ -27,6 +27,8 @@ const FOR_PERSON: &str = "Task for a person: ";
 const OF_TASK: &str = "task:";
 /// The most characters of a task as a person reads it.
 const TASK_CHARS: usize = 20_000;
+/// The most characters of earlier results in it, so that there is room for the task.
+const RESULTS_CHARS: usize = TASK_CHARS / 2;
 /// The words with which an answer begins that is not a success.
 const OUTCOMES: [&str; 2] = ["failed", "partial"];
 
@@ -132,10 +134,11 @@ impl Run {
         let criteria = agent.task.criteria.iter();
         let criteria = criteria.map(|criterion| self.criterion_words(index, criterion));
         write_list("Done when:", criteria.collect());
-        // A person has none of the tools that read more.
+        // A person has none of the tools that read more, and no window.
         let sizes = Sizes {
+            digests: RESULTS_CHARS,
             can_read: false,
-            ..self.sizes(index, Purpose::Work)
+            ..Sizes::of(u32::MAX)
         };
         let before = self.results_before(index, sizes)?;
         write_list(

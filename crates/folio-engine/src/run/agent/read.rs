@@ -166,10 +166,10 @@ impl Run {
         }
     }
 
-    /// Whether a judge has to confirm that node `index` is done.
+    /// Whether somebody other than whoever does node `index` has to confirm that it is done.
     fn is_judged(&self, index: usize) -> bool {
         let needs_judge = |criterion: &Criterion| criterion.required && criterion.check == Check::Judge;
-        !self.is_step_of_model(index) && self.criteria_of(index).iter().any(needs_judge)
+        !self.decides_own_criteria(index) && self.criteria_of(index).iter().any(needs_judge)
     }
 
     /// Whether node `index` is in a plan that a model made.

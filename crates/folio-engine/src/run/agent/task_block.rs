@@ -10,7 +10,7 @@ use folio_memory::excerpt::{cut, short_line};
 use super::detail::Detail;
 use super::digest::value_excerpt;
 use super::sizes::Sizes;
-use crate::lines::push_list_item;
+use crate::lines::{push_list_item, without_middle};
 use crate::plan::reads::inputs_named;
 use crate::plan::{Budget, Check, HERE, HUMAN, Step, Task};
 use crate::projection::{branch_page, workspace_page};
@@ -188,7 +188,8 @@ impl Run {
         );
     }
 
-    /// Adds what was done of a task that a limit stops, what it was given, and what its model wrote meanwhile.
+    /// Adds what was done of a task that a limit stops, what it was given, what became of the offloaded part of its
+    /// conversation, and what its model wrote since.
     fn put_unfinished_work(
         &self,
         text: &mut String,
@@ -211,6 +212,11 @@ impl Run {
             done.push("nothing: no tool was called".to_owned());
         }
         self.put_data(text, index, &done);
+        if !agent.offloaded_summary.is_empty() {
+            text.push_str("# Earlier conversation\n");
+            let summary = without_middle(agent.offloaded_summary.trim_end().to_owned(), sizes.digests, "");
+            self.push_data_block(text, index, &summary);
+        }
         for (heading, lines) in [
             ("Calls that were not made", agent.refused_calls(sizes.digest)),
             ("What you wrote meanwhile", agent.remarks(sizes.digest)),

@@ -327,6 +327,17 @@ fn task_of_a_list_is_told_its_item_unless_its_words_name_it_e9_2() {
     );
     let named = read(json!({"title": "paint", "description": "In {{ it.colour }}."}));
     assert!(!named.contains("Item: ") && named.contains("In red."), "{named}");
+    // So is a member of a group that is done for each item, but no step of a plan of its own.
+    let members = json!([{"id": "sand", "title": "sand it"}, {"id": "coat", "title": "paint {{ it.colour }}"}]);
+    for group in ["sequence", "parallel"] {
+        let of_member = read(json!({"id": "both", group: members}));
+        assert!(
+            of_member.contains("# Task\nsand it\nItem: {\"colour\":\"red\"}\n"),
+            "{of_member}"
+        );
+    }
+    let in_plan = read(json!({"id": "p", "title": "p", "plan": {"steps": [{"id": "sand", "title": "sand it"}]}}));
+    assert!(!in_plan.contains("Item: "), "{in_plan}");
     let mut sim = goal_with(
         "paint",
         &list(&json!(["door"]), &json!({"title": "paint it", "executor": "human"})),

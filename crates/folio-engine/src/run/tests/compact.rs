@@ -115,6 +115,22 @@ fn resuming_with_a_larger_window_keeps_the_earlier_compaction_e9_9() {
 }
 
 #[test]
+fn hand_back_reads_what_became_of_the_offloaded_conversation_e9_10() {
+    let sim = goal_with(
+        "count the stars",
+        &json!({"budget": {"model_calls": 30}}),
+        small(),
+        counts,
+    )
+    .driven_on();
+    assert!(count_compactions(&sim) > 0);
+    assert_eq!(*purposes(&sim).last().unwrap(), Purpose::HandBack);
+    let last = prompt_text(&sim, sim.asks.len() - 1);
+    assert!(last.contains("# Earlier conversation\n<data-"), "{last}");
+    assert!(last.contains("messages came to something"), "{last}");
+}
+
+#[test]
 fn full_window_without_compaction_ends_the_task_as_partial_m7_8_v8() {
     let mut equipment = small();
     equipment.book.auto_compact = Some(false);

@@ -3,7 +3,7 @@
 use super::judged::{answer_question, drive_to_question};
 use super::models::{equipment, execute, finish, goal_with, plan_answer, prompt_text, root, text_answer};
 use super::*;
-use crate::event::Question;
+use crate::event::{NewLimits, Question};
 use crate::result::Output;
 use crate::run::RequiredApproval;
 use crate::talk::Purpose;
@@ -68,6 +68,39 @@ fn answer_of_a_person_becomes_the_result_of_their_task_e9_17() {
 }
 
 #[test]
+fn person_reads_as_much_whatever_the_windows_of_the_models_are_e9_17() {
+    let text = "sand ".repeat(150);
+    let plan = format!(
+        "steps:
+- {{id: survey, do: {{tool: echo, args: {{text: '{text}'}}}}}}
+- {{id: visit, executor: human, title: Look at it}}"
+    );
+    let asked_with = |window: Option<u32>| {
+        let mut sim = attended(&plan);
+        if let Some(window) = window {
+            let mut equipment = equipment();
+            equipment.has_person = true;
+            equipment.executor.window = window;
+            sim.run.equip(Arc::new(equipment));
+        }
+        drive_to_question(&mut sim).unwrap().1
+    };
+    let asked = asked_with(Some(2_000));
+    assert!(asked.contains(text.trim_end()), "{asked}");
+    assert_eq!(asked, asked_with(None));
+
+    // However many results there are, it ends with how to answer.
+    let surveys: String = (0..60)
+        .map(|n| format!("- {{id: s{n}, do: {{tool: echo, args: {{text: '{text}'}}}}}}\n"))
+        .collect();
+    let mut sim = attended(&format!(
+        "steps:\n{surveys}- {{id: visit, executor: human, title: Look at it}}"
+    ));
+    let (_, asked) = drive_to_question(&mut sim).unwrap();
+    assert!(asked.ends_with("answer `failed:` and the reason."), "{asked}");
+}
+
+#[test]
 fn human_tasks_in_a_group_use_no_model_budget_e9_10() {
     let mut sim = attended(
         "budget: {model_calls: 1, tokens: 3000}
@@ -120,6 +153,57 @@ fn default_time_of_a_run_does_not_end_a_task_that_waits_for_a_person_e9_10() {
         Outcome::Cancelled,
         "somebody set that limit"
     );
+}
+
+/// A task for a person, and then one for a model.
+const VISIT_AND_COUNT: &str = "
+- {id: visit, executor: human, title: Look at it, timeout: 24h}
+- {id: count, title: count the stones, criteria: [{text: counted, check: result_nonempty}]}";
+
+/// A run of `plan`, ten hours after its question was asked.
+fn asked_ten_hours_ago(plan: &str) -> (Sim, NodeId) {
+    let mut sim = attended(plan);
+    sim.run.equip(Arc::new(equipment()));
+    sim.model = Arc::new(|ask| match ask.purpose {
+        Purpose::Decide => execute("echo", json!({"n": 1})),
+        _ => finish("counted"),
+    });
+    sim.run.time.deadline = Some(sim.now.plus(Duration::from_secs(1_800)));
+    let (visit, _) = drive_to_question(&mut sim).unwrap();
+    sim.now = sim.now.plus(Duration::from_secs(36_000));
+    (sim, visit)
+}
+
+#[test]
+fn long_wait_for_a_person_does_not_shorten_the_time_for_models_afterwards_e9_10() {
+    let plan = format!("steps: {VISIT_AND_COUNT}");
+    let (mut sim, visit) = asked_ten_hours_ago(&plan);
+    answer_question(&mut sim, visit, "dry as a bone");
+    let sim = sim.driven_on();
+    assert_eq!((sim.status("count"), sim.status("")), (Outcome::Ok, Outcome::Ok));
+
+    // Nor does it if somebody gives the run more time after the wait, or had set a limit before.
+    for is_set_before in [false, true] {
+        let (mut sim, visit) = asked_ten_hours_ago(&plan);
+        if is_set_before {
+            sim.run.time.set(sim.now.plus(Duration::from_secs(600)));
+        }
+        let more = NewLimits {
+            deadline: Some(sim.now.plus(Duration::from_secs(2_400))),
+            ..NewLimits::default()
+        };
+        let event = sim.run.change_limits(None, more, "ada", sim.now).unwrap();
+        sim.record(event);
+        answer_question(&mut sim, visit, "dry as a bone");
+        assert_eq!(sim.driven_on().status("count"), Outcome::Ok, "{is_set_before}");
+    }
+
+    // The same holds of a task with a time of its own.
+    let steps = VISIT_AND_COUNT.replace('\n', "\n    ");
+    let plan = format!("steps:\n- id: survey\n  title: x\n  budget: {{deadline: 10h30m}}\n  plan:\n    steps: {steps}");
+    let (mut sim, visit) = asked_ten_hours_ago(&plan);
+    answer_question(&mut sim, visit, "dry as a bone");
+    assert_eq!(sim.driven_on().status("survey/count"), Outcome::Ok);
 }
 
 #[test]

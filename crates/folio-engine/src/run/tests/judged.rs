@@ -588,6 +588,31 @@ fn judging_all_overrides_the_claims_of_a_step_e9_6() {
 }
 
 #[test]
+fn judging_all_also_decides_on_a_step_whose_calls_were_all_refused_e9_7() {
+    for (judging, expected) in [(Judging::All, Outcome::Ok), (Judging::Wanted, Outcome::Partial)] {
+        let equipment = Equipment { judging, ..equipment() };
+        let extra = json!({"budget": {"replans": 0}});
+        let sim = goal_with("open the house", &extra, equipment, |ask| {
+            match (ask.purpose, task_named(ask).as_str()) {
+                (Purpose::Decide, "open the house") => plan_answer(json!([
+                    {"id": "door", "title": "open the door", "criteria": ["it is open"]},
+                    {"id": "gate", "title": "open the gate", "criteria": ["it is open"]},
+                ])),
+                (Purpose::Decide, _) => execute("crowbar", json!({})),
+                (Purpose::Work, _) => calls_answer(&[(
+                    "finish",
+                    json!({"notes": "open", "criteria": [{"id": "c1", "met": true}]}),
+                )]),
+                (Purpose::Judge, _) => verdict_answer("met"),
+                _ => text_answer("{\"notes\": \"all of it\"}"),
+            }
+        })
+        .driven_on();
+        assert_eq!((sim.status("door"), sim.status("gate")), (expected, expected));
+    }
+}
+
+#[test]
 fn unreadable_judge_verdicts_are_asked_for_again_with_the_reason_e9_13() {
     let met = json!([{"criterion": "c1", "finding": "Met"}]);
     for (wrong, told) in [

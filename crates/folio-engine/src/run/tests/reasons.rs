@@ -1,6 +1,6 @@
 //! Why a result is `partial` (E9.4).
 
-use super::models::{equipment, execute, text_answer};
+use super::models::{equipment, execute, text_answer, verdict_answer};
 use super::*;
 use crate::talk::Purpose;
 
@@ -15,6 +15,29 @@ fn end(plan: &str) -> (Outcome, Option<StopReason>, String) {
     let sim = sim.driven_on();
     let result = sim.run.result().unwrap();
     (result.status, result.stop_reason, result.notes.clone())
+}
+
+#[test]
+fn text_that_cannot_be_made_is_the_reason_also_if_a_judge_is_satisfied_e9_4() {
+    let lacking = "'{{ results.a.output.nothing.more }}'";
+    for (key, text) in [
+        ("output", lacking.to_owned()),
+        ("report", format!("{{body: {lacking}}}")),
+    ] {
+        let plan = format!("criteria: [it is dry]\n{key}: {text}\nsteps: [{{id: a, do: {{tool: echo, args: {{}}}}}}]");
+        let mut sim = Sim::new(&plan);
+        sim.run.equip(Arc::new(equipment()));
+        sim.model = Arc::new(|_| verdict_answer("met"));
+        let sim = sim.driven_on();
+        let result = sim.run.result().unwrap();
+        let ending = (result.status, result.stop_reason);
+        assert_eq!(
+            ending,
+            (Outcome::Partial, Some(StopReason::InvalidInput)),
+            "{key}: {}",
+            result.notes
+        );
+    }
 }
 
 #[test]

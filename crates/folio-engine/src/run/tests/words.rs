@@ -3,6 +3,7 @@
 use super::judged::{answer_question, drive_to_question};
 use super::models::*;
 use super::*;
+use crate::result::Finding;
 use crate::talk::Purpose;
 
 fn attended(extra: &Value, finding: &'static str) -> Sim {
@@ -108,4 +109,39 @@ fn long_criterion_values_are_cut_and_missing_ones_unfilled_e9_6() {
         asked,
         r#"Is this criterion met: {{ result.output.none.at_all }}? Result: {"text":"hello"}"#
     );
+}
+
+#[test]
+fn criterion_of_a_task_never_reads_a_step_of_its_own_plan_by_an_outer_name_e9_6() {
+    let criteria = json!([
+        {"id": "c1", "text": "as filed", "check": {"regex": {"pattern": "^outer$", "of": "results.files.output.text"}}},
+        {"id": "c2", "text": "built", "check": {"command": ["make", "{{ results.files.output.text }}"]}},
+    ]);
+    let step = |text: &str| json!({"id": "files", "do": {"tool": "echo", "args": {"text": text}}});
+    let commands = |sim: &mut Sim| loop {
+        sim.derive();
+        if let Some(check) = sim.checking.first() {
+            return check.calls.iter().map(|call| call.args.clone()).collect::<Vec<_>>();
+        }
+        assert!(sim.end_one());
+    };
+    let of_outer = [json!({"argv": ["make", "outer"]})];
+    // In a written plan.
+    let review = json!({"id": "review", "title": "review", "criteria": criteria, "plan": {"steps": [step("inner")]}});
+    let mut sim = attended(&json!({"steps": [step("outer"), review]}), "met");
+    assert_eq!(commands(&mut sim), of_outer);
+    let sim = sim.driven_on();
+    let result = sim.run.node_at("review").unwrap().result.unwrap();
+    assert_eq!(result.verdicts[0].finding, Finding::Met, "{}", result.notes);
+    // In a plan that a model makes for the task.
+    let review = json!({"id": "review", "title": "review", "criteria": criteria});
+    let mut sim = goal(
+        "write",
+        &json!({"steps": [step("outer"), review]}),
+        move |ask| match ask.purpose {
+            Purpose::Decide => plan_answer(json!([step("inner")])),
+            _ => text_answer("{\"status\": \"ok\", \"notes\": \"reviewed\"}"),
+        },
+    );
+    assert_eq!(commands(&mut sim), of_outer);
 }
