@@ -13,6 +13,7 @@ use folio::engine::run::{RequestRef, micro_usd};
 use folio::engine::spend::Allowance;
 use folio::engine::{NodeId, Run};
 use folio::memory::id::RunRef;
+use folio::memory::tokens::Tokens;
 use folio::memory::{RunId, Timestamp};
 use folio::runner::{NewRun, RunnerError, allows_tool};
 use rmcp::model::{ClientCapabilities, Tool};
@@ -23,7 +24,7 @@ use self::waiting::{Waited, Waiting, wait_for_run};
 use super::{Call, Does, invalid_argument, read, tool, with_thread};
 use crate::http::problem::Problem;
 use crate::http::run_in_full;
-use crate::mcp::answer::{Answer, Reply};
+use crate::mcp::answer::{Answer, Reply, excerpt};
 use crate::mcp::asking::{self, Round};
 use crate::mcp::run_text::{approvals, run_brief, status_line};
 use crate::mcp::{Caller, Mcp, McpOptions, tasks};
@@ -35,6 +36,8 @@ const DEFAULT_WAIT_SECONDS: u64 = 45;
 pub(in crate::mcp) const MAX_WAIT_SECONDS: u64 = 3_600;
 /// The most names in `allow_tools`.
 const ALLOWED_MAX: usize = 64;
+/// The most tokens that an answer shows of them together.
+const QUESTIONS_TOKENS: u32 = 800;
 /// The most questions of a run that an answer lists.
 const MAX_LISTED_QUESTIONS: usize = 8;
 
@@ -316,7 +319,7 @@ async fn answer_question(call: Call<'_>) -> Result<Answer, Problem> {
                 "run {} has {} open questions; name the node of one: {}",
                 row.handle,
                 several.len(),
-                lines_of(&run).join("; ")
+                lines_of(&run, &call.caller.tokens).join("; ")
             );
             return Err(Problem::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
@@ -344,8 +347,10 @@ async fn answer_question(call: Call<'_>) -> Result<Answer, Problem> {
 }
 
 /// Lists the questions of a run, one line each: which node asks, what, the possible answers, and the one that
-/// holds if nobody answers in time.
-fn lines_of(run: &Run) -> Vec<String> {
+/// holds if nobody answers in time. Long ones are cut, with as much room for each.
+fn lines_of(run: &Run, tokens: &dyn Tokens) -> Vec<String> {
+    let questions: Vec<_> = run.questions().into_iter().take(MAX_LISTED_QUESTIONS).collect();
+    let room = QUESTIONS_TOKENS / u32::try_from(questions.len().max(1)).unwrap_or(u32::MAX);
     let line = |(node, question): (NodeId, &Question)| {
         let path = run.node(node).map_or("", |view| view.path);
         let options = match question.options.as_slice() {
@@ -356,13 +361,11 @@ fn lines_of(run: &Run) -> Vec<String> {
             None => String::new(),
             Some(default) => format!(" (if nobody answers in time: {default})"),
         };
-        format!("{path}: {}{options}{default}", question.text)
+        let answers = excerpt(&format!("{options}{default}"), room / 2, tokens).into_owned();
+        let asks = excerpt(&question.text, room.saturating_sub(tokens.count(&answers)), tokens);
+        format!("{path}: {asks}{answers}")
     };
-    run.questions()
-        .into_iter()
-        .take(MAX_LISTED_QUESTIONS)
-        .map(line)
-        .collect()
+    questions.into_iter().map(line).collect()
 }
 
 fn run_named(name: &str) -> Result<RunRef, Problem> {
@@ -383,7 +386,7 @@ async fn reply_with(call: &Call<'_>, id: RunId, waited: Waited) -> Result<Reply,
     };
     let mut answer = answer(call.mcp, &call.caller, id).await?;
     let run = call.mcp.shared.runner.load(id).await?;
-    let declined = asking::declined_questions(&run, &declined);
+    let declined = asking::declined_questions(&run, &declined, &call.caller.tokens);
     if !declined.is_empty() {
         answer.text.push_str("\nthe person declined to answer:\n");
         answer.text.push_str(&declined.join("\n"));
@@ -404,14 +407,18 @@ pub(in crate::mcp) async fn answer(mcp: &Mcp, caller: &Caller, id: RunId) -> Res
     let is_driven = row.driven || run.result().is_none() && mcp.shared.driving.is_driving(caller.workspace.space(), id);
     structured["driven"] = is_driven.into();
     let goes_on = is_driven || structured["waits"] == true;
-    let mut text = run_brief(&row, &run, goes_on, report.as_deref(), &caller.tokens);
+    let report = match report {
+        Some(page) => Some((page, mcp.page_reader().await)),
+        None => None,
+    };
+    let mut text = run_brief(&row, &run, goes_on, report, &caller.tokens);
     let waiting = approvals(&row, &run, &caller.tokens);
     if !waiting.is_empty() {
         text.push_str("\nwaits for a person's approval:\n");
         text.push_str(&waiting.join("\n"));
         structured["approvals"] = json!(waiting);
     }
-    let questions = lines_of(&run);
+    let questions = lines_of(&run, &caller.tokens);
     if !questions.is_empty() {
         text.push_str("\nasks (answer with run_answer):\n");
         text.push_str(&questions.join("\n"));
