@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use folio::Role;
 use folio::model::{ScriptedModel, When};
-use folio::runner::RunnerModel;
+use folio::runner::{Runner, RunnerModel, RunnerOptions};
 use serde_json::json;
 
 use crate::pair::{Era, Pair, Plain, runner};
-use crate::runs::{SLOW, echo, runner_with, with_runs};
+use crate::runs::{SLOW, echo, runner_with, with_bell, with_runs};
 
 #[tokio::test]
 async fn repeated_run_start_with_the_same_key_starts_one_run_m7_3_27() {
@@ -26,6 +27,26 @@ async fn repeated_run_start_with_the_same_key_starts_one_run_m7_3_27() {
     }
     let reused = pair.try_call_under("k1", "run_start", slow).await.unwrap();
     assert_eq!(reused.structured_content.unwrap()["code"], "key_reused");
+    pair.end().await;
+}
+
+#[tokio::test]
+async fn repeated_run_start_is_answered_by_a_server_that_would_refuse_it_m7_3_27() {
+    let first = runner().await;
+    let with_door = Runner::new(first.workspace().clone(), with_bell(), RunnerOptions::default());
+    let mut options = with_runs();
+    options.role = Role::Human;
+    let pair = Pair::of(Era::Requests, options.clone(), &with_door, Plain).await;
+    let rings = "title: Rings\nsteps: [{id: a, do: {tool: door.ring, args: {}}}]";
+    let input = json!({"plan": rings, "allow_tools": ["door.ring"]});
+    let (told, _) = pair.call_under("k1", "run_start", input.clone()).await;
+    assert!(told.starts_with("r1 [ok]"), "{told}");
+    pair.end().await;
+    let pair = Pair::of(Era::Requests, options, &first, Plain).await;
+    let (_, code) = pair.refused("run_start", input.clone()).await;
+    assert_eq!(code, "arguments_invalid");
+    let (again, _) = pair.call_under("k1", "run_start", input).await;
+    assert_eq!(again, told);
     pair.end().await;
 }
 

@@ -28,18 +28,16 @@ use crate::mcp::answer::{Answer, Reply, excerpt};
 use crate::mcp::asking::{self, Round};
 use crate::mcp::run_text::{approvals, run_brief, status_line};
 use crate::mcp::{Caller, Mcp, McpOptions, tasks};
-use crate::submit;
+use crate::submit::{self, Asked};
 
 /// Seconds that an answer waits for the end of a run by default: hosts give up after a minute.
 const DEFAULT_WAIT_SECONDS: u64 = 45;
 /// The most seconds that a call may ask to wait.
 pub(in crate::mcp) const MAX_WAIT_SECONDS: u64 = 3_600;
-/// The most names in `allow_tools`.
-const ALLOWED_MAX: usize = 64;
-/// The most tokens that an answer shows of them together.
-const QUESTIONS_TOKENS: u32 = 800;
 /// The most questions of a run that an answer lists.
 const MAX_LISTED_QUESTIONS: usize = 8;
+/// The most tokens that an answer shows of them together.
+const QUESTIONS_TOKENS: u32 = 800;
 
 pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
     let wait = || json!({"type": "integer", "description": "seconds to wait for the end"});
@@ -152,9 +150,6 @@ fn allowed_tools(call: &Call<'_>, requested: Option<Vec<String>>) -> Result<Vec<
     let Some(requested) = requested else {
         return Ok(granted.clone());
     };
-    if requested.len() > ALLOWED_MAX {
-        return Err(invalid_argument("allow_tools", format!("more than {ALLOWED_MAX} tools")).into());
-    }
     submit::check_allowed(&call.mcp.shared.runner, &requested).map_err(|(message, hints)| {
         let problem = Problem::from(invalid_argument("allow_tools", message));
         hints.into_iter().fold(problem, Problem::hint)
@@ -186,46 +181,16 @@ async fn start(call: Call<'_>) -> Result<Reply, Problem> {
     if let Some(round) = round_of(&call)? {
         return record_answers_and_wait(&call, round, waiting).await;
     }
-    let allow_tools = allowed_tools(&call, input.allow_tools)?;
     let runner = &call.mcp.shared.runner;
-    let plan = submit::plan_of(runner, input.plan, input.goal.as_deref()).await?;
-    let mut plan = plan.ok_or_else(|| invalid_argument("plan", "neither a plan nor a goal is given"))?;
-    if let Some(limits) = input.limits {
-        let now = call.caller.workspace.now();
-        plan.set_limits(&limits.at(now)?, now).map_err(RunnerError::from)?;
-    }
-    let folder = call.mcp.shared.options.folder.as_deref();
-    let inputs = submit::inputs_of(&plan, input.inputs, folder).map_err(|(name, message)| {
-        Problem::from(invalid_argument(&name, message)).hint("start the server in another folder")
-    })?;
+    let asked = Asked::of(new_run(&call, input).await, call.recorded_run()).await?;
     let place = match call.mcp.shared.driving.take_slot(runner.workspace().space()) {
         Ok(place) => Some(place),
         // The run exists already.
         Err(_) if call.is_recorded().await? => None,
         Err(busy) => return Err(busy),
     };
-    let new = NewRun {
-        plan,
-        goal: input.goal,
-        inputs,
-        folder: folder.map(Path::to_owned),
-        shell: Default::default(),
-        hosts: Default::default(),
-        allow_tools,
-        plan_mode: Default::default(),
-        judging: Default::default(),
-        plan_gate: Default::default(),
-        allow_unpriced: false,
-        is_unattended: false,
-        thread: call.caller.thread.clone(),
-        actor: call.caller.actor.clone(),
-    };
     let by = call.caller.actor.clone();
-    let submits = call.keyed_runner();
-    let recording = Box::pin(async move {
-        let submitted = submits.submit_once(new).await?;
-        Ok((submitted.id, submitted.replayed))
-    });
+    let recording = Box::pin(asked.record(call.keyed_runner()));
     let driving = &call.mcp.shared.driving;
     let (id, asked_for) = driving.begin_for(runner.clone(), by, place, recording).await?;
     let row = call.caller.workspace.run(RunRef::Id(id)).await?;
@@ -243,6 +208,38 @@ async fn start(call: Call<'_>) -> Result<Reply, Problem> {
         }
     }
     reply_with(&call, id, waited).await
+}
+
+/// Returns the run that `input` describes.
+async fn new_run(call: &Call<'_>, input: Start) -> Result<NewRun, Problem> {
+    let allow_tools = allowed_tools(call, input.allow_tools)?;
+    let runner = &call.mcp.shared.runner;
+    let plan = submit::plan_of(runner, input.plan, input.goal.as_deref()).await?;
+    let mut plan = plan.ok_or_else(|| invalid_argument("plan", "neither a plan nor a goal is given"))?;
+    if let Some(limits) = input.limits {
+        let now = call.caller.workspace.now();
+        plan.set_limits(&limits.at(now)?, now).map_err(RunnerError::from)?;
+    }
+    let folder = call.mcp.shared.options.folder.as_deref();
+    let inputs = submit::inputs_of(&plan, input.inputs, folder).map_err(|(name, message)| {
+        Problem::from(invalid_argument(&name, message)).hint("start the server in another folder")
+    })?;
+    Ok(NewRun {
+        plan,
+        goal: input.goal,
+        inputs,
+        folder: folder.map(Path::to_owned),
+        shell: Default::default(),
+        hosts: Default::default(),
+        allow_tools,
+        plan_mode: Default::default(),
+        judging: Default::default(),
+        plan_gate: Default::default(),
+        allow_unpriced: false,
+        is_unattended: false,
+        thread: call.caller.thread.clone(),
+        actor: call.caller.actor.clone(),
+    })
 }
 
 /// Returns what an earlier answer with forms began, if this call continues it.
