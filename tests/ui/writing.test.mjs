@@ -399,11 +399,30 @@ describe('editing and answering', () => {
     };
     await fork();
     await page.getByRole('alert').getByText('not responding').waitFor();
+    // What is done meanwhile does not make another fork of it.
+    for (const [name, then] of [['Pause', 'Continue'], ['Continue', 'Pause']]) {
+      await page.getByRole('button', { name, exact: true }).click();
+      await page.getByRole('button', { name: then, exact: true }).waitFor();
+    }
     await fork();
     await page.waitForURL((url) => url.pathname !== `/runs/${run}`);
     assert.equal(await runs(), before + 1);
     await page.unrouteAll({ behavior: 'wait' });
     for (const one of [run, new URL(page.url()).pathname.split('/').pop()]) await stop(one);
+    await page.done();
+  });
+
+  it('pauses again what was continued after a lost reply', async () => {
+    const run = await house.run({ plan: { title: 'Lost pause', steps: [{ id: 'z', title: 'End', do: LONG }] } });
+    const page = await house.page(`/runs/${run}`, { quiet: true });
+    const button = (name) => page.getByRole('button', { name, exact: true });
+    let many = 2;
+    await page.route(/\/pause$/, async (route) => { await route.fetch(); return many-- > 0 ? route.abort() : route.fallback(); });
+    await button('Pause').click();
+    for (const name of ['Continue', 'Pause', 'Continue']) await button(name).click();
+    await button('Pause').waitFor();
+    await page.unrouteAll({ behavior: 'wait' });
+    await stop(run);
     await page.done();
   });
 

@@ -72,6 +72,10 @@ def test_retried_import_keeps_its_idempotency_key() -> None:
 
 LONG: list[tuple[Callable[[Folio], Any], float]] = [
     (lambda folio: folio.import_(b"{}"), 600.0),
+    (lambda folio: folio.export(), 600.0),
+    (lambda folio: folio.forget(entries=["e1"]), 600.0),
+    (lambda folio: folio.turn_export("t1"), 600.0),
+    (lambda folio: folio.run("r1").fork("a"), 600.0),
     (lambda folio: folio.thread("a").offload([]), 150.0),
     (lambda folio: folio.begin_turn("x"), 60.0),
     (lambda folio: folio.end_turn("t1"), 60.0),

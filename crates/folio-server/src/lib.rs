@@ -13,6 +13,7 @@
 //! - [`run_pages`]: the handles of a run's pages, which some of these types contain
 //! - [`spaces`]: the served spaces, with a runner for each
 //! - `submit`, `driving`: checks of requested runs, and the runs that are driven here
+//! - `one_or_more`: fields that take one text or several
 //! - [`callback`]: the page to which a browser returns after a login elsewhere
 //! - `ui`: the web page, embedded
 //!
@@ -32,6 +33,7 @@ mod held_body;
 mod http;
 mod listen;
 pub mod mcp;
+mod one_or_more;
 pub mod run_pages;
 pub mod server;
 mod shares;

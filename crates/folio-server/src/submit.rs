@@ -7,13 +7,15 @@ use axum::http::StatusCode;
 use folio::Actor;
 use folio::engine::plan::{self, Plan, PlanErrors};
 use folio::memory::counted::counted;
-use folio::memory::roles;
-use folio::runner::{self, Runner};
+use folio::memory::{RunId, roles};
+use folio::runner::{self, NewRun, Runner, RunnerError};
 use serde_json::Value;
 
 use crate::http::problem::Problem;
 use crate::wire::plan_mistake;
 
+/// The maximum number of tools, and of hosts, that one request may allow.
+pub(crate) const ALLOWED_MAX: usize = 64;
 /// The maximum number of mistakes of a plan that the message lists.
 const MAX_LISTED_MISTAKES: usize = 10;
 
@@ -22,13 +24,50 @@ pub(crate) fn may_steer(actor: &Actor) -> Result<(), Problem> {
     Ok(roles::may_steer(actor)?)
 }
 
-/// Refuses unknown names of tools, as the command line does. The tools of workers elsewhere are not known here, so any
-/// name passes then.
+/// The run that a request is for.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    /// One to record.
+    New(Box<NewRun>),
+    /// The one that the same request recorded under its key.
+    Recorded(RunId),
+}
+
+impl Asked {
+    /// Returns the run that `new` is. If it was refused, that is the `recorded` run of the same request, if there is
+    /// one: what has changed since then, such as a path that is gone by now, changes nothing about that run.
+    pub(crate) async fn of(
+        new: Result<NewRun, Problem>,
+        recorded: impl Future<Output = Result<Option<RunId>, Problem>>,
+    ) -> Result<Self, Problem> {
+        match new {
+            Ok(new) => Ok(Self::New(Box::new(new))),
+            Err(problem) => recorded.await?.map(Self::Recorded).ok_or(problem),
+        }
+    }
+
+    /// Records the run. Returns its id, and whether it existed already.
+    pub(crate) async fn record(self, keyed_runner: Runner) -> Result<(RunId, bool), RunnerError> {
+        match self {
+            Self::Recorded(id) => Ok((id, true)),
+            Self::New(new) => {
+                let submitted = keyed_runner.submit_once(*new).await?;
+                Ok((submitted.id, submitted.replayed))
+            }
+        }
+    }
+}
+
+/// Refuses too many tools, and unknown names of tools, as the command line does. The tools of workers elsewhere are not
+/// known here, so any name passes then.
 ///
 /// # Errors
 ///
 /// The message, and hints at names that may have been meant.
 pub(crate) fn check_allowed(runner: &Runner, allowed: &[String]) -> Result<(), (String, Vec<String>)> {
+    if allowed.len() > ALLOWED_MAX {
+        return Err((format!("names more than {ALLOWED_MAX} tools"), Vec::new()));
+    }
     if runner.has_dispatcher() {
         return Ok(());
     }

@@ -342,7 +342,7 @@ class EntryShape(TypedDict):
     status: str
     # Its tags.
     tags: list[str]
-    # The page's title.
+    # The entry's title.
     title: str
     # The registered type of an observation.
     type: NotRequired[str | None]
@@ -2382,7 +2382,7 @@ class WrittenEntryShape(TypedDict):
     status: str
     # Its tags.
     tags: list[str]
-    # The page's title.
+    # The entry's title.
     title: str
     # The registered type of an observation.
     type: NotRequired[str | None]

@@ -100,6 +100,17 @@ impl Status {
         status.is_of(family).then_some(status)
     }
 
+    /// Returns the statuses that `text` means in a filter for entries of both families: the one with this canonical
+    /// name, or else those that it is a synonym for (M7.5.40). Empty if it means none.
+    #[must_use]
+    pub fn parse_filter(text: &str) -> Vec<Self> {
+        let synonyms = || [Family::Work, Family::Knowledge].map(|family| Self::parse_in(text, family));
+        match Self::parse(text) {
+            Some(status) => vec![status],
+            None => synonyms().into_iter().flatten().collect(),
+        }
+    }
+
     /// Whether entries of `family` can have this status.
     #[must_use]
     pub fn is_of(self, family: Family) -> bool {
@@ -180,6 +191,21 @@ mod tests {
         }
         assert_eq!(Status::parse_in("resolved", Family::Work), None);
         assert_eq!(Status::parse("pending"), None);
+    }
+
+    #[test]
+    fn synonym_in_a_filter_means_the_statuses_of_both_families_m7_5_40() {
+        for (text, statuses) in [
+            ("pending", vec![Status::Open]),
+            ("inProgress", vec![Status::InProgress]),
+            ("completed", vec![Status::Done, Status::Resolved]),
+            // A canonical name means itself, so that what a list shows is found by what it shows.
+            ("active", vec![Status::Active]),
+            ("done", vec![Status::Done]),
+            ("none", vec![]),
+        ] {
+            assert_eq!(Status::parse_filter(text), statuses, "{text}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use folio::memory::id::{EntryRef, IdError, Ref, RunRef, TurnHandle, TurnRef};
-use folio::memory::{Entry, EntryKind, TurnId, Warning};
+use folio::memory::{Entry, EntryKind, RunId, TurnId, Warning};
 use folio::runner::Runner;
 use folio::store::workspace::WorkingIn;
 use folio::store::{Asking, RequestKey, RunRow};
@@ -202,6 +202,14 @@ impl Caller {
             (Ok(place), _) => Ok(Some(place)),
             (Err(_), Some(key)) if self.workspace.is_recorded(&self.actor, key).await? => Ok(None),
             (Err(busy), _) => Err(busy),
+        }
+    }
+
+    /// Returns the run that the same request recorded before with the same key.
+    pub(crate) async fn recorded_run(&self) -> Result<Option<RunId>, Problem> {
+        match self.key() {
+            Some(key) => Ok(self.workspace.recorded_run(&self.actor, key).await?),
+            None => Ok(None),
         }
     }
 

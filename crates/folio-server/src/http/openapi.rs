@@ -176,9 +176,15 @@ fn plain_formats(value: &mut Value) {
     }
 }
 
-/// Returns whether a request can have an idempotency key.
+/// Returns whether a request can have an idempotency key. Some ignore it: they only read, or the same content twice is
+/// nothing new.
 fn takes_key(method: &str, path: &str) -> bool {
-    method == "post" || (method == "patch" && !path.ends_with("/limits"))
+    const IGNORE_KEYS: [&str; 4] = ["/context", "/evict", "/history", "/import"];
+    match method {
+        "post" => !IGNORE_KEYS.iter().any(|end| path.ends_with(end)),
+        "patch" => !path.ends_with("/limits"),
+        _ => false,
+    }
 }
 
 /// Returns whether a request changes something that has a version, so `If-Match` can require a version.

@@ -1,5 +1,7 @@
 //! The answer to a call: a text for the model and the same as JSON for programs, together within a limit of tokens.
 
+use std::borrow::Cow;
+
 use folio::memory::scratchbook::tools::ANSWER_TOKENS;
 use folio::memory::tokens::{Counter, Tokens, Vocabulary};
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, CreateTaskResult, InputRequiredResult};
@@ -8,8 +10,8 @@ use serde_json::{Map, Value, json};
 use crate::http::problem::Problem;
 
 /// Fields of the structured part that may be left out, in this order: first those that the text shows as well, then
-/// those that a writer may have made long.
-const OMITTABLE_FIELDS: [&str; 13] = [
+/// those that a writer may have made long, and at last those of a failure.
+const OMITTABLE_FIELDS: [&str; 16] = [
     "view",
     "body",
     "content",
@@ -23,9 +25,15 @@ const OMITTABLE_FIELDS: [&str; 13] = [
     "context",
     "props",
     "tags",
+    "errors",
+    "detail",
+    "hints",
 ];
-/// The field that holds a claimed item, whose fields may be left out in the same way.
-const CLAIMED_FIELD: &str = "claimed";
+/// Fields that hold an entry (what was claimed, and what is there instead of an earlier version), whose fields may be
+/// left out in the same way.
+const ENTRY_FIELDS: [&str; 2] = ["claimed", "current"];
+/// The most tokens that a failure shows of its detail, which may repeat what it was given.
+const DETAIL_TOKENS: u32 = 1_200;
 /// A field with no more tokens than this is not worth leaving out.
 const MIN_OMITTED_TOKENS: u32 = 20;
 /// An upper bound for the tokens that any present model counts.
@@ -118,9 +126,12 @@ impl Answer {
             let Value::Object(fields) = &mut self.structured else {
                 break;
             };
-            let has_gone = remove_if_long(fields, field, tokens);
-            let inner = fields.get_mut(CLAIMED_FIELD).and_then(Value::as_object_mut);
-            if has_gone || inner.is_some_and(|fields| remove_if_long(fields, field, tokens)) {
+            let mut has_gone = remove_if_long(fields, field, tokens);
+            for entry in ENTRY_FIELDS {
+                let inner = fields.get_mut(entry).and_then(Value::as_object_mut);
+                has_gone |= inner.is_some_and(|fields| remove_if_long(fields, field, tokens));
+            }
+            if has_gone {
                 left_out.push(field);
                 fields.insert(LEFT_OUT.to_owned(), json!(left_out));
             }
@@ -166,9 +177,20 @@ pub(super) fn truncate_to_tokens<'t>(text: &'t str, room: u32, tokens: &dyn Toke
     &text[..line.unwrap_or(fits).max(first)]
 }
 
-/// Returns a failure as content that the model reads: what went wrong and what to do, so that it can try again.
-pub(super) fn failed(problem: &Problem) -> CallToolResult {
-    let mut result = CallToolResult::error(vec![ContentBlock::text(problem.text())]);
-    result.structured_content = Some(json!(problem));
+/// Returns `text`, or its beginning within `room` tokens and an ellipsis.
+pub(super) fn excerpt<'t>(text: &'t str, room: u32, tokens: &dyn Tokens) -> Cow<'t, str> {
+    match truncate_to_tokens(text, room, tokens) {
+        whole if whole.len() == text.len() => text.into(),
+        beginning => format!("{}…", beginning.trim_end()).into(),
+    }
+}
+
+/// Returns a failure as content that the model reads: what went wrong and what to do, so that it can try again. It is
+/// within the same limit as an answer.
+pub(super) fn failed(problem: Problem, tokens: &Counter) -> CallToolResult {
+    let detail = excerpt(problem.detail(), DETAIL_TOKENS, tokens).into_owned();
+    let problem = problem.with_detail(detail);
+    let mut result = Answer::new(problem.text(), json!(problem)).into_result(tokens);
+    result.is_error = Some(true);
     result
 }

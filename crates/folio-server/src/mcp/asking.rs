@@ -11,6 +11,7 @@ use folio::engine::event::Question;
 use folio::engine::run::RequestRef;
 use folio::engine::{NodeId, Run};
 use folio::memory::RunId;
+use folio::memory::tokens::Tokens;
 use folio::runner::{RunnerError, Watch};
 use parking_lot::Mutex;
 use rmcp::model::{
@@ -21,11 +22,14 @@ use rmcp::service::{Peer, PeerRequestOptions, RequestContext, RoleServer};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
+use super::answer::excerpt;
 use super::{Caller, Mcp};
 use crate::http::problem::Problem;
 
 /// The most forms that are open at once, and that one call shows.
 pub(super) const MAX_OPEN_FORMS: usize = 8;
+/// The most tokens that an answer shows of a question that was declined.
+const DECLINED_TOKENS: u32 = 30;
 /// The name of a form's only field.
 const ANSWER: &str = "answer";
 
@@ -55,11 +59,12 @@ pub(super) fn forms(run: &Run, put_off: &[String]) -> BTreeMap<String, ElicitReq
         .collect()
 }
 
-/// Returns the open questions of `run` that the person `declined` to answer, each as its node and its text.
-pub(super) fn declined_questions(run: &Run, declined: &[String]) -> Vec<String> {
+/// Returns the open questions of `run` that the person `declined` to answer, each as its node and the beginning of its
+/// text.
+pub(super) fn declined_questions(run: &Run, declined: &[String], tokens: &dyn Tokens) -> Vec<String> {
     let line = |(node, question): (NodeId, &Question)| {
         let path = run.node(node).map_or("", |view| view.path);
-        format!("{path}: {}", question.text)
+        format!("{path}: {}", excerpt(&question.text, DECLINED_TOKENS, tokens))
     };
     let questions = run.questions().into_iter();
     let those = questions.filter(|(node, question)| declined.contains(&question_ref(*node, question).to_string()));

@@ -165,7 +165,10 @@ impl ServerHandler for Mcp {
         let result = run_with_slot(&turn, &context, Box::pin(work)).await?;
         Ok(match result {
             Ok(reply) => reply.into_response(&self.shared.options.tokens),
-            Err(problem) => answer::failed(&reword_unknown_argument(&tool, unknown.as_deref(), problem)).into(),
+            Err(problem) => {
+                let problem = reword_unknown_argument(&tool, unknown.as_deref(), problem);
+                answer::failed(problem, &self.shared.options.tokens).into()
+            }
         })
     }
 
@@ -344,13 +347,13 @@ impl ServerHandler for Mcp {
 }
 
 impl Mcp {
-    fn has_runs(&self) -> bool {
+    pub(super) fn has_runs(&self) -> bool {
         self.shared.options.sets.contains(&ToolSet::Run)
     }
 
     /// Whether the policy of the space allows scratchbooks. If it cannot be read, their tools are offered: calling them
     /// reports what is wrong.
-    async fn has_scratchbook(&self) -> bool {
+    pub(super) async fn has_scratchbook(&self) -> bool {
         let policy = self.shared.runner.workspace().policy().await;
         policy.map_or(true, |policy| policy.scratchbook.enabled)
     }

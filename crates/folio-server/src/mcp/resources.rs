@@ -15,7 +15,7 @@ use rmcp::model::{ListResourcesResult, Resource, ResourceTemplate};
 use serde_json::json;
 
 use super::run_text::run_markdown;
-use super::{Caller, Mcp};
+use super::{Caller, Mcp, ToolSet};
 use crate::http::problem::Problem;
 
 /// The media type of every resource.
@@ -48,14 +48,6 @@ impl Address {
             "page" => name.parse().ok().map(Self::Page),
             "run" => name.parse().ok().map(Self::Run),
             _ => None,
-        }
-    }
-
-    /// The tools that read on where a text was cut.
-    fn continued_by(&self) -> &'static str {
-        match self {
-            Self::View(_) | Self::Page(_) => "scratch_read or memory_page",
-            Self::Run(_) => "run_status",
         }
     }
 }
@@ -160,10 +152,23 @@ impl Mcp {
             Address::Run(run) => {
                 let row = workspace.run(*run).await?;
                 let (row, run) = self.shared.runner.seen(row.id).await?;
-                run_markdown(&row, &run)
+                run_markdown(&row, &run, self.has_runs())
             }
         };
-        Ok(truncate_text(text, address.continued_by()))
+        let reader = match address {
+            Address::View(_) | Address::Page(_) => self.page_reader().await,
+            Address::Run(_) => self.has_runs().then_some("run_status"),
+        };
+        Ok(truncate_text(text, reader))
+    }
+
+    /// Returns the tool that reads pages, and views of scratchbooks, if one is offered.
+    pub(super) async fn page_reader(&self) -> Option<&'static str> {
+        if self.has_scratchbook().await {
+            return Some("scratch_read");
+        }
+        let sets = &self.shared.options.sets;
+        sets.contains(&ToolSet::Memory).then_some("memory_page")
     }
 
     /// Lists the resources: the view, the newest runs, the pages in their order, and then the older runs.
@@ -259,13 +264,14 @@ fn list_of(resources: Vec<Resource>, next: Option<String>) -> ListResourcesResul
 }
 
 /// Returns `text`, or its beginning with a line that says how much is left, and that `tools` show it.
-fn truncate_text(mut text: String, tools: &str) -> String {
+fn truncate_text(mut text: String, reader: Option<&str>) -> String {
     if text.len() > MAX_BYTES {
         let end = text.floor_char_boundary(MAX_BYTES);
         let end = text[..end].rfind('\n').map_or(end, |at| at + 1);
         let left = text.len() - end;
         text.truncate(end);
-        text.push_str(&format!("(+{left} bytes; read on with {tools})\n"));
+        let reader = reader.map(|tool| format!("; read on with {tool}")).unwrap_or_default();
+        text.push_str(&format!("(+{left} bytes{reader})\n"));
     }
     text
 }

@@ -144,9 +144,18 @@ export async function get(path, { as = 'json', signal } = {}) {
 
 /** The keys of requests that may have been done, though no answer came. The same again has the same key for a while. */
 const unanswered = new Map();
+/** Actions that undo each other: one that is done after the other is another one, even with the same words. */
+const UNDOES = { pause: 'continue', continue: 'pause', archive: 'restore', restore: 'archive' };
 /** Milliseconds in which the same request is the same attempt. */
 const AGAIN = 60_000;
 const newKey = () => [...crypto.getRandomValues(new Uint32Array(4))].map((part) => part.toString(36)).join('-');
+
+/** Forgets the key of a request that was answered, `what` to `path`, and those of what it undoes. */
+function answered(path, what) {
+  const [, place, verb] = /^(.*\/)([^/]*)$/.exec(path);
+  unanswered.delete(what);
+  if (UNDOES[verb]) for (const [other, { path: at }] of unanswered) if (at === place + UNDOES[verb]) unanswered.delete(other);
+}
 
 /** Sends a request that changes something. A POST whose answer is lost is sent again, and done once. */
 export async function send(method, path, body = {}, headers = {}) {
@@ -157,11 +166,11 @@ export async function send(method, path, body = {}, headers = {}) {
   const ask = async () => (await raw(below(path), sent)).json();
   try {
     const answer = await ask().catch((error) => { if (isOnce && isGone(error)) return ask(); throw error; });
-    // Whatever is sent after it, even the same words, is something else.
-    unanswered.clear();
+    // The same words sent after it are something else.
+    answered(path, what);
     return answer;
   } catch (error) {
-    isOnce && isGone(error) ? unanswered.set(what, { key, at: Date.now() }) : unanswered.clear();
+    isOnce && isGone(error) ? unanswered.set(what, { key, at: Date.now(), path }) : answered(path, what);
     throw error;
   }
 }

@@ -110,7 +110,7 @@ pub struct EntryShape {
     pub type_name: Option<String>,
     /// The status of the entry.
     pub status: &'static str,
-    /// The page's title.
+    /// The entry's title.
     pub title: String,
     /// The text; only the beginning if it is long.
     pub body: String,

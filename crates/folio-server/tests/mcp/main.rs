@@ -8,6 +8,8 @@ mod pair;
 mod plan;
 mod prompts;
 mod resources;
+mod run_keys;
+mod run_texts;
 mod runs;
 mod sets;
 mod shapes;

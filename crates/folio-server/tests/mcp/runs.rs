@@ -20,13 +20,13 @@ use tokio::sync::Notify;
 
 use crate::pair::{Era, Pair, Plain, options, runner};
 
-fn with_runs() -> McpOptions {
+pub(crate) fn with_runs() -> McpOptions {
     let mut options = options();
     options.sets = vec![ToolSet::Run];
     options
 }
 
-fn echo() -> Value {
+pub(crate) fn echo() -> Value {
     json!({
         "title": "Echo",
         "inputs": {"word": {"type": "string", "default": "nothing"}},
@@ -38,7 +38,7 @@ fn echo() -> Value {
     })
 }
 
-const SLOW: &str = "
+pub(crate) const SLOW: &str = "
 title: Slow
 steps: [{id: wait, do: {tool: wait, args: {ms: 60000}}}]
 ";
@@ -424,7 +424,7 @@ async fn run_status_names_the_steps_under_way() {
 }
 
 /// The tools, and one that needs a person's approval.
-fn with_bell() -> Registry {
+pub(crate) fn with_bell() -> Registry {
     let mut registry = Registry::with_builtins();
     let spec = ToolSpec::new("door.ring", Effect::Idempotent, "Rings the bell.").needs_approval();
     registry.register_fn(spec, |request, context| async move {
@@ -487,7 +487,7 @@ async fn painter() -> Runner {
 }
 
 /// The same for any colour.
-async fn asker() -> Runner {
+pub(crate) async fn asker() -> Runner {
     runner_asking(json!({"question": "Which colour?"})).await
 }
 
@@ -505,7 +505,7 @@ async fn runner_asking(question: Value) -> Runner {
 }
 
 /// A runner with a model and a person.
-async fn runner_with(model: RunnerModel) -> Runner {
+pub(crate) async fn runner_with(model: RunnerModel) -> Runner {
     let options = RunnerOptions {
         models: Some(RunnerModels::one(model)),
         has_person: true,
@@ -734,62 +734,5 @@ async fn protocol_task_can_be_cancelled_and_unknown_ids_are_refused() {
         assert_eq!(refused.code, ErrorCode::INVALID_PARAMS, "{refused}");
         assert!(refused.message.contains(said), "{refused}");
     }
-    pair.end().await;
-}
-
-#[tokio::test]
-async fn repeated_run_start_with_the_same_key_starts_one_run_m7_3_27() {
-    let pair = Pair::of(Era::Requests, with_runs(), &runner().await, Plain).await;
-    let (first, _) = pair.call_under("k1", "run_start", json!({"plan": echo()})).await;
-    assert!(first.starts_with("r1 [ok] Echo"), "{first}");
-    let (again, _) = pair.call_under("k1", "run_start", json!({"plan": echo()})).await;
-    assert_eq!(again, first);
-    let (other, _) = pair.call_under("k2", "run_start", json!({"plan": echo()})).await;
-    assert!(other.starts_with("r2 [ok] Echo"), "{other}");
-    // While it is under way, too.
-    let slow = json!({"plan": SLOW, "wait_seconds": 0});
-    for _ in 0..2 {
-        let (text, _) = pair.call_under("k3", "run_start", slow.clone()).await;
-        assert!(text.starts_with("r3 "), "{text}");
-    }
-    let reused = pair.try_call_under("k1", "run_start", slow).await.unwrap();
-    assert_eq!(reused.structured_content.unwrap()["code"], "key_reused");
-    pair.end().await;
-}
-
-#[tokio::test]
-async fn repeated_run_answer_with_the_same_key_leaves_the_next_question_open_m7_3_27() {
-    let cues = [
-        When::any()
-            .contains("Decide how")
-            .json(&json!({"decision": "execute", "reason": "small",
-                "action": {"tool": "ask_person", "args": {"question": "Colour one?"}}})),
-        When::any()
-            .contains("blue too")
-            .calls([("finish", json!({"notes": "painted"}))]),
-        When::any()
-            .contains("blue")
-            .calls([("ask_person", json!({"question": "Colour two?"}))]),
-    ];
-    let runner = runner_with(RunnerModel::new("scripted", Arc::new(ScriptedModel::new(cues)))).await;
-    let pair = Pair::of(Era::Requests, with_runs(), &runner, Plain).await;
-    let (text, _) = pair
-        .call("run_start", json!({"goal": "Paint both doors", "wait_seconds": 3600}))
-        .await;
-    assert!(text.contains("Colour one?"), "{text}");
-    let answer = json!({"run": "r1", "answer": "blue"});
-    pair.call_under("k1", "run_answer", answer.clone()).await;
-    let status = json!({"run": "r1", "wait_seconds": 3600});
-    let (text, _) = pair.call("run_status", status.clone()).await;
-    assert!(text.contains("Colour two?"), "{text}");
-    let (text, _) = pair.call_under("k1", "run_answer", answer.clone()).await;
-    assert!(text.contains("Colour two?"), "{text}");
-    let answer = json!({"run": "r1", "answer": "blue too"});
-    pair.call_under("k2", "run_answer", answer.clone()).await;
-    let (text, run) = pair.call("run_status", status).await;
-    assert_eq!(run["status"], "ok", "{text}");
-    // The run has no question any more.
-    let (again, _) = pair.call_under("k2", "run_answer", answer).await;
-    assert_eq!(again, text);
     pair.end().await;
 }

@@ -5,7 +5,7 @@ use folio::memory::tokens::{Tokens as _, Vocabulary};
 use folio_server::ToolSet;
 use serde_json::{Value, json};
 
-use crate::pair::{Era, Pair, options};
+use crate::pair::{Era, Pair, options, text};
 
 const OBSERVATION: [&str; 18] = [
     "observation_id",
@@ -231,6 +231,55 @@ async fn oversized_input_yields_a_short_answer_naming_omitted_fields() {
     assert!(text.contains("(the rest: scratch_read id \"e2\")"), "{text}");
     assert_eq!(claimed["left_out"], json!(["body"]));
     assert_has(&claimed["claimed"], &["item_id", "title", "version"]);
+    pair.end().await;
+}
+
+#[tokio::test]
+async fn failure_stays_within_the_token_limit() {
+    let pair = pair(Role::Client).await;
+    let much = "the long way of invoices ".repeat(600);
+    let input = json!({"content": "short", "context": {"much": much}});
+    pair.call("observe_add", input).await;
+    pair.call("observe_update", json!({"id": "e1", "title": "x"})).await;
+    let steps: Vec<_> = (0..100)
+        .map(|n| json!({"id": format!("s{n}"), "do": {"tool": "none"}}))
+        .collect();
+    let stale = json!({"id": "e1", "title": "y", "expected_version": 1});
+    for (tool, arguments, code, left_out) in [
+        ("observe_update", stale, "stale_version", Some("context")),
+        (
+            "run_start",
+            json!({"plan": {"title": "x", "steps": steps}}),
+            "plan_invalid",
+            Some("errors"),
+        ),
+        (
+            "observe_update",
+            json!({"id": {"much": much}}),
+            "arguments_invalid",
+            None,
+        ),
+        ("run_status", json!({"run": much}), "arguments_invalid", None),
+        (
+            "scratch_read",
+            json!({"thread": {"much": much}}),
+            "arguments_invalid",
+            None,
+        ),
+    ] {
+        let result = pair.try_call(tool, arguments).await.unwrap();
+        let (text, problem) = (text(&result), result.structured_content.unwrap());
+        assert_eq!(
+            (result.is_error, &problem["code"]),
+            (Some(true), &json!(code)),
+            "{text}"
+        );
+        let tokens = Vocabulary::O200k.count(&text) + Vocabulary::O200k.count(&problem.to_string());
+        assert!(tokens <= 2_000, "{tool}: {tokens}");
+        if let Some(field) = left_out {
+            assert_eq!(problem["left_out"], json!([field]), "{tool}");
+        }
+    }
     pair.end().await;
 }
 

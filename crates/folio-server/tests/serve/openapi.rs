@@ -76,6 +76,22 @@ fn checked_in_openapi_document_matches_the_types() {
     }
 }
 
+#[test]
+fn requests_that_ignore_keys_are_described_without_one() {
+    let document = openapi();
+    for (path, takes_key) in [
+        ("/observations", true),
+        ("/forget", true),
+        ("/import", false),
+        ("/context", false),
+    ] {
+        let operation = &document["paths"][format!("/v1/spaces/{{space}}{path}")]["post"];
+        let parameters = operation["parameters"].as_array().unwrap();
+        let has = parameters.iter().any(|one| one["name"] == "Idempotency-Key");
+        assert_eq!(has, takes_key, "{path}");
+    }
+}
+
 #[tokio::test]
 async fn described_routes_exist_and_required_routes_are_described() {
     let house = House::new().await;

@@ -90,13 +90,30 @@ async fn items_are_listed_and_filtered_within_their_thread() {
             .map(|item| item["title"].as_str().unwrap().to_owned())
             .collect()
     };
+    let added = house
+        .post_and_expect(
+            "/threads/a/scratchbook/items",
+            201,
+            json!({"kind": "todo", "title": "r"}),
+        )
+        .await;
+    let path = format!("/threads/a/scratchbook/items/{}", added["handle"].as_str().unwrap());
+    let completed = house
+        .ask("PATCH", &path, &[], Some(json!({"status": "completed"})))
+        .await;
+    assert_eq!(completed.json()["status"], "done", "{completed:?}");
     for (query, wanted) in [
-        ("", vec!["d", "n"]),
+        ("", vec!["d", "n", "r"]),
         ("?kind=note", vec!["n"]),
         ("?tags=todo", vec!["d"]),
         ("?status=open", vec!["d"]),
         ("?kind=none", vec![]),
         ("?limit=1", vec!["d"]),
+        // Words that an update takes for a status are those of a filter, too (M7.5.40).
+        ("?status=pending", vec!["d"]),
+        ("?status=completed", vec!["r"]),
+        ("?status=in_progress&status=todo", vec!["d"]),
+        ("?status=none", vec![]),
     ] {
         assert_eq!(
             titles(house.get_json(&format!("/threads/a/scratchbook/items{query}")).await),

@@ -197,6 +197,43 @@ async fn keyed_start_and_fork_are_replayed_at_the_run_limit() {
 }
 
 #[tokio::test]
+async fn keyed_start_is_replayed_after_its_path_has_gone_and_its_deadline_has_passed_m7_3_27() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("in")).unwrap();
+    let mut options = ServeOptions::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    options.folder = Some(folder.path().to_owned());
+    let house = House::serving(House::runner().await, None, options).await;
+    let deadline = house.workspace().now().plus(Duration::from_secs(2));
+    let body = json!({
+        "plan": {"inputs": {"at": {"type": "path"}}, "steps": [{"id": "a", "do": {"tool": "list", "args": {"path": "."}}}]},
+        "inputs": {"at": "in"},
+        "limits": {"deadline": deadline.to_string()},
+    });
+    let start = |key: &'static [&'static str]| house.ask("POST", "/runs", key, Some(body.clone()));
+    let first = start(&["Idempotency-Key: s"]).await;
+    assert_eq!(first.status, 201, "{first:?}");
+    wait_for_end(&house, "/runs/r1").await;
+    std::fs::remove_dir(folder.path().join("in")).unwrap();
+    let again = start(&["Idempotency-Key: s"]).await;
+    assert_eq!(
+        (again.status, &again.json()["replayed"]),
+        (201, &json!(true)),
+        "{again:?}"
+    );
+    while house.workspace().now() <= deadline {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let again = start(&["Idempotency-Key: s"]).await;
+    assert_eq!(
+        (again.status, &again.json()["run_id"]),
+        (201, &first.json()["run_id"]),
+        "{again:?}"
+    );
+    assert_problem(&start(&["Idempotency-Key: other"]).await, 409, "limit_unusable");
+    assert_eq!(house.get_json("/runs").await["returned"], 1);
+}
+
+#[tokio::test]
 async fn runs_waiting_for_a_person_do_not_occupy_driver_slots() {
     let house = House::attended().await;
     let plan = json!({"steps": [{"id": "a", "do": {"tool": "door.ring", "args": {}}}]});

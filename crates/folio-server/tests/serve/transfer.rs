@@ -52,6 +52,10 @@ async fn space_exported_as_json_lines_can_be_imported() {
         items.map(|item| item["content"].clone()).collect::<Vec<_>>()
     };
     assert_eq!(contents(&other).await, contents(&house).await);
+    // An option that has no meaning for the format would be ignored, and its caller would take the import for another.
+    for query in ["?thread=t", "?from=colony&merge=true", "?from=colony&distrust=true"] {
+        assert_problem(&import(query).await, 400, "query_invalid");
+    }
     let path = "/v1/spaces/main/import";
     assert_problem(
         &post(house.address, path, "application/x-ndjson", "{}").await,

@@ -2,7 +2,7 @@
 
 use folio_memory::history::{FieldConflict, Version, operation_of};
 use folio_memory::id::{EntryRef, Ref};
-use folio_memory::{Actor, Change, Entry, EntryKind, FieldChange, Invalid, Seq, Status, Warning};
+use folio_memory::{Actor, Change, Entry, EntryKind, FieldChange, Invalid, RunId, Seq, Status, Warning};
 
 use super::reads::if_there;
 use super::{Workspace, WorkspaceError, Write, Written, long_text};
@@ -288,6 +288,16 @@ impl Workspace {
     /// `Unavailable` or `Corrupt`.
     pub async fn is_recorded(&self, actor: &Actor, key: &str) -> Result<bool, WorkspaceError> {
         Ok(self.replayed(actor, key).await?.is_some())
+    }
+
+    /// The run that the commit with `key` began or wrote to, if there is such a commit.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    pub async fn recorded_run(&self, actor: &Actor, key: &str) -> Result<Option<RunId>, WorkspaceError> {
+        let committed = self.replayed(actor, key).await?;
+        Ok(committed.and_then(|committed| committed.run).map(|(run, _)| run))
     }
 
     /// The outcome of the commit with `key`, if there is one.

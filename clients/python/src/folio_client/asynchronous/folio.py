@@ -13,7 +13,7 @@ from ..events import Event
 from ..filters import Filters, Some, body_of, several
 from .run import AsyncRun
 from .scratchbook import AsyncScratchbook
-from .wire import IMPORT_MOST, TURN_MOST, AsyncWire
+from .wire import TURN_MOST, WHOLE_MOST, AsyncWire
 
 PAGE = 200
 """Observations that `each_observation` fetches at once."""
@@ -316,7 +316,8 @@ class AsyncFolio:
     async def turn_export(self, turn: str, *, full: bool = False) -> shapes.ExportShape:
         """Returns the export of a turn: the entries that it touched and a manifest of all entries; with `full`, also
         their content."""
-        return await self._wire.get(shapes.ExportShape, f"/turns/{part(turn)}/export", {"full": full or None})
+        query = {"full": full or None}
+        return await self._wire.get(shapes.ExportShape, f"/turns/{part(turn)}/export", query, takes=WHOLE_MOST)
 
     async def receipts(self, turn: str) -> shapes.ListOfReceiptShape:
         """Returns the receipts of a turn: what each view and context showed, shortened and left out."""
@@ -465,11 +466,11 @@ class AsyncFolio:
     async def forget(self, *, key: str | None = None, **which: Unpack[shapes.Forget]) -> shapes.Forgot:
         """Erases the content of entries everywhere, for good, or only lists them (`dry_run=True`). For people. With
         `key`, a repeated request erases what was there when it was first made, and nothing that came later."""
-        return await self._wire.post(shapes.Forgot, "/forget", dict(which), key=key)
+        return await self._wire.post(shapes.Forgot, "/forget", dict(which), key=key, takes=WHOLE_MOST)
 
     async def export(self) -> bytes:
         """Returns the whole space as lines of JSON."""
-        return (await self._wire.fetch("/export", "application/x-ndjson")).content
+        return (await self._wire.fetch("/export", "application/x-ndjson", takes=WHOLE_MOST)).content
 
     async def import_(
         self,
@@ -496,7 +497,7 @@ class AsyncFolio:
         }
         headers = {"Content-Type": kind, **new_key(key)}
         response = await self._wire.ask(
-            "POST", "/import", query=query, content=lines, headers=headers, takes=IMPORT_MOST
+            "POST", "/import", query=query, content=lines, headers=headers, takes=WHOLE_MOST
         )
         return json_of(shapes.Received, response)
 

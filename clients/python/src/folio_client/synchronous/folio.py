@@ -14,7 +14,7 @@ from ..events import Event
 from ..filters import Filters, Some, body_of, several
 from .run import Run
 from .scratchbook import Scratchbook
-from .wire import IMPORT_MOST, TURN_MOST, Wire
+from .wire import TURN_MOST, WHOLE_MOST, Wire
 
 PAGE = 200
 """Observations that `each_observation` fetches at once."""
@@ -317,7 +317,8 @@ class Folio:
     def turn_export(self, turn: str, *, full: bool = False) -> shapes.ExportShape:
         """Returns the export of a turn: the entries that it touched and a manifest of all entries; with `full`, also
         their content."""
-        return self._wire.get(shapes.ExportShape, f"/turns/{part(turn)}/export", {"full": full or None})
+        query = {"full": full or None}
+        return self._wire.get(shapes.ExportShape, f"/turns/{part(turn)}/export", query, takes=WHOLE_MOST)
 
     def receipts(self, turn: str) -> shapes.ListOfReceiptShape:
         """Returns the receipts of a turn: what each view and context showed, shortened and left out."""
@@ -466,11 +467,11 @@ class Folio:
     def forget(self, *, key: str | None = None, **which: Unpack[shapes.Forget]) -> shapes.Forgot:
         """Erases the content of entries everywhere, for good, or only lists them (`dry_run=True`). For people. With
         `key`, a repeated request erases what was there when it was first made, and nothing that came later."""
-        return self._wire.post(shapes.Forgot, "/forget", dict(which), key=key)
+        return self._wire.post(shapes.Forgot, "/forget", dict(which), key=key, takes=WHOLE_MOST)
 
     def export(self) -> bytes:
         """Returns the whole space as lines of JSON."""
-        return (self._wire.fetch("/export", "application/x-ndjson")).content
+        return (self._wire.fetch("/export", "application/x-ndjson", takes=WHOLE_MOST)).content
 
     def import_(
         self,
@@ -497,7 +498,7 @@ class Folio:
         }
         headers = {"Content-Type": kind, **new_key(key)}
         response = self._wire.ask(
-            "POST", "/import", query=query, content=lines, headers=headers, takes=IMPORT_MOST
+            "POST", "/import", query=query, content=lines, headers=headers, takes=WHOLE_MOST
         )
         return json_of(shapes.Received, response)
 

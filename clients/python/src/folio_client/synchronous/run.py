@@ -21,7 +21,7 @@ from ..shapes import (
     TreeShape,
     WrittenRunInFull,
 )
-from .wire import Wire, may_pass
+from .wire import WHOLE_MOST, Wire, may_pass
 
 LOOK_FIRST, LOOK_MOST = 0.02, 1.0
 """Seconds between two polls of a run that is waited for: at first, and at most."""
@@ -114,7 +114,7 @@ class Run:
         """Begins another run at the moment of this one when `at` was about to begin, or before a limit stopped anything
         in it."""
         body = body_of({"at": at, "before_limit": before_limit, "paused": paused})
-        return self._wire.post(WrittenRunInFull, f"{self._path}/fork", body, key=key)
+        return self._wire.post(WrittenRunInFull, f"{self._path}/fork", body, key=key, takes=WHOLE_MOST)
 
     def plan(self, *, node: str | None = None) -> PlanShape:
         """Returns the current plan, as markdown and as steps."""

@@ -15,8 +15,9 @@ from ..outage import STOOD_LEAST, Outage, wait_before
 
 SILENCE_MOST = 45.0
 """Seconds without a sign of life after which a stream counts as dead; the server gives one every 15."""
-IMPORT_MOST, OFFLOAD_MOST, TURN_MOST = 610.0, 160.0, 70.0
-"""Timeouts in seconds for requests that take long: the server's own limit, and a little more for the network."""
+WHOLE_MOST, OFFLOAD_MOST, TURN_MOST = 610.0, 160.0, 70.0
+"""Timeouts in seconds for requests that take long (the first is for those that read a whole space or a whole run): the
+server's own limit, and a little more for the network."""
 AGAIN = frozenset({429, 502, 503, 504})
 """Status codes when there is no server now, or it is at capacity: from Folio, or from a proxy in front of it."""
 NO_SERVER = "start a server with `folio serve`, or pass the address of one that runs: Folio(url)"
@@ -40,16 +41,18 @@ class Wire:
         """Returns the same wire with one more header on each request."""
         return Wire(self.http, self.base, {**self.headers, name: value}, self.retries, self.stream_timeout)
 
-    def get(self, shape: type[T], path: str, query: Mapping[str, Any] | None = None) -> T:
-        return json_of(shape, self.ask("GET", path, query=query))
+    def get(
+        self, shape: type[T], path: str, query: Mapping[str, Any] | None = None, *, takes: float | None = None
+    ) -> T:
+        return json_of(shape, self.ask("GET", path, query=query, takes=takes))
 
     def look(self, shape: type[T], path: str, within: float | None) -> T:
         """Returns what is at `path`, for which it asks once, for at most `within` seconds."""
         return json_of(shape, self.ask("GET", path, retries=0, within=within))
 
-    def fetch(self, path: str, kind: str) -> httpx.Response:
+    def fetch(self, path: str, kind: str, *, takes: float | None = None) -> httpx.Response:
         """Returns the content at `path`, which must have the media type `kind`."""
-        response = self.ask("GET", path)
+        response = self.ask("GET", path, takes=takes)
         check_kind(response, kind)
         return response
 

@@ -1,6 +1,7 @@
 //! Starting a run, which is then driven in this process.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -21,12 +22,9 @@ use crate::http::caller::Caller;
 use crate::http::input::{Body, body_invalid};
 use crate::http::problem::Problem;
 use crate::http::query::{Nothing, QueryParams};
-use crate::submit;
+use crate::submit::{self, ALLOWED_MAX, Asked};
 use crate::wire::Written;
 use crate::wire::run::RunInFull;
-
-/// The maximum number of tools, and of hosts, that one request may allow.
-const ALLOWED_MAX: usize = 64;
 
 /// A new run.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -123,7 +121,7 @@ pub(super) async fn start(
     caller: Caller,
     State(app): State<App>,
     _: QueryParams<Nothing>,
-    Body(input): Body<NewRunBody>,
+    Body(mut input): Body<NewRunBody>,
 ) -> Result<Made<Written<RunInFull>>, Problem> {
     caller.may_steer()?;
     let is_person = caller.actor.role == Role::Human;
@@ -131,9 +129,21 @@ pub(super) async fn start(
         let detail = "only people may allow shell commands, web hosts, and tools that need a person's approval";
         return Err(Problem::role_denied(detail));
     }
-    if input.allow_tools.len() > ALLOWED_MAX {
-        return Err(body_invalid(format!("allow_tools names more than {ALLOWED_MAX} tools")));
-    }
+    let caller = caller.in_thread(input.thread.take())?;
+    let new = new_run(&caller, app.folder.clone(), input).await;
+    let asked = Asked::of(new, caller.recorded_run()).await?;
+    let place = caller.take_run_slot(&app.driving).await?;
+    let recording = asked.record(caller.keyed_runner());
+    let (runner, by) = (caller.runner.clone(), caller.actor.clone());
+    let (id, replayed) = app.driving.begin(runner, by, place, recording).await?;
+    let row = caller.workspace.run(Ref::Id(id)).await?;
+    let at = format!("/v1/spaces/{}/runs/{id}", caller.workspace.space());
+    let run = load_run_in_full(&caller, &row).await?;
+    Ok(Made::of(Written::of(run, &[], replayed)).with_location(at))
+}
+
+/// Returns the run that `input` describes, which reads `folder`.
+async fn new_run(caller: &Caller, folder: Option<PathBuf>, input: NewRunBody) -> Result<NewRun, Problem> {
     submit::check_allowed(&caller.runner, &input.allow_tools).map_err(|(reason, hints)| {
         let problem = body_invalid(format!("allow_tools: {reason}"));
         hints.into_iter().fold(problem, Problem::hint)
@@ -143,14 +153,12 @@ pub(super) async fn start(
     let plan_gate: PlanGate = gate
         .map_err(|reason: String| body_invalid(format!("plan_gate: {reason}")))?
         .unwrap_or_default();
-    let caller = caller.in_thread(input.thread)?;
     let plan = submit::plan_of(&caller.runner, input.plan, input.goal.as_deref()).await?;
     let mut plan = plan.ok_or_else(|| body_invalid("the body has neither a plan nor a goal"))?;
     if let Some(limits) = input.limits {
         plan.set_limits(&limits.into(), caller.workspace.now())
             .map_err(RunnerError::from)?;
     }
-    let folder = app.folder.clone();
     let inputs = submit::inputs_of(&plan, input.inputs, folder.as_deref()).map_err(|(name, message)| {
         Problem::new(
             StatusCode::UNPROCESSABLE_ENTITY,
@@ -159,8 +167,7 @@ pub(super) async fn start(
         )
         .hint("start the server in another folder")
     })?;
-    let place = caller.take_run_slot(&app.driving).await?;
-    let new = NewRun {
+    Ok(NewRun {
         plan,
         goal: input.goal,
         inputs,
@@ -179,18 +186,7 @@ pub(super) async fn start(
         is_unattended: false,
         thread: caller.thread(),
         actor: caller.actor.clone(),
-    };
-    let keyed_runner = caller.keyed_runner();
-    let recording = async move {
-        let submitted = keyed_runner.submit_once(new).await?;
-        Ok((submitted.id, submitted.replayed))
-    };
-    let (runner, by) = (caller.runner.clone(), caller.actor.clone());
-    let (id, replayed) = app.driving.begin(runner, by, place, recording).await?;
-    let row = caller.workspace.run(Ref::Id(id)).await?;
-    let at = format!("/v1/spaces/{}/runs/{id}", caller.workspace.space());
-    let run = load_run_in_full(&caller, &row).await?;
-    Ok(Made::of(Written::of(run, &[], replayed)).with_location(at))
+    })
 }
 
 /// Parses the hosts to allow.

@@ -142,9 +142,12 @@ impl Fields for Filter {}
 
 async fn list(caller: Caller, QueryParams(params): QueryParams<Filter>) -> Result<Answer<List<ScratchItem>>, Problem> {
     let workspace = &caller.workspace;
-    let known = |name: &String| Status::ALL.into_iter().find(|status| status.as_str() == name);
     let kinds: Vec<_> = params.kind.iter().filter_map(|name| EntryKind::parse(name)).collect();
-    let status: Vec<_> = params.status.iter().filter_map(known).collect();
+    let status: Vec<_> = params
+        .status
+        .iter()
+        .flat_map(|name| Status::parse_filter(name))
+        .collect();
     let tags = Tag::parse_query_tags(&params.tags);
     let is_impossible = kinds.is_empty() && !params.kind.is_empty() || status.is_empty() && !params.status.is_empty();
     let (Some(tags), false) = (tags, is_impossible) else {

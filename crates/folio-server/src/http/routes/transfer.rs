@@ -22,7 +22,7 @@ use folio::store::workspace::{ForgetFilter, ImportOptions, Imported};
 use folio::{ThreadKey, Workspace};
 use futures_util::stream::unfold;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
@@ -35,6 +35,7 @@ use crate::http::input::{Body, Kinds, Text, body_invalid};
 use crate::http::problem::Problem;
 use crate::http::query::{Fields, Nothing, QueryParams};
 use crate::http::transfers::{self, Upload};
+use crate::one_or_more::one_or_more;
 use crate::wire::{Forgot, Named, Received};
 
 /// The size of a chunk, in bytes.
@@ -191,7 +192,7 @@ struct How {
     thread: Option<String>,
     /// Whether only to report what would happen.
     dry_run: bool,
-    /// Whether to ignore the trust that the lines state: everything gets the trust `imported`.
+    /// With `folio`: whether to ignore the trust that the lines state: everything gets the trust `imported`.
     distrust: bool,
     /// With `folio`: apply the changes that somebody made to the lines since they were exported from this space, field
     /// by field, except to fields that changed here since, too. Cannot be combined with `distrust`.
@@ -238,6 +239,7 @@ async fn import_records(caller: &Caller, params: How, bytes: Bytes) -> Result<Im
     let (workspace, actor) = (&caller.workspace, &caller.actor);
     Ok(match params.from.unwrap_or(Form::Folio) {
         Form::Folio => {
+            refuse_ignored("thread", params.thread.is_some(), "colony")?;
             let options = ImportOptions {
                 dry_run: params.dry_run,
                 distrusted: params.distrust,
@@ -248,11 +250,24 @@ async fn import_records(caller: &Caller, params: How, bytes: Bytes) -> Result<Im
                 .await?
         }
         Form::Colony => {
+            refuse_ignored("merge", params.merge, "folio")?;
+            refuse_ignored("distrust", params.distrust, "folio")?;
             let book = std::str::from_utf8(&bytes).map_err(|_| body_invalid("the body is not valid UTF-8"))?;
             let thread = params.thread.map_or_else(|| Ok(ThreadKey::main()), thread_called)?;
             workspace.import_book(actor, &thread, book, params.dry_run).await?
         }
     })
+}
+
+/// Refuses the option `name` if it `is_given`: it has a meaning only for imports from `form`.
+fn refuse_ignored(name: &str, is_given: bool, form: &str) -> Result<(), Problem> {
+    if !is_given {
+        return Ok(());
+    }
+    Err(Problem::invalid(
+        "query_invalid",
+        format!("`{name}` has no meaning without `from={form}`"),
+    ))
 }
 
 /// Which entries to forget. An entry has to match all given fields.
@@ -282,21 +297,6 @@ struct Forget {
     reason: String,
     /// Whether only to report what would be forgotten.
     dry_run: bool,
-}
-
-/// Reads a text or a list of texts (M7.2.12).
-fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged, expecting = "a text or a list of texts")]
-    enum Several {
-        One(String),
-        Any(Vec<String>),
-    }
-
-    Ok(match Several::deserialize(deserializer)? {
-        Several::One(text) => vec![text],
-        Several::Any(texts) => texts,
-    })
 }
 
 impl Forget {

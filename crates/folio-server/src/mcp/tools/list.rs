@@ -5,7 +5,7 @@ use folio::Timestamp;
 use folio::memory::tokens::{Counter, Tokens};
 use folio::memory::view::candidate;
 use folio::memory::{Entry, ListAnswer, Seq};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::mcp::answer::Answer;
@@ -16,32 +16,6 @@ pub(super) const MAX_LINES: u32 = 100;
 /// Tokens set aside for the frame of an answer: how many there are and how to continue, in the text and in the
 /// structured part.
 const FRAME_TOKENS: u32 = 240;
-
-/// An argument that is one text or several, of which any may match (M7.2.12).
-#[derive(Debug, Deserialize)]
-#[serde(untagged, expecting = "a text or a list of texts")]
-pub(super) enum Several {
-    /// One text.
-    One(String),
-    /// Any of these texts.
-    Any(Vec<String>),
-}
-
-impl Default for Several {
-    fn default() -> Self {
-        Self::Any(Vec::new())
-    }
-}
-
-impl Several {
-    /// Returns the texts.
-    pub(super) fn texts(self) -> Vec<String> {
-        match self {
-            Self::One(text) => vec![text],
-            Self::Any(texts) => texts,
-        }
-    }
-}
 
 /// Returns an entry in one line. It ends with `(replaced)` if another entry has superseded it, which the status does
 /// not show.

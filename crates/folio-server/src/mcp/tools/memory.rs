@@ -14,11 +14,11 @@ use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::list::Several;
 use super::{Call, Does, invalid_argument, item_limit, list, read, tool, with_thread};
 use crate::http::problem::Problem;
 use crate::mcp::McpOptions;
 use crate::mcp::answer::{Answer, truncate_to_tokens};
+use crate::one_or_more::one_or_more;
 use crate::wire::PageShape;
 
 /// The lines of a search without `limit`.
@@ -88,8 +88,8 @@ pub(super) async fn call(call: Call<'_>) -> Result<Answer, Problem> {
 struct Search {
     query: String,
     kind: Option<String>,
-    #[serde(default)]
-    tags: Several,
+    #[serde(default, deserialize_with = "one_or_more")]
+    tags: Vec<String>,
     limit: Option<i64>,
     cursor: Option<String>,
 }
@@ -108,7 +108,7 @@ async fn search(call: Call<'_>) -> Result<Answer, Problem> {
             ]
         }
     };
-    let Some(tags) = Tag::parse_query_tags(&input.tags.texts()) else {
+    let Some(tags) = Tag::parse_query_tags(&input.tags) else {
         let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
         return Ok(list::empty_list_answer(
             workspace.head().await?,

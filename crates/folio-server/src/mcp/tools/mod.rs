@@ -10,9 +10,9 @@ mod scratch;
 
 use std::sync::Arc;
 
-use folio::memory::Invalid;
 use folio::memory::query::MAX_LIMIT;
 use folio::memory::wrong_field::wrong_field;
+use folio::memory::{Invalid, RunId};
 use folio::runner::Runner;
 use folio::store::RequestKey;
 use rmcp::model::{InputResponses, Tool, ToolAnnotations};
@@ -55,6 +55,18 @@ impl Call<'_> {
         match &self.request_key {
             Some(key) => Ok(self.caller.workspace.is_recorded(&self.caller.actor, key.key()).await?),
             None => Ok(false),
+        }
+    }
+
+    /// Returns the run that the same call recorded before under its key.
+    pub(super) async fn recorded_run(&self) -> Result<Option<RunId>, Problem> {
+        match &self.request_key {
+            Some(key) => Ok(self
+                .caller
+                .workspace
+                .recorded_run(&self.caller.actor, key.key())
+                .await?),
+            None => Ok(None),
         }
     }
 

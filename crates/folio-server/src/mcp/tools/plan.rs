@@ -256,7 +256,12 @@ async fn claim(call: Call<'_>) -> Result<Answer, Problem> {
         text.push_str(&format!("\n{body}"));
     }
     if body.len() < entry.fields.body.len() || entry.fields.body_ref.is_some() {
-        text.push_str(&format!("\n(the rest: scratch_read id {:?})", entry.handle.to_string()));
+        let rest = if call.mcp.has_scratchbook().await {
+            format!("the rest: scratch_read id {:?}", entry.handle.to_string())
+        } else {
+            "the rest is left out".to_owned()
+        };
+        text.push_str(&format!("\n({rest})"));
     }
     if let Some(until) = entry.fields.lease_until {
         text.push_str(&format!("\nyours until {until}"));

@@ -13,6 +13,7 @@ use folio::engine::run::{RequestRef, micro_usd};
 use folio::engine::spend::Allowance;
 use folio::engine::{NodeId, Run};
 use folio::memory::id::RunRef;
+use folio::memory::tokens::Tokens;
 use folio::memory::{RunId, Timestamp};
 use folio::runner::{NewRun, RunnerError, allows_tool};
 use rmcp::model::{ClientCapabilities, Tool};
@@ -23,20 +24,20 @@ use self::waiting::{Waited, Waiting, wait_for_run};
 use super::{Call, Does, invalid_argument, read, tool, with_thread};
 use crate::http::problem::Problem;
 use crate::http::run_in_full;
-use crate::mcp::answer::{Answer, Reply};
+use crate::mcp::answer::{Answer, Reply, excerpt};
 use crate::mcp::asking::{self, Round};
 use crate::mcp::run_text::{approvals, run_brief, status_line};
 use crate::mcp::{Caller, Mcp, McpOptions, tasks};
-use crate::submit;
+use crate::submit::{self, Asked};
 
 /// Seconds that an answer waits for the end of a run by default: hosts give up after a minute.
 const DEFAULT_WAIT_SECONDS: u64 = 45;
 /// The most seconds that a call may ask to wait.
 pub(in crate::mcp) const MAX_WAIT_SECONDS: u64 = 3_600;
-/// The most names in `allow_tools`.
-const ALLOWED_MAX: usize = 64;
 /// The most questions of a run that an answer lists.
 const MAX_LISTED_QUESTIONS: usize = 8;
+/// The most tokens that an answer shows of them together.
+const QUESTIONS_TOKENS: u32 = 800;
 
 pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
     let wait = || json!({"type": "integer", "description": "seconds to wait for the end"});
@@ -149,9 +150,6 @@ fn allowed_tools(call: &Call<'_>, requested: Option<Vec<String>>) -> Result<Vec<
     let Some(requested) = requested else {
         return Ok(granted.clone());
     };
-    if requested.len() > ALLOWED_MAX {
-        return Err(invalid_argument("allow_tools", format!("more than {ALLOWED_MAX} tools")).into());
-    }
     submit::check_allowed(&call.mcp.shared.runner, &requested).map_err(|(message, hints)| {
         let problem = Problem::from(invalid_argument("allow_tools", message));
         hints.into_iter().fold(problem, Problem::hint)
@@ -183,46 +181,16 @@ async fn start(call: Call<'_>) -> Result<Reply, Problem> {
     if let Some(round) = round_of(&call)? {
         return record_answers_and_wait(&call, round, waiting).await;
     }
-    let allow_tools = allowed_tools(&call, input.allow_tools)?;
     let runner = &call.mcp.shared.runner;
-    let plan = submit::plan_of(runner, input.plan, input.goal.as_deref()).await?;
-    let mut plan = plan.ok_or_else(|| invalid_argument("plan", "neither a plan nor a goal is given"))?;
-    if let Some(limits) = input.limits {
-        let now = call.caller.workspace.now();
-        plan.set_limits(&limits.at(now)?, now).map_err(RunnerError::from)?;
-    }
-    let folder = call.mcp.shared.options.folder.as_deref();
-    let inputs = submit::inputs_of(&plan, input.inputs, folder).map_err(|(name, message)| {
-        Problem::from(invalid_argument(&name, message)).hint("start the server in another folder")
-    })?;
+    let asked = Asked::of(new_run(&call, input).await, call.recorded_run()).await?;
     let place = match call.mcp.shared.driving.take_slot(runner.workspace().space()) {
         Ok(place) => Some(place),
         // The run exists already.
         Err(_) if call.is_recorded().await? => None,
         Err(busy) => return Err(busy),
     };
-    let new = NewRun {
-        plan,
-        goal: input.goal,
-        inputs,
-        folder: folder.map(Path::to_owned),
-        shell: Default::default(),
-        hosts: Default::default(),
-        allow_tools,
-        plan_mode: Default::default(),
-        judging: Default::default(),
-        plan_gate: Default::default(),
-        allow_unpriced: false,
-        is_unattended: false,
-        thread: call.caller.thread.clone(),
-        actor: call.caller.actor.clone(),
-    };
     let by = call.caller.actor.clone();
-    let submits = call.keyed_runner();
-    let recording = Box::pin(async move {
-        let submitted = submits.submit_once(new).await?;
-        Ok((submitted.id, submitted.replayed))
-    });
+    let recording = Box::pin(asked.record(call.keyed_runner()));
     let driving = &call.mcp.shared.driving;
     let (id, asked_for) = driving.begin_for(runner.clone(), by, place, recording).await?;
     let row = call.caller.workspace.run(RunRef::Id(id)).await?;
@@ -240,6 +208,38 @@ async fn start(call: Call<'_>) -> Result<Reply, Problem> {
         }
     }
     reply_with(&call, id, waited).await
+}
+
+/// Returns the run that `input` describes.
+async fn new_run(call: &Call<'_>, input: Start) -> Result<NewRun, Problem> {
+    let allow_tools = allowed_tools(call, input.allow_tools)?;
+    let runner = &call.mcp.shared.runner;
+    let plan = submit::plan_of(runner, input.plan, input.goal.as_deref()).await?;
+    let mut plan = plan.ok_or_else(|| invalid_argument("plan", "neither a plan nor a goal is given"))?;
+    if let Some(limits) = input.limits {
+        let now = call.caller.workspace.now();
+        plan.set_limits(&limits.at(now)?, now).map_err(RunnerError::from)?;
+    }
+    let folder = call.mcp.shared.options.folder.as_deref();
+    let inputs = submit::inputs_of(&plan, input.inputs, folder).map_err(|(name, message)| {
+        Problem::from(invalid_argument(&name, message)).hint("start the server in another folder")
+    })?;
+    Ok(NewRun {
+        plan,
+        goal: input.goal,
+        inputs,
+        folder: folder.map(Path::to_owned),
+        shell: Default::default(),
+        hosts: Default::default(),
+        allow_tools,
+        plan_mode: Default::default(),
+        judging: Default::default(),
+        plan_gate: Default::default(),
+        allow_unpriced: false,
+        is_unattended: false,
+        thread: call.caller.thread.clone(),
+        actor: call.caller.actor.clone(),
+    })
 }
 
 /// Returns what an earlier answer with forms began, if this call continues it.
@@ -316,7 +316,7 @@ async fn answer_question(call: Call<'_>) -> Result<Answer, Problem> {
                 "run {} has {} open questions; name the node of one: {}",
                 row.handle,
                 several.len(),
-                lines_of(&run).join("; ")
+                lines_of(&run, &call.caller.tokens).join("; ")
             );
             return Err(Problem::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
@@ -344,8 +344,10 @@ async fn answer_question(call: Call<'_>) -> Result<Answer, Problem> {
 }
 
 /// Lists the questions of a run, one line each: which node asks, what, the possible answers, and the one that
-/// holds if nobody answers in time.
-fn lines_of(run: &Run) -> Vec<String> {
+/// holds if nobody answers in time. Long ones are cut, with as much room for each.
+fn lines_of(run: &Run, tokens: &dyn Tokens) -> Vec<String> {
+    let questions: Vec<_> = run.questions().into_iter().take(MAX_LISTED_QUESTIONS).collect();
+    let room = QUESTIONS_TOKENS / u32::try_from(questions.len().max(1)).unwrap_or(u32::MAX);
     let line = |(node, question): (NodeId, &Question)| {
         let path = run.node(node).map_or("", |view| view.path);
         let options = match question.options.as_slice() {
@@ -356,13 +358,11 @@ fn lines_of(run: &Run) -> Vec<String> {
             None => String::new(),
             Some(default) => format!(" (if nobody answers in time: {default})"),
         };
-        format!("{path}: {}{options}{default}", question.text)
+        let answers = excerpt(&format!("{options}{default}"), room / 2, tokens).into_owned();
+        let asks = excerpt(&question.text, room.saturating_sub(tokens.count(&answers)), tokens);
+        format!("{path}: {asks}{answers}")
     };
-    run.questions()
-        .into_iter()
-        .take(MAX_LISTED_QUESTIONS)
-        .map(line)
-        .collect()
+    questions.into_iter().map(line).collect()
 }
 
 fn run_named(name: &str) -> Result<RunRef, Problem> {
@@ -383,7 +383,7 @@ async fn reply_with(call: &Call<'_>, id: RunId, waited: Waited) -> Result<Reply,
     };
     let mut answer = answer(call.mcp, &call.caller, id).await?;
     let run = call.mcp.shared.runner.load(id).await?;
-    let declined = asking::declined_questions(&run, &declined);
+    let declined = asking::declined_questions(&run, &declined, &call.caller.tokens);
     if !declined.is_empty() {
         answer.text.push_str("\nthe person declined to answer:\n");
         answer.text.push_str(&declined.join("\n"));
@@ -404,14 +404,18 @@ pub(in crate::mcp) async fn answer(mcp: &Mcp, caller: &Caller, id: RunId) -> Res
     let is_driven = row.driven || run.result().is_none() && mcp.shared.driving.is_driving(caller.workspace.space(), id);
     structured["driven"] = is_driven.into();
     let goes_on = is_driven || structured["waits"] == true;
-    let mut text = run_brief(&row, &run, goes_on, report.as_deref(), &caller.tokens);
+    let report = match report {
+        Some(page) => Some((page, mcp.page_reader().await)),
+        None => None,
+    };
+    let mut text = run_brief(&row, &run, goes_on, report, &caller.tokens);
     let waiting = approvals(&row, &run, &caller.tokens);
     if !waiting.is_empty() {
         text.push_str("\nwaits for a person's approval:\n");
         text.push_str(&waiting.join("\n"));
         structured["approvals"] = json!(waiting);
     }
-    let questions = lines_of(&run);
+    let questions = lines_of(&run, &caller.tokens);
     if !questions.is_empty() {
         text.push_str("\nasks (answer with run_answer):\n");
         text.push_str(&questions.join("\n"));
