@@ -5,6 +5,7 @@ use folio_memory::entry::Status;
 use super::models::*;
 use super::replans::mended;
 use super::*;
+use crate::projection;
 use crate::run::{PendingApproval, PlanGate};
 use crate::talk::Purpose;
 
@@ -271,5 +272,48 @@ fn rejected_plan_is_not_one_that_met_no_further_criterion_e9_8() {
             });
         }
         assert_eq!(carried_out, 2, "rejected: {rejected}");
+    }
+}
+
+#[test]
+fn steps_that_waited_with_their_plan_end_before_the_task_is_cancelled_e9_5() {
+    let equipment = Equipment {
+        has_person: true,
+        ..equipment()
+    };
+    for of_run in [true, false] {
+        let extra = json!({"run": {"plan_gate": "always"}, "criteria": ["seen"]});
+        let mut sim = goal_with("survey the house", &extra, equipment.clone(), nested);
+        sim.settled();
+        if !of_run {
+            sim.answer_plan(|node, version, by| Event::PlanApproved { node, version, by });
+            sim.settled();
+        }
+        let (node, _) = sim.run.pending_approvals()[0];
+        sim.record(Event::CancelRequested {
+            node: Some(node),
+            by: "ada".to_owned(),
+        });
+        let sim = sim.driven_on();
+        let ended: Vec<NodeId> = (sim.journal.iter())
+            .filter_map(|(_, event)| match event {
+                Event::Finished { node, .. } => Some(*node),
+                _ => None,
+            })
+            .collect();
+        let top = sim.run.index(node).unwrap();
+        let is_in_it = |id: &NodeId| {
+            let around = sim.run.self_and_ancestors(sim.run.index(*id).unwrap()).skip(1);
+            around.into_iter().any(|at| at == top)
+        };
+        let last = ended.iter().rposition(is_in_it).unwrap();
+        assert!(last < ended.iter().position(|ended| *ended == node).unwrap());
+        let page = projection::branch_page(&sim.run, node);
+        let read = sim.pages.read(page);
+        let step = if of_run { "look" } else { "north" };
+        assert!(
+            read.contains(&format!("{step} cancelled: stopped before it began")),
+            "{read}"
+        );
     }
 }
