@@ -154,11 +154,13 @@ impl Run {
         let index = self.gated_at(node, "plan_rejected")?;
         self.step_to(node, Move::Replan)?;
         let plan = self.nodes[index].plan.as_deref();
-        let (members, before) = plan
-            .map(|plan| (plan.members.clone(), plan.members_before.clone()))
-            .unwrap_or_default();
-        for member in members.into_iter().filter(|member| !before.contains(member)) {
-            self.supersede(member, version);
+        let new_steps: Vec<usize> = plan.map_or_else(Vec::new, |plan| {
+            let kept = &self.frames[plan.frame].kept;
+            let members = plan.members.iter().copied();
+            members.filter(|member| !kept.contains(member)).collect()
+        });
+        for step in new_steps {
+            self.supersede(step, version);
         }
         self.revert_plan(index);
         if let Some(agent) = self.nodes[index].agent.as_deref_mut() {

@@ -93,6 +93,50 @@ fn rejected_replan_keeps_the_results_of_the_previous_plan_e9_8() {
 }
 
 #[test]
+fn rejected_replan_leaves_the_steps_that_it_kept_from_a_group_in_force_e9_8() {
+    let equipment = Equipment {
+        has_person: true,
+        ..equipment()
+    };
+    let extra = json!({"run": {"plan_gate": "root"}});
+    let asked = std::sync::atomic::AtomicU32::new(0);
+    let mut sim = goal_with("survey the house", &extra, equipment, move |ask| {
+        match (ask.purpose, task_named(ask).as_str()) {
+            (Purpose::Decide, "survey the house") => plan_answer(json!([[
+                {"id": "walls", "title": "look at walls", "criteria": ["seen"]},
+                {"id": "cellar", "title": "go down", "criteria": ["seen"]},
+            ]])),
+            (Purpose::Decide, "go down") => execute("finish", json!({"status": "failed", "notes": "it is locked"})),
+            (Purpose::Decide, task) => execute(
+                "finish",
+                json!({"notes": task, "criteria": [{"id": "c1", "met": true}]}),
+            ),
+            (Purpose::Replan, _) => {
+                let n = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                let title = ["break the door", "ask for a key"][n as usize];
+                let step = json!({"id": format!("door{n}"), "title": title, "criteria": ["open"]});
+                text_answer(&json!({"root_cause": "it is locked", "changes": title, "steps": [step]}).to_string())
+            }
+            _ => text_answer("{\"notes\": \"all of it\"}"),
+        }
+    });
+    sim.settled();
+    sim.answer_plan(|node, version, by| Event::PlanApproved { node, version, by });
+    sim.settled();
+    let replaced = |sim: &Sim, path: &str| sim.run.node_at(path).unwrap().superseded;
+    let outcomes = |sim: &Sim| sim.run.counts_by_state();
+    let before = outcomes(&sim);
+    sim.answer_plan(plan_rejected_event);
+    assert!(!replaced(&sim, "group-1/walls") && replaced(&sim, "door0"));
+    assert_eq!(outcomes(&sim), before);
+    sim.settled();
+    sim.answer_plan(|node, version, by| Event::PlanApproved { node, version, by });
+    let sim = sim.driven_on();
+    assert_eq!(sim.status("door1"), Outcome::Ok, "{}", root(&sim).notes);
+    assert!(!replaced(&sim, "group-1/walls") && replaced(&sim, "group-1/cellar"));
+}
+
+#[test]
 fn plan_page_archives_steps_only_after_the_replan_is_decided_e9_14() {
     let put_away = |sim: &Sim| {
         let entries = sim.pages.entries().iter();
