@@ -344,7 +344,7 @@ fn fork_at_a_skipped_step_begins_before_the_step_that_failed() {
 }
 
 /// The fork of `source` at `at`, in which one may call tools as often as one likes.
-fn with_more_calls(source: &Sim, at: ForkAt) -> Sim {
+pub(super) fn with_more_calls(source: &Sim, at: ForkAt) -> Sim {
     let (first, id) = (source.journal[0].1.clone(), RunId::derived(&["more"]));
     let made = forked((source.run.id(), &source.journal), at, id, first, source.now).unwrap();
     let mut sim = Sim::empty();
