@@ -144,7 +144,7 @@ impl Projection<'_> {
         }
     }
 
-    /// The number of the current iteration, which is the number of plans that the root has had.
+    /// The number of the current iteration, which is that of the plan of the root.
     fn iteration(&self) -> u32 {
         self.run
             .node(NodeId::root(self.run.id()))

@@ -196,7 +196,7 @@ impl RunnerError {
             | Self::TimeIsUp { .. }
             | Self::Edit(_)
             | Self::Limit(_)
-            | Self::Fork(ForkError::NotBegun { .. } | ForkError::Unlimited)
+            | Self::Fork(ForkError::NotBegun { .. } | ForkError::TakenOver { .. } | ForkError::Unlimited)
             | Self::Ended => ErrorKind::Conflict,
             Self::Dispatch { .. } | Self::Leaving => ErrorKind::Unavailable,
             Self::Journal { source, .. } | Self::Fork(ForkError::Journal(source)) => match source {

@@ -100,7 +100,11 @@ impl Runner {
             folded
                 .apply(now, &event)
                 .map_err(|source| RunnerError::Journal { run, source })?;
-            let changes = projection::changes(&folded, &event);
+            // Titles may refer to outputs.
+            let bodies = self.bodies();
+            let changes = bodies
+                .with_outputs_loaded(&folded, |run| projection::changes(run, &event))
+                .await?;
             let append = RunAppend {
                 run,
                 events: vec![event.clone()],

@@ -70,16 +70,12 @@ pub(crate) async fn run_task_by_tool(
         Ended::Answered(response) => {
             let is_late = began.elapsed() >= limit;
             match response.error.as_ref().filter(|_| is_late) {
-                Some(error) => failed(
-                    model,
-                    ModelFailureKind::Unknown,
-                    &timeout_message(limit, &error.message),
-                ),
+                Some(error) => failed(model, ended_in_between(effect), &timeout_message(limit, &error.message)),
                 None => read(*response, &model_request, model, effect),
             }
         }
         Ended::Stopped => ModelAnswer::Stopped,
-        Ended::TimedOut | Ended::Dropped => failed(model, ModelFailureKind::Unknown, &timeout_message(limit, "")),
+        Ended::TimedOut | Ended::Dropped => failed(model, ended_in_between(effect), &timeout_message(limit, "")),
     }
 }
 
@@ -109,10 +105,22 @@ fn read(response: ToolResponse, request: &Request, model: &RunnerModel, effect: 
         FailureKind::Unavailable => ModelFailureKind::Unavailable,
         FailureKind::Failed => ModelFailureKind::Failed,
         FailureKind::Cancelled => return ModelAnswer::Stopped,
+        FailureKind::TooLarge if effect.changes_nothing() => ModelFailureKind::Failed,
+        FailureKind::TimedOut => ended_in_between(effect),
         // It may have had an effect by then.
-        FailureKind::TooLarge | FailureKind::TimedOut | FailureKind::Unknown => ModelFailureKind::Unknown,
+        FailureKind::TooLarge | FailureKind::Unknown => ModelFailureKind::Unknown,
     };
     failed(model, kind, &error.message)
+}
+
+/// What the end of a call means that came before the tool was done: it may have had an effect by then, unless it has
+/// none.
+fn ended_in_between(effect: Effect) -> ModelFailureKind {
+    if effect.changes_nothing() {
+        ModelFailureKind::TimedOut
+    } else {
+        ModelFailureKind::Unknown
+    }
 }
 
 /// Whether a call that failed with `code` was certainly not made, so that nothing was used up. For a tool that may not

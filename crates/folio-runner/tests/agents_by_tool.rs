@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use folio_engine::plan;
-use folio_engine::{NodeResult, Outcome, StopReason};
+use folio_engine::{NodeResult, Outcome, Severity, StopReason};
 use folio_memory::{Actor, Role, RunId};
 use folio_model::{
     Delta, Model, ModelError, ModelErrorKind, Place, Price, Reply, Request, ScriptedModel, Usage, When, Worker,
@@ -24,7 +24,7 @@ const DONE: &str = r#"{"status": "ok", "notes": "all of it is done"}"#;
 /// How an agent works.
 #[derive(Debug)]
 enum Works {
-    ByTool,
+    ByTool(&'static str),
     /// As a program that answers by a script.
     AsProgram(ScriptedModel, Vec<String>),
     /// The same, on another machine.
@@ -35,7 +35,7 @@ enum Works {
 impl Model for Works {
     async fn reply(&self, request: &Request, pieces: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
         match self {
-            Self::ByTool => Err(ModelError::new("slow", ModelErrorKind::Invalid, "it is a tool")),
+            Self::ByTool(_) => Err(ModelError::new("slow", ModelErrorKind::Invalid, "it is a tool")),
             Self::AsProgram(script, _) | Self::Elsewhere(script, _) => script.reply(request, pieces).await,
         }
     }
@@ -51,8 +51,8 @@ impl Model for Works {
 
     fn worker(&self) -> Option<Worker<'_>> {
         Some(match self {
-            Self::ByTool => Worker::Tool {
-                name: "slow",
+            Self::ByTool(name) => Worker::Tool {
+                name,
                 argument: "prompt",
             },
             Self::AsProgram(_, argv) => Worker::Program(argv),
@@ -61,21 +61,23 @@ impl Model for Works {
     }
 }
 
-/// The tools, and one that does a task: immediately, after a day and a half, or not at all, since it does not exist.
+/// The tools, and two that do a task, of which one only reads: immediately, after a day and a half, or not at all, since it does not exist.
 fn tools() -> Registry {
     let mut registry = Registry::with_builtins();
-    let spec = ToolSpec::new("slow", Effect::Opaque, "Does it.").required("prompt", ArgKind::Text, "What.");
-    registry.register_fn(spec, |request, _| async move {
-        let task = request.args["prompt"].as_str().unwrap_or_default().to_owned();
-        if task.contains("for long") {
-            tokio::time::sleep(Duration::from_secs(36 * 60 * 60)).await;
-        }
-        if task.contains("not there") {
-            let why = "nothing listens there";
-            return Err(ToolError::new(FailureKind::Unavailable, "mcp_server_unavailable", why));
-        }
-        Ok(ToolResponse::ok(&request, json!({ "text": DONE }), ""))
-    });
+    for (name, effect) in [("slow", Effect::Opaque), ("looks", Effect::Read)] {
+        let spec = ToolSpec::new(name, effect, "Does it.").required("prompt", ArgKind::Text, "What.");
+        registry.register_fn(spec, |request, _| async move {
+            let task = request.args["prompt"].as_str().unwrap_or_default().to_owned();
+            if task.contains("for long") {
+                tokio::time::sleep(Duration::from_secs(36 * 60 * 60)).await;
+            }
+            if task.contains("not there") {
+                let why = "nothing listens there";
+                return Err(ToolError::new(FailureKind::Unavailable, "mcp_server_unavailable", why));
+            }
+            Ok(ToolResponse::ok(&request, json!({ "text": DONE }), ""))
+        });
+    }
     registry
 }
 
@@ -160,26 +162,36 @@ fn step(title: &str) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn task_timeout_limits_an_agent_that_is_a_tool_e9_17() {
-    let house = house(Works::ByTool, |_| {});
-    let mut long = step("Work for long");
-    long["timeout"] = json!("3s");
-    let began = tokio::time::Instant::now();
-    let (run, result) = house.done(long).await;
-    // The clock goes on while the disk is waited for.
-    assert!(began.elapsed() < Duration::from_secs(60 * 60), "{:?}", began.elapsed());
-    assert_ne!(result.status, Outcome::Ok);
-    let loaded = house.runner.load(run).await.unwrap();
-    let ended = loaded.node_at("a").unwrap().result.unwrap().clone();
-    assert_eq!(ended.stop_reason, Some(StopReason::OutcomeUnknown), "{ended:?}");
-    assert!(
-        ended.notes.contains("longer than the 3s that its task allows"),
-        "{ended:?}"
-    );
+    for (tool, reason, severity) in [
+        ("slow", StopReason::OutcomeUnknown, Severity::Hard),
+        // Whoever only reads left nothing half done.
+        ("looks", StopReason::RetriesExhausted, Severity::Soft),
+    ] {
+        let house = house(Works::ByTool(tool), |_| {});
+        let mut long = step("Work for long");
+        long["timeout"] = json!("3s");
+        let began = tokio::time::Instant::now();
+        let (run, result) = house.done(long).await;
+        // The clock goes on while the disk is waited for.
+        assert!(began.elapsed() < Duration::from_secs(60 * 60), "{:?}", began.elapsed());
+        assert_ne!(result.status, Outcome::Ok);
+        let loaded = house.runner.load(run).await.unwrap();
+        let ended = loaded.node_at("a").unwrap().result.unwrap().clone();
+        assert_eq!(
+            (ended.stop_reason, ended.severity),
+            (Some(reason), Some(severity)),
+            "{ended:?}"
+        );
+        assert!(
+            ended.notes.contains("longer than the 3s that its task allows"),
+            "{ended:?}"
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn unavailable_agent_tool_is_charged_nothing_e9_10() {
-    let house = house(Works::ByTool, |_| {});
+    let house = house(Works::ByTool("slow"), |_| {});
     let (run, result) = house.done(step("Work where you are not there")).await;
     assert_ne!(result.status, Outcome::Ok);
     let loaded = house.runner.load(run).await.unwrap();
@@ -189,7 +201,7 @@ async fn unavailable_agent_tool_is_charged_nothing_e9_10() {
 
 #[tokio::test]
 async fn cassette_replays_the_answer_of_a_tool_agent() {
-    let house = house(Works::ByTool, |_| {});
+    let house = house(Works::ByTool("slow"), |_| {});
     let (run, result) = house.done(step("Do it")).await;
     assert_eq!(result.status, Outcome::Ok, "{result:?}");
     assert_eq!(house.differences(run).await, Vec::<String>::new());
@@ -200,7 +212,7 @@ async fn cassette_replays_the_approval_of_an_agent() {
     let argv = vec!["mender".to_owned(), "--all".to_owned()];
     let script = || ScriptedModel::new([When::any().text(DONE)]);
     let elsewhere = Works::Elsewhere(script(), "http://127.0.0.1:1/");
-    for worker in [Works::ByTool, Works::AsProgram(script(), argv), elsewhere] {
+    for worker in [Works::ByTool("slow"), Works::AsProgram(script(), argv), elsewhere] {
         let house = house(worker, |_| {});
         let run = house.done_with_a_yes(step("Do it")).await;
         assert_eq!(house.differences(run).await, Vec::<String>::new());
@@ -230,7 +242,7 @@ async fn cassette_replays_human_executors_and_cache_prices() {
             .calls([("finish", json!({"notes": "all of it"}))])
             .usage(usage),
     ]);
-    let house = house(Works::ByTool, |models| {
+    let house = house(Works::ByTool("slow"), |models| {
         let own = RunnerModel::new("scripted", Arc::new(script)).at_price(&price);
         *models = RunnerModels {
             executors: std::mem::take(&mut models.executors),

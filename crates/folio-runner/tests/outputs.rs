@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use folio_engine::plan::from_value;
+use folio_engine::plan::{from_value, to_markdown};
 use folio_engine::run::ForkAt;
 use folio_engine::{NodeId, NodeResult, Outcome, Run};
 use folio_memory::id::Ref;
@@ -195,6 +195,37 @@ async fn events_and_pages_do_not_depend_on_outputs_in_memory() {
         assert_same(&format!("run {at}"), &other.0, &last.0);
         assert_same(&format!("fork {at}"), &other.1, &last.1);
     }
+}
+
+#[tokio::test]
+async fn pages_of_an_edited_plan_do_not_depend_on_outputs_in_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let runner = runner(sqlite(&folder.path().join("folio.db")), 1, Some(0));
+    let run = submit(&runner, plan(&runner, folder.path())).await;
+    runner.drive(run).await.unwrap();
+    let at = ForkAt::Node(runner.load(run).await.unwrap().node_at("collect").unwrap().id);
+    let options = ForkOptions {
+        paused: true,
+        ..ForkOptions::default()
+    };
+    let fork = runner.fork(run, at, ThreadKey::main(), person("test"), options).await;
+    let forked = fork.unwrap().id;
+    let shown = runner
+        .load(forked)
+        .await
+        .unwrap()
+        .shown_plan(NodeId::root(forked))
+        .unwrap();
+    let step = "- [ ] Again {{ results.big.output.value.name }} {#again}\n  ```yaml\n  do: {tool: mend, args: {what: it}}\n  ```\n";
+    let text = format!("{}{step}", to_markdown(&shown.steps));
+    let edited = runner.edit_plan(forked, None, &text, Some(1), &person("test")).await;
+    assert_eq!(edited.unwrap().1.added, ["again"]);
+    let seen = seen(&runner, forked, folder.path()).await;
+    assert!(
+        seen.iter().any(|text| text.starts_with("Again large.txt\n")),
+        "{seen:#?}"
+    );
+    assert_eq!(runner.replay(forked).await.unwrap().differences, Vec::<String>::new());
 }
 
 /// Drives a run whose first driver is about to release it.

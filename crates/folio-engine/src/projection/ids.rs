@@ -33,11 +33,10 @@ pub fn report_page(run: RunId) -> PageId {
 /// another has a summary page of its own.
 #[must_use]
 pub fn summary_page(run: &Run) -> PageId {
-    let version = run.node(NodeId::root(run.id())).map_or(1, |root| root.plan_version);
-    let ended = if run.result().is_some() {
-        version
-    } else {
-        version.saturating_sub(1)
+    let root = NodeId::root(run.id());
+    let ended = match run.node(root) {
+        Some(root) if root.result.is_some() => root.plan_version,
+        _ => run.replaced_plan_version(root),
     };
     iteration_summary_page(run.id(), ended.max(1))
 }

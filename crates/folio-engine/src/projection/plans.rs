@@ -61,7 +61,7 @@ impl Projection<'_> {
     pub(super) fn planned(&mut self, node: NodeId, version: u32, reason: &str, kept: usize, awaits: bool) {
         let Some(view) = self.run.node(node) else { return };
         if view.parent.is_none() && version > 1 && !awaits {
-            self.iteration_replaced(version - 1, self.run.previous_plan_summary(node));
+            self.iteration_replaced();
         }
         let steps = self.run.steps_of_plan(node, version);
         self.log_plan(&view, version, &steps, reason, kept);
@@ -102,7 +102,7 @@ impl Projection<'_> {
     pub(super) fn plan_edited(&mut self, node: NodeId, version: u32, difference: &PlanDifference, by: &str) {
         let Some(view) = self.run.node(node) else { return };
         if view.parent.is_none() {
-            self.iteration_replaced(version.saturating_sub(1), "");
+            self.iteration_replaced();
         }
         let steps = self.run.steps(node);
         let titles: Vec<String> = steps
@@ -137,7 +137,7 @@ impl Projection<'_> {
             return;
         };
         if view.parent.is_none() {
-            self.iteration_replaced(view.plan_version - 1, self.run.previous_plan_summary(node));
+            self.iteration_replaced();
         }
         self.replace_plan_steps(&view, &HashSet::new());
     }

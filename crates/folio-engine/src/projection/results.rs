@@ -114,10 +114,13 @@ impl Projection<'_> {
         }
     }
 
-    /// Writes the end of an iteration of the root's planner whose plan was replaced: the steps that it had, and
-    /// `outcome`, which is what the planner said when it combined their results.
-    pub(super) fn iteration_replaced(&mut self, iteration: u32, outcome: &str) {
-        let steps = self.run.steps_before(NodeId::root(self.run.id()));
+    /// Writes the end of the iteration of the root's planner whose plan was just replaced: the steps that it had, and
+    /// what the planner said when it combined their results.
+    pub(super) fn iteration_replaced(&mut self) {
+        let root = NodeId::root(self.run.id());
+        let iteration = self.run.replaced_plan_version(root);
+        let outcome = self.run.replaced_plan_summary(root);
+        let steps = self.run.steps_before(root);
         let tasks: Vec<NodeView<'_>> = steps.into_iter().filter(|step| !step.kind.is_group()).collect();
         let ended = tasks.iter().filter_map(|step| step.result);
         let mut counts = counts_in_words(ended.map(|result| (result.status, 1)));

@@ -103,8 +103,8 @@ impl Run {
                         };
                     }
                     // A limit that stops the attempts is one that can be raised (E9.10). A worse reason stays.
-                    if let Some(limit) = refused.filter(|_| failure.reason == StopReason::RetriesExhausted) {
-                        failure.reason = limit;
+                    if failure.reason == StopReason::RetriesExhausted {
+                        failure.reason = refused.unwrap_or(StopReason::Deadline);
                     }
                     let why = refused.map_or_else(|| "the time is over before another attempt".to_owned(), used_up);
                     push_note(&mut failure.message, &why);

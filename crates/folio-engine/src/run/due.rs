@@ -85,19 +85,36 @@ impl Run {
     /// Adds the events of nodes that end without doing anything more. `read_before` is how many bytes of outputs were
     /// read before.
     fn end_nodes(&self, held_back: &BTreeSet<usize>, read_before: u64, actions: &mut Vec<Action>) {
+        let ends_now = |index: &&usize| !self.has_steps_to_end(**index);
         let skipped = self.skipped.iter().filter(|index| !self.is_inherited(**index));
+        let skipped = skipped.filter(ends_now);
         let skipped = skipped.take(ACTIONS_MAX).chain(held_back.iter().take(ACTIONS_MAX));
         actions.extend(skipped.map(|index| Action::Record(self.skipped_event(*index))));
         actions.extend(self.inheriting().take(ACTIONS_MAX));
         // Recording these events makes room for the rest, so each answer makes progress.
-        // What never began has its result before the run has: nothing follows that.
-        let is_last = |index: &&usize| **index > 0 || self.skipped.is_empty();
-        let settled = self.settled.iter().filter(is_last);
+        let settled = self.settled.iter().filter(ends_now);
         let settled = settled.take_while(|_| self.bodies.read().saturating_sub(read_before) < LISTED_MAX);
         actions.extend(settled.map(|index| match self.aggregate(*index) {
             Aggregation::Done(event) => Action::Record(*event),
             Aggregation::Needs(BodyNeeded(hash)) => Action::Load(hash),
         }));
+    }
+
+    /// Whether node `index` has to wait with its result for steps that end without having begun: its pages report what
+    /// became of them, and nothing follows the result of the run (E9.5).
+    fn has_steps_to_end(&self, index: usize) -> bool {
+        if index == 0 {
+            return self.skipped.iter().chain(&self.settled).any(|other| *other > 0);
+        }
+        let mut around: Vec<usize> = self.nodes[index].plan.iter().map(|_| index).collect();
+        while let Some(at) = around.pop() {
+            let steps = &self.nodes[at].children;
+            if steps.iter().any(|step| self.skipped.contains(step)) {
+                return true;
+            }
+            around.extend(steps.iter().filter(|step| self.nodes[**step].kind.is_group()));
+        }
+        false
     }
 
     /// Adds what is due for nodes that may begin or go on, as long as there is room for calls.

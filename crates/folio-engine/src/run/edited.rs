@@ -48,21 +48,23 @@ impl Run {
         self.forget_failures_in(index);
         self.forget_roll_ups(index);
         let graph = Arc::new(Graph::of(&steps));
-        let before = self.nodes[index]
-            .plan
-            .as_deref()
-            .map(|plan| plan.members_before.clone());
+        let plan = self.nodes[index].plan.as_deref();
+        let before = plan.map(|plan| (plan.members_before.clone(), plan.version_before));
         self.lay_out(index, frame, &graph, version, &kept);
         self.inherit_pauses(frame, paused);
         // A plan that waited for approval never took the place of the one before it.
         if state == NodeState::AwaitingApproval
             && let Some(plan) = self.nodes[index].plan.as_deref_mut()
         {
-            plan.members_before = before.unwrap_or_default();
+            let (members_before, version_before) = before.unwrap_or_default();
+            plan.members_before = members_before;
+            if version_before > 0 {
+                plan.replaced_version = version_before;
+            }
         }
         let whole = self.whole_plan(index);
         if let Some(agent) = self.nodes[index].agent.as_deref_mut() {
-            agent.plan_was_edited(plan::hash_of(&steps), whole);
+            agent.plan_was_edited(version, plan::hash_of(&steps), whole);
         }
         self.settle_if_done(index);
         Ok(())
@@ -115,7 +117,7 @@ impl Run {
         self.frames[frame].nodes = nodes;
         if let Some(plan) = self.nodes[owner].plan.as_deref_mut() {
             plan.version = version;
-            plan.members_version = version;
+            plan.replaced_version = std::mem::replace(&mut plan.members_version, version);
             plan.members_before = std::mem::replace(&mut plan.members, members);
         }
     }

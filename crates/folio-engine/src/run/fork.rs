@@ -51,6 +51,15 @@ pub enum ForkError {
         /// The path of the node, or its id if the path is not known.
         part: String,
     },
+    /// The node was not done anew, so a fork would not do it either: it has the result of a node of an earlier version
+    /// of the plan.
+    #[error("{part} was not done anew: node {earlier} did it for an earlier version of the plan")]
+    TakenOver {
+        /// The path of the node.
+        part: String,
+        /// The node that did it.
+        earlier: NodeId,
+    },
     /// No limit was reached, so there is no such moment.
     #[error("no limit stopped anything in that run")]
     Unlimited,
@@ -64,7 +73,7 @@ impl ForkError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::NotBegun { .. } | Self::Unlimited => "fork_unusable",
+            Self::NotBegun { .. } | Self::TakenOver { .. } | Self::Unlimited => "fork_unusable",
             Self::Journal(error) => error.code(),
         }
     }
@@ -382,6 +391,12 @@ impl ForkSearch {
         if is_too_far {
             let again = Self::with(Run::new(run.id(), Arc::clone(&run.templates)), self.at, Some(found));
             return Ok(ForkSearchOutcome::Earlier(Box::new(again)));
+        }
+        if let ForkAt::Node(node) = self.at
+            && let Some(earlier) = run.took_over(node)
+        {
+            let part = found.path;
+            return Err(ForkError::TakenOver { part, earlier });
         }
         // A fork begins what was under way anew.
         let mut positions = self.begun;

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::state::{JournalError, Run};
 use crate::event::Event;
 use crate::node::{Move, NodeId, NodeState};
+use crate::plan::{self, HUMAN, Task, Work};
 use crate::result::StopReason;
 use crate::spend::in_dollars;
 
@@ -103,13 +104,26 @@ impl Run {
     }
 
     /// The estimated cost of a plan in millionths of a dollar: three calls for each of its steps, at the average cost
-    /// of the run's calls so far. `None` if the cost of calls is unknown.
+    /// of the run's calls so far. `None` if the cost of one of these is unknown, or the price of a model that the plan
+    /// needs.
     fn estimated_cost(&self, steps: &Value) -> Option<u64> {
-        self.equipment.as_ref()?.planner.price?;
-        let spent = self.purse()?.spent;
-        let cost_per_call = spent.micro_usd.div_ceil(spent.model_calls.max(1));
+        let equipment = self.equipment.as_deref()?;
         let steps = super::agent::read_steps(steps).ok()?;
-        let count = u64::from(crate::plan::count_nodes(&steps));
+        let has_price = |task: &&Task| match (&task.work, task.executor.as_deref()) {
+            (Work::Do(_) | Work::Plan(_), _) | (Work::Model, Some(HUMAN)) => true,
+            (Work::Model, None) => equipment.executor.price.is_some(),
+            (Work::Model, Some(name)) => {
+                let named = equipment.executors.get(name);
+                named.is_some_and(|named| named.model.price.is_some())
+            }
+        };
+        let spent = self.purse()?.spent;
+        let is_priced = equipment.planner.price.is_some() && spent.unpriced_calls == 0;
+        if !is_priced || !plan::tasks_of(&steps).iter().all(has_price) {
+            return None;
+        }
+        let cost_per_call = spent.micro_usd.div_ceil(spent.model_calls.max(1));
+        let count = u64::from(plan::count_nodes(&steps));
         Some(cost_per_call.saturating_mul(CALLS_A_STEP).saturating_mul(count))
     }
 
@@ -154,11 +168,13 @@ impl Run {
         let index = self.gated_at(node, "plan_rejected")?;
         self.step_to(node, Move::Replan)?;
         let plan = self.nodes[index].plan.as_deref();
-        let (members, before) = plan
-            .map(|plan| (plan.members.clone(), plan.members_before.clone()))
-            .unwrap_or_default();
-        for member in members.into_iter().filter(|member| !before.contains(member)) {
-            self.supersede(member, version);
+        let new_steps: Vec<usize> = plan.map_or_else(Vec::new, |plan| {
+            let kept = &self.frames[plan.frame].kept;
+            let members = plan.members.iter().copied();
+            members.filter(|member| !kept.contains(member)).collect()
+        });
+        for step in new_steps {
+            self.supersede(step, version);
         }
         self.revert_plan(index);
         if let Some(agent) = self.nodes[index].agent.as_deref_mut() {

@@ -114,6 +114,7 @@ impl Run {
             members,
             version_before: before.as_ref().map_or(0, |plan| plan.members_version),
             frame_before: before.as_ref().map(|plan| plan.frame),
+            replaced_version: before.as_ref().map_or(0, |plan| plan.replaced_version),
             members_before: before.map(|plan| plan.members).unwrap_or_default(),
         }));
         self.inherit_pauses(frame, paused);
@@ -121,9 +122,10 @@ impl Run {
 
     /// Puts the plan of `owner` in the place of the version before it.
     pub(super) fn replace_previous_plan(&mut self, owner: usize) {
-        let Some(plan) = self.nodes[owner].plan.as_deref() else {
+        let Some(plan) = self.nodes[owner].plan.as_deref_mut() else {
             return;
         };
+        plan.replaced_version = plan.version_before;
         let (kept, before) = (self.frames[plan.frame].kept.clone(), plan.members_before.clone());
         for member in before {
             self.mark_superseded(member, &kept);

@@ -13,7 +13,7 @@ use super::action::Action;
 use super::state::Run;
 use super::tree::NodeKind;
 use crate::event::Event;
-use crate::node::NodeState;
+use crate::node::{NodeId, NodeState};
 use crate::plan::{self, Slug, Step};
 use crate::result::{Evidence, NodeResult};
 
@@ -109,7 +109,7 @@ impl Run {
         let mut is_in_success: Vec<bool> = Vec::with_capacity(frame.nodes.len());
         for (planned, old) in steps() {
             let is_around = planned.parent.map_or(is_whole, |parent| is_in_success[parent]);
-            let is_group = matches!(self.nodes[*old].kind, NodeKind::Parallel | NodeKind::Sequence);
+            let is_group = self.nodes[*old].kind.is_group();
             is_in_success.push(is_around || is_group && self.nodes[*old].is_ok());
         }
         let counts = |at: usize| {
@@ -177,6 +177,24 @@ impl Run {
         let node = &self.nodes[index];
         let is_new = node.state == NodeState::Created && node.agent.is_none() && node.cancel.is_none();
         is_new && node.kind != NodeKind::ForEach && self.inherited.contains_key(&index)
+    }
+
+    /// The node of an earlier version of its plan that did node `id`, which takes over everything from there; `None` if
+    /// something of it is still to be done.
+    pub(super) fn took_over(&self, id: NodeId) -> Option<NodeId> {
+        self.taken_over_from(self.index(id).ok()?)
+            .map(|from| self.nodes[from].id)
+    }
+
+    fn taken_over_from(&self, index: usize) -> Option<usize> {
+        let node = &self.nodes[index];
+        if let Some(inherited) = self.inherited.get(&index) {
+            return inherited.is_whole.then_some(inherited.from);
+        }
+        // A group takes over what all of its members do.
+        let mut members = node.children.iter().map(|member| self.taken_over_from(*member));
+        let first = members.next().filter(|_| node.kind.is_group())??;
+        members.all(|from| from.is_some()).then(|| self.nodes[first].parent)?
     }
 
     /// The events to record for nodes that need not be done again.

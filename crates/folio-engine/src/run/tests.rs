@@ -36,6 +36,7 @@ mod forks;
 mod groups;
 mod hand_back;
 mod human;
+mod iterations;
 mod judged;
 mod late;
 mod lists;

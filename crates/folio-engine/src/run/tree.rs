@@ -140,6 +140,8 @@ pub(super) struct Planned {
     pub(super) members_before: Vec<usize>,
     pub(super) version_before: u32,
     pub(super) frame_before: Option<usize>,
+    /// The last version that another one replaced, which one that people reject does not; 0 if none was.
+    pub(super) replaced_version: u32,
 }
 
 /// One node.
@@ -282,7 +284,8 @@ pub struct NodeView<'r> {
     /// Calls of models that were repeated because their driver died before it saw their end: they may have been paid
     /// for twice, and both are counted in what it used (E9.9).
     pub repeated: u32,
-    /// The version of its plan; 0 if it has none, or has not begun it.
+    /// The version of its plan, as in [`ShownPlan`](super::ShownPlan): an earlier one again, if people rejected what was
+    /// to replace it. 0 if it has none, or has not begun it.
     pub plan_version: u32,
     /// What it and everything below have used.
     pub spent: &'r Spend,

@@ -306,17 +306,22 @@ impl Run {
         steps.into_iter().filter(is_of_version).collect()
     }
 
-    /// What the model that combined the results of the previous plan of node `id` said of it; empty if none did.
+    /// The version of the plan of node `id` that another one replaced last; 0 if none was.
     #[must_use]
-    pub fn previous_plan_summary(&self, id: NodeId) -> &str {
-        let index = self.by_id.get(&id);
-        match index
-            .and_then(|index| self.agent(*index))
-            .map(|agent| agent.versions.as_slice())
-        {
-            Some([.., before, _]) => &before.came_to,
-            _ => "",
-        }
+    pub fn replaced_plan_version(&self, id: NodeId) -> u32 {
+        let plan = self.by_id.get(&id).and_then(|index| self.nodes[*index].plan.as_deref());
+        plan.map_or(0, |plan| plan.replaced_version)
+    }
+
+    /// What the model that combined the results of [that version](Self::replaced_plan_version) said of it; empty if none
+    /// did.
+    #[must_use]
+    pub fn replaced_plan_summary(&self, id: NodeId) -> &str {
+        let replaced = self.replaced_plan_version(id);
+        let agent = self.by_id.get(&id).and_then(|index| self.agent(*index));
+        let mut versions = agent.map_or(&[][..], |agent| &agent.versions).iter();
+        let replaced = versions.find(|version| version.number == replaced);
+        replaced.map_or("", |version| &version.came_to)
     }
 
     /// How often somebody paused or continued the run or a part of it.
@@ -388,7 +393,7 @@ impl Run {
             result: node.result.as_ref(),
             model_calls: tally.calls,
             repeated: tally.repeated,
-            plan_version: node.plan.as_ref().map_or(0, |plan| plan.version),
+            plan_version: node.plan.as_ref().map_or(0, |plan| plan.members_version),
             spent: &node.spent,
             purse: node.purse.as_deref(),
             paused: node.paused,

@@ -152,7 +152,7 @@ impl Drive {
         self.configure_run();
         self.locks.follow(&self.run);
         self.followed.set_head(head);
-        self.lacking = self.shared.check_needs(&self.run.needs()).err();
+        self.note_lacking();
         let mut outcomes = self.pending_writes.discard_pending(writing);
         outcomes.retain(|outcome| match outcome {
             Done::Call(_, batch)
@@ -171,6 +171,11 @@ impl Drive {
             counts
         });
         self.conclude_all(outcomes).await
+    }
+
+    /// Notes what this process lacks of what the rest of the run needs.
+    fn note_lacking(&mut self) {
+        self.lacking = self.shared.check_needs(&self.run.needs()).err();
     }
 
     fn too_many_conflicts(&self) -> RunnerError {
@@ -219,7 +224,7 @@ impl Drive {
         // An edit may need what this process does not have, and another edit or the end of the run may need it no more.
         let is_edit = |event: &Event| matches!(event, Event::PlanEdited { .. });
         if self.lacking.is_some() || journal.events.iter().any(|(_, event)| is_edit(event)) {
-            self.lacking = self.shared.check_needs(&self.run.needs()).err();
+            self.note_lacking();
         }
         // Whoever asked for something wrote that onto the run's pages.
         self.pages = None;

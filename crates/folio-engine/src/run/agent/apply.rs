@@ -284,6 +284,7 @@ impl Run {
         }
         agent.interim_proposal = previous_proposal.filter(|_| awaits);
         agent.versions.push(Version {
+            number: version,
             hashes: vec![hash],
             wholes: vec![full_plan],
             ..Version::default()

@@ -53,6 +53,8 @@ pub(in crate::run) enum TalkEntry {
 /// A version of a task's plan.
 #[derive(Debug, Clone, Default)]
 pub(in crate::run) struct Version {
+    /// Its number, or that of the last version that people made of it.
+    pub(in crate::run) number: u32,
     /// The hash of its steps, and those of the versions that people made of it.
     pub(in crate::run) hashes: Vec<String>,
     /// All its steps, including those kept from earlier versions; and the same for the versions that people made of it.
@@ -274,8 +276,9 @@ impl Agent {
 
     /// Replaces its last plan by the version that a person made, which does not count as a re-plan. What the model had
     /// planned still counts as tried.
-    pub(in crate::run) fn plan_was_edited(&mut self, hash: String, whole: Vec<Step>) {
+    pub(in crate::run) fn plan_was_edited(&mut self, version: u32, hash: String, whole: Vec<Step>) {
         if let Some(last) = self.versions.last_mut() {
+            last.number = version;
             last.hashes.push(hash);
             last.wholes.push(whole);
             last.is_rejected = false;

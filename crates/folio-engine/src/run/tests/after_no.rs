@@ -5,6 +5,7 @@ use folio_memory::entry::Status;
 use super::models::*;
 use super::replans::mended;
 use super::*;
+use crate::projection;
 use crate::run::{PendingApproval, PlanGate};
 use crate::talk::Purpose;
 
@@ -89,6 +90,50 @@ fn rejected_replan_keeps_the_results_of_the_previous_plan_e9_8() {
         let resumed = Sim::resumed_with(&sim.journal[..cut], equipment, Arc::clone(&sim.model));
         assert!(resumed.run.result().is_none(), "cut at {cut}");
     }
+}
+
+#[test]
+fn rejected_replan_leaves_the_steps_that_it_kept_from_a_group_in_force_e9_8() {
+    let equipment = Equipment {
+        has_person: true,
+        ..equipment()
+    };
+    let extra = json!({"run": {"plan_gate": "root"}});
+    let asked = std::sync::atomic::AtomicU32::new(0);
+    let mut sim = goal_with("survey the house", &extra, equipment, move |ask| {
+        match (ask.purpose, task_named(ask).as_str()) {
+            (Purpose::Decide, "survey the house") => plan_answer(json!([[
+                {"id": "walls", "title": "look at walls", "criteria": ["seen"]},
+                {"id": "cellar", "title": "go down", "criteria": ["seen"]},
+            ]])),
+            (Purpose::Decide, "go down") => execute("finish", json!({"status": "failed", "notes": "it is locked"})),
+            (Purpose::Decide, task) => execute(
+                "finish",
+                json!({"notes": task, "criteria": [{"id": "c1", "met": true}]}),
+            ),
+            (Purpose::Replan, _) => {
+                let n = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                let title = ["break the door", "ask for a key"][n as usize];
+                let step = json!({"id": format!("door{n}"), "title": title, "criteria": ["open"]});
+                text_answer(&json!({"root_cause": "it is locked", "changes": title, "steps": [step]}).to_string())
+            }
+            _ => text_answer("{\"notes\": \"all of it\"}"),
+        }
+    });
+    sim.settled();
+    sim.answer_plan(|node, version, by| Event::PlanApproved { node, version, by });
+    sim.settled();
+    let replaced = |sim: &Sim, path: &str| sim.run.node_at(path).unwrap().superseded;
+    let outcomes = |sim: &Sim| sim.run.counts_by_state();
+    let before = outcomes(&sim);
+    sim.answer_plan(plan_rejected_event);
+    assert!(!replaced(&sim, "group-1/walls") && replaced(&sim, "door0"));
+    assert_eq!(outcomes(&sim), before);
+    sim.settled();
+    sim.answer_plan(|node, version, by| Event::PlanApproved { node, version, by });
+    let sim = sim.driven_on();
+    assert_eq!(sim.status("door1"), Outcome::Ok, "{}", root(&sim).notes);
+    assert!(!replaced(&sim, "group-1/walls") && replaced(&sim, "group-1/cellar"));
 }
 
 #[test]
@@ -271,5 +316,48 @@ fn rejected_plan_is_not_one_that_met_no_further_criterion_e9_8() {
             });
         }
         assert_eq!(carried_out, 2, "rejected: {rejected}");
+    }
+}
+
+#[test]
+fn steps_that_waited_with_their_plan_end_before_the_task_is_cancelled_e9_5() {
+    let equipment = Equipment {
+        has_person: true,
+        ..equipment()
+    };
+    for of_run in [true, false] {
+        let extra = json!({"run": {"plan_gate": "always"}, "criteria": ["seen"]});
+        let mut sim = goal_with("survey the house", &extra, equipment.clone(), nested);
+        sim.settled();
+        if !of_run {
+            sim.answer_plan(|node, version, by| Event::PlanApproved { node, version, by });
+            sim.settled();
+        }
+        let (node, _) = sim.run.pending_approvals()[0];
+        sim.record(Event::CancelRequested {
+            node: Some(node),
+            by: "ada".to_owned(),
+        });
+        let sim = sim.driven_on();
+        let ended: Vec<NodeId> = (sim.journal.iter())
+            .filter_map(|(_, event)| match event {
+                Event::Finished { node, .. } => Some(*node),
+                _ => None,
+            })
+            .collect();
+        let top = sim.run.index(node).unwrap();
+        let is_in_it = |id: &NodeId| {
+            let around = sim.run.self_and_ancestors(sim.run.index(*id).unwrap()).skip(1);
+            around.into_iter().any(|at| at == top)
+        };
+        let last = ended.iter().rposition(is_in_it).unwrap();
+        assert!(last < ended.iter().position(|ended| *ended == node).unwrap());
+        let page = projection::branch_page(&sim.run, node);
+        let read = sim.pages.read(page);
+        let step = if of_run { "look" } else { "north" };
+        assert!(
+            read.contains(&format!("{step} cancelled: stopped before it began")),
+            "{read}"
+        );
     }
 }

@@ -246,6 +246,24 @@ fn task_is_carried_out_by_the_executor_it_names_e9_17() {
     );
 }
 
+#[test]
+fn task_for_an_executor_that_is_not_there_is_not_given_to_another_e9_17() {
+    let steps = json!({"steps": [{"id": "a", "title": "mend it", "criteria": ["x"], "executor": "mender"}]});
+    let mut sim = Sim::new(&steps.to_string());
+    // The process that accepted the plan had it; this one does not.
+    sim.run.equip(Arc::new(with_fallback()));
+    let sim = sim.driven_on();
+    let result = sim.run.node_at("a").unwrap().result.unwrap();
+    assert_eq!(
+        (result.status, result.stop_reason, result.notes.as_str()),
+        (
+            Outcome::Failed,
+            Some(StopReason::InvalidInput),
+            "not asked, because this process has no executor `mender`"
+        )
+    );
+}
+
 /// What a step reads that names an executor with a window of `window` tokens, where the usual one has one of `usual`:
 /// its task, which reads a long result, and the long answer of a tool.
 fn read_by_named(usual: u32, window: u32) -> (usize, usize) {

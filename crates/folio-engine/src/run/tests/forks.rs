@@ -2,6 +2,7 @@
 
 use super::models::{equipment, goal_with, house, nested, root, text_answer};
 use super::pages::Pages;
+use super::replans::{count_one, list_again, listed};
 use super::*;
 use crate::event::NewLimits;
 use crate::run::{LimitKind, RequiredApproval};
@@ -134,6 +135,36 @@ fn forked_and_driven_on(source: &Sim, at: ForkAt) -> Sim {
     sim.journal = made.events.into_iter().map(|event| (source.now, event)).collect();
     sim.pages = Pages::of(sim.run.id(), &sim.journal);
     sim.driven_on()
+}
+
+#[test]
+fn fork_at_an_item_taken_over_from_an_earlier_plan_names_the_node_that_did_it() {
+    let group = json!({"sequence": [
+        {"id": "look", "do": {"tool": "echo", "args": {"at": "{{ it }}"}}},
+        {"id": "inner", "for_each": ["{{ it }}"], "as": "it", "step": count_one()},
+    ]});
+    for step in [count_one(), group] {
+        let source = listed(&step, list_again(&step)).driven_on();
+        let both = |path: &str| {
+            let tree = source.run.tree().into_iter();
+            let found: Vec<NodeId> = tree.filter(|view| view.path == path).map(|view| view.id).collect();
+            <[NodeId; 2]>::try_from(found).unwrap()
+        };
+        let fork = |node| {
+            let (first, id) = (source.journal[0].1.clone(), RunId::derived(&["forked"]));
+            let journal = (source.run.id(), &*source.journal);
+            forked(journal, ForkAt::Node(node), id, first, source.now)
+        };
+        let slug = source.run.children(both("each")[1])[0].slug().to_owned();
+        let [old, new] = both(&format!("each/{slug}"));
+        let refused = fork(new).map(|_| ()).unwrap_err();
+        let expected = format!("each/{slug} was not done anew: node {old} did it for an earlier version of the plan");
+        assert_eq!(refused.to_string(), expected);
+        assert!(fork(old).is_ok());
+        // What was done anew may be forked, and so may the list.
+        let slug = source.run.children(both("each")[1])[2].slug().to_owned();
+        assert!(fork(both(&format!("each/{slug}"))[1]).is_ok() && fork(both("each")[1]).is_ok());
+    }
 }
 
 #[test]
@@ -313,7 +344,7 @@ fn fork_at_a_skipped_step_begins_before_the_step_that_failed() {
 }
 
 /// The fork of `source` at `at`, in which one may call tools as often as one likes.
-fn with_more_calls(source: &Sim, at: ForkAt) -> Sim {
+pub(super) fn with_more_calls(source: &Sim, at: ForkAt) -> Sim {
     let (first, id) = (source.journal[0].1.clone(), RunId::derived(&["more"]));
     let made = forked((source.run.id(), &source.journal), at, id, first, source.now).unwrap();
     let mut sim = Sim::empty();

@@ -1,5 +1,6 @@
 //! Attempts, and the actions that are due after a crash.
 
+use super::forks::with_more_calls;
 use super::*;
 
 #[test]
@@ -122,8 +123,12 @@ fn retry_due_after_the_deadline_is_given_up_at_once_e9_10() {
         assert_eq!(sim.now, began);
         let path = if plan.contains("id: s") { "s/a" } else { "a" };
         let result = sim.run.node_at(path).unwrap().result.unwrap();
-        assert_eq!(result.stop_reason, Some(StopReason::RetriesExhausted));
+        assert_eq!(result.stop_reason, Some(StopReason::Deadline));
         assert_eq!(result.notes, "fail failed; the time is over before another attempt");
+        let limited = path.split('/').next().unwrap();
+        let limited = sim.run.node_at(limited).unwrap().id;
+        let met: Vec<(StopReason, NodeId)> = sim.run.limits_met().map(|(reason, met)| (reason, met.node)).collect();
+        assert_eq!(met, [(StopReason::Deadline, limited)], "more time would help");
     }
 }
 
@@ -196,6 +201,8 @@ steps: [{id: a, do: {tool: flaky, args: {}}, retry: {max_attempts: 5}}]",
     .driven_on();
     let met: Vec<_> = sim.run.limits_met().map(|(reason, _)| reason).collect();
     assert_eq!(met, [StopReason::BudgetToolCalls]);
+    let more = with_more_calls(&sim, ForkAt::Limit);
+    assert_eq!((more.called(), more.status("a")), (vec!["a", "a"], Outcome::Ok));
 }
 
 #[test]

@@ -361,6 +361,61 @@ fn plan_gate_decides_which_plans_wait_for_approval_e9_14() {
 }
 
 #[test]
+fn plan_gate_by_cost_waits_if_a_price_is_unknown_e9_14() {
+    let named = |model| NamedExecutor {
+        model,
+        about: String::new(),
+        offered: OfferedTools::default(),
+    };
+    // Whether the plan of a goal waits, whose second step is for `executor`, if the cost of some calls is unknown.
+    let waits = |executor: &'static str, unpriced: &[&str]| {
+        let mut equipment = Equipment {
+            has_person: true,
+            human: Some("at home".to_owned()),
+            ..equipment()
+        };
+        let free = ModelSpec {
+            price: None,
+            ..equipment.executor.clone()
+        };
+        equipment
+            .executors
+            .insert("priced".to_owned(), named(equipment.judge.clone()));
+        equipment.executors.insert("free".to_owned(), named(free.clone()));
+        if unpriced.contains(&"executor") {
+            equipment.executor = free;
+        }
+        let is_answer_unpriced = unpriced.contains(&"answer");
+        let mut sim = goal_with(
+            "tidy up",
+            &json!({"run": {"plan_gate": "if_cost>100"}}),
+            equipment,
+            move |_| {
+                let step = |id: &str| match executor {
+                    "tool" => json!({"id": id, "do": {"tool": "echo", "args": {"text": id}}}),
+                    "" => json!({"id": id, "title": format!("clean the {id}"), "criteria": ["clean"]}),
+                    name => {
+                        json!({"id": id, "title": format!("clean the {id}"), "criteria": ["clean"], "executor": name})
+                    }
+                };
+                let mut answer = plan_answer(json!([step("floor"), step("roof")]));
+                if let (true, ModelAnswer::Replied { used: Some(used), .. }) = (is_answer_unpriced, &mut answer) {
+                    used.unpriced_calls = 1;
+                }
+                answer
+            },
+        );
+        sim.derive();
+        sim.end_one();
+        sim.derive();
+        sim.run.node(sim.root_id()).unwrap().state == NodeState::AwaitingApproval
+    };
+    assert!(!waits("", &[]) && waits("", &["executor"]) && waits("", &["answer"]));
+    assert!(!waits("priced", &["executor"]) && waits("free", &[]));
+    assert!(!waits("human", &["executor"]) && !waits("tool", &["executor"]));
+}
+
+#[test]
 fn editing_a_waiting_plan_approves_the_edited_version_e9_14() {
     let mut sim = gated("root", nested);
     sim.settled();
