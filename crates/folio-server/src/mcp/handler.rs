@@ -1,5 +1,6 @@
 //! Translates messages of the protocol into what they ask for, and back.
 
+use folio::mcp::IDEMPOTENCY_KEY;
 use folio::memory::canonical::canonical;
 use folio::store::Asking;
 use rmcp::ErrorData;
@@ -21,9 +22,6 @@ use super::{Caller, Mcp, ToolSet, answer, complete, follow, malformed, prompts, 
 use crate::http::Permit;
 use crate::http::problem::Problem;
 use crate::http::turn_in;
-
-/// The member of a call's `_meta` that holds its idempotency key.
-const KEY: &str = "folio/idempotencyKey";
 
 /// What the server's instructions begin with. A model gets them before it makes a request.
 const WHAT_IT_IS: &str = "Folio is your working memory: it is there after this conversation is compacted or over.";
@@ -442,12 +440,12 @@ fn permit_of(context: &RequestContext<RoleServer>) -> Option<&Permit> {
 
 /// Returns the idempotency key of a call: repeated with the same key, the call adds nothing more.
 fn key_of(context: &RequestContext<RoleServer>) -> Result<Option<String>, ErrorData> {
-    match context.meta.get(KEY) {
+    match context.meta.get(IDEMPOTENCY_KEY) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(key)) if !key.is_empty() => Ok(Some(key.clone())),
         // If the key were ignored, a repeated call would be carried out twice.
         Some(other) => {
-            let message = format!("{KEY} in _meta must be a text that identifies the call, not {other}");
+            let message = format!("{IDEMPOTENCY_KEY} in _meta must be a text that identifies the call, not {other}");
             Err(ErrorData::invalid_params(message, None))
         }
     }
