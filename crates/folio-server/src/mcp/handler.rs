@@ -123,7 +123,7 @@ impl ServerHandler for Mcp {
             .is_some()
             .then(|| canonical(Value::Object(arguments.clone())).to_string());
         let thread = arguments.remove("thread");
-        let turn = RequestSlot::of(&self.shared.request_slots, self.shared.runner.workspace().space());
+        let slot = self.request_slot();
         let work = async {
             let thread = match &thread {
                 None | Some(Value::Null) => None,
@@ -150,7 +150,7 @@ impl ServerHandler for Mcp {
             let call = tools::Call {
                 mcp: self,
                 context: &context,
-                slot: &turn,
+                slot: &slot,
                 caller,
                 name: &request.name,
                 arguments: Value::Object(arguments),
@@ -160,7 +160,7 @@ impl ServerHandler for Mcp {
             };
             tools::call(call).await
         };
-        let result = run_with_slot(&turn, &context, Box::pin(work)).await?;
+        let result = run_with_slot(&slot, &context, Box::pin(work)).await?;
         Ok(match result {
             Ok(reply) => reply.into_response(&self.shared.options.tokens),
             Err(problem) => answer::failed(&reword_unknown_argument(&tool, unknown.as_deref(), problem)).into(),
@@ -381,25 +381,28 @@ impl Mcp {
         caller.map_err(|problem| ErrorData::invalid_params(problem.text(), None))
     }
 
-    /// Does `work` when its turn comes, unless the client cancels the request or is gone.
+    fn request_slot(&self) -> RequestSlot {
+        RequestSlot::of(&self.shared.request_slots, self.shared.runner.workspace().space())
+    }
+
+    /// Does `work` when there is a slot for it, unless the client cancels the request or is gone.
     async fn unless_cancelled<T>(
         &self,
         context: &RequestContext<RoleServer>,
         work: impl Future<Output = T>,
     ) -> Result<T, ErrorData> {
-        let turn = RequestSlot::of(&self.shared.request_slots, self.shared.runner.workspace().space());
-        run_with_slot(&turn, context, work).await
+        run_with_slot(&self.request_slot(), context, work).await
     }
 }
 
-/// Does `work` when its `turn` comes, unless the client cancels the request or is gone.
+/// Does `work` when its `slot` is free, unless the client cancels the request or is gone.
 async fn run_with_slot<T>(
-    turn: &RequestSlot,
+    slot: &RequestSlot,
     context: &RequestContext<RoleServer>,
     work: impl Future<Output = T>,
 ) -> Result<T, ErrorData> {
     let work = async {
-        turn.acquire().await;
+        slot.acquire().await;
         work.await
     };
     tokio::select! {
