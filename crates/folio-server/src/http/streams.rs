@@ -11,6 +11,7 @@ use axum::response::{IntoResponse as _, Response};
 use parking_lot::Mutex;
 
 use super::access::Permit;
+use super::metrics::{Metrics, Watcher};
 use super::problem::Problem;
 use crate::held_body::HeldBody;
 use crate::shares::may_take;
@@ -23,6 +24,7 @@ type Client = Option<String>;
 pub(crate) struct Streams {
     capacity: usize,
     held: Arc<Mutex<HashMap<Client, usize>>>,
+    metrics: Metrics,
 }
 
 /// A place for one stream, until this is dropped.
@@ -30,6 +32,7 @@ pub(crate) struct Streams {
 struct StreamPlace {
     client: Client,
     streams: Streams,
+    _counted: Watcher,
 }
 
 impl Drop for StreamPlace {
@@ -46,11 +49,12 @@ impl Drop for StreamPlace {
 
 impl Streams {
     /// Creates the places of a server with so many `connections`: three quarters of them, so that there are always some
-    /// for requests that are answered at once.
-    pub(crate) fn for_connections(connections: usize) -> Self {
+    /// for requests that are answered at once. The streams are counted in `metrics`.
+    pub(crate) fn for_connections(connections: usize, metrics: Metrics) -> Self {
         Self {
             capacity: (connections - connections / 4).max(1),
             held: Arc::default(),
+            metrics,
         }
     }
 
@@ -67,8 +71,24 @@ impl Streams {
         Some(StreamPlace {
             client,
             streams: self.clone(),
+            _counted: self.metrics.watcher(),
         })
     }
+}
+
+/// Marks an answer to another method than GET as a live stream. Other streams of events among these answers end soon:
+/// each is the answer to one call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LiveStream;
+
+/// Returns whether a request with these `headers` accepts a stream of events.
+pub(crate) fn accepts_event_stream(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).iter();
+    let mut ranges = accepted.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    ranges.any(|range| {
+        let kind = range.split(|byte| *byte == b';').next().unwrap_or_default();
+        kind.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
+    })
 }
 
 /// Returns whether an answer with these `headers` is a stream of events.
@@ -77,7 +97,7 @@ pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
 }
 
-/// Refuses a live stream if the client has too many. Answers to other methods than GET end soon, whatever their form.
+/// Refuses a live stream if the client has too many.
 pub(crate) async fn limit_streams(State(streams): State<Streams>, request: Request, next: Next) -> Response {
     let client = request
         .extensions()
@@ -85,7 +105,8 @@ pub(crate) async fn limit_streams(State(streams): State<Streams>, request: Reque
         .map(|permit| permit.token_id().map(str::to_owned));
     let is_read = request.method() == Method::GET;
     let response = next.run(request).await;
-    let Some(client) = client.filter(|_| is_read && is_event_stream(response.headers())) else {
+    let is_live = is_read || response.extensions().get::<LiveStream>().is_some();
+    let Some(client) = client.filter(|_| is_live && is_event_stream(response.headers())) else {
         return response;
     };
     match streams.take(client) {
@@ -106,7 +127,7 @@ mod tests {
 
     #[test]
     fn client_takes_no_more_streams_than_it_leaves_free() {
-        let streams = Streams::for_connections(16);
+        let streams = Streams::for_connections(16, Metrics::new(false, false));
         let take_all =
             |client: &str| -> Vec<_> { std::iter::from_fn(|| streams.take(Some(client.to_owned()))).collect() };
         let first = take_all("one");
@@ -120,5 +141,15 @@ mod tests {
         drop(second);
         let of_owner: Vec<_> = std::iter::from_fn(|| streams.take(None)).collect();
         assert_eq!(of_owner.len(), 12);
+    }
+
+    #[test]
+    fn event_streams_are_accepted_by_their_name_only() {
+        let accepts = |value: &'static str| {
+            let accept = (header::ACCEPT, axum::http::HeaderValue::from_static(value));
+            accepts_event_stream(&HeaderMap::from_iter([accept]))
+        };
+        assert!(accepts("text/event-stream") && accepts("application/json, Text/Event-Stream;q=0.5"));
+        assert!(!accepts("*/*") && !accepts("text/event-streams") && !accepts_event_stream(&HeaderMap::new()));
     }
 }
