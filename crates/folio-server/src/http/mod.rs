@@ -50,7 +50,7 @@ pub(crate) use self::input::{BodyLimit, refuse_compressed, unreadable_body};
 pub(crate) use self::metrics::Metrics;
 pub(crate) use self::openapi::routes_with_document;
 pub(crate) use self::routes::runs::render_run_in_full as run_in_full;
-pub(crate) use self::streams::{LiveStream, Streams, accepts_event_stream, is_event_stream};
+pub(crate) use self::streams::{LiveStream, MCP_SESSION, Streams, ends_with_connection, is_event_stream};
 pub(crate) use self::transfers::Transfers;
 
 /// The body limit in bytes: enough for the longest text of an entry, as JSON.

@@ -81,8 +81,17 @@ impl Streams {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LiveStream;
 
-/// Returns whether a request with these `headers` accepts a stream of events.
-pub(crate) fn accepts_event_stream(headers: &HeaderMap) -> bool {
+/// The header that names a session of the Model Context Protocol.
+pub(crate) const MCP_SESSION: &str = "mcp-session-id";
+
+/// Returns whether a request with these `headers` ends when its client closes the connection, also before the answer
+/// has begun: it accepts a stream of events, and belongs to no session. Messages of a session are carried out even if
+/// nobody waits for the answer.
+pub(crate) fn ends_with_connection(headers: &HeaderMap) -> bool {
+    accepts_event_stream(headers) && !headers.contains_key(MCP_SESSION)
+}
+
+fn accepts_event_stream(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT).iter();
     let mut ranges = accepted.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
     ranges.any(|range| {
@@ -123,6 +132,8 @@ fn streams_busy() -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderValue;
+
     use super::*;
 
     #[test]
@@ -144,12 +155,19 @@ mod tests {
     }
 
     #[test]
-    fn event_streams_are_accepted_by_their_name_only() {
-        let accepts = |value: &'static str| {
-            let accept = (header::ACCEPT, axum::http::HeaderValue::from_static(value));
-            accepts_event_stream(&HeaderMap::from_iter([accept]))
-        };
-        assert!(accepts("text/event-stream") && accepts("application/json, Text/Event-Stream;q=0.5"));
-        assert!(!accepts("*/*") && !accepts("text/event-streams") && !accepts_event_stream(&HeaderMap::new()));
+    fn request_for_events_ends_with_its_connection_unless_it_belongs_to_a_session() {
+        let headers = |accept| HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(accept))]);
+        for (accept, wanted) in [
+            ("text/event-stream", true),
+            ("application/json, Text/Event-Stream;q=0.5", true),
+            ("*/*", false),
+            ("text/event-streams", false),
+        ] {
+            let mut headers = headers(accept);
+            assert_eq!(ends_with_connection(&headers), wanted, "{accept}");
+            headers.insert(MCP_SESSION, HeaderValue::from_static("one"));
+            assert!(!ends_with_connection(&headers));
+        }
+        assert!(!ends_with_connection(&HeaderMap::new()));
     }
 }

@@ -18,7 +18,7 @@ use tokio::sync::{Notify, watch};
 use super::line::{ClientStream, LineState};
 use super::places::{Place, Places, Working};
 use crate::held_body::HeldBody;
-use crate::http::{accepts_event_stream, is_event_stream};
+use crate::http::{ends_with_connection, is_event_stream};
 
 /// An answer, which keeps its connection busy until the last part of it was handed on.
 pub(super) type Answer = Response<HeldBody<Working>>;
@@ -46,7 +46,7 @@ impl Connection {
 
     /// Begins to answer a request with `headers`: marks the connection as busy until the result is dropped.
     pub(super) fn begin_request(&self, headers: &HeaderMap) -> Working {
-        self.state.expects_events.set(accepts_event_stream(headers));
+        self.state.expects_events.set(ends_with_connection(headers));
         self.place.lock().mark_working()
     }
 

@@ -20,8 +20,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::pending_requests::{PendingRequests, id_of_request};
-use crate::http::Permit;
 use crate::http::problem::Problem;
+use crate::http::{MCP_SESSION, Permit};
 use crate::shares::may_take;
 use crate::spaces::Spaces;
 
@@ -29,8 +29,6 @@ use crate::spaces::Spaces;
 const MAX_SESSIONS: usize = 256;
 /// How long a session stays open that nobody uses.
 const IDLE_TIME: Duration = Duration::from_secs(300);
-/// The header that names a session.
-const SESSION: &str = "mcp-session-id";
 
 /// The open sessions. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -268,7 +266,7 @@ pub(super) fn hold_until_sent<G: Send + 'static>(response: Response, guard: Opti
 }
 
 fn session_in(headers: &HeaderMap) -> Option<&str> {
-    headers.get(SESSION).and_then(|id| id.to_str().ok())
+    headers.get(MCP_SESSION).and_then(|id| id.to_str().ok())
 }
 
 /// Returns whether an answer is a stream, which may go on for long.
@@ -303,7 +301,7 @@ mod tests {
             serde_json::from_str(r#"{"jsonrpc":"2.0","id":5,"method":"ping"}"#).unwrap();
         let of = |session: &'static str| {
             HeaderMap::from_iter([(
-                axum::http::HeaderName::from_static(SESSION),
+                axum::http::HeaderName::from_static(MCP_SESSION),
                 HeaderValue::from_static(session),
             )])
         };
