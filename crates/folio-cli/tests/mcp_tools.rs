@@ -35,7 +35,7 @@ fn plan_step_calls_a_tool_of_an_mcp_server() {
     assert_eq!(run["status"], "ok", "{run}");
     let asked = line_of(&folio, "asked");
     assert!(
-        asked.contains("good day") && asked.contains("folio/idempotency-key"),
+        asked.contains("good day") && asked.contains("folio/idempotencyKey"),
         "{asked}"
     );
     is_gone(&line_of(&folio, "pid"));

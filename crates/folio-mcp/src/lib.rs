@@ -33,3 +33,6 @@ pub use error::McpError;
 pub use login::Login;
 pub use servers::{LoginAt, Reached, Servers, ToStart};
 pub use settings::{LoginSettings, McpSection, McpSettings};
+
+/// The member of a call's `_meta` that holds its idempotency key. Folio's own server reads it there.
+pub const IDEMPOTENCY_KEY: &str = "folio/idempotencyKey";

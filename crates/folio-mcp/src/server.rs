@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use crate::IDEMPOTENCY_KEY;
 use crate::answer::Answered;
 use crate::connection::Connection;
 use crate::error::McpError;
@@ -264,7 +265,7 @@ impl Server {
         let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         // A repeated call has the same key, so that a server that supports it does not do it twice (E9.12).
         let mut meta = JsonObject::new();
-        meta.insert("folio/idempotency-key".to_owned(), json!(request.request_id));
+        meta.insert(IDEMPOTENCY_KEY.to_owned(), json!(request.request_id));
         params.meta = Some(RequestMetaObject::from(meta));
         attempt.is_asked = true;
         match connection.call(params).await {

@@ -122,7 +122,7 @@ async fn mcp_tool_is_registered_and_called_like_a_builtin_tool_e9_17() {
     assert_eq!(answer.outputs, json!({"text": "good day", "structured": {"length": 8}}));
     // The same key when the same call is made again (E9.12).
     assert!(
-        house.received_calls()[0].contains(r#""folio/idempotency-key":"run/node""#),
+        house.received_calls()[0].contains(r#""folio/idempotencyKey":"run/node""#),
         "{:?}",
         house.received_calls()
     );

@@ -1,27 +1,25 @@
 //! The connections that a server accepts.
 
+mod connection;
 mod line;
 mod places;
 mod reserve;
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper::service::{Service as _, service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper::service::service_fn;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
-use self::line::{ClientStream, Flag};
-use self::places::{Place, Places};
-use self::reserve::RESERVE;
-use crate::held_body::HeldBody;
-use crate::http::is_event_stream;
+use self::connection::Connection;
+use self::places::Places;
+use self::reserve::Reserve;
 
 /// How long the head of a request may take to arrive, and how long an idle connection may stay open. The head
 /// identifies the client: until it is there, anybody could hold as many connections as there may be.
@@ -32,7 +30,7 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// Answers with `router` until `stop` is ready, and then until the requests that are being answered are done. At most
 /// `max_connections` connections are open at once: one more takes the place of the connection that has been idle for
-/// longest. While all are busy, it is one of the [`reserve`].
+/// longest, which stays for a while if its client still reads. While all are busy, it is one of the [`reserve`].
 pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
@@ -42,36 +40,30 @@ pub(crate) async fn serve(
     // Without this, each connection would get its own copy of the table of routes.
     let router: Router = router.with_state(());
     let (ending, _) = watch::channel(());
-    let (places, reserve) = (Places::of(max_connections), Arc::new(Semaphore::new(RESERVE)));
+    let (places, reserve) = (Places::of(max_connections), Reserve::new());
     let mut stop = pin!(stop);
     loop {
         let accepted = async {
             let (stream, _) = listener.accept().await?;
-            let place = tokio::select! {
+            let connection = tokio::select! {
                 biased;
-                place = places.take() => Ok(place),
-                reserved = Arc::clone(&reserve).acquire_owned() => Err(reserved),
+                connection = Connection::at(&places) => Ok(connection),
+                reserved = Connection::at(&reserve.places) => Err(reserved),
             };
-            Ok::<_, std::io::Error>((stream, place))
+            Ok::<_, std::io::Error>((stream, connection))
         };
         let accepted = tokio::select! {
             accepted = accepted => accepted,
             () = &mut stop => break,
         };
+        let (router, ends) = (router.clone(), ending.subscribe());
         match accepted {
-            Ok((stream, Ok(place))) => drop(tokio::spawn(serve_connection(
-                stream,
-                place,
-                router.clone(),
-                ending.subscribe(),
-            ))),
+            Ok((stream, Ok(connection))) => drop(tokio::spawn(serve_connection(stream, connection, router, ends))),
             Ok((stream, Err(reserved))) => {
-                let serving = reserve::serve_one(stream, reserved.ok(), places.clone(), router.clone());
-                let ends = ending.subscribe();
-                drop(tokio::spawn(async move {
-                    serving.await;
-                    drop(ends);
-                }));
+                let serving = reserve
+                    .clone()
+                    .serve_one(stream, reserved, places.clone(), router, ends);
+                drop(tokio::spawn(serving));
             }
             // The client connects again.
             Err(_) => tokio::time::sleep(ACCEPT_RETRY_DELAY).await,
@@ -82,44 +74,23 @@ pub(crate) async fn serve(
     ending.closed().await;
 }
 
-/// Answers the requests of one connection, one after the other, until it is closed, its `place` is needed, or `ends`
+/// Answers the requests of one connection, one after the other, until it is closed, its place is needed, or `ends`
 /// fires.
-async fn serve_connection(stream: TcpStream, place: Place, router: Router, mut ends: watch::Receiver<()>) {
-    // Live updates are small and must not wait for one another. If the option cannot be set, they are merely late.
-    let _later = stream.set_nodelay(true);
-    let (live, owed) = (Flag::default(), Flag::default());
-    let line = ClientStream::new(stream, live.clone(), owed.clone());
+async fn serve_connection(stream: TcpStream, connection: Connection, router: Router, ends: watch::Receiver<()>) {
     let router = TowerToHyperService::new(router);
-    let service = service_fn(|request| {
-        let (answer, live, working) = (router.call(request), live.clone(), place.mark_working());
-        live.set(false);
-        async move {
-            let answer = answer.await?;
-            live.set(is_event_stream(answer.headers()));
-            Ok::<_, std::convert::Infallible>(answer.map(|body| HeldBody::new(body, working)))
-        }
+    let service = service_fn(|request: axum::http::Request<Incoming>| {
+        let working = connection.begin_request(request.headers());
+        connection.answer(&router, request, working)
     });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
-        // A client that closes its side after the request still waits for the answer.
-        .half_close(true)
-        .serve_connection(TokioIo::new(line), service);
-    let mut connection = pin!(connection);
-    tokio::select! {
-        _broken = connection.as_mut() => return,
-        _ended = ends.changed() => {}
-        // The place is closed only if the client has received everything that was written.
-        () = place.wait_until_needed() => if place.is_idle() && !owed.is_set() { return },
-    }
-    // The answer in progress is completed, and no further request is accepted here.
-    connection.as_mut().graceful_shutdown();
-    let _broken = connection.await;
+    let mut http = http1::Builder::new();
+    http.header_read_timeout(HEAD_TIMEOUT);
+    connection.serve(stream, http, service, ends).await;
 }
 
 #[cfg(test)]
 mod tests {
     use std::net::Ipv4Addr;
+    use std::sync::Arc;
 
     use axum::body::Body;
     use axum::http::header;
@@ -131,6 +102,7 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::line::MAX_WRITE_STALL;
+    use super::places::MAX_ENDING;
     use super::*;
 
     /// Returns what a client gets that sends `said` and nothing more, until the connection is closed.
@@ -194,7 +166,8 @@ mod tests {
     async fn serve_once(listener: TcpListener, router: Router) {
         let (stream, _) = listener.accept().await.unwrap();
         let (_ending, ends) = watch::channel(());
-        serve_connection(stream, Places::of(1).take().await, router.with_state(()), ends).await;
+        let connection = Connection::at(&Places::of(1)).await;
+        serve_connection(stream, connection, router.with_state(()), ends).await;
     }
 
     /// A client that has requested `path` and read the head of the answer.
@@ -223,6 +196,27 @@ mod tests {
     async fn idle_event_stream_is_released_when_its_client_disconnects() {
         let (at, mut let_go) = serve_endless().await;
         drop(open_stream(at, "/events").await);
+        let given_up = tokio::time::timeout(Duration::from_secs(10), let_go.recv()).await;
+        assert_eq!(given_up, Ok(None));
+    }
+
+    #[tokio::test]
+    async fn request_for_events_ends_when_its_client_disconnects_before_the_response() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let (held, mut let_go) = mpsc::channel::<()>(1);
+        let (asked, mut is_asked) = mpsc::channel(1);
+        let waits = get(move || async move {
+            let _held = held;
+            asked.send(()).await.unwrap();
+            std::future::pending::<()>().await;
+        });
+        drop(tokio::spawn(serve_once(listener, Router::new().route("/waits", waits))));
+        let mut stream = TcpStream::connect(at).await.unwrap();
+        let head = b"GET /waits HTTP/1.1\r\nHost: x\r\nAccept: application/json, text/event-stream\r\n\r\n";
+        stream.write_all(head).await.unwrap();
+        is_asked.recv().await.unwrap();
+        drop(stream);
         let given_up = tokio::time::timeout(Duration::from_secs(10), let_go.recv()).await;
         assert_eq!(given_up, Ok(None));
     }
@@ -314,6 +308,42 @@ mod tests {
             "nobody waits for who is slow"
         );
         assert!(read_to_close(&mut slow).await.len() > 64 << 20);
+        serving.abort();
+    }
+
+    #[tokio::test]
+    async fn slow_readers_do_not_exceed_the_limit_of_connections() {
+        const LARGE_BYTES: usize = 8 << 20;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let large = axum::body::Bytes::from(vec![b'x'; LARGE_BYTES]);
+        let router = Router::new()
+            .route("/large", get(async move || large.clone()))
+            .route("/quick", get(async || "here"));
+        let serving = tokio::spawn(serve(listener, router, 2, std::future::pending()));
+        let mut slow = Vec::new();
+        for _ in 0..50 {
+            slow.push(open_stream(at, "/large").await);
+        }
+        assert!(
+            read_to_close(&mut send_request(at, "/quick").await)
+                .await
+                .ends_with("here")
+        );
+        let read_all = slow.into_iter().map(|mut slow| async move {
+            // The rest of an answer comes before its connection is closed for want of another request.
+            let mut left = LARGE_BYTES;
+            let mut part = vec![0; 64 * 1024];
+            while left > 0
+                && let Ok(read @ 1..) = slow.read(&mut part).await
+            {
+                left = left.saturating_sub(read);
+            }
+            left == 0
+        });
+        let are_complete = futures_util::future::join_all(read_all).await;
+        let complete_count = are_complete.iter().filter(|is_complete| **is_complete).count();
+        assert!((2..=2 + MAX_ENDING).contains(&complete_count), "{complete_count}");
         serving.abort();
     }
 

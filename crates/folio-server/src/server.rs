@@ -35,7 +35,8 @@ pub struct ServeOptions {
     /// The folder that runs may read: relative paths start there, and no path may lead out of it.
     pub folder: Option<PathBuf>,
     /// The maximum number of open connections. One more takes the place of the connection on which nothing has been
-    /// answered for longest. While all are busy, a few more are open, for requests of `/healthz` and to refuse others.
+    /// answered for longest. A few more are open while clients still read what was answered on those, and while all are
+    /// busy, for requests of `/healthz` and to refuse others.
     pub connections: usize,
     /// The most bytes of request bodies that are in memory at once, beyond the first 64 KiB of each.
     pub body_bytes: usize,
@@ -245,7 +246,7 @@ impl Server {
             router = router.merge(mcp);
         }
         let limits = Limits {
-            streams: Streams::for_connections(self.options.connections),
+            streams: Streams::for_connections(self.options.connections, metrics.clone()),
             bodies: Bodies::with_room_for(self.options.body_bytes),
         };
         let router = http::guarded(router, pages, access, limits, metrics);

@@ -50,7 +50,7 @@ pub(crate) use self::input::{BodyLimit, refuse_compressed, unreadable_body};
 pub(crate) use self::metrics::Metrics;
 pub(crate) use self::openapi::routes_with_document;
 pub(crate) use self::routes::runs::render_run_in_full as run_in_full;
-pub(crate) use self::streams::{Streams, is_event_stream};
+pub(crate) use self::streams::{LiveStream, MCP_SESSION, Streams, ends_with_connection, is_event_stream};
 pub(crate) use self::transfers::Transfers;
 
 /// The body limit in bytes: enough for the longest text of an entry, as JSON.
@@ -86,23 +86,23 @@ impl Limits {
     /// Limits that no test reaches.
     pub(crate) fn for_tests() -> Self {
         Self {
-            streams: Streams::for_connections(usize::from(u16::MAX)),
+            streams: Streams::for_connections(usize::from(u16::MAX), Metrics::new(false, false)),
             bodies: Bodies::with_room_for(usize::MAX),
         }
     }
 }
 
-/// Puts `routes` behind authentication and the `limits`, and these and the public `pages` behind the guard.
+/// Puts `routes` behind authentication and the `limits`, and these and the public `pages` behind the guard. All requests
+/// are counted in `metrics`, also those that are refused here.
 pub(crate) fn guarded(routes: Router, pages: Router, access: Access, limits: Limits, metrics: Metrics) -> Router {
     let any_host = access.local.is_none();
-    let metrics_layer = middleware::from_fn_with_state(metrics, metrics::count_request);
     routes
         .layer(middleware::from_fn(panics::answer_panics))
         .layer(middleware::from_fn_with_state(limits.streams, streams::limit_streams))
         .layer(middleware::from_fn_with_state(limits.bodies, bodies::limit_bodies))
-        .layer(metrics_layer.clone())
         .layer(middleware::from_fn_with_state(access, access::authorize))
-        .merge(pages.layer(metrics_layer))
+        .merge(pages)
         .layer(middleware::from_fn_with_state(any_host, guard::guard))
+        .layer(middleware::from_fn_with_state(metrics, metrics::count_request))
         .layer(middleware::from_fn(leftover::read_leftover))
 }

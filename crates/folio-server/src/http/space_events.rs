@@ -14,7 +14,6 @@ use schemars::JsonSchema;
 use tokio::sync::watch;
 
 use super::access::Permit;
-use super::metrics::Watcher;
 use super::problem::Problem;
 use super::sse::KEEP_ALIVE;
 use crate::server::wait_until_stopping;
@@ -41,14 +40,12 @@ pub(crate) fn stream(
     after: Option<u64>,
     head: Seq,
     stopping: watch::Receiver<bool>,
-    watcher: Watcher,
 ) -> Sse<impl Stream<Item = Result<Message, axum::Error>>> {
     let unknown = after.filter(|after| *after > head.0);
     let follow = Follow {
         workspace,
         permit,
         stopping,
-        _watcher: watcher,
         seen: Seq(after.unwrap_or(head.0).min(head.0)),
         missing_commit: unknown,
         pending: VecDeque::new(),
@@ -64,7 +61,6 @@ struct Follow {
     workspace: Workspace,
     permit: Permit,
     stopping: watch::Receiver<bool>,
-    _watcher: Watcher,
     /// The last commit that was read.
     seen: Seq,
     /// A commit that the client named and that does not exist.

@@ -19,7 +19,6 @@ use tokio::sync::watch;
 
 use super::access::Permit;
 use super::feed::{Feed, FeedMessage};
-use super::metrics::Watcher;
 use super::problem::Problem;
 use crate::server::wait_until_stopping;
 use crate::wire::event::{EndShape, EventShape, GapShape};
@@ -57,14 +56,12 @@ pub(crate) fn stream(
     permit: Permit,
     (after, head): (u64, Seq),
     stopping: watch::Receiver<bool>,
-    watcher: Watcher,
 ) -> Sse<impl Stream<Item = Result<Message, axum::Error>>> {
     let follow = Follow {
         news: feed.changes(),
         feed,
         permit,
         stopping,
-        _watcher: watcher,
         after,
         checked_event_count: 0,
         head,
@@ -81,7 +78,6 @@ struct Follow {
     permit: Permit,
     news: watch::Receiver<()>,
     stopping: watch::Receiver<bool>,
-    _watcher: Watcher,
     /// Events up to this one were sent or are not wanted.
     after: u64,
     /// The number of events when the token was last checked. Later events are sent only after another check, because

@@ -11,6 +11,7 @@ use axum::response::{IntoResponse as _, Response};
 use parking_lot::Mutex;
 
 use super::access::Permit;
+use super::metrics::{Metrics, Watcher};
 use super::problem::Problem;
 use crate::held_body::HeldBody;
 use crate::shares::may_take;
@@ -23,6 +24,7 @@ type Client = Option<String>;
 pub(crate) struct Streams {
     capacity: usize,
     held: Arc<Mutex<HashMap<Client, usize>>>,
+    metrics: Metrics,
 }
 
 /// A place for one stream, until this is dropped.
@@ -30,6 +32,7 @@ pub(crate) struct Streams {
 struct StreamPlace {
     client: Client,
     streams: Streams,
+    _counted: Watcher,
 }
 
 impl Drop for StreamPlace {
@@ -46,11 +49,12 @@ impl Drop for StreamPlace {
 
 impl Streams {
     /// Creates the places of a server with so many `connections`: three quarters of them, so that there are always some
-    /// for requests that are answered at once.
-    pub(crate) fn for_connections(connections: usize) -> Self {
+    /// for requests that are answered at once. The streams are counted in `metrics`.
+    pub(crate) fn for_connections(connections: usize, metrics: Metrics) -> Self {
         Self {
             capacity: (connections - connections / 4).max(1),
             held: Arc::default(),
+            metrics,
         }
     }
 
@@ -67,8 +71,33 @@ impl Streams {
         Some(StreamPlace {
             client,
             streams: self.clone(),
+            _counted: self.metrics.watcher(),
         })
     }
+}
+
+/// Marks an answer to another method than GET as a live stream. Other streams of events among these answers end soon:
+/// each is the answer to one call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LiveStream;
+
+/// The header that names a session of the Model Context Protocol.
+pub(crate) const MCP_SESSION: &str = "mcp-session-id";
+
+/// Returns whether a request with these `headers` ends when its client closes the connection, also before the answer
+/// has begun: it accepts a stream of events, and belongs to no session. Messages of a session are carried out even if
+/// nobody waits for the answer.
+pub(crate) fn ends_with_connection(headers: &HeaderMap) -> bool {
+    accepts_event_stream(headers) && !headers.contains_key(MCP_SESSION)
+}
+
+fn accepts_event_stream(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).iter();
+    let mut ranges = accepted.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    ranges.any(|range| {
+        let kind = range.split(|byte| *byte == b';').next().unwrap_or_default();
+        kind.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
+    })
 }
 
 /// Returns whether an answer with these `headers` is a stream of events.
@@ -77,7 +106,7 @@ pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))
 }
 
-/// Refuses a live stream if the client has too many. Answers to other methods than GET end soon, whatever their form.
+/// Refuses a live stream if the client has too many.
 pub(crate) async fn limit_streams(State(streams): State<Streams>, request: Request, next: Next) -> Response {
     let client = request
         .extensions()
@@ -85,7 +114,8 @@ pub(crate) async fn limit_streams(State(streams): State<Streams>, request: Reque
         .map(|permit| permit.token_id().map(str::to_owned));
     let is_read = request.method() == Method::GET;
     let response = next.run(request).await;
-    let Some(client) = client.filter(|_| is_read && is_event_stream(response.headers())) else {
+    let is_live = is_read || response.extensions().get::<LiveStream>().is_some();
+    let Some(client) = client.filter(|_| is_live && is_event_stream(response.headers())) else {
         return response;
     };
     match streams.take(client) {
@@ -102,11 +132,13 @@ fn streams_busy() -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderValue;
+
     use super::*;
 
     #[test]
     fn client_takes_no_more_streams_than_it_leaves_free() {
-        let streams = Streams::for_connections(16);
+        let streams = Streams::for_connections(16, Metrics::new(false, false));
         let take_all =
             |client: &str| -> Vec<_> { std::iter::from_fn(|| streams.take(Some(client.to_owned()))).collect() };
         let first = take_all("one");
@@ -120,5 +152,22 @@ mod tests {
         drop(second);
         let of_owner: Vec<_> = std::iter::from_fn(|| streams.take(None)).collect();
         assert_eq!(of_owner.len(), 12);
+    }
+
+    #[test]
+    fn request_for_events_ends_with_its_connection_unless_it_belongs_to_a_session() {
+        let headers = |accept| HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(accept))]);
+        for (accept, wanted) in [
+            ("text/event-stream", true),
+            ("application/json, Text/Event-Stream;q=0.5", true),
+            ("*/*", false),
+            ("text/event-streams", false),
+        ] {
+            let mut headers = headers(accept);
+            assert_eq!(ends_with_connection(&headers), wanted, "{accept}");
+            headers.insert(MCP_SESSION, HeaderValue::from_static("one"));
+            assert!(!ends_with_connection(&headers));
+        }
+        assert!(!ends_with_connection(&HeaderMap::new()));
     }
 }

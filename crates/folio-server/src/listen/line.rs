@@ -29,31 +29,36 @@ impl Flag {
     }
 }
 
+/// What the connection and the code that answers on it share.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LineState {
+    /// Whether the client waits for a stream of events, or reads one.
+    pub(super) expects_events: Flag,
+    /// Whether part of an answer waits for the client to read.
+    pub(super) has_unread_output: Flag,
+}
+
 /// A connection to a client.
 #[derive(Debug)]
 pub(super) struct ClientStream {
     stream: TcpStream,
-    /// Whether the current answer is a stream of events.
-    is_event_stream: Flag,
-    /// Whether part of an answer waits for the client to read.
-    has_unread_output: Flag,
+    state: LineState,
     /// The timer that runs while something waits to be read.
     standstill: Option<Pin<Box<Sleep>>>,
 }
 
 impl ClientStream {
-    pub(super) fn new(stream: TcpStream, live: Flag, owed: Flag) -> Self {
+    pub(super) fn new(stream: TcpStream, state: LineState) -> Self {
         Self {
             stream,
-            is_event_stream: live,
-            has_unread_output: owed,
+            state,
             standstill: None,
         }
     }
 
     /// Passes `written` on, or fails if the client has read nothing for too long.
     fn check_write_stall(&mut self, written: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        self.has_unread_output.set(written.is_pending());
+        self.state.has_unread_output.set(written.is_pending());
         if written.is_ready() {
             self.standstill = None;
             return written;
@@ -63,11 +68,11 @@ impl ClientStream {
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Returns whether the client has closed its side during a stream of events, as far as is known; registers to be
-    /// woken when that changes. After a request for one answer, a client may close its side and wait; nobody would do
-    /// that for a stream without an end.
+    /// Returns whether the client has closed its side while it expects a stream of events, as far as is known;
+    /// registers to be woken when that changes. After a request for one answer, a client may close its side and wait;
+    /// nobody would do that for a stream, whose end they bring about in this way.
     fn is_closed_by_client(&self, cx: &mut Context<'_>) -> bool {
-        if !self.is_event_stream.is_set() {
+        if !self.state.expects_events.is_set() {
             return false;
         }
         let mut byte = [0];

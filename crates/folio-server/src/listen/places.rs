@@ -9,6 +9,9 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
+/// How many connections may be open beyond the limit because they were told to end while their clients still read.
+pub(super) const MAX_ENDING: usize = 32;
+
 /// The places for connections.
 #[derive(Debug, Clone)]
 pub(super) struct Places {
@@ -22,10 +25,31 @@ pub(super) struct Places {
 struct Taken {
     /// A counter that increases with each place and each change.
     last: u64,
-    /// The connections, each with the notification that tells it to end, and since when it has been idle.
-    open: HashMap<u64, (Arc<Notify>, Option<u64>)>,
-    /// The idle connections, the one that has been idle for longest first.
+    open: HashMap<u64, Holder>,
+    /// The idle connections that were not told to end, the one that has been idle for longest first.
     idle: BTreeMap<u64, u64>,
+    /// The connections that were told to end, the first one first.
+    ending: Vec<u64>,
+}
+
+/// An open connection.
+#[derive(Debug)]
+struct Holder {
+    needed: Arc<Notify>,
+    /// Since when it has been idle.
+    idle_since: Option<u64>,
+    stage: Stage,
+}
+
+/// Whether the place of a connection is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// It is not.
+    Open,
+    /// The connection has to end once the client has read what was written.
+    Ending,
+    /// Too many connections are ending: it has to end at once.
+    Cut,
 }
 
 impl Taken {
@@ -37,16 +61,49 @@ impl Taken {
     /// Marks the connection `id` as idle.
     fn mark_idle(&mut self, id: u64) {
         let now = self.next();
-        if let Some((_, since)) = self.open.get_mut(&id) {
-            *since = Some(now);
-            self.idle.insert(now, id);
+        if let Some(connection) = self.open.get_mut(&id) {
+            connection.idle_since = Some(now);
+            if connection.stage == Stage::Open {
+                self.idle.insert(now, id);
+            }
         }
     }
 
     /// Marks the connection `id` as busy.
     fn mark_busy(&mut self, id: u64) {
-        let since = self.open.get_mut(&id).and_then(|(_, since)| since.take());
+        let since = self
+            .open
+            .get_mut(&id)
+            .and_then(|connection| connection.idle_since.take());
         since.map(|since| self.idle.remove(&since));
+    }
+
+    /// Makes room for one more connection beyond the limit: tells the one that has been idle for longest to end.
+    /// Returns whether there is room. If too many are ending already, the one of them that was told first and is idle
+    /// is cut off, and there is room when it has gone.
+    fn make_room(&mut self) -> bool {
+        let is_full = self.ending.len() >= MAX_ENDING;
+        let found = if is_full {
+            let is_idle = |id: &u64| self.open.get(id).is_some_and(|known| known.idle_since.is_some());
+            self.ending.iter().copied().find(is_idle)
+        } else {
+            self.idle.pop_first().map(|(_, id)| id)
+        };
+        let Some((id, connection)) = found.and_then(|id| Some((id, self.open.get_mut(&id)?))) else {
+            return false;
+        };
+        connection.stage = if is_full { Stage::Cut } else { Stage::Ending };
+        connection.needed.notify_one();
+        if !is_full {
+            self.ending.push(id);
+        }
+        !is_full
+    }
+
+    fn remove(&mut self, id: u64) {
+        self.mark_busy(id);
+        self.open.remove(&id);
+        self.ending.retain(|ending| *ending != id);
     }
 }
 
@@ -63,32 +120,35 @@ impl Places {
         self.taken.lock()
     }
 
-    /// Takes a place for one more connection. If none is left, the connection that has been idle for longest is told to
-    /// end; while all are busy, waits until one is idle.
-    pub(super) async fn take(&self) -> Place {
+    /// Takes a place for a connection, which is notified by `needed` when another one needs it. If none is left, the
+    /// connection that has been idle for longest is told to end; while all are busy, waits until one is idle.
+    pub(super) async fn take(&self, needed: &Arc<Notify>) -> Place {
         loop {
             let freed = self.freed.notified();
-            if let Some(place) = self.try_take() {
+            if let Some(place) = self.try_take(needed) {
                 return place;
             }
             freed.await;
         }
     }
 
-    fn try_take(&self) -> Option<Place> {
+    /// Does the same without waiting.
+    pub(super) fn try_take(&self, needed: &Arc<Notify>) -> Option<Place> {
         let mut state = self.taken();
-        if state.open.len() >= self.max_connections {
-            let (_, longest) = state.idle.pop_first()?;
-            if let Some((end, _)) = state.open.get(&longest) {
-                end.notify_one();
-            }
+        let staying = state.open.len() - state.ending.len();
+        if staying >= self.max_connections && !state.make_room() {
+            return None;
         }
-        let (id, end) = (state.next(), Arc::new(Notify::new()));
-        state.open.insert(id, (Arc::clone(&end), None));
+        let id = state.next();
+        let holder = Holder {
+            needed: Arc::clone(needed),
+            idle_since: None,
+            stage: Stage::Open,
+        };
+        state.open.insert(id, holder);
         state.mark_idle(id);
         Some(Place {
             id,
-            end,
             places: self.clone(),
         })
     }
@@ -98,21 +158,23 @@ impl Places {
 #[derive(Debug)]
 pub(super) struct Place {
     id: u64,
-    end: Arc<Notify>,
     places: Places,
 }
 
 impl Place {
-    /// Returns a future that is ready when another connection needs the place.
-    pub(super) fn wait_until_needed(&self) -> impl Future<Output = ()> + use<> {
-        let end = Arc::clone(&self.end);
-        async move { end.notified().await }
-    }
-
-    /// Returns whether the connection is idle.
-    pub(super) fn is_idle(&self) -> bool {
+    /// Returns whether the connection has to be closed now, if it was told to end. `has_unread_output`: whether the
+    /// client has not received everything that was written.
+    pub(super) fn must_close(&self, has_unread_output: bool) -> bool {
         let state = self.places.taken();
-        state.open.get(&self.id).is_some_and(|(_, since)| since.is_some())
+        let Some(connection) = state.open.get(&self.id) else {
+            return true;
+        };
+        connection.idle_since.is_some()
+            && match connection.stage {
+                Stage::Open => false,
+                Stage::Ending => !has_unread_output,
+                Stage::Cut => true,
+            }
     }
 
     /// Marks the connection as busy until the result is dropped.
@@ -127,10 +189,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut state = self.places.taken();
-        state.mark_busy(self.id);
-        state.open.remove(&self.id);
-        drop(state);
+        self.places.taken().remove(self.id);
         self.places.freed.notify_one();
     }
 }
@@ -146,5 +205,39 @@ impl Drop for Working {
     fn drop(&mut self) {
         self.places.taken().mark_idle(self.id);
         self.places.freed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ending_connections_are_cut_off_when_too_many_do_not_end() {
+        let (places, needed) = (Places::of(2), Arc::default());
+        let mut open: Vec<_> = (0..2 + MAX_ENDING).map(|_| places.try_take(&needed).unwrap()).collect();
+        let closing = |open: &[Place], unread| open.iter().filter(|place| place.must_close(unread)).count();
+        assert_eq!((closing(&open, false), closing(&open, true)), (MAX_ENDING, 0));
+        // One that answers is not cut off.
+        let working = open[0].mark_working();
+        assert!(places.try_take(&needed).is_none());
+        assert!(!open[0].must_close(true) && open[1].must_close(true));
+        drop(open.remove(1));
+        open.push(places.try_take(&needed).unwrap());
+        assert_eq!(closing(&open, true), 0);
+        drop(working);
+        assert!(places.try_take(&needed).is_none());
+        assert!(open[0].must_close(true));
+    }
+
+    #[test]
+    fn busy_connections_are_not_told_to_end() {
+        let (places, needed) = (Places::of(1), Arc::default());
+        let first = places.try_take(&needed).unwrap();
+        let working = first.mark_working();
+        assert!(places.try_take(&needed).is_none());
+        assert!(!first.must_close(false));
+        drop(working);
+        assert!(places.try_take(&needed).is_some() && first.must_close(false));
     }
 }

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse as _, Response};
 use folio::SpaceName;
 use futures_util::StreamExt as _;
 use parking_lot::Mutex;
-use rmcp::model::{JsonRpcError, RequestId};
+use rmcp::model::{ClientRequest, JsonRpcError, JsonRpcMessage, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage};
 use rmcp::transport::streamable_http_server::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -20,8 +20,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::pending_requests::{PendingRequests, id_of_request};
-use crate::http::Permit;
 use crate::http::problem::Problem;
+use crate::http::{MCP_SESSION, Permit};
 use crate::shares::may_take;
 use crate::spaces::Spaces;
 
@@ -29,8 +29,6 @@ use crate::spaces::Spaces;
 const MAX_SESSIONS: usize = 256;
 /// How long a session stays open that nobody uses.
 const IDLE_TIME: Duration = Duration::from_secs(300);
-/// The header that names a session.
-const SESSION: &str = "mcp-session-id";
 
 /// The open sessions. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -193,7 +191,7 @@ impl Conversations {
     /// # Errors
     ///
     /// A 503 if as many are open as this server allows, or as many of `space` as its share is.
-    async fn check_session_limit(&self, space: &SpaceName) -> Result<(), Problem> {
+    pub(super) async fn check_session_limit(&self, space: &SpaceName) -> Result<(), Problem> {
         let open = self.sessions.sessions.read().await;
         let opened = self.opened.lock();
         let is_here = |(id, opened): &(&String, &Opened)| opened.space == *space && open.contains_key(id.as_str());
@@ -211,23 +209,21 @@ impl Conversations {
     }
 }
 
-/// Refuses to begin a session when the limit or the share of the space is reached. Requests that belong to a session,
-/// or need none, pass.
-pub(super) async fn limit_sessions(State(open): State<Conversations>, request: Request, next: Next) -> Response {
-    let headers = request.headers();
-    let has_no_session = !headers.contains_key(SESSION);
-    let needs_session = headers
-        .get("mcp-protocol-version")
-        .is_none_or(|version| version.as_bytes() < b"2026-07-28".as_slice());
-    let permit = request.extensions().get::<Permit>();
-    if has_no_session
-        && needs_session
-        && let Some(permit) = permit
-        && let Err(full) = open.check_session_limit(&permit.space).await
-    {
-        return full.into_response();
+/// Returns whether `message`, sent with `headers`, begins a session: whatever version of the protocol it names.
+pub(super) fn begins_session(headers: &HeaderMap, message: &RxJsonRpcMessage<RoleServer>) -> bool {
+    session_in(headers).is_none() && matches!(request_in(message), Some(ClientRequest::InitializeRequest(_)))
+}
+
+/// Returns whether `message` is answered by a stream that ends only when the client has enough of it.
+pub(super) fn is_subscription(message: &RxJsonRpcMessage<RoleServer>) -> bool {
+    matches!(request_in(message), Some(ClientRequest::SubscriptionsListenRequest(_)))
+}
+
+fn request_in(message: &RxJsonRpcMessage<RoleServer>) -> Option<&ClientRequest> {
+    match message {
+        JsonRpcMessage::Request(request) => Some(&request.request),
+        _ => None,
     }
-    next.run(request).await
 }
 
 /// Restricts a session to the token that opened it, since it has the role and name of that token, and its messages are
@@ -270,7 +266,7 @@ pub(super) fn hold_until_sent<G: Send + 'static>(response: Response, guard: Opti
 }
 
 fn session_in(headers: &HeaderMap) -> Option<&str> {
-    headers.get(SESSION).and_then(|id| id.to_str().ok())
+    headers.get(MCP_SESSION).and_then(|id| id.to_str().ok())
 }
 
 /// Returns whether an answer is a stream, which may go on for long.
@@ -305,7 +301,7 @@ mod tests {
             serde_json::from_str(r#"{"jsonrpc":"2.0","id":5,"method":"ping"}"#).unwrap();
         let of = |session: &'static str| {
             HeaderMap::from_iter([(
-                axum::http::HeaderName::from_static(SESSION),
+                axum::http::HeaderName::from_static(MCP_SESSION),
                 HeaderValue::from_static(session),
             )])
         };

@@ -1,5 +1,6 @@
 //! Translates messages of the protocol into what they ask for, and back.
 
+use folio::mcp::IDEMPOTENCY_KEY;
 use folio::memory::canonical::canonical;
 use folio::store::Asking;
 use rmcp::ErrorData;
@@ -21,9 +22,6 @@ use super::{Caller, Mcp, ToolSet, answer, complete, follow, malformed, prompts, 
 use crate::http::Permit;
 use crate::http::problem::Problem;
 use crate::http::turn_in;
-
-/// The member of a call's `_meta` that holds its idempotency key.
-const KEY: &str = "folio/idempotencyKey";
 
 /// What the server's instructions begin with. A model gets them before it makes a request.
 const WHAT_IT_IS: &str = "Folio is your working memory: it is there after this conversation is compacted or over.";
@@ -125,7 +123,7 @@ impl ServerHandler for Mcp {
             .is_some()
             .then(|| canonical(Value::Object(arguments.clone())).to_string());
         let thread = arguments.remove("thread");
-        let turn = RequestSlot::of(&self.shared.request_slots, self.shared.runner.workspace().space());
+        let slot = self.request_slot();
         let work = async {
             let thread = match &thread {
                 None | Some(Value::Null) => None,
@@ -152,7 +150,7 @@ impl ServerHandler for Mcp {
             let call = tools::Call {
                 mcp: self,
                 context: &context,
-                slot: &turn,
+                slot: &slot,
                 caller,
                 name: &request.name,
                 arguments: Value::Object(arguments),
@@ -162,7 +160,7 @@ impl ServerHandler for Mcp {
             };
             tools::call(call).await
         };
-        let result = run_with_slot(&turn, &context, Box::pin(work)).await?;
+        let result = run_with_slot(&slot, &context, Box::pin(work)).await?;
         Ok(match result {
             Ok(reply) => reply.into_response(&self.shared.options.tokens),
             Err(problem) => {
@@ -386,25 +384,28 @@ impl Mcp {
         caller.map_err(|problem| ErrorData::invalid_params(problem.text(), None))
     }
 
-    /// Does `work` when its turn comes, unless the client cancels the request or is gone.
+    fn request_slot(&self) -> RequestSlot {
+        RequestSlot::of(&self.shared.request_slots, self.shared.runner.workspace().space())
+    }
+
+    /// Does `work` when there is a slot for it, unless the client cancels the request or is gone.
     async fn unless_cancelled<T>(
         &self,
         context: &RequestContext<RoleServer>,
         work: impl Future<Output = T>,
     ) -> Result<T, ErrorData> {
-        let turn = RequestSlot::of(&self.shared.request_slots, self.shared.runner.workspace().space());
-        run_with_slot(&turn, context, work).await
+        run_with_slot(&self.request_slot(), context, work).await
     }
 }
 
-/// Does `work` when its `turn` comes, unless the client cancels the request or is gone.
+/// Does `work` when its `slot` is free, unless the client cancels the request or is gone.
 async fn run_with_slot<T>(
-    turn: &RequestSlot,
+    slot: &RequestSlot,
     context: &RequestContext<RoleServer>,
     work: impl Future<Output = T>,
 ) -> Result<T, ErrorData> {
     let work = async {
-        turn.acquire().await;
+        slot.acquire().await;
         work.await
     };
     tokio::select! {
@@ -445,12 +446,12 @@ fn permit_of(context: &RequestContext<RoleServer>) -> Option<&Permit> {
 
 /// Returns the idempotency key of a call: repeated with the same key, the call adds nothing more.
 fn key_of(context: &RequestContext<RoleServer>) -> Result<Option<String>, ErrorData> {
-    match context.meta.get(KEY) {
+    match context.meta.get(IDEMPOTENCY_KEY) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(key)) if !key.is_empty() => Ok(Some(key.clone())),
         // If the key were ignored, a repeated call would be carried out twice.
         Some(other) => {
-            let message = format!("{KEY} in _meta must be a text that identifies the call, not {other}");
+            let message = format!("{IDEMPOTENCY_KEY} in _meta must be a text that identifies the call, not {other}");
             Err(ErrorData::invalid_params(message, None))
         }
     }

@@ -22,7 +22,9 @@ use super::input::Line;
 use super::tools::run::MAX_WAIT_SECONDS;
 use super::{Mcp, input};
 use crate::http::problem::Problem;
-use crate::http::{BodyLimit, Permit, RESPONSE_TIMEOUT, declare_response_time, refuse_compressed, unreadable_body};
+use crate::http::{
+    BodyLimit, LiveStream, Permit, RESPONSE_TIMEOUT, declare_response_time, refuse_compressed, unreadable_body,
+};
 use crate::spaces::Spaces;
 
 /// The path of the endpoint.
@@ -72,11 +74,7 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(
         .layer(middleware::from_fn_with_state(open.clone(), normalize_request))
         .layer(Extension(BodyLimit(MAX_BODY_BYTES)))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
-        .layer(middleware::from_fn_with_state(
-            open.clone(),
-            conversations::restrict_to_owner,
-        ))
-        .layer(middleware::from_fn_with_state(open, conversations::limit_sessions))
+        .layer(middleware::from_fn_with_state(open, conversations::restrict_to_owner))
 }
 
 /// The service of each space. Cheap to clone.
@@ -127,7 +125,7 @@ async fn answer_in_space(
 
 /// Passes a message on after preparing it in the same way as a line of input, since the transport would silently round
 /// large numbers. A message whose id is still being answered in its session is refused: the answers to the two could
-/// not be told apart.
+/// not be told apart. So is one that begins a session when the limit or the share of the space is reached.
 async fn normalize_request(State(open): State<Conversations>, request: Request, next: Next) -> Response {
     if request.method() != Method::POST {
         return next.run(request).await;
@@ -143,17 +141,32 @@ async fn normalize_request(State(open): State<Conversations>, request: Request, 
         Err(error) => return unreadable_body(&error, limit).into_response(),
     };
     let line = is_json(&parts.headers).then(|| input::parse_body(&body));
-    let guard = match line {
+    let message = match line {
         Some(Line::Refused(error)) => return (StatusCode::BAD_REQUEST, Json(error)).into_response(),
-        Some(Line::Message(message)) => match open.begin_request(&parts.headers, &message) {
-            Ok(guard) => guard,
-            Err(error) => return (StatusCode::BAD_REQUEST, Json(error)).into_response(),
-        },
+        Some(Line::Message(message)) => Some(message),
         Some(Line::Nothing) | None => None,
     };
+    let (mut guard, mut is_subscription) = (None, false);
+    if let Some(message) = message {
+        if conversations::begins_session(&parts.headers, &message)
+            && let Some(permit) = parts.extensions.get::<Permit>()
+            && let Err(full) = open.check_session_limit(&permit.space).await
+        {
+            return full.into_response();
+        }
+        guard = match open.begin_request(&parts.headers, &message) {
+            Ok(guard) => guard,
+            Err(error) => return (StatusCode::BAD_REQUEST, Json(error)).into_response(),
+        };
+        is_subscription = conversations::is_subscription(&message);
+    }
     parts.headers.insert(header::CONTENT_LENGTH, body.len().into());
     let response = next.run(Request::from_parts(parts, Body::from(body))).await;
-    conversations::hold_until_sent(response, guard)
+    let mut response = conversations::hold_until_sent(response, guard);
+    if is_subscription {
+        response.extensions_mut().insert(LiveStream);
+    }
+    response
 }
 
 /// Returns whether the headers say that the body is JSON.

@@ -16,7 +16,7 @@ const MAX_ACTIVE_REQUESTS: usize = 64;
 /// once.
 const MAX_WAITING_REQUESTS: usize = 256;
 
-/// The places for all requests of a server.
+/// The slots for all requests of a server.
 #[derive(Debug, Clone)]
 pub(super) struct RequestSlots {
     working: Arc<Semaphore>,
@@ -24,7 +24,7 @@ pub(super) struct RequestSlots {
 }
 
 impl RequestSlots {
-    /// Creates the places for the requests of `spaces`, all free.
+    /// Creates the slots for the requests of `spaces`, all free.
     pub(super) fn of(spaces: Spaces) -> Self {
         Self {
             working: Arc::new(Semaphore::new(MAX_ACTIVE_REQUESTS)),
@@ -33,36 +33,36 @@ impl RequestSlots {
     }
 }
 
-/// The turn of one request: it holds a place from when its turn comes until it is dropped.
+/// The slot of one request, which it holds from when it has acquired it until this is dropped.
 #[derive(Debug)]
 pub(super) struct RequestSlot {
     slots: RequestSlots,
     space: SpaceName,
-    place: Mutex<Option<OwnedSemaphorePermit>>,
+    acquired: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
 impl RequestSlot {
-    /// Creates a turn of a request in `space` that has not come yet.
-    pub(super) fn of(turns: &RequestSlots, space: &SpaceName) -> Self {
+    /// Creates the slot of a request in `space`, which is not acquired yet.
+    pub(super) fn of(slots: &RequestSlots, space: &SpaceName) -> Self {
         Self {
-            slots: turns.clone(),
+            slots: slots.clone(),
             space: space.clone(),
-            place: Mutex::default(),
+            acquired: Mutex::default(),
         }
     }
 
-    /// Waits until the turn comes.
+    /// Waits until one of the slots is free, and takes it.
     pub(super) async fn acquire(&self) {
         // The semaphores are never closed.
-        let place = Arc::clone(&self.slots.working).acquire_owned().await.ok();
-        *self.place.lock() = place;
+        let acquired = Arc::clone(&self.slots.working).acquire_owned().await.ok();
+        *self.acquired.lock() = acquired;
     }
 
-    /// Waits for `work` that others do and leaves the place to other requests meanwhile, since they may be those who do
+    /// Waits for `work` that others do and leaves the slot to other requests meanwhile, since they may be those who do
     /// it. Returns `None` at once if too many requests wait already, of all or of this space.
     pub(super) async fn release_while<T>(&self, work: Pin<&mut impl Future<Output = T>>) -> Option<T> {
         let waiting = self.slots.waiting.take(&self.space).ok()?;
-        drop(self.place.lock().take());
+        drop(self.acquired.lock().take());
         let output = work.await;
         drop(waiting);
         self.acquire().await;
@@ -81,31 +81,31 @@ mod tests {
 
     #[tokio::test]
     async fn waiting_request_frees_its_slot_and_takes_one_again_afterwards() {
-        let turns = RequestSlots::of(Spaces::for_tests().await);
-        let free = || turns.working.available_permits();
-        let turn = RequestSlot::of(&turns, &SpaceName::main());
-        assert_eq!(turn.acquire().now_or_never(), Some(()));
+        let slots = RequestSlots::of(Spaces::for_tests().await);
+        let free = || slots.working.available_permits();
+        let slot = RequestSlot::of(&slots, &SpaceName::main());
+        assert_eq!(slot.acquire().now_or_never(), Some(()));
         assert_eq!(free(), MAX_ACTIVE_REQUESTS - 1);
         {
             let what = pin!(pending::<()>());
-            let mut waits = Box::pin(turn.release_while(what));
+            let mut waits = Box::pin(slot.release_while(what));
             assert_eq!(waits.as_mut().now_or_never(), None);
             assert_eq!(free(), MAX_ACTIVE_REQUESTS);
         }
-        assert_eq!(turn.release_while(pin!(async { 7 })).now_or_never(), Some(Some(7)));
+        assert_eq!(slot.release_while(pin!(async { 7 })).now_or_never(), Some(Some(7)));
         assert_eq!(free(), MAX_ACTIVE_REQUESTS - 1);
-        drop(turn);
+        drop(slot);
         assert_eq!(free(), MAX_ACTIVE_REQUESTS);
     }
 
     #[tokio::test]
     async fn request_does_not_wait_when_too_many_already_wait() {
-        let turns = RequestSlots::of(Spaces::for_tests().await);
-        let turn = RequestSlot::of(&turns, &SpaceName::main());
-        let taken = (0..MAX_WAITING_REQUESTS).map(|_| turns.waiting.take(&SpaceName::main()).unwrap());
+        let slots = RequestSlots::of(Spaces::for_tests().await);
+        let slot = RequestSlot::of(&slots, &SpaceName::main());
+        let taken = (0..MAX_WAITING_REQUESTS).map(|_| slots.waiting.take(&SpaceName::main()).unwrap());
         let all: Vec<_> = taken.collect();
-        assert_eq!(turn.release_while(pin!(pending::<()>())).now_or_never(), Some(None));
+        assert_eq!(slot.release_while(pin!(pending::<()>())).now_or_never(), Some(None));
         drop(all);
-        assert_eq!(turn.release_while(pin!(pending::<()>())).now_or_never(), None);
+        assert_eq!(slot.release_while(pin!(pending::<()>())).now_or_never(), None);
     }
 }

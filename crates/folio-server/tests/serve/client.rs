@@ -161,7 +161,12 @@ impl Events {
         let first = first.replace("HTTP/1.1", "HTTP/1.0");
         let mut lines = vec![first.as_str(), "Host: localhost"];
         lines.extend(last.as_deref());
-        let mut reader = open(to, &lines, "").await;
+        Self::request(to, &lines, "").await
+    }
+
+    /// Listens to the answer to a request with `lines` as its head, then `body`.
+    pub(crate) async fn request(to: SocketAddr, lines: &[&str], body: &str) -> Self {
+        let mut reader = open(to, lines, body).await;
         let (status, headers) = read_head(&mut reader).await;
         assert_eq!(status, 200);
         assert!(

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use folio_server::ServeOptions;
 use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
 
 use crate::client::{Events, get};
 use crate::house::{House, assert_problem};
@@ -62,6 +64,25 @@ async fn health_is_answered_while_every_connection_is_busy() {
     };
     let (answered, ()) = tokio::join!(house.get("/observations"), freed);
     assert_eq!(answered.status, 200, "{answered:?}");
+}
+
+#[tokio::test]
+async fn health_is_answered_at_once_however_many_clients_wait() {
+    let house = house(|options| options.connections = 1).await;
+    let stream = Events::open(house.address, EVENTS, Some("0")).await;
+    let mut waiting = Vec::new();
+    for n in 0..80 {
+        let mut client = TcpStream::connect(house.address).await.unwrap();
+        // Some make a request, and some nothing at all.
+        if n % 2 == 0 {
+            let head = b"GET /v1/spaces HTTP/1.1\r\nHost: localhost\r\n\r\n";
+            client.write_all(head).await.unwrap();
+        }
+        waiting.push(client);
+    }
+    let health = tokio::time::timeout(Duration::from_millis(1_500), get(house.address, "/healthz"));
+    assert_eq!(health.await.expect("it comes at once").status, 200);
+    drop(stream);
 }
 
 #[tokio::test]

@@ -1,13 +1,15 @@
 //! The Model Context Protocol at `/mcp`: behind the guard, with limits of its own.
 
+use std::time::Duration;
+
 use folio::{Role, ThreadKey};
 use folio_server::{McpOptions, ServeOptions, ToolSet};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::client::{Answer, send};
-use crate::house::{House, assert_problem};
+use crate::client::{Answer, Events, get, send};
+use crate::house::{House, SLOW, assert_problem};
 
 const ACCEPT_JSON_AND_EVENTS: &str = "Accept: application/json, text/event-stream";
 
@@ -290,4 +292,59 @@ async fn compressed_mcp_request_body_is_refused() {
     let answer = post(&house, &["Content-Encoding: gzip"], &initialize().to_string()).await;
     assert_problem(&answer, 415, "body_encoded");
     house.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn client_that_closes_the_connection_cancels_the_run_that_it_waits_for() {
+    let mut options = McpOptions::of(ThreadKey::main());
+    options.sets = vec![ToolSet::Run];
+    let house = House::with_mcp(options).await;
+    let params = json!({"name": "run_start", "arguments": {"plan": SLOW, "wait_seconds": 600}});
+    let body = request(7, "tools/call", params).to_string();
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{ACCEPT_JSON_AND_EVENTS}\r\n\
+         MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: run_start\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(house.address).await.unwrap();
+    stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+    let status = async |wanted: &str| {
+        while house.get("/runs/r1").await.json()["status"] != wanted {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    status("running").await;
+    drop(stream);
+    tokio::time::timeout(Duration::from_secs(20), status("cancelled"))
+        .await
+        .expect("nobody waits for the run any more");
+    house.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn subscriptions_count_as_live_streams() {
+    let mut options = ServeOptions::at("127.0.0.1:0".parse().unwrap());
+    options.connections = 8;
+    let mcp = Some(McpOptions::of(ThreadKey::main()));
+    let house = House::serving(House::runner().await, mcp, options).await;
+    let notifications = json!({"resourceSubscriptions": ["folio://view/main"]});
+    let body = request(7, "subscriptions/listen", json!({"notifications": notifications})).to_string();
+    let length = format!("Content-Length: {}", body.len());
+    let head = [
+        "POST /mcp HTTP/1.0",
+        "Host: localhost",
+        "Content-Type: application/json",
+        ACCEPT_JSON_AND_EVENTS,
+        "MCP-Protocol-Version: 2026-07-28",
+        "Mcp-Method: subscriptions/listen",
+        &length,
+    ];
+    let mut streams = Vec::new();
+    for _ in 0..6 {
+        streams.push(Events::request(house.address, &head, &body).await);
+    }
+    assert_problem(&send(house.address, &head, &body).await, 429, "streams_busy");
+    let metrics = get(house.address, "/metrics").await;
+    assert!(metrics.body.contains("\nfolio_event_streams 6\n"), "{metrics:?}");
+    drop(streams);
 }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use folio::Role;
 use folio_server::{ServeError, ServeOptions, Server};
 
 use crate::client::{Events, get, send};
@@ -89,6 +90,37 @@ async fn ui_is_embedded_and_loads_nothing_from_other_hosts() {
         );
         assert!(!answer.header("etag").is_empty(), "{path}");
     }
+}
+
+#[tokio::test]
+async fn refused_requests_are_counted() {
+    let runner = House::runner().await;
+    let (token, _) = House::token(&runner, "main", Role::Human).await;
+    let mut options = ServeOptions::at("127.0.0.1:0".parse().unwrap());
+    options.require_token = true;
+    let house = House::serving(runner, None, options).await;
+    house.get("/observations").await;
+    let page = [
+        "POST /v1/spaces/main/turns HTTP/1.1",
+        "Host: localhost",
+        "Connection: close",
+        "Origin: http://evil.example",
+        "Content-Length: 0",
+    ];
+    send(house.address, &page, "").await;
+    let shown = format!("Authorization: Bearer {}", token.reveal());
+    let head = ["GET /metrics HTTP/1.1", "Host: localhost", "Connection: close", &shown];
+    let counted = send(house.address, &head, "").await;
+    for line in [
+        "folio_http_requests_total{method=\"GET\",route=\"/v1/spaces/{space}/observations\",status=\"401\"} 1",
+        "folio_http_requests_total{method=\"POST\",route=\"/v1/spaces/{space}/turns\",status=\"403\"} 1",
+    ] {
+        assert!(
+            counted.body.lines().any(|found| found == line),
+            "{line} is not in\n{counted:?}"
+        );
+    }
+    house.stop().await.unwrap();
 }
 
 #[tokio::test]

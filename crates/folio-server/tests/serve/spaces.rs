@@ -372,6 +372,12 @@ async fn space_gets_half_of_the_runs_and_sessions_and_leaves_the_rest_to_others(
     let refused = begins(&shared.other).await;
     assert_problem(&refused, 503, "sessions_busy");
     assert!(refused.body.contains("128 sessions of this space"), "{refused:?}");
+    // Whatever version it names, this method begins a session.
+    let mut newest = begin.clone();
+    newest["params"]["protocolVersion"] = json!("2026-07-28");
+    let headers = [kind, "MCP-Protocol-Version: 2026-07-28"];
+    let refused = shared.ask(&shared.other, "POST", "/mcp", &headers, Some(newest)).await;
+    assert_problem(&refused, 503, "sessions_busy");
     assert_eq!(begins(&shared.main).await.status, 200);
 
     let starts = async |token, space: &str| {

@@ -47,6 +47,5 @@ async fn events(
     let head = caller.workspace.head().await?;
     // A caller that may not read the log gets the refusal now and not within the stream.
     caller.workspace.changes(Seq(u64::MAX >> 1), 1).await?;
-    let (stopping, watcher) = (app.stopping, app.metrics.watcher());
-    Ok(space_events::stream(caller.workspace, caller.permit, after, head, stopping, watcher).into_response())
+    Ok(space_events::stream(caller.workspace, caller.permit, after, head, app.stopping).into_response())
 }

@@ -237,9 +237,8 @@ async fn events(
 ) -> Result<Response, Problem> {
     let row = caller.run_row().await?;
     let after = sse::last_event(&headers)?.or(params.after).unwrap_or(0);
-    let (watcher, stopping) = (app.0.metrics.watcher(), app.0.stopping);
     let feed = app.0.feeds.of(caller.workspace.space(), watch_of(&caller, &row));
-    Ok(sse::stream(feed, caller.permit, (after, row.head), stopping, watcher).into_response())
+    Ok(sse::stream(feed, caller.permit, (after, row.head), app.0.stopping).into_response())
 }
 
 fn watch_of(caller: &Caller, row: &RunRow) -> Watch {
