@@ -21,6 +21,7 @@ use crate::leftovers::PATIENCE;
 use crate::progress::{Lines, Progress};
 use crate::report::run::Summary;
 use crate::report::{for_people, printable};
+use crate::settings::quoted;
 use crate::signals::{EndSignals, listen_for};
 use crate::unwritten;
 
@@ -157,7 +158,7 @@ impl<'a> Follow<'a> {
         loop {
             let known = self.held_up.as_ref().map(|(held_up, _)| held_up);
             let interrupted = tokio::select! {
-                update = self.watch.next(), if !self.progress.is_silent() => {
+                update = self.watch.next(), if self.is_watching() => {
                     let Some(events) = update? else { break };
                     let is_over = self.show(&events, runner.is_some(), driver.is_some()).await?;
                     if is_over {
@@ -239,13 +240,18 @@ impl<'a> Follow<'a> {
         Ok(false)
     }
 
+    /// Whether anything is shown, or a question is still to be pointed out.
+    fn is_watching(&self) -> bool {
+        !self.progress.is_silent() || matches!(self.questions, Questions::Unseen)
+    }
+
     /// Says that the run asks something, for as long as it does.
     async fn point_out_questions(&mut self) {
         let asks = self.watch.run().summary().asks > 0;
         match &self.questions {
             Questions::Unseen if asks => {
                 let line = self.asking_line().await;
-                self.progress.show_note(self.context.output, &line);
+                self.progress.show_request(self.context.output, &line);
                 self.questions = Questions::PointedOut(line);
             }
             Questions::PointedOut(line) if !asks => {
@@ -276,7 +282,8 @@ impl<'a> Follow<'a> {
             ["", ..] => format!("{handle} is paused; continue it with `folio continue {handle}{again}`"),
             [path] => {
                 let path = printable(path);
-                format!("{path} is paused; continue it with `folio continue {handle} --node {path}{again}`")
+                let name = quoted(&path);
+                format!("{path} is paused; continue it with `folio continue {handle} --node {name}{again}`")
             }
             paths => {
                 let all = paths.join(", ");
@@ -406,11 +413,15 @@ async fn finish(context: &Context<'_>, workspace: &Workspace, run: RunId, ended:
             format!("run {} ended without a result", row.handle),
         ));
     };
-    let unwritten = match context.output.is_json() {
-        true => None,
-        false => unwritten::first_reason(workspace, run).await?,
+    // That this cannot be read must not hide how the run ended.
+    let unwritten = match unwritten::first_reason(workspace, run).await {
+        Ok(reason) => reason.map(|reason| ("not everything was written to memory", reason)),
+        Err(failure) => Some((
+            "whether all was written to memory is unknown",
+            failure.message().to_owned(),
+        )),
     };
-    let reported = tell(context, &row, &summary, (watch.run(), result), unwritten.as_deref());
+    let reported = tell(context, &row, &summary, (watch.run(), result), unwritten.as_ref());
     match unshown.map_or(reported, Err) {
         Err(failure) if !failure.is_closed_pipe() => {
             let (run, again) = (row.handle, context.settings.repeated());
@@ -426,12 +437,15 @@ fn tell(
     row: &RunRow,
     summary: &Summary,
     (run_itself, result): (&folio::engine::Run, &NodeResult),
-    unwritten: Option<&str>,
+    unwritten: Option<&(&str, String)>,
 ) -> Result<(), Failure> {
     let output = context.output;
     if output.is_json() {
         let mut line = serde_json::json!(summary);
         line["event"] = "run_ended".into();
+        if let Some((_, reason)) = unwritten {
+            line["unwritten"] = reason.as_str().into();
+        }
         output.line(&line)?;
     } else {
         if let Some(report) = summary.report() {
@@ -452,9 +466,9 @@ fn tell(
             output.trouble(headline);
         }
         let run = row.handle;
-        if let Some(reason) = unwritten {
+        if let Some((what, reason)) = unwritten {
             let reason = crate::report::first_line(reason, 200);
-            output.trouble(format_args!("not everything was written to memory: {reason}"));
+            output.trouble(format_args!("{what}: {reason}"));
         }
         let more = result.stop_reason.into_iter();
         let more = more.flat_map(|reason| raise_commands(reason, run_itself, &run.to_string()));

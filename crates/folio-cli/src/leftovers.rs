@@ -300,7 +300,7 @@ impl Leftovers {
     fn note_not_resumed(&mut self, runner: &Runner, row: &RunRow, output: &Output) {
         let space = runner.workspace().space();
         if self.reported_not_resumed.insert((space.clone(), row.id)) {
-            output.note(format_args!("{}{}", self.of(space), not_resumed_note(row)));
+            output.note(format_args!("{}{}", self.of(space), not_resumed_note(row, "")));
         }
     }
 
@@ -389,10 +389,11 @@ fn is_being_begun(row: &RunRow, now: Timestamp) -> bool {
 }
 
 /// The note on a run that is not resumed automatically because its process ended again and again.
-pub(crate) fn not_resumed_note(row: &RunRow) -> String {
+/// `again` are the options that another command needs to use the same space.
+pub(crate) fn not_resumed_note(row: &RunRow, again: &str) -> String {
     format!(
         "{0} is not resumed automatically: its process ended {1} times in a row while the same work was under way. \
-         `folio show {0}` shows what; `folio resume {0}` tries again, `folio cancel {0}` ends it",
+         `folio show {0}{again}` shows what; `folio resume {0}{again}` tries again, `folio cancel {0}{again}` ends it",
         row.handle,
         RunSummary::BROKEN_OFF_MAX
     )

@@ -144,8 +144,13 @@ impl Output {
         if report.is_source() {
             self.text(&text)
         } else {
-            self.write(&displayed(&text, self.style()))
+            self.styled(&text)
         }
+    }
+
+    /// Writes a part of an answer, highlighted as [`Self::style`] says.
+    pub(crate) fn styled(&self, text: &str) -> Result<(), Failure> {
+        self.write(&displayed(text, self.style()))
     }
 
     /// Writes an answer after which the program ends with `exit`, even if the reader of the output has seen enough.

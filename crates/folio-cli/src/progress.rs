@@ -68,7 +68,7 @@ impl<'a> Progress<'a> {
                 Self::Json(output) => output.line(&EventLine::of(run, *at, event))?,
                 Self::Lines(output, Lines::Answer) => {
                     if let Some(line) = event_text(run, *at, event, output.style()) {
-                        output.text(&format!("{line}\n"))?;
+                        output.styled(&format!("{line}\n"))?;
                     }
                 }
                 Self::Lines(output, Lines::Aside) => {
@@ -86,6 +86,14 @@ impl<'a> Progress<'a> {
         match self {
             Self::Tree(live) => live.message = Some(text.to_owned()),
             _ => output.note(text),
+        }
+    }
+
+    /// The same for a note without which nothing would go on: it is printed even with `--quiet`.
+    pub(crate) fn show_request(&mut self, output: &Output, text: &str) {
+        match self {
+            Self::Tree(live) => live.message = Some(text.to_owned()),
+            _ => output.trouble(text),
         }
     }
 

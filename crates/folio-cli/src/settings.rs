@@ -238,16 +238,21 @@ impl Settings {
         if let Some(file) = &self.file {
             output.detail(format_args!("settings: {}", file.display()));
         }
-        let (scheme, _) = self.store.split_once(':').unwrap_or_default();
-        let store = if matches!(scheme, "sqlite" | "memory") {
-            &self.store
-        } else {
-            scheme
-        };
         output.detail(format_args!(
-            "store: {store}, space: {}, thread: {}",
-            self.space, self.thread
+            "store: {}, space: {}, thread: {}",
+            self.store_in_words(),
+            self.space,
+            self.thread
         ));
+    }
+
+    /// The URL of the store, or its scheme only: any other URL may contain a password.
+    pub(crate) fn store_in_words(&self) -> &str {
+        let (scheme, _) = self.store.split_once(':').unwrap_or_default();
+        match scheme {
+            "sqlite" | "memory" => &self.store,
+            scheme => scheme,
+        }
     }
 }
 

@@ -6,10 +6,11 @@ use folio::memory::{NoteQuery, RunId};
 
 use crate::error::Failure;
 
-/// How many of a run's latest notes are looked at.
-const NOTES: usize = 1_000;
+/// How many of a run's latest notes are looked at: as many as `folio trace` shows at most.
+const NOTES: usize = 100_000;
 
-/// Why the first item that `run` was to write to memory was left out, in the words of the trace; `None` if none was.
+/// Why the first item that `run` was to write to memory was left out, in the words of the trace; `None` if none was, as
+/// far as the trace still knows.
 ///
 /// # Errors
 ///

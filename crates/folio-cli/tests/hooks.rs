@@ -95,6 +95,21 @@ fn session_hooks_inject_memory_and_record_turns() {
     assert_eq!(folio.hook_output(&["stop"], &json!({})), None, "once is enough");
 }
 
+/// Nobody waits for a background turn, so a prompt or the end of the work says nothing about it.
+#[test]
+fn background_turns_stay_open_until_they_are_ended_by_name() {
+    let folio = Folio::new();
+    let input = "Reindex the harbour pages";
+    folio.ok(&["turn", "begin", "--background", "--input", input]);
+    folio.hook_output(&["user-prompt"], &prompt("Which ships came in today?"));
+    folio.hook_output(&["stop"], &json!({}));
+    let unnamed = folio.call(&["turn", "end"]);
+    assert_eq!(unnamed.code, 3, "{unnamed}");
+    let open = folio.json(&["turn", "list", "--open"])["items"].clone();
+    assert_eq!((open.as_array().unwrap().len(), &open[0]["input"]), (1, &json!(input)));
+    folio.ok(&["turn", "end", "t1"]);
+}
+
 #[test]
 fn pre_compact_hook_stores_each_message_once() {
     let folio = Folio::new();

@@ -146,15 +146,18 @@ fn run_that_is_answered_elsewhere_names_the_list_of_its_questions_once() {
     let folio = folio();
     let shell = "do: {tool: shell, args: {command: 'true'}}";
     folio.file("twice.yaml", format!("steps: [{{id: a, {shell}}}, {{id: b, {shell}}}]"));
-    let running = folio.spawn(&["run", "--plan", "twice.yaml", "--attended"]);
-    for step in ["a", "b"] {
-        folio.until(&["questions"], |seen| seen["items"][0]["path"] == step);
-        folio.ok(&["approve", "r1"]);
+    // Without the line, nobody would know what a quiet run waits for.
+    for (run, quiet) in [("r1", &[][..]), ("r2", &["--quiet"])] {
+        let running = folio.spawn(&[&["run", "--plan", "twice.yaml", "--attended"], quiet].concat());
+        for step in ["a", "b"] {
+            folio.until(&["questions"], |seen| seen["items"][0]["path"] == step);
+            folio.ok(&["approve", run]);
+        }
+        let told = running.wait();
+        assert_eq!(told.code, 0, "{told}");
+        let line = format!("{run} asks something and waits; `folio questions {run}` lists it\n");
+        assert_eq!(told.stderr.matches(&line).count(), 1, "{told}");
     }
-    let told = running.wait();
-    assert_eq!(told.code, 0, "{told}");
-    let line = "r1 asks something and waits; `folio questions r1` lists it\n";
-    assert_eq!(told.stderr.matches(line).count(), 1, "{told}");
 }
 
 #[test]
@@ -330,6 +333,33 @@ fn resume_drives_every_leftover_run_that_it_can() {
     assert!(is_resumable(&folio, "r4"));
 }
 
+/// Programs learn from the lines why a run was left, and which.
+#[test]
+fn resume_json_has_a_line_for_each_run_that_it_leaves() {
+    let folio = folio();
+    let cue = json!({"role": "planner", "latency_ms": 60_000, "text": "never"});
+    folio.file("script.json", json!({"version": 1, "cues": [cue]}).to_string());
+    let running = folio.spawn(&["run", "Say hello", "--model", "scripted:script.json", "--quiet"]);
+    folio.until(&["runs"], |seen| seen["items"][0]["driven"] == true);
+    running.kill();
+    let running = start_run(&folio, "r2", "slow.yaml");
+    folio.ok(&["pause", "r2"]);
+    running.kill();
+    let running = start_run(&folio, "r3", "asks.yaml");
+    folio.until(&["questions"], |seen| seen["returned"] == json!(1));
+    running.kill();
+    let told = folio.call(&["resume", "--json"]);
+    assert_eq!((told.code, told.stderr.as_str()), (2, ""), "{told}");
+    let lines = told
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let left = lines.filter(|line| line["event"] == "run_not_resumed");
+    let left: Vec<_> = left.map(|line| json!([line["handle"], line["code"]])).collect();
+    let wanted = json!([["r1", "needs_model"], ["r2", "paused"], ["r3", "waits_for_person"]]);
+    assert_eq!(Value::from(left), wanted, "{told}");
+}
+
 #[test]
 fn resume_exits_with_the_worst_code_of_its_runs() {
     let folio = folio();
@@ -386,6 +416,36 @@ fn interrupted_recording_keeps_the_previous_cassette() {
     folio.until(&["runs"], |seen| seen["items"][0]["driven"] == true);
     running.kill();
     assert_eq!(kept(), before);
+}
+
+#[test]
+fn recording_that_cannot_be_written_does_not_hide_how_the_run_ended() {
+    let folio = folio();
+    let cues = json!([
+        {"role": "planner", "json": {"decision": "execute", "reason": "it is small"}},
+        {"role": "executor", "latency_ms": 60_000, "text": "never"},
+    ]);
+    folio.file("script.json", json!({"version": 1, "cues": cues}).to_string());
+    folio.file("takes/.keep", "");
+    let call = [
+        "run",
+        "Say hello",
+        "--model",
+        "scripted:script.json",
+        "--record",
+        "takes/take.json",
+    ];
+    let running = folio.spawn(&[&call[..], &["--quiet"]].concat());
+    let take = folio.path().join("takes/take.json");
+    folio.until(&["runs"], |_| {
+        std::fs::read_to_string(&take).is_ok_and(|text| text.contains("it is small"))
+    });
+    std::fs::remove_dir_all(folio.path().join("takes")).unwrap();
+    running.terminate();
+    let told = running.wait();
+    assert_eq!(told.code, 130, "{told}");
+    assert!(told.stderr.contains("left r1 before it ended"), "{told}");
+    assert!(told.stderr.contains("takes/take.json"), "{told}");
 }
 
 #[test]

@@ -82,6 +82,31 @@ fn offloaded_conversation_gets_a_summary_and_a_readable_history_m7_8_v8() {
     assert_eq!(again["messages"][2], messages[4]);
 }
 
+#[test]
+fn messages_are_printed_with_every_character_m7_3_29() {
+    let folio = Folio::new();
+    let said = "right\u{200f} mark, \u{feff}joined\u{2060}, \u{202e}turned\u{202c}";
+    let messages = json!([{"role": "user", "content": said}, {"role": "assistant", "content": "x"}]);
+    folio.file("said.json", messages.to_string());
+    let goes_on = folio.ok(&["offload", "said.json"]);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&goes_on).unwrap(), messages);
+    folio.ok(&["offload", "said.json", "--force", "--keep", "1"]);
+    let history = folio.ok(&["history"]);
+    assert!(history.contains(said), "{history}");
+}
+
+/// As the hooks read it: programs cut texts anywhere, even in the middle of a character.
+#[test]
+fn conversation_with_a_mark_or_a_lone_surrogate_is_read() {
+    let folio = Folio::new();
+    folio.file(
+        "said.json",
+        "\u{feff}[{\"role\": \"user\", \"content\": \"cut \\ud83d\"}]",
+    );
+    let goes_on = folio.ok(&["offload", "said.json"]);
+    assert!(goes_on.contains("cut "), "{goes_on}");
+}
+
 /// A conversation, a settings file, and a script for the compactor.
 fn with_compactor(script: &serde_json::Value) -> Folio {
     let folio = Folio::new();

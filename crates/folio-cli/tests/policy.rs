@@ -103,6 +103,46 @@ fn unset_of_an_unknown_policy_key_is_refused() {
 }
 
 #[test]
+fn unset_removes_what_was_set_and_creates_nothing() {
+    let folio = Folio::new();
+    let document = json!({"strict_types": "nobody"});
+    folio.ok(&["policy", "set", "strict_types=nobody"]);
+    for key in [
+        "types.wether.class",
+        "types.risk_alert.priority",
+        "manifests.mailer.external",
+    ] {
+        let left = folio.json(&["policy", "unset", key]);
+        assert_eq!(left["policy"], document, "{key}");
+    }
+    // An empty type would be a registered one.
+    folio.ok(&["policy", "set", "types.tide.class=alert"]);
+    let keys = ["types.tide.class", "types.tide.default_ttl_minutes"];
+    let left = folio.json(&["policy", "unset", keys[0], keys[1]]);
+    assert_eq!(left["policy"], document);
+    // One key less leaves the rest of a manifest, which restricts its tool by being there.
+    folio.ok(&["policy", "set", "manifests.mailer.external=true"]);
+    let manifests = folio.json(&["policy", "unset", "manifests.mailer.external"])["policy"]["manifests"].clone();
+    assert!(
+        manifests["mailer"]["external"].is_null() && manifests["mailer"].is_object(),
+        "{manifests}"
+    );
+    assert_eq!(folio.json(&["policy", "unset", "manifests.mailer"])["policy"], document);
+    let failed = folio.seen(&["policy", "unset", "strict_types.tide.x"]);
+    assert!(failed.ends_with("= 2\n"), "{failed}");
+}
+
+#[test]
+fn policy_document_is_the_same_for_programs() {
+    let folio = Folio::new();
+    folio.ok(&["policy", "set", "strict_types=nobody"]);
+    let document = folio.json(&["policy", "show", "--document"]);
+    assert_eq!(document, json!({"strict_types": "nobody"}));
+    folio.file("policy.json", document.to_string());
+    folio.ok(&["policy", "set", "policy.json"]);
+}
+
+#[test]
 fn policy_show_marks_the_values_that_were_set() {
     let folio = Folio::new();
     let marked = |shown: &str| {
@@ -115,6 +155,8 @@ fn policy_show_marks_the_values_that_were_set() {
         "redaction=secrets",
         "quota.live_observations=10000",
         "types.alert.class=alert",
+        "types.alert.priority=1",
+        "types.reminder.priority=3",
         "scratchbook.placement=null  # by the window of the model",
     ] {
         assert!(built_in.lines().any(|shown| shown == line), "{line}: {built_in}");

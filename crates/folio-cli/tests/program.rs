@@ -326,6 +326,7 @@ fn doctor_reports_an_intact_store_as_healthy() {
     let nowhere = folio.call(&["doctor", "--store", "sqlite:nowhere.db"]);
     assert_eq!(nowhere.code, 3, "{}", nowhere.stderr);
     assert!(nowhere.stderr.contains("there is no file"), "{}", nowhere.stderr);
+    assert!(nowhere.stdout.contains("problem there is no file"), "{nowhere}");
     let found = folio.json(&["doctor"]);
     assert_eq!((&found["healthy"], &found["problems"]), (&json!(true), &json!([])));
 }

@@ -617,7 +617,13 @@ fn rule_of_observe_that_cannot_be_filled_in_is_named_where_the_run_ends() {
     assert_eq!(rejected["detail"]["code"], "rule_unfilled");
     assert_eq!(folio.json(&["observe", "list"])["total"], 1);
 
+    let told = lines(&folio.ok(&["run", "--plan", "plan.yaml", "--json"]));
+    let reason = told.last().unwrap()["unwritten"].as_str().unwrap();
+    assert!(reason.starts_with("observe[0]: `result.output.vlaue`:"), "{reason}");
+
     folio.file("plan.yaml", step("{type: learning, content: seen}"));
     let called = folio.call(&["run", "--plan", "plan.yaml"]);
     assert!(!called.stderr.contains("not everything"), "{called}");
+    let told = lines(&folio.ok(&["run", "--plan", "plan.yaml", "--json"]));
+    assert_eq!(told.last().unwrap().get("unwritten"), None);
 }

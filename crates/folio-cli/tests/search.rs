@@ -173,3 +173,18 @@ fn empty_search_and_repeated_context_path_are_refused() {
         );
     }
 }
+
+#[test]
+fn context_paths_are_written_alike_in_every_filter() {
+    let folio = Folio::new();
+    folio.ok(&["observe", "add", "low", "--context", "level=3"]);
+    for path in ["level=3", "context.level=3"] {
+        assert_eq!(
+            folio.json(&["observe", "list", "--context", path])["total"],
+            1,
+            "{path}"
+        );
+        let named = folio.json(&["forget", "--context", path, "--dry-run"]);
+        assert_eq!(named["forgotten"].as_array().unwrap().len(), 1, "{path}");
+    }
+}

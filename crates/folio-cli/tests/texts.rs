@@ -83,3 +83,58 @@ fn update_of_an_immutable_or_unknown_field_is_refused() {
     = 2
     "#);
 }
+
+/// What the program shows on a terminal with colours, given `input`.
+#[cfg(target_os = "linux")]
+fn on_a_terminal(folio: &Folio, arguments: &str, input: &str) -> String {
+    use std::io::Write as _;
+    use std::process::Stdio;
+    let program = assert_cmd::cargo::cargo_bin!("folio").display().to_string();
+    let mut script = std::process::Command::new("script");
+    script.args(["-qec", &format!("{program} {arguments}"), "/dev/null"]);
+    script
+        .env("HOME", folio.path().join("home"))
+        .env("TERM", "xterm")
+        .env_remove("NO_COLOR");
+    let (stdin, stdout) = (Stdio::piped(), Stdio::piped());
+    let mut child = script
+        .current_dir(folio.path())
+        .stdin(stdin)
+        .stdout(stdout)
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn colours_of_a_terminal_do_not_appear_as_text() {
+    let folio = Folio::new();
+    folio.ok(&["turn", "begin", "--input", "Look at it"]);
+    folio.file(
+        "plan.yaml",
+        "steps: [{id: a, do: {tool: text, args: {op: echo, value: y}}}]",
+    );
+    folio.ok(&["run", "--plan", "plan.yaml"]);
+    for arguments in ["trace --turn t1", "watch r1 --quiet", "history"] {
+        let shown = on_a_terminal(&folio, arguments, "");
+        let without_colours = shown.replace("\u{1b}[", "");
+        assert!(!without_colours.contains("[0m"), "{arguments}: {shown}");
+    }
+    assert!(on_a_terminal(&folio, "trace --turn t1", "").contains("\u{1b}[2m"));
+}
+
+/// Otherwise it would wait in silence, and nobody could know for what.
+#[cfg(target_os = "linux")]
+#[test]
+fn quiet_forget_asks_its_question() {
+    let folio = Folio::new();
+    folio.ok(&["observe", "add", "a secret"]);
+    let shown = on_a_terminal(&folio, "--quiet forget e1", "n\n");
+    assert!(shown.contains("Forget these 1 permanently?"), "{shown}");
+    assert!(
+        shown.contains("a secret") && shown.contains("nothing was forgotten"),
+        "{shown}"
+    );
+}

@@ -459,6 +459,45 @@ fn export_overwrites_an_existing_file_only_with_force() {
     }
 }
 
+#[test]
+fn folder_without_the_scratchbook_of_the_thread_is_refused() {
+    let folio = Folio::new();
+    folio.ok(&["--thread", "a", "book", "add", "note", "Kim knows"]);
+    folio.ok(&["export", "--format", "colony", "--out", "there"]);
+    let refused = folio.call(&[
+        "--thread", "b", "--space", "other", "import", "--from", "colony", "there",
+    ]);
+    assert!(
+        refused.code == 2 && refused.stderr.contains("foreign_missing"),
+        "{refused}"
+    );
+    assert!(refused.stderr.contains("of the thread b"), "{refused}");
+}
+
+#[test]
+fn import_that_stops_at_a_file_says_what_it_has_imported() {
+    let folio = Folio::new();
+    folio.ok(&["--thread", "a", "book", "add", "note", "Kim knows"]);
+    folio.ok(&["export", "--format", "colony", "--out", "there"]);
+    folio.file("there/scratchbook/b.json", "[]");
+    let import = ["--space", "other", "import", "--from", "colony", "there"];
+    let refused = folio.call(&import);
+    assert!(refused.code == 2 && refused.stderr.contains("b.json"), "{refused}");
+    let before = "1 file was imported before it, with 1 new entry";
+    assert!(refused.stderr.contains(before), "{refused}");
+    let dry = folio.call(&[&import[..], &["--dry-run"]].concat());
+    assert!(!dry.stderr.contains("was imported"), "{dry}");
+}
+
+#[test]
+fn force_is_refused_for_a_folder_that_is_never_overwritten() {
+    let folio = Folio::new();
+    folio.ok(&["observe", "add", "one"]);
+    let told = folio.call(&["export", "--format", "markdown", "--out", "pages", "--force"]);
+    assert!(told.code == 2 && told.stderr.contains("--force"), "{told}");
+    assert!(!folio.path().join("pages").exists());
+}
+
 /// Such a folder may have been unpacked from an archive of somebody else.
 #[cfg(unix)]
 #[test]

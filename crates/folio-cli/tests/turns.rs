@@ -43,7 +43,7 @@ fn alert_of_one_turn_raises_the_urgency_of_the_next() {
       executor  nothing to act on
       evaluator complete
       reflector archives 0: e1 could be a goal [e1@1]
-      offered   Three charges from an unknown device (folio goals add 'Three charges from an unknown device' --from e1)
+      offered   Three charges from an unknown device (folio goals add --from e1 --thread t -- 'Three charges from an unknown device')
     $ folio turn begin --thread t --input 'Pay the invoice'
     t2 [critical, open] Pay the invoice
       id        turn_ID
@@ -526,4 +526,46 @@ fn truncated_list_says_so_and_continues_with_a_cursor_m7_2_15() {
         let rest = folio.json(&[&asked[..], &["--cursor", cut["next"].as_str().unwrap()]].concat());
         assert_eq!(rest["items"].as_array().unwrap()[..], second[..]);
     }
+}
+
+/// The title is the first line of what a tool wrote.
+#[test]
+fn offered_goal_is_added_by_pasting_its_command() {
+    let folio = Folio::new();
+    let title = "Alice's refund is due; $(touch pasted)";
+    let begin = [
+        "turn",
+        "begin",
+        "--thread",
+        "t",
+        "--space",
+        "shop",
+        "--input",
+        "Look at it",
+    ];
+    folio.ok(&begin);
+    let mut add = vec!["observe", "add", title, "--type", "risk_alert", "--confidence", "0.95"];
+    add.extend(["--turn", "t1", "--space", "shop"]);
+    folio.ok(&add);
+    let told = folio.ok(&["turn", "end", "t1", "--space", "shop", "--thread", "t"]);
+    let command = told
+        .split("(folio ")
+        .nth(1)
+        .unwrap()
+        .trim_end()
+        .strip_suffix(')')
+        .unwrap();
+    let script = format!("{} {command}", assert_cmd::cargo::cargo_bin!("folio").display());
+    let mut shell = std::process::Command::new("sh");
+    let home = folio.path().join("home");
+    shell
+        .args(["-c", &script])
+        .env_clear()
+        .env("HOME", home)
+        .env("PATH", "/usr/bin:/bin");
+    let pasted = support::Called::of(shell.current_dir(folio.path()).output().unwrap());
+    assert_eq!(pasted.code, 0, "{script}: {pasted}");
+    assert!(!folio.path().join("pasted").exists());
+    let goals = folio.json(&["goals", "--space", "shop", "--thread", "t"]);
+    assert_eq!(goals["items"][0]["title"], title, "{goals}");
 }

@@ -20,15 +20,25 @@ pub fn noun_for_count(count: u64, noun: &str) -> String {
     }
 }
 
-/// Returns a `share`, from 0 to 1, in whole percent: `60%`.
+/// Returns a `share`, from 0 to 1, in whole percent: `60%`. Only the whole is `100%`.
 #[must_use]
 pub fn percent(share: f64) -> String {
-    format!("{:.0}%", share * 100.0)
+    let percent = share * 100.0;
+    // What is nearly done would look as if it were.
+    let shown = if share < 1.0 { percent.min(99.0) } else { percent };
+    format!("{shown:.0}%")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_whole_is_a_hundred_percent() {
+        for (share, shown) in [(0.0, "0%"), (0.6, "60%"), (0.984, "98%"), (0.996, "99%"), (1.0, "100%")] {
+            assert_eq!(percent(share), shown);
+        }
+    }
 
     #[test]
     fn counted_noun_is_singular_for_one_and_plural_otherwise() {

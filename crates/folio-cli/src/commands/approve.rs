@@ -127,8 +127,9 @@ async fn find_request(
             format!("{1} things in run {0} wait for approval", row.handle, more.len()),
         )
         .hint(format!(
-            "give the id of one; `folio questions {}` lists them",
-            row.handle
+            "give the id of one; `folio questions {}{}` lists them",
+            row.handle,
+            context.settings.repeated()
         ))),
     }
 }

@@ -177,7 +177,9 @@ struct Number {
 impl Number {
     fn of(text: &str, parse: impl Fn(&str) -> Option<u64>) -> Result<Self, String> {
         let (is_more, digits) = text.strip_prefix('+').map_or((false, text), |digits| (true, digits));
-        let value = parse(digits).ok_or_else(|| format!("{text:?} is not a number"))?;
+        // Rust would read a second sign as part of the number.
+        let value = Some(digits).filter(|digits| !digits.starts_with('+')).and_then(parse);
+        let value = value.ok_or_else(|| format!("{text:?} is not a number"))?;
         Ok(Self { value, is_more })
     }
 
@@ -469,4 +471,18 @@ pub(crate) async fn budget(context: &Context<'_>, budget: Budget) -> Result<Exit
         deadline: run.deadline_of(node.unwrap_or(root), runner.workspace().now()),
     })?;
     Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn number_has_one_sign_at_most() {
+        assert!(number("+5").is_ok_and(|number| number.value == 5 && number.is_more));
+        assert!(number("5").is_ok_and(|number| number.value == 5 && !number.is_more));
+        for wrong in ["++5", "+", "", "-5", "+-5"] {
+            assert!(number(wrong).is_err() && dollars(wrong).is_err(), "{wrong}");
+        }
+    }
 }

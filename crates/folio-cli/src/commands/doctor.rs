@@ -54,7 +54,10 @@ impl Report for Findings {
 /// Carries out `folio doctor`.
 pub(crate) async fn run(context: &Context<'_>, _: Doctor) -> Result<Exit, Failure> {
     // A store that was just created has no damage, so none is created.
-    let folio = context.existing().await?;
+    let folio = match context.existing().await {
+        Err(failure) if failure.exit() == Exit::NotFound => return without_store(context, failure).await,
+        folio => folio?,
+    };
     let mut found = folio.store().check().await?;
     match check_journals(folio.store(), &mut found).await {
         // A store that is known to be damaged need not be read to the end.
@@ -95,6 +98,20 @@ pub(crate) async fn run(context: &Context<'_>, _: Doctor) -> Result<Exit, Failur
             .note(format_args!("`folio export` saves what is still readable; {copy}"));
     }
     Ok(final_exit)
+}
+
+/// Looks at what does not need the store, which is `missing`.
+async fn without_store(context: &Context<'_>, missing: Failure) -> Result<Exit, Failure> {
+    let findings = Findings {
+        store: context.settings.store_in_words().to_owned(),
+        healthy: false,
+        checked: Vec::new(),
+        problems: vec![missing.message().to_owned()],
+        servers: servers::look_at(&context.settings).await,
+        untrusted: context.settings.passed_over.clone(),
+    };
+    context.output.report_ending(&findings, missing.exit())?;
+    Err(missing)
 }
 
 /// How to replace the damaged store at `location` by a copy.

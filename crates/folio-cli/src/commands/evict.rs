@@ -97,9 +97,10 @@ pub(crate) async fn run(context: &Context<'_>, evict: Evict) -> Result<Exit, Fai
         })?;
     context.output.warnings(&evicted.warnings);
     if let Some(kept) = &evicted.kept {
+        let again = context.settings.repeated();
         context
             .output
-            .note(format_args!("stored; read it with `folio blob {}`", kept.handle));
+            .note(format_args!("stored; read it with `folio blob {}{again}`", kept.handle));
     }
     context.output.report(&EvictedShape::of(evicted))?;
     Ok(Exit::Done)

@@ -34,7 +34,7 @@ pub(crate) struct Export {
     /// File to write; for colony and markdown, the folder [default: standard output]
     #[arg(long, value_name = "FILE", required_if_eq_any([("format", "colony"), ("format", "markdown")]))]
     out: Option<PathBuf>,
-    /// Overwrite existing files
+    /// Overwrite existing files; not for markdown, which needs a new or empty folder
     #[arg(long, requires = "out")]
     force: bool,
 }
@@ -95,6 +95,11 @@ pub(super) fn amounts_in_words(entries: u64, pages: u64, links: u64) -> String {
 pub(crate) async fn run(context: &Context<'_>, export: Export) -> Result<Exit, Failure> {
     match (export.format, export.out) {
         (Form::Colony, Some(folder)) => books(context, &folder, export.force).await,
+        (Form::Markdown, Some(_)) if export.force => Err(Failure::usage(
+            "usage",
+            "--force does not go with --format markdown: a folder is never overwritten",
+        )
+        .hint("name a folder that does not exist yet")),
         (Form::Markdown, Some(folder)) => pages_to(context, &folder).await,
         (_, Some(file)) if file != Path::new("-") => space_to(context, &link_target(file), export.force).await,
         _ => {

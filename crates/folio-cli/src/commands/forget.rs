@@ -13,7 +13,8 @@ use folio::store::WorkspaceError;
 use folio::store::workspace::ForgetFilter;
 use folio_server::wire::{Forgot, Named};
 
-use super::{Context, json_or_text};
+use super::Context;
+use super::observe::context_value;
 use crate::arguments::{entry_ref, pair};
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
@@ -173,11 +174,7 @@ fn filter(forget: Forget) -> Result<ForgetFilter, Failure> {
             .map(|owner| Owner::parse(owner))
             .collect::<Result<_, _>>()
             .map_err(WorkspaceError::from)?,
-        context: forget
-            .context
-            .into_iter()
-            .map(|(path, value)| (path, json_or_text(&value)))
-            .collect(),
+        context: forget.context.into_iter().map(context_value).collect(),
         ..EntryQuery::default()
     };
     Ok(ForgetFilter {
@@ -202,13 +199,13 @@ fn confirm(context: &Context<'_>, found: &[Entry], waiting: usize) -> Result<(),
             &entry.fields.title
         };
         let line = text.lines().next().unwrap_or_default();
-        context.output.note(format_args!("{} {line}", entry.handle));
+        context.output.ask(format_args!("{} {line}", entry.handle));
     }
     let more = match waiting {
         0 => String::new(),
         waiting => format!(" and {waiting} that wait in the outbox"),
     };
-    context.output.note(format_args!(
+    context.output.ask(format_args!(
         "Forget these {}{more} permanently? This cannot be undone. [y/N]",
         found.len()
     ));

@@ -17,7 +17,6 @@ use folio::memory::context::Section;
 use folio::memory::counted::counted;
 use folio::memory::id::{Ref, TurnRef};
 use folio::memory::readable::readable;
-use folio::memory::turn::TurnQuery;
 use folio::memory::view::Audience;
 use folio::store::workspace::{ContextRequest, Offload, TurnInput, ViewRequest};
 use folio::store::{StoreError, WorkspaceError};
@@ -26,6 +25,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
 use super::context::counter;
+use super::turn::open_in_front;
 use super::{Absent, Context, MAX_INPUT_BYTES, input::too_large, opened_if_file};
 use crate::error::{Exit, Failure, in_plain_words};
 use crate::models;
@@ -37,7 +37,7 @@ const PROMPT_BYTES: usize = 64 * 1024;
 /// How much of standard input is read at a time, in bytes.
 const CHUNK_BYTES: usize = 64 * 1024;
 /// How many open turns of a thread are ended when the next one begins.
-const OPEN_TURNS: u32 = 20;
+const OPEN_TURNS: usize = 20;
 /// The sections of memory that are added to a prompt. The scratchbook is not among them: it was added when the session
 /// began.
 const PROMPT_SECTIONS: [(Section, u32); 4] = [
@@ -259,18 +259,9 @@ async fn stop(context: &Context<'_>) -> Result<(), Failure> {
 
 /// Ends the open turns of the thread: whoever began them has moved on to another one, or is gone.
 async fn end_turns(context: &Context<'_>, workspace: &Workspace) -> Result<(), Failure> {
-    let query = TurnQuery {
-        thread: Some(context.settings.thread.clone()),
-        ended: Some(false),
-        limit: OPEN_TURNS,
-        ..TurnQuery::default()
-    };
-    for turn in workspace.turns(&query).await? {
-        // Turns of runs end with their run.
-        if turn.begun.run.is_none() {
-            let which: TurnRef = Ref::Id(turn.begun.id);
-            unless_ended(workspace.end_turn(&context.person(), which).await)?;
-        }
+    for turn in open_in_front(context, workspace, OPEN_TURNS).await? {
+        let which: TurnRef = Ref::Id(turn.begun.id);
+        unless_ended(workspace.end_turn(&context.person(), which).await)?;
     }
     Ok(())
 }

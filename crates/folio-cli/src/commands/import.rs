@@ -259,7 +259,14 @@ async fn books(context: &Context<'_>, workspace: &Workspace, import: &Import) ->
             return Err(Failure::usage("foreign_missing", message).hint("name the folder that contains them"));
         }
         if context.settings.names_thread {
-            files.retain(|(thread, _)| *thread == context.settings.thread);
+            let wanted = &context.settings.thread;
+            files.retain(|(thread, _)| thread == wanted);
+            if files.is_empty() {
+                let message = format!("{} has no scratchbook of the thread {wanted}", import.path.display());
+                return Err(
+                    Failure::usage("foreign_missing", message).hint("without --thread, all of them are imported")
+                );
+            }
         }
         files.sort();
         files
@@ -268,20 +275,35 @@ async fn books(context: &Context<'_>, workspace: &Workspace, import: &Import) ->
     };
     let mut counting = Counting::new(context.output);
     let mut imported = Imported::default();
+    let actor = context.actor();
     for ((thread, file), done_count) in files.iter().zip(0..) {
         counting.show(
             done_count,
             Some(files.len() as u64),
             &counted(imported.entries, "entry"),
         );
-        let text = text_of(file)?;
-        let one = workspace
-            .import_book(&context.actor(), thread, &text, import.dry_run)
-            .await
-            .map_err(|error| Failure::from(error).about(&file.display().to_string()))?;
-        imported.add(one);
+        let one = async {
+            let text = text_of(file)?;
+            let one = workspace.import_book(&actor, thread, &text, import.dry_run);
+            one.await
+                .map_err(|error| Failure::from(error).about(&file.display().to_string()))
+        };
+        imported.add(one.await.map_err(|failure| match done_count {
+            done_count if done_count > 0 && !import.dry_run => failure.hint(imported_before(done_count, &imported)),
+            _ => failure,
+        })?);
     }
     Ok(imported)
+}
+
+/// What became of the files before the one that was refused.
+fn imported_before(files: u64, imported: &Imported) -> String {
+    let verb = if files == 1 { "was" } else { "were" };
+    let new = counted(imported.entries, "new entry");
+    format!(
+        "{} {verb} imported before it, with {new}; repeating the import adds only what is missing",
+        counted(files, "file")
+    )
 }
 
 /// The thread for one file: the one that was named, or the one that the file is named after.

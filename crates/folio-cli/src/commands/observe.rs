@@ -354,7 +354,7 @@ pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit,
 /// Refuses a filter that names the same place in the context twice. No entry has two values there, so it would find
 /// nothing.
 fn check_context_paths(filter: &[(String, String)]) -> Result<(), Failure> {
-    let path = |pair: &'_ (String, String)| pair.0.strip_prefix("context.").unwrap_or(&pair.0).to_owned();
+    let path = |(path, _): &'_ (String, String)| path_in_context(path).to_owned();
     let mut seen = std::collections::HashSet::new();
     match filter.iter().map(path).find(|path| !seen.insert(path.clone())) {
         None => Ok(()),
@@ -363,6 +363,16 @@ fn check_context_paths(filter: &[(String, String)]) -> Result<(), Failure> {
             Err(Failure::usage("query_invalid", message))
         }
     }
+}
+
+/// A filter by a value of the context: where it is, and the value.
+pub(super) fn context_value((path, value): (String, String)) -> (String, Value) {
+    (path_in_context(&path).to_owned(), json_or_text(&value))
+}
+
+/// The place in the context that `path` names, with `context.` before it or without.
+fn path_in_context(path: &str) -> &str {
+    path.strip_prefix("context.").unwrap_or(path)
 }
 
 /// Checks that `name` is an observation. Reads the entry directly, so that the trace does not record it.
@@ -548,16 +558,7 @@ fn query(list: ListObservations) -> (Option<EntryQuery>, Vec<String>) {
         tags: all,
         tags_any: any,
         tags_none: none,
-        context: list
-            .context
-            .into_iter()
-            .map(|(path, value)| {
-                (
-                    path.strip_prefix("context.").unwrap_or(&path).to_owned(),
-                    json_or_text(&value),
-                )
-            })
-            .collect(),
+        context: list.context.into_iter().map(context_value).collect(),
         min_confidence: list.min_confidence,
         since: list.since.map(Seq),
         as_of: list.as_of.map(Seq),

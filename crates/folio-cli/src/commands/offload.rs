@@ -1,7 +1,6 @@
 //! `folio offload` and `folio history`: conversations that outgrow their context window.
 
 use std::fmt::{self, Write as _};
-use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ use folio_server::wire::{Conversation, SaidShape};
 use serde_json::Value;
 
 use super::context::ModelArgument;
-use super::{Context, MAX_INPUT_BYTES, evict::source, input::too_large};
+use super::{Context, json_file};
 use crate::error::{Exit, Failure};
 use crate::models;
 use crate::output::{Report, Style};
@@ -72,29 +71,30 @@ impl Report for Conversation {
         }
         writeln!(out, "]")
     }
+
+    /// Messages stay as they were given, down to invisible characters.
+    fn is_source(&self) -> bool {
+        true
+    }
 }
 
 impl Report for SaidShape {
-    fn text(&self, out: &mut String, style: Style) -> fmt::Result {
+    fn text(&self, out: &mut String, _: Style) -> fmt::Result {
         for Numbered { number, message } in &self.messages {
-            writeln!(out, "{} {message}", style.faint(format_args!("{number}:")))?;
+            writeln!(out, "{number}: {message}")?;
         }
         Ok(())
+    }
+
+    /// Messages stay as they were given, down to invisible characters.
+    fn is_source(&self) -> bool {
+        true
     }
 }
 
 /// Carries out `folio offload`.
 pub(crate) async fn offload(context: &Context<'_>, offload: Offload) -> Result<Exit, Failure> {
-    let mut bytes = Vec::new();
-    let read_result = source(&offload.file)?.take(MAX_INPUT_BYTES + 1).read_to_end(&mut bytes);
-    read_result.map_err(|error| Failure::file("read", &offload.file, &error))?;
-    if bytes.len() as u64 > MAX_INPUT_BYTES {
-        return Err(too_large(&offload.file.display().to_string()));
-    }
-    let list: Value = serde_json::from_slice(&bytes).map_err(|error| {
-        let message = format!("{} is not JSON: {error}", offload.file.display());
-        Failure::usage("input_not_json", message)
-    })?;
+    let list: Value = json_file(&offload.file, "JSON")?;
     let compactor = models::compactor(offload.compactor.as_deref(), &context.settings)?;
     let options = How {
         window_tokens: offload.window,

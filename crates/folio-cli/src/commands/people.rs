@@ -296,7 +296,7 @@ pub(crate) async fn answer(context: &Context<'_>, arguments: Answer) -> Result<E
     let row = runner.row(arguments.run).await?;
     let node = match &arguments.node {
         Some(name) => node_called(&runner, &row, name).await?,
-        None => only_open_question(&runner, &row).await?,
+        None => only_open_question(&runner, &row, context.settings.repeated()).await?,
     };
     runner.answer(row.id, node, &arguments.answer, &context.actor()).await?;
     hint_if_not_driven(context, &runner, &row).await?;
@@ -307,7 +307,9 @@ pub(crate) async fn answer(context: &Context<'_>, arguments: Answer) -> Result<E
     Ok(Exit::Done)
 }
 
-async fn only_open_question(runner: &Runner, row: &RunRow) -> Result<NodeId, Failure> {
+/// The node that asks the only open question of a run. `again` are the options that another command needs to use the
+/// same space.
+async fn only_open_question(runner: &Runner, row: &RunRow, again: &str) -> Result<NodeId, Failure> {
     let run = runner.load(row.id).await?;
     match run.questions().as_slice() {
         [] => {
@@ -317,7 +319,7 @@ async fn only_open_question(runner: &Runner, row: &RunRow) -> Result<NodeId, Fai
                 return Err(failure);
             }
             Err(failure.hint(format!(
-                "it waits for approval; `folio approve {0}` says yes, `folio reject {0}` no",
+                "it waits for approval; `folio approve {0}{again}` says yes, `folio reject {0}{again}` no",
                 row.handle
             )))
         }
@@ -327,7 +329,7 @@ async fn only_open_question(runner: &Runner, row: &RunRow) -> Result<NodeId, Fai
             format!("run {} has {} open questions", row.handle, more.len()),
         )
         .hint(format!(
-            "choose one with --node; `folio questions {}` lists them",
+            "choose one with --node; `folio questions {}{again}` lists them",
             row.handle
         ))),
     }

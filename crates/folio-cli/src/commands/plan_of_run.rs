@@ -39,7 +39,7 @@ pub(crate) struct Show {
     /// Node whose plan to use: the path of its step names, such as survey/files, or its id
     #[arg(long, value_name = "NODE", value_parser = NonEmptyStringValueParser::new())]
     node: Option<String>,
-    /// Print YAML that `folio plan edit` accepts
+    /// Print YAML that `folio plan edit` accepts; with --json, the plan is JSON all the same
     #[arg(long, conflicts_with = "markdown")]
     yaml: bool,
     /// Print markdown that `folio plan edit` accepts

@@ -111,6 +111,7 @@ pub(crate) async fn run(context: &Context<'_>, policy: Policy) -> Result<Exit, F
         Policy::Show(_) => context.workspace_if_any().await?,
     };
     let is_document = !matches!(policy, Policy::Show(Show { document: false }));
+    let is_only_document = matches!(policy, Policy::Show(Show { document: true }));
     let now = match policy {
         Policy::Show(_) => workspace.policy().await?,
         Policy::Set(Set {
@@ -123,7 +124,7 @@ pub(crate) async fn run(context: &Context<'_>, policy: Policy) -> Result<Exit, F
                 change(context, &workspace, reason, &keys, |document| {
                     pairs
                         .iter()
-                        .try_for_each(|(key, value)| put(document, key, Some(json_or_text(value))))
+                        .try_for_each(|(key, value)| put(document, key, json_or_text(value)))
                 })
                 .await?
             }
@@ -142,11 +143,15 @@ pub(crate) async fn run(context: &Context<'_>, policy: Policy) -> Result<Exit, F
         Policy::Unset(Unset { keys, reason }) => {
             keys.iter().try_for_each(|key| check_known_key(key))?;
             change(context, &workspace, reason, &[], |document| {
-                keys.iter().try_for_each(|key| put(document, key, None))
+                keys.iter().try_for_each(|key| remove(document, key))
             })
             .await?
         }
     };
+    if is_only_document && context.output.is_json() {
+        context.output.document(now.document())?;
+        return Ok(Exit::Done);
+    }
     context.output.report(&Shown {
         space: workspace.space().to_string(),
         version: now.version(),
@@ -218,32 +223,51 @@ fn keys_and_values(assignments: &[String]) -> Option<Vec<(&str, &str)>> {
         .collect()
 }
 
-/// Puts `value` at a dotted path, or removes what is there.
-fn put(document: &mut Map<String, Value>, key: &str, value: Option<Value>) -> Result<(), Failure> {
+/// Puts `value` at a dotted path.
+fn put(document: &mut Map<String, Value>, key: &str, value: Value) -> Result<(), Failure> {
     let mut parts: Vec<&str> = key.split('.').collect();
     let last = parts.pop().unwrap_or_default();
     let mut target = document;
     for part in parts {
-        let inner = target
-            .entry(part)
-            .or_insert_with(|| Value::Object(Map::new()))
-            .as_object_mut();
-        target =
-            inner.ok_or_else(|| Failure::usage("policy_invalid", format!("{part} of {key} has no keys of its own")))?;
+        let inner = target.entry(part).or_insert_with(|| Value::Object(Map::new()));
+        target = inner.as_object_mut().ok_or_else(|| no_keys_inside(part, key))?;
     }
-    match value {
-        Some(value) => drop(target.insert(last.to_owned(), value)),
-        None => drop(target.remove(last)),
-    }
+    target.insert(last.to_owned(), value);
     Ok(())
+}
+
+/// Removes what is at a dotted path, and what is empty without it: an empty type or manifest would be one that is set.
+fn remove(document: &mut Map<String, Value>, key: &str) -> Result<(), Failure> {
+    fn remove_in(inside: &mut Map<String, Value>, path: &str, key: &str) -> Result<bool, Failure> {
+        let Some((part, rest)) = path.split_once('.') else {
+            return Ok(inside.remove(path).is_some());
+        };
+        let Some(value) = inside.get_mut(part) else {
+            return Ok(false);
+        };
+        let inner = value.as_object_mut().ok_or_else(|| no_keys_inside(part, key))?;
+        let is_removed = remove_in(inner, rest, key)?;
+        if is_removed && inner.is_empty() {
+            inside.remove(part);
+        }
+        Ok(is_removed)
+    }
+    remove_in(document, key, key).map(drop)
+}
+
+fn no_keys_inside(part: &str, key: &str) -> Failure {
+    Failure::usage("policy_invalid", format!("{part} of {key} has no keys of its own"))
 }
 
 /// Refuses a key that no policy has: otherwise removing it would look like a success.
 fn check_known_key(key: &str) -> Result<(), Failure> {
     let mut probe = Map::new();
-    put(&mut probe, key, Some(Value::Null))?;
+    put(&mut probe, key, Value::Null)?;
+    let unknown = ["unknown field", "unknown variant", "invalid type: map"];
     match read(&probe) {
-        Err(error) if error.to_string().starts_with("unknown field") => Err(invalid_policy(&format!("{key}: {error}"))),
+        Err(error) if unknown.iter().any(|start| error.to_string().starts_with(start)) => {
+            Err(invalid_policy(&format!("{key}: {error}")))
+        }
         _ => Ok(()),
     }
 }
@@ -256,7 +280,7 @@ fn read(document: &Map<String, Value>) -> serde_json::Result<SpacePolicy> {
 fn find_invalid_key<'k>(document: &Map<String, Value>, keys: &[&'k str]) -> Option<&'k str> {
     let is_to_blame = |key: &&str| {
         let mut without = document.clone();
-        put(&mut without, key, None).is_ok() && read(&without).is_ok()
+        remove(&mut without, key).is_ok() && read(&without).is_ok()
     };
     keys.iter().copied().find(is_to_blame)
 }

@@ -6,6 +6,7 @@ use folio::memory::id::RunRef;
 use folio::runner::Runner;
 use folio::store::RunRow;
 use folio::store::store::RunQuery;
+use serde_json::json;
 
 use super::driving::{Driving, Minds, without_models_note};
 use super::people::nobody_to_ask;
@@ -17,6 +18,9 @@ use crate::leftovers::not_resumed_note;
 
 /// How many runs are listed as driven by others.
 const LISTED_RUNS_MAX: u32 = 20;
+
+/// The code for a run that waits for an answer or an approval.
+const WAITS_FOR_PERSON: &str = "waits_for_person";
 
 /// `folio resume`.
 #[derive(Debug, Args)]
@@ -79,21 +83,27 @@ async fn all(context: &Context<'_>, runner: &Runner, rows: Vec<RunRow>) -> Resul
     for row in rows {
         let before = current_summary(runner, &row).await?;
         if before.needs_manual_resume() {
-            context.output.trouble(not_resumed_note(&row));
+            let note = not_resumed_note(&row, context.settings.repeated());
+            context.output.trouble(&note);
+            report_left(context, &row, "interrupted_again", &note)?;
             worst = worst.max(Exit::RunNotOk);
             continue;
         }
         let again = context.settings.repeated();
         let waits = match (before.paused, runner.has_nobody_to_answer(&before)) {
-            (true, _) => Some(format!(
-                "{0} is paused; continue it with `folio continue {0}{again}`",
-                row.handle
+            (true, _) => Some((
+                "paused",
+                format!(
+                    "{0} is paused; continue it with `folio continue {0}{again}`",
+                    row.handle
+                ),
             )),
-            (false, true) => Some(nobody_to_ask(runner, &row, again).await),
+            (false, true) => Some((WAITS_FOR_PERSON, nobody_to_ask(runner, &row, again).await)),
             (false, false) => None,
         };
-        if let Some(waits) = waits {
-            context.output.note(waits);
+        if let Some((code, waits)) = waits {
+            context.output.note(&waits);
+            report_left(context, &row, code, &waits)?;
             continue;
         }
         let result = follow::drive_until_asked(context, runner, row.id).await;
@@ -103,7 +113,9 @@ async fn all(context: &Context<'_>, runner: &Runner, rows: Vec<RunRow>) -> Resul
             Ok((exit, false)) => exit,
             Err(failure) if failure.code() == "cancelled" => return Err(failure),
             Err(_) if runner.has_nobody_to_answer(&current_summary(runner, &row).await?) => {
-                context.output.note(nobody_to_ask(runner, &row, again).await);
+                let waits = nobody_to_ask(runner, &row, again).await;
+                context.output.note(&waits);
+                report_left(context, &row, WAITS_FOR_PERSON, &waits)?;
                 continue;
             }
             Err(failure) => {
@@ -114,6 +126,7 @@ async fn all(context: &Context<'_>, runner: &Runner, rows: Vec<RunRow>) -> Resul
                     context
                         .output
                         .trouble(format_args!("{} was not resumed: {failure}", row.handle));
+                    report_left(context, &row, failure.code(), failure.message())?;
                 }
                 exit
             }
@@ -121,6 +134,20 @@ async fn all(context: &Context<'_>, runner: &Runner, rows: Vec<RunRow>) -> Resul
         worst = worst.max(exit);
     }
     output_failure.map_or(Ok(worst), Err)
+}
+
+/// Writes the line of a run that is left as it is, for programs: it has no `run_ended` that would tell them.
+fn report_left(context: &Context<'_>, row: &RunRow, code: &str, message: &str) -> Result<(), Failure> {
+    if !context.output.is_json() {
+        return Ok(());
+    }
+    context.output.line(&json!({
+        "event": "run_not_resumed",
+        "run_id": row.id,
+        "handle": row.handle,
+        "code": code,
+        "message": message,
+    }))
 }
 
 /// The present state of a run, as lists show it.

@@ -155,10 +155,18 @@ pub(crate) async fn run(context: &Context<'_>, mut run: Run) -> Result<Exit, Fai
     context.output.detail(format_args!("run: {handle} ({id})"));
     let result = follow::drive(context, &runner, id).await;
     // However the run ended, its replies were paid for.
-    if let Some(recorder) = recorder {
-        recorder.end(runner.workspace()).await?;
-    }
-    let exit = result.map_err(|failure| with_way_on(context, failure, handle, is_elsewhere))?;
+    let recorded = match recorder {
+        Some(recorder) => recorder.end(runner.workspace()).await,
+        None => Ok(()),
+    };
+    let exit = result.map_err(|failure| {
+        let failure = with_way_on(context, failure, handle, is_elsewhere);
+        match &recorded {
+            Ok(()) => failure,
+            Err(unrecorded) => failure.hint(format!("nor was it recorded: {}", unrecorded.message())),
+        }
+    })?;
+    recorded?;
     if exit != Exit::Cancelled {
         leftovers.finish(&runner, context.output).await?;
     }

@@ -173,9 +173,9 @@ pub(crate) async fn run(context: &Context<'_>, token: Token) -> Result<Exit, Fai
                     "its holder can start runs, and with them read every file below the folder in which `folio serve` runs",
                 );
             }
-            let id = kept.id;
+            let (id, again) = (kept.id, context.settings.repeated());
             context.output.note(format_args!(
-                "this is the only time that it is shown; to revoke it: `folio token revoke {id}`"
+                "this is the only time that it is shown; to revoke it: `folio token revoke {id}{again}`"
             ));
         }
         Token::List(list) => {

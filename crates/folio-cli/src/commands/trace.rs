@@ -78,7 +78,7 @@ pub(crate) async fn run(context: &Context<'_>, trace: Trace) -> Result<Exit, Fai
     if let Some(turn) = turn.filter(|_| !context.output.is_json()) {
         context
             .output
-            .text(&timeline::text(turn, began, &part.lines, context.output.style()))?;
+            .styled(&timeline::text(turn, began, &part.lines, context.output.style()))?;
         if let Some(remark) = remark(&list, "").filter(|remark| !remark.is_empty()) {
             context.output.note(remark);
         }

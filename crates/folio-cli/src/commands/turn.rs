@@ -15,7 +15,11 @@ use crate::error::{Exit, Failure};
 use crate::models;
 use crate::report::list::{List, remark};
 use crate::report::observation::Observation;
-use crate::report::turn::{BegunShape, EndedShape, GoalShape, TurnInFull, TurnShape};
+use crate::report::turn::{BegunShape, Ended, EndedShape, GoalShape, TurnInFull, TurnShape};
+use crate::settings::quoted;
+
+/// How many open turns are read at a time.
+const OPEN_TURNS_READ: u32 = 100;
 
 /// `folio turn`.
 #[derive(Debug, Subcommand)]
@@ -49,7 +53,8 @@ pub(crate) struct Begin {
 /// `folio turn end`.
 #[derive(Debug, Args)]
 pub(crate) struct End {
-    /// Turn: t3 or turn_… [default: --turn, else the last open turn of the thread]
+    /// Turn: t3 or turn_… [default: --turn, else the last open turn of the thread, neither
+    /// of a run nor in the background]
     #[arg(value_parser = turn_ref, value_name = "TURN")]
     which: Option<TurnRef>,
 }
@@ -147,29 +152,66 @@ async fn end(context: &Context<'_>, end: End) -> Result<Exit, Failure> {
     let ended = models::with_advisor(&workspace, &context.settings)?
         .end_turn(&context.person(), turn)
         .await?;
-    context.output.report(&EndedShape {
-        turn: TurnShape::of(&ended.turn),
-        archived: ended.reflection.archive,
-        goals: ended.goals.iter().map(GoalShape::of).collect(),
-        proposals: ended.proposals,
-        patterns: ended.patterns,
-        replayed: ended.replayed,
+    let thread = &ended.turn.begun.thread;
+    let mut again = context.settings.repeated().to_owned();
+    if context.settings.names_thread || *thread != context.settings.thread {
+        again.push_str(&format!(" --thread {}", quoted(&thread.0)));
+    }
+    context.output.report(&Ended {
+        shape: EndedShape {
+            turn: TurnShape::of(&ended.turn),
+            archived: ended.reflection.archive,
+            goals: ended.goals.iter().map(GoalShape::of).collect(),
+            proposals: ended.proposals,
+            patterns: ended.patterns,
+            replayed: ended.replayed,
+        },
+        again,
     })?;
     Ok(Exit::Done)
 }
 
 async fn last_open(context: &Context<'_>, workspace: &Workspace) -> Result<Turn, Failure> {
-    let query = TurnQuery {
+    let open = open_in_front(context, workspace, 1).await?.pop();
+    open.ok_or_else(|| {
+        let message = format!(
+            "the thread {} has no open turn that somebody waits for",
+            context.settings.thread
+        );
+        Failure::new(Exit::NotFound, "not_found", message).hint(format!(
+            "begin one with `folio turn begin`; `folio turn list --open{}` lists those of runs and in the background",
+            context.settings.repeated()
+        ))
+    })
+}
+
+/// The open turns of the thread, newest first, `max` at most: neither those of runs, which end with their run, nor those
+/// in the background, which whoever began them ends by name.
+pub(super) async fn open_in_front(
+    context: &Context<'_>,
+    workspace: &Workspace,
+    max: usize,
+) -> Result<Vec<Turn>, Failure> {
+    let mut query = TurnQuery {
         thread: Some(context.settings.thread.clone()),
         ended: Some(false),
-        limit: 1,
+        limit: OPEN_TURNS_READ,
         ..TurnQuery::default()
     };
-    let open = workspace.turns(&query).await?.into_iter().next();
-    open.ok_or_else(|| {
-        let message = format!("the thread {} has no open turn", context.settings.thread);
-        Failure::new(Exit::NotFound, "not_found", message).hint("begin one with `folio turn begin`")
-    })
+    let mut found = Vec::new();
+    // Any number of the others may be open besides.
+    loop {
+        let open = workspace.turns(&query).await?;
+        let is_last = open.len() < OPEN_TURNS_READ as usize;
+        query.before = open.last().map(|turn| turn.handle.0);
+        let in_front = open
+            .into_iter()
+            .filter(|turn| turn.begun.run.is_none() && !turn.begun.background);
+        found.extend(in_front.take(max - found.len()));
+        if is_last || found.len() >= max {
+            return Ok(found);
+        }
+    }
 }
 
 async fn show(context: &Context<'_>, show: Show) -> Result<Exit, Failure> {

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use folio::memory::excerpt::cut;
+use folio::memory::excerpt::{MORE, cut, fits};
 use folio::memory::history::FieldDiff;
 pub(crate) use folio_server::wire::VersionShape;
 use serde::Serialize;
@@ -13,6 +13,8 @@ use crate::output::{Report, Style};
 
 /// How many characters of a value a line shows.
 const VALUE_CHARS: usize = 100;
+/// How many characters before a change a line shows if it cannot show all.
+const CHARS_BEFORE_CHANGE: usize = 20;
 
 impl Report for VersionShape {
     /// A heading, and a line for each field. For the first version, only its values.
@@ -39,7 +41,7 @@ impl Report for VersionShape {
                 style.bad("conflict"),
                 conflict.field,
                 conflict.overwrote_version,
-                short(&conflict.theirs)
+                whole_or_cut(&conflict.theirs)
             )?;
         }
         Ok(())
@@ -64,18 +66,52 @@ fn diff(out: &mut String, style: Style, change: &FieldDiff, is_first: bool) -> f
             }
             Ok(())
         }
-        (Value::Null, after) if is_first => writeln!(out, "  {field}: {}", short(after)),
-        (before, after) => writeln!(out, "  {field}: {} → {}", short(before), short(after)),
+        (Value::Null, after) if is_first => writeln!(out, "  {field}: {}", cut(&text_of(after), VALUE_CHARS)),
+        (before, after) => {
+            let (before, after) = (text_of(before), text_of(after));
+            let start = start_of_change(&before, &after);
+            writeln!(out, "  {field}: {} → {}", from(&before, start), from(&after, start))
+        }
     }
 }
 
-fn short(value: &Value) -> String {
-    let text = match value {
+fn text_of(value: &Value) -> String {
+    match value {
         Value::Null => "nothing".to_owned(),
         Value::String(text) => printable(text),
         other => other.to_string(),
-    };
-    cut(&text, VALUE_CHARS)
+    }
+}
+
+/// A value that is kept nowhere else, or its beginning and where the rest is.
+fn whole_or_cut(value: &Value) -> String {
+    let text = text_of(value);
+    match fits(&text, VALUE_CHARS) {
+        true => text,
+        false => format!("{} (all of it with --json)", cut(&text, VALUE_CHARS)),
+    }
+}
+
+/// Where lines on a change begin, in bytes: a little before the first difference if that is too far from the beginning.
+fn start_of_change(before: &str, after: &str) -> usize {
+    if fits(before, VALUE_CHARS) && fits(after, VALUE_CHARS) {
+        return 0;
+    }
+    let same = before
+        .char_indices()
+        .zip(after.chars())
+        .take_while(|((_, a), b)| a == b);
+    let same: Vec<usize> = same.map(|((at, _), _)| at).collect();
+    match same.len().checked_sub(CHARS_BEFORE_CHANGE) {
+        Some(start) if same.len() > VALUE_CHARS / 2 => same.get(start).copied().unwrap_or_default(),
+        _ => 0,
+    }
+}
+
+/// `text` from `start` on, cut, with a mark if it does not begin there.
+fn from(text: &str, start: usize) -> String {
+    let rest = cut(text.get(start..).unwrap_or_default(), VALUE_CHARS);
+    if start == 0 { rest } else { format!("{MORE}{rest}") }
 }
 
 /// How many observations were archived.
@@ -92,5 +128,38 @@ impl Report for Cleared {
             1 => writeln!(out, "archived 1 resolved observation"),
             count => writeln!(out, "archived {count} resolved observations"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn change(before: &str, after: &str) -> String {
+        let change = FieldDiff {
+            field: "content".to_owned(),
+            before: json!(before),
+            after: json!(after),
+        };
+        let mut out = String::new();
+        diff(&mut out, Style::default(), &change, false).unwrap();
+        out
+    }
+
+    #[test]
+    fn change_far_from_the_beginning_of_a_long_line_is_shown() {
+        assert_eq!(change("at nine", "at ten"), "  content: at nine → at ten\n");
+        let long = "ä".repeat(300);
+        let shown = change(&format!("{long} at nine"), &format!("{long} at ten{long}"));
+        let before = "ä".repeat(16);
+        assert!(
+            shown.contains(&format!("…{before} at nine → …{before} at ten")),
+            "{shown}"
+        );
+        // What is only longer at the end differs there.
+        let shown = change(&long, &format!("{long}!"));
+        assert!(shown.trim_end().ends_with('!'), "{shown}");
     }
 }

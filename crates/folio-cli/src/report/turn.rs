@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::{first_line, instant, printable};
 use crate::output::{Report, Style};
+use crate::settings::quoted;
 
 /// How many characters of an input a line shows.
 const LINE_CHARS: usize = 100;
@@ -120,21 +121,29 @@ impl Report for BegunShape {
     }
 }
 
-impl Report for EndedShape {
+/// A turn that has just ended, and the options that another command needs to use the same thread.
+#[derive(Debug, Serialize)]
+pub(crate) struct Ended {
+    #[serde(flatten)]
+    pub(crate) shape: EndedShape,
+    #[serde(skip)]
+    pub(crate) again: String,
+}
+
+impl Report for Ended {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
-        self.turn.text(out, style)?;
-        decisions(out, style, &self.turn.decisions)?;
-        for goal in &self.goals {
+        let Self { shape, again } = self;
+        shape.turn.text(out, style)?;
+        decisions(out, style, &shape.turn.decisions)?;
+        for goal in &shape.goals {
             out.push_str("  goal      ");
             goal.text(out, style)?;
         }
-        for proposal in &self.proposals {
+        for proposal in &shape.proposals {
             let (title, handle) = (printable(&proposal.title), proposal.entry.handle);
-            writeln!(
-                out,
-                "  offered   {title} {}",
-                style.faint(format_args!("(folio goals add '{title}' --from {handle})"))
-            )?;
+            // The title may be a stranger's, and the command is there to be pasted.
+            let command = format!("folio goals add --from {handle}{again} -- {}", quoted(&title));
+            writeln!(out, "  offered   {title} {}", style.faint(format_args!("({command})")))?;
         }
         Ok(())
     }

@@ -31,9 +31,10 @@ impl SpacePolicy {
         let registry = TypeRegistry::default();
         for name in registry.names() {
             let known = registry.get(name).map(|built_in| TypePolicy::of(built_in.class));
-            types.insert(name.to_owned(), json!(known));
+            types.extend(known.map(|known| (name.to_owned(), with_priority(known))));
         }
-        types.extend(self.types.iter().map(|(name, known)| (name.to_owned(), json!(known))));
+        let set = self.types.iter();
+        types.extend(set.map(|(name, known)| (name.to_owned(), with_priority(known.clone()))));
         let scratchbook = &self.scratchbook;
         json!({
             "types": types,
@@ -65,6 +66,12 @@ impl SpacePolicy {
         all.sort_by(|one, other| one.key.cmp(&other.key));
         all
     }
+}
+
+/// A type with the priority that it has, be it that of its class.
+fn with_priority(mut known: TypePolicy) -> Value {
+    known.priority.get_or_insert(known.class.priority());
+    json!(known)
 }
 
 /// Adds the values below `key`; `set` is what the document sets there.
