@@ -66,6 +66,8 @@ pub(crate) trait Facts {
     fn policy(&mut self) -> Result<KeptPolicy, Self::Failure>;
     /// The turn with the id `id`.
     fn turn(&mut self, id: TurnId) -> Result<Option<Turn>, Self::Failure>;
+    /// The last commit after `since` that changed memory in the turn with the id `id`, if there is one.
+    fn turn_written(&mut self, id: TurnId, since: Seq) -> Result<Option<Seq>, Self::Failure>;
     /// Whether a body with the hash `hash` is stored.
     fn is_kept(&mut self, hash: &str) -> Result<bool, Self::Failure>;
 }

@@ -125,6 +125,7 @@ async fn plan(session: &Session, commits: &[Prepared], owners: &Owners) -> Resul
     let (mut ends, known, mut loaded) = (ends?, known?, loaded?);
     loaded.load_concurrent_changes(session, commits).await?;
     loaded.load_order(session, commits).await?;
+    loaded.load_turns_written(session, commits, ends.head).await?;
     loaded.written = Written::of(session, commits, owners).await?;
     let mut rows = Rows::new(session.space);
     let mut done = Vec::with_capacity(commits.len());

@@ -12,7 +12,9 @@ use folio_memory::keeping::ArchivedFor;
 use folio_memory::lifecycle::Report;
 use folio_memory::observation::ObservationInput;
 use folio_memory::scratchbook::ItemInput;
-use folio_memory::{Actor, Change, Entry, EntryKind, EntryQuery, FieldChange, Link, Owner, Relation, Role, ThreadKey};
+use folio_memory::{
+    Actor, Change, Entry, EntryKind, EntryQuery, FieldChange, Link, Owner, Relation, Role, Seq, ThreadKey,
+};
 use folio_store::workspace::{
     Delegated, Delegation, ForgetFilter, Guard, ImportOptions, Successor, TraceQuery, TurnInput, WorkReport,
 };
@@ -519,4 +521,39 @@ pub async fn expiry_is_noted_after_unpinning_although_a_pin_had_prevented_it_m7_
     let noted = memory.entry(Ref::Id(entry)).await.expect("an entry").fields;
     assert_eq!(noted.expired_at, noted.lifetime.expires_at());
     assert_eq!(memory.note_ended().await.expect("none"), 0);
+}
+
+/// A turn that is written to each time its end is worked out ends nevertheless, and says so.
+pub async fn what_is_written_in_a_turn_while_it_ends_is_exported_m7_6_47(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let store = Arc::new(FaultyStore::new(Arc::clone(&scene.store)));
+    let (memory, person) = (scene.workspace_on(Arc::clone(&store) as Arc<dyn Store>), person());
+    for (writes, exported, is_unread) in [(1, 2, false), (20, 9, true)] {
+        let begun = memory.begin_turn(&person, TurnInput::of(main_thread(), "look")).await;
+        let turn = begun.expect("a turn").turn;
+        let in_turn = person.clone().in_turn(turn.begun.id);
+        say(&memory, &in_turn, "before").await;
+        let mut gate = store.hold(Work::Commit);
+        let ending = memory.end_turn(&person, Ref::Id(turn.begun.id));
+        let writing = async {
+            for _ in 0..writes {
+                gate.wait_until_reached().await;
+                say(&memory, &in_turn, "meanwhile").await;
+                let reached = std::mem::replace(&mut gate, store.hold(Work::Commit));
+                reached.open();
+            }
+            gate.wait_until_reached().await;
+            gate.open();
+            std::future::pending::<()>().await;
+        };
+        let ended = tokio::select! {
+            ended = ending => ended.expect("it ends"),
+            () = writing => unreachable!("it writes on"),
+        };
+        assert_eq!(ended.export.touched.len(), exported, "of {writes}");
+        let of_end = ended.turn.ended.expect("an end").seq;
+        let log = scene.store.changes(&scene.space, Seq(of_end.0 - 1), 1).await;
+        let reason = log.expect("the log").remove(0).record.reason.unwrap_or_default();
+        assert_eq!(reason.contains("all the time"), is_unread, "{reason:?}");
+    }
 }
