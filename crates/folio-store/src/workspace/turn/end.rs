@@ -274,7 +274,8 @@ impl Workspace {
         }))
     }
 
-    /// The newest observations with this status, from the cache if memory is still at `mark`.
+    /// The newest observations with this status, from the cache if memory is still at `mark`. Resolved ones are archived
+    /// whether or not something took their place; for review, that is looked at which did.
     async fn with_status(
         &self,
         status: Status,
@@ -283,6 +284,7 @@ impl Workspace {
         let query = EntryQuery {
             kinds: vec![EntryKind::Observation],
             status: vec![status],
+            include_superseded: status == Status::Resolved,
             limit: MAX_LIMIT,
             ..EntryQuery::default()
         };
