@@ -223,6 +223,7 @@ macro_rules! store_contract {
         $crate::store_contract!(@cases $home, copies: [
             copied_store_continues_with_the_numbers_of_its_source,
             repeated_copy_transfers_only_new_commits,
+            notes_made_in_a_copy_survive_copying_again,
             token_revoked_in_a_copy_stays_revoked_after_copying_again,
             copying_into_an_unrelated_store_is_refused,
             copied_commits_must_follow_without_gap_or_repeat,
