@@ -480,6 +480,8 @@ class Forgot(TypedDict):
     replayed: NotRequired[bool]
     # What was searched for residue afterwards, and what was found.
     residue: NotRequired["Residue | None"]
+    # The handles of turns whose input and reasons are gone.
+    turns: NotRequired[list[str]]
     # The number of matching items of tools that wait in the outbox.
     waiting: int
 

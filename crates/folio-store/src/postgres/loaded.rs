@@ -163,7 +163,7 @@ impl Names {
                 }
             }
             Change::BeginTurn(new) => self.turns.push(new.id),
-            Change::EndTurn { turn, .. } => self.turns.push(*turn),
+            Change::EndTurn { turn, .. } | Change::EraseTurn { turn } => self.turns.push(*turn),
             Change::SetPolicy { .. } | Change::RegisterType { .. } => self.policy = true,
             _ => {}
         }

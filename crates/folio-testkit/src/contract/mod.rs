@@ -254,6 +254,7 @@ macro_rules! store_contract {
             expiry_is_noted_after_unpinning_although_a_pin_had_prevented_it_m7_1_8,
             space_that_was_only_read_is_not_listed_m7_6_51,
             what_is_written_in_a_turn_while_it_ends_is_exported_m7_6_47,
+            forgotten_text_is_gone_from_turns_m7_6_50,
         ]);
     };
     (@cases $home:expr, $module:ident: [$($case:ident),* $(,)?]) => {
