@@ -205,3 +205,15 @@ fn tidy_removes_folders_of_forks_that_never_began() {
     assert_eq!(std::fs::read_dir(&runs).unwrap().count(), 0);
     assert!(folio.call(&["tidy"]).stderr.contains("nothing is due"));
 }
+
+#[test]
+fn forgetting_a_text_erases_what_was_said_in_turns_m7_6_50() {
+    let folio = Folio::new();
+    folio.ok(&["turn", "begin", "--input", "Ask for the wedding in the old mill"]);
+    let looked = folio.ok(&["forget", "--text", "wedding in the old mill", "--dry-run"]);
+    assert_eq!(looked, "would forget what was said in t1\n");
+    let forgot = folio.json(&["forget", "--text", "wedding in the old mill", "--yes"]);
+    assert_eq!(forgot["turns"], serde_json::json!(["t1"]), "{forgot}");
+    assert_eq!(forgot["residue"]["found"], serde_json::json!([]), "{forgot}");
+    assert!(!folio.ok(&["turn", "show", "t1"]).contains("wedding"));
+}

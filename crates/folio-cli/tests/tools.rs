@@ -49,6 +49,23 @@ fn tool_answer_is_ingested_item_by_item() {
 }
 
 #[test]
+fn tool_answer_in_an_ended_turn_is_told_that_it_is_not_in_the_export_m7_6_47() {
+    let folio = Folio::new();
+    folio.file("answer.json", ANSWER);
+    let turn = folio.json(&["turn", "begin", "--input", "look"]);
+    let ingest = |turn: &str| folio.call(&["tool", "ingest", "answer.json", "--tool", "wine_search", "--turn", turn]);
+    assert!(!ingest("t1").stderr.contains("has ended"));
+    folio.ok(&["turn", "end", "t1"]);
+    for name in ["t1", turn["turn_id"].as_str().unwrap()] {
+        let told = ingest(name).stderr;
+        assert!(
+            told.contains("t1 has ended; its export will not include this command"),
+            "{told}"
+        );
+    }
+}
+
+#[test]
 fn tool_answer_waits_in_the_outbox_while_the_store_cannot_be_opened_m7_3_26() {
     let folio = Folio::new();
     folio.file("answer.json", ANSWER);

@@ -249,6 +249,11 @@ pub enum Change {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expected_version: Option<u32>,
     },
+    /// Erases what was said in a turn: its input, and the reasons of its decisions. The log is rewritten (M7.6.50).
+    EraseTurn {
+        /// The turn.
+        turn: TurnId,
+    },
 }
 
 impl Entry {

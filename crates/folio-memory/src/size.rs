@@ -74,7 +74,8 @@ impl Change {
                 | Self::EndTurn { .. }
                 | Self::SetPolicy { .. }
                 | Self::RegisterType { .. }
-                | Self::EraseEntry { .. } => 0,
+                | Self::EraseEntry { .. }
+                | Self::EraseTurn { .. } => 0,
             }
     }
 }

@@ -8,7 +8,7 @@ use folio_engine::run::RunSummary;
 use folio_memory::canonical::digest_of;
 use folio_memory::history::FieldConflict;
 use folio_memory::id::RunHandle;
-use folio_memory::{Actor, Change, EntryHandle, EntryId, PageHandle, PageId, RunId, Seq, SpaceName, Timestamp};
+use folio_memory::{Actor, Change, EntryHandle, EntryId, PageHandle, PageId, RunId, Seq, SpaceName, Timestamp, TurnId};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -70,6 +70,14 @@ pub enum Expected {
     },
     /// The space has not grown beyond this commit.
     SpaceHead(Seq),
+    /// Memory has not been changed in this turn after this commit, so what was read as of it is all that the turn wrote
+    /// (M7.6.47).
+    TurnHead {
+        /// The turn.
+        turn: TurnId,
+        /// The last commit that the writer has read.
+        head: Seq,
+    },
     /// The policy of the space is at this version, so the rules that the writer followed still apply. Not checked for a
     /// replay.
     Policy(u32),
@@ -225,6 +233,16 @@ pub struct Folded {
 }
 
 impl Record {
+    /// Whether memory may be something else afterwards: entries are added or changed, and not only what runs add to
+    /// their pages.
+    pub(crate) fn changes_memory(&self) -> bool {
+        self.changes.iter().any(|change| match change {
+            Change::AddEntry(new) => new.kind.is_memory(),
+            Change::PatchEntry { .. } | Change::EraseEntry { .. } => true,
+            _ => false,
+        })
+    }
+
     /// A record of `changes` and nothing else.
     #[must_use]
     pub fn of(changes: Vec<Change>) -> Self {

@@ -2,7 +2,7 @@
 //! packing its bodies.
 
 use folio_engine::Event;
-use folio_memory::{Change, EntryFields, PageFields, Seq, SpaceName, Timestamp};
+use folio_memory::{Change, EntryFields, PageFields, Seq, SpaceName, Timestamp, TurnId};
 use serde::Serialize;
 
 use crate::body::Packed;
@@ -34,6 +34,8 @@ pub(crate) struct Prepared {
     /// For each change, the fields of the entry or page that it adds.
     pub(crate) fields_json: Vec<Option<String>>,
     pub(crate) blobs: Vec<Packed>,
+    /// The turn in which the commit changes memory, if it does both.
+    pub(crate) turn_written: Option<TurnId>,
     /// For a commit of another store: its number there, which it keeps.
     pub(crate) taken_over: Option<Seq>,
 }
@@ -83,6 +85,7 @@ impl Prepared {
             expected,
             actor_json: json("the actor", &actor)?,
             record_json,
+            turn_written: actor.turn.filter(|_| record.changes_memory()),
             fields_json: record.changes.iter().map(fields_json).collect::<Result<_, _>>()?,
             record,
             blobs: blobs.into_iter().map(Packed::of).collect::<Result<_, _>>()?,

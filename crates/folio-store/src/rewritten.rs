@@ -31,7 +31,7 @@ impl Rewritten {
     pub(crate) fn forget_reason(&mut self) -> bool {
         let is_by_rule = |field: &FieldChange| matches!(field, FieldChange::ArchivedFor(Some(_)));
         let says_why_it_went = |change: &Change| match change {
-            Change::EraseEntry { .. } => true,
+            Change::EraseEntry { .. } | Change::EraseTurn { .. } => true,
             Change::PatchEntry { fields, .. } => fields.iter().any(is_by_rule),
             _ => false,
         };

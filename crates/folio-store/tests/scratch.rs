@@ -164,6 +164,46 @@ async fn key_reused_for_another_scratchbook_does_not_stop_later_writes_to_it() {
 }
 
 #[tokio::test]
+async fn repeated_update_with_its_key_changes_nothing_more() {
+    let house = House::new();
+    let space = &house.space;
+    let (actor, tokens, thread) = (model(), Vocabulary::O200k, thread("main"));
+    let update = async |id: &str, title: &str| {
+        let caller = ScratchCaller {
+            actor: &actor,
+            thread: &thread,
+            tokens: &tokens,
+            idempotency_key: Some(format!("{id} gets its title")),
+        };
+        let arguments = json!({"id": id, "title": title});
+        space
+            .call_scratch_tool(&caller, "scratch_update", &arguments)
+            .await
+            .unwrap()
+    };
+    for (kind, handle) in [("todo", "e1"), ("observation", "e2")] {
+        call(
+            space,
+            "scratch_add",
+            json!({"kind": kind, "title": "first", "body": "b"}),
+        )
+        .await;
+        assert_eq!(update(handle, "second").await.structured["replayed"], false);
+        call(
+            space,
+            "scratch_update",
+            json!({"id": handle, "title": "of somebody else"}),
+        )
+        .await;
+        let again = update(handle, "second").await.structured;
+        assert_eq!(
+            (&again["replayed"], &again["title"]),
+            (&json!(true), &json!("of somebody else"))
+        );
+    }
+}
+
+#[tokio::test]
 async fn view_shows_observations_when_the_policy_has_the_most_types() {
     let house = House::new();
     let space = &house.space;

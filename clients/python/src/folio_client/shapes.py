@@ -206,6 +206,8 @@ class Conversation(TypedDict):
     messages: list[Any]
     # The account of what was put away, and where it is.
     receipt: "OffloadReceipt"
+    # Warnings about the turn in which they were put away: that it has ended.
+    turn_warnings: NotRequired[list["Warning"]]
 
 
 class Correction(TypedDict):
@@ -367,6 +369,8 @@ class EvictedShape(TypedDict):
     ref: NotRequired[str | None]
     # The number of tokens of the preview.
     tokens: int
+    # Warnings about the turn in which it was put away: that it has ended.
+    turn_warnings: NotRequired[list["Warning"]]
 
 
 class EvidenceShape(TypedDict):
@@ -476,6 +480,8 @@ class Forgot(TypedDict):
     replayed: NotRequired[bool]
     # What was searched for residue afterwards, and what was found.
     residue: NotRequired["Residue | None"]
+    # The handles of turns whose input and reasons are gone.
+    turns: NotRequired[list[str]]
     # The number of matching items of tools that wait in the outbox.
     waiting: int
 
@@ -2053,6 +2059,8 @@ class TakenIn(TypedDict):
     spooled: NotRequired[int]
     # The items that are stored as entries now.
     stored: list["Stored"]
+    # Warnings about the turn in which they were written: that it has ended.
+    turn_warnings: NotRequired[list["Warning"]]
     # Values that were corrected on input.
     warnings: list["Correction"]
 

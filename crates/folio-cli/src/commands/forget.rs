@@ -7,11 +7,11 @@ use clap::Args;
 use folio::EntryQuery;
 use folio::memory::counted::counted;
 use folio::memory::entry::Owner;
-use folio::memory::id::EntryRef;
+use folio::memory::id::{EntryRef, TurnHandle};
 use folio::memory::{Entry, EntryKind, Tag};
 use folio::store::WorkspaceError;
 use folio::store::workspace::ForgetFilter;
-use folio_server::wire::{Forgot, Named};
+use folio_server::wire::{Forgot, Named, names_of_turns};
 
 use super::Context;
 use super::observe::context_value;
@@ -28,7 +28,7 @@ pub(crate) struct Forget {
     /// Entries: e42 or obs_…
     #[arg(value_parser = entry_ref)]
     entries: Vec<EntryRef>,
-    /// Entries that contain this text now, or did in an earlier version
+    /// Entries that contain this text now, or did in an earlier version; alone, also what was said in turns
     #[arg(long)]
     text: Option<String>,
     /// Entries of this type; repeatable, any may match
@@ -71,6 +71,9 @@ impl Report for Forgot {
             let sort = type_name.clone().unwrap_or_else(|| kind.to_string());
             writeln!(out, "{verb} {handle} [{sort}] of {created_at}")?;
         }
+        for turn in &self.turns {
+            writeln!(out, "{verb} what was said in {turn}")?;
+        }
         if self.waiting > 0 {
             writeln!(out, "{verb} {} that waited in the outbox", self.waiting)?;
         }
@@ -85,7 +88,9 @@ impl Report for Forgot {
                 style.warning("copy")
             )?;
         }
-        if residue.found.is_empty() && !residue.searched.is_empty() && !(self.forgotten.is_empty() && self.waiting == 0)
+        if residue.found.is_empty()
+            && !residue.searched.is_empty()
+            && !(self.forgotten.is_empty() && self.turns.is_empty() && self.waiting == 0)
         {
             writeln!(
                 out,
@@ -115,8 +120,10 @@ pub(crate) async fn run(context: &Context<'_>, forget: Forget) -> Result<Exit, F
     let filter = filter(forget)?;
     let workspace = context.workspace_if_any().await?;
     let found = workspace.to_forget(&filter).await?;
+    let turns = workspace.turns_to_forget(&filter).await?;
+    let turns: Vec<_> = turns.iter().map(|turn| turn.handle).collect();
     let waiting = workspace.waiting_to_forget(&filter).await?;
-    let is_nothing = found.is_empty() && waiting == 0;
+    let is_nothing = found.is_empty() && turns.is_empty() && waiting == 0;
     if is_nothing {
         context.output.note("nothing matches");
     }
@@ -128,19 +135,21 @@ pub(crate) async fn run(context: &Context<'_>, forget: Forget) -> Result<Exit, F
             replayed: false,
             dry_run,
             forgotten: found.iter().map(Named::of).collect(),
+            turns: names_of_turns(&turns),
             waiting,
             residue: None,
         })?;
         return Ok(Exit::Done);
     }
     if !yes && !is_nothing {
-        confirm(context, &found, waiting)?;
+        confirm(context, &found, &turns, waiting)?;
     }
     let forgotten = workspace.forget(&context.actor(), &filter, &reason).await?;
     context.output.report(&Forgot {
         replayed: false,
         dry_run,
         forgotten: forgotten.entries.iter().map(Named::of).collect(),
+        turns: names_of_turns(&forgotten.turns),
         waiting: forgotten.waiting,
         residue: Some(forgotten.residue),
     })?;
@@ -185,7 +194,7 @@ fn filter(forget: Forget) -> Result<ForgetFilter, Failure> {
 }
 
 /// Asks the person at the terminal for confirmation.
-fn confirm(context: &Context<'_>, found: &[Entry], waiting: usize) -> Result<(), Failure> {
+fn confirm(context: &Context<'_>, found: &[Entry], turns: &[TurnHandle], waiting: usize) -> Result<(), Failure> {
     let refused = |message: &str| Failure::new(Exit::Refused, "not_confirmed", message.to_owned());
     if !std::io::stdin().is_terminal() || context.output.is_json() {
         return Err(refused(
@@ -201,13 +210,16 @@ fn confirm(context: &Context<'_>, found: &[Entry], waiting: usize) -> Result<(),
         let line = text.lines().next().unwrap_or_default();
         context.output.ask(format_args!("{} {line}", entry.handle));
     }
+    for turn in turns.iter().take(SHOWN_ENTRIES_MAX) {
+        context.output.note(format_args!("what was said in {turn}"));
+    }
     let more = match waiting {
         0 => String::new(),
         waiting => format!(" and {waiting} that wait in the outbox"),
     };
     context.output.ask(format_args!(
         "Forget these {}{more} permanently? This cannot be undone. [y/N]",
-        found.len()
+        found.len() + turns.len()
     ));
     let mut answer = String::new();
     let read_result = std::io::stdin().lock().read_line(&mut answer);

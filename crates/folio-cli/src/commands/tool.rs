@@ -1,13 +1,14 @@
 //! `folio tool`: lists tools, stores their answers and answers their queries.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use folio::memory::roles;
 use folio::memory::tool_exchange::{ToolRequest, ToolResponse};
 use folio::memory::{TurnId, id::TurnRef};
 use folio::store::WorkspaceError;
-use folio::store::workspace::IngestContext;
+use folio::store::workspace::{IngestContext, WorkingIn};
 use folio::{Actor, Role, Workspace};
 
 use super::tool_login::{self, Login, Logout};
@@ -15,6 +16,9 @@ use super::{Context, json_file};
 use crate::error::{Exit, Failure};
 use crate::report::list::List;
 use crate::report::tool::{Seen, TakenIn, ToolShape, ToolsShape};
+
+/// How long to look whether a turn has ended.
+const TURN_WITHIN: Duration = Duration::from_secs(1);
 
 /// `folio tool`.
 #[derive(Debug, Subcommand)]
@@ -102,6 +106,7 @@ async fn ingest_response(context: &Context<'_>, ingest: Ingest) -> Result<Exit, 
         .find_map(|name| response.rest.get(name)?.as_str());
     let name = ingest.tool.as_deref().or(response_tool).unwrap_or_default();
     let turn = turn_of(&workspace, context.settings.turn).await?;
+    note_if_ended(context, &workspace, turn).await;
     let ingest_context = IngestContext {
         turn,
         call: ingest.call,
@@ -162,4 +167,21 @@ async fn turn_of(workspace: &Workspace, turn: Option<TurnRef>) -> Result<Option<
         Some(TurnRef::Id(id)) => Some(id),
         Some(handle) => Some(workspace.turn_to_work_in(handle).await?.id),
     })
+}
+
+/// Says if `turn` has ended, because what is written now is not in its export then. A store that is away need not tell:
+/// the answer of a tool is kept all the same.
+async fn note_if_ended(context: &Context<'_>, workspace: &Workspace, turn: Option<TurnId>) {
+    let Some(turn) = turn else { return };
+    let finding = workspace.turn_to_work_in(TurnRef::Id(turn));
+    if let Ok(Ok(WorkingIn {
+        handle,
+        has_ended: true,
+        ..
+    })) = tokio::time::timeout(TURN_WITHIN, finding).await
+    {
+        context.output.note(format_args!(
+            "{handle} has ended; its export will not include this command"
+        ));
+    }
 }

@@ -1,12 +1,13 @@
-//! What remains of an entry and of the changes that made it once its content is erased.
+//! What remains of an entry or a turn, and of the changes that made it, once its content is erased.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::ErasedFor;
 use crate::change::{Change, FieldChange};
 use crate::entry::{Entry, EntryFields, Status};
-use crate::id::{EntryId, Seq};
+use crate::id::{EntryId, Seq, TurnId};
 use crate::time::Timestamp;
+use crate::turn::{Decision, NewTurn, Turn, TurnEnd};
 
 impl EntryFields {
     /// Removes everything that somebody wrote.
@@ -47,21 +48,55 @@ impl Entry {
     }
 }
 
-/// Erases the content of entries from the changes in the log.
+impl NewTurn {
+    /// Removes what was said, and returns whether there was anything.
+    fn remove_content(&mut self) -> bool {
+        let said_something = !std::mem::take(&mut self.input).is_empty();
+        remove_reasons(&mut self.decisions) || said_something
+    }
+}
+
+impl TurnEnd {
+    /// Removes what was said, and returns whether there was anything.
+    fn remove_content(&mut self) -> bool {
+        remove_reasons(&mut self.decisions)
+    }
+}
+
+/// Removes why something was decided, which may quote the input. What was decided, and from which entries, stays.
+fn remove_reasons(decisions: &mut [Decision]) -> bool {
+    let mut had_any = false;
+    for decision in decisions {
+        had_any |= !std::mem::take(&mut decision.reasons).is_empty();
+    }
+    had_any
+}
+
+impl Turn {
+    /// Erases what was said in the turn so far, and returns whether anything changed.
+    pub fn erase(&mut self) -> bool {
+        let at_its_end = self.ended.as_mut().is_some_and(|ended| ended.end.remove_content());
+        self.begun.remove_content() || at_its_end
+    }
+}
+
+/// Erases the content of entries and turns from the changes in the log.
 ///
-/// Replaying what remains, followed by [`Change::EraseEntry`], gives the same entries in the same versions as replaying
-/// the original changes.
+/// Replaying what remains, followed by [`Change::EraseEntry`] and [`Change::EraseTurn`], gives the same entries in the
+/// same versions, and the same turns, as replaying the original changes.
 #[derive(Debug)]
 pub struct Eraser {
     /// The entries, in their form after the changes seen so far.
     states: HashMap<EntryId, Option<EntryFields>>,
+    turns: HashSet<TurnId>,
 }
 
 impl Eraser {
-    /// Creates an eraser for the content of the entries `erased_ids`.
-    pub fn of(erased_ids: impl IntoIterator<Item = EntryId>) -> Self {
+    /// Creates an eraser for the content of the entries `erased_ids` and of `turns`.
+    pub fn of(erased_ids: impl IntoIterator<Item = EntryId>, turns: impl IntoIterator<Item = TurnId>) -> Self {
         Self {
             states: erased_ids.into_iter().map(|id| (id, None)).collect(),
+            turns: turns.into_iter().collect(),
         }
     }
 
@@ -91,6 +126,8 @@ impl Eraser {
                 }
                 had_content
             }
+            Change::BeginTurn(new) if self.turns.contains(&new.id) => new.remove_content(),
+            Change::EndTurn { turn, end } if self.turns.contains(turn) => end.remove_content(),
             _ => false,
         }
     }

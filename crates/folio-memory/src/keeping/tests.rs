@@ -253,7 +253,7 @@ fn cleaned_log_folds_to_the_same_tombstone_as_before_m7_6_50() {
         patch(vec![FieldChange::Tags(tags), FieldChange::Status(Status::Resolved)]),
     ];
     let whole = folded(&changes);
-    let mut eraser = Eraser::of([id]);
+    let mut eraser = Eraser::of([id], []);
     let cleaned: Vec<bool> = changes.iter_mut().map(|change| eraser.clean(change)).collect();
     assert_eq!(cleaned, [true, true, true, true]);
     let written = serde_json::to_string(&changes).unwrap();

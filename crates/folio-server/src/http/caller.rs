@@ -116,12 +116,13 @@ impl Caller {
     /// Adds a warning to `written` if the turn in which it was written has ended, because it is not in the turn's
     /// export then (M7.6.47).
     pub(crate) fn with_ended_turn_warning<T>(&self, mut written: Written<T>) -> Written<T> {
-        if let Some(turn) = self.ended_turn {
-            let message = format!("{turn} has ended; what is done now is not in its export");
-            let warning = Warning::new("turn_ended", message, turn.to_string(), Value::Null);
-            written.warnings.push(warning);
-        }
+        written.warnings.extend(self.ended_turn_warning());
         written
+    }
+
+    /// Returns the warning for what is written if the turn in which it is written has ended.
+    pub(crate) fn ended_turn_warning(&self) -> Option<Warning> {
+        self.ended_turn.map(warning_of_ended_turn)
     }
 
     /// Refuses `If-Match` where the changed thing has no version, because the condition would seem to hold.
@@ -240,10 +241,17 @@ pub(crate) fn thread_called(name: String) -> Result<ThreadKey, Problem> {
     Ok(ThreadKey(name))
 }
 
-/// Returns the turn called `name`. A caller need not be able to read a turn to work in it. A turn named by its id need
-/// not be known here, because other programs may keep turns.
-pub(crate) async fn turn_named(workspace: &Workspace, name: &str) -> Result<TurnId, Problem> {
-    Ok(turn_of(workspace, name.parse()?).await?.0)
+/// Returns the turn called `name`, and the warning for what is written in it if it has ended. A caller need not be able
+/// to read a turn to work in it. A turn named by its id need not be known here, because other programs may keep turns.
+pub(crate) async fn turn_named(workspace: &Workspace, name: &str) -> Result<(TurnId, Option<Warning>), Problem> {
+    let (id, found) = turn_of(workspace, name.parse()?).await?;
+    let ended = found.filter(|turn| turn.has_ended);
+    Ok((id, ended.map(|turn| warning_of_ended_turn(turn.handle))))
+}
+
+fn warning_of_ended_turn(turn: TurnHandle) -> Warning {
+    let message = format!("{turn} has ended; what is done now is not in its export");
+    Warning::new("turn_ended", message, turn.to_string(), Value::Null)
 }
 
 /// Returns the turn that the header `Folio-Turn` names, as [`turn_named`] does, and what is known of it.

@@ -99,6 +99,7 @@ impl ChangeShape {
             Change::AddLink(_) => shape_named("add_link"),
             Change::BeginTurn(_) => shape_named("begin_turn"),
             Change::EndTurn { .. } => shape_named("end_turn"),
+            Change::EraseTurn { .. } => shape_named("erase_turn"),
             Change::SetPolicy { .. } | Change::RegisterType { .. } => shape_named("set_policy"),
             _ => shape_named("change"),
         }

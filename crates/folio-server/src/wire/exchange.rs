@@ -1,6 +1,7 @@
 //! The outcome of ingesting a tool's answer, and what a tool may see of memory.
 
 use folio::Timestamp;
+use folio::memory::Warning;
 use folio::memory::tool_exchange::{ContextItem, Correction, Rejection};
 use folio::store::workspace::Ingested;
 use schemars::JsonSchema;
@@ -17,6 +18,9 @@ pub struct TakenIn {
     pub rejected: Vec<Rejection>,
     /// Values that were corrected on input.
     pub warnings: Vec<Correction>,
+    /// Warnings about the turn in which they were written: that it has ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turn_warnings: Vec<Warning>,
     /// How many of the stored items had been stored by an earlier call.
     #[serde(default, skip_serializing_if = "folio::memory::is_default")]
     pub replayed: usize,
@@ -49,6 +53,7 @@ impl TakenIn {
                 .collect(),
             rejected: ingested.rejected.clone(),
             warnings: ingested.warnings.clone(),
+            turn_warnings: Vec::new(),
             replayed: ingested.replayed,
             spooled: ingested.spooled,
         }

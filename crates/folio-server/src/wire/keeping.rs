@@ -1,5 +1,6 @@
 //! The outcomes of importing and of forgetting.
 
+use folio::memory::id::TurnHandle;
 use folio::memory::{Entry, EntryKind};
 use folio::store::Residue;
 use folio::store::workspace::Imported;
@@ -13,6 +14,9 @@ pub struct Forgot {
     pub dry_run: bool,
     /// The entries, without their content.
     pub forgotten: Vec<Named>,
+    /// The handles of turns whose input and reasons are gone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turns: Vec<String>,
     /// The number of matching items of tools that wait in the outbox.
     pub waiting: usize,
     /// Whether an earlier call with the same key did it.
@@ -21,6 +25,12 @@ pub struct Forgot {
     /// What was searched for residue afterwards, and what was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub residue: Option<Residue>,
+}
+
+/// The handles of `turns`, for [`Forgot::turns`].
+#[must_use]
+pub fn names_of_turns(turns: &[TurnHandle]) -> Vec<String> {
+    turns.iter().map(TurnHandle::to_string).collect()
 }
 
 /// An entry without its content.

@@ -1,5 +1,6 @@
 //! Long texts in parts: results put away, passages of texts, and conversations.
 
+use folio::memory::Warning;
 use folio::memory::passage::{FoundLine, Part, PartRead, Reading};
 use folio::store::workspace::{Block, Evicted, Offloaded, Said};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -24,6 +25,9 @@ pub struct EvictedShape {
     pub bytes: u64,
     /// The number of lines of the result.
     pub lines: u64,
+    /// Warnings about the turn in which it was put away: that it has ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turn_warnings: Vec<Warning>,
 }
 
 impl EvictedShape {
@@ -38,6 +42,7 @@ impl EvictedShape {
             hash: kept.map(|kept| kept.hash),
             bytes: evicted.bytes,
             lines: evicted.lines,
+            turn_warnings: Vec::new(),
         }
     }
 }
@@ -154,6 +159,9 @@ pub struct Conversation {
     pub messages: Vec<Value>,
     /// The account of what was put away, and where it is.
     pub receipt: OffloadReceipt,
+    /// Warnings about the turn in which they were put away: that it has ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turn_warnings: Vec<Warning>,
 }
 
 /// The account of what was put away, and where it is.
@@ -195,6 +203,7 @@ impl Conversation {
                 replayed: block.is_some_and(|block| block.replayed),
             },
             messages: offloaded.messages,
+            turn_warnings: Vec::new(),
         }
     }
 }

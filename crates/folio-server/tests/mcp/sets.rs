@@ -118,6 +118,20 @@ async fn observe_tools_add_list_and_update_observations() {
     assert!(replaced["superseded_by"].is_string(), "{replaced}");
     let (text, list) = pair.call("observe_list", json!({})).await;
     assert_eq!(list["total"], 1, "{text}");
+    for (title, expected, replayed) in [
+        ("once", "once", false),
+        ("between", "between", false),
+        ("once", "between", true),
+    ] {
+        let title = json!({"id": "e2", "title": title});
+        let (_, changed) = pair
+            .call_under(&title["title"].to_string(), "observe_update", title.clone())
+            .await;
+        assert_eq!(
+            (&changed["title"], &changed["replayed"]),
+            (&json!(expected), &json!(replayed))
+        );
+    }
     for filter in ["type", "tags", "owner"] {
         let (text, code) = pair.refused("observe_list", json!({filter: ""})).await;
         assert!(code == "arguments_invalid" && text.contains(filter), "{text}");

@@ -303,6 +303,24 @@ async fn write_in_an_ended_turn_warns_turn_ended_m7_6_47() {
     let item = Some(json!({"kind": "note", "title": "late"}));
     let late = house.ask("POST", "/threads/main/scratchbook/items", &head, item).await;
     assert_eq!(late.json()["warnings"][0]["code"], "turn_ended", "{late:?}");
+    let response = Some(json!({"tool_id": "scan", "observations": [{"content": "late"}]}));
+    for (path, head) in [("/tool-responses", &head[..]), ("/tool-responses?turn=t1", &[])] {
+        let late = house.ask("POST", path, head, response.clone()).await.json();
+        assert_eq!(late["turn_warnings"][0]["code"], "turn_ended", "{late}");
+    }
+    let long = "word ".repeat(5_000);
+    let talk: Vec<_> = (0..9)
+        .map(|n| json!({"role": "user", "content": format!("{n} {long}")}))
+        .collect();
+    for (path, body) in [
+        ("/threads/main/evict", json!({"result": long, "limit": 200})),
+        ("/threads/main/history", json!({"messages": talk, "window": 8_000})),
+    ] {
+        let late = house.ask("POST", path, &head, Some(body.clone())).await.json();
+        assert_eq!(late["turn_warnings"][0]["code"], "turn_ended", "{late}");
+        let outside = house.ask("POST", path, &[], Some(body)).await.json();
+        assert_eq!(outside.get("turn_warnings"), None, "{outside}");
+    }
     // Others may keep turns that nobody knows here.
     let unknown = "turn_00000000000000000000000000000001";
     assert_eq!(add(unknown, "elsewhere").await.get("warnings"), None);

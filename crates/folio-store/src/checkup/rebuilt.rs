@@ -181,6 +181,10 @@ impl Rebuilt {
                 }
                 None => findings.add(|| format!("commit {seq} ends {turn}, which does not exist")),
             },
+            Change::EraseTurn { turn } => match self.turns.get_mut(turn) {
+                Some(turn) => drop(turn.erase()),
+                None => findings.add(|| format!("commit {seq} erases {turn}, which does not exist")),
+            },
             Change::SetPolicy { .. } | Change::RegisterType { .. } => {
                 self.policy.apply(change, seq);
             }

@@ -13,7 +13,8 @@ const CHUNK: usize = 1_000;
 /// Copies the notes of `space` that the copy does not have yet; returns how many.
 ///
 /// Notes of the copy that the source has forgotten are deleted: whoever had words erased from the source had them
-/// erased from its notes, too.
+/// erased from its notes, too. Which those are is known only from when something was forgotten there last; notes that
+/// the copy made itself after that stay.
 pub(super) async fn copy(source: &dyn Store, target: &dyn Store, space: &SpaceName) -> Result<u64, StoreError> {
     let all = NoteQuery {
         limit: usize::MAX >> 1,
@@ -26,12 +27,15 @@ pub(super) async fn copy(source: &dyn Store, target: &dyn Store, space: &SpaceNa
         *counts.entry(text.clone()).or_insert(0_u64) += 1;
         texts.push(text);
     }
+    let of_forgetting = |note: &&TraceNote| note.filed_under() == Some(TraceNote::forget_notes_id());
+    let forgotten = source_notes.iter().filter(of_forgetting).map(|note| note.at).max();
+    let may_be_forgotten = |note: &TraceNote| forgotten.is_some_and(|last| !TraceNote::may_keep_words(note.at, last));
     let (mut kept, mut to_forget) = (HashMap::<String, u64>::new(), Vec::new());
     for note in &target_notes {
         let text = text_of(note)?;
         if counts.contains_key(&text) {
             *kept.entry(text).or_default() += 1;
-        } else if source_notes.first().is_none_or(|first| note.at >= first.at) {
+        } else if may_be_forgotten(note) && source_notes.first().is_none_or(|first| note.at >= first.at) {
             // Older notes were deleted because of their age, and will be here, too.
             to_forget.push(text);
         }

@@ -1,8 +1,9 @@
-//! Erases the content of an entry, as one of the changes of a commit.
+//! Erases the content of an entry or a turn, as one of the changes of a commit.
 
-use folio_memory::EntryId;
 use folio_memory::keeping::ErasedFor;
+use folio_memory::{EntryId, TurnId};
 
+use super::planned::ErasedTurn;
 use super::{ErasedEntry, Facts, Plan};
 use crate::error::{StoreError, not_found};
 
@@ -28,7 +29,7 @@ impl<F: Facts> Plan<'_, '_, F> {
             .into());
         }
         if is_changed {
-            self.gone.push(ErasedEntry {
+            self.gone.entries.push(ErasedEntry {
                 id,
                 place: self.entries.items[index].place,
                 created: erased.created_seq,
@@ -37,6 +38,21 @@ impl<F: Facts> Plan<'_, '_, F> {
             self.entries.items[index].is_changed = true;
         }
         self.named_entries.push((id, index, is_changed, Vec::new()));
+        Ok(())
+    }
+
+    /// Erases what was said in a turn before this commit.
+    pub(super) fn erase_turn(&mut self, id: TurnId) -> Result<(), F::Failure> {
+        let seq = self.seq;
+        let turn = self.named_turn(id)?;
+        let (began, ended) = (turn.started_seq, turn.ended.as_ref().map(|ended| ended.seq));
+        if began == seq || ended == Some(seq) {
+            let message = format!("{id} cannot begin or end and be erased in one commit");
+            return Err(StoreError::Invalid(message).into());
+        }
+        if turn.erase() {
+            self.gone.turns.push(ErasedTurn { id, began, ended });
+        }
         Ok(())
     }
 }

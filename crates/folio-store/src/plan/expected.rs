@@ -1,6 +1,6 @@
 //! What must hold for a commit; `order` and `written` have the expectations about their subjects.
 
-use folio_memory::{RunId, Seq};
+use folio_memory::{RunId, Seq, TurnId};
 
 use super::{Facts, Plan};
 use crate::commit::Expected;
@@ -20,6 +20,7 @@ impl<'c, F: Facts> Plan<'_, 'c, F> {
                     }
                     .into());
                 }
+                Expected::TurnHead { turn, head } => self.expect_turn(*turn, *head)?,
                 // What the commit adds is looked at once all of it is there.
                 Expected::SpaceHead(_) | Expected::NoCircle => {}
                 Expected::Writes { run, names } => self.expect_to_write(*run, names)?,
@@ -35,6 +36,17 @@ impl<'c, F: Facts> Plan<'_, 'c, F> {
             }
         }
         Ok(())
+    }
+
+    /// Requires that memory was not changed in `turn` after commit `head`.
+    fn expect_turn(&mut self, turn: TurnId, head: Seq) -> Result<(), F::Failure> {
+        if self.ends.head <= head {
+            return Ok(());
+        }
+        match self.facts.turn_written(turn, head)? {
+            Some(found) => Err(StoreError::StaleSpace { found, expected: head }.into()),
+            None => Ok(()),
+        }
     }
 
     /// Requires that the journal of a run ends at `head`, and that `fence`, if given, is still the current one.

@@ -24,7 +24,7 @@ use folio_memory::{
 
 pub(crate) use self::bodies::{Bodies, body_hashes, brings_only};
 pub(crate) use self::order::CIRCLE_MAX;
-pub(crate) use self::planned::{ErasedEntry, Planned, PlannedEntry, PlannedPage, PlannedRun, PlannedTurn};
+pub(crate) use self::planned::{Erased, ErasedEntry, Planned, PlannedEntry, PlannedPage, PlannedRun, PlannedTurn};
 pub(crate) use self::written::{OverlappingName, PlannedWrites, enclosing_paths, names_overlap};
 use crate::commit::{Committed, CommittedEntry, Expected, RunAppend};
 use crate::error::{StoreError, not_found};
@@ -66,6 +66,8 @@ pub(crate) trait Facts {
     fn policy(&mut self) -> Result<KeptPolicy, Self::Failure>;
     /// The turn with the id `id`.
     fn turn(&mut self, id: TurnId) -> Result<Option<Turn>, Self::Failure>;
+    /// The last commit after `since` that changed memory in the turn with the id `id`, if there is one.
+    fn turn_written(&mut self, id: TurnId, since: Seq) -> Result<Option<Seq>, Self::Failure>;
     /// Whether a body with the hash `hash` is stored.
     fn is_kept(&mut self, hash: &str) -> Result<bool, Self::Failure>;
 }
@@ -108,7 +110,7 @@ pub(crate) fn decide<'c, F: Facts>(
         links: Vec::new(),
         named_entries: Vec::new(),
         named_pages: Vec::new(),
-        gone: Vec::new(),
+        gone: Erased::default(),
         run: None,
         policy: None,
         turns: Vec::new(),
@@ -169,8 +171,8 @@ pub(crate) struct Decided<'c> {
     pub(crate) links: Vec<&'c Link>,
     named_entries: Vec<NamedEntry>,
     named_pages: Vec<(PageId, PageHandle)>,
-    /// Entries whose content is erased.
-    pub(crate) gone: Vec<ErasedEntry>,
+    /// The entries and turns whose content is erased.
+    pub(crate) gone: Erased,
     pub(crate) run: Option<PlannedRun<'c>>,
     /// The policy, if it changes.
     pub(crate) policy: Option<KeptPolicy>,
@@ -259,7 +261,7 @@ struct Plan<'p, 'c, F> {
     links: Vec<&'c Link>,
     named_entries: Vec<NamedEntry>,
     named_pages: Vec<(PageId, PageHandle)>,
-    gone: Vec<ErasedEntry>,
+    gone: Erased,
     run: Option<PlannedRun<'c>>,
     /// The policy, once it was looked up, and whether it changes.
     policy: Option<(KeptPolicy, bool)>,
@@ -287,6 +289,7 @@ impl<'c, F: Facts> Plan<'_, 'c, F> {
             Change::AddLink(link) => self.add_link(link),
             Change::BeginTurn(new) => self.begin_turn(new),
             Change::EndTurn { turn, end } => self.end_turn(*turn, end),
+            Change::EraseTurn { turn } => self.erase_turn(*turn),
             Change::SetPolicy { .. } | Change::RegisterType { .. } => self.change_policy(change),
             other => Err(StoreError::Invalid(format!("this store does not know the change {other:?}")).into()),
         }

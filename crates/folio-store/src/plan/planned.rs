@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use folio_memory::keeping::Watched;
-use folio_memory::{Entry, EntryId, NewEntry, NewPage, Page, Seq, Turn};
+use folio_memory::keeping::{Eraser, Watched};
+use folio_memory::{Entry, EntryId, NewEntry, NewPage, Page, Seq, Turn, TurnId};
 
 use crate::commit::RunAppend;
 use crate::place::Place;
@@ -61,6 +61,45 @@ pub(crate) struct ErasedEntry {
     pub(crate) id: EntryId,
     pub(crate) place: Place,
     pub(crate) created: Seq,
+}
+
+/// A turn whose content is erased, and the commits that began and ended it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ErasedTurn {
+    pub(crate) id: TurnId,
+    pub(crate) began: Seq,
+    pub(crate) ended: Option<Seq>,
+}
+
+/// What is erased.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Erased {
+    pub(crate) entries: Vec<ErasedEntry>,
+    pub(crate) turns: Vec<ErasedTurn>,
+}
+
+impl Erased {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.turns.is_empty()
+    }
+
+    pub(crate) fn extend(&mut self, more: &Self) {
+        self.entries.extend_from_slice(&more.entries);
+        self.turns.extend_from_slice(&more.turns);
+    }
+
+    /// The eraser for all of it.
+    pub(crate) fn eraser(&self) -> Eraser {
+        let entries = self.entries.iter().map(|entry| entry.id);
+        Eraser::of(entries, self.turns.iter().map(|turn| turn.id))
+    }
+
+    /// The commits that may contain it, apart from those that changed entries after they were added.
+    pub(crate) fn first_commits(&self) -> impl Iterator<Item = Seq> {
+        let entries = self.entries.iter().map(|entry| entry.created);
+        let turns = self.turns.iter().flat_map(|turn| [Some(turn.began), turn.ended]);
+        entries.chain(turns.flatten())
+    }
 }
 
 impl<K: std::hash::Hash + Eq, V> Planned<K, V> {

@@ -25,6 +25,18 @@ impl<F: Facts> Plan<'_, '_, F> {
     }
 
     pub(super) fn end_turn(&mut self, id: TurnId, end: &TurnEnd) -> Result<(), F::Failure> {
+        let (seq, at) = (self.seq, self.at);
+        let turn = self.named_turn(id)?;
+        if turn.end(end.clone(), seq, at) {
+            Ok(())
+        } else {
+            let turn = turn.handle.to_string();
+            Err(StoreError::TurnEnded { turn }.into())
+        }
+    }
+
+    /// The turn with the id `id`, in the state after the changes so far.
+    pub(super) fn named_turn(&mut self, id: TurnId) -> Result<&mut Turn, F::Failure> {
         let index = match self.turns.iter().position(|planned| planned.turn.begun.id == id) {
             Some(index) => index,
             None => {
@@ -39,12 +51,6 @@ impl<F: Facts> Plan<'_, '_, F> {
                 self.turns.len() - 1
             }
         };
-        let turn = &mut self.turns[index].turn;
-        if turn.end(end.clone(), self.seq, self.at) {
-            Ok(())
-        } else {
-            let turn = turn.handle.to_string();
-            Err(StoreError::TurnEnded { turn }.into())
-        }
+        Ok(&mut self.turns[index].turn)
     }
 }

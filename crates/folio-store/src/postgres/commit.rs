@@ -16,7 +16,7 @@ use super::written::Written;
 use super::{blob, entry, erase, journal, page, policy, replay, run, turn, unclaimed};
 use crate::commit::Committed;
 use crate::place::{SpaceId, to_column};
-use crate::plan::{Ends, ErasedEntry, check_repeated, decide};
+use crate::plan::{Ends, Erased, check_repeated, decide};
 use crate::prepare::Prepared;
 use crate::store::LogRow;
 
@@ -66,7 +66,7 @@ struct Planned {
     done: Vec<Result<Committed, Failure>>,
     /// If any of them is to be written: the statements, and the last commit.
     writes: Option<(Vec<Write>, Seq)>,
-    gone: Vec<ErasedEntry>,
+    gone: Erased,
 }
 
 /// Writes `commits`, all of one space, except those that are refused or were written before.
@@ -125,10 +125,11 @@ async fn plan(session: &Session, commits: &[Prepared], owners: &Owners) -> Resul
     let (mut ends, known, mut loaded) = (ends?, known?, loaded?);
     loaded.load_concurrent_changes(session, commits).await?;
     loaded.load_order(session, commits).await?;
+    loaded.load_turns_written(session, commits, ends.head).await?;
     loaded.written = Written::of(session, commits, owners).await?;
     let mut rows = Rows::new(session.space);
     let mut done = Vec::with_capacity(commits.len());
-    let (mut erased, mut bodies) = (Vec::new(), Vec::new());
+    let (mut erased, mut bodies) = (Erased::default(), Vec::new());
     for commit in commits {
         if let Some(row) = repeated(commit, &known) {
             done.push(match check_repeated(commit, row) {
@@ -140,7 +141,7 @@ async fn plan(session: &Session, commits: &[Prepared], owners: &Owners) -> Resul
         match decide(&mut loaded, session.space, ends, commit) {
             Ok(decided) => {
                 ends = decided.ends;
-                erased.extend_from_slice(&decided.gone);
+                erased.extend(&decided.gone);
                 if unclaimed::is_concerned(commit) {
                     bodies.push((commit, decided.at));
                 }

@@ -1,25 +1,24 @@
-//! Rewrites the log: removes the content of entries from every commit that added or changed them.
+//! Rewrites the log: removes the content of entries from every commit that added or changed them, and that of turns from
+//! those that began and ended them.
 
 use std::collections::BTreeSet;
 
 use folio_memory::Seq;
-use folio_memory::keeping::Eraser;
 
 use super::error::{Failure, damaged};
 use super::session::Session;
 use super::{blob, journal, rewrite, text, trace};
 use crate::body::parse_hash;
-use crate::plan::{Bodies, ErasedEntry};
+use crate::plan::{Bodies, Erased};
 use crate::rewritten::CleanedRecord;
 
 /// Removes the content of `erased` from the log, and the bodies to which nothing else refers.
-pub(super) async fn remove_content(session: &Session, erased: &[ErasedEntry]) -> Result<(), Failure> {
-    let mut commits = BTreeSet::new();
-    for entry in erased {
-        commits.insert(entry.created);
+pub(super) async fn remove_content(session: &Session, erased: &Erased) -> Result<(), Failure> {
+    let mut commits: BTreeSet<_> = erased.first_commits().collect();
+    for entry in &erased.entries {
         commits.extend(rewrite::touches(session, entry.place.number()).await?);
     }
-    let mut eraser = Eraser::of(erased.iter().map(|entry| entry.id));
+    let mut eraser = erased.eraser();
     let mut bodies = BTreeSet::new();
     for seq in commits {
         let Some(text) = rewrite::record_text(session, seq).await? else {
@@ -32,7 +31,7 @@ pub(super) async fn remove_content(session: &Session, erased: &[ErasedEntry]) ->
             bodies.extend(cleaned.bodies);
         }
     }
-    for entry in erased {
+    for entry in &erased.entries {
         trace::forget_entry(session, entry.id).await?;
         text::remove(session, entry.place.number()).await?;
     }

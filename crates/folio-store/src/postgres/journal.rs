@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use folio_memory::{Entry, EntryId, RunId, Seq, Timestamp};
+use folio_memory::{Entry, EntryId, RunId, Seq, Timestamp, TurnId};
 use tokio_postgres::Row;
 
 use super::column::{get, instant, seq};
@@ -74,6 +74,29 @@ pub(super) const RECORD_BYTES: &str = "octet_length(record)::bigint + 6 * coales
 
 /// How many commits are searched for texts at a time.
 const TEXTS_AT_ONCE: i64 = 4_096;
+
+/// The last commits after `since` that changed memory in `turns`, as far as there are any.
+pub(super) async fn last_in_turns(
+    session: &Session,
+    turns: &[TurnId],
+    since: Seq,
+) -> Result<HashMap<TurnId, Seq>, Failure> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM log WHERE space = $1 AND seq > $2
+             AND substring(actor from '\"turn\":\"(turn_[^\"]+)\"') = ANY($3) ORDER BY seq"
+    );
+    let names: Vec<String> = turns.iter().map(TurnId::to_string).collect();
+    let rows = session
+        .query(&sql, &[&session.space.0, &to_column(since.0), &names])
+        .await?;
+    let mut last = HashMap::new();
+    for commit in from_rows(session, &rows).await? {
+        if let Some(turn) = commit.actor.turn.filter(|_| commit.record.changes_memory()) {
+            last.insert(turn, commit.seq);
+        }
+    }
+    Ok(last)
+}
 
 /// Passes the commits `seqs`, in order, to `each`.
 async fn read(session: &Session, seqs: &[i64], mut each: impl FnMut(LogRow)) -> Result<(), Failure> {

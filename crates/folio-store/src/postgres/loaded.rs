@@ -41,6 +41,8 @@ pub(super) struct Loaded {
     leading: HashMap<(Relation, EntryId), Vec<EntryId>>,
     /// What has to be done before a piece of work, as far as a commit asks.
     waited_for: HashMap<EntryId, Vec<EntryId>>,
+    /// The last commits that changed memory in turns, as far as a commit asks.
+    pub(super) turns_written: HashMap<TurnId, Seq>,
     /// What calls of runs write.
     pub(super) written: Written,
 }
@@ -119,7 +121,7 @@ impl Names {
                     Expected::RunHead { run, .. } => names.runs.push(*run),
                     Expected::Policy(_) => names.policy = true,
                     Expected::Writes { run, .. } => names.runs.push(*run),
-                    Expected::SpaceHead(_) | Expected::NoCircle => {}
+                    Expected::SpaceHead(_) | Expected::TurnHead { .. } | Expected::NoCircle => {}
                     Expected::MayReplace { by, entries } => {
                         names.entries.push(*by);
                         names.entries.extend(entries);
@@ -161,7 +163,7 @@ impl Names {
                 }
             }
             Change::BeginTurn(new) => self.turns.push(new.id),
-            Change::EndTurn { turn, .. } => self.turns.push(*turn),
+            Change::EndTurn { turn, .. } | Change::EraseTurn { turn } => self.turns.push(*turn),
             Change::SetPolicy { .. } | Change::RegisterType { .. } => self.policy = true,
             _ => {}
         }
@@ -234,6 +236,7 @@ impl Loaded {
             changed: HashMap::new(),
             leading: HashMap::new(),
             waited_for: HashMap::new(),
+            turns_written: HashMap::new(),
             written: Written::default(),
         })
     }
@@ -325,6 +328,26 @@ impl Loaded {
         Ok(())
     }
 
+    /// Looks up in which turns memory was changed after the commits up to which the writers of `commits` have read, if
+    /// there are more: `head` is the last one.
+    pub(super) async fn load_turns_written(
+        &mut self,
+        session: &Session,
+        commits: &[Prepared],
+        head: Seq,
+    ) -> Result<(), Failure> {
+        let expected = commits.iter().flat_map(|commit| &commit.expected);
+        let turns = expected.filter_map(|expected| match expected {
+            Expected::TurnHead { turn, head: read } if *read < head => Some((*turn, *read)),
+            _ => None,
+        });
+        let (turns, read): (Vec<TurnId>, Vec<Seq>) = turns.unzip();
+        if let Some(since) = read.into_iter().min() {
+            self.turns_written = journal::last_in_turns(session, &turns, since).await?;
+        }
+        Ok(())
+    }
+
     fn place(&self, number: u64) -> Place {
         Place::of(self.space, number)
     }
@@ -408,6 +431,10 @@ impl Facts for Loaded {
 
     fn turn(&mut self, id: TurnId) -> Result<Option<Turn>, StoreError> {
         Ok(self.turns.get(&id).map(|turn| turn.now.clone()))
+    }
+
+    fn turn_written(&mut self, id: TurnId, since: Seq) -> Result<Option<Seq>, StoreError> {
+        Ok(self.turns_written.get(&id).copied().filter(|last| *last > since))
     }
 
     fn is_kept(&mut self, hash: &str) -> Result<bool, StoreError> {

@@ -32,8 +32,10 @@ pub(super) fn write(space: SpaceId, loaded: &LoadedTurn) -> Result<Write, StoreE
     let ended_at = end.map(|end| end.at.as_nanos());
     let ended_seq = end.map(|end| to_column(end.seq.0));
     if !loaded.is_new {
-        let sql = "UPDATE turn SET ended_at = $3, ended_seq = $4, ended = $5 WHERE space = $1 AND number = $2";
-        let values = values![space.0, to_column(turn.handle.0), ended_at, ended_seq, ended];
+        let sql = "UPDATE turn SET ended_at = $3, ended_seq = $4, ended = $5, begun = $6
+                   WHERE space = $1 AND number = $2";
+        let begun = json("a turn", &turn.begun)?;
+        let values = values![space.0, to_column(turn.handle.0), ended_at, ended_seq, ended, begun];
         return Ok(Write::new(sql, values));
     }
     let sql =

@@ -132,7 +132,7 @@ fn group(queue: &mut VecDeque<Waiting>) -> Vec<Waiting> {
                 .record
                 .changes
                 .iter()
-                .any(|c| matches!(c, Change::EraseEntry { .. }))
+                .any(|c| matches!(c, Change::EraseEntry { .. } | Change::EraseTurn { .. }))
         };
         let looks_back = |change: &Change| match change {
             Change::PatchEntry {

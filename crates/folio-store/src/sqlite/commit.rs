@@ -153,6 +153,10 @@ impl Facts for InScope<'_, '_> {
         turn::by_id(self.scope.conn, self.space, id)
     }
 
+    fn turn_written(&mut self, id: TurnId, since: Seq) -> Result<Option<Seq>, Failure> {
+        self.scope.turn_written(self.space, id, since)
+    }
+
     fn is_kept(&mut self, hash: &str) -> Result<bool, Failure> {
         blob::is_kept(self.scope.conn, self.space, hash)
     }
@@ -198,6 +202,9 @@ fn write(
     }
     for planned in &decided.turns {
         turn::write(conn, planned)?;
+    }
+    if let Some(turn) = commit.turn_written {
+        scope.wrote_in_turn(space, turn, seq)?;
     }
     if let Some(planned) = &decided.writes {
         written::write(conn, space, planned)?;

@@ -1,15 +1,15 @@
-//! Rewrites the log: removes the content of entries from every commit that added or changed them.
+//! Rewrites the log: removes the content of entries from every commit that added or changed them, and that of turns from
+//! those that began and ended them.
 
 use std::collections::BTreeSet;
 
-use folio_memory::keeping::Eraser;
 use rusqlite::{Connection, params};
 
 use super::error::{Failure, damaged};
 use super::place::{Place, SpaceId};
 use super::{blob, rewrite, text, trace};
 use crate::body::parse_hash;
-use crate::plan::{Bodies, ErasedEntry};
+use crate::plan::{Bodies, Erased};
 use crate::rewritten::CleanedRecord;
 
 /// Sets whether content deleted from now on is overwritten at once, also in free space.
@@ -20,13 +20,12 @@ pub(super) fn overwrite_deleted(conn: &Connection, overwrite: bool) -> Result<()
 }
 
 /// Removes the content of `erased` from the log of `space`, and the bodies to which nothing else refers.
-pub(super) fn remove_content(conn: &Connection, space: SpaceId, erased: &[ErasedEntry]) -> Result<(), Failure> {
-    let mut commits = BTreeSet::new();
-    for entry in erased {
-        commits.insert(entry.created);
+pub(super) fn remove_content(conn: &Connection, space: SpaceId, erased: &Erased) -> Result<(), Failure> {
+    let mut commits: BTreeSet<_> = erased.first_commits().collect();
+    for entry in &erased.entries {
         commits.extend(rewrite::touches(conn, entry.place)?);
     }
-    let mut eraser = Eraser::of(erased.iter().map(|entry| entry.id));
+    let mut eraser = erased.eraser();
     let mut bodies = BTreeSet::new();
     for seq in commits {
         let place = Place::of(space, seq.0);
@@ -40,7 +39,7 @@ pub(super) fn remove_content(conn: &Connection, space: SpaceId, erased: &[Erased
             bodies.extend(cleaned.bodies);
         }
     }
-    for entry in erased {
+    for entry in &erased.entries {
         trace::forget_entry(conn, space, entry.id)?;
         text::remove(conn, entry.place)?;
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use folio_memory::{Actor, Entry, EntryId, RunId, Seq, Timestamp};
+use folio_memory::{Actor, Entry, EntryId, RunId, Seq, Timestamp, TurnId};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::error::{Failure, damaged, not_found};
@@ -111,6 +111,29 @@ pub(super) fn changes(conn: &Connection, space: SpaceId, since: Seq, limit: u32)
         }
     }
     Ok(changes)
+}
+
+/// The last commit of `space` after `since`, up to `until`, that changed memory in `turn`.
+pub(super) fn last_in_turn(
+    conn: &Connection,
+    space: SpaceId,
+    turn: TurnId,
+    since: Seq,
+    until: Seq,
+) -> Result<Option<Seq>, Failure> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM log WHERE place > ?1 AND place <= ?2 AND instr(actor, ?3) > 0 ORDER BY place DESC"
+    );
+    let mut statement = conn.prepare_cached(&sql)?;
+    let places = (Place::of(space, since.0), Place::of(space, until.0));
+    let mut rows = statement.query(params![places.0, places.1, turn.to_string()])?;
+    while let Some(row) = rows.next()? {
+        let commit = from_row(conn, row)?;
+        if commit.actor.turn == Some(turn) && commit.record.changes_memory() {
+            return Ok(Some(commit.seq));
+        }
+    }
+    Ok(None)
 }
 
 /// The commit at `place`.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use folio_memory::{EntryId, PageId, RunId, Seq, SpaceName, Timestamp};
+use folio_memory::{EntryId, PageId, RunId, Seq, SpaceName, Timestamp, TurnId};
 use parking_lot::RwLock;
 use rusqlite::{Connection, OptionalExtension};
 
@@ -19,6 +19,9 @@ const PAGES_KNOWN: usize = 16_384;
 /// How many steps of plans have their places cached.
 const STEPS_KNOWN: usize = 16_384;
 
+/// How many turns of a space are cached.
+const TURNS_KNOWN: usize = 4096;
+
 /// How many runs are cached.
 const RUNS_KNOWN: usize = 4096;
 
@@ -29,6 +32,13 @@ struct KnownRun {
     head: Option<Seq>,
     /// Its driver, and the fence of its last claim.
     driver: Option<(Option<OwnerId>, u64)>,
+}
+
+/// The last commits that changed memory in turns, of all commits after one of them.
+#[derive(Debug)]
+struct KnownTurns {
+    after: Seq,
+    last: HashMap<TurnId, Seq>,
 }
 
 /// What need not be looked up again from one transaction to the next.
@@ -47,6 +57,8 @@ pub(super) struct Known {
     steps: HashMap<Place, KnownRun>,
     /// The versions of policies; valid as long as no other process writes.
     policies: HashMap<SpaceId, u32>,
+    /// Which turns wrote to memory; valid as long as no other process writes.
+    turns: HashMap<SpaceId, KnownTurns>,
     /// Changes when another process has written.
     data_version: Option<i64>,
 }
@@ -72,6 +84,7 @@ impl<'w> Scope<'w> {
             known.policies.clear();
             known.steps.clear();
             known.steps_of_plans.clear();
+            known.turns.clear();
         }
         Ok(Self {
             conn,
@@ -217,6 +230,41 @@ impl<'w> Scope<'w> {
     /// Records that the policy of `space` is at `version` now.
     pub(super) fn wrote_policy(&mut self, space: SpaceId, version: u32) {
         self.known.policies.insert(space, version);
+    }
+
+    /// The last commit after `since` that changed memory in `turn`. Many turns may end at once, each as of a moment with
+    /// many commits after it, so the log is read only for what is not cached.
+    pub(super) fn turn_written(&mut self, space: SpaceId, turn: TurnId, since: Seq) -> Result<Option<Seq>, Failure> {
+        let known = self.known_turns(space)?;
+        match known.last.get(&turn) {
+            Some(last) => Ok((*last > since).then_some(*last)),
+            None if known.after <= since => Ok(None),
+            None => {
+                let until = known.after;
+                journal::last_in_turn(self.conn, space, turn, since, until)
+            }
+        }
+    }
+
+    /// Records that commit `seq`, which is being written, changes memory in `turn`.
+    pub(super) fn wrote_in_turn(&mut self, space: SpaceId, turn: TurnId, seq: Seq) -> Result<(), Failure> {
+        let known = self.known_turns(space)?;
+        if known.last.len() >= TURNS_KNOWN {
+            known.after = Seq(seq.0.saturating_sub(1));
+            known.last.clear();
+        }
+        known.last.insert(turn, seq);
+        Ok(())
+    }
+
+    /// The cached turns of `space`: nothing is known of commits before the present one if none are cached.
+    fn known_turns(&mut self, space: SpaceId) -> Result<&mut KnownTurns, Failure> {
+        let after = self.ends(space)?.head;
+        let nothing = || KnownTurns {
+            after,
+            last: HashMap::new(),
+        };
+        Ok(self.known.turns.entry(space).or_insert_with(nothing))
     }
 
     /// The row id for the next new space.

@@ -36,9 +36,10 @@ pub(super) fn write(conn: &Connection, planned: &PlannedTurn) -> Result<(), Fail
             ended,
         ])?;
     } else {
-        let sql = "UPDATE turn SET ended_at = ?2, ended_seq = ?3, ended = ?4 WHERE place = ?1";
+        let sql = "UPDATE turn SET ended_at = ?2, ended_seq = ?3, ended = ?4, begun = ?5 WHERE place = ?1";
+        let begun = json("a turn", &turn.begun)?;
         conn.prepare_cached(sql)?
-            .execute(params![planned.place, ended_at, ended_seq, ended])?;
+            .execute(params![planned.place, ended_at, ended_seq, ended, begun])?;
     }
     Ok(())
 }

@@ -1,15 +1,16 @@
-//! Forgetting (M7.6.50): removes the content of entries from the log, from the rows, and from the bytes of the files.
+//! Forgetting (M7.6.50): removes the content of entries and turns from the log, from the rows, and from the bytes of the
+//! files.
 
 mod find;
 mod said;
 
 use std::collections::BTreeSet;
 
-use folio_memory::id::{EntryRef, Ref};
+use folio_memory::id::{EntryRef, Ref, TurnHandle};
 use folio_memory::keeping::ErasedFor;
 use folio_memory::roles::Operation;
 use folio_memory::view::is_blank;
-use folio_memory::{Actor, Change, Entry, EntryId, EntryQuery, Invalid, Seq, TraceNote};
+use folio_memory::{Actor, Change, Entry, EntryId, EntryQuery, Invalid, Seq, TraceNote, Turn, TurnId};
 
 use self::find::Fitting;
 use self::said::Sought;
@@ -20,8 +21,9 @@ use crate::error::StoreError;
 use crate::text_search::report_place;
 use crate::upkeep::Residue;
 
-/// How many entries one commit erases.
+/// How many entries or turns one commit erases.
 const BATCH: usize = 500;
+
 /// What is to be forgotten. All conditions given must hold.
 #[derive(Debug, Clone, Default)]
 pub struct ForgetFilter {
@@ -30,7 +32,8 @@ pub struct ForgetFilter {
     /// The entry matches this query, whatever its status, its lifetime and its place in a list.
     pub query: EntryQuery,
     /// The entry contains this text, as [`Needle`](folio_memory::text::Needle) finds it, ignoring case and whitespace: in the title, the body, a
-    /// tag, the context, the metadata, in an earlier version of them, or in the reason for a change.
+    /// tag, the context, the metadata, in an earlier version of them, or in the reason for a change. Alone, it also finds
+    /// turns: by their input, or by the reason for a decision.
     pub text: Option<String>,
 }
 
@@ -39,6 +42,8 @@ pub struct ForgetFilter {
 pub struct Forgotten {
     /// The entries as they are now: their tombstones.
     pub entries: Vec<Entry>,
+    /// The turns of which it is no longer known what was said.
+    pub turns: Vec<TurnHandle>,
     /// How many items that waited in the outbox, and were not yet entries, were removed.
     pub waiting: usize,
     /// What is left of their texts in everything that belongs to the store.
@@ -56,6 +61,12 @@ impl ForgetFilter {
             return Err(Invalid::new("filter_invalid", "text", message));
         }
         Ok(())
+    }
+
+    /// The text, if that is all that the filter requires: a turn has nothing else in common with an entry.
+    fn text_alone(&self) -> Option<&str> {
+        let is_alone = self.entries.is_empty() && self.query == EntryQuery::default();
+        self.text.as_deref().filter(|_| is_alone)
     }
 
     /// Whether the filter contains words that somebody wrote, and not only names and kinds.
@@ -76,6 +87,17 @@ impl Workspace {
     /// `Refused` unless the asker is a person; `NotFound` if a named entry does not exist; `Unavailable` or `Corrupt`.
     pub async fn to_forget(&self, filter: &ForgetFilter) -> Result<Vec<Entry>, WorkspaceError> {
         Ok(self.find_forgettable(filter).await?.entries)
+    }
+
+    /// Returns the turns that [`Workspace::forget`] would erase, newest first.
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::to_forget`].
+    pub async fn turns_to_forget(&self, filter: &ForgetFilter) -> Result<Vec<Turn>, WorkspaceError> {
+        self.authorise_forgetting(&self.asker)?;
+        filter.check()?;
+        self.turns_mentioning(filter).await
     }
 
     /// How many entries that `filter` names, or finds if it finds nothing else, were forgotten before. Nobody knows any
@@ -105,8 +127,8 @@ impl Workspace {
         self.forget_waiting(unwanted, false).await
     }
 
-    /// Removes the content of what `filter` finds from everything: the entries, all their revisions in the log, the
-    /// indexes, bodies that nothing else refers to, and the free space of the files. What remains is that there was
+    /// Removes the content of what `filter` finds from everything: the entries, all their revisions in the log, turns,
+    /// the indexes, bodies that nothing else refers to, and the free space of the files. What remains is that there was
     /// something, when, by whom, and `reason`. From the outbox, and from items set apart there, it removes everything
     /// that `filter` would find or that has the title or the text of an erased entry.
     ///
@@ -150,9 +172,11 @@ impl Workspace {
             entries: mut found,
             gone,
         } = self.find_forgettable(filter).await?;
+        let mut turns = self.turns_mentioning(filter).await?;
         let no_longer_known = match &before {
             Some(before) => {
                 found.retain(|entry| entry.created_seq <= before.seq);
+                turns.retain(|turn| turn.started_seq <= before.seq);
                 before.entries.len()
             }
             None => gone.len(),
@@ -161,13 +185,18 @@ impl Workspace {
             texts: said,
             written,
             not_looked_for,
-        } = self.all_said(&found).await?.sought_with(filter.text.as_deref());
+        } = self
+            .all_said(&found)
+            .await?
+            .with_turns(&turns, filter.text.as_deref())
+            .sought_with(filter.text.as_deref());
         let forgetting = Forgetting {
             actor: actor.clone(),
             filter: filter.clone(),
             reason: reason.to_owned(),
             key,
             found,
+            turns,
             before,
             no_longer_known,
             not_looked_for,
@@ -190,6 +219,7 @@ impl Workspace {
             reason,
             mut key,
             found,
+            turns,
             before,
             no_longer_known,
             not_looked_for,
@@ -213,8 +243,18 @@ impl Workspace {
             asked: self.asked.clone().filter(|_| !filter.has_words()),
             ..self.clone()
         };
-        for batch in found.chunks(BATCH) {
-            silent.erase(&actor, batch, &reason, key.as_mut()).await?;
+        let turns: Vec<TurnId> = turns.iter().map(|turn| turn.begun.id).collect();
+        // No versions are expected: what is added meanwhile is erased with the rest.
+        let erase_entry = |entry: &Entry| Change::EraseEntry {
+            entry: entry.id,
+            why: ErasedFor::Forgotten,
+            expected_version: None,
+        };
+        let entries = found.chunks(BATCH).map(|batch| batch.iter().map(erase_entry).collect());
+        let erase_turn = |turn: &TurnId| Change::EraseTurn { turn: *turn };
+        let of_turns = turns.chunks(BATCH).map(|batch| batch.iter().map(erase_turn).collect());
+        for changes in entries.chain(of_turns).collect::<Vec<Vec<Change>>>() {
+            silent.erase(&actor, changes, &reason, key.as_mut()).await?;
         }
         // Removes what was asked or noted meanwhile.
         if says_something && TraceNote::may_keep_words(self.now(), began) {
@@ -235,7 +275,12 @@ impl Workspace {
             self.look_into_outbox(&said, &mut residue).await?;
         }
         let replayed = before.is_some();
-        let mut ids: Vec<_> = before.map(|before| before.entries).unwrap_or_default();
+        let (mut ids, mut all_turns) = before.map(|before| (before.entries, before.turns)).unwrap_or_default();
+        all_turns.extend(turns);
+        let mut handles = Vec::with_capacity(all_turns.len());
+        for turn in all_turns {
+            handles.push(self.stored_turn(Ref::Id(turn)).await?.handle);
+        }
         ids.extend(found.iter().map(|entry| entry.id));
         let mut entries = Vec::with_capacity(ids.len());
         for id in ids {
@@ -243,6 +288,7 @@ impl Workspace {
         }
         Ok(Forgotten {
             entries,
+            turns: handles,
             waiting,
             residue,
             replayed,
@@ -285,8 +331,16 @@ impl Workspace {
             let erased = before.get_or_insert_with(|| ErasedBefore {
                 seq: committed.seq,
                 entries: Vec::new(),
+                turns: Vec::new(),
             });
             erased.entries.extend(ids);
+            let before = Seq(committed.seq.0.saturating_sub(1));
+            let rows = self.inner.store.changes(self.space(), before, 1).await?;
+            let changes = rows.iter().flat_map(|row| &row.record.changes);
+            erased.turns.extend(changes.filter_map(|change| match change {
+                Change::EraseTurn { turn } => Some(*turn),
+                _ => None,
+            }));
         }
         Ok(before)
     }
@@ -294,20 +348,14 @@ impl Workspace {
     async fn erase(
         &self,
         actor: &Actor,
-        entries: &[Entry],
+        changes: Vec<Change>,
         reason: &str,
         key: Option<&mut BatchKey>,
     ) -> Result<(), WorkspaceError> {
-        // No versions are expected: what is added meanwhile is erased with the rest.
-        let erase = |entry: &Entry| Change::EraseEntry {
-            entry: entry.id,
-            why: ErasedFor::Forgotten,
-            expected_version: None,
-        };
         let write = Write {
             reason: Some(reason.to_owned()),
             idempotency_key: key.map(BatchKey::next),
-            ..Write::of(entries.iter().map(erase).collect())
+            ..Write::of(changes)
         };
         self.record(actor, write).await.map(drop)
     }
@@ -320,6 +368,7 @@ struct Forgetting {
     reason: String,
     key: Option<BatchKey>,
     found: Vec<Entry>,
+    turns: Vec<Turn>,
     before: Option<ErasedBefore>,
     /// For how many entries this is unknown, because they are gone already.
     no_longer_known: usize,
@@ -335,6 +384,7 @@ struct Forgetting {
 struct ErasedBefore {
     seq: Seq,
     entries: Vec<EntryId>,
+    turns: Vec<TurnId>,
 }
 
 /// The key of a batch: that of the request, with a number from the second batch on.

@@ -1,11 +1,12 @@
 //! The one place from which commits go to the store.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use folio_memory::keeping::Redaction;
 use folio_memory::{
-    Actor, Change, Entry, EntryKind, FieldChange, Invalid, Pii, Seq, SpaceName, Timestamp, TraceNote, Warning,
+    Actor, Change, Entry, EntryId, EntryKind, FieldChange, Invalid, Pii, Seq, SpaceName, Timestamp, TraceNote, Warning,
 };
 
 use super::{PolicyInForce, Workspace, WorkspaceError, long_text, redact};
@@ -32,6 +33,9 @@ pub struct Write {
     pub idempotency_key: Option<String>,
     /// The reason, in the writer's words.
     pub reason: Option<String>,
+    /// Whether added entries keep the personal data with which they are flagged, beside what is found in them: it may
+    /// have been in an earlier version, which does not come with them. Otherwise only what is found is flagged.
+    pub keeps_pii: bool,
     /// The version of the policy under which the changes were drafted, unless it was just read from the store. If
     /// another version is in force, nothing is written, and the caller drafts them again.
     pub drafted_under: Option<u32>,
@@ -89,6 +93,7 @@ struct Pending {
     blobs: Vec<Blob>,
     expected: Vec<Expected>,
     idempotency_key: Option<String>,
+    keeps_pii: bool,
     /// What the last attempt replaced, if there was one.
     cleaned_by: Option<Redaction>,
     /// What was redacted.
@@ -118,8 +123,19 @@ impl Pending {
         // On a further attempt a long text is only there with its beginning, so it is not redacted again without need.
         if self.cleaned_by != Some(policy.redaction) {
             redact::refuse_secret_threads(&commit.record.changes, policy.redaction)?;
+            let flagged = match self.keeps_pii {
+                true => pii_in(&commit.record.changes),
+                false => HashMap::new(),
+            };
             self.warnings
                 .extend(redact::clean_commit(&mut commit, policy.redaction));
+            for change in &mut commit.record.changes {
+                if let Change::AddEntry(new) = change
+                    && let Some(pii) = flagged.get(&new.id)
+                {
+                    new.fields.set(&[FieldChange::PiiFound(pii.clone())]);
+                }
+            }
             forget_request_if(!self.warnings.is_empty(), &mut commit.record);
             self.cleaned_by = Some(policy.redaction);
         } else {
@@ -179,6 +195,7 @@ impl Workspace {
             blobs: write.blobs,
             expected: write.expected,
             idempotency_key: write.idempotency_key,
+            keeps_pii: write.keeps_pii,
             cleaned_by: None,
             warnings: Vec::new(),
         };
@@ -336,6 +353,15 @@ pub(super) fn forget_request_if(something_was_taken_out: bool, record: &mut Reco
     if something_was_taken_out {
         record.request = None;
     }
+}
+
+/// The personal data with which the entries that `changes` adds are flagged.
+fn pii_in(changes: &[Change]) -> HashMap<EntryId, Vec<Pii>> {
+    let flagged = changes.iter().filter_map(|change| match change {
+        Change::AddEntry(new) if !new.fields.pii.is_empty() => Some((new.id, new.fields.pii.clone())),
+        _ => None,
+    });
+    flagged.collect()
 }
 
 /// How many observations `changes` adds.

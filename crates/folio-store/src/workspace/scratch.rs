@@ -13,7 +13,7 @@ use folio_memory::view::candidate;
 use folio_memory::{Actor, Entry, EntryKind, Invalid, PageRole, ThreadKey, Timestamp, scratchbook};
 use serde_json::{Value, json};
 
-use super::{Workspace, WorkspaceError, Written};
+use super::{Guard, Workspace, WorkspaceError, Written};
 
 /// The answer of a tool.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,12 +104,17 @@ impl Workspace {
                 expected_version,
             } => {
                 let entry = self.changeable_entry(actor, thread, id, Operation::PatchOthers).await?;
+                let guard = Guard {
+                    expected_version,
+                    idempotency_key: key,
+                    ..Guard::default()
+                };
                 match entry.kind {
                     EntryKind::Observation => {
-                        self.update_observation(actor, id, (*patch).try_into()?, expected_version)
+                        self.update_observation_under(actor, id, (*patch).try_into()?, guard)
                             .await?
                     }
-                    _ => self.update_item(actor, id, *patch, expected_version).await?,
+                    _ => self.update_item_under(actor, id, *patch, guard).await?,
                 }
             }
             Call::Complete(id) => {

@@ -9,8 +9,8 @@ use folio_memory::observation::ObservationInput;
 use folio_memory::scratchbook::ItemInput;
 use folio_memory::tokens::Estimate;
 use folio_memory::{
-    Actor, Entry, EntryHandle, EntryQuery, Link, Order, Page, Relation, Role, SpaceName, Status, TextMatch, ThreadKey,
-    Trust,
+    Actor, Entry, EntryHandle, EntryQuery, Link, Order, Page, Pii, Relation, Role, SpaceName, Status, TextMatch,
+    ThreadKey, Trust,
 };
 use folio_store::workspace::{Eviction, Fate, ForgetFilter, ImportOptions, Imported, PageInput, ViewRequest};
 use folio_store::{Workspace, WorkspaceError};
@@ -46,6 +46,27 @@ pub(crate) fn later() -> House {
     let house = House::new();
     house.clock.advance(std::time::Duration::from_secs(3_600));
     house
+}
+
+#[tokio::test]
+async fn import_keeps_flags_of_personal_data_in_earlier_versions_m7_6_48() {
+    let house = House::new();
+    let memory = &house.space;
+    let noticed = ObservationInput {
+        content: "Write to jane.doe@example.org".to_owned(),
+        ..ObservationInput::default()
+    };
+    let entry = memory.add_observation(&person(), noticed, None).await.unwrap().entry;
+    let patch = serde_json::from_value(json!({"content": "Write to her"})).unwrap();
+    let changed = memory
+        .update_observation(&person(), Ref::Id(entry.id), patch, None)
+        .await
+        .unwrap();
+    assert_eq!(changed.entry.fields.pii, [Pii::Email]);
+    let other = later();
+    assert_eq!(import(&other.space, &export(memory).await).await.entries, 1);
+    let brought = other.space.entry(Ref::Id(entry.id)).await.unwrap();
+    assert_eq!(brought.fields.pii, [Pii::Email]);
 }
 
 fn plain(mut entry: Entry) -> Entry {

@@ -15,7 +15,7 @@ use folio_memory::turn::{
 };
 use folio_memory::{Actor, Entry, EntryKind, EntryQuery, Role, ThreadKey, Timestamp, TurnId};
 use folio_store::sqlite::{OpenOptions, SqliteStore};
-use folio_store::workspace::{Begun, ImportOptions, TraceQuery, TurnInput};
+use folio_store::workspace::{Begun, Guard, ImportOptions, TraceQuery, TurnInput};
 use folio_store::{Store, StoreError, WorkspaceError};
 use folio_testkit::{Fault, FaultyStore, Work};
 use serde_json::{from_value, json};
@@ -465,6 +465,28 @@ impl Reflector for Contrary {
             used: Vec::new(),
         }
     }
+}
+
+#[tokio::test]
+async fn resolved_entry_is_archived_although_another_took_its_place_m7_5_42() {
+    let scene = Scene::new();
+    let noticed = json!({"type": "learning", "content": "The key is under the mat"});
+    let old = scene.turn_with("look", "t", noticed).await;
+    let new = scene
+        .turn_with("look", "t", json!({"content": "The key is in the shed"}))
+        .await;
+    let memory = &scene.workspace;
+    let patch: ObservationPatch = from_value(json!({"status": "resolved"})).unwrap();
+    memory
+        .update_observation(&person(), Ref::Id(old.id), patch, None)
+        .await
+        .unwrap();
+    let (old, new) = (Ref::Id(old.id), Ref::Id(new.id));
+    memory.supersede(&person(), old, new, Guard::default()).await.unwrap();
+    let turn = scene.begin("go on").await;
+    let ended = scene.end(&turn).await;
+    assert_eq!(ended.reflection.archive.len(), 1);
+    assert_eq!(memory.entry(old).await.unwrap().fields.status, Status::Archived);
 }
 
 #[tokio::test]

@@ -6,8 +6,8 @@ use std::time::Duration;
 use folio_memory::id::Ref;
 use folio_memory::keeping::ErasedFor;
 use folio_memory::{
-    Actor, Change, EntryId, EntryKind, FieldChange, Link, NotesKept, PageRole, Relation, Role, Seq, ThreadKey,
-    Timestamp, TraceNote,
+    Actor, Change, EntryId, EntryKind, FieldChange, Link, NoteQuery, NotesKept, PageRole, Relation, Role, Seq,
+    ThreadKey, Timestamp, TraceNote,
 };
 use folio_store::commit::{Blob, BlobHash};
 use folio_store::copy::{CopiedCommit, CopyError, copy, verify};
@@ -145,6 +145,44 @@ pub async fn repeated_copy_transfers_only_new_commits(home: &dyn Home) {
     let two = source.a_note("two").await;
     assert!(copied(&source, &target).await.commits > 0);
     assert_eq!(target.read(two).await, source.read(two).await);
+}
+
+/// What is read in a copy is noted there. Only what the source has forgotten goes.
+pub async fn notes_made_in_a_copy_survive_copying_again(home: &dyn Home) {
+    let (source, target) = (elsewhere(), Scene::of(home));
+    source.a_note("one").await;
+    let actor = source.commit_of(folio_store::Record::of(Vec::new())).actor;
+    let everything = NotesKept {
+        from: Timestamp::MIN,
+        notes_max: u64::MAX,
+    };
+    let note = async |scene: &Scene, note: TraceNote| {
+        let written = scene.store.append_trace(&scene.space, &[note], everything).await;
+        written.expect("a note");
+    };
+    let asked = |operation: &str| TraceNote::new(source.now(), &actor, "memory", operation);
+    let operations = async || {
+        let notes = target
+            .store
+            .notes(
+                &target.space,
+                &NoteQuery {
+                    limit: 10,
+                    ..NoteQuery::default()
+                },
+            )
+            .await;
+        let notes = notes.expect("notes").into_iter().map(|note| note.operation);
+        notes.collect::<Vec<_>>()
+    };
+    note(&source, asked("in_both")).await;
+    copied(&source, &target).await;
+    note(&target, asked("in_the_copy")).await;
+    copied(&source, &target).await;
+    assert_eq!(operations().await, ["in_both", "in_the_copy"]);
+    note(&source, TraceNote::of_forgetting(source.now(), &actor)).await;
+    copied(&source, &target).await;
+    assert_eq!(operations().await, ["in_both", "forget"]);
 }
 
 /// Tokens are not in the log, so only the copy itself records that it revoked one.

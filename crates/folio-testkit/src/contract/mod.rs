@@ -187,6 +187,7 @@ macro_rules! store_contract {
         $crate::store_contract!(@cases $home, turns: [
             begun_turn_reads_back_unchanged_by_id_and_handle,
             turn_cannot_begin_or_end_twice,
+            turn_head_is_stale_once_memory_was_changed_in_the_turn_m7_6_47,
             turn_queries_filter_by_thread_run_time_and_end,
             very_long_thread_name_finds_its_pages_and_turns,
         ]);
@@ -222,6 +223,7 @@ macro_rules! store_contract {
         $crate::store_contract!(@cases $home, copies: [
             copied_store_continues_with_the_numbers_of_its_source,
             repeated_copy_transfers_only_new_commits,
+            notes_made_in_a_copy_survive_copying_again,
             token_revoked_in_a_copy_stays_revoked_after_copying_again,
             copying_into_an_unrelated_store_is_refused,
             copied_commits_must_follow_without_gap_or_repeat,
@@ -251,6 +253,8 @@ macro_rules! store_contract {
             archiving_by_age_does_not_depend_on_noted_expiry_m7_6_44,
             expiry_is_noted_after_unpinning_although_a_pin_had_prevented_it_m7_1_8,
             space_that_was_only_read_is_not_listed_m7_6_51,
+            what_is_written_in_a_turn_while_it_ends_is_exported_m7_6_47,
+            forgotten_text_is_gone_from_turns_m7_6_50,
         ]);
     };
     (@cases $home:expr, $module:ident: [$($case:ident),* $(,)?]) => {

@@ -1,9 +1,11 @@
 //! Turns: they begin once and end once, and can be queried.
 
+use std::sync::Arc;
+
 use folio_memory::id::{Ref, TurnHandle};
 use folio_memory::turn::{Decision, NewTurn, Stage, TurnEnd, TurnQuery, Used};
-use folio_memory::{Change, EntryHandle, EntryId, PageQuery, PageRole, RunId, Seq, ThreadKey, Turn, TurnId};
-use folio_store::{ErrorKind, StoreError};
+use folio_memory::{Change, EntryHandle, EntryId, EntryKind, PageQuery, PageRole, RunId, Seq, ThreadKey, Turn, TurnId};
+use folio_store::{Commit, ErrorKind, Expected, Record, StoreError};
 
 use super::Home;
 use super::scene::Scene;
@@ -121,6 +123,62 @@ pub async fn turn_cannot_begin_or_end_twice(home: &dyn Home) {
     let error = scene.try_commit(vec![end(nobody)]).await.expect_err("there is none");
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert_eq!(scene.head().await, Seq(2));
+}
+
+/// What others write, and what a run adds to its pages, does not count.
+pub async fn turn_head_is_stale_once_memory_was_changed_in_the_turn_m7_6_47(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let turn = begin(&scene, new(&scene, "a")).await;
+    let other = begin(&scene, new(&scene, "b")).await;
+    let page = scene.a_page().await;
+    let in_turn = |turn, changes| {
+        let commit = scene.commit_of(Record::of(changes));
+        let actor = commit.actor.clone().in_turn(turn);
+        Commit { actor, ..commit }
+    };
+    let write = async |turn, changes| {
+        let written = scene.store.commit(in_turn(turn, changes)).await;
+        written.expect("a commit").seq
+    };
+    let note = |body: &str| Change::AddEntry(Box::new(scene.note(page, body)));
+    let first = write(turn, vec![note("in it")]).await;
+    let before = scene.head().await;
+    write(other, vec![note("in another one")]).await;
+    let mut line = scene.note(page, "of a run");
+    line.kind = EntryKind::Log;
+    write(turn, vec![Change::AddEntry(Box::new(line))]).await;
+    let expecting = |turn, head| Commit {
+        expected: vec![Expected::TurnHead { turn, head }],
+        ..scene.commit_of(Record::of(Vec::new()))
+    };
+    // Another store on the same data has seen none of it.
+    let stores = [
+        Arc::clone(&scene.store),
+        if home.is_shared() {
+            home.open()
+        } else {
+            Arc::clone(&scene.store)
+        },
+    ];
+    for store in stores {
+        store
+            .commit(expecting(turn, before))
+            .await
+            .expect("nothing was changed");
+        let error = store.commit(expecting(other, before)).await.expect_err("something was");
+        assert!(matches!(error, StoreError::StaleSpace { .. }), "{error:?}");
+        let before = Seq(first.0 - 1);
+        let error = store.commit(expecting(turn, before)).await.expect_err("something was");
+        assert_eq!(error.kind(), ErrorKind::Conflict);
+    }
+    // Commits that are written together count as well.
+    let head = scene.head().await;
+    let (changing, ending) = tokio::join!(
+        scene.store.commit(in_turn(turn, vec![note("and on")])),
+        scene.store.commit(expecting(turn, head))
+    );
+    let is_first = changing.expect("a commit").seq == Seq(head.0 + 1);
+    assert_eq!(ending.is_err(), is_first);
 }
 
 /// This also holds for a turn that begins and ends in one commit.

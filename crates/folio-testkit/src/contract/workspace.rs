@@ -12,7 +12,9 @@ use folio_memory::keeping::ArchivedFor;
 use folio_memory::lifecycle::Report;
 use folio_memory::observation::ObservationInput;
 use folio_memory::scratchbook::ItemInput;
-use folio_memory::{Actor, Change, Entry, EntryKind, EntryQuery, FieldChange, Link, Owner, Relation, Role, ThreadKey};
+use folio_memory::{
+    Actor, Change, Entry, EntryKind, EntryQuery, FieldChange, Link, Owner, Relation, Role, Seq, ThreadKey,
+};
 use folio_store::workspace::{
     Delegated, Delegation, ForgetFilter, Guard, ImportOptions, Successor, TraceQuery, TurnInput, WorkReport,
 };
@@ -519,4 +521,104 @@ pub async fn expiry_is_noted_after_unpinning_although_a_pin_had_prevented_it_m7_
     let noted = memory.entry(Ref::Id(entry)).await.expect("an entry").fields;
     assert_eq!(noted.expired_at, noted.lifetime.expires_at());
     assert_eq!(memory.note_ended().await.expect("none"), 0);
+}
+
+/// A turn that is written to each time its end is worked out ends nevertheless, and says so.
+pub async fn what_is_written_in_a_turn_while_it_ends_is_exported_m7_6_47(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let store = Arc::new(FaultyStore::new(Arc::clone(&scene.store)));
+    let (memory, person) = (scene.workspace_on(Arc::clone(&store) as Arc<dyn Store>), person());
+    for (writes, exported, is_unread) in [(1, 2, false), (20, 9, true)] {
+        let begun = memory.begin_turn(&person, TurnInput::of(main_thread(), "look")).await;
+        let turn = begun.expect("a turn").turn;
+        let in_turn = person.clone().in_turn(turn.begun.id);
+        say(&memory, &in_turn, "before").await;
+        let mut gate = store.hold(Work::Commit);
+        let ending = memory.end_turn(&person, Ref::Id(turn.begun.id));
+        let writing = async {
+            for _ in 0..writes {
+                gate.wait_until_reached().await;
+                say(&memory, &in_turn, "meanwhile").await;
+                let reached = std::mem::replace(&mut gate, store.hold(Work::Commit));
+                reached.open();
+            }
+            gate.wait_until_reached().await;
+            gate.open();
+            std::future::pending::<()>().await;
+        };
+        let ended = tokio::select! {
+            ended = ending => ended.expect("it ends"),
+            () = writing => unreachable!("it writes on"),
+        };
+        assert_eq!(ended.export.touched.len(), exported, "of {writes}");
+        let of_end = ended.turn.ended.expect("an end").seq;
+        let log = scene.store.changes(&scene.space, Seq(of_end.0 - 1), 1).await;
+        let reason = log.expect("the log").remove(0).record.reason.unwrap_or_default();
+        assert_eq!(reason.contains("all the time"), is_unread, "{reason:?}");
+    }
+}
+
+/// Its input and the reasons of its decisions are gone from the rows and the log; its export and what it used stay.
+pub async fn forgotten_text_is_gone_from_turns_m7_6_50(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let (memory, person) = (scene.workspace(), person());
+    let begin = async |input: &str| {
+        let begun = memory.begin_turn(&person, TurnInput::of(main_thread(), input)).await;
+        begun.expect("a turn").turn
+    };
+    let alert = json!({"content": "The mill is locked", "type": "risk_alert", "tags": ["Winterbourne"]});
+    let alert: ObservationInput = serde_json::from_value(alert).expect("an observation");
+    let alert = memory
+        .add_observation(&person, alert, None)
+        .await
+        .expect("an alert")
+        .entry;
+    let ended = begin("Ask at the mill of Winterbourne").await;
+    memory
+        .end_turn(&person, Ref::Id(ended.begun.id))
+        .await
+        .expect("it ends");
+    let open = begin("And now for the MILL  of winterbourne again").await;
+    let other = begin("Water the plants").await;
+    let filter = ForgetFilter {
+        text: Some("mill of Winterbourne".to_owned()),
+        ..ForgetFilter::default()
+    };
+    let found = memory.turns_to_forget(&filter).await.expect("turns");
+    let found: Vec<_> = found.iter().map(|turn| turn.handle).collect();
+    assert_eq!(found, [open.handle, ended.handle]);
+    let forget = async || {
+        let forgotten = memory.forget_under(&person, &filter, "they asked", Some("k")).await;
+        forgotten.expect("it is forgotten")
+    };
+    let forgotten = forget().await;
+    assert_eq!((&forgotten.turns, forgotten.entries.len()), (&found, 0));
+    assert_eq!(forgotten.residue.found, Vec::<String>::new());
+    let begun_later = begin("Back at the mill of Winterbourne").await;
+    let again = forget().await;
+    assert_eq!((&again.turns, again.replayed), (&found, true));
+    for turn in &found {
+        let turn = memory.turn(Ref::Handle(*turn)).await.expect("a turn");
+        assert_eq!(turn.begun.input, "");
+        assert!(turn.decisions().all(|decision| decision.reasons.is_empty()), "{turn:?}");
+        let uses = turn.decisions().flat_map(|decision| &decision.used);
+        assert!(uses.into_iter().any(|used| used.id == alert.id), "{turn:?}");
+    }
+    memory.end_turn(&person, Ref::Id(open.begun.id)).await.expect("it ends");
+    memory.turn_export(Ref::Id(ended.begun.id)).await.expect("an export");
+    for (turn, input) in [
+        (other, "Water the plants"),
+        (begun_later, "Back at the mill of Winterbourne"),
+    ] {
+        let turn = memory.turn(Ref::Id(turn.begun.id)).await.expect("a turn");
+        assert_eq!(turn.begun.input, input);
+    }
+    let problems = scene.store.check().await.expect("a check").problems;
+    assert_eq!(problems, Vec::<String>::new());
+    // With anything else required, a turn is not meant.
+    let filter = ForgetFilter {
+        entries: vec![Ref::Id(alert.id)],
+        ..filter
+    };
+    assert_eq!(memory.turns_to_forget(&filter).await.expect("turns"), []);
 }

@@ -4,6 +4,7 @@ use aide::axum::ApiRouter;
 use aide::axum::routing::post_with;
 use folio::memory::roles;
 use folio::memory::tool_exchange::{ToolRequest, ToolResponse};
+use folio::memory::{TurnId, Warning};
 use folio::store::workspace::IngestContext;
 use folio::{Actor, Role, ThreadKey};
 use schemars::JsonSchema;
@@ -72,10 +73,14 @@ impl Place {
         )?)
     }
 
-    async fn turn(&self, caller: &Caller) -> Result<Option<folio::memory::TurnId>, Problem> {
+    /// Returns the turn, and the warning for what is written in it if it has ended.
+    async fn turn(&self, caller: &Caller) -> Result<(Option<TurnId>, Option<Warning>), Problem> {
         match &self.turn {
-            Some(name) => Ok(Some(turn_named(&caller.workspace, name).await?)),
-            None => Ok(caller.actor.turn),
+            Some(name) => {
+                let (turn, warning) = turn_named(&caller.workspace, name).await?;
+                Ok((Some(turn), warning))
+            }
+            None => Ok((caller.actor.turn, caller.ended_turn_warning())),
         }
     }
 }
@@ -89,7 +94,7 @@ async fn ingest_result(
         .into_iter()
         .find_map(|name| response.rest.get(name)?.as_str());
     let tool = place.tool(&caller, tool_name.unwrap_or_default())?;
-    let turn = place.turn(&caller).await?;
+    let (turn, warning) = place.turn(&caller).await?;
     // The idempotency key names the call only if neither the query nor the answer does.
     let is_named = place.call.is_some() || !response.request_id.is_empty();
     let context = IngestContext {
@@ -99,7 +104,11 @@ async fn ingest_result(
         node: None,
     };
     let ingested = caller.workspace.ingest(&tool, &response, &context).await;
-    Ok(Answer::of(TakenIn::of(&ingested, caller.workspace.now())))
+    let taken_in = TakenIn::of(&ingested, caller.workspace.now());
+    Ok(Answer::of(TakenIn {
+        turn_warnings: warning.into_iter().collect(),
+        ..taken_in
+    }))
 }
 
 async fn context(
@@ -108,7 +117,7 @@ async fn context(
     Body(request): Body<ToolRequest>,
 ) -> Result<Answer<Seen>, Problem> {
     let mut tool = place.tool(&caller, &request.tool_id)?;
-    tool.turn = place.turn(&caller).await?;
+    (tool.turn, _) = place.turn(&caller).await?;
     // A tool continues without an answer; people and their programs get the error (M7.2.19).
     let found = match caller.actor.role {
         Role::Tool => caller.workspace.tool_context(&tool, &request).await,

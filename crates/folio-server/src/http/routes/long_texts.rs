@@ -128,7 +128,11 @@ async fn offload(
         .workspace
         .offload(&caller.actor, &caller.thread(), &conversation.messages, &options)
         .await?;
-    Ok(Answer::of(Conversation::of(offloaded)))
+    let is_written = offloaded.block.is_some();
+    Ok(Answer::of(Conversation {
+        turn_warnings: caller.ended_turn_warning().filter(|_| is_written).into_iter().collect(),
+        ..Conversation::of(offloaded)
+    }))
 }
 
 /// A range of messages, by their numbers, counted from 1.
@@ -208,7 +212,11 @@ async fn evict(
         .workspace
         .evict(&caller.actor, Cursor::new(text.into_bytes()), options)
         .await?;
-    Ok(Answer::of(EvictedShape::of(evicted)))
+    let is_written = evicted.kept.is_some();
+    Ok(Answer::of(EvictedShape {
+        turn_warnings: caller.ended_turn_warning().filter(|_| is_written).into_iter().collect(),
+        ..EvictedShape::of(evicted)
+    }))
 }
 
 /// A part of a text; by default its beginning.

@@ -339,7 +339,7 @@ async fn trace(caller: Caller, QueryParams(params): QueryParams<Lines>) -> Resul
     let run: Option<RunRef> = params.run.as_deref().map(str::parse).transpose()?;
     let entry: Option<EntryRef> = params.entry.as_deref().map(str::parse).transpose()?;
     let turn = match &params.turn {
-        Some(name) => Some(turn_named(workspace, name).await?),
+        Some(name) => Some(turn_named(workspace, name).await?.0),
         None => None,
     };
     let limit = params.limit.unwrap_or(LINES_DEFAULT);

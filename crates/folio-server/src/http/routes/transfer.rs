@@ -36,7 +36,7 @@ use crate::http::problem::Problem;
 use crate::http::query::{Fields, Nothing, QueryParams};
 use crate::http::transfers::{self, Upload};
 use crate::one_or_more::one_or_more;
-use crate::wire::{Forgot, Named, Received};
+use crate::wire::{Forgot, Named, Received, names_of_turns};
 
 /// The size of a chunk, in bytes.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -342,10 +342,13 @@ async fn forget(
     let workspace: &Workspace = &caller.workspace;
     if dry_run {
         let found = workspace.to_forget(&filter).await?;
+        let turns = workspace.turns_to_forget(&filter).await?;
+        let turns: Vec<_> = turns.iter().map(|turn| turn.handle).collect();
         return Ok(Answer::of(Forgot {
             dry_run,
             replayed: false,
             forgotten: found.iter().map(Named::of).collect(),
+            turns: names_of_turns(&turns),
             waiting: workspace.waiting_to_forget(&filter).await?,
             residue: None,
         }));
@@ -357,6 +360,7 @@ async fn forget(
         dry_run,
         replayed: forgotten.replayed,
         forgotten: forgotten.entries.iter().map(Named::of).collect(),
+        turns: names_of_turns(&forgotten.turns),
         waiting: forgotten.waiting,
         residue: Some(forgotten.residue),
     }))

@@ -136,27 +136,23 @@ async fn update(call: Call<'_>) -> Result<Answer, Problem> {
         .as_str()
         .and_then(|id| id.trim().parse().ok())
         .ok_or_else(|| invalid_argument("id", format!("{id} is not the handle of an observation, such as e42")))?;
-    let caller = &call.caller;
+    let (workspace, actor) = (&call.caller.workspace, &call.caller.actor);
+    let guard = Guard {
+        expected_version: expected,
+        idempotency_key: call.idempotency_key(),
+        ..Guard::default()
+    };
     let changed = match operation_in(&mut arguments)? {
         None => {
             let patch = ObservationPatch::from_json(&arguments)?;
-            caller
-                .workspace
-                .update_observation(&caller.actor, id, patch, expected)
-                .await?
+            workspace.update_observation_under(actor, id, patch, guard).await?
         }
         Some(operation) => {
-            let entry = caller.workspace.entry(id).await?;
+            let entry = workspace.entry(id).await?;
             if entry.kind != EntryKind::Observation {
                 let message = format!("{} is a {}, not an observation", entry.handle, entry.kind);
                 return Err(invalid_argument("id", message).into());
             }
-            let guard = Guard {
-                expected_version: expected,
-                idempotency_key: call.idempotency_key(),
-                ..Guard::default()
-            };
-            let (workspace, actor) = (&caller.workspace, &caller.actor);
             match operation {
                 Operation::Confirm => workspace.confirm(actor, id, guard).await?,
                 Operation::SupersedeBy(new) => workspace.supersede(actor, id, new, guard).await?,

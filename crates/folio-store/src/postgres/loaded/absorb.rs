@@ -33,6 +33,9 @@ impl Loaded {
         for planned in &decided.turns {
             self.absorb_turn(planned);
         }
+        if let Some(turn) = commit.turn_written {
+            self.turns_written.insert(turn, seq);
+        }
         if let Some(kept) = &decided.policy {
             self.policy = (kept.clone(), true);
         }

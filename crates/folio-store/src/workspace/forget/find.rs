@@ -6,7 +6,8 @@ use folio_memory::entry::Status;
 use folio_memory::keeping::ErasedFor;
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::text::Needle;
-use folio_memory::{Entry, EntryId, EntryQuery, Order};
+use folio_memory::turn::TurnQuery;
+use folio_memory::{Entry, EntryId, EntryQuery, Order, Turn};
 
 use super::super::{Workspace, WorkspaceError};
 use super::ForgetFilter;
@@ -62,6 +63,31 @@ impl Workspace {
             match answer.next {
                 Some(next) => query.cursor = Some(next),
                 None => return Ok(found),
+            }
+        }
+    }
+
+    /// The turns whose input, or the reason for one of whose decisions, contains the text of `filter`, newest first; none
+    /// if it requires anything else.
+    pub(super) async fn turns_mentioning(&self, filter: &ForgetFilter) -> Result<Vec<Turn>, WorkspaceError> {
+        let Some(text) = filter.text_alone().map(Needle::new) else {
+            return Ok(Vec::new());
+        };
+        let mut query = TurnQuery {
+            limit: MAX_LIMIT,
+            ..TurnQuery::default()
+        };
+        let mut found = Vec::new();
+        loop {
+            let turns = self.inner.store.turns(self.space(), &query).await?;
+            let is_last = turns.len() < MAX_LIMIT as usize;
+            query.before = turns.last().map(|turn| turn.handle.0);
+            found.extend(turns.into_iter().filter(|turn| {
+                let mut reasons = turn.decisions().flat_map(|decision| &decision.reasons);
+                text.is_in(&turn.begun.input) || reasons.any(|reason| text.is_in(reason))
+            }));
+            if is_last {
+                return Ok(found);
             }
         }
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use folio_memory::entry::BodyRef;
-use folio_memory::text::spellings;
-use folio_memory::{Change, Entry, EntryFields, foreign};
+use folio_memory::text::{Needle, spellings};
+use folio_memory::{Change, Entry, EntryFields, Turn, foreign};
 use serde_json::Value;
 
 use super::super::{Workspace, WorkspaceError};
@@ -62,6 +62,19 @@ pub(super) struct Sought {
 }
 
 impl AllSaid {
+    /// With what was said in `turns`, whose texts contain `asked`. Other turns have most reasons as well, so only those
+    /// are meant that contain it.
+    pub(super) fn with_turns(mut self, turns: &[Turn], asked: Option<&str>) -> Self {
+        let asked = asked.map(Needle::new);
+        let is_asked = |text: &&String| asked.as_ref().is_some_and(|asked| asked.is_in(text));
+        for turn in turns {
+            let reasons = turn.decisions().flat_map(|decision| &decision.reasons);
+            self.texts.extend(reasons.filter(is_asked).cloned());
+            self.texts.insert(turn.begun.input.clone());
+        }
+        self
+    }
+
     /// The texts that are long enough to be searched for, and `asked`, however short that is.
     pub(super) fn sought_with(self, asked: Option<&str>) -> Sought {
         let Self {

@@ -96,6 +96,10 @@ pub(super) fn of_change(line: TraceEntry, change: &Change, patched: Option<Kind>
                 ..line
             }
         }
+        Change::EraseTurn { turn } => TraceEntry {
+            turn: Some(*turn),
+            ..line
+        },
         Change::AddLink(link) => TraceEntry {
             detail: text_detail(format!("{} {} {}", link.src, link.rel.as_str(), link.dst)),
             ..line
@@ -128,6 +132,7 @@ fn named(change: &Change, patched: Option<EntryKind>) -> (&'static str, String) 
         }
         Change::BeginTurn(_) => ("turn", "begin_turn"),
         Change::EndTurn { .. } => ("turn", "end_turn"),
+        Change::EraseTurn { .. } => ("turn", "erase_turn"),
         Change::AddLink(_) => ("link", "add_link"),
         Change::SetPolicy { .. } => ("policy", "set_policy"),
         Change::RegisterType { .. } => ("policy", "register_type"),

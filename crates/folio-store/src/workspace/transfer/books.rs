@@ -333,6 +333,7 @@ pub(super) fn brought_in(changes: Vec<Change>) -> Write {
     };
     Write {
         reason: Some("brought in from a file".to_owned()),
+        keeps_pii: true,
         expected: changes
             .iter()
             .any(may_close_a_circle)

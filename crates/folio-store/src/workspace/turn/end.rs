@@ -17,11 +17,14 @@ use super::super::observations::Whose;
 use super::super::{Workspace, WorkspaceError, Write};
 use super::advisor::with_left;
 use super::export::{Made, is_work};
+use crate::commit::Expected;
 use crate::error::StoreError;
 use crate::store::MemoryMark;
 
-/// How often the end is computed again because of concurrent changes to what it archives.
-const ATTEMPTS: u32 = 8;
+/// How often the end is computed because of concurrent changes: to what it archives, or in the turn itself.
+const ATTEMPTS: u32 = 16;
+/// After so many of these attempts, a turn ends with what was read of it, although it is still being written to.
+const ATTEMPTS_FOR_ALL: u32 = 8;
 
 /// A turn that has ended, and its outcome.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,7 +53,9 @@ impl Workspace {
     /// Goals get their progress, and pending actions are done if their confirmations are resolved. The evaluator
     /// decides whether anything is left to do. What the turn touched is exported, and patterns are extracted. Only then
     /// the reflector archives resolved observations. The export, the patterns and the archiving are one commit: all of
-    /// it is written, or nothing.
+    /// it is written, or nothing. What is written in the turn meanwhile is in the export, too: the end is then computed
+    /// again. A turn that is written to all the time ends nevertheless, and the reason of its end says as of which
+    /// commit.
     ///
     /// # Errors
     ///
@@ -94,6 +99,17 @@ impl Workspace {
             let mark = self.mark().await?;
             let (ended, mut write) = self.work_out_end(actor, &turn, &goals, mark, &mut left).await?;
             write.idempotency_key.clone_from(&idempotency_key);
+            let as_of = ended.export.as_of;
+            if attempt <= ATTEMPTS_FOR_ALL {
+                write.expected.push(Expected::TurnHead { turn: id, head: as_of });
+            } else {
+                let why = write.reason.into_iter();
+                let since = format!(
+                    "{} is written to all the time, and ends as of commit {as_of}",
+                    turn.handle
+                );
+                write.reason = Some(why.chain([since]).collect::<Vec<_>>().join("; "));
+            }
             match self.record(&acting(actor, Role::Reflector, &turn), write).await {
                 Ok(recorded) => {
                     self.keep_parts(mark, &ended.export.parts);
@@ -107,10 +123,10 @@ impl Workspace {
                         ..ended
                     });
                 }
-                // Something that was to be archived or replaced has changed.
-                Err(WorkspaceError::Store(StoreError::StaleVersion { .. } | StoreError::Invalid(_)))
-                    if attempt < ATTEMPTS =>
-                {
+                // Something that was to be archived or replaced has changed, or the turn has more to export.
+                Err(WorkspaceError::Store(
+                    StoreError::StaleVersion { .. } | StoreError::Invalid(_) | StoreError::StaleSpace { .. },
+                )) if attempt < ATTEMPTS => {
                     attempt += 1;
                 }
                 Err(error) => return Err(error),
@@ -258,7 +274,8 @@ impl Workspace {
         }))
     }
 
-    /// The newest observations with this status, from the cache if memory is still at `mark`.
+    /// The newest observations with this status, from the cache if memory is still at `mark`. Resolved ones are archived
+    /// whether or not something took their place; for review, that is looked at which did.
     async fn with_status(
         &self,
         status: Status,
@@ -267,6 +284,7 @@ impl Workspace {
         let query = EntryQuery {
             kinds: vec![EntryKind::Observation],
             status: vec![status],
+            include_superseded: status == Status::Resolved,
             limit: MAX_LIMIT,
             ..EntryQuery::default()
         };
