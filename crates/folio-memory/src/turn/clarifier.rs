@@ -52,8 +52,8 @@ const ALTERNATIVES: &[&str] = &[
 ];
 /// The signs that change nothing about an answer. Others may turn it around: *yes?*, *yes 👎*, *~~yes~~*.
 const PLAIN_SIGNS: &[char] = &[
-    '.', ',', ':', ';', '!', '\'', '"', '(', ')', '-', '–', '—', '…', '‘', '’', '“', '”', '„', '«', '»', '、', '。',
-    '，', '！', '👍', '👌', '✅', '🙏', '🙂', '😀', '😊',
+    '.', ',', ':', ';', '!', '\'', '"', '(', ')', '[', ']', '#', '*', '_', '`', '-', '–', '—', '…', '‘', '’', '“', '”',
+    '„', '«', '»', '、', '。', '，', '！', '👍', '👌', '✅', '🙏', '🙂', '😀', '😊',
 ];
 const POINTING: &[&str] = &["it", "that", "them", "these", "this", "those"];
 /// An input with more words than this explains itself.

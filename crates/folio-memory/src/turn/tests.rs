@@ -322,6 +322,8 @@ fn sign_beside_a_yes_may_change_it_m7_11_2() {
         "yes \u{1f44d}\u{1f3fd}",
         "\u{feff}Yes!",
         "ok \u{2013} go ahead\u{2026}",
+        "**Yes**",
+        "#e1: yes",
         "yes \u{1f64f}",
     ] {
         assert!(

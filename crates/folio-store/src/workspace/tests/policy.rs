@@ -88,7 +88,7 @@ async fn type_too_many_is_refused_so_that_the_policy_can_still_be_set_m7_3_22() 
     let error = refused.unwrap_err();
     assert!(matches!(error, WorkspaceError::Invalid(Invalid { code, .. }) if code == "type_unknown"));
     let mut document = f.workspace.policy().await.unwrap().document().clone();
-    document.strict_types = folio_memory::policy::StrictTypes::Everybody;
+    document.strict_types = StrictTypes::Everybody;
     f.workspace.set_policy(&person(), document, None, None).await.unwrap();
 }
 
