@@ -91,7 +91,7 @@ pub enum UnknownType {
     Refused,
     /// The input is refused, because the space has as many types as it can register.
     TooMany,
-    /// The type is registered with the default class, insight.
+    /// The type is registered with the class that `observation` has.
     Registered,
 }
 
