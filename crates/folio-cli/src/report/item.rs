@@ -46,7 +46,7 @@ impl Report for ScratchItem {
         if !stage.is_empty() {
             write!(out, " ({})", stage.join(", "))?;
         }
-        let body = first_line(beyond_title(&self.title, &self.body), LINE_CHARS);
+        let body = first_line(&beyond_title(&self.title, &self.body), LINE_CHARS);
         match (body.is_empty(), self.title.is_empty()) {
             (true, _) => {}
             (false, true) => write!(out, " {body}")?,

@@ -11,7 +11,7 @@ use crate::entry::{Confidence, EntryFields, EntryKind, Family, Owner, Status, Ta
 use crate::excerpt::one_line;
 use crate::nesting::depth_exceeds;
 use crate::numbers::normalize_numbers;
-use crate::policy::{SpacePolicy, TypePolicy};
+use crate::policy::{MAX_TYPES, SpacePolicy, TypePolicy};
 use crate::scratchbook::check_title;
 use crate::time::Timestamp;
 use crate::view::is_blank;
@@ -89,7 +89,9 @@ pub struct Draft {
 pub enum UnknownType {
     /// The input is refused.
     Refused,
-    /// The type is registered with the default class, insight.
+    /// The input is refused, because the space has as many types as it can register.
+    TooMany,
+    /// The type is registered with the class that `observation` has.
     Registered,
 }
 
@@ -99,6 +101,8 @@ impl UnknownType {
     pub fn under(policy: &SpacePolicy, role: Role) -> Self {
         if policy.strict_types.holds_for(role) {
             Self::Refused
+        } else if policy.types.is_full() {
+            Self::TooMany
         } else {
             Self::Registered
         }
@@ -133,6 +137,13 @@ pub fn draft(
             let message = format!(
                 "{type_name:?} is not registered in this space; there are {}",
                 types.listed()
+            );
+            return Err(Invalid::new("type_unknown", "type", message));
+        }
+        None if unknown == UnknownType::TooMany => {
+            let message = format!(
+                "{type_name:?} is not registered in this space, and {MAX_TYPES} types are the most that it registers; \
+                 use one of them with a tag"
             );
             return Err(Invalid::new("type_unknown", "type", message));
         }
@@ -436,6 +447,26 @@ mod tests {
         let input = serde_json::from_value(input).unwrap();
         let refused = draft(input, &types, strict, Trust::ToolInternal, Source::default(), NOW);
         assert_eq!(refused.unwrap_err().code, "type_unknown");
+    }
+
+    #[test]
+    fn no_more_types_are_registered_than_a_policy_may_have_m7_3_22() {
+        let mut policy = SpacePolicy::default();
+        let under = |policy: &SpacePolicy| UnknownType::under(policy, Role::Human);
+        for n in 0..MAX_TYPES {
+            assert_eq!(under(&policy), UnknownType::Registered);
+            policy
+                .types
+                .register(&format!("type_{n}"), TypePolicy::of(Class::Insight));
+        }
+        policy.check().unwrap();
+        let types = TypeRegistry::of(&policy);
+        let drafted = |name: &str| {
+            let input = serde_json::from_value(json!({"content": "x", "type": name})).unwrap();
+            draft(input, &types, under(&policy), Trust::User, Source::default(), NOW)
+        };
+        assert_eq!(drafted("weather").unwrap_err().code, "type_unknown");
+        assert!(drafted("type_7").is_ok() && drafted("alert").is_ok());
     }
 
     #[test]

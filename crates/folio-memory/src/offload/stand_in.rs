@@ -194,7 +194,7 @@ impl<'a> Lines<'a> {
         if self.lines_left > 0 {
             lines.push(more_text(self.lines_left));
         }
-        if !self.touched.is_empty() {
+        if !self.touched.is_empty() || self.touched_left > 0 {
             let mut names: Vec<String> = self.touched.iter().map(|name| cut(name, chars)).collect();
             if self.touched_left > 0 {
                 names.insert(0, more_text(self.touched_left));

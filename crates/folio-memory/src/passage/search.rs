@@ -1,12 +1,16 @@
 //! The search for lines of a long text.
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
+
+use super::marks::whole_characters;
 
 /// The maximum number of characters of a line that a search shows.
 const LINE_CHARS: usize = 300;
 
 /// The maximum number of bytes of a line that a search examines at once; the rest is searched as if it were the next
-/// line.
+/// line, but with what may be the beginning of a match.
 const LINE_BYTES_MAX: usize = 1024 * 1024;
 
 /// A line that a search found.
@@ -39,6 +43,8 @@ pub struct Search {
     line: u64,
     /// The beginning of a line whose end has not been fed yet.
     unfinished_line: Vec<u8>,
+    /// The end of what was searched of the present line: a match may begin there.
+    carried: String,
     found: SearchResult,
 }
 
@@ -54,6 +60,7 @@ impl Search {
             at: 0,
             line: 1,
             unfinished_line: Vec::new(),
+            carried: String::new(),
             found: SearchResult::default(),
         }
     }
@@ -74,8 +81,11 @@ impl Search {
         }
         self.unfinished_line.extend_from_slice(bytes);
         if self.unfinished_line.len() > LINE_BYTES_MAX {
-            let line = std::mem::take(&mut self.unfinished_line);
+            let mut line = std::mem::take(&mut self.unfinished_line);
+            self.unfinished_line = line.split_off(whole_characters(&line));
             self.search_line(&line);
+            // Lower case has at least as many characters, so that these hold every beginning of a match.
+            self.carried = last_characters(&line, self.words.chars().count().saturating_sub(1));
         }
     }
 
@@ -92,12 +102,22 @@ impl Search {
     fn search_line(&mut self, line: &[u8]) {
         let start = self.at;
         self.at += line.len() as u64;
+        let carried = std::mem::take(&mut self.carried);
         if start < self.from {
             return;
         }
-        let line = String::from_utf8_lossy(line);
+        let searched_before = carried.to_lowercase().len();
+        let begins_within = !carried.is_empty();
+        let mut line = String::from_utf8_lossy(line);
+        if begins_within {
+            line = Cow::Owned(carried + &line);
+        }
         let lower = line.to_lowercase();
-        let Some(at) = lower.find(&self.words) else { return };
+        // A match within what was carried was found before.
+        let first = lower.ceil_char_boundary((searched_before + 1).saturating_sub(self.words.len().max(1)));
+        let Some(at) = lower[first..].find(&self.words).map(|at| first + at) else {
+            return;
+        };
         self.found.count += 1;
         if self.found.next.is_some() {
             return;
@@ -107,7 +127,7 @@ impl Search {
         } else {
             0
         };
-        let mut text: String = if skipped > 0 { "…" } else { "" }.to_owned();
+        let mut text: String = if skipped > 0 || begins_within { "…" } else { "" }.to_owned();
         text.extend(line.chars().skip(skipped).take(LINE_CHARS));
         let cost = text.len() + 24;
         if self.found.matches.is_empty() || cost <= self.remaining_bytes {
@@ -117,4 +137,11 @@ impl Search {
             self.found.next = Some(start);
         }
     }
+}
+
+/// The last `count` characters of `line`.
+fn last_characters(line: &[u8], count: usize) -> String {
+    let text = String::from_utf8_lossy(line);
+    let from = text.char_indices().rev().take(count).last();
+    from.map_or_else(String::new, |(at, _)| text[at..].to_owned())
 }

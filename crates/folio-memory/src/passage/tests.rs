@@ -101,6 +101,50 @@ fn character_split_between_pieces_is_read_whole_m7_8_v9() {
     }
 }
 
+#[test]
+fn search_finds_words_across_the_pieces_of_a_very_long_line_m7_8_v9() {
+    const PIECE: usize = 64 * 1024;
+    let found_at = |at: usize, word: &str, searched: &str| {
+        let text = format!("{}{word}{}", "é".repeat(at / 2), "é".repeat(1024 * 1024));
+        let mut search = Search::new(searched, 0, 1_000);
+        text.as_bytes().chunks(PIECE).for_each(|piece| search.feed(piece));
+        let found = search.finish();
+        assert!(
+            found
+                .matches
+                .iter()
+                .all(|line| line.line == 1 && line.text.contains(word)),
+            "{found:?}"
+        );
+        found.count
+    };
+    // Pieces are fed until a line has more than its maximum at once.
+    let border = 1024 * 1024 + PIECE;
+    for before in (0..24).chain([26, 40]) {
+        assert_eq!(
+            found_at(border - before, "zwölf Ölfässer", "ZWÖLF ölfässer"),
+            1,
+            "{before}"
+        );
+        // Such a letter becomes two in lower case.
+        assert_eq!(found_at(border - before, "Aİİİİİİİİb", "aİİİİİİİİb"), 1, "{before}");
+    }
+}
+
+#[test]
+fn search_of_a_very_long_line_continues_from_any_piece_m7_8_v9() {
+    let text = format!("{}needle{}needle", "x".repeat(1_099_999), "x".repeat(2_000_000));
+    let search_from = |from| {
+        let mut search = Search::new("needle", from, 1);
+        text.as_bytes().chunks(100_000).for_each(|piece| search.feed(piece));
+        search.finish()
+    };
+    let first = search_from(0);
+    assert_eq!((first.count, first.matches.len()), (2, 1));
+    let second = search_from(first.next.unwrap());
+    assert_eq!((second.count, second.matches.len(), second.next), (1, 1, None));
+}
+
 proptest! {
     #[test]
     fn adjacent_byte_ranges_join_to_the_whole_text_e9_16(

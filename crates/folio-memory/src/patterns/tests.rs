@@ -55,6 +55,26 @@ fn texts_differing_in_a_symbol_form_no_pattern_m7_9() {
 }
 
 #[test]
+fn texts_with_opposite_words_form_no_pattern_m7_9() {
+    let said =
+        |state: &str| format!("The nightly check of the billing database says that the service is {state} again");
+    for (one, other) in [
+        ("green", "red"),
+        ("up", "down"),
+        ("online", "offline"),
+        ("open", "closed"),
+        ("started", "stopped"),
+        ("full", "empty"),
+        ("fast", "slow"),
+        ("stable", "unstable"),
+        ("available", "unavailable"),
+    ] {
+        let like = |words: &[&str]| Sketch::of(&said(one), words).is_like(&Sketch::of(&said(other), words));
+        assert!(like(&[]) && !like(NEGATIONS), "{one} {other}");
+    }
+}
+
+#[test]
 fn pattern_confidence_is_wilson_bound_times_mean_confidence_m7_9() {
     let three = [burgundy(1, "a"), burgundy(2, "b"), burgundy(3, "c")];
     let alone = &found(&three)[0];

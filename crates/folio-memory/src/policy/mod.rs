@@ -10,7 +10,7 @@ mod scratchbook;
 use serde::{Deserialize, Serialize};
 
 pub use in_force::PolicyValue;
-pub use registered::{DEFAULT_TTL_MINUTES, MAX_TTL_MINUTES, StrictTypes, TypePolicy, TypesPolicy};
+pub use registered::{DEFAULT_TTL_MINUTES, MAX_TTL_MINUTES, MAX_TYPES, StrictTypes, TypePolicy, TypesPolicy};
 pub use scratchbook::{Profile, SCRATCHBOOKS_OFF, SMALL_WINDOW, ScratchbookPolicy, within_share};
 
 use crate::change::Change;

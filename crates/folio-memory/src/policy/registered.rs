@@ -18,7 +18,7 @@ pub const DEFAULT_TTL_MINUTES: u32 = 7 * 24 * 60;
 pub const MAX_TTL_MINUTES: u32 = 525_600;
 
 /// The maximum number of types that a space registers. More types than this are really tags.
-const MAX_TYPES: usize = 1000;
+pub const MAX_TYPES: usize = 1000;
 
 /// The settings of a registered type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,6 +103,12 @@ impl TypesPolicy {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Whether no further type can be registered.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.0.len() >= MAX_TYPES
     }
 
     /// The settings of the type `name`.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 use super::known_tools;
@@ -57,10 +57,24 @@ pub struct ReadScope {
     /// Only observations of one of these types.
     pub types: Vec<String>,
     /// Only observations with one of these tags.
+    #[serde(deserialize_with = "canonical_tags")]
     pub tags: Vec<Tag>,
 }
 
 read_from_an_object!(ToolManifest, ReadScope);
+
+/// Reads tags in the form that entries have them in, each once. A tag that cannot be one is kept for
+/// [`ManifestsPolicy::check`] to name: a policy that was set before must stay readable.
+fn canonical_tags<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Tag>, D::Error> {
+    let mut tags = Vec::new();
+    for written in Vec::<Tag>::deserialize(deserializer)? {
+        let tag = Tag::parse(written.as_str()).unwrap_or(written);
+        if !tags.contains(&tag) {
+            tags.push(tag);
+        }
+    }
+    Ok(tags)
+}
 
 impl Default for ToolManifest {
     fn default() -> Self {
@@ -238,13 +252,21 @@ impl ManifestsPolicy {
     ///
     /// # Errors
     ///
-    /// `policy_invalid` for an invalid name of a type, or an impossible limit.
+    /// `policy_invalid` for an invalid name of a type, an invalid tag, or an impossible limit.
     pub fn check(&self) -> Result<(), Invalid> {
         for (tool, manifest) in &self.0 {
             let wrong = |message: String| Err(Invalid::new("policy_invalid", "manifests", message));
             let mut names = manifest.observes.iter().chain(&manifest.reads.types);
             if let Some(name) = names.find(|name| *name != ANY && !TypeRegistry::is_well_formed(name)) {
                 return wrong(format!("{name:?} of {tool} is not a type name"));
+            }
+            if let Some(invalid) = manifest
+                .reads
+                .tags
+                .iter()
+                .find_map(|tag| Tag::parse(tag.as_str()).err())
+            {
+                return wrong(format!("{} (reads.tags of {tool})", invalid.message));
             }
             if manifest.max_per_call > 10_000 {
                 return wrong(format!("{} items of {tool} are more than 10000", manifest.max_per_call));
@@ -410,6 +432,21 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(all.may_be_quoted(tool), is_quoted, "{tool}");
+        }
+    }
+
+    #[test]
+    fn tags_that_a_tool_may_see_are_those_of_entries_m7_3_28() {
+        let all = manifests(json!({"x": {"reads": {"tags": [" user  profile", "e\u{301}", "user_profile"]}}}));
+        assert_eq!(all.of("x").reads.tags, Tag::parse_all(["user_profile", "é"]).unwrap());
+        for wrong in ["sys:x", " ", "a\u{7}"] {
+            let refused = manifests(json!({"x": {"reads": {"tags": [wrong]}}}))
+                .check()
+                .unwrap_err();
+            assert_eq!(
+                (refused.code.as_str(), refused.field.as_str()),
+                ("policy_invalid", "manifests")
+            );
         }
     }
 

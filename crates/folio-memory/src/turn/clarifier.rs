@@ -1,17 +1,17 @@
 //! The clarifier: whether an input is clear (M7.11.2), and what to ask if it is not.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
 use super::decision::{Decision, Stage, Used};
 use super::router::Situation;
-use super::words::{common, subjects, subjects_of};
+use super::words::{words, words_of};
 use crate::entry::{Entry, EntryKind, State};
 use crate::excerpt::cut;
 use crate::goals::ACTION_PATH;
 use crate::id::TurnHandle;
 use crate::observation::Class;
 use crate::query::at_path;
+use crate::text::is_ignored;
 
 const YES: &[&str] = &[
     "agreed",
@@ -46,8 +46,15 @@ const ARTICLE: &str = "the";
 const LIMITS: &[&str] = &[
     "after", "and", "before", "but", "except", "if", "not", "only", "or", "unless", "until", "when", "without",
 ];
-/// The signs that end, or begin, a question.
-const QUESTION_MARKS: &[char] = &['?', '\u{bf}', '\u{61f}', '\u{ff1f}'];
+/// Words in a question that let its answer name what is not meant: *the flight or the train?*
+const ALTERNATIVES: &[&str] = &[
+    "but", "except", "instead", "nicht", "not", "oder", "or", "rather", "statt", "without",
+];
+/// The signs that change nothing about an answer. Others may turn it around: *yes?*, *yes 👎*, *~~yes~~*.
+const PLAIN_SIGNS: &[char] = &[
+    '.', ',', ':', ';', '!', '\'', '"', '(', ')', '[', ']', '#', '*', '_', '`', '-', '–', '—', '…', '‘', '’', '“', '”',
+    '„', '«', '»', '、', '。', '，', '！', '👍', '👌', '✅', '🙏', '🙂', '😀', '😊',
+];
 const POINTING: &[&str] = &["it", "that", "them", "these", "this", "those"];
 /// An input with more words than this explains itself.
 const FEW_WORDS_MAX: usize = 6;
@@ -154,26 +161,26 @@ pub trait Clarifier: fmt::Debug + Send + Sync {
 
 /// The clarifier without a model. It asks only if an input cannot be understood by itself.
 ///
-/// A bare yes or no answers the only confirmation that is outstanding; if there are several or none, it asks. An input
-/// that says more than that is no answer. A short input that points at something ("fix it") refers to the only open entry; if there are several or none, it asks.
+/// A bare yes or no answers the only confirmation that is outstanding, or the only one that it names; if there are
+/// several or none, it asks. An input that says more than that is no answer. A short input that points at something ("fix it") refers to the only open entry; if there are several or none, it asks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RuleClarifier;
 
 impl Clarifier for RuleClarifier {
     fn assess(&self, situation: &Situation<'_>) -> Clarity {
         let lower = situation.input.to_lowercase();
-        let words: Vec<&str> = lower
+        let said: Vec<&str> = lower
             .split(|c: char| !c.is_alphanumeric() && c != '\'')
             .filter(|word| !word.is_empty())
             .collect();
-        if words.is_empty() || words.len() > FEW_WORDS_MAX || situation.background {
+        if said.is_empty() || said.len() > FEW_WORDS_MAX || situation.background {
             return Clarity::Clear(Vec::new());
         }
         let mut waiting = situation.of_class(Class::PendingConfirmation);
         waiting.retain(|entry| !(is_clarification(entry) && entry.fields.body.starts_with(WHICH_QUESTION)));
         let named_entries: Vec<_> = waiting
             .iter()
-            .filter(|entry| words.contains(&entry.handle.to_string().as_str()))
+            .filter(|entry| said.contains(&entry.handle.to_string().as_str()))
             .copied()
             .collect();
         let candidates = if named_entries.is_empty() {
@@ -181,28 +188,31 @@ impl Clarifier for RuleClarifier {
         } else {
             named_entries
         };
-        if let Some(answer) = bare_answer(&lower, &words, &candidates) {
-            return by_answer(situation, answer, &candidates, words.len());
+        if let Some((answer, meant)) = bare_answer(&lower, &said, &candidates) {
+            return by_answer(answer, &meant, said.len());
         }
-        match words.iter().find(|word| POINTING.contains(word)) {
-            Some(word) if subjects(situation.input).len() <= 1 => by_pointing(situation, word),
+        match said.iter().find(|word| POINTING.contains(word)) {
+            Some(word) if words(situation.input).len() <= 1 => by_pointing(situation, word),
             _ => Clarity::Clear(Vec::new()),
         }
     }
 }
 
-/// What an input answers that is nothing but a yes or a no to one of `candidates`, with its handle or subject, or some
-/// courtesy, beside it. A question, a condition or anything else that is said as well makes it another input: what was
-/// confirmed cannot be taken back.
-fn bare_answer(input: &str, words: &[&str], candidates: &[&Entry]) -> Option<Answer> {
-    if input.contains(QUESTION_MARKS) {
+/// What an input answers that is nothing but a yes or a no to `candidates`, with a handle or a subject, or some
+/// courtesy, beside it, and those of them that it may mean. A question, a condition or anything else that is said as
+/// well makes it another input: what was confirmed cannot be taken back.
+fn bare_answer<'e>(input: &str, said: &[&str], candidates: &[&'e Entry]) -> Option<(Answer, Vec<&'e Entry>)> {
+    let is_plain = |c: char| c.is_alphanumeric() || c.is_whitespace() || PLAIN_SIGNS.contains(&c);
+    // A thumb may have a colour.
+    let is_unseen = |c: char| is_ignored(c) || matches!(c, '\u{1f3fb}'..='\u{1f3ff}');
+    if !input.chars().all(|c| is_plain(c) || is_unseen(c)) || corrects_something(said) {
         return None;
     }
     let is_handle = |word: &str| candidates.iter().any(|entry| entry.handle.to_string() == word);
-    let first = words.iter().find(|word| !is_handle(word))?;
+    let first = said.iter().find(|word| !is_handle(word))?;
     let answer = answer_of(first)?;
     let mut subject: Option<Vec<&str>> = None;
-    for word in words {
+    for word in said {
         let is_beside = BESIDE.contains(word) || (answer == Answer::Yes && BESIDE_YES.contains(word));
         match (answer_of(word), &mut subject) {
             (Some(other), _) if other == answer => {}
@@ -213,13 +223,20 @@ fn bare_answer(input: &str, words: &[&str], candidates: &[&Entry]) -> Option<Ans
             _ => return None,
         }
     }
-    let is_named = |named: &[&str]| {
-        candidates.iter().any(|entry| {
-            let of_entry = all_subjects_of(entry);
-            named.iter().all(|word| !common(&subjects(word), &of_entry).is_empty())
-        })
-    };
-    subject.is_none_or(|named| is_named(&named)).then_some(answer)
+    let mut meant = candidates.to_vec();
+    if let Some(named) = &subject {
+        meant.retain(|entry| is_named(entry, named));
+    }
+    let asks_for_it =
+        |entry: &&Entry| answer == Answer::No && VERBS.iter().any(|verb| said.contains(verb) && asks(entry, verb));
+    let is_answer = subject.is_none() || !meant.is_empty();
+    (is_answer && !meant.iter().any(asks_for_it)).then_some((answer, meant))
+}
+
+/// Whether `said` tells to correct something: *correct it*.
+fn corrects_something(said: &[&str]) -> bool {
+    said.windows(2)
+        .any(|pair| pair[0] == "correct" && POINTING.contains(&pair[1]))
 }
 
 fn answer_of(word: &str) -> Option<Answer> {
@@ -230,15 +247,29 @@ fn answer_of(word: &str) -> Option<Answer> {
     }
 }
 
-/// What an entry is about, its text included.
-fn all_subjects_of(entry: &Entry) -> BTreeSet<String> {
-    let mut found = subjects_of(entry);
-    found.extend(subjects(&entry.fields.body));
-    found
+/// Whether `named` is the subject of what `entry` asks. Each of the words has to be one of its own: a hotel and a
+/// flight are of one topic, but to book one is not to book the other.
+fn is_named(entry: &Entry, named: &[&str]) -> bool {
+    let known = words_of(entry);
+    let is_known = |word: &&str| {
+        let found = words(word);
+        !found.is_empty() && found.is_subset(&known)
+    };
+    !named.is_empty() && named.iter().all(is_known) && !ALTERNATIVES.iter().any(|word| asks(entry, word))
 }
 
-fn by_answer(situation: &Situation<'_>, answer: Answer, waiting: &[&Entry], word_count: usize) -> Clarity {
-    match waiting {
+/// Whether `word` is one of those that `entry` asks with.
+fn asks(entry: &Entry, word: &str) -> bool {
+    let of_text = |text: &str| {
+        text.to_lowercase()
+            .split(|c: char| !c.is_alphanumeric())
+            .any(|found| found == word)
+    };
+    of_text(&entry.fields.title) || of_text(&entry.fields.body)
+}
+
+fn by_answer(answer: Answer, meant: &[&Entry], word_count: usize) -> Clarity {
+    match meant {
         [] if word_count <= 2 => Clarity::Ambiguous {
             question: "What is that the answer to? Nothing waits for one.".to_owned(),
             reason: "an answer without a question".to_owned(),
@@ -246,21 +277,11 @@ fn by_answer(situation: &Situation<'_>, answer: Answer, waiting: &[&Entry], word
         },
         [] => Clarity::Clear(Vec::new()),
         [only] => Clarity::Answers(Used::of(only), answer),
-        candidates => {
-            let input_subjects = subjects(situation.input);
-            let matching: Vec<_> = candidates
-                .iter()
-                .filter(|entry| !common(&input_subjects, &all_subjects_of(entry)).is_empty())
-                .collect();
-            match matching[..] {
-                [only] => Clarity::Answers(Used::of(only), answer),
-                _ => Clarity::Ambiguous {
-                    question: format!("{WHICH_QUESTION}: {}?", texts(candidates)),
-                    reason: format!("{} confirmations are waited for", candidates.len()),
-                    options: candidates.iter().map(|entry| Used::of(entry)).collect(),
-                },
-            }
-        }
+        candidates => Clarity::Ambiguous {
+            question: format!("{WHICH_QUESTION}: {}?", texts(candidates)),
+            reason: format!("{} confirmations are waited for", candidates.len()),
+            options: candidates.iter().map(|entry| Used::of(entry)).collect(),
+        },
     }
 }
 

@@ -240,6 +240,105 @@ fn only_a_bare_yes_or_no_answers_a_confirmation_m7_11_2() {
 }
 
 #[test]
+fn word_of_the_same_topic_does_not_confirm_m7_11_2() {
+    let (flight, hotel) = (
+        confirmation(1, "Book the flight?", "flight"),
+        confirmation(2, "Book the hotel?", "hotel"),
+    );
+    let only = std::slice::from_ref(&flight);
+    for other in ["yes, the hotel", "ok, the trip", "yes, the flight hotel", "yes, the"] {
+        assert_eq!(clarity(other, only), Clarity::Clear(Vec::new()), "{other}");
+    }
+    let both = [flight.clone(), hotel];
+    assert_eq!(
+        clarity("yes, the flight", &both),
+        Clarity::Answers(Used::of(&flight), Answer::Yes)
+    );
+    assert_eq!(clarity("yes, the train", &both), Clarity::Clear(Vec::new()));
+    let to = |handle, city| confirmation(handle, &format!("Book the flight to {city}?"), "flight");
+    let rome = to(3, "Rome");
+    assert_eq!(
+        clarity("yes, the flight to Rome", &[rome.clone(), to(4, "Paris")]),
+        Clarity::Answers(Used::of(&rome), Answer::Yes)
+    );
+}
+
+#[test]
+fn yes_that_a_question_repeats_does_not_choose_it_m7_11_2() {
+    let payment = confirmation(1, "Is it ok to confirm the payment and proceed, yes?", "payment");
+    let both = [payment, confirmation(2, "Book the flight?", "flight")];
+    for input in ["yes", "ok", "confirm", "yes, proceed"] {
+        let options = match clarity(input, &both) {
+            Clarity::Ambiguous { options, .. } => options.len(),
+            _ => 0,
+        };
+        assert_eq!(options, 2, "{input}");
+    }
+}
+
+#[test]
+fn verb_that_a_question_asks_about_is_no_answer_to_it_m7_11_2() {
+    let says = |input: &str, question: &str| {
+        let entry = observation(1, "pending_confirmation", question).build();
+        match clarity(input, &[entry]) {
+            Clarity::Answers(_, answer) => Some(answer),
+            _ => None,
+        }
+    };
+    for (input, question) in [
+        ("cancel", "Cancel the subscription?"),
+        ("stop it", "Stop the server?"),
+        ("no, reject it", "Reject the proposal?"),
+        ("correct it", "Send the mail?"),
+        ("correct this, please", "Send the mail?"),
+        ("yes, the train", "Book the flight or the train?"),
+        ("yes, the hotel", "Book the flight, not the hotel?"),
+    ] {
+        assert_eq!(says(input, question), None, "{input} to {question}");
+    }
+    assert_eq!(says("cancel", "Send the mail?"), Some(Answer::No));
+    assert_eq!(says("approve it", "Approve the invoice?"), Some(Answer::Yes));
+    assert_eq!(says("that is correct", "Send the mail?"), None);
+    assert_eq!(says("correct", "Send the mail?"), Some(Answer::Yes));
+}
+
+#[test]
+fn sign_beside_a_yes_may_change_it_m7_11_2() {
+    let waits = [confirmation(1, "Send the email?", "email")];
+    for other in [
+        "yes \u{1f44e}",
+        "yes \u{1f6d1}",
+        "ok \u{274c}",
+        "\u{2260} yes",
+        "~~yes~~",
+        "> yes",
+        "yes \u{2753}",
+        "yes\u{37e}",
+        "yes\u{203d}",
+    ] {
+        assert_eq!(clarity(other, &waits), Clarity::Clear(Vec::new()), "{other}");
+    }
+    for yes in [
+        "yes \u{1f44d}\u{1f3fd}",
+        "\u{feff}Yes!",
+        "ok \u{2013} go ahead\u{2026}",
+        "**Yes**",
+        "#e1: yes",
+        "yes \u{1f64f}",
+    ] {
+        assert!(
+            matches!(clarity(yes, &waits), Clarity::Answers(_, Answer::Yes)),
+            "{yes}"
+        );
+    }
+}
+
+#[test]
+fn topic_of_a_word_does_not_explain_what_it_points_at_m7_11_2() {
+    assert!(matches!(clarity("pay it", &[]), Clarity::Ambiguous { .. }));
+}
+
+#[test]
 fn clarifying_question_is_no_option_for_another_input_m7_11_2() {
     let (mail, flight) = (
         confirmation(1, "Send the email?", "email"),

@@ -106,6 +106,19 @@ pub fn subjects(text: &str) -> BTreeSet<String> {
 /// What an entry is about according to its tags and its context, topics included. Empty if they do not say.
 #[must_use]
 pub fn subjects_of(entry: &Entry) -> BTreeSet<String> {
+    with_topics(words_about(entry))
+}
+
+/// The [`words`] of an entry itself: those of its title, text, tags and context, without topics.
+#[must_use]
+pub fn words_of(entry: &Entry) -> BTreeSet<String> {
+    let mut found = words_about(entry);
+    found.extend(words(&entry.fields.title));
+    found.extend(words(&entry.fields.body));
+    found
+}
+
+fn words_about(entry: &Entry) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for tag in &entry.fields.tags {
         found.extend(words(tag.as_str()));
@@ -113,7 +126,7 @@ pub fn subjects_of(entry: &Entry) -> BTreeSet<String> {
     if let Some(context) = &entry.fields.context {
         of_value(context, &mut found);
     }
-    with_topics(found)
+    found
 }
 
 /// The words in both `a` and `b`, as a reason names them.

@@ -314,8 +314,15 @@ impl<'t> FittedPart<'t> {
 
     /// The number of entries without a line.
     fn left(&self) -> u64 {
-        let left = self.part.candidates.len() - self.taken.len() + self.part.beyond_limit.len();
+        let without_line = self.part.candidates[self.taken.len()..].iter().map(entries_of);
+        let left = without_line.sum::<usize>() + self.part.beyond_limit.len();
         u64::try_from(left).unwrap_or(u64::MAX).saturating_add(self.part.beyond)
+    }
+
+    /// Whether one more line would show all that is left.
+    fn lacks_one_line(&self) -> bool {
+        let has_more = self.part.beyond > 0 || !self.part.beyond_limit.is_empty();
+        !has_more && self.part.candidates.len() == self.taken.len() + 1
     }
 
     fn is_whole(&self) -> bool {
@@ -374,7 +381,7 @@ impl<'t> FittedPart<'t> {
         )
     }
 
-    /// Like [`Filled::fill`], but for a part that shows something already and must not lose lines: given more room,
+    /// Like [`FittedPart::fill`], but for a part that shows something already and must not lose lines: given more room,
     /// `fill` may lengthen one line at the cost of others.
     fn refill(&mut self, allowed: u32) {
         let before = (self.taken.clone(), self.is_named);
@@ -403,7 +410,7 @@ impl<'t> FittedPart<'t> {
         }
         if self.left() == 0 {
             used_tokens -= more_cost;
-        } else if self.left() == 1 && self.part.candidates.len() > self.taken.len() {
+        } else if self.lacks_one_line() {
             // Only the cost of the line that counts the rest keeps the last line from fitting.
             let at = self.taken.len();
             let without_more = used_tokens - more_cost;
@@ -496,6 +503,11 @@ impl<'t> FittedPart<'t> {
             beyond: self.part.beyond,
         }
     }
+}
+
+/// The number of entries that the line of `candidate` stands for.
+fn entries_of(candidate: &Candidate) -> usize {
+    1 + candidate.folded.len()
 }
 
 fn more(left: u64) -> String {

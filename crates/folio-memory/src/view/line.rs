@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use crate::actor::Trust;
 use crate::counted::percent;
 use crate::entry::{Entry, EntryKind};
-use crate::excerpt::{self, cut};
+use crate::excerpt::{self, MORE, cut};
+use crate::scratchbook::short_title;
 use crate::text::is_ignored;
 
 /// The maximum number of characters of text in a full, a short and a head line.
@@ -103,7 +104,7 @@ fn line(entry: &Entry, length: usize, audience: Audience, times: usize) -> (Stri
     let is_quoted = is_untrusted(entry);
     let is_silent = is_quoted && audience == Audience::System;
     let title = one_line(&fields.title);
-    let body = one_line(beyond_title(&fields.title, &fields.body));
+    let body = one_line(&beyond_title(&fields.title, &fields.body));
     let mut is_incomplete = false;
     let mut shorten = |text: &str, chars: usize| {
         let part = cut(text, chars);
@@ -206,15 +207,28 @@ fn external_source(entry: &Entry, is_silent: bool) -> Option<String> {
     })
 }
 
-/// The part of `body` beyond `title`: a title that was derived from the text is its first line.
+/// The part of `body` that `title` does not show: a title that was derived from the text is its first line, or the
+/// beginning of a long one.
 #[must_use]
-pub fn beyond_title<'t>(title: &str, body: &'t str) -> &'t str {
+pub fn beyond_title<'t>(title: &str, body: &'t str) -> Cow<'t, str> {
     let body = body.trim_start();
     let (first, rest) = body.split_once('\n').unwrap_or((body, ""));
-    let (first, title) = (one_line(first), one_line(title));
-    // A derived title may be only the beginning of a long line.
-    let is_first = first == title || title.strip_suffix('…').is_some_and(|title| first.starts_with(title));
-    if is_first && !title.is_empty() { rest } else { body }
+    let (line, title) = (one_line(first), one_line(title));
+    if title.is_empty() {
+        return body.into();
+    }
+    if line == title {
+        return rest.into();
+    }
+    // Only a title that was cut where a derived one is stands for the words it begins with: somebody may have written
+    // the mark.
+    let stem = title
+        .strip_suffix(MORE)
+        .filter(|_| one_line(&short_title(first)) == title);
+    match stem.and_then(|stem| line.strip_prefix(stem)) {
+        Some(hidden) => format!("{hidden}\n{rest}").into(),
+        None => body.into(),
+    }
 }
 
 /// Returns `text` as one line: white space, including line ends, becomes single spaces, and characters are removed that

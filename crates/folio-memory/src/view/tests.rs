@@ -50,11 +50,22 @@ fn title_equal_to_the_first_body_line_is_shown_once_m7_8_v4() {
         let line = &candidate(&titled(1, EntryKind::Note, title, body)).lengths[0];
         assert_eq!(line, &format!("e1 [note/active] {said}"));
     }
-    let long = "größer ".repeat(100);
-    assert_eq!(
-        beyond_title(&crate::scratchbook::short_title(&long), &format!("{long}\nrest")),
-        "rest"
-    );
+}
+
+#[test]
+fn title_that_is_the_beginning_of_a_line_hides_nothing_of_it_m7_8_v7() {
+    let long = "長い件名".repeat(60);
+    let title = crate::scratchbook::short_title(&long);
+    let entry = titled(1, EntryKind::Note, &title, &format!("{long}\nrest"));
+    let all = candidate(&entry);
+    let joined = all.lengths[0].replace("\u{2026} \u{2014} ", "");
+    assert_eq!(joined, format!("e1 [note/active] {long} rest"));
+    assert!(!all.cut);
+    for title in ["Login fails\u{2026}", "\u{2026}"] {
+        let entry = titled(1, EntryKind::Note, title, "Login fails on Safari\nsince May");
+        let line = &candidate(&entry).lengths[0];
+        assert!(line.ends_with(" \u{2014} Login fails on Safari since May"), "{line}");
+    }
 }
 
 fn how(budget: u32) -> Render {
@@ -160,7 +171,7 @@ fn view_of_ninety_tokens_shortens_lines_and_counts_the_rest_m7_8_v3() {
     e2 [task/in_progress] Migrate the billing tables
     +2 more
     Todos: +1 more
-    Observations: +2 more
+    Observations: +4 more
     Notes: +2 more
     ");
     assert!(rendered.receipt.tokens <= 90);
@@ -337,6 +348,27 @@ fn tiny_view_budget_leaves_a_cut_first_line_or_nothing_m7_8_v3() {
         let rendered = view(&book, how(budget), &Vocabulary::O200k);
         assert!(Vocabulary::O200k.count(&rendered.text) <= budget);
     }
+}
+
+#[test]
+fn group_of_equal_entries_without_a_line_counts_each_of_them_m7_8_v7() {
+    let alert = |handle, text: &str| {
+        entry(handle, EntryKind::Observation, |fields| {
+            fields.type_name = Some("alert".to_owned());
+            text.clone_into(&mut fields.body);
+        })
+    };
+    let mut book: Vec<_> = (1..=10)
+        .map(|handle| alert(handle, "The disk of the database is full"))
+        .collect();
+    book.push(alert(11, "The leader is gone"));
+    let texts = (20..80).map(|budget| view(&book, how(budget), &Vocabulary::O200k).text);
+    let counted: std::collections::BTreeSet<_> = texts
+        .filter_map(|text| Some(text.trim_end().rsplit_once('+')?.1.to_owned()))
+        .collect();
+    assert_eq!(counted.iter().collect::<Vec<_>>(), ["10 more"]);
+    let all = view(&book, how(400), &Vocabulary::O200k);
+    assert!(!all.text.contains('+'), "{}", all.text);
 }
 
 #[test]
@@ -521,6 +553,19 @@ proptest! {
             let rendered = view(&book, Render { max_rendered_items: max, ..how(budget) }, &tokens);
             prop_assert_eq!(first_unmentioned_section(&rendered), None, "{} tokens: {}", budget, rendered.text);
         }
+    }
+
+    #[test]
+    fn counted_entries_are_those_that_the_receipt_leaves_out_m7_8_v7(book in entries(), budget in 0..900_u32, max in 1..30_usize) {
+        let rendered = view(&book, Render { max_rendered_items: max, ..how(budget) }, &Estimate);
+        let sections = &rendered.receipt.sections;
+        let count_of = |line: &str| line.rsplit_once('+')?.1.strip_suffix(" more")?.parse::<usize>().ok();
+        let is_count = |line: &&str| !line.starts_with('e');
+        let counted: usize = rendered.text.lines().filter(is_count).filter_map(count_of).sum();
+        let mentioned = sections.iter().filter(|section| section.tokens > 0);
+        let left_out: usize = mentioned.map(|section| section.omitted.len()).sum();
+        let is_cut_short = rendered.text.lines().count() < 2;
+        prop_assert!(is_cut_short || counted == left_out, "{} of {}: {}", counted, left_out, rendered.text);
     }
 
     #[test]

@@ -226,7 +226,7 @@ fn lists_of(entry: &Entry) -> Vec<&str> {
 /// of the lists that it consists of.
 pub(super) fn entry_text(entry: &Entry) -> String {
     let title = one_line(&entry.fields.title);
-    let mut body = one_line(beyond_title(&entry.fields.title, &entry.fields.body));
+    let mut body = one_line(&beyond_title(&entry.fields.title, &entry.fields.body));
     if entry.fields.body.is_empty() {
         body = one_line(&lists_of(entry).join("; "));
     }

@@ -75,6 +75,24 @@ async fn first_use_of_an_unknown_type_registers_and_warns_m7_3_22() {
 }
 
 #[tokio::test]
+async fn type_too_many_is_refused_so_that_the_policy_can_still_be_set_m7_3_22() {
+    let f = fixture();
+    let types: serde_json::Map<_, _> = (0..999).map(|n| (format!("t{n}"), json!({}))).collect();
+    f.set(json!({"types": types})).await.unwrap();
+    let of_type = |name: &str| input(json!({"content": "x", "type": name}));
+    f.workspace
+        .add_observation(&person(), of_type("weather"), None)
+        .await
+        .unwrap();
+    let refused = f.workspace.add_observation(&person(), of_type("tide"), None).await;
+    let error = refused.unwrap_err();
+    assert!(matches!(error, WorkspaceError::Invalid(Invalid { code, .. }) if code == "type_unknown"));
+    let mut document = f.workspace.policy().await.unwrap().document().clone();
+    document.strict_types = StrictTypes::Everybody;
+    f.workspace.set_policy(&person(), document, None, None).await.unwrap();
+}
+
+#[tokio::test]
 async fn strict_types_refuse_unregistered_and_honor_registered_types_m7_3_22() {
     let f = fixture();
     let tool = Actor::new(Role::Tool, "t");

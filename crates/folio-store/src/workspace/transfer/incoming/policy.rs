@@ -41,13 +41,18 @@ impl Workspace {
         let mut rest = new_policy.clone();
         rest.types = here.types.clone();
         let mut differs = rest != *here.document();
+        let mut types = here.types.clone();
         for (name, as_type) in new_policy.types.iter() {
             match here.types.get(name) {
-                None => incoming.changes.push(Change::RegisterType {
-                    name: name.to_owned(),
-                    as_type: as_type.clone(),
-                }),
                 Some(known) => differs |= known != as_type,
+                None if types.is_full() => differs = true,
+                None => {
+                    types.register(name, as_type.clone());
+                    incoming.changes.push(Change::RegisterType {
+                        name: name.to_owned(),
+                        as_type: as_type.clone(),
+                    });
+                }
             }
         }
         if differs {
