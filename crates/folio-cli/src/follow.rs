@@ -415,11 +415,8 @@ async fn finish(context: &Context<'_>, workspace: &Workspace, run: RunId, ended:
     };
     // That this cannot be read must not hide how the run ended.
     let unwritten = match unwritten::first_reason(workspace, run).await {
-        Ok(reason) => reason.map(|reason| ("not everything was written to memory", reason)),
-        Err(failure) => Some((
-            "whether all was written to memory is unknown",
-            failure.message().to_owned(),
-        )),
+        Ok(reason) => reason.map(Unwritten::Because),
+        Err(failure) => Some(Unwritten::Unknown(failure.message().to_owned())),
     };
     let reported = tell(context, &row, &summary, (watch.run(), result), unwritten.as_ref());
     match unshown.map_or(reported, Err) {
@@ -432,19 +429,29 @@ async fn finish(context: &Context<'_>, workspace: &Workspace, run: RunId, ended:
     }
 }
 
+/// Whether something was not written to memory.
+enum Unwritten {
+    /// It was not, for this reason.
+    Because(String),
+    /// That could not be found out, for this reason.
+    Unknown(String),
+}
+
 fn tell(
     context: &Context<'_>,
     row: &RunRow,
     summary: &Summary,
     (run_itself, result): (&folio::engine::Run, &NodeResult),
-    unwritten: Option<&(&str, String)>,
+    unwritten: Option<&Unwritten>,
 ) -> Result<(), Failure> {
     let output = context.output;
     if output.is_json() {
         let mut line = serde_json::json!(summary);
         line["event"] = "run_ended".into();
-        if let Some((_, reason)) = unwritten {
-            line["unwritten"] = reason.as_str().into();
+        match unwritten {
+            Some(Unwritten::Because(reason)) => line["unwritten"] = reason.as_str().into(),
+            Some(Unwritten::Unknown(reason)) => line["unwritten_unknown"] = reason.as_str().into(),
+            None => {}
         }
         output.line(&line)?;
     } else {
@@ -466,7 +473,11 @@ fn tell(
             output.trouble(headline);
         }
         let run = row.handle;
-        if let Some((what, reason)) = unwritten {
+        let untold = unwritten.map(|unwritten| match unwritten {
+            Unwritten::Because(reason) => ("not everything was written to memory", reason),
+            Unwritten::Unknown(reason) => ("whether all was written to memory is unknown", reason),
+        });
+        if let Some((what, reason)) = untold {
             let reason = crate::report::first_line(reason, 200);
             output.trouble(format_args!("{what}: {reason}"));
         }

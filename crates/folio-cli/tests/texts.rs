@@ -137,4 +137,7 @@ fn quiet_forget_asks_its_question() {
         shown.contains("a secret") && shown.contains("nothing was forgotten"),
         "{shown}"
     );
+    folio.ok(&["turn", "begin", "--input", "the old mill"]);
+    let shown = on_a_terminal(&folio, "--quiet forget --text 'old mill'", "n\n");
+    assert!(shown.contains("what was said in t1"), "{shown}");
 }

@@ -233,9 +233,9 @@ pub struct Folded {
 }
 
 impl Record {
-    /// Whether memory may be something else afterwards: entries are added or changed, and not only what runs add to
-    /// their pages.
-    pub(crate) fn changes_memory(&self) -> bool {
+    /// Whether memory may be something else afterwards, as far as that can be told without the entries: a change of any
+    /// counts, of the step of a plan as well, and one that changes nothing.
+    pub(crate) fn may_change_memory(&self) -> bool {
         self.changes.iter().any(|change| match change {
             Change::AddEntry(new) => new.kind.is_memory(),
             Change::PatchEntry { .. } | Change::EraseEntry { .. } => true,

@@ -85,7 +85,7 @@ impl Prepared {
             expected,
             actor_json: json("the actor", &actor)?,
             record_json,
-            turn_written: actor.turn.filter(|_| record.changes_memory()),
+            turn_written: actor.turn.filter(|_| record.may_change_memory()),
             fields_json: record.changes.iter().map(fields_json).collect::<Result<_, _>>()?,
             record,
             blobs: blobs.into_iter().map(Packed::of).collect::<Result<_, _>>()?,

@@ -211,7 +211,7 @@ fn confirm(context: &Context<'_>, found: &[Entry], turns: &[TurnHandle], waiting
         context.output.ask(format_args!("{} {line}", entry.handle));
     }
     for turn in turns.iter().take(SHOWN_ENTRIES_MAX) {
-        context.output.note(format_args!("what was said in {turn}"));
+        context.output.ask(format_args!("what was said in {turn}"));
     }
     let more = match waiting {
         0 => String::new(),

@@ -85,7 +85,7 @@ async fn all(context: &Context<'_>, runner: &Runner, rows: Vec<RunRow>) -> Resul
         if before.needs_manual_resume() {
             let note = not_resumed_note(&row, context.settings.repeated());
             context.output.trouble(&note);
-            report_left(context, &row, "interrupted_again", &note)?;
+            report_left(context, &row, ("interrupted_again", &note), &mut output_failure);
             worst = worst.max(Exit::RunNotOk);
             continue;
         }
@@ -103,7 +103,7 @@ async fn all(context: &Context<'_>, runner: &Runner, rows: Vec<RunRow>) -> Resul
         };
         if let Some((code, waits)) = waits {
             context.output.note(&waits);
-            report_left(context, &row, code, &waits)?;
+            report_left(context, &row, (code, &waits), &mut output_failure);
             continue;
         }
         let result = follow::drive_until_asked(context, runner, row.id).await;
@@ -115,7 +115,7 @@ async fn all(context: &Context<'_>, runner: &Runner, rows: Vec<RunRow>) -> Resul
             Err(_) if runner.has_nobody_to_answer(&current_summary(runner, &row).await?) => {
                 let waits = nobody_to_ask(runner, &row, again).await;
                 context.output.note(&waits);
-                report_left(context, &row, WAITS_FOR_PERSON, &waits)?;
+                report_left(context, &row, (WAITS_FOR_PERSON, &waits), &mut output_failure);
                 continue;
             }
             Err(failure) => {
@@ -126,7 +126,7 @@ async fn all(context: &Context<'_>, runner: &Runner, rows: Vec<RunRow>) -> Resul
                     context
                         .output
                         .trouble(format_args!("{} was not resumed: {failure}", row.handle));
-                    report_left(context, &row, failure.code(), failure.message())?;
+                    report_left(context, &row, (failure.code(), failure.message()), &mut output_failure);
                 }
                 exit
             }
@@ -136,18 +136,29 @@ async fn all(context: &Context<'_>, runner: &Runner, rows: Vec<RunRow>) -> Resul
     output_failure.map_or(Ok(worst), Err)
 }
 
-/// Writes the line of a run that is left as it is, for programs: it has no `run_ended` that would tell them.
-fn report_left(context: &Context<'_>, row: &RunRow, code: &str, message: &str) -> Result<(), Failure> {
+/// Writes the line of a run that is left as it is, for programs: it has no `run_ended` that would tell them. That it
+/// could not be written is reported once all runs were resumed.
+fn report_left(
+    context: &Context<'_>,
+    row: &RunRow,
+    (code, message): (&str, &str),
+    output_failure: &mut Option<Failure>,
+) {
     if !context.output.is_json() {
-        return Ok(());
+        return;
     }
-    context.output.line(&json!({
+    let written = context.output.line(&json!({
         "event": "run_not_resumed",
         "run_id": row.id,
         "handle": row.handle,
         "code": code,
         "message": message,
-    }))
+    }));
+    if let Err(failure) = written
+        && !failure.is_closed_pipe()
+    {
+        output_failure.get_or_insert(failure);
+    }
 }
 
 /// The present state of a run, as lists show it.

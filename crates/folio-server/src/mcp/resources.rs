@@ -263,7 +263,8 @@ fn list_of(resources: Vec<Resource>, next: Option<String>) -> ListResourcesResul
     list
 }
 
-/// Returns `text`, or its beginning with a line that says how much is left, and that `tools` show it.
+/// Returns `text`, or its beginning with a line that says how much is left, and that the tool `reader`
+/// shows it, if there is one.
 fn truncate_text(mut text: String, reader: Option<&str>) -> String {
     if text.len() > MAX_BYTES {
         let end = text.floor_char_boundary(MAX_BYTES);

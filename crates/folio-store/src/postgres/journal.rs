@@ -91,7 +91,7 @@ pub(super) async fn last_in_turns(
         .await?;
     let mut last = HashMap::new();
     for commit in from_rows(session, &rows).await? {
-        if let Some(turn) = commit.actor.turn.filter(|_| commit.record.changes_memory()) {
+        if let Some(turn) = commit.actor.turn.filter(|_| commit.record.may_change_memory()) {
             last.insert(turn, commit.seq);
         }
     }

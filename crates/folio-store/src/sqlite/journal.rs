@@ -129,7 +129,7 @@ pub(super) fn last_in_turn(
     let mut rows = statement.query(params![places.0, places.1, turn.to_string()])?;
     while let Some(row) = rows.next()? {
         let commit = from_row(conn, row)?;
-        if commit.actor.turn == Some(turn) && commit.record.changes_memory() {
+        if commit.actor.turn == Some(turn) && commit.record.may_change_memory() {
             return Ok(Some(commit.seq));
         }
     }

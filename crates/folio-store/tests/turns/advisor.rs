@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use folio_memory::id::Ref;
 use folio_memory::turn::{Clarity, Stage, Urgency};
 use folio_memory::{Actor, Role};
-use folio_store::workspace::{Advice, Advisor, After, Before, TraceQuery, TurnInput};
+use folio_store::Workspace;
+use folio_store::workspace::{Advice, Advisor, After, Before, ForgetFilter, TraceQuery, TurnInput};
 use serde_json::json;
 
 use crate::scene::{Scene, person};
@@ -247,4 +248,45 @@ async fn checking_whether_a_key_is_recorded_does_not_consume_it() {
         .unwrap();
     assert!(!begun.replayed);
     assert!(scene.workspace.is_recorded(&actor, "k").await.unwrap());
+}
+
+/// Has the input of each turn forgotten while it is asked what is left, and then quotes it.
+#[derive(Debug)]
+struct Quoting(Workspace);
+
+#[async_trait]
+impl Advisor for Quoting {
+    fn name(&self) -> String {
+        "parrot".to_owned()
+    }
+
+    async fn before(&self, _: &Before) -> Result<Advice, String> {
+        Err("it is asleep".to_owned())
+    }
+
+    async fn after(&self, after: &After) -> Result<Vec<String>, String> {
+        let filter = ForgetFilter {
+            text: Some("ACME".to_owned()),
+            ..ForgetFilter::default()
+        };
+        self.0.forget(&person(), &filter, "they asked").await.unwrap();
+        Ok(vec![format!("nobody did: {}", after.turn.begun.input)])
+    }
+}
+
+#[tokio::test]
+async fn advisor_brings_back_no_input_that_was_forgotten_meanwhile_m7_6_50() {
+    let scene = Scene::new();
+    let quoting = Arc::new(Quoting(scene.workspace.clone()));
+    let workspace = scene.workspace.with_advisor(quoting, Duration::from_secs(60));
+    let scene = Scene { workspace, ..scene };
+    let begun = scene.begin("Pay the invoice of ACME").await;
+    let ended = scene.end(&begun).await;
+    assert!(!ended.evaluation.complete);
+    let kept = scene.workspace.turn(Ref::Handle(begun.turn.handle)).await.unwrap();
+    assert_eq!(kept.begun.input, "");
+    assert_eq!(
+        kept.decision(Stage::Evaluator).unwrap().reasons,
+        ["what the advisor found left to do is forgotten with the input"]
+    );
 }

@@ -277,7 +277,8 @@ struct Forget {
     /// The entries: `e42` or `obs_…`. Here and in the other lists, a single value may be given instead of a list.
     #[serde(deserialize_with = "one_or_more")]
     entries: Vec<String>,
-    /// Only entries that contain this text, or once did.
+    /// Only entries that contain this text, or once did. If nothing else is given, also what was said in turns: the
+    /// inputs and the reasons of turns that contain it.
     text: Option<String>,
     /// Only observations of one of these types.
     #[serde(rename = "type", deserialize_with = "one_or_more")]

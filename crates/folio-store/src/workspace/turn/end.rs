@@ -105,7 +105,7 @@ impl Workspace {
             } else {
                 let why = write.reason.into_iter();
                 let since = format!(
-                    "{} is written to all the time, and ends as of commit {as_of}",
+                    "others write all the time, so {} ends as of commit {as_of}",
                     turn.handle
                 );
                 write.reason = Some(why.chain([since]).collect::<Vec<_>>().join("; "));
@@ -199,12 +199,14 @@ impl Workspace {
         let mut evaluation = self.evaluate(turn, &touched, mark).await?;
         if evaluation.complete {
             let left = match left {
-                Some(left) => left.clone(),
-                None => left
-                    .insert(self.advised_in_the_end(turn, &touched, actor).await)
-                    .clone(),
+                Some(left) => left,
+                None => left.insert(self.advised_in_the_end(turn, &touched, actor).await),
             };
-            evaluation = with_left(evaluation, left);
+            if !left.is_empty() && self.read_turn(Ref::Id(turn.begun.id)).await?.begun.input != turn.begun.input {
+                // It read an input that somebody has had forgotten meanwhile, and may quote it.
+                *left = vec!["what the advisor found left to do is forgotten with the input".to_owned()];
+            }
+            evaluation = with_left(evaluation, left.clone());
         }
         let reflector = acting(actor, Role::Reflector, turn);
         let patterns = self.look_for_patterns(&news).await?;
