@@ -38,7 +38,7 @@ while IFS= read -r line; do
             for name in send die hang mumble mend deaf abandon desert film; do
                 tools=$tools,$(listed "$name" "Changes something: $name." "$none" "$acts")
             done
-            for name in die_once always_dies fail refuse large change wait deep babble garble half pester; do
+            for name in die_once always_dies fail refuse large change wait deep babble garble half pester explore; do
                 tools=$tools,$(listed "$name" "Looks at something: $name." "$none" "$reads")
             done
             # An invalid tool, and a second one with the same name.
@@ -82,6 +82,14 @@ while IFS= read -r line; do
                 *'"name":"pester"'*)
                     says "and now some questions"
                     seq -f '{"jsonrpc":"2.0","id":"%.0f","method":"ping"}' 1 1000000000
+                    ;;
+                *'"name":"explore"'*)
+                    echo '{"jsonrpc":"2.0","id":"q","method":"roots/list"}'
+                    IFS= read -r line
+                    case $line in
+                        *-32601*) says "no such method" ;;
+                        *) says "there are some" ;;
+                    esac
                     ;;
                 *'"name":"hang"'* | *'"name":"wait"'*) ;;
                 *'"name":"deep"'*)

@@ -10,11 +10,11 @@ use folio_memory::causes::innermost;
 use folio_process::{DRAIN, Program, Talking, printed};
 use http::{HeaderName, HeaderValue};
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientConfig, ClientRequest, CustomResult, Implementation,
-    ListToolsRequest, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerResult,
+    CallToolRequest, CallToolRequestParams, ClientConfig, ClientRequest, CustomResult, ErrorData, Implementation,
+    ListRootsRequestMethod, ListToolsRequest, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerResult,
 };
 use rmcp::service::{
-    ClientLifecycleMode, NotificationContext, PeerRequestOptions, RequestHandle, RunningService,
+    ClientLifecycleMode, NotificationContext, PeerRequestOptions, RequestContext, RequestHandle, RunningService,
     serve_client_with_lifecycle,
 };
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -27,6 +27,7 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, OnceCell};
 
+use crate::bounded::Bounded;
 use crate::incoming::{Incoming, Stray};
 use crate::listed::{Definition, List};
 use crate::login;
@@ -57,6 +58,17 @@ impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
         let own = Implementation::new("folio", env!("CARGO_PKG_VERSION"));
         ClientConfig::new(Default::default(), own)
+    }
+
+    #[expect(
+        deprecated,
+        reason = "servers may ask for it as long as the library answers that there are none"
+    )]
+    async fn list_roots(
+        &self,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<rmcp::model::ListRootsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListRootsRequestMethod>())
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
@@ -410,10 +422,7 @@ pub(crate) fn ready_for_tls() {
     }
 }
 
-fn http_transport(
-    server: &ToStart,
-    url: &str,
-) -> Result<(reqwest::Client, StreamableHttpClientTransportConfig), String> {
+fn http_transport(server: &ToStart, url: &str) -> Result<(Bounded, StreamableHttpClientTransportConfig), String> {
     ready_for_tls();
     let mut builder = reqwest::Client::builder()
         .user_agent(concat!("folio/", env!("CARGO_PKG_VERSION")))
@@ -444,5 +453,5 @@ fn http_transport(
     if let Some(token) = &server.token {
         config = config.auth_header(token.reveal());
     }
-    Ok((client, config))
+    Ok((Bounded(client), config))
 }

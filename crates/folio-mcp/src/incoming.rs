@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use rmcp::RoleClient;
 use rmcp::model::ErrorCode;
 use rmcp::service::RxJsonRpcMessage;
+use serde::Serialize;
 use serde_json::json;
 use tokio::io::{AsyncBufRead as _, AsyncRead, BufReader, ReadBuf};
 
@@ -82,6 +83,8 @@ struct Line {
     end: Vec<u8>,
     /// The whole line, unless it is too long.
     whole: Vec<u8>,
+    /// Whether it was refused before its end.
+    is_refused: bool,
 }
 
 impl<R: AsyncRead> Incoming<R> {
@@ -123,12 +126,16 @@ impl<R: AsyncRead + Unpin> AsyncRead for Incoming<R> {
                 .position(|byte| *byte == b'\n')
                 .map_or(chunk.len(), |at| at + 1);
             let is_whole = chunk[..end].ends_with(b"\n");
+            let was_within = this.line.bytes <= this.bytes_max;
             this.line.add(&chunk[..end], this.bytes_max);
             Pin::new(&mut this.output).consume(end);
             if is_whole {
                 let line = std::mem::take(&mut this.line);
                 this.note_stray(&line);
                 this.ready.0 = line.into_readable(this.bytes_max);
+            } else if was_within && this.line.bytes > this.bytes_max {
+                // The end of the line may never come.
+                this.ready.0 = this.line.refuse(this.bytes_max);
             }
         }
     }
@@ -161,10 +168,11 @@ pub(crate) fn not_readable() -> String {
     "its answer cannot be read".to_owned()
 }
 
-fn error_response(id: u64, code: ErrorCode, reason: &str) -> Vec<u8> {
+/// Returns a line with the error `reason` in the place of the answer to the request `id`.
+pub(crate) fn error_response(id: impl Serialize, code: ErrorCode, reason: &str) -> String {
     let error = json!({"code": code.0, "message": reason});
     let error = json!({"jsonrpc": "2.0", "id": id, "error": error});
-    format!("{error}\n").into_bytes()
+    format!("{error}\n")
 }
 
 /// Measures how deeply the JSON of a line is nested.
@@ -211,9 +219,21 @@ impl Line {
         (!text.is_empty() && !is_message).then(|| short_line(text, STRAY_CHARS))
     }
 
+    /// Returns the error in the place of a line that is too long already, if its beginning says what it answers.
+    fn refuse(&mut self, bytes_max: usize) -> Vec<u8> {
+        let id = self.id_at_the_beginning();
+        self.is_refused = id.is_some();
+        id.map_or_else(Vec::new, |id| {
+            error_response(id, TOO_LONG, &longer_than(bytes_max)).into_bytes()
+        })
+    }
+
     /// Returns what the library gets to read: the line itself or, for an answer that cannot be accepted, an error that
     /// says so.
     fn into_readable(mut self, bytes_max: usize) -> Vec<u8> {
+        if self.is_refused {
+            return Vec::new();
+        }
         let content = std::mem::take(&mut self.whole);
         let (code, reason) = if self.bytes > bytes_max {
             (TOO_LONG, longer_than(bytes_max))
@@ -232,7 +252,7 @@ impl Line {
             (UNREADABLE, not_readable())
         };
         self.answered_id()
-            .map_or_else(Vec::new, |id| error_response(id, code, &reason))
+            .map_or_else(Vec::new, |id| error_response(id, code, &reason).into_bytes())
     }
 
     fn add(&mut self, piece: &[u8], bytes_max: usize) {
@@ -253,33 +273,52 @@ impl Line {
     /// Returns the number of the request that the line answers, if it is an answer that has the number first, or last
     /// as some libraries write it.
     fn answered_id(&self) -> Option<u64> {
-        const VERSION: &str = r#""jsonrpc":"2.0""#;
-        let plain = |edge: &[u8]| -> String {
-            let text = String::from_utf8_lossy(edge);
-            text.chars().filter(|c| !c.is_ascii_whitespace()).collect()
-        };
-        let after_version = |text: &str| -> String {
-            let rest = text.strip_prefix(VERSION).and_then(|rest| rest.strip_prefix(','));
-            rest.unwrap_or(text).to_owned()
-        };
-        // A request of the server has an id, too, so it must have a result or an error.
-        let is_answer = |text: &str| text.starts_with(r#""result":"#) || text.starts_with(r#""error":"#);
-        let (start, end) = (plain(&self.begin), plain(&self.end));
-        let start = after_version(start.strip_prefix('{')?);
-        if let Some(rest) = start.strip_prefix(r#""id":"#) {
-            let (id, rest) = rest.split_once(',')?;
-            return id.parse().ok().filter(|_| is_answer(&after_version(rest)));
-        }
-        let end = end.strip_suffix('}').filter(|_| is_answer(&start))?;
+        self.id_at_the_beginning().or_else(|| self.id_at_the_end())
+    }
+
+    fn id_at_the_beginning(&self) -> Option<u64> {
+        let beginning = self.beginning()?;
+        let (id, rest) = beginning.strip_prefix(r#""id":"#)?.split_once(',')?;
+        id.parse().ok().filter(|_| is_answer(after_version(rest)))
+    }
+
+    fn id_at_the_end(&self) -> Option<u64> {
+        let is_answer = is_answer(&self.beginning()?);
+        let end = without_spaces(&self.end);
+        let end = end.strip_suffix('}').filter(|_| is_answer)?;
         let end = end.strip_suffix(VERSION).map_or(end, |end| end.trim_end_matches(','));
         let (_, id) = end.rsplit_once(r#""id":"#)?;
         id.parse().ok()
     }
+
+    /// Returns the beginning of the object without the version.
+    fn beginning(&self) -> Option<String> {
+        let text = without_spaces(&self.begin);
+        Some(after_version(text.strip_prefix('{')?).to_owned())
+    }
+}
+
+/// The version of the protocol, as a line has it.
+const VERSION: &str = r#""jsonrpc":"2.0""#;
+
+fn without_spaces(edge: &[u8]) -> String {
+    let text = String::from_utf8_lossy(edge);
+    text.chars().filter(|c| !c.is_ascii_whitespace()).collect()
+}
+
+fn after_version(text: &str) -> &str {
+    let rest = text.strip_prefix(VERSION).and_then(|rest| rest.strip_prefix(','));
+    rest.unwrap_or(text)
+}
+
+/// Returns whether it is an answer: a request of the server has an id, too, so it must have a result or an error.
+fn is_answer(text: &str) -> bool {
+    text.starts_with(r#""result":"#) || text.starts_with(r#""error":"#)
 }
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::AsyncReadExt as _;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
 
@@ -301,10 +340,30 @@ mod tests {
             format!(r#"{{"error":{{"code":1,"message":"no","data":{nested}}},"id":7,"jsonrpc":"2.0"}}"#),
         ] {
             let said = format!("{line}\nnext\n");
-            let instead = String::from_utf8(error_response(7, TOO_LONG, &longer_than(10_000))).unwrap();
+            let instead = error_response(7, TOO_LONG, &longer_than(10_000));
             assert_eq!(read(&said, 10_000).await, format!("{instead}next\n"));
             assert_eq!(read(&said, line.len() + 1).await, said, "as long as it may be");
         }
+    }
+
+    #[tokio::test]
+    async fn too_long_answer_is_refused_before_its_line_ends() {
+        let (mut program, output) = tokio::io::duplex(64 * 1024);
+        let mut incoming = Incoming::new(output, 10_000, Stray::default());
+        let begun = format!(
+            r#"{{"jsonrpc":"2.0","id":7,"result":{{"id":3,"text":"{}"#,
+            "x".repeat(20_000)
+        );
+        program.write_all(begun.as_bytes()).await.unwrap();
+        let instead = error_response(7, TOO_LONG, &longer_than(10_000));
+        let mut read = vec![0; instead.len()];
+        incoming.read_exact(&mut read).await.unwrap();
+        assert_eq!(String::from_utf8(read).unwrap(), instead);
+        program.write_all(b"\"}}\nnext\n").await.unwrap();
+        drop(program);
+        let mut rest = String::new();
+        incoming.read_to_string(&mut rest).await.unwrap();
+        assert_eq!(rest, "next\n", "refused once");
     }
 
     #[tokio::test]
@@ -321,7 +380,7 @@ mod tests {
         assert_eq!(read(&format!("{readable}\n"), 10_000).await, format!("{readable}\n"));
         let deep = line(DEPTH_MAX - 1);
         assert!(serde_json::from_str::<serde_json::Value>(&deep).is_err());
-        let instead = String::from_utf8(error_response(7, TOO_DEEP, &deeper_than_read())).unwrap();
+        let instead = error_response(7, TOO_DEEP, &deeper_than_read());
         assert_eq!(
             read(&format!("{deep}\nnext\n"), 10_000).await,
             format!("{instead}next\n")
@@ -338,7 +397,7 @@ mod tests {
                 format!("{}\n", line(heard))
             );
         }
-        let instead = String::from_utf8(error_response(7, UNREADABLE, &not_readable())).unwrap();
+        let instead = error_response(7, UNREADABLE, &not_readable());
         for broken in [line("{a:1}"), line("NaN"), line(r#""\q""#)] {
             assert_eq!(read(&format!("{broken}\n"), 1_000).await, instead, "{broken}");
         }

@@ -9,6 +9,7 @@
 //! - `server`: one server: its connection is made when it is needed, and made again when it is gone
 //! - [`login`]: logs people in to a server that requires it
 //! - `connection`: one connection, by a program's pipes or by HTTP
+//! - `bounded`: the client of HTTP, with a limit on the events of an answer
 //! - `incoming`: the output of a program, within limits; `paced`: reads no more of it than the program reads of our
 //!   answers
 //! - `listed`: turns what a server lists into specifications of tools
@@ -17,6 +18,7 @@
 //! - `words`: says what went wrong in terms that whoever wrote the settings knows
 
 mod answer;
+mod bounded;
 mod connection;
 pub mod error;
 mod incoming;

@@ -129,7 +129,7 @@ pub(crate) fn transport_failure_message(error: &(dyn Error + 'static), server: &
                 || "without a type".to_owned(),
                 |kind| format!("with {}", bounded_line(kind)),
             );
-            format!("it answers with {kind}, not with JSON or events; {is_right}")
+            format!("it answers {kind}, not with JSON or events; {is_right}")
         }
         StreamableHttpError::ServerDoesNotSupportSse | StreamableHttpError::Deserialize(_) => {
             format!("its answer is not a message of the Model Context Protocol; {is_right}")

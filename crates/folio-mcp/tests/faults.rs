@@ -422,6 +422,13 @@ async fn message_over_the_limit_is_refused_naming_the_limit() {
 }
 
 #[tokio::test]
+async fn server_that_asks_for_roots_is_told_that_there_is_no_such_method() {
+    let house = FakeServer::new().await;
+    let answer = house.call("x.explore", json!({})).await;
+    assert_eq!(answer.outputs["text"], json!("no such method"), "{answer:?}");
+}
+
+#[tokio::test]
 async fn tool_that_changed_since_it_was_listed_is_not_called() {
     let house = FakeServer::new().await;
     // Until then it is called, whatever the server says to that.

@@ -114,6 +114,23 @@ async fn http_answer_over_the_limit_is_refused_naming_the_limit() {
 }
 
 #[tokio::test]
+async fn event_over_the_limit_is_refused_without_a_retry_naming_the_limit() {
+    for (effect, code) in [(Effect::Read, "output_too_large"), (Effect::Opaque, "outcome_unknown")] {
+        let (url, front) = FakeProxy::before_adder().await;
+        let (servers, registry) = open_server_with_effect(&url, "sesame", Some(effect)).await;
+        let error = add(&registry, json!({"a": 2, "b": 40, "times": 60_000})).await.error;
+        let error = error.unwrap();
+        assert_eq!(error.code, code, "{error:?}");
+        let said = "its answer is longer than 100000 bytes (`answer_bytes`)";
+        assert!(error.message.ends_with(said), "{error:?}");
+        assert_eq!(front.calls(), 1, "another answer would be as long");
+        let answer = add(&registry, json!({"a": 2, "b": 40})).await;
+        assert_eq!(answer.outputs, json!({"text": "42"}), "{answer:?}");
+        servers.close().await;
+    }
+}
+
+#[tokio::test]
 async fn rejected_token_makes_the_server_unavailable_and_is_not_revealed() {
     let (url, _) = start_guarded_server(true).await;
     let (servers, registry) = open_server(&url, "wrong-token").await;

@@ -24,6 +24,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use folio_memory::causes::innermost;
 use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, timeout_at};
 
 pub use failure::pause_in;
 pub use schema::SchemaForm;
@@ -105,7 +106,12 @@ impl ProviderModel {
         }))
     }
 
-    async fn ask(&self, request: &Request, pieces: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
+    async fn ask(
+        &self,
+        request: &Request,
+        pieces: &mut (dyn FnMut(Delta) + Send),
+        ends_at: Instant,
+    ) -> Result<Reply, ModelError> {
         let request = &*names::with_accepted_ids(request, &self.target);
         let failures = self.failures(request);
         let mut body = body::body(request, &self.target, self.schema);
@@ -145,7 +151,7 @@ impl ProviderModel {
         if let Some(limit) = limit {
             self.answer_tokens_max.fetch_min(limit, Ordering::Relaxed);
         }
-        let reply = answer::read_frames(fetched, failures, pieces).await?;
+        let reply = answer::read_frames(fetched, failures, pieces, ends_at).await?;
         Ok(names::decode_tool_names(reply, request))
     }
 
@@ -166,8 +172,8 @@ fn seconds(count: u32) -> Duration {
 #[async_trait]
 impl Model for ProviderModel {
     async fn reply(&self, request: &Request, pieces: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
-        let time_limit = seconds(self.patience.whole_s);
-        let result = tokio::time::timeout(time_limit, Box::pin(self.ask(request, pieces))).await;
+        let ends_at = Instant::now() + seconds(self.patience.whole_s);
+        let result = timeout_at(ends_at, Box::pin(self.ask(request, pieces, ends_at))).await;
         result.unwrap_or_else(|_| Err(self.failures(request).too_slow_to_end()))
     }
 }

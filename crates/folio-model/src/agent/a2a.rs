@@ -187,8 +187,13 @@ impl Remote {
             history_length: Some(0),
             tenant: self.tenant.clone(),
         };
-        let task = self.call(methods::GET_TASK, &request, REQUEST_TIMEOUT, LostAnswer::NothingBegan);
-        Ok(progress(task.await?))
+        let lost = LostAnswer::NothingBegan;
+        let task: Task = self.call(methods::GET_TASK, &request, REQUEST_TIMEOUT, lost).await?;
+        if task.id != id {
+            let message = format!("its answer to {} is about another task", methods::GET_TASK);
+            return Err(Failed::new(lost.unreadable_kind(), message));
+        }
+        Ok(progress(task))
     }
 
     /// Cancels the task `id`.

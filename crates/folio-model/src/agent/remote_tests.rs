@@ -318,6 +318,19 @@ async fn unreadable_remote_poll_is_retried_before_the_task_is_cancelled_e9_17() 
 }
 
 #[tokio::test]
+async fn remote_answer_about_another_task_is_not_taken_e9_17() {
+    let mut other = task_saying("COMPLETED", "Somebody else's clock.");
+    other["id"] = json!("OTHER");
+    let house = AgentServer::start([result(&other), result(&task_saying("COMPLETED", "It ticks."))]).await;
+    let place = Place {
+        session: Some("t1".to_owned()),
+        ..Place::default()
+    };
+    assert_eq!(house.try_reply(&place).await.unwrap().text, "It ticks.");
+    assert_eq!(house.methods().await, ["GetTask", "GetTask"]);
+}
+
+#[tokio::test]
 async fn remote_task_that_asks_for_input_without_a_person_is_cancelled_e9_17() {
     let asks = task_saying("INPUT_REQUIRED", "which clock?");
     let working = || result(&json!({"task": task("WORKING", &json!({}))}));

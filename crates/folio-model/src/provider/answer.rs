@@ -1,10 +1,13 @@
 //! Assembles the pieces of an answer.
 
+use std::time::Duration;
+
 use folio_memory::call_ids::make_ids_unique;
 use folio_memory::canonical;
 use folio_memory::readable::read;
 use genai::chat::StopReason;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::failure::{Failures, is_code};
 use super::fetch::Fetched;
@@ -13,22 +16,29 @@ use super::wire::Wire;
 use crate::error::{ModelError, ModelErrorKind};
 use crate::model::{Delta, Reply, StopCause, ToolCall, Usage};
 
-/// Reads a complete answer from its frames.
+/// How long to wait after the stop reason for what may follow: the usage and the end marker.
+const REST_WAIT: Duration = Duration::from_secs(2);
+
+/// Reads a complete answer from its frames, which ends at `ends_at` at the latest.
 pub(super) async fn read_frames(
     mut fetched: Fetched<'_>,
     failures: Failures<'_>,
     pieces: &mut (dyn FnMut(Delta) + Send),
+    ends_at: Instant,
 ) -> Result<Reply, ModelError> {
     let wire = failures.target.wire;
     let mut answer = Answer::of(failures.request.tokens_max);
+    // Until when the rest is waited for, once there was a stop reason.
+    let mut rest_until = None;
     loop {
-        let frame = match fetched.next().await {
+        let frame = match fetched.next(rest_until).await {
             Ok(frame) => frame,
-            // After the stop reason nothing more follows: however the connection ends, the answer is complete.
-            Err(_) if wire == Wire::Chat && answer.stop.is_some() => None,
+            // After the stop reason nothing has to follow, not even the end of the connection: the answer is complete.
+            Err(_) if answer.stop.is_some() => None,
             // Usage that is reported before the stop reason may be partial.
-            Err(failure) => return Err(failure.costing(answer.stop.as_ref().and(answer.whole_usage(wire)))),
+            Err(failure) => return Err(failure),
         };
+        let was_stopped = answer.stop.is_some();
         match &frame {
             Some(frame) => answer.take_in(wire, frame),
             None => {
@@ -37,6 +47,13 @@ pub(super) async fn read_frames(
                 answer.take_in(wire, last.as_deref().filter(|data| is_whole(data)).unwrap_or_default());
             }
         }
+        // Some servers say at each piece why they stop, and go on.
+        let goes_on = was_stopped && !answer.pieces.is_empty();
+        rest_until = match rest_until {
+            _ if answer.stop.is_none() || goes_on => None,
+            None => Some(ends_at.min(Instant::now() + REST_WAIT)),
+            begun => begun,
+        };
         answer.pieces.drain(..).for_each(&mut *pieces);
         let usage = answer.whole_usage(wire);
         if let Some(problem) = answer.problem {
@@ -45,10 +62,10 @@ pub(super) async fn read_frames(
         if let Some(error) = &answer.error {
             return Err(failures.of_event(error, answer.has_begun).costing(usage));
         }
-        // Some servers of Chat Completions send no stop reason, others no end marker after it.
-        let is_ended = match wire {
-            Wire::Chat => answer.is_done && answer.has_begun || frame.is_none() && answer.stop.is_some(),
-            _ => answer.is_done && answer.stop.is_some(),
+        // Some servers send no end marker after the stop reason, and some of Chat Completions no stop reason.
+        let is_ended = match answer.stop {
+            Some(_) => answer.is_done || frame.is_none(),
+            None => wire == Wire::Chat && answer.is_done && answer.has_begun,
         };
         if is_ended {
             return reply_from_frames(answer, failures);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use reqwest::{Client, Response};
 use serde_json::Value;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::answer_limit;
 use super::failure::Failures;
@@ -96,17 +96,20 @@ impl<'a> Fetched<'a> {
         })
     }
 
-    /// The data of the next frame; `None` at the end.
+    /// The data of the next frame, if it comes `until` then; `None` at the end.
     ///
     /// # Errors
     ///
     /// Why no more can be read.
-    pub(super) async fn next(&mut self) -> Result<Option<String>, ModelError> {
+    pub(super) async fn next(&mut self, until: Option<Instant>) -> Result<Option<String>, ModelError> {
         loop {
             if let Some(frame) = self.events.ready.pop_front() {
                 return Ok(Some(frame));
             }
-            let Ok(chunk) = timeout(self.between, self.response.chunk()).await else {
+            // Comments keep a connection alive, and do not count as something that was waited for.
+            let between = Instant::now() + self.between;
+            let ends = until.map_or(between, |until| until.min(between));
+            let Ok(chunk) = timeout_at(ends, self.response.chunk()).await else {
                 return Err(self.failures.too_slow_to_go_on());
             };
             let Some(chunk) = chunk.map_err(|error| self.failures.of_connection(&error))? else {

@@ -139,6 +139,13 @@ impl Answer {
         }
     }
 
+    /// Notes the reason of the end. Some servers send an empty one with each piece before the end.
+    fn end_with(&mut self, stop: &str) {
+        if !stop.is_empty() {
+            self.stop = Some(stop.to_owned());
+        }
+    }
+
     fn begin(&mut self, call: PartialCall) {
         let is_far = call.index.is_some_and(|index| index >= CALLS_MAX as u64);
         if is_far || self.calls.len() >= CALLS_MAX {

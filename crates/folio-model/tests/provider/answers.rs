@@ -225,16 +225,15 @@ async fn token_limit_sets_the_length_stop_cause() {
 async fn broken_off_answer_is_unavailable() {
     for wire in WIRES {
         let text = event_text(wire, "Hello");
-        let mut cuts = Vec::new();
-        if wire == "openai" || wire == "ollama" {
-            // Before the reason of the end; after it nothing is missing.
-            cuts.push(text[..text.find("finish_reason").unwrap()].rfind("data: ").unwrap());
-        } else {
-            // Before the last event; and in the middle of it.
-            let last = text.trim_end().rfind("\n\n").unwrap() + 2;
-            cuts.extend([last, last + 12]);
-        }
-        for cut in cuts {
+        // Before the event with the reason of the end, after which nothing is missing; and in the middle of it.
+        let reason = match wire {
+            "openai" | "ollama" => "finish_reason",
+            "anthropic" => "stop_reason",
+            "gemini" => "finishReason",
+            _ => "response.completed",
+        };
+        let event = text[..text.find(reason).unwrap()].rfind("\n\n").unwrap() + 2;
+        for cut in [event, event + 12] {
             let asked = ask(wire, &request(), event_stream(text[..cut].to_owned())).await;
             let kind = asked.result.as_ref().map_err(|error| error.kind);
             assert_eq!(kind, Err(ModelErrorKind::Unavailable), "{wire} {cut}: {}", &text[..cut]);

@@ -2,13 +2,17 @@
 
 use std::io::Write as _;
 use std::net::TcpListener;
+use std::time::Duration;
 
-use folio_model::{ModelError, ModelErrorKind, open};
+use folio_model::{Delta, ModelError, ModelErrorKind, ModelOptions, Patience, Reply, StopCause, open};
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
 use wiremock::ResponseTemplate;
 
 use crate::frames::read_request;
-use crate::house::{FAILS_TEST, WIRES, ask, event_stream, events, named_event, options, request, sent_for_two_replies};
+use crate::house::{
+    FAILS_TEST, WIRES, ask, event_stream, event_text, events, named_event, options, request, sent_for_two_replies,
+};
 
 /// More bytes than should be read of a wrong answer.
 const SENT_BYTES_MAX: usize = 128 * 1024 * 1024;
@@ -116,4 +120,69 @@ async fn answer_longer_than_a_model_allows_is_asked_for_with_the_limit_that_the_
             "{wire}: the limit is known from then on"
         );
     }
+}
+
+/// What comes of an answer of `wire` with `text`, whose server then sends a comment each second and never ends the
+/// connection; and how long that takes.
+async fn reply_held_open(wire: &str, text: String, patience: Patience) -> (Result<Reply, ModelError>, Duration) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect(FAILS_TEST);
+    let port = listener.local_addr().expect(FAILS_TEST).port();
+    let (read, is_read) = std::sync::mpsc::channel();
+    // Time does not pass by itself until this is over.
+    let sent = tokio::task::spawn_blocking(move || {
+        let (mut stream, _) = listener.accept().expect(FAILS_TEST);
+        read_request(&mut stream);
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        stream.write_all(format!("{head}{text}").as_bytes()).expect(FAILS_TEST);
+        is_read.recv().expect(FAILS_TEST);
+        stream
+    });
+    let pings = tokio::spawn(async move {
+        let stream = sent.await.expect(FAILS_TEST);
+        stream.set_nonblocking(true).expect(FAILS_TEST);
+        let mut stream = tokio::net::TcpStream::from_std(stream).expect(FAILS_TEST);
+        while stream.write_all(b": ping\n\n").await.is_ok() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    });
+    let options = ModelOptions { patience, ..options() };
+    let address = format!("{wire}+http://127.0.0.1:{port}/v1:m");
+    let model = open(&address.parse().expect(FAILS_TEST), &options).expect(FAILS_TEST);
+    let begun = tokio::time::Instant::now();
+    let mut read = Some(read);
+    let tell = &mut |piece| {
+        // With the last piece, the rest of the answer has been received, too.
+        if matches!(piece, Delta::Text(_)) {
+            read.take().expect(FAILS_TEST).send(()).expect(FAILS_TEST);
+        }
+    };
+    let result = model.reply(&request(), tell).await;
+    pings.abort();
+    (result, begun.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn complete_answer_counts_soon_although_the_connection_is_kept_open_e9_9() {
+    let endings = [("openai", "data: [DONE]"), ("anthropic", "event: message_stop")];
+    for (wire, ending) in endings {
+        let whole = event_text(wire, "Hello");
+        let (without_end, _) = whole.rsplit_once(ending).expect(FAILS_TEST);
+        // The time for the whole answer may end while the rest is waited for.
+        for whole_s in [600, 1] {
+            let patience = Patience {
+                whole_s,
+                ..Patience::default()
+            };
+            let (result, time) = reply_held_open(wire, without_end.to_owned(), patience).await;
+            let reply = result.unwrap_or_else(|error| panic!("{wire} {whole_s}: {error}"));
+            assert_eq!((reply.text.as_str(), reply.stop), ("Hello", StopCause::Done), "{wire}");
+            let usage = reply.usage.map(|usage| (usage.tokens_in, usage.tokens_out));
+            assert_eq!(usage, Some((20, 5)), "{wire}");
+            assert!(time <= Duration::from_secs(3), "{wire}: {time:?}");
+        }
+    }
+    // An empty reason is none, so there may be more.
+    let begun = json!({"choices": [{"delta": {"content": "Hel"}, "finish_reason": ""}]});
+    let (result, _) = reply_held_open("openai", named_event(&begun), Patience::default()).await;
+    assert_eq!(result.expect_err(FAILS_TEST).kind, ModelErrorKind::Unavailable);
 }

@@ -247,6 +247,91 @@ async fn implausible_usage_counts_are_ignored_or_clamped_e9_10() {
 }
 
 #[tokio::test]
+async fn usage_without_the_tokens_read_is_unknown_for_every_provider_e9_10() {
+    let gemini = |usage: Value| {
+        let candidate = json!({"content": {"parts": [{"text": "Hello"}]}, "finishReason": "STOP"});
+        vec![json!({"candidates": [candidate], "usageMetadata": usage})]
+    };
+    let response = |usage: Value| {
+        let response = json!({"status": "completed", "output": [], "usage": usage});
+        vec![json!({"type": "response.completed", "response": response})]
+    };
+    let message = |first: Value, last: Value| {
+        vec![
+            json!({"type": "message_start", "message": {"usage": first}}),
+            json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": last}),
+            json!({"type": "message_stop"}),
+        ]
+    };
+    let written = json!({"output_tokens": 10});
+    let cases = [
+        ("gemini", gemini(json!({"candidatesTokenCount": 10})), None),
+        (
+            "gemini",
+            gemini(json!({"promptTokenCount": -5, "candidatesTokenCount": 10})),
+            None,
+        ),
+        (
+            "gemini",
+            gemini(json!({"promptTokenCount": 1e30, "candidatesTokenCount": 10})),
+            None,
+        ),
+        (
+            "gemini",
+            gemini(json!({"candidatesTokenCount": 10, "totalTokenCount": 4})),
+            None,
+        ),
+        (
+            "gemini",
+            gemini(json!({"candidatesTokenCount": 10, "thoughtsTokenCount": 5, "totalTokenCount": 9000})),
+            Some((8985, 15)),
+        ),
+        ("openai-responses", response(written.clone()), None),
+        (
+            "openai-responses",
+            response(json!({"input_tokens": -5, "output_tokens": 10})),
+            None,
+        ),
+        ("anthropic", message(json!({}), written.clone()), None),
+        (
+            "anthropic",
+            message(json!({"input_tokens": -5, "output_tokens": 1}), written.clone()),
+            None,
+        ),
+        (
+            "anthropic",
+            message(json!({"cache_read_input_tokens": 8}), written.clone()),
+            None,
+        ),
+        (
+            "anthropic",
+            message(json!({"input_tokens": 0, "output_tokens": 1}), written.clone()),
+            None,
+        ),
+        // Everything that was read was in the cache.
+        (
+            "anthropic",
+            message(json!({"input_tokens": 0, "cache_read_input_tokens": 8}), written),
+            Some((8, 10)),
+        ),
+        (
+            "anthropic",
+            message(
+                json!({"output_tokens": 1}),
+                json!({"input_tokens": 20, "output_tokens": 10}),
+            ),
+            Some((20, 10)),
+        ),
+    ];
+    for (wire, frames, believed) in cases {
+        let events = event_stream(frames.iter().map(named_event).collect());
+        let asked = ask(wire, &request(), events).await;
+        let read = asked.reply().usage.map(|usage| (usage.tokens_in, usage.tokens_out));
+        assert_eq!(read, believed, "{wire} {frames:?}");
+    }
+}
+
+#[tokio::test]
 async fn abnormal_finish_reason_is_a_failure() {
     for finish in ["error", "abort", "insufficient_system_resource"] {
         let frames = [delta_frame(json!({"content": "Hel"})), finish_frame(finish)];

@@ -41,10 +41,9 @@ impl Answer {
                 self.take_call(call);
             }
         }
-        match choice.get("finish_reason").and_then(Value::as_str) {
-            Some(stop) if EARLY_STOP_REASONS.contains(&stop) => self.fail(&json!({"error": {"code": stop}})),
-            Some(stop) => self.stop = Some(stop.to_owned()),
-            None => {}
+        match text_at(choice, "/finish_reason") {
+            stop if EARLY_STOP_REASONS.contains(&stop) => self.fail(&json!({"error": {"code": stop}})),
+            stop => self.end_with(stop),
         }
     }
 

@@ -26,9 +26,7 @@ impl Answer {
             .into_iter()
             .flatten()
             .for_each(|part| self.take_content_part(part));
-        if let Some(stop) = frame.pointer("/candidates/0/finishReason").and_then(Value::as_str) {
-            self.stop = Some(stop.to_owned());
-        }
+        self.end_with(text_at(frame, "/candidates/0/finishReason"));
         self.is_done |= self.stop.is_some();
     }
 
@@ -54,13 +52,18 @@ impl Answer {
 fn usage_of(usage: &Value) -> Option<Usage> {
     let count = |pointer: &str| count_at(usage, pointer).unwrap_or(0);
     let thought = count("/thoughtsTokenCount");
-    let usage = Usage {
-        tokens_in: count("/promptTokenCount").saturating_add(count("/toolUsePromptTokenCount")),
+    let tokens_out = count("/candidatesTokenCount").saturating_add(thought);
+    let prompt = count_at(usage, "/promptTokenCount");
+    let prompt = prompt.map(|prompt| prompt.saturating_add(count("/toolUsePromptTokenCount")));
+    // Without the tokens read the usage is not known (E9.10).
+    let all_but_said = || count_at(usage, "/totalTokenCount")?.checked_sub(tokens_out);
+    let tokens_in = prompt.or_else(all_but_said).filter(|tokens| *tokens > 0)?;
+    Some(Usage {
+        tokens_in,
         tokens_cached: count("/cachedContentTokenCount"),
         tokens_cache_written: 0,
-        tokens_out: count("/candidatesTokenCount").saturating_add(thought),
+        tokens_out,
         tokens_reasoning: thought,
         micro_usd: None,
-    };
-    (usage.tokens_in.saturating_add(usage.tokens_out) > 0).then_some(usage)
+    })
 }

@@ -17,9 +17,7 @@ impl Answer {
             "content_block_delta" => self.take_block(frame),
             "message_delta" => {
                 self.count_message(frame.get("usage"));
-                if let Some(stop) = frame.pointer("/delta/stop_reason").and_then(Value::as_str) {
-                    self.stop = Some(stop.to_owned());
-                }
+                self.end_with(text_at(frame, "/delta/stop_reason"));
             }
             "message_stop" => self.is_done = true,
             _ if is_error(frame) => self.fail(frame),
@@ -74,9 +72,12 @@ impl Answer {
     }
 
     /// The tokens read are reported at the beginning, those written at the end; some gateways report everything at the
-    /// end, and zeros before.
+    /// end, and zeros before. Until the tokens read are reported, the usage is not known (E9.10).
     fn count_message(&mut self, counted: Option<&Value>) {
         let Some(counted) = counted else { return };
+        if self.usage.is_none() && count_at(counted, "/input_tokens").is_none() {
+            return;
+        }
         let before = self.usage.unwrap_or_default();
         let count = |pointer: &str, before| count_at(counted, pointer).filter(|count| *count > 0).unwrap_or(before);
         let cached = count("/cache_read_input_tokens", before.tokens_cached);
@@ -91,7 +92,6 @@ impl Answer {
             tokens_reasoning: count("/output_tokens_details/thinking_tokens", before.tokens_reasoning),
             micro_usd: None,
         };
-        let is_counted = usage.tokens_in.saturating_add(usage.tokens_out) > 0;
-        self.usage = is_counted.then_some(usage);
+        self.usage = (usage.tokens_in > 0).then_some(usage);
     }
 }

@@ -112,16 +112,15 @@ fn call_of(item: &Value, index: Option<u64>) -> PartialCall {
     }
 }
 
-/// `None` if no usage was reported.
+/// `None` if no usage was reported, or not the tokens read: without them it is not known (E9.10).
 fn usage_of(usage: &Value) -> Option<Usage> {
     let count = |pointer: &str| count_at(usage, pointer).unwrap_or(0);
-    let usage = Usage {
-        tokens_in: count("/input_tokens"),
+    Some(Usage {
+        tokens_in: count_at(usage, "/input_tokens").filter(|tokens| *tokens > 0)?,
         tokens_cached: count("/input_tokens_details/cached_tokens"),
         tokens_cache_written: 0,
         tokens_out: count("/output_tokens"),
         tokens_reasoning: count("/output_tokens_details/reasoning_tokens"),
         micro_usd: None,
-    };
-    (usage.tokens_in.saturating_add(usage.tokens_out) > 0).then_some(usage)
+    })
 }
