@@ -128,6 +128,7 @@ impl Run {
         let due_again = self.parked.iter().take_while(|(at, _)| *at <= now);
         let mut parked = due_again.map(|(_, index)| *index);
         let mut ready = self.ready.in_order();
+        let (mut waiting, mut is_cut) = (Vec::new(), false);
         // A failed node that is tried again has begun, too.
         while let Some(index) = ready
             .next_begun()
@@ -149,6 +150,10 @@ impl Run {
             }
             let read_before = self.bodies.read();
             if let Some(action) = self.begin(index, now, has_room, &mut room.ahead) {
+                if let Some(top) = self.waits_for_budget(index, &action, now) {
+                    waiting.push((top, action));
+                    continue;
+                }
                 if self.takes_slot(index, &action, has_room) {
                     room.slots = room.slots.saturating_sub(1);
                     room.lanes.taken.push(index);
@@ -157,8 +162,14 @@ impl Run {
                 actions.push(action);
             }
             if actions.len() >= ACTIONS_MAX || room.listed_bytes >= LISTED_MAX {
+                is_cut = true;
                 break;
             }
+        }
+        // What was not looked at may begin, and give something back.
+        if !is_cut && room.slots > 0 {
+            let ended = self.end_of_waiting(waiting, actions, now);
+            actions.extend(ended);
         }
     }
 

@@ -4,7 +4,7 @@
 use folio_memory::counted::counted;
 use serde_json::Value;
 
-use super::agent::Equipment;
+use super::agent::{Equipment, ModelSpec, PlanMode};
 use super::inherit::TakenOver;
 use super::purses::reason_of;
 use super::state::Run;
@@ -13,15 +13,21 @@ use crate::event::SetAside;
 use crate::plan::{ForEach, Graph, HUMAN, Join, Step, Work};
 use crate::result::StopReason;
 use crate::spend::{Allowance, Amount, Dimension, Spend, in_dollars};
-use crate::talk::ModelRole;
+use crate::talk::{ModelRole, Purpose};
 
-/// The estimated number of tokens that the first call for a task reads: rules, the task, what is known.
-const TASK_TOKENS_IN: u64 = 2_000;
+/// The tokens that the first call for a task reads at least: a group for which not even these are left does not begin.
+const TASK_TOKENS_MIN: u64 = 2_000;
+/// The estimated tokens of a task in its first call, with what is known, besides what all requests have in common.
+const TASK_TOKENS: u64 = 1_000;
 
-/// What the members of a group that begins need at least: one amount for each member that has something to do.
+/// What the members of a group that begins need: one amount for each member that has something to do.
 pub(super) struct MinimumNeeds {
+    /// What the first call for a task is expected to cost at most.
     task: Spend,
-    each: Vec<Amount>,
+    /// What the members need at least: if that is not there, none of them can begin.
+    least: Vec<Amount>,
+    /// What they are expected to need, which is set aside.
+    expected: Vec<Amount>,
     /// Whether the amounts leave out what an earlier version did well in groups of the list.
     rest_only: bool,
 }
@@ -40,41 +46,57 @@ impl Run {
     /// What the items of the list `index` need, without what an earlier version of it did well for the same items
     /// (E9.8).
     pub(super) fn needs_of_items(&self, index: usize, for_each: &ForEach, items: &[Value]) -> MinimumNeeds {
-        let (task, limits) = (self.estimated_task_spend(), self.limits_around(index));
-        let full_need = least_of(&for_each.body, &Amount::of(&task), &limits);
+        let (earlier, limits) = (self.earlier_items(index, items), self.limits_around(index));
         let is_whole = self.is_taken_over_whole(index);
-        let left = |earlier: Option<usize>| match earlier {
-            Some(earlier) => self.minimum_need_without_done(earlier, is_whole, &Amount::of(&task), &limits),
-            None => full_need,
-        };
         let is_task = matches!(for_each.body, Step::Task(_));
-        let all: Vec<Amount> = self.earlier_items(index, items).into_iter().map(left).collect();
-        let rest_only = !is_task && all.iter().any(|left| *left != full_need);
-        // An item with nothing left to do takes no lane.
-        let each = all
-            .into_iter()
-            .filter(|left| full_need.is_nothing() || !left.is_nothing());
-        MinimumNeeds {
-            task,
-            each: each.collect(),
-            rest_only,
-        }
+        self.needs_with(|task| {
+            let full_need = least_of(&for_each.body, task, &limits);
+            let left = |earlier: &Option<usize>| match earlier {
+                Some(earlier) => self.minimum_need_without_done(*earlier, is_whole, task, &limits),
+                None => full_need,
+            };
+            let all: Vec<Amount> = earlier.iter().map(left).collect();
+            let rest_only = !is_task && all.iter().any(|left| *left != full_need);
+            // An item with nothing left to do takes no lane.
+            let each = all
+                .into_iter()
+                .filter(|left| full_need.is_nothing() || !left.is_nothing());
+            (each.collect(), rest_only)
+        })
     }
 
     /// The same for the members of the group `index`.
     pub(super) fn needs_of_members(&self, index: usize) -> MinimumNeeds {
-        let (task, limits) = (self.estimated_task_spend(), self.limits_around(index));
-        let members = self.nodes[index].children.iter().copied();
-        let members = members.filter(|member| self.may_begin(*member) && !self.is_inherited(*member));
-        let (mut each, mut rest_only) = (Vec::new(), false);
-        for member in members {
-            let left = self.least_left(member, &Amount::of(&task), &limits);
-            let member_step = self.nodes[member].step.as_ref();
-            let full_need = member_step.map(|step| least_of(step, &Amount::of(&task), &limits));
-            rest_only |= full_need.is_some_and(|full| full != left);
-            each.push(left);
+        let limits = self.limits_around(index);
+        self.needs_with(|task| {
+            let members = self.nodes[index].children.iter().copied();
+            let members = members.filter(|member| self.may_begin(*member) && !self.is_inherited(*member));
+            let (mut each, mut rest_only) = (Vec::new(), false);
+            for member in members {
+                let left = self.least_left(member, task, &limits);
+                let member_step = self.nodes[member].step.as_ref();
+                let full_need = member_step.map(|step| least_of(step, task, &limits));
+                rest_only |= full_need.is_some_and(|full| full != left);
+                each.push(left);
+            }
+            (each, rest_only)
+        })
+    }
+
+    /// The needs of members, where `each_with` says what each of them needs if the first call for a task costs that
+    /// much, and whether that leaves something out.
+    fn needs_with(&self, each_with: impl Fn(&Amount) -> (Vec<Amount>, bool)) -> MinimumNeeds {
+        let equipment = self.equipment.as_deref();
+        let least_task = equipment.map(least_for_task).unwrap_or_default();
+        let task = equipment.map(expected_for_task).unwrap_or_default();
+        let (least, _) = each_with(&Amount::of(&least_task));
+        let (expected, rest_only) = each_with(&Amount::of(&task));
+        MinimumNeeds {
+            task,
+            least,
+            expected,
+            rest_only,
         }
-        MinimumNeeds { task, each, rest_only }
     }
 
     /// Whether the members of the group `index`, with these needs, fit into what is free, all at once or fewer at a
@@ -82,10 +104,17 @@ impl Run {
     ///
     /// There have to be enough calls for all members, or for as many members as the group needs, so that none of them
     /// is left out. Members that need fewer tokens or less money give the rest back, so these have to suffice only for
-    /// those that run at the same time.
+    /// those that run at the same time. If what one of them is expected to need is not there, it may still fit: they
+    /// run one at a time, and each gets what there is.
     pub(super) fn fits_group(&self, index: usize, needs: MinimumNeeds) -> Fits {
-        let MinimumNeeds { task, each, rest_only } = needs;
-        let all = each.iter().fold(Amount::default(), |sum, need| sum.plus(need));
+        let MinimumNeeds {
+            task,
+            least,
+            expected,
+            rest_only,
+        } = needs;
+        let count = least.len();
+        let all = least.iter().fold(Amount::default(), |sum, need| sum.plus(need));
         let is_limited = |dimension: &Dimension| {
             all.get(*dimension) > 0 && self.purses(index).any(|purse| purse.limit.of(*dimension).is_some())
         };
@@ -96,27 +125,30 @@ impl Run {
         let room = self.room_in(index);
         let enough = self.nodes[index]
             .required_ok_count()
-            .map_or(each.len(), |enough| enough as usize);
-        let mut lanes = each.len();
+            .map_or(count, |enough| enough as usize);
+        let mut lanes = count;
         for dimension in limited {
-            let mut needed: Vec<u64> = each.iter().map(|amount| amount.get(dimension)).collect();
-            needed.sort_unstable();
+            let sorted = |needs: &[Amount]| {
+                let mut needed: Vec<u64> = needs.iter().map(|amount| amount.get(dimension)).collect();
+                needed.sort_unstable();
+                needed
+            };
             let left = room.get(dimension);
             let at_once = match dimension {
-                Dimension::ModelCalls | Dimension::ToolCalls => fit_together(&needed, enough, left),
-                _ => fit_at_once(&needed, left),
+                Dimension::ModelCalls | Dimension::ToolCalls => fit_together(&sorted(&least), enough, left),
+                _ => fit_at_once(&sorted(&least), left).map(|_| fit_at_once(&sorted(&expected), left).unwrap_or(1)),
             };
             match at_once {
                 Ok(at_once) => lanes = lanes.min(at_once),
                 Err(least) => {
-                    let notes = budget_too_small_message(dimension, least, left, each.len());
+                    let notes = budget_too_small_message(dimension, least, left, count);
                     return Fits::Not(reason_of(dimension), notes);
                 }
             }
         }
         Fits::With(SetAside {
             task,
-            lanes: (lanes < each.len() && self.may_have_lanes(index)).then(|| u32::try_from(lanes).unwrap_or(u32::MAX)),
+            lanes: (lanes < count && self.may_have_lanes(index)).then(|| u32::try_from(lanes).unwrap_or(u32::MAX)),
             rest_only,
         })
     }
@@ -128,11 +160,6 @@ impl Run {
         let members = members.filter(|member| self.may_begin(**member));
         let mut steps = members.filter_map(|member| self.nodes[*member].step.as_ref());
         self.nodes[index].kind == NodeKind::ForEach || steps.all(has_no_needs)
-    }
-
-    /// What the first call for a task may cost.
-    fn estimated_task_spend(&self) -> Spend {
-        self.equipment.as_deref().map(task_of).unwrap_or_default()
     }
 
     /// What an item needs at least, without what it takes over from the item with the root `old`, which an earlier
@@ -211,23 +238,46 @@ fn budget_too_small_message(dimension: Dimension, needed: u64, left: u64, member
     format!("{subject} at least {needed}, and {left} {are} left; none was begun")
 }
 
-/// What the first call for a task that a model does may cost.
-fn task_of(equipment: &Equipment) -> Spend {
-    let cost = |role: ModelRole| {
+/// The least that the first call for a task that a model does may cost.
+fn least_for_task(equipment: &Equipment) -> Spend {
+    let cost = |role| {
         let model = equipment.model(role);
-        model.priced(Spend {
-            tokens_in: TASK_TOKENS_IN.min(u64::from(model.window) / 2),
-            tokens_out: u64::from(model.first_answer_tokens()),
-            model_calls: 1,
-            ..Spend::default()
-        })
+        first_call(model, TASK_TOKENS_MIN.min(u64::from(model.window) / 2))
     };
-    let (planner, executor) = (cost(ModelRole::Planner), cost(ModelRole::Executor));
+    most_of(cost(ModelRole::Planner), cost(ModelRole::Executor))
+}
+
+/// The most that the first call for a usual task that a model does costs, with the rules and the tools that it reads.
+fn expected_for_task(equipment: &Equipment) -> Spend {
+    let cost = |purpose: Purpose| {
+        let model = equipment.model(purpose.role());
+        let room = u64::from(model.window.saturating_sub(model.first_answer_tokens()));
+        first_call(model, (equipment.fixed_tokens(purpose) + TASK_TOKENS).min(room))
+    };
+    let work = most_of(cost(Purpose::Work), least_for_task(equipment));
+    match equipment.plan {
+        PlanMode::Never => work,
+        PlanMode::Auto | PlanMode::Always => most_of(cost(Purpose::Decide), work),
+    }
+}
+
+/// What a call of `model` may cost that reads so many tokens.
+fn first_call(model: &ModelSpec, tokens_in: u64) -> Spend {
+    model.priced(Spend {
+        tokens_in,
+        tokens_out: u64::from(model.first_answer_tokens()),
+        model_calls: 1,
+        ..Spend::default()
+    })
+}
+
+/// The larger of each.
+fn most_of(one: Spend, other: Spend) -> Spend {
     Spend {
-        tokens_in: planner.tokens_in.max(executor.tokens_in),
-        tokens_out: planner.tokens_out.max(executor.tokens_out),
-        micro_usd: planner.micro_usd.max(executor.micro_usd),
-        ..planner
+        tokens_in: one.tokens_in.max(other.tokens_in),
+        tokens_out: one.tokens_out.max(other.tokens_out),
+        micro_usd: one.micro_usd.max(other.micro_usd),
+        ..one
     }
 }
 

@@ -269,6 +269,27 @@ impl Run {
 
     /// The first limit, from node `index` up, that `spend` does not fit into.
     pub(super) fn refused_by_budget(&self, index: usize, spend: &Spend, is_last: bool) -> Option<StopReason> {
+        let refused = self.refused_by_purse(index, spend, is_last);
+        refused.map(|(_, dimension)| reason_of(dimension))
+    }
+
+    /// The node whose limit `spend` of node `index` does not fit into, if it would fit into all of them as soon as
+    /// everything came back that is only set aside.
+    pub(super) fn refused_for_now(&self, index: usize, spend: &Spend) -> Option<usize> {
+        let (top, _) = self.refused_by_purse(index, spend, false)?;
+        let fits_unless_spent = |purse: &Purse| {
+            let used_only = Purse {
+                reserved: Spend::default(),
+                held: Amount::default(),
+                ..*purse
+            };
+            used_only.first_exceeded(&Amount::of(spend), false).is_none()
+        };
+        self.purses(index).all(fits_unless_spent).then_some(top)
+    }
+
+    /// The first node, from node `index` up, whose limit `spend` does not fit into, and what it limits.
+    fn refused_by_purse(&self, index: usize, spend: &Spend, is_last: bool) -> Option<(usize, Dimension)> {
         let asks_a_model = spend.model_calls > 0;
         let mut needed = Amount::of(spend);
         let mut at = Some(index);
@@ -279,7 +300,7 @@ impl Run {
                 purse.first_exceeded(&needed, is_last).or_else(used_up)
             };
             if let Some(dimension) = node.purse.as_deref().and_then(exceeded_dimension) {
-                return Some(reason_of(dimension));
+                return Some((index, dimension));
             }
             if let Some(held) = node.held.as_deref() {
                 needed = needed.minus(&held.rest());

@@ -33,6 +33,7 @@ mod evidence;
 mod extents;
 mod fallback;
 mod forks;
+mod group_budgets;
 mod groups;
 mod hand_back;
 mod human;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::compact::{CompactAction, Compaction};
 use super::detail::{Detail, leaves_room};
 use super::prompt::cost;
-use super::{Agent, Equipment, ModelSpec, answer};
+use super::{Agent, Equipment, ModelSpec, Stage, answer};
 use crate::event::{Event, Proposal};
 use crate::node::NodeId;
 use crate::result::{Outcome, Output, StopReason};
@@ -102,6 +102,8 @@ enum Asking {
     Compact(Box<CompactAction>),
     /// The model is not asked, because of this limit.
     Over(StopReason),
+    /// The same, but there would be room if others gave back what is set aside for them within this node.
+    OverForNow(StopReason, usize),
     /// The model is not asked, because money is limited and its cost is unknown.
     Unpriced,
 }
@@ -189,7 +191,7 @@ impl Run {
         }
         match self.asking_for(index, purpose, now) {
             // Work that was begun and no longer fits is not handed back as if nothing had been done.
-            Ok(Asking::Over(_) | Asking::Unpriced) if self.has_session(index) => {
+            Ok(Asking::Over(_) | Asking::OverForNow(..) | Asking::Unpriced) if self.has_session(index) => {
                 Some(Action::Record(self.no_answer_event(index, purpose, &answer::lost())))
             }
             Ok(Asking::Ask(ask)) => Some(match self.check_program_permission(index, *ask) {
@@ -201,8 +203,24 @@ impl Run {
                 self.failed_event(index, StopReason::BudgetUsd, format!("{PRICE_UNKNOWN}: {WITH_A_PRICE}")),
             )),
             Ok(Asking::Unpriced) => Some(Action::Record(self.over_budget(index, purpose, StopReason::BudgetUsd))),
-            Ok(Asking::Over(reason)) => Some(Action::Record(self.over_budget(index, purpose, reason))),
+            Ok(Asking::Over(reason) | Asking::OverForNow(reason, _)) => {
+                Some(Action::Record(self.over_budget(index, purpose, reason)))
+            }
             Err(BodyNeeded(hash)) => Some(Action::Load(hash)),
+        }
+    }
+
+    /// The node within which others would have to give back what is set aside for them, so that there is room for what
+    /// node `index` asks its model next; `None` if that would not help, or there is room.
+    pub(in crate::run) fn out_of_room_for_now(&self, index: usize, now: Timestamp) -> Option<usize> {
+        let purpose = match self.agent(index)?.stage {
+            Stage::Deciding => Purpose::Decide,
+            Stage::Working => Purpose::Work,
+            _ => return None,
+        };
+        match self.asking_for(index, purpose, now) {
+            Ok(Asking::OverForNow(_, top)) => Some(top),
+            _ => None,
         }
     }
 
@@ -356,7 +374,9 @@ impl Run {
             return Ok(Asking::Unpriced);
         }
         if let Some(reason) = self.refused_by_budget(index, &reserved, is_last) {
-            return Ok(Asking::Over(reason));
+            let top = self.refused_for_now(index, &reserved);
+            let top = top.filter(|_| matches!(purpose, Purpose::Decide | Purpose::Work));
+            return Ok(top.map_or(Asking::Over(reason), |top| Asking::OverForNow(reason, top)));
         }
         if answer_tokens < ANSWER_TOKENS_MIN {
             return Ok(Asking::Over(StopReason::BudgetTokens));

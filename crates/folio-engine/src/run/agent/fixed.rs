@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use folio_memory::tokens::Tokens;
 use serde_json::Value;
 
-use super::prompt::{MESSAGE_OVERHEAD_TOKENS, cost};
-use super::{ModelSpec, schema};
+use super::prompt::{MESSAGE_OVERHEAD_TOKENS, cost, rules_for};
+use super::{Equipment, ModelSpec, schema};
 use crate::run::state::Run;
 use crate::talk::{Message, Purpose};
 
@@ -63,6 +63,27 @@ impl FixedCosts {
             known.push((fixed, cost));
         }
         cost
+    }
+}
+
+impl Equipment {
+    /// The estimated tokens that the usual model reads when it is asked for `purpose`, to decide on a task or to work
+    /// on it, whatever the task is: the rules, the tools and the form of the answer.
+    pub(in crate::run) fn fixed_tokens(&self, purpose: Purpose) -> u64 {
+        let model = self.model(purpose.role());
+        let (tokens, works_alone) = (&*model.tokens, model.program.is_some());
+        let mut rules = rules_for(purpose, works_alone);
+        let offered = self.offered(None);
+        let tools = match purpose {
+            Purpose::Work if works_alone => 0,
+            Purpose::Work => {
+                rules.push_str(&offered.told);
+                offered.cost
+            }
+            _ => model.fixed.of_text(&offered.listed, tokens),
+        };
+        let form = schema::of(purpose, works_alone).map_or(0, |form| model.fixed.of_schema(&form, tokens));
+        model.fixed.of_text(&rules, tokens) + tools + form + 2 * MESSAGE_OVERHEAD_TOKENS
     }
 }
 

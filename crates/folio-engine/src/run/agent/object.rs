@@ -25,13 +25,16 @@ const WHOLE_OR_NOT: [&str; 5] = ["steps", "output", "verdicts", "action", "drop"
 pub(super) struct Answer {
     pub(super) value: Value,
     /// Which part of its end is missing.
-    missing: Missing,
+    pub(super) missing: Missing,
 }
 
+/// Which part of the end of an answer is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Missing {
+pub(super) enum Missing {
     Nothing,
+    /// Only what closes it.
     Brackets,
+    /// It ended in the middle of a text, or at its limit: nobody knows what else it would have said.
     Rest,
 }
 
@@ -41,7 +44,7 @@ impl Answer {
         match self.missing {
             Missing::Nothing => "",
             Missing::Brackets => " (the answer's JSON was incomplete; Folio closed it)",
-            Missing::Rest => " (the answer was cut off at its limit; this is what it held up to there)",
+            Missing::Rest => " (the answer was cut off; this is what it held up to there)",
         }
     }
 
@@ -81,8 +84,8 @@ impl Run {
     /// The object in the reply to node `index`, or what is wrong with it. An answer that was cut off at its limit is
     /// requested once more before it is closed, because it gets more room then.
     pub(super) fn object_of(&self, index: usize, purpose: Purpose, reply: &Reply) -> Result<Answer, Vec<String>> {
-        let is_cut = reply.stop == Stop::Length;
-        let limit_note = if is_cut {
+        let is_at_limit = reply.stop == Stop::Length;
+        let limit_note = if is_at_limit {
             "; the answer reached its limit, so write less"
         } else {
             ""
@@ -100,10 +103,11 @@ impl Run {
                 missing: Missing::Nothing,
             });
         };
+        let is_cut = is_at_limit || matches!(ended, Ended::InText(_));
         let missing = if is_cut { Missing::Rest } else { Missing::Brackets };
         let inside = match &ended {
-            Ended::Inside(key) if WHOLE_OR_NOT.contains(&key.as_str()) => Some(key),
-            Ended::Inside(_) | Ended::Between => None,
+            Ended::Inside(key) | Ended::InText(key) if WHOLE_OR_NOT.contains(&key.as_str()) => Some(key),
+            Ended::Inside(_) | Ended::InText(_) | Ended::Between => None,
         };
         if purpose == Purpose::HandBack {
             // This is the last call, so what is complete counts.

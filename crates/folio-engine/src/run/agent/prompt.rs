@@ -92,7 +92,7 @@ impl Run {
 
     /// The rules for `purpose`, and what an executor that calls tools is told about them.
     fn system_prompt(&self, index: usize, purpose: Purpose, works_alone: bool, detail: Detail) -> String {
-        let mut system = format!("{}\n\n{COMMON}", rules(purpose, works_alone));
+        let mut system = rules_for(purpose, works_alone);
         if let Some(equipment) = self
             .equipment
             .as_ref()
@@ -183,6 +183,11 @@ impl Run {
             "More than {step} per cent of the budget for this task is used. Finish before it runs out."
         ))
     }
+}
+
+/// The rules for `purpose`.
+pub(super) fn rules_for(purpose: Purpose, works_alone: bool) -> String {
+    format!("{}\n\n{COMMON}", rules(purpose, works_alone))
 }
 
 /// What an executor is told about its tools in addition to their definitions.

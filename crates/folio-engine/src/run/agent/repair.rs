@@ -22,8 +22,10 @@ pub struct Repaired {
 pub enum Ended {
     /// Between two keys of the object.
     Between,
-    /// Inside the value of this key.
+    /// Inside the value of this key, a list or an object, or a number.
     Inside(String),
+    /// In the middle of a text in the value of this key.
+    InText(String),
 }
 
 /// The most nested brackets; deeper text is not worth reading.
@@ -295,6 +297,7 @@ impl Scanner {
         // A text, a list and an object show where they end; a number does not.
         let is_complete = self.open.len() == 1 && !self.in_string && self.out.trim_end().ends_with(['"', ']', '}']);
         let ended = match self.keys.open.take() {
+            Some(key) if self.in_string => Ended::InText(key),
             Some(key) if !is_complete => Ended::Inside(key),
             _ => Ended::Between,
         };
@@ -470,15 +473,16 @@ mod tests {
     #[test]
     fn truncated_answer_reports_the_key_where_it_ended_e9_13() {
         let inside = |key: &str| Some(Ended::Inside(key.to_owned()));
+        let in_text = |key: &str| Some(Ended::InText(key.to_owned()));
         for (text, ended) in [
             (r#"{"a": 1}"#, None),
             (r#"{"a": 1} and {more"#, None),
             (r#"{"a": "x", "b": ["y"]"#, Some(Ended::Between)),
             (r#"{"a": "x","#, Some(Ended::Between)),
             (r#"{"a": {"c": "x"}, "b": [{"d": 1}"#, inside("b")),
-            (r#"{"a": "x"#, inside("a")),
+            (r#"{"a": "x"#, in_text("a")),
             (r#"{"a": 12"#, inside("a")),
-            (r#"{"b": "the \"a\":", "a": ["x, y: z"#, inside("a")),
+            (r#"{"b": "the \"a\":", "a": ["x, y: z"#, in_text("a")),
         ] {
             assert_eq!(object(text, &["a"]).unwrap().ended, ended, "{text}");
         }

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::TalkEntry;
 use super::fields::text_of;
+use super::object::Missing;
 use super::schema::{ASK_PERSON, FINISH};
 use crate::event::{Event, Question};
 use crate::result::{Outcome, StopReason};
@@ -94,12 +95,13 @@ impl Run {
     }
 
     /// The call of `finish` that a model wrote as text instead, as the object that it consists of, or in a fence or
-    /// other text (E9.13). Only a text that states a status is meant as one.
+    /// other text (E9.13). Only a text that states a status is meant as one, and only one that was not cut off.
     pub(super) fn finish_in_text(&self, index: usize, reply: &Reply) -> Option<Wanted> {
         if !reply.calls.is_empty() || reply.stop != Stop::Done {
             return None;
         }
-        let args = self.object_of(index, Purpose::Work, reply).ok()?.value;
+        let answer = self.object_of(index, Purpose::Work, reply).ok()?;
+        let args = (answer.missing != Missing::Rest).then_some(answer.value)?;
         args.get("status").is_some_and(Value::is_string).then(|| Wanted {
             id: String::new(),
             tool: FINISH.to_owned(),

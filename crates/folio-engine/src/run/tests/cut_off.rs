@@ -1,5 +1,7 @@
 //! How replies are read that were cut off (E9.13).
 
+use std::cell::Cell;
+
 use super::models::*;
 use super::replies::{claimed, count, output_of, plan_in_four};
 use super::*;
@@ -109,29 +111,56 @@ fn truncated_judge_verdicts_are_not_used_e9_6() {
 }
 
 #[test]
-fn reply_truncated_at_the_largest_limit_is_partial_e9_13() {
-    let model = |answer: fn(&str) -> ModelAnswer| {
+fn reply_truncated_in_the_middle_of_a_text_is_partial_e9_13() {
+    const CUT: &str = r#"{"status":"ok","notes":"the posts stand, the bo"#;
+    let model = |answer: fn(&str) -> ModelAnswer, text: &'static str| {
         move |ask: &AskAction| match ask.purpose {
             Purpose::Decide if task_named(ask) == "build the fence" => text_answer(&plan_in_four()),
             Purpose::Decide => execute("echo", json!({})),
             Purpose::Work => claimed("done"),
-            _ => answer(r#"{"status":"ok","notes":"the posts stand, the bo"#),
+            _ => answer(text),
         }
     };
-    let sim = goal("build the fence", &json!({}), model(cut_off)).driven_on();
-    assert_eq!(count(&sim, "rejected"), 1);
+    // At its limit, or where the model says that it is done.
+    for answer in [cut_off, text_answer] {
+        let sim = goal("build the fence", &json!({}), model(answer, CUT)).driven_on();
+        assert_eq!(count(&sim, "rejected"), 1);
+        assert_eq!(
+            (root(&sim).status, root(&sim).stop_reason),
+            (Outcome::Partial, Some(StopReason::Unparseable))
+        );
+        assert_eq!(
+            root(&sim).notes,
+            "the posts stand, the bo (the answer was cut off; this is what it held up to there)"
+        );
+    }
+    // Who only forgot a bracket is not asked again.
+    let unclosed = r#"{"status":"ok","notes":"the posts stand""#;
+    let sim = goal("build the fence", &json!({}), model(text_answer, unclosed)).driven_on();
+    assert_eq!((count(&sim, "rejected"), root(&sim).status), (0, Outcome::Ok));
+    assert!(root(&sim).notes.contains("Folio closed it"), "{}", root(&sim).notes);
+}
+
+#[test]
+fn finish_written_as_a_text_that_was_cut_off_is_asked_for_again_e9_13() {
+    const CUT: &str = r#"{"status":"ok","notes":"I changed a.txt and b"#;
+    let whole = r#"{"status":"ok","notes":"I changed a.txt and b.txt"}"#;
+    let model = |then: &'static str| {
+        let is_first = Cell::new(true);
+        let answers = move |ask: &AskAction| match ask.purpose {
+            Purpose::Decide => execute("echo", json!({})),
+            _ => text_answer(if is_first.replace(false) { CUT } else { then }),
+        };
+        goal("change both", &json!({}), answers).driven_on()
+    };
+    let sim = model(whole);
+    assert_eq!((count(&sim, "rejected"), root(&sim).status), (1, Outcome::Ok));
+    assert_eq!(root(&sim).notes, "I changed a.txt and b.txt");
+    let sim = model(CUT);
     assert_eq!(
         (root(&sim).status, root(&sim).stop_reason),
         (Outcome::Partial, Some(StopReason::Unparseable))
     );
-    assert_eq!(
-        root(&sim).notes,
-        "the posts stand, the bo (the answer was cut off at its limit; this is what it held up to there)"
-    );
-    // Who only forgot a bracket is not asked again.
-    let sim = goal("build the fence", &json!({}), model(text_answer)).driven_on();
-    assert_eq!((count(&sim, "rejected"), root(&sim).status), (0, Outcome::Ok));
-    assert!(root(&sim).notes.contains("Folio closed it"), "{}", root(&sim).notes);
 }
 
 #[test]
