@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn oversized_resource_text_is_cut_and_states_the_omitted_bytes() {
-        let text = truncate_text("a line of it\n".repeat(40_000), "run_status");
+        let text = truncate_text("a line of it\n".repeat(40_000), Some("run_status"));
         let (shown, last) = text.rsplit_once("(+").expect("it goes on");
         assert!(shown.len() <= MAX_BYTES && shown.ends_with("of it\n"));
         let left = "a line of it\n".len() * 40_000 - shown.len();
