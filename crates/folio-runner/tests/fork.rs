@@ -48,9 +48,8 @@ impl House {
         let source = self.runner.load(run).await.unwrap();
         let at = ForkAt::Node(source.node_at(path).unwrap().id);
         let by = Actor::new(Role::Human, "test");
-        self.runner
-            .fork(run, at, ThreadKey::main(), by, ForkOptions::default())
-            .await
+        let forking = self.runner.fork(run, at, ThreadKey::main(), by, ForkOptions::default());
+        Box::pin(forking).await
     }
 
     fn folder_of(&self, run: RunId) -> std::path::PathBuf {
