@@ -15,6 +15,7 @@ finish() {
     update "{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":$(quoted "$answer")}}"
     update '{"sessionUpdate":"usage_update","used":1234,"size":200000,"cost":{"amount":0.05,"currency":"USD"}}'
     [ "$mode" = costs ] && { ends end_turn; return; }
+    [ "$mode" = writes ] && { ends end_turn ',"usage":{"totalTokens":34,"inputTokens":0,"outputTokens":34}'; return; }
     ends end_turn ',"usage":{"totalTokens":1234,"inputTokens":1100,"outputTokens":34,"cachedReadTokens":100}'
 }
 # Asks for permission: the id of the request, that of the tool call, and its kind, if it states one.
@@ -87,7 +88,7 @@ while IFS= read -r line; do
             update '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"I will look first."}}'
             update '{"sessionUpdate":"tool_call","toolCallId":"t1","title":"look","kind":"read","status":"pending"}'
             case $mode in
-                works | costs) finish ;;
+                works | costs | writes) finish ;;
                 halves)
                     update '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"Half: \ud83c"}}'
                     ends end_turn

@@ -182,10 +182,14 @@ impl Usage {
     /// The usage if it is plausible. A report of nothing read, or of more than fits in any window, does not count as a
     /// report (E9.10).
     pub(crate) fn if_plausible(self) -> Option<Self> {
+        self.if_possible().filter(|usage| usage.tokens_in > 0)
+    }
+
+    /// The same, also if nothing is said of what was read.
+    pub(crate) fn if_possible(self) -> Option<Self> {
         let tokens = self.tokens_in.saturating_add(self.tokens_out);
         let tokens_cached = self.tokens_cached.min(self.tokens_in);
-        let is_plausible = self.tokens_in > 0 && tokens <= u64::from(u32::MAX);
-        is_plausible.then_some(Self {
+        (1..=u64::from(u32::MAX)).contains(&tokens).then_some(Self {
             tokens_cached,
             tokens_cache_written: self.tokens_cache_written.min(self.tokens_in - tokens_cached),
             tokens_reasoning: self.tokens_reasoning.min(self.tokens_out),

@@ -463,7 +463,8 @@ class Forget(TypedDict):
     reason: NotRequired[str]
     # Only entries with all of these tags.
     tags: NotRequired[list[str]]
-    # Only entries that contain this text, or once did.
+    # Only entries that contain this text, or once did. If nothing else is given, also what was said in turns: the
+    # inputs and the reasons of turns that contain it.
     text: NotRequired[str | None]
     # Only observations of one of these types.
     type: NotRequired[list[str]]

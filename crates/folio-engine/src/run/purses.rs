@@ -283,7 +283,9 @@ impl Run {
                 held: Amount::default(),
                 ..*purse
             };
-            used_only.first_exceeded(&Amount::of(spend), false).is_none()
+            let is_used_up = || used_only.used_up_dimension(spend.model_calls > 0, false);
+            let exceeded = used_only.first_exceeded(&Amount::of(spend), false);
+            exceeded.or_else(is_used_up).is_none()
         };
         self.purses(index).all(fits_unless_spent).then_some(top)
     }

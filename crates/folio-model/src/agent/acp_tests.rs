@@ -217,6 +217,13 @@ async fn acp_agent_reporting_only_cost_is_charged_the_tokens_set_aside_e9_10() {
 }
 
 #[tokio::test]
+async fn acp_agent_that_reports_only_what_it_wrote_is_charged_its_prompt_too_e9_10() {
+    let usage = Bench::new("writes").reply().await.usage.unwrap();
+    let prompt = u64::from(Estimate.count(&prompt::of(&request())));
+    assert_eq!((usage.tokens_in, usage.tokens_out), (prompt, 34));
+}
+
+#[tokio::test]
 async fn failed_acp_agent_is_charged_its_reported_usage_e9_10() {
     let counted = Usage {
         tokens_in: 50,

@@ -38,7 +38,7 @@ pub(super) async fn read_frames(
             // Usage that is reported before the stop reason may be partial.
             Err(failure) => return Err(failure),
         };
-        let was_stopped = answer.stop.is_some();
+        let (was_stopped, calls_before) = (answer.stop.is_some(), answer.bytes_of_calls());
         match &frame {
             Some(frame) => answer.take_in(wire, frame),
             None => {
@@ -48,7 +48,7 @@ pub(super) async fn read_frames(
             }
         }
         // Some servers say at each piece why they stop, and go on.
-        let goes_on = was_stopped && !answer.pieces.is_empty();
+        let goes_on = was_stopped && (!answer.pieces.is_empty() || answer.bytes_of_calls() > calls_before);
         rest_until = match rest_until {
             _ if answer.stop.is_none() || goes_on => None,
             None => Some(ends_at.min(Instant::now() + REST_WAIT)),

@@ -111,6 +111,12 @@ impl Answer {
         self.usage.filter(|_| is_whole).and_then(Usage::if_plausible)
     }
 
+    /// How much of calls was received, in bytes.
+    pub(super) fn bytes_of_calls(&self) -> usize {
+        let calls = self.calls.iter();
+        calls.map(|call| call.name.len() + call.args.len()).sum()
+    }
+
     /// The calls that the model requests, in the order in which they began.
     pub(super) fn take_wanted_calls(&mut self) -> Vec<WantedCall> {
         let calls = std::mem::take(&mut self.calls).into_iter().map(|call| WantedCall {

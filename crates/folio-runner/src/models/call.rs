@@ -257,13 +257,18 @@ async fn run_agent(model: &RunnerModel, all: Option<&Arc<Places>>, action: AskAc
         None => match tokio::time::timeout(GRACE * 2, reply_future).await {
             // It finished before it was stopped: what it did counts.
             Ok(Ok(reply)) => answer_of(reply, model),
-            Ok(Err(_)) | Err(_) if is_late => {
+            ended if is_late => {
                 let limit = attempt.unwrap_or_default();
                 let message = format!(
                     "{} took longer than the {limit:?} that its task allows, and was stopped",
                     model.name
                 );
-                ModelAnswer::Failed(ModelFailure::new(ModelFailureKind::Unknown, message))
+                let failure = ModelFailure::new(ModelFailureKind::Unknown, message);
+                let used = match ended {
+                    Ok(Err(error)) => used_up(&error, model),
+                    _ => FailedCallUsage::ByKind,
+                };
+                ModelAnswer::Failed(ModelFailure { used, ..failure })
             }
             Ok(Err(_)) | Err(_) => ModelAnswer::Stopped,
         },
@@ -277,12 +282,16 @@ fn failed(error: &ModelError, model: &RunnerModel) -> ModelAnswer {
         kind: kind_of(error.kind),
         message: error.to_string(),
         retry_after: error.retry_after,
-        used: match &error.used {
-            folio_model::UsedUp::Known(usage) => FailedCallUsage::Known(model.spend_of(usage)),
-            folio_model::UsedUp::ByKind => FailedCallUsage::ByKind,
-            _ => FailedCallUsage::Unknown,
-        },
+        used: used_up(error, model),
     })
+}
+
+fn used_up(error: &ModelError, model: &RunnerModel) -> FailedCallUsage {
+    match &error.used {
+        folio_model::UsedUp::Known(usage) => FailedCallUsage::Known(model.spend_of(usage)),
+        folio_model::UsedUp::ByKind => FailedCallUsage::ByKind,
+        _ => FailedCallUsage::Unknown,
+    }
 }
 
 pub(crate) fn request_of(action: AskAction) -> Request {

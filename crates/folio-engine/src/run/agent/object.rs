@@ -81,8 +81,8 @@ impl Run {
             && self.object_of(index, purpose, reply).is_ok()
     }
 
-    /// The object in the reply to node `index`, or what is wrong with it. An answer that was cut off at its limit is
-    /// requested once more before it is closed, because it gets more room then.
+    /// The object in the reply to node `index`, or what is wrong with it. An answer that was cut off is
+    /// requested once more before it is closed; one that reached its limit gets more room then.
     pub(super) fn object_of(&self, index: usize, purpose: Purpose, reply: &Reply) -> Result<Answer, Vec<String>> {
         let is_at_limit = reply.stop == Stop::Length;
         let limit_note = if is_at_limit {

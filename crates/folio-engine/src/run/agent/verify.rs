@@ -334,7 +334,9 @@ impl Run {
             result.severity = (!has_some).then(|| self.reported_severity(index, proposal.severity, None));
             // A missing judgement is not the reason for an unmet criterion, unless a limit caused it.
             let limit = unjudged.filter(|reason| reason.is_limit());
-            result.stop_reason = Some(stated_reason.or(limit).unwrap_or(StopReason::CriteriaUnmet));
+            // Nor is what a written plan came to otherwise.
+            let stated = stated_reason.filter(|reason| node.kind != NodeKind::Plan || reason.is_limit());
+            result.stop_reason = Some(stated.or(limit).unwrap_or(StopReason::CriteriaUnmet));
         }
         self.give_reason(index, &mut result, StopReason::CriteriaUnmet);
         result.attempts = match node.kind {

@@ -25,18 +25,22 @@ fn text_that_cannot_be_made_is_the_reason_also_if_a_judge_is_satisfied_e9_4() {
         ("report", format!("{{body: {lacking}}}")),
     ] {
         let plan = format!("criteria: [it is dry]\n{key}: {text}\nsteps: [{{id: a, do: {{tool: echo, args: {{}}}}}}]");
-        let mut sim = Sim::new(&plan);
-        sim.run.equip(Arc::new(equipment()));
-        sim.model = Arc::new(|_| verdict_answer("met"));
-        let sim = sim.driven_on();
-        let result = sim.run.result().unwrap();
-        let ending = (result.status, result.stop_reason);
-        assert_eq!(
-            ending,
-            (Outcome::Partial, Some(StopReason::InvalidInput)),
-            "{key}: {}",
-            result.notes
-        );
+        for (verdict, ending) in [
+            ("met", (Outcome::Partial, Some(StopReason::InvalidInput))),
+            ("unmet", (Outcome::Failed, Some(StopReason::CriteriaUnmet))),
+        ] {
+            let mut sim = Sim::new(&plan);
+            sim.run.equip(Arc::new(equipment()));
+            sim.model = Arc::new(|_| verdict_answer(verdict));
+            let sim = sim.driven_on();
+            let result = sim.run.result().unwrap();
+            assert_eq!(
+                (result.status, result.stop_reason),
+                ending,
+                "{key}, {verdict}: {}",
+                result.notes
+            );
+        }
     }
 }
 

@@ -113,7 +113,7 @@ fn read_prompt_response(response: PromptResponse, heard: SessionState) -> Result
             micro_usd: heard.micro_usd,
         }
     });
-    let usage = usage.and_then(Usage::if_plausible).or_else(|| heard.cost_only_usage());
+    let usage = usage.and_then(Usage::if_possible).or_else(|| heard.cost_only_usage());
     let stop = match response.stop_reason {
         StopReason::EndTurn => StopCause::Done,
         StopReason::MaxTokens => StopCause::Length,
