@@ -15,7 +15,7 @@ use crate::error::{Exit, Failure};
 use crate::models;
 use crate::report::list::{List, remark};
 use crate::report::observation::Observation;
-use crate::report::turn::{BegunShape, Ended, EndedShape, GoalShape, TurnInFull, TurnShape};
+use crate::report::turn::{BegunShape, Ended, EndedShape, TurnInFull, TurnShape};
 use crate::settings::quoted;
 
 /// How many open turns are read at a time.
@@ -158,14 +158,7 @@ async fn end(context: &Context<'_>, end: End) -> Result<Exit, Failure> {
         again.push_str(&format!(" --thread {}", quoted(&thread.0)));
     }
     context.output.report(&Ended {
-        shape: EndedShape {
-            turn: TurnShape::of(&ended.turn),
-            archived: ended.reflection.archive,
-            goals: ended.goals.iter().map(GoalShape::of).collect(),
-            proposals: ended.proposals,
-            patterns: ended.patterns,
-            replayed: ended.replayed,
-        },
+        shape: EndedShape::of(ended),
         again,
     })?;
     Ok(Exit::Done)

@@ -6,7 +6,7 @@ use folio::memory::patterns::FoundPattern;
 use folio::memory::scratchbook::ScratchItem;
 use folio::memory::turn::{Decision, Turn, Used};
 use folio::memory::view::{Receipt, Rendered};
-use folio::store::workspace::{Episode, GoalState, KeptReceipt};
+use folio::store::workspace::{Ended, Episode, GoalState, KeptReceipt};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -120,6 +120,21 @@ pub struct EndedShape {
     /// Whether an earlier call with the same key had ended it already.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replayed: bool,
+}
+
+impl EndedShape {
+    /// The shape of `ended`.
+    #[must_use]
+    pub fn of(ended: Ended) -> Self {
+        Self {
+            turn: TurnShape::of(&ended.turn),
+            archived: ended.reflection.archive,
+            goals: ended.goals.iter().map(GoalShape::of).collect(),
+            proposals: ended.proposals,
+            patterns: ended.patterns,
+            replayed: ended.replayed,
+        }
+    }
 }
 
 /// A goal or a pending action.

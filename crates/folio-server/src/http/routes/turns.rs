@@ -25,8 +25,8 @@ use crate::http::input::MayBody;
 use crate::http::problem::Problem;
 use crate::http::query::{Fields, Nothing, QueryParams, parse_cursor};
 use crate::wire::{
-    BegunShape, ContextShape, EndedShape, GoalShape, List, Observation, ReceiptShape, TraceLine, TurnShape,
-    manifest_line, touched_line,
+    BegunShape, ContextShape, EndedShape, List, Observation, ReceiptShape, TraceLine, TurnShape, manifest_line,
+    touched_line,
 };
 
 /// The default number of turns in a list.
@@ -222,15 +222,7 @@ async fn end(caller: Caller, _: QueryParams<Nothing>, _: MayBody<End>) -> Result
         .workspace_with_advisor()
         .end_turn_under(&caller.actor, turn, caller.own_key())
         .await?;
-    let shape = EndedShape {
-        turn: TurnShape::of(&ended.turn),
-        archived: ended.reflection.archive,
-        goals: ended.goals.iter().map(GoalShape::of).collect(),
-        proposals: ended.proposals,
-        patterns: ended.patterns,
-        replayed: ended.replayed,
-    };
-    Ok(Answer::of(shape))
+    Ok(Answer::of(EndedShape::of(ended)))
 }
 
 /// A filter for lines of the trace.
