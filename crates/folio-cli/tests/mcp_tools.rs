@@ -342,7 +342,7 @@ fn doctor_checks_every_configured_mcp_server() {
     let found = folio.call(&["doctor"]);
     assert_eq!(found.code, 5, "{found}");
     for said in [
-        "looked at the MCP server desk: 24 tools",
+        "looked at the MCP server desk: 25 tools",
         "problem the MCP server gone cannot be used: ",
         "[mcp_server_unavailable]",
         "problem the MCP server odd cannot be used: ",
