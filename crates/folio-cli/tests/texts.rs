@@ -92,10 +92,12 @@ fn on_a_terminal(folio: &Folio, arguments: &str, input: &str) -> String {
     let program = assert_cmd::cargo::cargo_bin!("folio").display().to_string();
     let mut script = std::process::Command::new("script");
     script.args(["-qec", &format!("{program} {arguments}"), "/dev/null"]);
+    // Nothing else: the store would be elsewhere, or there would be no colours.
     script
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("HOME", folio.path().join("home"))
-        .env("TERM", "xterm")
-        .env_remove("NO_COLOR");
+        .env("TERM", "xterm");
     let (stdin, stdout) = (Stdio::piped(), Stdio::piped());
     let mut child = script
         .current_dir(folio.path())
