@@ -61,6 +61,8 @@ describe('editing and answering', () => {
     await page.getByRole('button', { name: 'Base my text on version 3' }).click();
     await page.getByText('version 3 changed the same lines').waitFor();
     assert.match(await text.inputValue(), /Third of mine/);
+    // A request that was held up may have ended last: then the page is pale until the next one.
+    await until(() => page.evaluate(() => !document.body.classList.contains('gone')), 'the page knows that its server is there');
     assert.deepEqual(await hindrances(page), []);
     await page.getByRole('button', { name: 'Save plan' }).click();
     await node(page, 'Third of mine').waitFor();
