@@ -282,15 +282,21 @@ impl Context<'_> {
                     None => failure.about("FOLIO_TURN"),
                 }
             });
-            let WorkingIn { id, handle, has_ended } = found?;
-            if has_ended {
-                self.output.note(format_args!(
-                    "{handle} has ended; its export will not include this command"
-                ));
-            }
-            self.turn.get_or_init(|| id);
+            let found = found?;
+            self.note_if_ended(&found);
+            self.turn.get_or_init(|| found.id);
         }
         Ok(self.opened(folio, &self.actor()))
+    }
+
+    /// Says if `turn` has ended, because what is written now is not in its export then.
+    fn note_if_ended(&self, turn: &WorkingIn) {
+        if turn.has_ended {
+            self.output.note(format_args!(
+                "{} has ended; its export will not include this command",
+                turn.handle
+            ));
+        }
     }
 
     /// The space of `folio` for `actor`. Its notes are written at the end.

@@ -8,7 +8,7 @@ use folio::memory::roles;
 use folio::memory::tool_exchange::{ToolRequest, ToolResponse};
 use folio::memory::{TurnId, id::TurnRef};
 use folio::store::WorkspaceError;
-use folio::store::workspace::{IngestContext, WorkingIn};
+use folio::store::workspace::IngestContext;
 use folio::{Actor, Role, Workspace};
 
 use super::tool_login::{self, Login, Logout};
@@ -169,19 +169,11 @@ async fn turn_of(workspace: &Workspace, turn: Option<TurnRef>) -> Result<Option<
     })
 }
 
-/// Says if `turn` has ended, because what is written now is not in its export then. A store that is away need not tell:
-/// the answer of a tool is kept all the same.
+/// Says if `turn` has ended. A store that is away need not tell: the answer of a tool is kept all the same.
 async fn note_if_ended(context: &Context<'_>, workspace: &Workspace, turn: Option<TurnId>) {
     let Some(turn) = turn else { return };
     let finding = workspace.turn_to_work_in(TurnRef::Id(turn));
-    if let Ok(Ok(WorkingIn {
-        handle,
-        has_ended: true,
-        ..
-    })) = tokio::time::timeout(TURN_WITHIN, finding).await
-    {
-        context.output.note(format_args!(
-            "{handle} has ended; its export will not include this command"
-        ));
+    if let Ok(Ok(turn)) = tokio::time::timeout(TURN_WITHIN, finding).await {
+        context.note_if_ended(&turn);
     }
 }

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use folio::Role;
 use folio::engine::run::{Judging, PlanGate, PlanMode};
+use folio::memory::RunId;
 use folio::memory::id::Ref;
 use folio::runner::{NewRun, RunnerError};
 use folio::tools::{HostList, HostRule, ShellPolicy};
@@ -16,6 +17,7 @@ use serde_json::Value;
 
 use super::limits::LimitsInput;
 use super::runs::load_run_in_full;
+use crate::driving::RunSlot;
 use crate::http::answer::Made;
 use crate::http::app::App;
 use crate::http::caller::Caller;
@@ -134,11 +136,21 @@ pub(super) async fn start(
     let asked = Asked::of(new, caller.recorded_run()).await?;
     let place = caller.take_run_slot(&app.driving).await?;
     let recording = asked.record(caller.keyed_runner());
+    begin(&caller, &app, place, recording).await
+}
+
+/// Records a run with `recording`, drives it, and returns it.
+pub(super) async fn begin(
+    caller: &Caller,
+    app: &App,
+    place: Option<RunSlot>,
+    recording: impl Future<Output = Result<(RunId, bool), RunnerError>> + Send + 'static,
+) -> Result<Made<Written<RunInFull>>, Problem> {
     let (runner, by) = (caller.runner.clone(), caller.actor.clone());
     let (id, replayed) = app.driving.begin(runner, by, place, recording).await?;
     let row = caller.workspace.run(Ref::Id(id)).await?;
     let at = format!("/v1/spaces/{}/runs/{id}", caller.workspace.space());
-    let run = load_run_in_full(&caller, &row).await?;
+    let run = load_run_in_full(caller, &row).await?;
     Ok(Made::of(Written::of(run, &[], replayed)).with_location(at))
 }
 

@@ -10,7 +10,6 @@ use folio::engine::event::{Always, PlanDifference};
 use folio::engine::plan::to_markdown;
 use folio::engine::run::{ForkAt, PendingApproval, RequestRef as AskedOf, plan_versions};
 use folio::engine::{NodeId, Run};
-use folio::memory::id::Ref;
 use folio::runner::{Folded, ForkOptions, RunnerError, Watch};
 use folio::store::RunRow;
 use schemars::JsonSchema;
@@ -18,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::runs::{load_run_in_full, node_named};
+use super::start;
 use crate::http::answer::{Accepted, Answer, Made};
 use crate::http::app::App;
 use crate::http::caller::{Caller, IfMatch};
@@ -258,20 +258,15 @@ async fn fork(
         caller.take_run_slot(&app.driving).await?
     };
     let (keyed_runner, source) = (caller.keyed_runner(), row.id);
-    let recording = async move {
+    let recording = Box::pin(async move {
         let options = ForkOptions {
             paused: input.paused,
             ..ForkOptions::default()
         };
         let forked = keyed_runner.fork(source, at, thread, actor, options).await?;
         Ok((forked.id, forked.replayed))
-    };
-    let (runner, by) = (caller.runner.clone(), caller.actor.clone());
-    let (id, replayed) = app.driving.begin(runner, by, place, recording).await?;
-    let row = caller.workspace.run(Ref::Id(id)).await?;
-    let at = format!("/v1/spaces/{}/runs/{id}", caller.workspace.space());
-    let run = load_run_in_full(&caller, &row).await?;
-    Ok(Made::of(Written::of(run, &[], replayed)).with_location(at))
+    });
+    start::begin(&caller, &app, place, recording).await
 }
 
 /// An approval or a rejection.
