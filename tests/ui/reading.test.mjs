@@ -179,6 +179,9 @@ describe('reading a run', () => {
       await made(part.repeat(100_000));
       assert.ok(Date.now() - began < 2000, `${Date.now() - began} ms for many ${part}`);
     }
+    const began = Date.now();
+    await made(`${'~'.repeat(60_000)}\``);
+    assert.ok(Date.now() - began < 2000, `${Date.now() - began} ms for a line of tildes`);
     await page.done();
   });
 

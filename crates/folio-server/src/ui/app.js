@@ -1,7 +1,7 @@
 // Shows the view that the address names. Links between views do not reload the page.
 
 import { begin, patiently, told } from './ask.js';
-import { $, address, announce, element, isPlain, trouble, unsure } from './dom.js';
+import { $, address, announce, element, isPlain, trouble, unsure, waiting } from './dom.js';
 import { tick } from './format.js';
 import { showObservation } from './observation.js';
 import { showObservations } from './observations.js';
@@ -28,9 +28,6 @@ const PARTS = [
   [/^\/pages\/([^/]+)$/, showPage, '/'],
   [/^\/search$/, showSearch, '/search'],
 ];
-
-/** Milliseconds after which people notice that they are waiting. */
-const NOTICED = 300;
 
 /** Where the tab keeps how far every view in its history was scrolled. */
 const KEPT = 'folio.tops';
@@ -76,7 +73,7 @@ async function show() {
   view.className = '';
   view.replaceChildren();
   const title = (text) => { document.title = text ? `${text} · Folio` : 'Folio'; };
-  const wait = waiting(view, signal);
+  const wait = waiting(view, () => signal.aborted);
   try {
     const asked = { name: named(pattern.exec(path)?.[1]), query: new URLSearchParams(location.search), signal, title, go, mayGo, onmove: (then) => { move = then; } };
     // If the first request was refused, the next view that somebody goes to tries it again.
@@ -94,25 +91,6 @@ async function show() {
     // Otherwise the next one is loading already.
     if (!signal.aborted || signal === life.signal) isLoading = false;
   }
-}
-
-/** Shows in `view` that something is loading, if it takes long enough to be noticed, until `over()` is called. */
-function waiting(view, signal) {
-  const said = element('p', { class: 'loading' }, 'Loading…');
-  const timer = setTimeout(() => {
-    if (signal.aborted) return;
-    view.append(said);
-    view.ariaBusy = 'true';
-    announce(said.textContent);
-  }, NOTICED);
-  return {
-    over() {
-      clearTimeout(timer);
-      said.remove();
-      // Somebody may have gone to another view, which is still loading.
-      if (!view.querySelector(':scope > .loading')) view.ariaBusy = null;
-    },
-  };
 }
 
 /** Decodes a name in an address; an invalid one counts as an address that does not exist. */

@@ -84,18 +84,24 @@ export function moved(block, label) {
 /** A container that scrolls by itself if its content is too wide, with the keyboard, too. */
 export const wide = (...children) => moved(element('div', { class: 'wide' }, ...children), 'Scrollable table');
 
-/** A heading that shows a few lines, and the rest on request; its text is set at `heading`. */
-export function headline(text, tag = 'h1') {
-  const heading = written(tag, { class: 'cut' }, text);
+/** Shows only the first lines of `text`, as its class `cut` says, and the rest on request. */
+export function cut(text) {
+  text.classList.add('cut');
   const more = element('button', { type: 'button', class: 'more', hidden: true, 'aria-expanded': 'false', onclick: () => {
-    const isCut = heading.classList.toggle('cut');
+    const isCut = text.classList.toggle('cut');
     more.setAttribute('aria-expanded', String(!isCut));
     more.textContent = isCut ? 'Show all' : 'Show less';
   } }, 'Show all');
-  const look = () => { more.hidden = heading.classList.contains('cut') && heading.scrollHeight <= heading.clientHeight + 1; };
-  new ResizeObserver(look).observe(heading);
-  new MutationObserver(look).observe(heading, { childList: true });
-  return { heading, block: element('div', { class: 'headline' }, heading, more) };
+  const look = () => { more.hidden = text.classList.contains('cut') && text.scrollHeight <= text.clientHeight + 1; };
+  new ResizeObserver(look).observe(text);
+  new MutationObserver(look).observe(text, { childList: true });
+  return element('div', { class: 'headline' }, text, more);
+}
+
+/** A heading that shows its first lines, and the rest on request; its text is set at `heading`. */
+export function headline(text, tag = 'h1') {
+  const heading = written(tag, {}, text);
+  return { heading, block: cut(heading) };
 }
 
 /** Announces something to screen readers. */
@@ -144,6 +150,31 @@ export const empty = (text, command) => element('p', { class: 'empty' }, text, c
 /** An error that is shown instead of content. That the server is gone is shown until it is back. */
 export const trouble = (error) => element('div', { class: error.gone ? 'trouble away' : 'trouble', role: 'alert' }, element('p', {}, error.message),
   ...(error.hints ?? []).map((hint) => element('p', { class: 'quiet' }, hint)));
+
+/** Milliseconds after which people notice that they are waiting. */
+const NOTICED = 300;
+
+/**
+ * Shows in `place` that something is loading, if it takes long enough to be noticed, until `over()` is called. Nothing
+ * is shown once it `isOld`.
+ */
+export function waiting(place, isOld) {
+  const said = element('p', { class: 'loading' }, 'Loading…');
+  const timer = setTimeout(() => {
+    if (isOld()) return;
+    place.append(said);
+    place.ariaBusy = 'true';
+    announce(said.textContent);
+  }, NOTICED);
+  return {
+    over() {
+      clearTimeout(timer);
+      said.remove();
+      // Somebody may have gone to something else, which is still loading.
+      if (!place.querySelector(':scope > .loading')) place.ariaBusy = null;
+    },
+  };
+}
 
 /** Calls `then` once, shortly after the first of many calls. `ms` may be a function, if it varies. */
 export function soon(then, ms = 250) {

@@ -45,6 +45,7 @@ export async function changeLimits(run, { node, what, signal }) {
   const minutes = element('input', { type: 'number', name: 'minutes', min: 1, max: MOST_MINUTES, step: 1, placeholder: known.deadline ? 'Unchanged' : 'None' });
   const note = element('div');
   const change = element('button', { type: 'submit', class: 'main' }, 'Save');
+  let saving = Promise.resolve();
   const dialog = element('dialog', { 'aria-labelledby': 'limits-title' });
   const form = element('form', {
     method: 'dialog',
@@ -58,8 +59,15 @@ export async function changeLimits(run, { node, what, signal }) {
         if (input.value !== input.defaultValue && value !== one.limit) wanted[one.what] = value;
       }
       if (minutes.value) wanted.deadline = new Date(now() + minutes.valueAsNumber * MINUTE).toISOString();
-      change.disabled = true;
-      send('PATCH', path, wanted).then(() => { dialog.close(); announce('Limits saved.'); }, (error) => { change.disabled = false; note.replaceChildren(trouble(told(error))); });
+      const isSaving = (is) => { change.disabled = is; for (const field of form.querySelectorAll('input')) field.readOnly = is; };
+      isSaving(true);
+      saving = send('PATCH', path, wanted).then(() => { dialog.close(); announce('Limits saved.'); }, (error) => {
+        // Whoever closed the dialog meanwhile is told on the page.
+        if (!dialog.open) throw error;
+        isSaving(false);
+        note.replaceChildren(trouble(told(error)));
+      });
+      saving.catch(() => {});
     },
   },
   element('h2', { id: 'limits-title' }, `Limits of ${what}`),
@@ -75,4 +83,5 @@ export async function changeLimits(run, { node, what, signal }) {
   document.body.append(dialog);
   dialog.showModal();
   await closed;
+  await saving;
 }

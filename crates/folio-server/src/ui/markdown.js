@@ -5,7 +5,7 @@ import { element, wide, written } from './dom.js';
 const BOXES = { x: '✓ ', '~': '▸ ', '!': '✗ ', '-': '⊘ ', ' ': '· ' };
 
 /** A line that opens a code block, and the end of a list item that does. */
-const FENCE = /^(\s*)(`{3,}|~{3,})[^`]*$/, OPENED = /^(|.*\s)(`{3,}|~{3,})[\w+#.-]*\s*$/;
+const FENCE = /^(\s*)(`{3,}(?!`)|~{3,}(?!~))[^`]*$/, OPENED = /^(|.*\s)(`{3,}|~{3,})[\w+#.-]*\s*$/;
 /** How many characters of a line are searched for links and the like; nobody writes more than that in one line. */
 const LONGEST = 20_000;
 const indent = (line) => line.length - line.trimStart().length;

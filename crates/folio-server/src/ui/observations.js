@@ -83,7 +83,9 @@ export const sureness = (one) => (one.confidence === null || one.confidence === 
 export const expiry = (one) => (!one.expires_at || !/^(live|expired)$/.test(one.state) || one.erased ? null
   : element('span', { class: one.state === 'expired' ? 'failed' : 'expiry' }, one.state === 'expired' ? 'expired ' : 'expires ', moment(one.expires_at)));
 
-export const tagsOf = (one) => one.tags.map((tag) => written('a', { class: 'tag', href: `/observations?tags=${encodeURIComponent(tag.replace(/,|^#/g, '\\$&'))}` }, `#${tag}`));
+export const tagsOf = (one) => one.tags.map((tag) => tagged(tag, `/observations?tags=${encodeURIComponent(tag.replace(/,|^#/g, '\\$&'))}`));
+/** A tag that leads `to` what has it, too. */
+export const tagged = (tag, to) => written('a', { class: 'tag', href: to }, `#${tag}`);
 
 export function kindOf(one) {
   const type = one.type ?? 'observation';
@@ -96,6 +98,6 @@ function card(one) {
     element('p', { class: 'line' }, kindOf(one), one.status !== 'active' && element('span', { class: 'badge calm' }, one.status.replaceAll('_', ' ')),
       one.state === 'expired' && element('span', { class: 'badge calm' }, 'expired'), one.pinned && element('span', { class: 'badge calm' }, 'pinned'),
       element('a', { class: 'handle', href: `/observations/${one.handle}` }, one.handle)),
-    written('a', { class: 'content', href: `/observations/${one.handle}` }, one.title ? element('strong', {}, `${one.title} `) : null, one.content || '(content erased)'),
+    written('a', { class: 'content cut', href: `/observations/${one.handle}` }, one.title ? element('strong', {}, `${one.title} `) : null, one.content || '(content erased)'),
     element('p', { class: 'line meta' }, ...facts, ...tagsOf(one)));
 }

@@ -4,7 +4,6 @@ import { get, query, send, told } from './ask.js';
 import { difference, merged } from './diff.js';
 import { $, announce, element, keep, settle, sure, trouble, written } from './dom.js';
 import { mark, moment, words } from './format.js';
-import { markdown } from './markdown.js';
 
 /**
  * Shows the plan of `node` in `pane`, unless it `isOld` by then. `hasEnded`: whether the plan can no longer be
@@ -54,7 +53,7 @@ function sheet(change) {
     keep(steps, plan.states.map((step, at) => ({ ...step, state: stateOf(step.status), depth: depths[at] ?? 0 })), ({ id }) => id, (step) => element('li', { class: step.depth > 0 ? `in-${Math.min(step.depth, DEEPEST)}` : null }, mark(step.state), written('bdi', {}, step.title), element('span', { class: 'meta' }, ` ${step.id} · ${words(step.state)}`)));
     // A version changes only by being rejected. The newest comes first, as in a history.
     keep(past, versions.map(({ plan_version: version, rejected: refused }, at) => ({ at, version, refused })).reverse(), ({ version }) => version, ({ at }) => versionItem(versions[at], versions[at - 1]));
-    settle(whole, markdown(`\`\`\`\n${plan.markdown.replaceAll('```', "'''")}\n\`\`\``));
+    settle(whole, [written('pre', {}, plan.markdown)]);
   };
   return made;
 }
@@ -101,6 +100,8 @@ function editor(pane, { run, node, known, again }) {
   let base = known, newest = known;
   // Merges the changes of others into the text if both changed different lines; otherwise the writer has to decide.
   const rebase = () => {
+    // What is being saved is no longer changed.
+    if (text.readOnly) return;
     const both = merged(base.plan.markdown, text.value, newest.plan.markdown);
     const version = newest.plan.plan_version;
     text.defaultValue = newest.plan.markdown;
@@ -133,15 +134,16 @@ function editor(pane, { run, node, known, again }) {
     text.heard({ plan: body, etag, versions });
   };
   const button = element('button', { type: 'button', class: 'main', onclick: () => save() }, 'Save plan');
+  // While it is being saved, nobody can write what would then be lost.
   const save = async () => {
-    button.disabled = true;
+    button.disabled = text.readOnly = true;
     try {
       const { difference: change, plan_version: version } = await send('PUT', path, text.value, { 'if-match': base.etag });
       const isSame = !['added', 'changed', 'dropped'].some((what) => change[what]?.length) && !change.reordered;
       announce(isSame ? 'Nothing changed.' : `Plan saved as version ${version}.`);
       await close();
     } catch (error) {
-      button.disabled = false;
+      button.disabled = text.readOnly = false;
       button.focus({ preventScroll: true });
       note.replaceChildren(trouble(told(error)));
       if (error.status === 409) look().catch(() => {});

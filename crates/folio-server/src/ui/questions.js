@@ -1,13 +1,15 @@
 // What a run asks people: questions, and calls and plans that wait for approval.
 
 import { QUIET, get, post, told } from './ask.js';
-import { $, announce, element, isPlain, keep, moved, settle, sure, trouble, written } from './dom.js';
+import { $, announce, cut, element, isPlain, keep, moved, settle, sure, trouble, written } from './dom.js';
 import { moment, revealed } from './format.js';
 import { plain } from './markdown.js';
 import { hasValues, values } from './values.js';
 
 /** How many questions are shown at first. */
 const MANY = 3;
+/** Milliseconds in which a click is meant for what was under the mouse before the questions moved. */
+const AIMED = 500;
 
 /** Whether an answer, or a reason for rejecting, was written but not sent. */
 export const isAnswering = () => $('view').querySelector('.question textarea[readonly]') !== null || [...$('view').querySelectorAll('form.question')].some((form) => writtenIn(form) !== '');
@@ -40,13 +42,24 @@ export function questions(run, { signal, onchange, find, choose, rest }) {
   let isOver = false;
   /** The position in the log of the newest answer shown: of two requests at the same time, the older may come last. */
   let shownAsOf = 0;
+  /** When a form last came to a place where another one was. */
+  let movedAt = -AIMED;
+  // The second click of a double click, or one that was aimed at another form, answers nothing.
+  list.addEventListener('click', (event) => {
+    const isMouse = event.detail > 0, isLate = event.detail > 1 || event.timeStamp - movedAt < AIMED;
+    if (!isMouse || !isLate || !event.target.closest('button')) return;
+    event.preventDefault();
+    event.stopPropagation();
+  }, { capture: true });
 
   // A form that somebody writes in, or has focused, stays, whatever else is asked.
   const isUsed = ({ id }) => [...list.children].some((one) => one.item?.id === id && (writtenIn(one) !== '' || one.contains(document.activeElement)));
   const draw = () => {
     const items = asked.filter((item, at) => isAll || at < MANY || isUsed(item));
     const left = asked.length - items.length;
+    const before = [...list.children].map(({ dataset }) => dataset.key);
     keep(list, [...lost, ...items.map(lasting)], (item) => (item.text === undefined ? item.id : `${item.id} lost`), (item) => (item.text === undefined ? form(item, { answered, refused, find, choose }) : leftOver(item, () => dismiss(item))));
+    if ([...list.children].some(({ dataset }, at) => before[at] !== undefined && dataset.key !== before[at])) movedAt = performance.now();
     const untils = new Map(items.map((item) => [item.id, waits(item)]));
     for (const one of list.children) if (untils.has(one.dataset.key)) settle(one.querySelector('.until'), untils.get(one.dataset.key));
     more.hidden = left === 0;
@@ -202,7 +215,7 @@ function question(item, who, note, say) {
   return element('form', {
     class: 'question', ...(hasChoices ? { tabindex: -1, 'aria-label': item.question } : {}),
     onsubmit: (event) => { event.preventDefault(); say(`/questions/${item.id}/answer`, { answer: hasChoices ? event.submitter.value : field.value }, 'Answered.'); },
-  }, moved(element('p', { class: 'asked' }, ...askedBy(item, who)), 'Question'), ...parts, untilBlock(), note);
+  }, cut(moved(element('p', { class: 'asked' }, ...askedBy(item, who)), 'Question')), ...parts, untilBlock(), note);
 }
 
 /** How much of a call is named beside a button or in a dialog: all of it is above. */
@@ -224,7 +237,7 @@ function approval(item, { who, plan, note, say }) {
   const what = isCall ? [again, element('code', {}, tool)] : [element(item.kind === 'plan' ? 'span' : 'code', {}, asks), item.kind === 'plan' ? [' ', plan] : ''];
   return element('form', { class: 'question', onsubmit: (event) => { event.preventDefault(); if (reason.value.trim()) no(); } },
     element('p', {}, element('span', { class: 'quiet' }, who, ' is waiting for approval: '), ...what.flat()),
-    isCall && hasValues(item.call.args) ? moved(element('div', { class: 'asked' }, values(item.call.args, { isWhole: true })), 'Arguments') : '',
+    isCall && hasValues(item.call.args) ? cut(moved(element('div', { class: 'asked' }, values(item.call.args, { isWhole: true })), 'Arguments')) : '',
     button('Approve', () => yes({}), { class: 'main' }),
     ...(mayAlways ? [always('Always allow this call', `This very call of ${tool}, with the same arguments,`, { always: 'arguments' }), always(`Always allow ${tool}`, `Any call of ${tool}, whatever it does,`, { always: 'tool' })] : []),
     reason, button('Reject', no), untilBlock(), note);

@@ -3,7 +3,7 @@
 import { CHANCE, QUIET, follow, get, patiently, post, query as addressOf, told } from './ask.js';
 import { branches, branchesOf } from './branches.js';
 import { now } from './clock.js';
-import { $, address, announce, element, empty, headline, keep, settle, soon, sure, trouble, written } from './dom.js';
+import { $, address, announce, cut, element, empty, headline, keep, settle, soon, sure, trouble, waiting as loading, written } from './dom.js';
 import { cost, mark, moment, number, span, stateLine, why, words } from './format.js';
 import { happen } from './happened.js';
 import { changeLimits } from './limits.js';
@@ -16,6 +16,8 @@ import { Tree, stateOf } from './tree.js';
 
 /** The stop reasons of runs that a higher limit would have let continue. */
 const LIMITED = /^(budget_|deadline$)/;
+/** Milliseconds between two looks of a hidden tab, which follows no events. */
+const HIDDEN = 15_000;
 /** The number of nodes from which a tree gets a search box. */
 const SEARCHED = 25;
 /** The outcomes that the tree can be filtered by. */
@@ -76,7 +78,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   const turn = run.turn_id && element('a', { href: `/turns/${run.turn_id}` }, 'Turn trace');
   const about = element('section', { class: 'panel about', 'aria-label': 'Selected part' }, element('div', { class: 'bar' }, back, chosenBlock), partControls, partNote, tabs, pane);
   view.append(
-    element('header', {}, headline(run.title).block, run.goal && run.goal !== run.title && written('p', { class: 'said quiet' }, run.goal), element('div', { class: 'line' }, state, turn, origin, tally), controls, note, broken, waiting, asked.block, progress),
+    element('header', {}, headline(run.title).block, run.goal && run.goal !== run.title && cut(written('p', { class: 'said quiet' }, run.goal)), element('div', { class: 'line' }, state, turn, origin, tally), controls, note, broken, waiting, asked.block, progress),
     element('div', { class: 'columns' }, element('section', { class: 'panel side', 'aria-label': 'Tree' }, seek, tree.none, tree.scroller),
       about));
 
@@ -299,6 +301,8 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
       type: 'button', 'aria-current': isShown ? 'true' : null, onclick: async () => { if (!await mayLeave()) return; open(name); readdress({ state: history.state }); },
     }, RUN_TABS[name]));
     const isOld = () => signal.aborted || mine !== wasDrawn || tree.selected !== node || tab !== wanted;
+    // What is there stays until its successor comes.
+    const wait = pane.hasChildNodes() ? null : loading(pane, isOld);
     const put = (said, parts) => { if (!isOld() && pane.said !== said) { pane.said = said; settle(pane, parts()); } };
     const draw = async () => {
       if (wanted === 'result') {
@@ -323,6 +327,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
       if (isOld() || pane.querySelector('textarea.plan')) return;
       put(error.message, () => [error.status === 404 ? empty(node.started_at ? 'Nothing here yet.' : 'Not started yet.') : trouble(told(error))]);
     } finally {
+      wait?.over();
       if (mine === underWay) {
         underWay = 0;
         if (isOwed) laterPane();
@@ -411,11 +416,12 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     laterSummary();
     return undefined;
   };
+  // The title of a hidden tab says that the run asks something.
   const keepLooking = soon(async () => {
     if (signal.aborted || tree.root.status) return;
-    if (!document.hidden && Date.now() - heard >= QUIET) await lookAgain();
+    if (Date.now() - heard >= QUIET) await lookAgain();
     keepLooking();
-  }, pause(QUIET));
+  }, () => (document.hidden ? HIDDEN : pause(QUIET)()));
   // The missed events are not sent: everything is loaded again, unless something written would be lost.
   async function anew() {
     if (await mayGo()) go(location.pathname + location.search, { replace: true });

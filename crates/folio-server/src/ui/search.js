@@ -51,6 +51,6 @@ function card(one) {
   return element('li', { class: 'card stack' },
     element('p', { class: 'line' }, one.kind === 'observation' ? kindOf(one) : element('span', { class: 'kind' }, one.kind.replaceAll('_', ' ')),
       one.state === 'live' ? null : element('span', { class: 'badge calm' }, one.state), element('a', { class: 'handle', href: to }, one.handle)),
-    written('a', { class: 'content', href: to }, one.title ? element('strong', {}, `${one.title} `) : null, ...one.snippet.map((piece) => (piece.hit ? element('mark', {}, piece.text) : piece.text))),
+    written('a', { class: 'content cut', href: to }, one.title ? element('strong', {}, `${one.title} `) : null, ...one.snippet.map((piece) => (piece.hit ? element('mark', {}, piece.text) : piece.text))),
     element('p', { class: 'line meta' }, element('span', {}, moment(one.updated_at)), ...one.tags.map((tag) => written('span', { class: 'tag' }, `#${tag}`))));
 }

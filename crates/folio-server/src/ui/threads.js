@@ -1,33 +1,50 @@
 // Scratchbooks: the list of threads, and for each the exact text that a model reads, with its receipt.
 
 import { get, live, query as addressOf } from './ask.js';
-import { element, empty, keep, settle, soon, wide, written } from './dom.js';
+import { cut, element, empty, keep, settle, soon, wide, written } from './dom.js';
 import { filters, kept, latest } from './filters.js';
 import { meter, moment, number } from './format.js';
-import { tagsOf } from './observations.js';
+import { tagged } from './observations.js';
 
 const MINUTE = 60_000;
 
-export async function showThreads(view, { signal, title }) {
+/** How many scratchbooks are shown at first, and how many are known at most. */
+const BOOKS = 50, MOST_BOOKS = 10_000;
+
+export async function showThreads(view, { query, signal, title }) {
   title('Scratchbooks');
   view.className = 'narrow';
-  const list = element('ul', { class: 'cards' }), note = element('div');
+  const list = element('ul', { class: 'cards' }), count = element('p', { class: 'meta', role: 'status' }), note = element('div');
+  const limit = kept('limit', BOOKS);
+  let books = [], isAll = true;
+  const { wanted, change } = filters(query, () => { limit.value = BOOKS; draw(); });
+  const field = element('input', { type: 'search', dir: 'auto', class: 'large', 'aria-label': 'Filter by name', placeholder: 'Filter by name', autocomplete: 'off', value: wanted.name ?? '', oninput: (event) => change('name', event.currentTarget.value.trim()) });
+  const settings = element('form', { class: 'filters', role: 'search', onsubmit: (event) => event.preventDefault() }, field);
+  const draw = () => {
+    const sought = (wanted.name ?? '').toLowerCase();
+    const found = sought ? books.filter(({ thread }) => thread.toLowerCase().includes(sought)) : books;
+    keep(list, found.slice(0, limit.value).map(({ thread, handle, updated_at }) => ({ thread, handle, updated_at })), (book) => book.thread, (book) =>
+      element('li', {}, element('a', { class: 'card', href: `/threads/${encodeURIComponent(book.thread)}` }, element('span', { class: 'mark', 'aria-hidden': 'true' }, '≡'),
+        written('span', { class: 'title' }, book.thread), element('span', { class: 'meta' }, `${book.handle} · changed `, moment(book.updated_at)))));
+    settings.hidden = books.length <= BOOKS && !sought;
+    count.textContent = [found.length > limit.value && `Showing ${number(limit.value)} of ${number(found.length)}.`, !isAll && `Only the first ${number(books.length)} scratchbooks of this space are known here.`].filter(Boolean).join(' ');
+    const more = element('button', { type: 'button', onclick: () => { limit.value *= 2; draw(); } }, 'Show more');
+    settle(note, books.length === 0 ? [empty('No scratchbooks yet. Start one with', 'folio book add task "Write the tests"')] : found.length === 0 ? [empty('No scratchbook has this in its name.')] : found.length > limit.value ? [more] : []);
+  };
   // All scratchbooks are requested, so only when a page is added. Their order is refreshed often enough.
   const concerns = ({ changes }) => changes.some(({ change }) => change === 'add_page') || null;
-  view.append(element('h1', {}, 'Scratchbooks'), element('p', { class: 'quiet lead' }, 'One for each thread: what an agent works from, and what a model sees of it.'), list, note);
+  view.append(element('h1', {}, 'Scratchbooks'), element('p', { class: 'quiet lead' }, 'One for each thread: what an agent works from, and what a model sees of it.'), settings, count, list, note);
   await live(async () => {
-    const books = [];
+    const read = [];
     let cursor;
     do {
       const part = await get(addressOf('/pages', { role: 'scratchbook', limit: 1000, cursor }), { signal });
-      books.push(...part.items);
+      read.push(...part.items);
       cursor = part.next;
-    } while (cursor && books.length < 10_000);
-    books.sort((a, b) => b.updated_at.localeCompare(a.updated_at));
-    keep(list, books.map(({ thread, handle, updated_at }) => ({ thread, handle, updated_at })), (book) => book.thread, (book) =>
-      element('li', {}, element('a', { class: 'card', href: `/threads/${encodeURIComponent(book.thread)}` }, element('span', { class: 'mark', 'aria-hidden': 'true' }, '≡'),
-        written('span', { class: 'title' }, book.thread), element('span', { class: 'meta' }, `${book.handle} · changed `, moment(book.updated_at)))));
-    settle(note, (books.length === 0 ? [empty('No scratchbooks yet. Start one with', 'folio book add task "Write the tests"')] : []));
+    } while (cursor && read.length < MOST_BOOKS);
+    books = read.sort((a, b) => b.updated_at.localeCompare(a.updated_at));
+    isAll = !cursor;
+    draw();
   }, signal, { concerns, most: MINUTE });
 }
 
@@ -118,10 +135,11 @@ export function receiptTable(receipt, thread) {
 }
 
 const ITEM_MARKS = { completed: '✓', done: '✓', in_progress: '▸', blocked: '‖', archived: '⊘' };
+/** A card of an item, which is nowhere else on the page: what does not fit is shown on request. */
 function itemCard(item) {
   return element('li', { class: 'card stack' },
     element('p', { class: 'line' }, element('span', { class: 'kind' }, item.kind), element('span', { class: 'badge calm' }, `${ITEM_MARKS[item.status] ?? '·'} ${item.status.replaceAll('_', ' ')}`),
       item.pinned && element('span', { class: 'badge calm' }, 'pinned'), element('span', { class: 'handle' }, item.handle)),
-    written('p', { class: 'content' }, element('strong', {}, item.title), item.body ? ` ${item.body}` : ''),
-    element('p', { class: 'line meta' }, item.phase && element('span', {}, item.phase), typeof item.progress === 'number' && meter(item.progress, `${Math.round(item.progress * 100)}% done`), ...tagsOf(item)));
+    cut(written('p', { class: 'content' }, element('strong', {}, item.title), item.body ? ` ${item.body}` : '')),
+    element('p', { class: 'line meta' }, item.phase && element('span', {}, item.phase), typeof item.progress === 'number' && meter(item.progress, `${Math.round(item.progress * 100)}% done`), ...item.tags.map((tag) => tagged(tag, addressOf('/search', { q: tag })))));
 }

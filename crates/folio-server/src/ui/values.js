@@ -31,7 +31,7 @@ export function lines(text, { isWhole = false, label = 'Text' } = {}) {
 function one(value, how) {
   if (isLong(value)) return lines(shown(value), how);
   if (typeof value === 'string') return written('code', {}, revealed(value));
-  if (Array.isArray(value) && hasLines(value)) return element('ol', { class: 'plain' }, ...value.map((item) => element('li', {}, one(item, how))));
+  if (Array.isArray(value) && hasLines(value)) return element('ol', {}, ...value.map((item) => element('li', {}, one(item, how))));
   const text = revealed(JSON.stringify(value));
   return text.length > SHORT && !how.isWhole ? lines(revealed(JSON.stringify(value, null, 2)), how) : written('code', {}, text);
 }
