@@ -36,7 +36,8 @@ describe('accidents', () => {
     await counts(forms, 2);
     // One that did not come as the second click of two, and one that did.
     await page.mouse.click(...at);
-    await page.mouse.click(...at, { clickCount: 2 });
+    await page.mouse.down({ clickCount: 2 });
+    await page.mouse.up({ clickCount: 2 });
     // What somebody means, a moment later, is done.
     await until(async () => { await page.mouse.click(...at); return sent.length > 1; }, 'the second call can be approved');
     await counts(forms, 1);
@@ -208,6 +209,109 @@ describe('accidents', () => {
     await pane.getByText('near').first().waitFor();
     assert.equal(await pane.getByText('Loading…').count(), 0);
     assert.equal(await pane.getAttribute('aria-busy'), null);
+    await page.done();
+  });
+
+  it('pauses with a double click, and does not continue at once', async () => {
+    const run = await house.run({ plan: { title: 'Pressed twice', steps: [{ id: 'a', title: 'Begin', do: LONG }] } });
+    const page = await house.page(`/runs/${run}`);
+    await node(page, 'Begin, running').waitFor();
+    const { x, y } = await page.getByRole('button', { name: 'Pause', exact: true }).boundingBox();
+    await page.mouse.click(x + 5, y + 5);
+    await page.getByRole('button', { name: 'Continue', exact: true }).waitFor();
+    const sent = [];
+    page.on('request', (request) => { if (request.method() === 'POST') sent.push(request.url()); });
+    // The second click of two.
+    await page.mouse.down({ clickCount: 2 });
+    await page.mouse.up({ clickCount: 2 });
+    await page.getByRole('button', { name: 'Limits', exact: true }).click();
+    await page.getByRole('dialog').waitFor();
+    assert.deepEqual(sent, []);
+    await stop(run);
+    await page.done();
+  });
+
+  it('notices that a connection died without a word', async () => {
+    const page = await house.page('/', { quiet: true });
+    await page.clock.install();
+    let asked = 0;
+    // A stream that is open and says nothing.
+    await page.addInitScript(() => {
+      const real = window.fetch;
+      window.fetch = (path, options) => (String(path).endsWith('/events') ? Promise.resolve(new Response(new ReadableStream())) : real(path, options));
+    });
+    page.on('request', () => {});
+    await page.goto(`${house.base}/observations`);
+    await page.getByRole('heading', { level: 1, name: 'Scratch page' }).waitFor();
+    await page.getByText('No connection').waitFor({ state: 'hidden' });
+    await until(async () => { asked++; await page.clock.runFor(20_000); return page.getByText('No connection').isVisible(); }, 'that the server is gone');
+    assert.ok(asked > 2, `after ${asked} looks`);
+    await page.done();
+  });
+
+  it('keeps the end of a list while somebody reads it, and what is marked in a scratchbook', async () => {
+    const seen = (content) => house.ask('POST', '/observations', { content, tags: ['reading'] });
+    for (let n = 0; n < 60; n += 20) await Promise.all(Array.from({ length: 20 }, (_, at) => seen(`Reading number ${n + at}`)));
+    const page = await house.page('/observations?tags=reading');
+    const cards = page.locator('.cards > li');
+    await counts(cards, 50);
+    const last = await cards.last().textContent();
+    await Promise.all([seen('Reading that is new'), seen('Reading that is newer')]);
+    await page.getByText('Reading that is newer').waitFor();
+    await counts(cards, 52);
+    assert.equal((await cards.last().textContent()).slice(0, 40), last.slice(0, 40));
+    await page.getByRole('button', { name: 'Show more' }).click();
+    await counts(cards, 62);
+    await item('marked', { title: 'Stays the same' });
+    await page.goto(`${house.base}/threads/marked`);
+    const view = page.getByRole('region', { name: 'What a model reads' });
+    await view.getByText('Stays the same').waitFor();
+    await view.evaluate((one) => {
+      const text = one.firstChild, at = text.data.indexOf('Stays'), range = document.createRange();
+      range.setStart(text, at);
+      range.setEnd(text, at + 5);
+      getSelection().removeAllRanges();
+      getSelection().addRange(range);
+    });
+    await item('marked', { title: 'Comes later' });
+    await view.getByText('Comes later').waitFor();
+    assert.equal(await page.evaluate(() => String(getSelection())), 'Stays');
+    await page.done();
+  });
+
+  it('leaves a chosen tab open when the run ends', async () => {
+    const run = await house.run({ plan: { title: 'Read to the end', report: 'All of it.', steps: [{ id: 'ask', title: 'Ask', executor: 'human' }] } });
+    const read = await house.page(`/runs/${run}`), left = await house.page(`/runs/${run}`);
+    await read.getByRole('button', { name: 'Log' }).click();
+    await read.getByRole('button', { name: 'Result' }).click();
+    const { items: [asks] } = await until(async () => { const asked = await house.ask('GET', `/runs/${run}/questions`); return asked.items.length > 0 && asked; }, 'the question');
+    await house.ask('POST', `/questions/${asks.id}/answer`, { answer: 'go' });
+    await left.getByRole('article').getByText('All of it.').waitFor();
+    await read.getByRole('button', { name: 'Report' }).waitFor();
+    assert.equal(await read.getByRole('button', { name: 'Result' }).getAttribute('aria-current'), 'true');
+    await left.done();
+    await read.done();
+  });
+
+  it('ignores values of filters that no field offers', async () => {
+    const run = await house.run({ plan: { title: 'Not filtered', steps: [{ id: 'a', title: 'Begin', do: echo(1) }] } });
+    const page = await house.page('/?status=bogus');
+    await page.locator('.card', { hasText: run }).waitFor();
+    await house.ask('POST', '/observations', { content: 'Not filtered either' });
+    await page.goto(`${house.base}/observations?status=bogus&order=none`);
+    await page.locator('.card', { hasText: 'Not filtered either' }).waitFor();
+    await page.done();
+  });
+
+  it('keeps the height of the navigation in all views', async () => {
+    const page = await house.page('/', { width: 390 });
+    const heights = new Set();
+    for (const part of ['Scratch page', 'Scratchbooks', 'Turns', 'Search', 'Runs']) {
+      await page.getByRole('navigation').getByRole('link', { name: part, exact: true }).click();
+      await page.getByRole('heading', { level: 1, name: part }).waitFor();
+      heights.add((await page.locator('.top').boundingBox()).height);
+    }
+    assert.equal(heights.size, 1, [...heights].join());
     await page.done();
   });
 });

@@ -152,13 +152,13 @@ describe('runs', () => {
   });
 
   it('escapes invisible and direction-changing characters of a command', async () => {
-    const argv = ['echo', 'a\u202etxt.exe', 'b\u200bc\u{e0041}', '\u3164'];
+    const argv = ['echo', 'a\u202etxt.exe', 'b\u200bc\u{e0041}', '\u3164', 'c\u00a0d\u2800'];
     const run = await house.run({ plan: { title: 'Not what it seems', steps: [{ id: 'say', title: 'Say\u202e it', do: { tool: 'shell', args: { argv } } }] } });
     const page = await house.page(`/runs/${run}`);
     const form = page.locator('form.question');
     await form.waitFor();
     const asked = await form.innerText();
-    for (const seen of ['a\\u202etxt.exe', 'b\\u200bc\\u{e0041}', '\\u3164', 'Say\\u202e it']) assert.ok(asked.includes(seen), `${seen}: ${asked}`);
+    for (const seen of ['a\\u202etxt.exe', 'b\\u200bc\\u{e0041}', '\\u3164', 'c\\u00a0d\\u2800', 'Say\\u202e it']) assert.ok(asked.includes(seen), `${seen}: ${asked}`);
     assert.doesNotMatch(asked, /[\p{Cf}\u3164]/u);
     await form.getByRole('button', { name: 'Approve' }).click();
     await ended(run, 'ok');
@@ -564,6 +564,9 @@ describe('runs', () => {
     const page = await house.page(`/runs/${run}`);
     await node(page, 'shell, waiting for').waitFor();
     await page.locator('.state').getByText('waiting for you').waitFor();
+    // The task, whose only call that is, too; and it does not ask its model.
+    await node(page, /^Fetch the milk, waiting for/).waitFor();
+    assert.equal(await page.locator('.call', { hasText: 'model' }).count(), 0);
     await house.ask('POST', `/runs/${run}/cancel`, {});
     await page.done();
   });

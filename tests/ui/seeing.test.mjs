@@ -156,6 +156,12 @@ describe('what people must not miss', () => {
     await page.getByRole('button', { name: 'Send answer' }).click();
     await page.getByRole('article').getByText('removed *.a and *.b below C:\\.x\\_y').first().waitFor();
     await stop(run);
+    // A backtick that is never closed makes no code of what follows.
+    const odd = await house.run({ plan: { title: 'Oddly', steps: [{ id: 'h', title: 'Look', executor: 'human', description: 'What is ` here' }] } });
+    await page.goto(`${house.base}/runs/${odd}`);
+    await asked.getByText('What is ` here').waitFor();
+    for (const code of await asked.locator('code').allTextContents()) assert.doesNotMatch(code, /here/);
+    await stop(odd);
     await page.done();
   });
 

@@ -18,6 +18,10 @@ const PAUSES = [300, 600, 1200, 2500, 5000];
 export const QUIET = 5000;
 /** Milliseconds within which a process should begin to drive a run that was started or continued. */
 export const CHANCE = 8000;
+/** Milliseconds without a byte after which a stream is dead: the server sends something every 15 seconds. */
+const SILENT = 45_000;
+/** Milliseconds after which a request that was not answered has failed: the server ends each after 30 seconds. */
+const PATIENCE = 60_000;
 let space = null;
 let asking = null;
 
@@ -28,7 +32,7 @@ export class Refusal extends Error {
   }
 }
 
-const isGone = (error) => error instanceof TypeError;
+export const isGone = (error) => error instanceof TypeError || error.name === 'TimeoutError';
 /**
  * Whether a refusal is temporary: too many requests, or the store does not respond. A query that takes too long will
  * take too long the next time as well.
@@ -79,11 +83,14 @@ function tokenOf() {
   return null;
 }
 
-async function raw(path, options = {}) {
+/** Fetches, with the token of this tab. A connection that died without a word counts as a server that is gone. */
+async function raw(path, { isStream = false, ...options } = {}) {
+  const given = options.signal ? [options.signal] : [];
   for (;;) {
     const token = tokenOf();
     const headers = { ...options.headers, ...(token ? { authorization: `Bearer ${token}` } : {}) };
-    const answer = await fetch(path, { ...options, headers });
+    const signal = AbortSignal.any(isStream ? given : [...given, AbortSignal.timeout(PATIENCE)]);
+    const answer = await fetch(path, { ...options, headers, signal });
     heardAt(answer.headers.get('date'));
     if (answer.ok) return answer;
     const problem = await answer.json().catch(() => ({}));
@@ -176,13 +183,20 @@ export async function send(method, path, body = {}, headers = {}) {
 }
 export const post = (path, body) => send('POST', path, body);
 
+/** Reads from a stream, which is dead if nothing comes for long. */
+async function heard(reader) {
+  let timer;
+  const late = new Promise((_, fail) => { timer = setTimeout(() => fail(new TypeError('the stream is silent')), SILENT); });
+  try { return await Promise.race([reader.read(), late]); } finally { clearTimeout(timer); }
+}
+
 /** Splits a byte stream into messages. */
 async function* messages(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   // The pieces of an incomplete message, joined once at its end, and a newline that may be the first half of that end.
   let pieces = [], half = '';
   for (;;) {
-    const { value, done } = await reader.read();
+    const { value, done } = await heard(reader);
     if (done) return;
     const parts = (half + value).split('\n\n'), rest = parts.pop();
     half = rest.endsWith('\n') ? '\n' : '';
@@ -222,7 +236,7 @@ export async function follow(path, { after, signal, hear, fresh = () => {}, isAn
     try {
       if (isAnew) last = after;
       const headers = last === undefined ? {} : { 'last-event-id': String(last) };
-      const answer = await raw(below(path), { headers, signal: rest.signal });
+      const answer = await raw(below(path), { headers, signal: rest.signal, isStream: true });
       connection(true);
       fresh();
       for await (const { event, data, id } of messages(answer.body)) {

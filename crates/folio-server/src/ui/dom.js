@@ -8,11 +8,12 @@ export const $ = (id) => document.getElementById(id);
  */
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
+  // Before the attributes: with `dir=auto`, a browser looks at everything again for each child that comes.
+  made.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === 'function') made.addEventListener(name.slice(2), value);
     else if (value !== undefined && value !== null && value !== false) made.setAttribute(name, value === true ? '' : value);
   }
-  made.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
   return made;
 }
 
@@ -59,7 +60,7 @@ export function settle(block, parts) {
   parts.forEach((given, at) => {
     const part = typeof given === 'string' ? document.createTextNode(given) : given, there = block.childNodes[at];
     if (there && (there.isEqualNode(part) || there.made?.isEqualNode(part))) return;
-    const made = part.cloneNode(true);
+    const made = isStill(part) ? null : part.cloneNode(true);
     if (there && isList(there) && isList(part) && there.cloneNode().isEqualNode(part.cloneNode())) {
       settle(there, [...part.childNodes]);
       there.made = made;
@@ -70,6 +71,8 @@ export function settle(block, parts) {
   });
   while (block.childNodes.length > parts.length) block.lastChild.remove();
 }
+/** Whether use changes nothing of `part`, so that it is as it was made. */
+const isStill = (part) => isList(part) && !part.querySelector('pre, .wide, .headline');
 /** Whether `part` is a list, or an item of one or a paragraph, that somebody can only read and follow links in. */
 const isList = (part) => /^(UL|OL|LI|DL|DD|P)$/.test(part.tagName) && !part.querySelector('button, details');
 
@@ -79,6 +82,24 @@ export function moved(block, label) {
   new ResizeObserver(() => (fits() ? ['tabindex', 'role', 'aria-label'].forEach((name) => block.removeAttribute(name))
     : Object.entries({ tabindex: 0, role: 'region', 'aria-label': label }).forEach((pair) => block.setAttribute(...pair)))).observe(block);
   return block;
+}
+
+/** Milliseconds in which a click is meant for what was under the mouse before. */
+const AIMED = 500;
+
+/**
+ * Lets no click press a button in `block` that has just come under the mouse: no second one of a double click, and none
+ * shortly after the returned function was called.
+ */
+export function aimed(block) {
+  let movedAt = -AIMED;
+  block.addEventListener('click', (event) => {
+    const isMouse = event.detail > 0, isLate = event.detail > 1 || event.timeStamp - movedAt < AIMED;
+    if (!isMouse || !isLate || !event.target.closest('button')) return;
+    event.preventDefault();
+    event.stopPropagation();
+  }, { capture: true });
+  return () => { movedAt = performance.now(); };
 }
 
 /** A container that scrolls by itself if its content is too wide, with the keyboard, too. */

@@ -1,6 +1,6 @@
 // The filters of a list: fields in the address of the page, and only the latest answer is shown.
 
-import { isBusy, patiently, query as addressOf } from './ask.js';
+import { isBusy, isGone, patiently, query as addressOf } from './ask.js';
 import { address, trouble } from './dom.js';
 
 /**
@@ -14,6 +14,29 @@ export function kept(name, first) {
     set value(to) {
       value = to;
       history.replaceState({ ...history.state, [name]: to }, '');
+    },
+  };
+}
+
+/** The most entries of a list that are shown, and how many more than are shown are requested. */
+export const MOST = 1000, SLACK = 50;
+
+/**
+ * The part of a list that is shown: `limit` entries, and those that have come before them since, so that nothing at its
+ * end goes while somebody reads it. `ask()` is how many to request, `part(items)` what to show of them, and `anew()`
+ * begins with another list; `key` names an entry.
+ */
+export function shownPart(limit, key) {
+  let count = 0, last;
+  return {
+    ask: () => Math.min(MOST, Math.max(count, limit.value) + SLACK),
+    anew() { [count, last] = [0, undefined]; },
+    part(items) {
+      const at = last === undefined ? -1 : items.findIndex((item) => key(item) === last);
+      count = Math.min(MOST, Math.max(limit.value, at < 0 ? count : at + 1));
+      const shown = items.slice(0, count);
+      if (shown.length > 0) last = key(shown.at(-1));
+      return shown;
     },
   };
 }
@@ -45,7 +68,7 @@ export function latest({ signal, ask, show, refused }) {
       const answer = await patiently(ask, signal, { isOver, waits: isBusy });
       if (!isOver()) show(answer);
     } catch (error) {
-      if (signal.aborted || error instanceof TypeError || !refused) throw error;
+      if (signal.aborted || isGone(error) || !refused) throw error;
       if (!isOver()) refused(trouble(error));
     }
   };

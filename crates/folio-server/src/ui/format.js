@@ -32,10 +32,10 @@ export const marked = (state) => [mark(state), element('span', { class: 'hidden'
 export const stateLine = (state) => element('span', { class: state }, mark(state), words(state));
 
 /**
- * `text` with invisible characters, and those that change the display of others, written out: `\u202e`. For what
+ * `text` with invisible characters, blanks other than the space, and those that change the display of others, written out: `\u202e`. For what
  * people approve, and for what was done: no command must look like another. Newlines stay.
  */
-export const revealed = (text) => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu, (letter) => {
+export const revealed = (text) => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{Zs}/gu, (letter) => {
   const code = letter.codePointAt(0).toString(16);
   return letter === '\n' ? letter : code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, '0')}`;
 });

@@ -21,7 +21,7 @@ export function markdown(text) {
   const made = [];
   const lines = forPeople(text).split('\n');
   const isLast = (tag) => made.at(-1)?.tagName === tag.toUpperCase();
-  const last = (tag) => { if (!isLast(tag)) made.push((/^(p|blockquote)$/.test(tag) ? written : element)(tag, {})); return made.at(-1); };
+  const last = (tag) => { if (!isLast(tag)) made.push(element(tag)); return made.at(-1); };
   const addTo = (block, line) => block.append(block.hasChildNodes() ? '\n' : '', ...inline(line));
   let rows = null, heading = '';
   // The code block after the line that opens it. It ends at its closing fence, or where the surrounding item ends: at
@@ -73,12 +73,12 @@ export function markdown(text) {
     } else if (/^\s{0,3}([-*_])(\s*\1){2,}\s*$/.test(line)) made.push(element('hr'));
     else if ((part = /^(\s*)[-*+] (?:\[(.)\] )?(.*)/.exec(line))) {
       const box = BOXES[part[2]] ?? '';
-      const item = written('li', box ? { class: 'box' } : {}, box);
+      const item = element('li', box ? { class: 'box' } : {}, box);
       at = fill(item, part[3], at, part[1].length + 1);
       if (part[1]) item.style.marginInlineStart = `${part[1].length / 2}rem`;
       last('ul').append(item);
     } else if ((part = /^(\s*)(\d{1,9})[.)] (.*)/.exec(line))) {
-      const item = written('li', { value: part[2] });
+      const item = element('li', { value: part[2] });
       at = fill(item, part[3], at, part[1].length + 1);
       if (part[1]) item.style.marginInlineStart = `${part[1].length / 2}rem`;
       last('ol').append(item);
@@ -87,6 +87,8 @@ export function markdown(text) {
     else if ((isLast('ul') || isLast('ol')) && /^\s/.test(line)) made.at(-1).lastChild.append('\n', ...inline(line.trim()));
     else addTo(last('p'), line);
   }
+  // Now that nothing comes to them any more: each has the writing direction of its text.
+  for (const block of made) for (const one of [block, ...(block.children ?? [])]) if (/^(P|LI|BLOCKQUOTE)$/.test(one.tagName) && !one.className.includes('meta')) one.dir = 'auto';
   return made;
 }
 
@@ -105,7 +107,7 @@ function toPage(text) {
 
 /** A character after a backslash: that character and nothing else. */
 const ESCAPED = /\\[!-\/:-@[-`{-~]/, ENTITY = /&(?:lt|gt|amp|quot|#39);/;
-const CODE = /`[^`]+`/, PAGE = /\[p\d{1,9}\](?!\()/;
+const CODE = /`[^`\n]+`/, PAGE = /\[p\d{1,9}\](?!\()/;
 /** An address, with pairs of parentheses in it: `/wiki/Rust_(fungus)`. */
 const BARE = /(?<![\w/])https?:\/\/(?:\\[!-\/:-@[-`{-~]|[^\s<>"'`()\]|*\\]|\([^\s<>"'`()\]|*]{0,200}\)){1,2000}/;
 const LINK = /!?\[[^\]\[]{1,500}\]\((?:https?:\/\/|\/)(?:[^()\s]|\([^()\s]{0,200}\)){1,2000}\)/;

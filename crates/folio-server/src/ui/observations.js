@@ -3,7 +3,7 @@
 import { get, live, query as addressOf } from './ask.js';
 import { now } from './clock.js';
 import { element, empty, keep, settle, soon, written } from './dom.js';
-import { filters, kept, latest } from './filters.js';
+import { MOST, filters, kept, latest, shownPart } from './filters.js';
 import { meter, moment, number, perCent } from './format.js';
 
 const MANY = 50;
@@ -25,7 +25,10 @@ export async function showObservations(view, { query, signal, title }) {
   const count = element('p', { class: 'meta', role: 'status' });
   const note = element('div');
   const later = soon(() => draw().catch(() => {}), 200);
-  const { wanted, change } = filters(query, later);
+  const part = shownPart(limit, (one) => one.observation_id);
+  const { wanted, change } = filters(query, () => { part.anew(); later(); });
+  // A value that no field offers could not be cleared.
+  for (const [name, values] of [['status', STATUSES], ['order', ORDERS.map(([value]) => value)]]) if (wanted[name]?.split(',').some((one) => !values.includes(one))) delete wanted[name];
   const field = ([name, type, label, hint]) => element('input', {
     type, dir: 'auto', 'aria-label': label, placeholder: hint, value: wanted[name] ?? '', class: type === 'number' ? 'short' : null,
     ...(type === 'number' ? { min: 0, max: 1, step: 0.05 } : {}), oninput: (event) => change(name, event.currentTarget.value.trim()),
@@ -43,15 +46,15 @@ export async function showObservations(view, { query, signal, title }) {
   let known = [];
   const draw = latest({
     signal,
-    ask: () => get(addressOf('/observations', { ...wanted, ...asWritten(wanted), limit: limit.value }), { signal }),
+    ask: () => get(addressOf('/observations', { ...wanted, ...asWritten(wanted), limit: part.ask() }), { signal }),
     show(answer) {
-      known = answer.items;
-      count.textContent = `${answer.at_least ? 'at least ' : ''}${number(answer.total)} in total${answer.returned < answer.total ? `, ${number(answer.returned)} shown` : ''}`;
-      keep(list, answer.items, (one) => one.observation_id, card);
-      const more = element('button', { type: 'button', onclick: () => { limit.value = Math.min(1000, limit.value + MANY); draw(); } }, 'Show more');
+      known = part.part(answer.items);
+      count.textContent = `${answer.at_least ? 'at least ' : ''}${number(answer.total)} in total${known.length < answer.total ? `, ${number(known.length)} shown` : ''}`;
+      keep(list, known, (one) => one.observation_id, card);
+      const more = element('button', { type: 'button', onclick: () => { limit.value = Math.min(MOST, known.length + MANY); draw(); } }, 'Show more');
       const isFiltered = Object.keys(wanted).length > 0;
       const nothing = isFiltered ? empty('No matching observations. Change or clear the filters.') : empty('No observations yet. Add one with', 'folio observe add "The tests need a database" --tag tests');
-      settle(note, [...(answer.returned === 0 ? [nothing] : []), ...(answer.next && limit.value < 1000 ? [more] : [])]);
+      settle(note, [...(answer.returned === 0 ? [nothing] : []), ...((answer.next || known.length < answer.returned) && known.length < MOST ? [more] : [])]);
       count.hidden = answer.returned === 0;
     },
     refused(why) {

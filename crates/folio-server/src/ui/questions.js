@@ -1,15 +1,13 @@
 // What a run asks people: questions, and calls and plans that wait for approval.
 
 import { QUIET, get, post, told } from './ask.js';
-import { $, announce, cut, element, isPlain, keep, moved, settle, sure, trouble, written } from './dom.js';
+import { $, aimed, announce, cut, element, isPlain, keep, moved, settle, sure, trouble, written } from './dom.js';
 import { moment, revealed } from './format.js';
 import { plain } from './markdown.js';
 import { hasValues, values } from './values.js';
 
 /** How many questions are shown at first. */
 const MANY = 3;
-/** Milliseconds in which a click is meant for what was under the mouse before the questions moved. */
-const AIMED = 500;
 
 /** Whether an answer, or a reason for rejecting, was written but not sent. */
 export const isAnswering = () => $('view').querySelector('.question textarea[readonly]') !== null || [...$('view').querySelectorAll('form.question')].some((form) => writtenIn(form) !== '');
@@ -34,7 +32,7 @@ const enter = (form, options) => (form?.querySelector('textarea, input') ?? form
  * knows, `rest()` moves the focus to what follows the questions.
  */
 export function questions(run, { signal, onchange, find, choose, rest }) {
-  const list = element('div'), more = element('button', { type: 'button', hidden: true, onclick: () => showAll() });
+  const list = element('div'), more = element('button', { type: 'button', hidden: true, onclick: () => (isAll ? showFew() : showAll()) });
   const block = element('div', { class: 'questions' }, list, more);
   /** The open questions, and those that somebody else answered while an answer was written here, with its text. */
   let asked = [], lost = [], isAll = false;
@@ -42,15 +40,7 @@ export function questions(run, { signal, onchange, find, choose, rest }) {
   let isOver = false;
   /** The position in the log of the newest answer shown: of two requests at the same time, the older may come last. */
   let shownAsOf = 0;
-  /** When a form last came to a place where another one was. */
-  let movedAt = -AIMED;
-  // The second click of a double click, or one that was aimed at another form, answers nothing.
-  list.addEventListener('click', (event) => {
-    const isMouse = event.detail > 0, isLate = event.detail > 1 || event.timeStamp - movedAt < AIMED;
-    if (!isMouse || !isLate || !event.target.closest('button')) return;
-    event.preventDefault();
-    event.stopPropagation();
-  }, { capture: true });
+  const shifted = aimed(list);
 
   // A form that somebody writes in, or has focused, stays, whatever else is asked.
   const isUsed = ({ id }) => [...list.children].some((one) => one.item?.id === id && (writtenIn(one) !== '' || one.contains(document.activeElement)));
@@ -59,17 +49,21 @@ export function questions(run, { signal, onchange, find, choose, rest }) {
     const left = asked.length - items.length;
     const before = [...list.children].map(({ dataset }) => dataset.key);
     keep(list, [...lost, ...items.map(lasting)], (item) => (item.text === undefined ? item.id : `${item.id} lost`), (item) => (item.text === undefined ? form(item, { answered, refused, find, choose }) : leftOver(item, () => dismiss(item))));
-    if ([...list.children].some(({ dataset }, at) => before[at] !== undefined && dataset.key !== before[at])) movedAt = performance.now();
+    if ([...list.children].some(({ dataset }, at) => before[at] !== undefined && dataset.key !== before[at])) shifted();
     const untils = new Map(items.map((item) => [item.id, waits(item)]));
     for (const one of list.children) if (untils.has(one.dataset.key)) settle(one.querySelector('.until'), untils.get(one.dataset.key));
-    more.hidden = left === 0;
-    more.textContent = `Show ${left} more`;
+    more.hidden = left === 0 && !isAll;
+    more.textContent = isAll ? 'Show fewer' : `Show ${left} more`;
   };
   const showAll = () => {
     const there = new Set(list.children);
     isAll = true;
     draw();
     enter([...list.children].find((one) => !there.has(one)));
+  };
+  const showFew = () => {
+    isAll = false;
+    draw();
   };
   const dismiss = (item) => {
     lost = lost.filter((one) => one !== item);

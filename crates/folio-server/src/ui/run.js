@@ -3,7 +3,7 @@
 import { CHANCE, QUIET, follow, get, patiently, post, query as addressOf, told } from './ask.js';
 import { branches, branchesOf } from './branches.js';
 import { now } from './clock.js';
-import { $, address, announce, cut, element, empty, headline, keep, settle, soon, sure, trouble, waiting as loading, written } from './dom.js';
+import { $, address, aimed, announce, cut, element, empty, headline, keep, settle, soon, sure, trouble, waiting as loading, written } from './dom.js';
 import { cost, mark, moment, number, span, stateLine, why, words } from './format.js';
 import { happen } from './happened.js';
 import { changeLimits } from './limits.js';
@@ -51,8 +51,11 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   view.className = 'run';
 
   const state = element('p', { class: 'line state' }), controls = element('p', { class: 'buttons' }), note = element('div'), broken = element('div');
+  // A button that is pressed may be replaced by its opposite.
+  aimed(controls);
   // What can be done with the run is above the tree; what can be done with a part, beside it, so that the tree does not move.
   const partControls = element('p', { class: 'buttons' }), partNote = element('div');
+  aimed(partControls);
   const progress = element('progress', { 'aria-label': 'Finished nodes' });
   const asked = questions(run.handle, {
     signal, onchange: (items) => { tree.approve(items); laterSummary(); laterPane(); }, find: (id) => tree.nodes.get(id),
@@ -82,7 +85,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     element('div', { class: 'columns' }, element('section', { class: 'panel side', 'aria-label': 'Tree' }, seek, tree.none, tree.scroller),
       about));
 
-  let tab = query.get('tab') ?? 'result', wasDrawn = 0, underWay = 0, isOwed = false, shown = null, standing = null, saidTitle = null, drivenAt = 0;
+  let tab = query.get('tab') ?? 'result', isChosen = query.has('tab'), wasDrawn = 0, underWay = 0, isOwed = false, shown = null, standing = null, saidTitle = null, drivenAt = 0;
   const nodePath = (node) => `${at}/nodes/${node.node_id}`;
 
   // Until when a process may still begin to drive the run after it was started or continued.
@@ -298,7 +301,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     const mine = underWay = ++wasDrawn, wanted = tab;
     isOwed = false;
     keep(tabs, tabsOf(node).map((name) => ({ name, isShown: name === tab })), ({ name }) => name, ({ name, isShown }) => element('button', {
-      type: 'button', 'aria-current': isShown ? 'true' : null, onclick: async () => { if (!await mayLeave()) return; open(name); readdress({ state: history.state }); },
+      type: 'button', 'aria-current': isShown ? 'true' : null, onclick: async () => { if (!await mayLeave()) return; isChosen = true; open(name); readdress({ state: history.state }); },
     }, RUN_TABS[name]));
     const isOld = () => signal.aborted || mine !== wasDrawn || tree.selected !== node || tab !== wanted;
     // What is there stays until its successor comes.
@@ -307,7 +310,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     const draw = async () => {
       if (wanted === 'result') {
         const detail = await get(nodePath(node), { signal }), { approval } = node;
-        const state = node === tree.root && !detail.status && /^(asks|held)$/.test(standing) ? standing : stateOf({ ...detail, approval, above: node.above }, run.driven || run.waits || isHoped());
+        const state = node === tree.root && !detail.status && /^(asks|held)$/.test(standing) ? standing : stateOf({ ...detail, approval, above: node.above, children: node.children }, run.driven || run.waits || isHoped());
         put(`${node.node_id}${state}${approval?.id}${JSON.stringify(detail)}`, () => nodeParts(detail, { state, approval, isKept: tree.isKept(node), inputs: node === tree.root ? run.inputs : null, find: (id) => tree.nodes.get(id), choose: leadTo }));
       } else if (wanted === 'plan') {
         await showPlan(pane, { run: run.handle, node: node === tree.root ? undefined : node.node_id, hasEnded: Boolean(node.status), signal, isOld, again: () => drawPane() });
@@ -427,13 +430,18 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     if (await mayGo()) go(location.pathname + location.search, { replace: true });
     else note.replaceChildren(trouble(new Error('This page no longer updates. Save your text, then reload the page.')));
   }
+  // Whether somebody chose the shown tab, or has marked, focused or opened something there.
+  const isRead = () => {
+    const marks = getSelection(), { activeElement: focused } = document;
+    return isChosen || (!marks.isCollapsed && pane.contains(marks.anchorNode)) || (focused !== pane && pane.contains(focused)) || pane.querySelector('details[open]') !== null;
+  };
   async function atTheEnd() {
     asked.none();
     announce(`The run has ended: ${words(stateOf(tree.root))}.`);
     run = await patiently(() => get(at, { signal }), signal);
     summary();
     drawControls();
-    if (tree.selected === tree.root && tab === 'result') tab = usual(tree.root);
+    if (tree.selected === tree.root && tab === 'result' && !isRead()) tab = usual(tree.root);
     drawPane();
   }
 

@@ -3,15 +3,13 @@
 import { CHANCE, get, live } from './ask.js';
 import { now } from './clock.js';
 import { address, element, empty, keep, settle, soon, written } from './dom.js';
-import { kept, latest } from './filters.js';
+import { MOST, kept, latest, shownPart } from './filters.js';
 import { cost, mark, moment, number, span, words } from './format.js';
 
 /** What the list can be filtered by. `asks` is no status: it stands for the running ones that wait for somebody. */
 const STATUSES = ['asks', 'running', 'ok', 'partial', 'failed', 'cancelled'];
 /** How many runs are shown at first, and added with every "more". */
 const MANY = 50;
-/** The most runs that are shown, and searched for a title. */
-const MOST = 1000;
 /** How many runs are requested at a time, if the list does not give their cost and whether they wait for somebody. */
 const ASKED = 8;
 /**
@@ -23,9 +21,10 @@ const facts = new Map();
 export async function showRuns(view, { query: asked, signal, title }) {
   title('Runs');
   view.className = 'narrow';
-  const wanted = new Set(asked.getAll('status'));
+  const wanted = new Set(asked.getAll('status').filter((status) => STATUSES.includes(status)));
   let text = asked.get('text') ?? '';
   const limit = kept('limit', MANY);
+  const shown = shownPart(limit, (run) => run.handle);
   const list = element('ul', { class: 'cards' });
   const note = element('div');
   const readdress = () => {
@@ -39,6 +38,7 @@ export async function showRuns(view, { query: asked, signal, title }) {
       wanted.has(status) ? wanted.delete(status) : wanted.add(status);
       currentTarget.setAttribute('aria-pressed', String(wanted.has(status)));
       readdress();
+      shown.anew();
       draw().catch(() => {});
     },
   }, mark(status), words(status)));
@@ -73,25 +73,27 @@ export async function showRuns(view, { query: asked, signal, title }) {
       .map((run) => ({ ...run, used: facts.get(run.handle)?.used, paused: facts.get(run.handle)?.paused, waits: facts.get(run.handle)?.waits, asks: run.status === 'running' ? facts.get(run.handle)?.asks : 0 }));
     keep(list, runs, (run) => run.handle, card);
     for (const one of list.children) watcher.observe(one);
-    const more = element('button', { type: 'button', onclick: () => { limit.value += MANY; draw().catch(() => {}); } }, 'Show older');
+    const more = element('button', { type: 'button', onclick: () => { limit.value = Math.min(MOST, known.length + MANY); draw().catch(() => {}); } }, 'Show older');
     const isFiltered = wanted.size > 0 || text !== '';
     const nothing = isFiltered ? empty(next ? `No matches among the newest ${number(known.length)} runs. Change or clear the filters.` : 'No matching runs. Change or clear the filters.') : empty('No runs yet. Start one with', 'folio plan example | folio run --plan - --input repo=.');
-    settle(note, [...(runs.length === 0 ? [nothing] : []), ...(next && !text && limit.value < MOST ? [more] : [])]);
+    settle(note, [...(runs.length === 0 ? [nothing] : []), ...(next && !text && known.length < MOST ? [more] : [])]);
   };
   const look = latest({
     signal,
     ask: () => {
       // A run with this title may be far back.
-      const fields = new URLSearchParams({ limit: String(text ? MOST : limit.value) });
+      const fields = new URLSearchParams({ limit: String(text ? MOST : shown.ask()) });
       for (const status of new Set([...wanted].map((one) => (one === 'asks' ? 'running' : one)))) fields.append('status', status);
       return get(`/runs?${fields}`, { signal });
     },
     show(answer) {
-      heads = new Map(answer.items.map((run) => [run.handle, run.head]));
-      going = new Set(answer.items.filter((run) => run.status === 'running').map((run) => run.handle));
-      for (const run of answer.items) if (run.spent) facts.set(run.handle, factOf(run, run.head));
-      known = answer.items.map(({ updated_at: at, head, ...run }) => ({ ...run, ended_at: run.status === 'running' ? null : at, isNew: isTakenUp(run, at) }));
-      next = answer.next;
+      // A run with this title may be the last of those that are searched.
+      const runs = text ? answer.items : shown.part(answer.items);
+      heads = new Map(runs.map((run) => [run.handle, run.head]));
+      going = new Set(runs.filter((run) => run.status === 'running').map((run) => run.handle));
+      for (const run of runs) if (run.spent) facts.set(run.handle, factOf(run, run.head));
+      known = runs.map(({ updated_at: at, head, ...run }) => ({ ...run, ended_at: run.status === 'running' ? null : at, isNew: isTakenUp(run, at) }));
+      next = answer.next ?? (runs.length < answer.items.length || null);
       sift();
     },
     refused(why) {

@@ -80,7 +80,7 @@ export async function showThread(view, { name, query, signal, title }) {
       const { receipt: kept } = shown;
       sum.replaceChildren(meter(kept.budget ? shown.tokens / kept.budget : 0, `${shown.tokens} of ${kept.budget} tokens`),
         ` ${number(shown.tokens)} of ${number(kept.budget)} tokens, ${kept.counted}; placement: ${shown.placement}`, element('code', { class: 'hash', title: `Hash of the text: ${kept.hash}` }, kept.hash.slice(0, 12)));
-      if (text.textContent !== shown.view) text.textContent = shown.view;
+      rewrite(text, shown.view);
       if (shown.view === '') text.replaceChildren(empty(hasAny(shown) ? 'Nothing: the token budget leaves room for nothing.' : 'Nothing yet: the scratchbook is empty.'));
       settle(receipt, [receiptTable(kept, name)]);
       keep(led, one ? [one] : [], (item) => item.item_id, itemCard);
@@ -98,6 +98,18 @@ export async function showThread(view, { name, query, signal, title }) {
   });
   // Entries expire without a commit.
   await live(draw, signal, { most: MINUTE });
+}
+
+/** Makes `block` say `text`. What is marked before or after the change stays marked. */
+function rewrite(block, text) {
+  const [node] = block.childNodes, old = block.textContent;
+  if (old === text) return;
+  if (block.childNodes.length !== 1 || node.nodeType !== Node.TEXT_NODE) { block.textContent = text; return; }
+  let same = 0, after = 0;
+  const shorter = Math.min(old.length, text.length);
+  while (same < shorter && old[same] === text[same]) same++;
+  while (after < shorter - same && old.at(-1 - after) === text.at(-1 - after)) after++;
+  node.replaceData(same, old.length - same - after, text.slice(same, text.length - after));
 }
 
 /** Whether there is something to show, whatever the limits leave of it. */

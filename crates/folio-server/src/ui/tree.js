@@ -20,9 +20,16 @@ function isHeld(node) {
   return false;
 }
 
+/** Among the calls of a task, one that a person is waited for, if nothing else of it is under way. */
+function awaited({ state, children = [] }) {
+  const goesOn = state === 'executing' ? children.filter((child) => !child.status) : [];
+  return goesOn.some((child) => AT_WORK.has(child.state)) ? undefined : goesOn.find((child) => child.state === 'waiting_input');
+}
+
 // A step that had not begun was not replaced: it was dropped, or its plan rejected.
 export const stateOf = (node, isDriven = true) => (node.status && node.superseded ? (node.started_at ? 'superseded' : 'not_begun') : node.status) ?? stateBeforeEnd(node, isDriven);
-const stateBeforeEnd = (node, isDriven) => {
+const stateBeforeEnd = (task, isDriven) => {
+  const node = awaited(task) ?? task;
   const isStopping = AT_WORK.has(node.state) && isHeld(node);
   return ((node.paused || isStopping) && node.state !== 'executing' ? 'paused' : isStopping && isDriven ? 'pausing' : !isDriven && AT_WORK.has(node.state) ? 'interrupted' : node.approval && node.state === 'waiting_input' ? 'awaiting_approval' : node.state);
 };
@@ -40,6 +47,9 @@ function fullness({ limits, spent, status }) {
   const used = (one) => { const is = SPENT[one.what]?.(spent); return is === undefined ? one.used : status ? is : Math.max(one.used, is); };
   return Math.max(...limits.map((one) => (one.limit ? used(one) / one.limit : 1)));
 }
+
+/** What `node` does, if it does not wait for a call of its own. */
+const callOf = (node) => (awaited(node) ? '' : revealed(node.call));
 
 const budgetOf = (share) => `${Math.round(share * 100)}% of its budget`;
 
@@ -101,6 +111,8 @@ export class Tree {
 
   touch(node) {
     this.changed.add(node);
+    // What a task waits for is its own state.
+    if (node.above?.state === 'executing') this.changed.add(node.above);
     for (let at = node; at && !this.counted.has(at); at = at.above) { this.counted.add(at); at.inside = null; }
     if (this.isByState) this.isStale = true;
     this.later();
@@ -214,7 +226,7 @@ export class Tree {
     const state = stateOf(node, this.isDriven);
     const used = cost(node.spent);
     const share = fullness(node);
-    const parts = [element('span', { class: 'twist' }), mark(state), written('span', { class: 'title', title: node.title }, node.title), element('span', { class: 'call' }, revealed(node.call))];
+    const parts = [element('span', { class: 'twist' }), mark(state), written('span', { class: 'title', title: node.title }, node.title), element('span', { class: 'call' }, callOf(node))];
     if (node.attempt > 1) parts.push(element('span', { class: 'time' }, `attempt ${node.attempt}`));
     node.tally = element('span', { class: 'inside' });
     if (node.children.length > 0) parts.push(node.tally);
@@ -247,7 +259,7 @@ export class Tree {
     const share = fullness(node), said = [`${number(ended)}/${number(all)}`, failed > 0 && `✗ ${number(failed)}`].filter(Boolean);
     if (node.tally.textContent !== said.join(' ')) node.tally.replaceChildren(said[0], failed > 0 ? element('span', { class: 'failed' }, ` ${said[1]}`) : '');
     node.tally.title = `${number(ended)} of ${number(all)} parts below have ended${failed > 0 ? `, ${number(failed)} failed` : ''}`;
-    row.setAttribute('aria-label', [node.title, words(stateOf(node, this.isDriven)), revealed(node.call), node.attempt > 1 && `attempt ${node.attempt}`, all > 0 && node.tally.title,
+    row.setAttribute('aria-label', [node.title, words(stateOf(node, this.isDriven)), callOf(node), node.attempt > 1 && `attempt ${node.attempt}`, all > 0 && node.tally.title,
       share !== null && node.level > 1 && budgetOf(share), cost(node.spent), node.finished_at && node.time.textContent].filter(Boolean).join(', '));
   }
 

@@ -2,7 +2,7 @@
 
 import { get, live, query as addressOf } from './ask.js';
 import { element, empty, keep, settle, soon, written } from './dom.js';
-import { filters, kept, latest } from './filters.js';
+import { MOST, filters, kept, latest, shownPart } from './filters.js';
 import { marked, moment, span } from './format.js';
 
 const MANY = 50;
@@ -13,7 +13,8 @@ export async function showTurns(view, { query, signal, title }) {
   const limit = kept('limit', MANY);
   const list = element('ul', { class: 'cards' }), note = element('div');
   const later = soon(() => draw().catch(() => {}), 200);
-  const { wanted, change } = filters(query, later);
+  const shown = shownPart(limit, (turn) => turn.turn_id);
+  const { wanted, change } = filters(query, () => { shown.anew(); later(); });
   view.append(element('h1', {}, 'Turns'), element('p', { class: 'quiet lead' }, 'What came in, what was decided and why, and what was done.'),
     element('form', { class: 'filters', 'aria-label': 'Filter turns', onsubmit: (event) => event.preventDefault() },
       element('input', { type: 'search', 'aria-label': 'Filter by thread', placeholder: 'Thread', value: wanted.thread ?? '', oninput: (event) => change('thread', event.currentTarget.value.trim()) }),
@@ -21,12 +22,13 @@ export async function showTurns(view, { query, signal, title }) {
     list, note);
   const draw = latest({
     signal,
-    ask: () => get(addressOf('/turns', { ...wanted, limit: limit.value }), { signal }),
+    ask: () => get(addressOf('/turns', { ...wanted, limit: shown.ask() }), { signal }),
     show({ items, next }) {
-      keep(list, items, (turn) => turn.turn_id, card);
-      const more = element('button', { type: 'button', onclick: () => { limit.value = Math.min(1000, limit.value + MANY); draw(); } }, 'Show older');
+      const part = shown.part(items);
+      keep(list, part, (turn) => turn.turn_id, card);
+      const more = element('button', { type: 'button', onclick: () => { limit.value = Math.min(MOST, part.length + MANY); draw(); } }, 'Show older');
       const nothing = Object.keys(wanted).length ? empty('No matching turns. Change or clear the filters.') : empty('No turns yet. Start one with', 'folio turn begin --input "Rotate the key"');
-      settle(note, [...(items.length === 0 ? [nothing] : []), ...(next && limit.value < 1000 ? [more] : [])]);
+      settle(note, [...(items.length === 0 ? [nothing] : []), ...((next || part.length < items.length) && part.length < MOST ? [more] : [])]);
     },
     refused(why) {
       list.replaceChildren();
