@@ -233,3 +233,17 @@ fn failed_backup_does_not_name_an_empty_folder() {
     assert!(told.contains("name too long"), "{told}");
     assert!(!told.contains("cannot write to :"), "{told}");
 }
+
+#[test]
+fn restore_in_place_of_a_symlink_replaces_what_it_leads_to() {
+    let folio = Folio::new();
+    folio.create_copy();
+    folio.with_store("sqlite:real.db", "before");
+    std::os::unix::fs::symlink("real.db", folio.file_path("link.db")).unwrap();
+    folio.ok(&at_store("sqlite:link.db", &["restore", "copy.db", "--replace"]));
+    assert!(folio.file_path("link.db").is_symlink());
+    for url in ["sqlite:link.db", "sqlite:real.db"] {
+        assert_eq!(folio.contents(url), ["copied"]);
+    }
+    assert_eq!(folio.contents("sqlite:real.db.replaced-1"), ["before"]);
+}

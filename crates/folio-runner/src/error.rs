@@ -1,6 +1,7 @@
 //! Why a run could not be submitted or driven. How a run *ended* is a result, not an error.
 
 use folio_engine::run::{EditError, ForkError, JournalError, LimitError};
+use folio_memory::id::RunHandle;
 use folio_memory::roles::Denied;
 use folio_memory::{RunId, Timestamp};
 use folio_store::workspace::WorkspaceError;
@@ -61,6 +62,12 @@ pub enum RunnerError {
         path: String,
         /// When the time for an answer ended, if a question was open.
         over: Option<Timestamp>,
+    },
+    /// A person edited the plan of a run whose driver is of a version that would not understand the edit.
+    #[error("an older version of Folio drives {run}, and would not understand the new plan; end that process first")]
+    OlderDriver {
+        /// The run.
+        run: RunHandle,
     },
     /// The run, or a part of it, has no time left for what a person decided.
     #[error("the time of {path} ended at {at}, so it will be stopped as soon as the run goes on")]
@@ -156,6 +163,7 @@ impl RunnerError {
             Self::NotEquipped { .. } => "not_equipped",
             Self::Inputs { .. } => "inputs_invalid",
             Self::NoQuestion { .. } => "no_question",
+            Self::OlderDriver { .. } => "run_taken",
             Self::TimeIsUp { .. } => "time_is_up",
             Self::NotAnOption { .. } => "not_an_option",
             Self::EmptyAnswer { .. } => "answer_empty",
@@ -193,6 +201,7 @@ impl RunnerError {
             Self::Refused(_)
             | Self::NotAPerson { .. }
             | Self::AskedElse { .. }
+            | Self::OlderDriver { .. }
             | Self::TimeIsUp { .. }
             | Self::Edit(_)
             | Self::Limit(_)

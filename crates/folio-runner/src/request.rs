@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use folio_engine::event::FORMAT;
 use folio_engine::{Event, NodeId, Run, projection};
 use folio_memory::{Actor, RunId, roles};
 use folio_store::workspace::WorkspaceError;
@@ -97,9 +98,14 @@ impl Runner {
             };
             workspace.clean_event(&mut event);
             let now = workspace.now();
-            folded
-                .apply(now, &event)
-                .map_err(|source| RunnerError::Journal { run, source })?;
+            let refused = |source| RunnerError::Journal { run, source };
+            // Only a version that knows the language of the plan may drive the run from here on.
+            let is_raised = matches!(event, Event::PlanEdited { .. }) && folded.format() < FORMAT;
+            let raised = is_raised.then_some(Event::FormatRaised { format: FORMAT });
+            if let Some(raised) = &raised {
+                folded.apply(now, raised).map_err(refused)?;
+            }
+            folded.apply(now, &event).map_err(refused)?;
             // Titles may refer to outputs.
             let bodies = self.bodies();
             let changes = bodies
@@ -107,7 +113,7 @@ impl Runner {
                 .await?;
             let append = RunAppend {
                 run,
-                events: vec![event.clone()],
+                events: raised.into_iter().chain([event.clone()]).collect(),
                 status: None,
                 title: None,
                 so_far: Some(folded.summary()),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use folio_engine::event::FORMAT;
+use folio_engine::plan::to_markdown;
 use folio_engine::run::JournalError;
 use folio_engine::{Event, NodeResult, Outcome};
 use folio_memory::id::Ref;
@@ -15,7 +16,7 @@ use folio_runner::{Runner, RunnerError, RunnerOptions};
 use folio_store::commit::RECORD_FORMAT;
 use folio_store::copy::CopiedCommit;
 use folio_store::sqlite::OpenOptions;
-use folio_store::{Commit, Expected, LogRow, Record, RunAppend, SqliteStore, Store, Workspace};
+use folio_store::{Commit, Expected, LogRow, OwnerId, Record, RunAppend, SqliteStore, Store, Workspace};
 use folio_testkit::{SeededIds, SimClock};
 use folio_tools::Registry;
 use serde::Deserialize;
@@ -183,6 +184,37 @@ async fn steering_does_not_raise_the_format_of_an_older_run_e9_9() {
         .await
         .unwrap();
     assert_eq!(house.formats().await, [(0, 7)]);
+}
+
+#[tokio::test]
+async fn plan_edit_raises_the_format_of_an_older_run_or_is_refused_while_it_is_driven_e9_9() {
+    let ada = Actor::new(Role::Human, "ada");
+    let house = House::of(FORMAT_7).await;
+    let loaded = house.runner.load(house.run).await.unwrap();
+    let shown = loaded.shown_plan(loaded.node_at("").unwrap().id).unwrap();
+    let edited = to_markdown(&shown.steps)
+        + "\n- after it {after}\n\n  ```yaml\n  do: {tool: text, args: {op: echo, value: 1}}\n  ```\n";
+    // Whoever drives the run has not raised the format, so it is an older version.
+    let workspace = house.runner.workspace();
+    let store = workspace.store();
+    let owner = OwnerId("older".to_owned());
+    let fence = store.claim_run(workspace.space(), house.run, &owner).await.unwrap();
+    let refused = house
+        .runner
+        .edit_plan(house.run, None, &edited, None, &ada)
+        .await
+        .unwrap_err();
+    assert_eq!(refused.code(), "run_taken");
+    assert!(refused.to_string().contains("older version"), "{refused}");
+    assert_eq!(house.formats().await, [(0, 7)]);
+    store.release_run(workspace.space(), house.run, fence).await.unwrap();
+    let before = house.events().await.len();
+    house
+        .runner
+        .edit_plan(house.run, None, &edited, None, &ada)
+        .await
+        .unwrap();
+    assert_eq!(house.formats().await, [(0, 7), (before, FORMAT)]);
 }
 
 #[tokio::test]

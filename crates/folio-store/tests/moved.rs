@@ -149,3 +149,28 @@ fn file_name_too_long_for_its_companion_files_is_refused() {
     assert!(refused.to_string().contains("is too long"), "{refused}");
     assert!(!path.exists());
 }
+
+#[tokio::test]
+async fn file_with_a_second_name_is_opened_under_neither() {
+    let house = House::new().await;
+    std::fs::hard_link(house.at("s.db"), house.at("other.db")).unwrap();
+    for name in ["s.db", "other.db"] {
+        let refused = open(&house.at(name)).map(drop).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Unavailable, "{refused}");
+        assert!(refused.to_string().contains("another name"), "{refused}");
+    }
+    assert!(!house.at("other.db-wal").exists());
+    // Who had it open before goes on, and others do as soon as the second name is gone.
+    house.scene.a_note("two").await;
+    remove_file(house.at("other.db")).unwrap();
+    drop(open(&house.at("s.db")).unwrap());
+}
+
+#[tokio::test]
+async fn second_name_left_by_a_killed_restore_is_removed() {
+    let house = House::new().await;
+    let left = house.at("s.db-0123456789abcdef0123456789abcdef.unfinished");
+    std::fs::hard_link(house.at("s.db"), &left).unwrap();
+    drop(open(&house.at("s.db")).unwrap());
+    assert!(!left.exists());
+}

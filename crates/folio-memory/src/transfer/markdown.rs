@@ -12,6 +12,8 @@
 //! It is.
 //! ```
 //!
+//! Entries whose page is missing, because it could not be read, are in `folio.md`, too.
+//!
 //! A section `<!-- folio:entry -->` without an id is an entry that somebody added by hand.
 //!
 //! A line of text that looks like the beginning of a section is escaped by a backslash, and so is one that looks like
@@ -58,7 +60,7 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// `line_malformed` for an entry that comes before its page, or a piece that comes before its entry.
+    /// `line_malformed` for a piece that comes before its entry.
     pub fn section(&mut self, line: &Line) -> Result<(String, String), Invalid> {
         self.n += 1;
         let malformed = |message: &str| Invalid::new("line_malformed", "line", message);
@@ -74,15 +76,12 @@ impl Writer {
             }
             Line::Entry(entry) => {
                 self.last = Some((entry.id, entry.page));
-                let file = self.files.get(&entry.page);
-                let file = file.ok_or_else(|| malformed("the page of the entry must come before it"))?;
-                (file.clone(), "entry", "## ")
+                (self.file_of_page(entry.page), "entry", "## ")
             }
             Line::Piece(piece) => {
                 let page = self.last.filter(|(entry, _)| *entry == piece.of);
-                let file = page.and_then(|(_, page)| self.files.get(&page));
-                let file = file.ok_or_else(|| malformed("the entry of the piece must come before it"))?;
-                (file.clone(), "piece", "")
+                let (_, page) = page.ok_or_else(|| malformed("the entry of the piece must come before it"))?;
+                (self.file_of_page(page), "piece", "")
             }
         };
         let Ok(Value::Object(mut fields)) = serde_json::to_value(line) else {
@@ -123,6 +122,11 @@ impl Writer {
         }
         section.push('\n');
         Ok((file, section))
+    }
+
+    /// The file of what is on `page`. A page of a damaged store may be missing: what is on it is not lost with it.
+    fn file_of_page(&self, page: PageId) -> String {
+        self.files.get(&page).map_or(ROOT, String::as_str).to_owned()
     }
 }
 

@@ -1,9 +1,10 @@
 //! What people do to a run: approve, reject, answer, edit its plan, change limits, pause, continue and cancel it
 //! (E9.11).
 
-use folio_engine::event::{Always, NewLimits, PlanDifference};
+use folio_engine::event::{Always, FORMAT, NewLimits, PlanDifference};
 use folio_engine::run::{NodeKind, PendingApproval, RequestRef};
 use folio_engine::{Event, NodeId, Run};
+use folio_memory::id::Ref;
 use folio_memory::{Actor, Role, RunId};
 
 use super::Runner;
@@ -107,7 +108,7 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// `Edit` if it cannot become the plan, with every mistake; `TimeIsUp`; `NotAPerson`; `Ended`; `Store`.
+    /// `Edit` if it cannot become the plan, with every mistake; `OlderDriver`; `TimeIsUp`; `NotAPerson`; `Ended`; `Store`.
     pub async fn edit_plan(
         &self,
         run: RunId,
@@ -123,6 +124,7 @@ impl Runner {
         let known = self.known();
         let root = NodeId::root(run);
         let node = node.unwrap_or(root);
+        self.check_driver_understands_plans(run).await?;
         let expand = |run: &Run| {
             let is_new = run
                 .node(root)
@@ -156,6 +158,19 @@ impl Runner {
         let loaded = self.load(run).await?;
         let version = loaded.node(node).map_or(1, |view| view.plan_version.max(1));
         Ok((version, PlanDifference::default()))
+    }
+
+    /// Refuses an edit while an older version drives the run: it would pass over what it does not know of a plan, or
+    /// end with the calls that are under way. Whoever drives a run has raised the format of its journal to its own.
+    async fn check_driver_understands_plans(&self, run: RunId) -> Result<(), RunnerError> {
+        if self.load(run).await?.format() >= FORMAT {
+            return Ok(());
+        }
+        let row = self.shared.workspace.run(Ref::Id(run)).await?;
+        match row.driven {
+            true => Err(RunnerError::OlderDriver { run: row.handle }),
+            false => Ok(()),
+        }
     }
 
     /// Approves what waits for approval there: a plan, a call, or the command of a criterion. After the approval of a

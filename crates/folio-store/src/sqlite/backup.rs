@@ -163,7 +163,7 @@ impl Drop for Unfinished {
 }
 
 /// Removes copies in the folder of `to` that nobody is making any more. A failure does not prevent a new copy.
-fn remove_left_over(to: &Path) {
+pub(super) fn remove_left_over(to: &Path) {
     let siblings = to.parent().and_then(|folder| std::fs::read_dir(folder).ok());
     for path in siblings.into_iter().flatten().flatten().map(|entry| entry.path()) {
         let name = path.file_name().map(OsStrExt::as_bytes).unwrap_or_default();

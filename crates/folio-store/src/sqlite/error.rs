@@ -5,6 +5,10 @@ use rusqlite::{ErrorCode, ffi};
 use crate::error::StoreError;
 pub(super) use crate::error::not_found;
 
+/// Why a file with a second name is not opened.
+pub(super) const OTHER_NAMES: &str = "it has another name, too (a hard link), and what is written under one name would be lost under the other; \
+    remove the other name, or copy the store with `folio backup`";
+
 /// Why a file is not a store.
 pub(super) const NO_DATABASE: &str = "it is not an SQLite file";
 /// Why an empty file is not a store.

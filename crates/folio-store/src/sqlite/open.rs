@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,9 +11,10 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use super::backup::remove_left_over;
 use super::busy;
 use super::closing::Open;
-use super::error::{CUT_OFF, Failure, NO_DATABASE, WITHOUT_FILE, explained};
+use super::error::{CUT_OFF, Failure, NO_DATABASE, OTHER_NAMES, WITHOUT_FILE, explained};
 use super::migrate::{self, MIGRATIONS, Migration};
 use super::moved::Places;
 use crate::error::StoreError;
@@ -31,6 +33,9 @@ const BYTES_MIN: u64 = 512;
 
 /// The most links that are followed to find where a file is created; the system follows no more.
 const LINKS_MAX: u32 = 40;
+/// How often, and how far apart, a file with two names is looked at before it is refused.
+const NAMED_TRIES: u32 = 5;
+const NAMED_PAUSE: Duration = Duration::from_millis(20);
 
 /// How long a statement waits for another process before it gives up.
 pub(super) const BUSY_WAIT: Duration = Duration::from_secs(10);
@@ -165,6 +170,7 @@ impl Target {
         }
         if let Some(file) = &self.file {
             self.may_be_made(file)?;
+            self.check_only_name(file)?;
             make_private(file);
         }
         let conn = self
@@ -210,6 +216,21 @@ impl Target {
             Ok(_) if !file.exists() => Err(self.unwritable(WITHOUT_FILE)),
             _ => Ok(()),
         }
+    }
+
+    /// Refuses a file with a second name. Under each name it would have another log, and both would be written into the
+    /// one file, so that what one wrote is lost in what the other did.
+    fn check_only_name(&self, file: &Path) -> Result<(), StoreError> {
+        let has_others = || file.metadata().is_ok_and(|about| about.is_file() && about.nlink() > 1);
+        for _ in 0..NAMED_TRIES {
+            if !has_others() {
+                return Ok(());
+            }
+            // A copy that becomes a store has two names for a moment, or until somebody cleans up if it was killed then.
+            remove_left_over(&made_at(file));
+            std::thread::sleep(NAMED_PAUSE);
+        }
+        Err(self.unwritable(OTHER_NAMES))
     }
 
     /// A connection that can only read.

@@ -66,6 +66,9 @@ pub fn restore(from: &Path, to: &Path, replaced: bool, look: Look) -> Result<Res
     if matches!((from.canonicalize(), to.canonicalize()), (Ok(from), Ok(to)) if from == to) {
         return Err(StoreError::Invalid(format!("{location} cannot replace itself")));
     }
+    // A name that leads to the store stays; what it leads to is replaced.
+    let followed = if to.is_symlink() { to.canonicalize().ok() } else { None };
+    let to = followed.as_deref().unwrap_or(to);
     let done = checked(from, &location).and_then(|conn| {
         if let Some(folder) = to.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             make_folders(folder).map_err(|error| unavailable("create", folder, error))?;

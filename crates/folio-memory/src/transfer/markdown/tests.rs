@@ -154,6 +154,22 @@ fn exported_page_is_readable_markdown() {
 }
 
 #[test]
+fn entry_whose_page_is_missing_is_in_the_root_file() {
+    let lines = [
+        space(),
+        page(1, "Kept"),
+        entry(1, 1, "On it", "a", &[]),
+        entry(2, 2, "Left over", "b", &[]),
+    ];
+    let files = written(&lines);
+    assert!(
+        files[ROOT].contains("Left over") && !files[ROOT].contains("On it"),
+        "{files:?}"
+    );
+    assert_eq!(read(&files), lines);
+}
+
+#[test]
 fn text_that_belongs_to_no_entry_is_reported() {
     let files = written(&[space(), page(1, "Oaks")]);
     let of_page = &files["pages/p1-oaks.md"];
