@@ -33,6 +33,18 @@ def test_run_events_arrive_once_in_order_and_close_with_end(folio: Folio) -> Non
     assert folio.start(PLAN, inputs={"n": 3}, thread="t", key="three").run == run.run
 
 
+def test_ended_run_is_forgotten_as_a_whole(folio: Folio) -> None:
+    run = folio.start(PLAN, inputs={"n": 4711}, thread="forgotten")
+    assert run.wait(timeout=10)["status"] == "ok"
+    forgot = folio.forget(runs=[run.run], reason="no longer wanted")
+    [handle] = forgot.get("runs", [])
+    with pytest.raises(FolioError) as refused:
+        run.tree()
+    assert (refused.value.status, refused.value.code) == (410, "run_forgotten")
+    listed = [one for one in folio.runs(status="forgotten")["items"] if one["handle"] == handle]
+    assert [one.get("forgotten", {}).get("reason") for one in listed] == ["no longer wanted"]
+
+
 def test_repeated_start_and_fork_with_the_same_key_are_marked_as_replayed(folio: Folio) -> None:
     runs = [folio.start(PLAN, inputs={"n": 1}, key="replayed") for _ in range(2)]
     assert [run.run for run in runs] == [runs[0].run] * 2

@@ -315,6 +315,8 @@ fn hint_of(code: &str) -> Option<&'static str> {
         "run_taken" => "`folio watch RUN` shows what the other process does",
         "key_reused" => "use a new key for every operation",
         "store_too_new" => "use the newer version of folio for this file",
+        "run_forgotten" => "`folio runs` lists it with what is still known: how it ended, and why it was forgotten",
+        "run_not_ended" => "`folio cancel RUN` ends it",
         "run_too_new" => "use the newer version of folio for this run",
         "store_damaged" => "restore the file from a backup, or name another one with --store",
         "run_unreadable" => "`folio doctor` looks for damage",

@@ -419,6 +419,7 @@ mod tests {
             head: Seq(1),
             driven: false,
             was_driven,
+            forgotten: None,
         }
     }
 

@@ -9,8 +9,8 @@ use serde_json::Value;
 use crate::entry::{
     BodyRef, Confidence, Entry, EntryFields, EntryKind, ImportedTimes, Lifetime, Outcome, Owner, Pii, Status, Tag,
 };
-use crate::id::{EntryHandle, EntryId, PageHandle, PageId, Seq, TurnId};
-use crate::keeping::{ArchivedFor, ErasedFor};
+use crate::id::{EntryHandle, EntryId, PageHandle, PageId, RunId, Seq, TurnId};
+use crate::keeping::{ArchivedFor, ErasedFor, RunTombstone};
 use crate::link::Link;
 use crate::page::{Page, PageFields};
 use crate::policy::{SpacePolicy, TypePolicy};
@@ -253,6 +253,14 @@ pub enum Change {
     EraseTurn {
         /// The turn.
         turn: TurnId,
+    },
+    /// Forgets a run that has ended: from then on nobody reads its journal, and its title and what the journal says are
+    /// erased. The log is rewritten part by part after this change (M7.6.50). The same commit gives the run its status.
+    EraseRun {
+        /// The run.
+        run: RunId,
+        /// What stays known of it.
+        left: RunTombstone,
     },
 }
 

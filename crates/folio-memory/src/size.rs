@@ -75,7 +75,8 @@ impl Change {
                 | Self::SetPolicy { .. }
                 | Self::RegisterType { .. }
                 | Self::EraseEntry { .. }
-                | Self::EraseTurn { .. } => 0,
+                | Self::EraseTurn { .. }
+                | Self::EraseRun { .. } => 0,
             }
     }
 }

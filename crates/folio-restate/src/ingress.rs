@@ -16,6 +16,8 @@ const ANSWER_CHARS: usize = 300;
 const NOT_READY: u16 = 470;
 /// The status with which a worker answers for a run that its store does not have.
 pub(crate) const NO_SUCH_RUN: u16 = 404;
+/// The status with which a worker answers for a run that was forgotten.
+pub(crate) const RUN_GONE: u16 = 410;
 
 /// The ingress of Restate, which takes requests. Cheap to clone.
 #[derive(Debug, Clone)]

@@ -17,7 +17,7 @@ use restate_sdk::prelude::*;
 use tokio::sync::mpsc;
 
 use crate::drives::{Drives, NotDriven};
-use crate::ingress::NO_SUCH_RUN;
+use crate::ingress::{NO_SUCH_RUN, RUN_GONE};
 use crate::place::RunKey;
 
 /// The name of the object.
@@ -99,7 +99,7 @@ fn is_passing(error: &StoreError) -> bool {
 }
 
 impl RunObject {
-    /// A run that does not exist will never be driven; everything else is worth another attempt, here or elsewhere.
+    /// A run that does not exist, or was forgotten, will never be driven; everything else is worth another attempt, here or elsewhere.
     fn refused(&self, key: &RunKey, why: &NotDriven) -> HandlerError {
         let error = match why {
             NotDriven::Busy => {
@@ -111,6 +111,9 @@ impl RunObject {
             NotDriven::Failed(error) => error,
         };
         match error {
+            RunnerError::Store(store @ StoreError::RunForgotten { .. }) => {
+                TerminalError::new_with_code(RUN_GONE, store.to_string()).into()
+            }
             RunnerError::Store(store @ StoreError::NotFound { what: "run", .. }) => {
                 let notice = format!(
                     "the store of this worker has no run {key} ({store}): it was submitted by a process that uses another store"

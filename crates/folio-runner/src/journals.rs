@@ -40,7 +40,7 @@ pub async fn check_journals(store: &Arc<dyn Store>, found: &mut Checkup) -> Resu
                 }
                 rows => rows?,
             };
-            for row in &rows {
+            for row in rows.iter().filter(|row| !row.is_forgotten()) {
                 if found.is_full() {
                     break;
                 }
@@ -74,7 +74,10 @@ async fn problem_of(
             with_causes(&error)
         ))),
         // That is not damage, whoever finds it.
-        Err(RunnerError::Journal { .. } | RunnerError::Store(StoreError::RunTooNew { .. })) => Ok(None),
+        Err(
+            RunnerError::Journal { .. }
+            | RunnerError::Store(StoreError::RunTooNew { .. } | StoreError::RunForgotten { .. }),
+        ) => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -2,6 +2,8 @@
 //! is killed in between, the copy stays. Several stores may keep their runs in one folder, so such a folder is not
 //! recognised by the store lacking the run, but by a mark beside it, which names the store and space that it was made
 //! for.
+//!
+//! And folders of runs that were forgotten.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -82,6 +84,20 @@ pub async fn left_folders(
     }
     left.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(left)
+}
+
+/// Removes the folders of the forgotten `runs` below `folders`, with everything in them, and returns their paths. A link
+/// is never followed: one in the place of a folder is left, and of one inside a folder only the link is removed. What
+/// cannot be removed is left, too.
+pub async fn remove_run_folders(folders: PathBuf, runs: &[RunId]) -> Vec<String> {
+    let paths: Vec<PathBuf> = runs.iter().map(|run| folders.join(run.to_string())).collect();
+    let removed = tokio::task::spawn_blocking(move || {
+        let is_folder = |path: &PathBuf| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+        let removed = paths.into_iter().filter(is_folder);
+        let removed = removed.filter(|path| std::fs::remove_dir_all(path).is_ok());
+        removed.map(|path| path.display().to_string()).collect()
+    });
+    removed.await.unwrap_or_default()
 }
 
 /// Marks that the folder of `fork` below `folders` is being made, for a run of `workspace`.

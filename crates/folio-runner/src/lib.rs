@@ -17,7 +17,7 @@
 //! - [`watch`]: a run as other processes see it, live; `folded`: runs that somebody looked at, cached for a minute;
 //!   [`observer`]: a run followed while this process drives it, for observers; `journal`: the journal read part by
 //!   part; `fork`: a new run from a moment of another one; `takeover`: the files that a fork copies; `left_folders`:
-//!   run folders of forks that never began; `replay`: whether the pages of a run match its journal; `journals`: checks
+//!   run folders of forks that never began, and of forgotten runs; `replay`: whether the pages of a run match its journal; `journals`: checks
 //!   whether all journals can be read
 //! - [`cassette`]: records what the models of a run answer, and replays a run with it
 
@@ -83,7 +83,7 @@ pub use fork::{ForkOptions, Forked};
 pub use grants::{allows_tool, check_allowed};
 pub use journals::check_journals;
 pub use known::known_tools;
-pub use left_folders::{LeftFolder, left_folders};
+pub use left_folders::{LeftFolder, left_folders, remove_run_folders};
 pub use locks::HeldUp;
 pub use lost::{LostCall, LostCalls};
 pub use models::{RunnerExecutor, RunnerModel, RunnerModels};

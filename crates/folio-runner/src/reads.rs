@@ -113,8 +113,10 @@ impl Runner {
         match workspace.run(Ref::Id(run)).await {
             Ok(row) if !row.has_ended() => {}
             Ok(_) => return Ok(String::new()),
-            // The page was imported, and its run was left behind.
-            Err(WorkspaceError::Store(StoreError::NotFound { .. })) => return Ok(String::new()),
+            // The page was imported, and its run was left behind; or the run was forgotten.
+            Err(WorkspaceError::Store(StoreError::NotFound { .. } | StoreError::RunForgotten { .. })) => {
+                return Ok(String::new());
+            }
             Err(error) => return Err(error.into()),
         }
         let section = match self.load(run).await {

@@ -33,6 +33,7 @@ use crate::error::RunnerError;
 use crate::folded::Folds;
 use crate::held::Held;
 use crate::known::known_tools;
+use crate::left_folders::remove_run_folders;
 use crate::locks::{HeldUp, Locks};
 use crate::lost::LostCalls;
 use crate::models::RunnerModels;
@@ -275,6 +276,15 @@ impl Runner {
     /// The templates of its runs.
     pub(crate) fn templates(&self) -> &Arc<Templates> {
         &self.shared.templates
+    }
+
+    /// Removes the folders of the files that the forgotten `runs` wrote here ([`remove_run_folders`]); returns their
+    /// paths.
+    pub async fn remove_run_folders(&self, runs: &[RunId]) -> Vec<String> {
+        match &self.shared.options.run_folders {
+            Some(folders) => remove_run_folders(folders.clone(), runs).await,
+            None => Vec::new(),
+        }
     }
 
     /// The row of one run.

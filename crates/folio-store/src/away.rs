@@ -102,6 +102,7 @@ away! {
     live_observations(&SpaceName, Timestamp, u64) -> u64;
     compact(&SpaceName, Compaction) -> Compacted;
     forget_notes(&SpaceName, Vec<String>) -> ();
+    erase_run_part(&SpaceName, RunId, Seq) -> Option<Seq>;
     write_anew() -> Residue;
     scrub(&SpaceName, Vec<String>) -> Residue;
     spaces() -> Vec<SpaceName>;

@@ -97,6 +97,18 @@ pub enum StoreError {
         /// What is known about the other driver.
         detail: Option<String>,
     },
+    /// The run was forgotten: nobody knows any more what it said.
+    #[error("run {run} was forgotten: nobody knows any more what it said")]
+    RunForgotten {
+        /// The run, by its handle.
+        run: String,
+    },
+    /// A run that has not ended cannot be forgotten.
+    #[error("cannot forget {run}: it has not ended")]
+    RunNotEnded {
+        /// The run, by its handle.
+        run: String,
+    },
     /// The idempotency key belongs to a commit for a different request.
     #[error("the idempotency key was used before for a different request")]
     KeyReused,
@@ -164,6 +176,8 @@ impl StoreError {
             Self::StaleSpace { .. } => "stale_space",
             Self::TurnEnded { .. } => "turn_ended",
             Self::RunTaken { .. } => "run_taken",
+            Self::RunForgotten { .. } => "run_forgotten",
+            Self::RunNotEnded { .. } => "run_not_ended",
             Self::KeyReused => "key_reused",
             Self::Invalid(_) | Self::Unmet(_) => "invalid",
             Self::Unavailable { .. } => "store_unavailable",
@@ -177,7 +191,7 @@ impl StoreError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::NotFound { .. } => ErrorKind::NotFound,
+            Self::NotFound { .. } | Self::RunForgotten { .. } => ErrorKind::NotFound,
             Self::StaleVersion { .. }
             | Self::StalePolicy { .. }
             | Self::OtherPolicy { .. }
@@ -185,6 +199,7 @@ impl StoreError {
             | Self::WrittenElsewhere { .. }
             | Self::StaleSpace { .. }
             | Self::RunTaken { .. }
+            | Self::RunNotEnded { .. }
             | Self::TurnEnded { .. } => ErrorKind::Conflict,
             Self::Invalid(_) | Self::Unmet(_) | Self::KeyReused => ErrorKind::Invalid,
             Self::Unavailable { .. } | Self::TooNew { .. } | Self::RunTooNew { .. } => ErrorKind::Unavailable,

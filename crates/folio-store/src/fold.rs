@@ -3,9 +3,10 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 
-use folio_engine::Event;
 use folio_engine::event::FORMAT;
 use folio_engine::run::RunSummary;
+use folio_engine::{Event, Run};
+use folio_memory::id::RunHandle;
 use folio_memory::keeping::ErasedFor;
 use folio_memory::{Change, Entry, EntryHandle, EntryId, EntryKind, FieldChange, RunId, Seq, Timestamp, text};
 use regex::Regex;
@@ -14,7 +15,7 @@ use serde_json::Value;
 
 use crate::commit::{RECORD_FORMAT, Record};
 use crate::error::StoreError;
-use crate::store::{CHANGES_BYTES, Journal, LogRow, Revision};
+use crate::store::{CHANGES_BYTES, ForgottenRun, Journal, LogRow, Revision};
 
 /// Roughly how many times larger than its packed bytes a record is.
 pub(crate) const UNPACKED_SIZE_FACTOR: usize = 6;
@@ -311,6 +312,33 @@ pub(crate) fn run_of(text: &str) -> Option<RunId> {
     }
     let record: OnlyRun = serde_json::from_str(text).ok()?;
     Some(record.run?.run)
+}
+
+/// What `commit`, the last one of `run`, says of the run if it forgot it.
+pub(crate) fn forgotten_run(commit: &LogRow, run: RunId) -> Option<ForgottenRun> {
+    let left = commit.record.changes.iter().find_map(|change| match change {
+        Change::EraseRun { run: erased, left } if *erased == run => Some(left.clone()),
+        _ => None,
+    });
+    Some(ForgottenRun {
+        left: left?,
+        at: commit.at,
+        by: commit.actor.to_string(),
+        reason: commit.record.reason.clone().filter(|reason| !reason.is_empty()),
+    })
+}
+
+/// The error that the run with the number `number` was forgotten, if its `status` says so.
+///
+/// # Errors
+///
+/// `RunForgotten`.
+pub(crate) fn refuse_forgotten(number: u64, status: &str) -> Result<(), StoreError> {
+    if status != Run::FORGOTTEN {
+        return Ok(());
+    }
+    let run = RunHandle(number).to_string();
+    Err(StoreError::RunForgotten { run })
 }
 
 /// What a record's text says of its run for lists, without reading the rest, whichever version wrote it.

@@ -2,13 +2,36 @@
 
 use std::collections::BTreeSet;
 
+use folio_engine::Run;
+use folio_memory::id::RunHandle;
 use folio_memory::keeping::Eraser;
 use folio_memory::{Change, FieldChange};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::error::StoreError;
 use crate::fold::{hashes_in, record_json};
+
+/// How many commits of a forgotten run are rewritten at a time, and how many bytes their records have together: others
+/// wait as long to write.
+pub(crate) const RUN_PART_COMMITS: u32 = 1_000;
+pub(crate) const RUN_PART_BYTES: usize = 4 << 20;
+
+/// Refuses to erase what the run with the number `number` says unless its `status` says that it was forgotten: somebody
+/// may still read its journal.
+///
+/// # Errors
+///
+/// `Invalid`.
+pub(crate) fn must_be_forgotten(number: u64, status: &str) -> Result<(), StoreError> {
+    if status == Run::FORGOTTEN {
+        return Ok(());
+    }
+    let run = RunHandle(number);
+    Err(StoreError::Invalid(format!(
+        "{run} is {status}; only what a forgotten run says is erased"
+    )))
+}
 
 /// A record from which something is removed. Its changes are parsed; everything else stays as it was written, so the
 /// events of a run stay the same whichever version wrote them.
@@ -31,7 +54,7 @@ impl Rewritten {
     pub(crate) fn forget_reason(&mut self) -> bool {
         let is_by_rule = |field: &FieldChange| matches!(field, FieldChange::ArchivedFor(Some(_)));
         let says_why_it_went = |change: &Change| match change {
-            Change::EraseEntry { .. } | Change::EraseTurn { .. } => true,
+            Change::EraseEntry { .. } | Change::EraseTurn { .. } | Change::EraseRun { .. } => true,
             Change::PatchEntry { fields, .. } => fields.iter().any(is_by_rule),
             _ => false,
         };
@@ -41,9 +64,44 @@ impl Rewritten {
     pub(crate) fn is_of_run(&self) -> bool {
         self.rest.contains_key("run")
     }
+
+    /// Removes what the record says of its run, if `eraser` erases that: its title and its events. What stays is that it
+    /// began, by which format, and the figures that lists show. Returns whether anything was removed.
+    fn forget_events(&mut self, eraser: &Eraser) -> bool {
+        let Some(Value::Object(append)) = self.rest.get_mut("run") else {
+            return false;
+        };
+        let id = append.get("run").and_then(Value::as_str).and_then(|id| id.parse().ok());
+        if !id.is_some_and(|id| eraser.erases_run(id)) {
+            return false;
+        }
+        let had_title = append.remove("title").is_some();
+        let events = append.get("events").and_then(Value::as_array);
+        let left: Vec<Value> = events
+            .and_then(|events| blank_beginning(events.first()?))
+            .into_iter()
+            .collect();
+        let had_events = events.is_some_and(|events| *events != left);
+        append.insert("events".to_owned(), left.into());
+        had_title || had_events
+    }
 }
 
-/// A record without the content of erased entries.
+/// `event` without what it says, if it is the one by which a run began: whoever reads the log finds there that the run
+/// exists.
+fn blank_beginning(event: &Value) -> Option<Value> {
+    let is_beginning = event["event"] == "run_started";
+    let blank = json!({
+        "event": "run_started",
+        "format": event["format"],
+        "goal": "",
+        "plan": null,
+        "inputs": {},
+    });
+    is_beginning.then_some(blank)
+}
+
+/// A record without the content of what was erased.
 #[derive(Debug)]
 pub(crate) struct CleanedRecord {
     /// The record as JSON.
@@ -65,6 +123,7 @@ impl CleanedRecord {
         for change in &mut record.changes {
             is_changed |= eraser.clean(change);
         }
+        is_changed |= record.forget_events(eraser);
         is_changed |= record.forget_reason();
         if !is_changed {
             return Ok(None);

@@ -15,7 +15,7 @@ use folio_memory::{
     RunId, Seq, SpaceName, Timestamp, TraceNote, Turn, TurnQuery,
 };
 
-pub use self::answers::{Checkup, Journal, LogRow, MemoryMark, OwnerId, Revision, RunQuery, RunRow};
+pub use self::answers::{Checkup, ForgottenRun, Journal, LogRow, MemoryMark, OwnerId, Revision, RunQuery, RunRow};
 use crate::access::KeptToken;
 use crate::commit::{BlobHash, Commit, Committed};
 use crate::copy::CopiedCommit;
@@ -312,7 +312,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// `NotFound`; `Unavailable` or `Corrupt`.
+    /// `NotFound`; `RunForgotten`; `Unavailable` or `Corrupt`.
     async fn journal_part(
         &self,
         space: &SpaceName,
@@ -326,7 +326,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// `NotFound`; `Unavailable` or `Corrupt`.
+    /// As for [`Store::journal_part`].
     async fn journal(&self, space: &SpaceName, run: RunId, since: Seq) -> Result<Journal, StoreError> {
         let mut whole = self.journal_part(space, run, since, JOURNAL_PART_BYTES).await?;
         while !whole.is_whole {
@@ -346,7 +346,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// `Conflict` if a living process drives it; `NotFound`; `Unavailable`.
+    /// `Conflict` if a living process drives it; `NotFound`; `RunForgotten`; `Unavailable`.
     async fn claim_run(&self, space: &SpaceName, run: RunId, owner: &OwnerId) -> Result<u64, StoreError>;
 
     /// Releases a run. Does nothing if `fence` is no longer the current one.
@@ -401,6 +401,18 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// `Unavailable`: then nothing was done.
     async fn forget_notes(&self, space: &SpaceName, texts: Vec<String>) -> Result<(), StoreError>;
+
+    /// Erases from the log what the forgotten `run` said: its events and the names of its pages, together with bodies
+    /// that nothing else refers to, and its notes. Does a part at a time, beginning after commit `after`, and returns
+    /// where the next part begins; `None` if that was the last one. Its entries and turns are erased by commits.
+    ///
+    /// What was erased already is passed over, so an interrupted caller begins anew.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`; `Invalid` unless a commit has marked the run as forgotten ([`Change::EraseRun`]); `Unavailable`:
+    /// then nothing of this part was done.
+    async fn erase_run_part(&self, space: &SpaceName, run: RunId, after: Seq) -> Result<Option<Seq>, StoreError>;
 
     /// Overwrites erased content wherever it may still lie in what belongs to the store, in all spaces. Meant for
     /// callers that no longer know what the content was and cannot check whether it is gone. Costs as much as writing

@@ -531,6 +531,10 @@ impl Store for FaultyStore {
         self.inner_unless_gone(WRITING)?.forget_notes(space, texts).await
     }
 
+    async fn erase_run_part(&self, space: &SpaceName, run: RunId, after: Seq) -> Result<Option<Seq>, StoreError> {
+        self.inner_unless_gone(WRITING)?.erase_run_part(space, run, after).await
+    }
+
     async fn write_anew(&self) -> Result<Residue, StoreError> {
         self.inner_unless_gone(WRITING)?.write_anew().await
     }

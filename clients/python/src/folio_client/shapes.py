@@ -447,7 +447,7 @@ class For(TypedDict):
 
 
 class Forget(TypedDict):
-    """Which entries to forget. An entry has to match all given fields."""
+    """Which entries or runs to forget. An entry has to match all given fields."""
 
     # Only entries with these values in their context, by dotted paths.
     context: NotRequired[dict[str, Any]]
@@ -461,30 +461,59 @@ class Forget(TypedDict):
     owner: NotRequired[list[str]]
     # The reason. It is kept, so it should not repeat what is forgotten.
     reason: NotRequired[str]
+    # Runs that have ended: `r3` or `run_…`. They are forgotten as a whole: everything that their journals say, their
+    # titles, what stands on their pages, and what was said in their turns. Beside them only `entries` may be given.
+    runs: NotRequired[list[str]]
     # Only entries with all of these tags.
     tags: NotRequired[list[str]]
     # Only entries that contain this text, or once did. If nothing else is given, also what was said in turns: the
-    # inputs and the reasons of turns that contain it.
+    # inputs and the reasons of turns that contain it. The answer then names the runs that say it (`runs_saying`).
     text: NotRequired[str | None]
     # Only observations of one of these types.
     type: NotRequired[list[str]]
 
 
 class Forgot(TypedDict):
-    """The entries that were forgotten, or that a dry run would forget."""
+    """The entries and runs that were forgotten, or that a dry run would forget."""
 
     # Whether this was a dry run, so nothing was erased.
     dry_run: bool
+    # The folders of the files that these runs wrote, which were removed with everything in them.
+    folders: NotRequired[list[str]]
     # The entries, without their content.
     forgotten: list["Named"]
     # Whether an earlier call with the same key did it.
     replayed: NotRequired[bool]
     # What was searched for residue afterwards, and what was found.
     residue: NotRequired["Residue | None"]
+    # The handles of runs that were forgotten as a whole, with what stands on their pages and was said in their turns.
+    runs: NotRequired[list[str]]
+    # The handles of runs that have ended and say the text. They were left: a run is only forgotten as a whole, if
+    # somebody names it.
+    runs_saying: NotRequired[list[str]]
     # The handles of turns whose input and reasons are gone.
     turns: NotRequired[list[str]]
     # The number of matching items of tools that wait in the outbox.
     waiting: int
+
+
+class ForgottenShape(TypedDict):
+    """What is still known of a run that was forgotten."""
+
+    # When it was forgotten.
+    at: str
+    # Who had it forgotten.
+    by: str
+    # When it had ended.
+    ended_at: str
+    # The number of its events.
+    events: int
+    # The number of its nodes that were done.
+    nodes: int
+    # Why, in their words.
+    reason: NotRequired[str | None]
+    # How it had ended.
+    status: str
 
 
 class ForkInput(TypedDict):
@@ -1723,6 +1752,8 @@ class RunInFull(TypedDict):
     driven: bool
     duration_us: NotRequired[int | None]
     finished_at: NotRequired[str | None]
+    # What is still known of the run if its status is `forgotten`.
+    forgotten: NotRequired["ForgottenShape | None"]
     # The moment of another run at which it was forked, if it is a fork.
     forked_from: NotRequired["OriginShape | None"]
     goal: str
@@ -1748,7 +1779,7 @@ class RunInFull(TypedDict):
     # What the run has used.
     spent: "SpendShape"
     started_at: NotRequired[str | None]
-    # `running`, or the outcome.
+    # `running`, or the outcome, or `forgotten`.
     status: str
     title: str
     # The turn that it belongs to: its own, or the one in which it was started.
@@ -1769,6 +1800,8 @@ class RunShape(TypedDict):
     # Whether a live process drives it. A run that is `running` but not driven waits to be resumed, unless it `waits`
     # for something else.
     driven: bool
+    # What is still known of the run if its status is `forgotten`.
+    forgotten: NotRequired["ForgottenShape | None"]
     handle: str
     # The last commit of its journal.
     head: int
@@ -1778,7 +1811,7 @@ class RunShape(TypedDict):
     # What the run has used. Null if an older version wrote the run's last event, as are `paused`, `asks` and `waits`;
     # get the run itself for these values.
     spent: NotRequired["SpendShape | None"]
-    # `running`, or the outcome.
+    # `running`, or the outcome, or `forgotten`.
     status: str
     title: str
     updated_at: str
@@ -2534,6 +2567,8 @@ class WrittenRunInFull(TypedDict):
     driven: bool
     duration_us: NotRequired[int | None]
     finished_at: NotRequired[str | None]
+    # What is still known of the run if its status is `forgotten`.
+    forgotten: NotRequired["ForgottenShape | None"]
     # The moment of another run at which it was forked, if it is a fork.
     forked_from: NotRequired["OriginShape | None"]
     goal: str
@@ -2561,7 +2596,7 @@ class WrittenRunInFull(TypedDict):
     # What the run has used.
     spent: "SpendShape"
     started_at: NotRequired[str | None]
-    # `running`, or the outcome.
+    # `running`, or the outcome, or `forgotten`.
     status: str
     title: str
     # The turn that it belongs to: its own, or the one in which it was started.
@@ -2693,7 +2728,7 @@ Stage: TypeAlias = Literal['router'] | Literal['clarifier'] | Literal['executor'
 
 
 # The status of a run.
-Status: TypeAlias = Literal['running', 'ok', 'partial', 'failed', 'cancelled']
+Status: TypeAlias = Literal['running', 'ok', 'partial', 'failed', 'cancelled', 'forgotten']
 
 
 # How far to believe content. Ordered: derived content is only as trustworthy as its weakest source.

@@ -1,21 +1,22 @@
-//! `folio forget`: erases the content of entries permanently, everywhere.
+//! `folio forget`: erases the content of entries, and whole runs, permanently and everywhere.
 
 use std::fmt::{self, Write as _};
 use std::io::{BufRead as _, IsTerminal as _};
 
 use clap::Args;
-use folio::EntryQuery;
 use folio::memory::counted::counted;
 use folio::memory::entry::Owner;
-use folio::memory::id::{EntryRef, TurnHandle};
-use folio::memory::{Entry, EntryKind, Tag};
+use folio::memory::id::{EntryRef, RunRef};
+use folio::memory::{EntryKind, Tag};
+use folio::runner::remove_run_folders;
 use folio::store::WorkspaceError;
 use folio::store::workspace::ForgetFilter;
-use folio_server::wire::{Forgot, Named, names_of_turns};
+use folio::{EntryQuery, Workspace};
+use folio_server::wire::{Forgot, Named};
 
 use super::Context;
 use super::observe::context_value;
-use crate::arguments::{entry_ref, pair};
+use crate::arguments::pair;
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 
@@ -25,10 +26,11 @@ const SHOWN_ENTRIES_MAX: usize = 20;
 /// `folio forget`. With several options, an entry has to match all of them.
 #[derive(Debug, Args)]
 pub(crate) struct Forget {
-    /// Entries: e42 or obs_…
-    #[arg(value_parser = entry_ref)]
-    entries: Vec<EntryRef>,
-    /// Entries that contain this text now, or did in an earlier version; alone, also what was said in turns
+    /// Entries (e42 or obs_…), and runs that have ended (r3 or run_…): these are forgotten as a whole
+    #[arg(value_parser = named, value_name = "ENTRY|RUN")]
+    what: Vec<Forgettable>,
+    /// Entries that contain this text now, or did in an earlier version; alone, also what was said in turns, and names
+    /// the runs that say it
     #[arg(long)]
     text: Option<String>,
     /// Entries of this type; repeatable, any may match
@@ -57,6 +59,19 @@ pub(crate) struct Forget {
     yes: bool,
 }
 
+/// Something that can be named to be forgotten.
+#[derive(Debug, Clone, Copy)]
+enum Forgettable {
+    Entry(EntryRef),
+    Run(RunRef),
+}
+
+fn named(text: &str) -> Result<Forgettable, String> {
+    let run = || text.parse().map(Forgettable::Run);
+    let named = text.parse().map(Forgettable::Entry).or_else(|_| run());
+    named.map_err(|_| "neither an entry (e42, obs_01J…) nor a run (r3, run_01J…)".to_owned())
+}
+
 impl Report for Forgot {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         let verb = if self.dry_run { "would forget" } else { "forgot" };
@@ -74,8 +89,21 @@ impl Report for Forgot {
         for turn in &self.turns {
             writeln!(out, "{verb} what was said in {turn}")?;
         }
+        for run in &self.runs {
+            writeln!(out, "{verb} {run}, with its pages and what was said in its turns")?;
+        }
+        for folder in &self.folders {
+            writeln!(out, "removed {folder}")?;
+        }
         if self.waiting > 0 {
             writeln!(out, "{verb} {} that waited in the outbox", self.waiting)?;
+        }
+        for run in &self.runs_saying {
+            let label = style.warning("left");
+            writeln!(
+                out,
+                "{label} {run}, which says it: `folio forget {run}` forgets the whole run"
+            )?;
         }
         let Some(residue) = &self.residue else { return Ok(()) };
         for location in &residue.found {
@@ -90,7 +118,7 @@ impl Report for Forgot {
         }
         if residue.found.is_empty()
             && !residue.searched.is_empty()
-            && !(self.forgotten.is_empty() && self.turns.is_empty() && self.waiting == 0)
+            && !(self.forgotten.is_empty() && self.turns.is_empty() && self.runs.is_empty() && self.waiting == 0)
         {
             writeln!(
                 out,
@@ -104,10 +132,10 @@ impl Report for Forgot {
         }
         if residue.no_longer_known > 0 {
             let (count, label) = (residue.no_longer_known, style.warning("not searched for"));
-            let entries = counted(count, "entry");
+            let (entries, or_runs) = (counted(count, "entry"), if count == 1 { "run" } else { "runs" });
             writeln!(
                 out,
-                "{label} the texts of {entries}: forgotten before, so their content is no longer known; a copy found now was written since"
+                "{label} the texts of {entries} or {or_runs}: forgotten before, so their content is no longer known; a copy found now was written since"
             )?;
         }
         Ok(())
@@ -119,11 +147,8 @@ pub(crate) async fn run(context: &Context<'_>, forget: Forget) -> Result<Exit, F
     let (dry_run, yes, reason) = (forget.dry_run, forget.yes, forget.reason.clone());
     let filter = filter(forget)?;
     let workspace = context.workspace_if_any().await?;
-    let found = workspace.to_forget(&filter).await?;
-    let turns = workspace.turns_to_forget(&filter).await?;
-    let turns: Vec<_> = turns.iter().map(|turn| turn.handle).collect();
-    let waiting = workspace.waiting_to_forget(&filter).await?;
-    let is_nothing = found.is_empty() && turns.is_empty() && waiting == 0;
+    let dry = Forgot::dry_run(&workspace, &filter).await?;
+    let is_nothing = dry.forgotten.is_empty() && dry.turns.is_empty() && dry.runs.is_empty() && dry.waiting == 0;
     if is_nothing {
         context.output.note("nothing matches");
     }
@@ -131,33 +156,25 @@ pub(crate) async fn run(context: &Context<'_>, forget: Forget) -> Result<Exit, F
     // been interrupted.
     let may_be_left = filter.text.is_some() || is_nothing && workspace.forgotten_before(&filter).await? > 0;
     if dry_run || is_nothing && !may_be_left {
-        context.output.report(&Forgot {
-            replayed: false,
-            dry_run,
-            forgotten: found.iter().map(Named::of).collect(),
-            turns: names_of_turns(&turns),
-            waiting,
-            residue: None,
-        })?;
+        context.output.report(&Forgot { dry_run, ..dry })?;
         return Ok(Exit::Done);
     }
     if !yes && !is_nothing {
-        confirm(context, &found, &turns, waiting)?;
+        confirm(context, &workspace, &filter, &dry).await?;
     }
     let forgotten = workspace.forget(&context.actor(), &filter, &reason).await?;
-    context.output.report(&Forgot {
-        replayed: false,
-        dry_run,
-        forgotten: forgotten.entries.iter().map(Named::of).collect(),
-        turns: names_of_turns(&forgotten.turns),
-        waiting: forgotten.waiting,
-        residue: Some(forgotten.residue),
-    })?;
+    let folders = match &context.settings.run_folders {
+        Some(folders) => remove_run_folders(folders.clone(), &forgotten.of_runs).await,
+        None => Vec::new(),
+    };
+    context
+        .output
+        .report(&Forgot::done(forgotten, folders, dry.runs_saying))?;
     Ok(Exit::Done)
 }
 
 fn filter(forget: Forget) -> Result<ForgetFilter, Failure> {
-    let names_nothing = forget.entries.is_empty()
+    let names_nothing = forget.what.is_empty()
         && forget.text.is_none()
         && [&forget.types, &forget.kind, &forget.tags, &forget.owner]
             .iter()
@@ -166,7 +183,7 @@ fn filter(forget: Forget) -> Result<ForgetFilter, Failure> {
     if names_nothing {
         return Err(Failure::usage(
             "usage",
-            "name what to forget: entries, or what they have in common",
+            "name what to forget: entries, runs, or what entries have in common",
         ));
     }
     let kinds = forget.kind.iter().map(|kind| {
@@ -186,22 +203,35 @@ fn filter(forget: Forget) -> Result<ForgetFilter, Failure> {
         context: forget.context.into_iter().map(context_value).collect(),
         ..EntryQuery::default()
     };
+    let (mut entries, mut runs) = (Vec::new(), Vec::new());
+    for named in forget.what {
+        match named {
+            Forgettable::Entry(entry) => entries.push(entry),
+            Forgettable::Run(run) => runs.push(run),
+        }
+    }
     Ok(ForgetFilter {
-        entries: forget.entries,
+        entries,
+        runs,
         query,
         text: forget.text,
     })
 }
 
 /// Asks the person at the terminal for confirmation.
-fn confirm(context: &Context<'_>, found: &[Entry], turns: &[TurnHandle], waiting: usize) -> Result<(), Failure> {
+async fn confirm(
+    context: &Context<'_>,
+    workspace: &Workspace,
+    filter: &ForgetFilter,
+    dry: &Forgot,
+) -> Result<(), Failure> {
     let refused = |message: &str| Failure::new(Exit::Refused, "not_confirmed", message.to_owned());
     if !std::io::stdin().is_terminal() || context.output.is_json() {
         return Err(refused(
             "forgetting cannot be undone, and there is no terminal to confirm it; pass --yes",
         ));
     }
-    for entry in found.iter().take(SHOWN_ENTRIES_MAX) {
+    for entry in workspace.to_forget(filter).await?.iter().take(SHOWN_ENTRIES_MAX) {
         let text = if entry.fields.title.is_empty() {
             &entry.fields.body
         } else {
@@ -210,16 +240,19 @@ fn confirm(context: &Context<'_>, found: &[Entry], turns: &[TurnHandle], waiting
         let line = text.lines().next().unwrap_or_default();
         context.output.ask(format_args!("{} {line}", entry.handle));
     }
-    for turn in turns.iter().take(SHOWN_ENTRIES_MAX) {
+    for run in workspace.runs_to_forget(filter).await?.iter().take(SHOWN_ENTRIES_MAX) {
+        context.output.ask(format_args!("{} {}", run.handle, run.title));
+    }
+    for turn in dry.turns.iter().take(SHOWN_ENTRIES_MAX) {
         context.output.ask(format_args!("what was said in {turn}"));
     }
-    let more = match waiting {
+    let more = match dry.waiting {
         0 => String::new(),
         waiting => format!(" and {waiting} that wait in the outbox"),
     };
     context.output.ask(format_args!(
         "Forget these {}{more} permanently? This cannot be undone. [y/N]",
-        found.len() + turns.len()
+        dry.forgotten.len() + dry.runs.len() + dry.turns.len()
     ));
     let mut answer = String::new();
     let read_result = std::io::stdin().lock().read_line(&mut answer);

@@ -18,7 +18,7 @@ use crate::report::run::{INTERRUPTED, PAUSED, RunLine};
 pub(crate) struct Runs {
     /// Only runs in this state: running (not ended), interrupted (no process drives them
     /// although something is due), paused, ok, partial, failed,
-    /// cancelled; repeatable, any may match
+    /// cancelled, forgotten; repeatable, any may match
     #[arg(long)]
     status: Vec<String>,
     /// Maximum number of results
@@ -124,7 +124,8 @@ pub(crate) async fn run(context: &Context<'_>, runs: Runs) -> Result<Exit, Failu
     let workspace = context.workspace_if_any().await?;
     let standings = standings_named(context, &runs.status);
     if let Some(run) = runs.cursor {
-        workspace.run(Ref::Handle(run)).await?;
+        // It need not be known any more what it said.
+        workspace.store().run(workspace.space(), Ref::Handle(run)).await?;
     }
     // One more than asked for, to learn whether there are more.
     let fetch_limit = runs.limit as usize + 1;

@@ -8,7 +8,7 @@ use folio::Timestamp;
 use folio::engine::run::{NodeView, RunSummary};
 use folio::engine::{NodeId, NodeResult, Run, StopReason};
 use folio::memory::counted::counted;
-use folio::store::RunRow;
+use folio::store::{ForgottenRun, RunRow};
 use folio_server::wire::{RunInFull, RunShape};
 use serde::Serialize;
 
@@ -72,7 +72,11 @@ impl RunLine {
     /// when one did.
     fn elapsed(&self) -> Duration {
         let goes_on = self.row.driven || self.waits;
-        let until = if goes_on { self.now } else { self.row.updated_at };
+        let until = match &self.row.forgotten {
+            Some(forgotten) => forgotten.left.ended_at,
+            None if goes_on => self.now,
+            None => self.row.updated_at,
+        };
         until.since(self.row.created_at)
     }
 
@@ -106,13 +110,22 @@ impl Report for RunLine {
         };
         let elapsed = style.faint(format_args!("{}{}", seconds(self.elapsed()), self.cost()));
         let at = style.faint(instant(self.row.created_at));
+        let title = match &self.row.forgotten {
+            Some(forgotten) => format!("(was {}){}", forgotten.left.status, reason_of(forgotten)),
+            None => folio::memory::view::one_line(&self.row.title),
+        };
         writeln!(
             out,
-            "{} {status}{asks} {} {elapsed} {at}",
+            "{} {status}{asks} {title} {elapsed} {at}",
             style.strong(self.handle()),
-            folio::memory::view::one_line(&self.row.title)
         )
     }
+}
+
+/// Why a run was forgotten, if anybody said so, to follow what it was.
+fn reason_of(forgotten: &ForgottenRun) -> String {
+    let reason = forgotten.reason.as_deref().map(folio::memory::view::one_line);
+    reason.map(|reason| format!(": {reason}")).unwrap_or_default()
 }
 
 /// The word for a paused run.
@@ -343,6 +356,7 @@ mod tests {
             head: Seq(1),
             driven: true,
             was_driven: true,
+            forgotten: None,
         };
         let asks = RunSummary {
             asks: 2,

@@ -61,13 +61,17 @@ impl Run {
     /// The status of a run that has not ended.
     pub const RUNNING: &str = "running";
 
+    /// The status of a run that somebody had forgotten after it ended.
+    pub const FORGOTTEN: &str = "forgotten";
+
     /// All values of a run's status. Only parts of a run can be skipped.
-    pub const STATUSES: [&str; 5] = [
+    pub const STATUSES: [&str; 6] = [
         Self::RUNNING,
         Outcome::Ok.as_str(),
         Outcome::Partial.as_str(),
         Outcome::Failed.as_str(),
         Outcome::Cancelled.as_str(),
+        Self::FORGOTTEN,
     ];
 
     /// [`RUNNING`](Self::RUNNING), or the outcome.

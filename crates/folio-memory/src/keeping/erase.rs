@@ -1,11 +1,14 @@
-//! What remains of an entry or a turn, and of the changes that made it, once its content is erased.
+//! What remains of an entry, a turn or a run, and of the changes that made it, once its content is erased.
 
 use std::collections::{HashMap, HashSet};
+
+use serde::{Deserialize, Serialize};
 
 use super::ErasedFor;
 use crate::change::{Change, FieldChange};
 use crate::entry::{Entry, EntryFields, Status};
-use crate::id::{EntryId, Seq, TurnId};
+use crate::id::{EntryId, RunId, Seq, TurnId};
+use crate::page::{Page, PageFields};
 use crate::time::Timestamp;
 use crate::turn::{Decision, NewTurn, Turn, TurnEnd};
 
@@ -80,15 +83,48 @@ impl Turn {
     }
 }
 
-/// Erases the content of entries and turns from the changes in the log.
+/// What stays known of a run whose content is erased.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunTombstone {
+    /// How it had ended: its status before.
+    pub status: String,
+    /// When it had ended.
+    pub ended_at: Timestamp,
+    /// How many events its journal had.
+    pub events: u64,
+    /// How many of its nodes were done.
+    pub nodes: u64,
+}
+
+impl PageFields {
+    /// Removes what says what the page is about, and returns whether there was anything.
+    fn remove_content(&mut self) -> bool {
+        let said_something = !std::mem::take(&mut self.title).is_empty();
+        let had_tags = !std::mem::take(&mut self.tags).is_empty();
+        let had_props = self.props.take().is_some();
+        // It is made of the names of steps.
+        self.branch_id.take().is_some() || said_something || had_tags || had_props
+    }
+}
+
+impl Page {
+    /// Erases the title and everything else that says what the page is about, and returns whether anything changed. As
+    /// the log no longer has it either, this is no change of the page: its version and its times stay.
+    pub fn erase(&mut self) -> bool {
+        self.fields.remove_content()
+    }
+}
+
+/// Erases the content of entries, turns and runs from the changes in the log.
 ///
-/// Replaying what remains, followed by [`Change::EraseEntry`] and [`Change::EraseTurn`], gives the same entries in the
-/// same versions, and the same turns, as replaying the original changes.
-#[derive(Debug)]
+/// Replaying what remains, followed by [`Change::EraseEntry`], [`Change::EraseTurn`] and [`Change::EraseRun`], gives the
+/// same entries in the same versions, and the same turns, pages and runs, as replaying the original changes.
+#[derive(Debug, Default)]
 pub struct Eraser {
     /// The entries, in their form after the changes seen so far.
     states: HashMap<EntryId, Option<EntryFields>>,
     turns: HashSet<TurnId>,
+    run: Option<RunId>,
 }
 
 impl Eraser {
@@ -97,7 +133,24 @@ impl Eraser {
         Self {
             states: erased_ids.into_iter().map(|id| (id, None)).collect(),
             turns: turns.into_iter().collect(),
+            run: None,
         }
+    }
+
+    /// Creates an eraser for what `run` says: of its pages, what they are about. Its entries and its turns are erased by
+    /// their own.
+    #[must_use]
+    pub fn of_run(run: RunId) -> Self {
+        Self {
+            run: Some(run),
+            ..Self::default()
+        }
+    }
+
+    /// Whether the events of `run` are erased.
+    #[must_use]
+    pub fn erases_run(&self, run: RunId) -> bool {
+        self.run == Some(run)
     }
 
     /// Erases the content from `change` and returns whether there was any. Changes of one entry must come in the order
@@ -128,6 +181,9 @@ impl Eraser {
             }
             Change::BeginTurn(new) if self.turns.contains(&new.id) => new.remove_content(),
             Change::EndTurn { turn, end } if self.turns.contains(turn) => end.remove_content(),
+            Change::EnsurePage(new) if new.fields.run.is_some_and(|run| self.erases_run(run)) => {
+                new.fields.remove_content()
+            }
             _ => false,
         }
     }

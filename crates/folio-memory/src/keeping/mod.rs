@@ -14,7 +14,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use due::{Due, brings_personal_data, due, hides_last_change};
-pub use erase::Eraser;
+pub use erase::{Eraser, RunTombstone};
 pub use policy::{QuotaPolicy, Redaction, RetentionPolicy};
 pub use quota::{EvictionKey, eviction_key};
 pub use watch::{PACKED_FROM, Watch, Watched, watched, watched_of};

@@ -158,6 +158,7 @@ impl WriteCheck<'_> {
                 check_permission(actor, operation, false, &entry.to_string())
             }
             Change::EraseTurn { turn } => check_permission(actor, Operation::Forget, false, &turn.to_string()),
+            Change::EraseRun { run, .. } => check_permission(actor, Operation::Forget, false, &run.to_string()),
             Change::BeginTurn(_) | Change::EndTurn { .. } => Ok(()),
         }
     }

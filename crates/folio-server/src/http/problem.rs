@@ -229,6 +229,7 @@ fn hint_of(code: &str) -> Option<&'static str> {
         "key_reused" => "use a new key for every operation",
         "store_unavailable" => "try again in a moment",
         "store_too_new" => "use the newer version of folio for this file",
+        "run_not_ended" => "cancel it first: `POST /runs/{run}/cancel`",
         "run_too_new" => "use a server of the newer version",
         "store_damaged" | "run_unreadable" => "run `folio doctor` for details",
         "needs_model" => "start the server with --model, or say with `do:` how the task is done",

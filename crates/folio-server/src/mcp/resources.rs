@@ -245,7 +245,8 @@ async fn some_runs(
     runs.truncate(most as usize);
     for run in &runs {
         let address = Address::Run(RunRef::Handle(run.handle));
-        resources.push(listed(address, run.handle.to_string(), &run.title));
+        let title = if run.is_forgotten() { &run.status } else { &run.title };
+        resources.push(listed(address, run.handle.to_string(), title));
     }
     Ok(runs.last().filter(|_| has_more).map(|run| run.handle))
 }

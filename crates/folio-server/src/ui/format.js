@@ -9,7 +9,7 @@ const STATES = {
   deciding: ['◇', 'deciding'], aggregating: ['Σ', 'combining results'], verifying: ['≟', 'verifying'], replanning: ['↺', 'replanning'],
   asks: ['?', 'waiting for you'], held: ['‖', 'waiting for another run'], waiting_input: ['?', 'waiting for an answer'], awaiting_approval: ['?', 'waiting for approval'], cancelling: ['◌', 'cancelling'], running: ['▸', 'running'], taken_up: ['▹', 'starting'],
   pausing: ['▸', 'running: will pause when its call ends'], interrupted: ['‖', 'interrupted: no process drives it'], paused: ['‖', 'paused'], ok: ['✓', 'done'], partial: ['◑', 'partly done'],
-  skipped: ['–', 'skipped'], not_begun: ['–', 'not begun'], cancelled: ['⊘', 'cancelled'], superseded: ['↷', 'replaced'], failed: ['✗', 'failed'], met: ['✓', 'met'], unmet: ['✗', 'not met'], unverifiable: ['?', 'cannot be verified'],
+  skipped: ['–', 'skipped'], not_begun: ['–', 'not begun'], cancelled: ['⊘', 'cancelled'], superseded: ['↷', 'replaced'], forgotten: ['∅', 'forgotten'], failed: ['✗', 'failed'], met: ['✓', 'met'], unmet: ['✗', 'not met'], unverifiable: ['?', 'cannot be verified'],
 };
 /** The stop reasons, in words. */
 const REASONS = {

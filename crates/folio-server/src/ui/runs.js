@@ -7,7 +7,7 @@ import { MOST, kept, latest, shownPart } from './filters.js';
 import { cost, mark, moment, number, span, words } from './format.js';
 
 /** What the list can be filtered by. `asks` is no status: it stands for the running ones that wait for somebody. */
-const STATUSES = ['asks', 'running', 'ok', 'partial', 'failed', 'cancelled'];
+const STATUSES = ['asks', 'running', 'ok', 'partial', 'failed', 'cancelled', 'forgotten'];
 /** How many runs are shown at first, and added with every "more". */
 const MANY = 50;
 /** How many runs are requested at a time, if the list does not give their cost and whether they wait for somebody. */
@@ -139,7 +139,7 @@ function card(run) {
   const state = run.status !== 'running' ? run.status : run.paused ? 'paused' : run.driven || run.waits ? (run.asks ? 'asks' : 'running') : run.isNew ? 'taken_up' : 'interrupted';
   const took = run.ended_at ? ` after ${span(Date.parse(run.ended_at) - Date.parse(run.created_at))}` : '';
   return element('li', {}, element('a', { href: `/runs/${run.handle}`, class: 'card' }, mark(state),
-    written('span', { class: 'title' }, run.title),
+    written('span', { class: 'title' }, run.title || words(state)),
     run.asks ? element('span', { class: 'badge' }, run.asks === 1 ? 'waiting for you' : `waiting for you (${run.asks})`) : null,
     element('span', { class: 'meta' }, `${run.handle} · `, ...(state === 'asks' ? [] : [element('span', { class: state }, words(state)), `${took} · `]), `${run.used ? `${run.used} · ` : ''}`, moment(run.created_at))));
 }

@@ -100,6 +100,7 @@ impl ChangeShape {
             Change::BeginTurn(_) => shape_named("begin_turn"),
             Change::EndTurn { .. } => shape_named("end_turn"),
             Change::EraseTurn { .. } => shape_named("erase_turn"),
+            Change::EraseRun { .. } => shape_named("erase_run"),
             Change::SetPolicy { .. } | Change::RegisterType { .. } => shape_named("set_policy"),
             _ => shape_named("change"),
         }

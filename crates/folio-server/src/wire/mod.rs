@@ -28,7 +28,7 @@ pub use self::exchange::{Seen, TakenIn};
 pub use self::export::{manifest_line, touched_line};
 pub use self::found::Found;
 pub use self::history::VersionShape;
-pub use self::keeping::{Forgot, Named, Received, names_of_turns};
+pub use self::keeping::{Forgot, Named, Received};
 pub use self::list::{AsJson, List};
 pub use self::long::{Conversation, EvictedShape, PassageShape, ReadOn, SaidShape};
 pub use self::observation::Observation;

@@ -11,7 +11,7 @@ use folio::engine::spend::{Dimension, Purse, Spend};
 use folio::engine::{NodeId, NodeResult, Output, Run, projection};
 use folio::memory::{PageHandle, PageId};
 use folio::runner::HeldUp;
-use folio::store::RunRow;
+use folio::store::{ForgottenRun, RunRow};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -68,7 +68,7 @@ struct RowShape {
     run_id: String,
     handle: String,
     title: String,
-    /// `running`, or the outcome.
+    /// `running`, or the outcome, or `forgotten`.
     status: String,
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -77,6 +77,43 @@ struct RowShape {
     /// Whether a live process drives it. A run that is `running` but not driven waits to be resumed, unless it `waits`
     /// for something else.
     driven: bool,
+    /// What is still known of the run if its status is `forgotten`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    forgotten: Option<ForgottenShape>,
+}
+
+/// What is still known of a run that was forgotten.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ForgottenShape {
+    /// How it had ended.
+    status: String,
+    /// When it had ended.
+    ended_at: Timestamp,
+    /// The number of its events.
+    events: u64,
+    /// The number of its nodes that were done.
+    nodes: u64,
+    /// When it was forgotten.
+    at: Timestamp,
+    /// Who had it forgotten.
+    by: String,
+    /// Why, in their words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+impl ForgottenShape {
+    fn of(forgotten: &ForgottenRun) -> Self {
+        Self {
+            status: forgotten.left.status.clone(),
+            ended_at: forgotten.left.ended_at,
+            events: forgotten.left.events,
+            nodes: forgotten.left.nodes,
+            at: forgotten.at,
+            by: forgotten.by.clone(),
+            reason: forgotten.reason.clone(),
+        }
+    }
 }
 
 impl RowShape {
@@ -90,6 +127,7 @@ impl RowShape {
             updated_at: row.updated_at,
             head: row.head.0,
             driven: row.driven,
+            forgotten: row.forgotten.as_deref().map(ForgottenShape::of),
         }
     }
 }

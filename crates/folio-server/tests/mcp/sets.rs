@@ -6,6 +6,7 @@ use folio_server::{McpOptions, ToolSet};
 use serde_json::json;
 
 use crate::pair::{Era, Pair, options};
+use crate::runs::echo;
 
 fn with(sets: &[ToolSet]) -> McpOptions {
     let mut options = options();
@@ -374,5 +375,32 @@ async fn admin_tools_work_for_people_and_are_denied_to_clients_m7_7() {
         let (_, code) = pair.refused(tool, arguments).await;
         assert_eq!(code, "role_denied", "{tool}");
     }
+    pair.end().await;
+}
+
+#[tokio::test]
+async fn admin_forgets_a_run_as_a_whole_m7_6_50() {
+    let mut options = with(&[ToolSet::Run, ToolSet::Admin]);
+    options.role = Role::Human;
+    let pair = Pair::new(Era::Sessions, options).await;
+    pair.call(
+        "run_start",
+        json!({"plan": echo(), "inputs": {"word": "in the old mill"}}),
+    )
+    .await;
+    let (text, forgotten) = pair
+        .call("admin_forget", json!({"ids": ["r1"], "reason": "she asked for it"}))
+        .await;
+    assert!(text.starts_with("r1 [forgotten]"), "{text}");
+    assert_eq!(
+        (&forgotten["runs"], &forgotten["residue"]["found"]),
+        (&json!(["r1"]), &json!([]))
+    );
+    let (_, code) = pair.refused("run_status", json!({"run": "r1"})).await;
+    assert_eq!(code, "run_forgotten");
+    let (_, code) = pair
+        .refused("admin_forget", json!({"ids": ["r1", "x2"], "reason": "a test"}))
+        .await;
+    assert_eq!(code, "arguments_invalid");
     pair.end().await;
 }

@@ -106,6 +106,48 @@ async fn forgotten_entry_leaves_no_residue() {
 }
 
 #[tokio::test]
+async fn forgotten_run_answers_410_and_stays_in_the_list_m7_6_50() {
+    let house = House::new().await;
+    let step = json!({"id": "a", "do": {"tool": "text", "args": {"op": "echo", "value": "heliotrope is in bloom"}}});
+    let plan = json!({"title": "Water the heliotrope", "steps": [step]});
+    let begun = house.post_and_expect("/runs", 201, json!({ "plan": plan })).await;
+    assert_eq!(begun["handle"], "r1");
+    let ended = async || house.get("/runs/r1").await.json()["status"] == "ok";
+    while !ended().await {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let dry = house
+        .post_and_expect("/forget", 200, json!({"runs": "r1", "dry_run": true}))
+        .await;
+    assert_eq!((&dry["runs"], &dry["forgotten"]), (&json!(["r1"]), &json!([])));
+    let text = house.post_and_expect("/forget", 200, json!({"text": "in bloom"})).await;
+    assert_eq!((&text["runs_saying"], text.get("runs")), (&json!(["r1"]), None));
+    let mixed = json!({"runs": ["r1"], "text": "in bloom"});
+    assert_problem(
+        &house.ask("POST", "/forget", &[], Some(mixed)).await,
+        422,
+        "filter_invalid",
+    );
+    let done = house
+        .post_and_expect("/forget", 200, json!({"runs": ["r1"], "reason": "asked to"}))
+        .await;
+    assert_eq!((&done["runs"], &done["residue"]["found"]), (&json!(["r1"]), &json!([])));
+    for path in ["/runs/r1", "/runs/r1/tree", "/runs/r1/plan", "/runs/r1/events"] {
+        assert_problem(&house.get(path).await, 410, "run_forgotten");
+    }
+    let list = house.get("/runs?status=forgotten").await.json();
+    let run = &list["items"][0];
+    assert_eq!(
+        (&run["title"], &run["forgotten"]["reason"]),
+        (&json!(""), &json!("asked to"))
+    );
+    for path in ["/runs", "/export", "/trace?limit=1000", "/pages"] {
+        let told = house.get(path).await;
+        assert!(told.status == 200 && !told.body.contains("heliotrope"), "{told:?}");
+    }
+}
+
+#[tokio::test]
 async fn forget_filter_accepts_one_value_or_a_list_m7_2_12() {
     let house = House::new().await;
     let said = json!({"content": "x", "tags": ["wine"], "type": "reminder", "owner": "user"});

@@ -185,6 +185,11 @@ impl Rebuilt {
                 Some(turn) => drop(turn.erase()),
                 None => findings.add(|| format!("commit {seq} erases {turn}, which does not exist")),
             },
+            Change::EraseRun { run, .. } => match self.runs.get_mut(run) {
+                // The same commit says its new status.
+                Some(run) => run.title.clear(),
+                None => findings.add(|| format!("commit {seq} erases {run}, which does not exist")),
+            },
             Change::SetPolicy { .. } | Change::RegisterType { .. } => {
                 self.policy.apply(change, seq);
             }

@@ -1,9 +1,11 @@
-//! Erases the content of an entry or a turn, as one of the changes of a commit.
+//! Erases the content of an entry, a turn or a run, as one of the changes of a commit.
 
+use folio_engine::Run;
+use folio_memory::id::RunHandle;
 use folio_memory::keeping::ErasedFor;
-use folio_memory::{EntryId, TurnId};
+use folio_memory::{EntryId, RunId, TurnId};
 
-use super::planned::ErasedTurn;
+use super::planned::{ErasedRun, ErasedTurn};
 use super::{ErasedEntry, Facts, Plan};
 use crate::error::{StoreError, not_found};
 
@@ -53,6 +55,21 @@ impl<F: Facts> Plan<'_, '_, F> {
         if turn.erase() {
             self.gone.turns.push(ErasedTurn { id, began, ended });
         }
+        Ok(())
+    }
+
+    /// Forgets a run that has ended. Does nothing if it was forgotten before.
+    pub(super) fn erase_run(&mut self, id: RunId) -> Result<(), F::Failure> {
+        let place = self.facts.run_place(id)?.ok_or_else(|| not_found("run", id))?;
+        match self.facts.run_status(place)?.as_str() {
+            Run::FORGOTTEN => return Ok(()),
+            Run::RUNNING => {
+                let run = RunHandle(place.number()).to_string();
+                return Err(StoreError::RunNotEnded { run }.into());
+            }
+            _ => {}
+        }
+        self.gone.runs.push(ErasedRun { id, place });
         Ok(())
     }
 }

@@ -56,6 +56,8 @@ pub(crate) trait Facts {
     fn run_place(&mut self, id: RunId) -> Result<Option<Place>, Self::Failure>;
     /// The last commit that wrote to the run at `place`.
     fn run_head(&mut self, place: Place) -> Result<Seq, Self::Failure>;
+    /// The status of the run at `place`.
+    fn run_status(&mut self, place: Place) -> Result<String, Self::Failure>;
     /// The driver of the run at `place`, and the fence of its last claim.
     fn driver(&mut self, place: Place) -> Result<(Option<OwnerId>, u64), Self::Failure>;
     /// The names held by runs other than the one at `own` that overlap with any of `names`.
@@ -171,7 +173,7 @@ pub(crate) struct Decided<'c> {
     pub(crate) links: Vec<&'c Link>,
     named_entries: Vec<NamedEntry>,
     named_pages: Vec<(PageId, PageHandle)>,
-    /// The entries and turns whose content is erased.
+    /// The entries, turns and runs whose content is erased.
     pub(crate) gone: Erased,
     pub(crate) run: Option<PlannedRun<'c>>,
     /// The policy, if it changes.
@@ -290,6 +292,7 @@ impl<'c, F: Facts> Plan<'_, 'c, F> {
             Change::BeginTurn(new) => self.begin_turn(new),
             Change::EndTurn { turn, end } => self.end_turn(*turn, end),
             Change::EraseTurn { turn } => self.erase_turn(*turn),
+            Change::EraseRun { run, .. } => self.erase_run(*run),
             Change::SetPolicy { .. } | Change::RegisterType { .. } => self.change_policy(change),
             other => Err(StoreError::Invalid(format!("this store does not know the change {other:?}")).into()),
         }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use folio_memory::keeping::{Eraser, Watched};
-use folio_memory::{Entry, EntryId, NewEntry, NewPage, Page, Seq, Turn, TurnId};
+use folio_memory::{Entry, EntryId, NewEntry, NewPage, Page, RunId, Seq, Turn, TurnId};
 
 use crate::commit::RunAppend;
 use crate::place::Place;
@@ -71,24 +71,34 @@ pub(crate) struct ErasedTurn {
     pub(crate) ended: Option<Seq>,
 }
 
+/// A run that is forgotten.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ErasedRun {
+    pub(crate) id: RunId,
+    pub(crate) place: Place,
+}
+
 /// What is erased.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Erased {
     pub(crate) entries: Vec<ErasedEntry>,
     pub(crate) turns: Vec<ErasedTurn>,
+    /// Their titles and notes go with the commit, and their journals later, part by part.
+    pub(crate) runs: Vec<ErasedRun>,
 }
 
 impl Erased {
     pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.turns.is_empty()
+        self.entries.is_empty() && self.turns.is_empty() && self.runs.is_empty()
     }
 
     pub(crate) fn extend(&mut self, more: &Self) {
         self.entries.extend_from_slice(&more.entries);
         self.turns.extend_from_slice(&more.turns);
+        self.runs.extend_from_slice(&more.runs);
     }
 
-    /// The eraser for all of it.
+    /// The eraser for the entries and the turns.
     pub(crate) fn eraser(&self) -> Eraser {
         let entries = self.entries.iter().map(|entry| entry.id);
         Eraser::of(entries, self.turns.iter().map(|turn| turn.id))

@@ -1,16 +1,17 @@
-//! Rewrites the log: removes the content of entries from every commit that added or changed them, and that of turns from
-//! those that began and ended them.
+//! Rewrites the log: removes the content of entries from every commit that added or changed them, that of turns from
+//! those that began and ended them, and that of runs from those that wrote to them.
 
 use std::collections::BTreeSet;
 
-use folio_memory::Seq;
+use folio_memory::keeping::Eraser;
+use folio_memory::{RunId, Seq};
 
-use super::error::{Failure, damaged};
+use super::error::{Failure, damaged, not_found};
 use super::session::Session;
-use super::{blob, journal, rewrite, text, trace};
+use super::{blob, journal, page, rewrite, run, text, trace};
 use crate::body::parse_hash;
 use crate::plan::{Bodies, Erased};
-use crate::rewritten::CleanedRecord;
+use crate::rewritten::{self, CleanedRecord, RUN_PART_BYTES, RUN_PART_COMMITS};
 
 /// Removes the content of `erased` from the log, and the bodies to which nothing else refers.
 pub(super) async fn remove_content(session: &Session, erased: &Erased) -> Result<(), Failure> {
@@ -21,20 +22,64 @@ pub(super) async fn remove_content(session: &Session, erased: &Erased) -> Result
     let mut eraser = erased.eraser();
     let mut bodies = BTreeSet::new();
     for seq in commits {
-        let Some(text) = rewrite::record_text(session, seq).await? else {
-            continue;
-        };
-        let cleaned = CleanedRecord::of(&text, &mut eraser);
-        if let Some(cleaned) = cleaned.map_err(|error| damaged(&format!("commit {seq}"), error))? {
-            let cleaned = cleaned?;
-            rewrite::rewrite(session, seq, &cleaned.text).await?;
-            bodies.extend(cleaned.bodies);
-        }
+        clean(session, seq, &mut eraser, &mut bodies).await?;
     }
     for entry in &erased.entries {
         trace::forget_entry(session, entry.id).await?;
         text::remove(session, entry.place.number()).await?;
     }
+    for run in &erased.runs {
+        trace::forget_run(session, run.id).await?;
+        run::forget(session, run.place.number()).await?;
+    }
+    delete_unreferenced(session, bodies).await
+}
+
+/// Removes from the log a part of what the forgotten run `id` said, beginning after commit `after`; returns where the
+/// next part begins, if there is one.
+pub(super) async fn remove_run_part(session: Option<&Session>, id: RunId, after: Seq) -> Result<Option<Seq>, Failure> {
+    let missing = || not_found("run", id);
+    let session = session.ok_or_else(missing)?;
+    let found = run::by_ids(session, &[id]).await?.remove(&id).ok_or_else(missing)?;
+    rewritten::must_be_forgotten(found.number, &found.before)?;
+    let mut eraser = Eraser::of_run(id);
+    let mut bodies = BTreeSet::new();
+    let commits = rewrite::commits_of_run(session, found.number, id, after, RUN_PART_COMMITS).await?;
+    let is_last = commits.len() < RUN_PART_COMMITS as usize;
+    let (mut next, mut bytes) = (after, 0);
+    let mut commits = commits.into_iter();
+    while let Some(seq) = (bytes < RUN_PART_BYTES).then(|| commits.next()).flatten() {
+        bytes += clean(session, seq, &mut eraser, &mut bodies).await?;
+        next = seq;
+    }
+    page::erase_of_run(session, id, after, next).await?;
+    trace::forget_run(session, id).await?;
+    delete_unreferenced(session, bodies).await?;
+    Ok((!is_last || commits.len() > 0).then_some(next))
+}
+
+/// Removes from commit `seq` what `eraser` erases, and adds to `bodies` those that it no longer names. Returns how many
+/// bytes were read.
+async fn clean(
+    session: &Session,
+    seq: Seq,
+    eraser: &mut Eraser,
+    bodies: &mut BTreeSet<String>,
+) -> Result<usize, Failure> {
+    let Some(text) = rewrite::record_text(session, seq).await? else {
+        return Ok(0);
+    };
+    let cleaned = CleanedRecord::of(&text, eraser);
+    if let Some(cleaned) = cleaned.map_err(|error| damaged(&format!("commit {seq}"), error))? {
+        let cleaned = cleaned?;
+        rewrite::rewrite(session, seq, &cleaned.text).await?;
+        bodies.extend(cleaned.bodies);
+    }
+    Ok(text.len())
+}
+
+/// Deletes those of `bodies` that no commit names.
+async fn delete_unreferenced(session: &Session, bodies: BTreeSet<String>) -> Result<(), Failure> {
     for hash in unreferenced_bodies(session, bodies).await? {
         if let Some(bytes) = parse_hash(&hash) {
             blob::delete(session, &bytes).await?;

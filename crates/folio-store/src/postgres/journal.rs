@@ -99,7 +99,7 @@ pub(super) async fn last_in_turns(
 }
 
 /// Passes the commits `seqs`, in order, to `each`.
-async fn read(session: &Session, seqs: &[i64], mut each: impl FnMut(LogRow)) -> Result<(), Failure> {
+pub(super) async fn read(session: &Session, seqs: &[i64], mut each: impl FnMut(LogRow)) -> Result<(), Failure> {
     let sql = format!("SELECT {COLUMNS} FROM log WHERE space = $1 AND seq = ANY($2) ORDER BY seq");
     for seqs in seqs.chunks(COMMITS_FOLDED) {
         let rows = session.query(&sql, &[&session.space.0, &seqs]).await?;
@@ -203,6 +203,7 @@ pub(super) async fn of_run(session: Option<&Session>, id: RunId, since: Seq, byt
     let missing = || not_found("run", id);
     let session = session.ok_or_else(missing)?;
     let run = run::by_ids(session, &[id]).await?.remove(&id).ok_or_else(missing)?;
+    fold::refuse_forgotten(run.number, &run.before)?;
     let sql =
         "SELECT log.seq, log.at, log.record FROM touch JOIN log ON log.space = touch.space AND log.seq = touch.seq
                WHERE touch.space = $1 AND what = 'r' AND touch.number = $2 AND touch.seq > $3 ORDER BY touch.seq LIMIT $4";

@@ -88,6 +88,8 @@ pub(super) struct LoadedRun {
     pub(super) head: Seq,
     pub(super) owner: Option<OwnerId>,
     pub(super) fence: u64,
+    /// The status that it had.
+    pub(super) before: String,
     /// The status that it gets.
     pub(super) status: Option<String>,
     /// If it is new: its title, and when it began.
@@ -164,6 +166,7 @@ impl Names {
             }
             Change::BeginTurn(new) => self.turns.push(new.id),
             Change::EndTurn { turn, .. } | Change::EraseTurn { turn } => self.turns.push(*turn),
+            Change::EraseRun { run, .. } => self.runs.push(*run),
             Change::SetPolicy { .. } | Change::RegisterType { .. } => self.policy = true,
             _ => {}
         }
@@ -409,6 +412,11 @@ impl Facts for Loaded {
 
     fn run_head(&mut self, place: Place) -> Result<Seq, StoreError> {
         Ok(self.run_at(place).map_or(Seq(0), |run| run.head))
+    }
+
+    fn run_status(&mut self, place: Place) -> Result<String, StoreError> {
+        let status = self.run_at(place).map(|run| run.status.as_ref().unwrap_or(&run.before));
+        Ok(status.cloned().unwrap_or_default())
     }
 
     fn driver(&mut self, place: Place) -> Result<(Option<OwnerId>, u64), StoreError> {

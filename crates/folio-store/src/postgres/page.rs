@@ -1,7 +1,7 @@
 //! Rows of pages.
 
 use folio_memory::id::PageRef;
-use folio_memory::{Page, PageHandle, PageId, PageQuery};
+use folio_memory::{Page, PageHandle, PageId, PageQuery, RunId, Seq};
 use tokio_postgres::Row;
 
 use super::column::{Statement, Value, count, encode_text, get, id, instant, seq, version};
@@ -9,6 +9,7 @@ use super::error::{Failure, damaged, not_found};
 use super::lookup::looked_up;
 use super::session::Session;
 use crate::place::to_column;
+use crate::prepare::page_fields_json;
 
 const SELECT: &str = "SELECT number, id, version, created_at, updated_at, created_seq, fields FROM page WHERE";
 
@@ -106,6 +107,24 @@ async fn wanted(select: &str, session: &Session, query: &PageQuery) -> Result<Op
         statement.push(" AND role = ANY(?)", [Value::Texts(roles)]);
     }
     Ok(Some(statement))
+}
+
+/// Erases what the pages of the run with the id `id` that commits after `after`, up to `last`, added are about.
+pub(super) async fn erase_of_run(session: &Session, id: RunId, after: Seq, last: Seq) -> Result<(), Failure> {
+    let sql = format!("{SELECT} space = $1 AND run = $2 AND created_seq > $3 AND created_seq <= $4");
+    let (after, last) = (to_column(after.0), to_column(last.0));
+    let rows = session
+        .query(&sql, &[&session.space.0, &id.to_bytes().as_slice(), &after, &last])
+        .await?;
+    for row in &rows {
+        let mut page = from_row(row)?;
+        if page.erase() {
+            let sql = "UPDATE page SET fields = $3 WHERE space = $1 AND number = $2";
+            let (number, fields) = (to_column(page.handle.0), page_fields_json(&page.fields)?);
+            session.execute(sql, &[&session.space.0, &number, &fields]).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Reads the columns of [`SELECT`].

@@ -3,7 +3,8 @@
 
 use std::borrow::Cow;
 
-use folio_memory::Seq;
+use folio_memory::{RunId, Seq};
+use tokio_postgres::types::ToSql;
 
 use super::column::{get, seq};
 use super::error::{Failure, damaged};
@@ -18,6 +19,30 @@ const PACKED_RECORD: &str = "{}";
 pub(super) async fn touches(session: &Session, number: u64) -> Result<Vec<Seq>, Failure> {
     let sql = "SELECT seq FROM touch WHERE space = $1 AND what = 'e' AND number = $2";
     let rows = session.query(sql, &[&session.space.0, &to_column(number)]).await?;
+    rows.iter().map(|row| seq(row, 0)).collect()
+}
+
+/// Up to `limit` commits after `after` that wrote to the run with the id `id` and the number `number`, or added one of
+/// its pages, in order.
+pub(super) async fn commits_of_run(
+    session: &Session,
+    number: u64,
+    id: RunId,
+    after: Seq,
+    limit: u32,
+) -> Result<Vec<Seq>, Failure> {
+    let sql = "SELECT seq FROM touch WHERE space = $1 AND what = 'r' AND number = $2 AND seq > $4
+               UNION SELECT created_seq FROM page WHERE space = $1 AND run = $3 AND created_seq > $4
+               ORDER BY 1 LIMIT $5";
+    let id = id.to_bytes();
+    let values: [&(dyn ToSql + Sync); 5] = [
+        &session.space.0,
+        &to_column(number),
+        &id.as_slice(),
+        &to_column(after.0),
+        &i64::from(limit),
+    ];
+    let rows = session.query(sql, &values).await?;
     rows.iter().map(|row| seq(row, 0)).collect()
 }
 

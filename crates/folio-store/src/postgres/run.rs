@@ -10,6 +10,7 @@ use tokio_postgres::Row;
 
 use super::column::{Statement, Value, count, decode_text, encode_text, get, id, instant, seq};
 use super::error::{Failure, not_found};
+use super::journal;
 use super::lease::Owners;
 use super::loaded::LoadedRun;
 use super::lookup::looked_up;
@@ -26,7 +27,7 @@ const LIMIT_DEFAULT: u32 = 100;
 /// Runs by their ids.
 pub(super) const BY_IDS: &str = looked_up!(
     "id, number, owner, fence, coalesce((SELECT max(seq) FROM touch \
-         WHERE touch.space = run.space AND what = 'r' AND touch.number = run.number), 0)",
+         WHERE touch.space = run.space AND what = 'r' AND touch.number = run.number), 0), status",
     "run",
     "id",
     "bytea"
@@ -83,6 +84,7 @@ pub(super) async fn by_ids(session: &Session, ids: &[RunId]) -> Result<HashMap<R
             owner: owner(&row, 2)?,
             fence: count(&row, 3)?,
             head: seq(&row, 4)?,
+            before: decode_text(get(&row, 5)?),
             status: None,
             begun: None,
         };
@@ -118,6 +120,7 @@ pub(super) async fn claim(
     let missing = || not_found("run", run);
     let session = session.ok_or_else(missing)?;
     let found = by_ids(session, &[run]).await?.remove(&run).ok_or_else(missing)?;
+    fold::refuse_forgotten(found.number, &found.before)?;
     if let Some(current) = found.owner.as_ref().filter(|current| *current != owner) {
         match owners.life_of(session, current).await? {
             Life::Gone => {}
@@ -153,6 +156,16 @@ pub(super) async fn release(session: &Session, run: RunId, fence: u64) -> Result
     session
         .execute(sql, &[&session.space.0, &run.to_bytes().as_slice(), &to_column(fence)])
         .await?;
+    Ok(())
+}
+
+/// Removes what the row of a forgotten run says, who drove it, and what it wrote last.
+pub(super) async fn forget(session: &Session, number: u64) -> Result<(), Failure> {
+    let number = to_column(number);
+    let sql = "UPDATE run SET title = '', owner = NULL WHERE space = $1 AND number = $2";
+    session.execute(sql, &[&session.space.0, &number]).await?;
+    let sql = "DELETE FROM written WHERE space = $1 AND run = $2";
+    session.execute(sql, &[&session.space.0, &number]).await?;
     Ok(())
 }
 
@@ -229,7 +242,24 @@ async fn from_rows(session: &Session, rows: &[Row], owners: &Owners) -> Result<V
     }
     // A single look does not show how long a silence lasts. A claim waits to find out.
     let lives = owners.lives_of(session, drivers).await?;
-    rows.iter().map(|row| from_row(row, &lives)).collect()
+    let mut runs = rows
+        .iter()
+        .map(|row| from_row(row, &lives))
+        .collect::<Result<Vec<_>, _>>()?;
+    let heads: HashMap<Seq, usize> = runs
+        .iter()
+        .enumerate()
+        .filter(|(_, run)| run.is_forgotten())
+        .map(|(at, run)| (run.head, at))
+        .collect();
+    let seqs: Vec<i64> = heads.keys().map(|head| to_column(head.0)).collect();
+    journal::read(session, &seqs, |commit| {
+        if let Some(run) = heads.get(&commit.seq).and_then(|at| runs.get_mut(*at)) {
+            run.forgotten = fold::forgotten_run(&commit, run.id).map(Box::new);
+        }
+    })
+    .await?;
+    Ok(runs)
 }
 
 /// The driver of the run in `row`, if the run has not ended.
@@ -251,5 +281,6 @@ fn from_row(row: &Row, lives: &HashMap<OwnerId, Life>) -> Result<RunRow, Failure
         head: seq(row, 6)?,
         driven,
         was_driven: count(row, 8)? > 0,
+        forgotten: None,
     })
 }

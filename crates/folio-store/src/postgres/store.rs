@@ -17,8 +17,8 @@ use tokio::time::Instant;
 use super::reach::Call;
 use super::wake::POLL_INTERVAL;
 use super::{
-    PostgresStore, blob, check, commit, compact, entry, journal, link, list, page, patiently, policy, residue, run,
-    token, trace, turn, watch,
+    PostgresStore, blob, check, commit, compact, entry, erase, journal, link, list, page, patiently, policy, residue,
+    run, token, trace, turn, watch,
 };
 use crate::access::KeptToken;
 use crate::commit::{BlobHash, Commit, Committed};
@@ -408,6 +408,13 @@ impl Store for PostgresStore {
         self.write(space, move |session, _| {
             let texts = Arc::clone(&texts);
             async move { trace::forget_texts(or_none!(session, ()), &texts).await }
+        })
+        .await
+    }
+
+    async fn erase_run_part(&self, space: &SpaceName, run: RunId, after: Seq) -> Result<Option<Seq>, StoreError> {
+        self.write(space, move |session, _| async move {
+            erase::remove_run_part(session.as_deref(), run, after).await
         })
         .await
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use folio_memory::{EntryId, NoteQuery, NotesKept, SpaceName, Timestamp, TraceNote};
+use folio_memory::{EntryId, NoteQuery, NotesKept, RunId, SpaceName, Timestamp, TraceNote};
 
 use super::Inner;
 use super::column::{Statement, Value, count, encode_text, get};
@@ -151,6 +151,15 @@ async fn delete_old(session: &Session, last: u64, added: u64, kept: NotesKept) -
 /// Deletes the notes about the entry `id`.
 pub(super) async fn forget_entry(session: &Session, id: EntryId) -> Result<(), Failure> {
     let sql = "DELETE FROM trace WHERE space = $1 AND entry = $2";
+    session
+        .execute(sql, &[&session.space.0, &id.to_bytes().as_slice()])
+        .await?;
+    Ok(())
+}
+
+/// Deletes the notes about the run `id`.
+pub(super) async fn forget_run(session: &Session, id: RunId) -> Result<(), Failure> {
+    let sql = "DELETE FROM trace WHERE space = $1 AND run = $2";
     session
         .execute(sql, &[&session.space.0, &id.to_bytes().as_slice()])
         .await?;

@@ -128,11 +128,12 @@ fn group(queue: &mut VecDeque<Waiting>) -> Vec<Waiting> {
     let (mut keys, mut changed, mut bytes) = (HashSet::new(), HashSet::new(), 0);
     while let Some(next) = queue.front() {
         let erases = |commit: &Prepared| {
-            commit
-                .record
-                .changes
-                .iter()
-                .any(|c| matches!(c, Change::EraseEntry { .. } | Change::EraseTurn { .. }))
+            commit.record.changes.iter().any(|c| {
+                matches!(
+                    c,
+                    Change::EraseEntry { .. } | Change::EraseTurn { .. } | Change::EraseRun { .. }
+                )
+            })
         };
         let looks_back = |change: &Change| match change {
             Change::PatchEntry {

@@ -10,7 +10,7 @@ use super::lease::Owners;
 use super::place::{Place, SpaceId};
 use super::planned::{write_entry, write_page, write_run};
 use super::scope::Scope;
-use super::{blob, entry, erase, journal, link, page, policy, replay, turn, unclaimed, written};
+use super::{blob, entry, erase, journal, link, page, policy, replay, run, turn, unclaimed, written};
 use crate::commit::Committed;
 use crate::parts::{self, CommittedParts};
 use crate::plan::{Decided, Facts, OverlappingName, check_repeated, decide};
@@ -133,6 +133,10 @@ impl Facts for InScope<'_, '_> {
         self.scope.run_head(place)
     }
 
+    fn run_status(&mut self, place: Place) -> Result<String, Failure> {
+        run::status_of(self.scope.conn, place)
+    }
+
     fn driver(&mut self, place: Place) -> Result<(Option<OwnerId>, u64), Failure> {
         self.scope.driver(place)
     }
@@ -217,6 +221,8 @@ fn write(
     if !decided.gone.is_empty() {
         erase::remove_content(conn, space, &decided.gone)?;
         erase::overwrite_deleted(conn, false)?;
+        let forgotten: Vec<_> = decided.gone.runs.iter().map(|run| run.place).collect();
+        scope.forget_drivers_of(&forgotten);
     }
     scope.committed(
         space,

@@ -7,12 +7,12 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
 use super::compact::Compact;
-use super::error::Failure;
+use super::error::{Failure, not_found};
 use super::lease::Owners;
 use super::place::SpaceId;
 use super::scope::Scope;
 use super::trace::{self, Notes};
-use super::{commit, compact, run, text, token};
+use super::{commit, compact, erase, run, text, token};
 use crate::access::KeptToken;
 use crate::commit::Committed;
 use crate::error::StoreError;
@@ -47,6 +47,8 @@ pub(super) enum Job {
     Compact(Compact, Answer<Compacted>),
     /// Deletes notes that contain one of the texts.
     ForgetNotes(ForgottenTexts, Answer<()>),
+    /// Erases a part of what a forgotten run said; answers where the next part begins.
+    EraseRun(ForgottenRunPart, Answer<Option<Seq>>),
     /// Rewrites a part of the index of words of a space; answers whether it was the last part.
     CleanUp(SpaceId, Answer<bool>),
     Token(Box<KeptToken>, Answer<()>),
@@ -92,6 +94,14 @@ pub(super) struct ForgottenTexts {
     pub(super) texts: Arc<Vec<String>>,
 }
 
+/// A part of a forgotten run: what it said after a commit.
+#[derive(Debug)]
+pub(super) struct ForgottenRunPart {
+    pub(super) space: SpaceName,
+    pub(super) run: RunId,
+    pub(super) after: Seq,
+}
+
 /// The outcome of a job.
 #[derive(Debug)]
 pub(super) enum Done {
@@ -103,6 +113,7 @@ pub(super) enum Done {
     Indexed(Seq),
     Compacted(Compacted),
     Cleaned(bool),
+    ErasedUntil(Option<Seq>),
     Nothing,
 }
 
@@ -113,7 +124,9 @@ impl Job {
             Self::Commit(commit, _) => commit.bytes(),
             Self::TakeOver(commits, _) => commits.iter().map(Prepared::bytes).sum(),
             Self::Trace(notes, _) => notes.bytes(),
-            Self::Parts(..) | Self::Index(..) | Self::ForgetNotes(..) | Self::CleanUp(..) => FULL_TRANSACTION_BYTES,
+            Self::Parts(..) | Self::Index(..) | Self::ForgetNotes(..) | Self::EraseRun(..) | Self::CleanUp(..) => {
+                FULL_TRANSACTION_BYTES
+            }
             Self::Claim(..) | Self::Release(..) | Self::Compact(..) | Self::Token(..) | Self::Renew => 0,
         }
     }
@@ -131,6 +144,7 @@ impl Job {
             | Self::Index(..)
             | Self::Compact(..)
             | Self::ForgetNotes(..)
+            | Self::EraseRun(..)
             | Self::CleanUp(..)
             | Self::Renew => false,
         }
@@ -192,6 +206,10 @@ impl Job {
                 }
                 Done::Nothing
             }
+            Self::EraseRun(ForgottenRunPart { space, run, after }, _) => {
+                let space = scope.space(space)?.ok_or_else(|| not_found("run", *run))?;
+                Done::ErasedUntil(erase::remove_run_part(scope.conn, space, *run, *after)?)
+            }
             Self::CleanUp(space, _) => Done::Cleaned(text::clean_up(scope.conn, *space)?),
             Self::Renew => {
                 owners.renew_all(scope.conn, owners.lease())?;
@@ -233,6 +251,8 @@ impl Job {
             (Self::Index(_, answer), Err(error)) => drop(answer.send(Err(error))),
             (Self::Compact(_, answer), Ok(Done::Compacted(compacted))) => drop(answer.send(Ok(compacted))),
             (Self::Compact(_, answer), Err(error)) => drop(answer.send(Err(error))),
+            (Self::EraseRun(_, answer), Ok(Done::ErasedUntil(next))) => drop(answer.send(Ok(next))),
+            (Self::EraseRun(_, answer), Err(error)) => drop(answer.send(Err(error))),
             (Self::CleanUp(_, answer), Ok(Done::Cleaned(is_last))) => drop(answer.send(Ok(is_last))),
             (Self::CleanUp(_, answer), Err(error)) => drop(answer.send(Err(error))),
             // A lease that could not be renewed is renewed next time, or another process takes over.
@@ -244,6 +264,7 @@ impl Job {
                 | Self::Claim(..)
                 | Self::Index(..)
                 | Self::Compact(..)
+                | Self::EraseRun(..)
                 | Self::CleanUp(..),
                 _,
             ) => {}

@@ -137,7 +137,7 @@ pub(super) fn last_in_turn(
 }
 
 /// The commit at `place`.
-fn commit_at(conn: &Connection, place: Place) -> Result<Option<LogRow>, Failure> {
+pub(super) fn commit_at(conn: &Connection, place: Place) -> Result<Option<LogRow>, Failure> {
     let mut statement = conn.prepare_cached(&format!("SELECT {COLUMNS} FROM log WHERE place = ?1"))?;
     let mut rows = statement.query(params![place])?;
     rows.next()?.map(|row| from_row(conn, row)).transpose()
@@ -267,7 +267,8 @@ pub(super) fn of_run(
 ) -> Result<Journal, Failure> {
     let missing = || not_found("run", id);
     let space = space.ok_or_else(missing)?;
-    let place = run::place_of(conn, space, id)?.ok_or_else(missing)?;
+    let (place, status) = run::place_and_status(conn, space, id)?.ok_or_else(missing)?;
+    fold::refuse_forgotten(place.number(), &status)?;
     let sql = "SELECT log.place, log.at, log.record
                FROM (SELECT seq FROM touch WHERE what = 'r' AND place = ?1 AND seq > ?3 ORDER BY seq)
                CROSS JOIN log ON log.place = ?2 + seq";

@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
 use super::error::{Failure, damaged, not_found};
 use super::place::{Place, SpaceId, from_column, to_column};
+use crate::prepare::page_fields_json;
 
 /// The place of the page with the id `id`.
 pub(super) fn place_of(conn: &Connection, space: SpaceId, id: PageId) -> Result<Option<Place>, Failure> {
@@ -167,6 +168,30 @@ pub(super) fn update(conn: &Connection, space: SpaceId, page: &Page, fields_json
     let place = Place::of(space, page.handle.0);
     conn.prepare_cached(sql)?
         .execute(params![place, page.version, page.updated_at.as_nanos(), fields_json])?;
+    Ok(())
+}
+
+/// Erases what the pages of the run with the id `id` that commits after `after`, up to `last`, added are about.
+pub(super) fn erase_of_run(conn: &Connection, space: SpaceId, id: RunId, after: Seq, last: Seq) -> Result<(), Failure> {
+    let condition = "run = ?1 AND place BETWEEN ?2 AND ?3 AND created_seq > ?4 AND created_seq <= ?5";
+    let mut statement = conn.prepare_cached(&format!("{SELECT} {condition}"))?;
+    let (start, end) = (Place::start(space), Place::end(space));
+    let mut rows = statement.query(params![
+        id.to_bytes(),
+        start,
+        end,
+        to_column(after.0),
+        to_column(last.0)
+    ])?;
+    let mut pages = Vec::new();
+    while let Some(row) = rows.next()? {
+        pages.push(from_row(row)?);
+    }
+    for mut page in pages {
+        if page.erase() {
+            update(conn, space, &page, &page_fields_json(&page.fields)?)?;
+        }
+    }
     Ok(())
 }
 

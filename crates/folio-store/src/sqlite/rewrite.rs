@@ -1,13 +1,13 @@
 //! The only ways in which a row of the log changes after it was written: its content is erased, compressed, or, once
 //! only numbers are left of it, merged with its neighbours.
 
-use folio_memory::Seq;
+use folio_memory::{RunId, Seq};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::error::{Failure, damaged};
 use super::packed::{self, Packed};
-use super::place::{Place, from_column};
+use super::place::{Place, from_column, to_column};
 
 /// The content of the record column if the record is packed.
 pub(super) const PACKED_RECORD: &str = "{}";
@@ -20,6 +20,24 @@ pub(super) const COLUMNS: &str = "log.place, record, CASE WHEN record = '{}' THE
 pub(super) fn touches(conn: &Connection, place: Place) -> Result<Vec<Seq>, Failure> {
     let mut statement = conn.prepare_cached("SELECT seq FROM touch WHERE what = 'e' AND place = ?1")?;
     let seqs = statement.query_map([place], |row| Ok(Seq(from_column(row.get(0)?))))?;
+    Ok(seqs.collect::<Result<_, _>>()?)
+}
+
+/// Up to `limit` commits after `after` that wrote to the run with the id `id` at `place`, or added one of its pages, in
+/// order.
+pub(super) fn commits_of_run(
+    conn: &Connection,
+    place: Place,
+    id: RunId,
+    after: Seq,
+    limit: u32,
+) -> Result<Vec<Seq>, Failure> {
+    let sql = "SELECT seq FROM touch WHERE what = 'r' AND place = ?1 AND seq > ?3
+               UNION SELECT created_seq FROM page WHERE run = ?2 AND space = ?4 AND created_seq > ?3
+               ORDER BY 1 LIMIT ?5";
+    let mut statement = conn.prepare_cached(sql)?;
+    let values = params![place, id.to_bytes(), to_column(after.0), place.space(), limit];
+    let seqs = statement.query_map(values, |row| Ok(Seq(from_column(row.get(0)?))))?;
     Ok(seqs.collect::<Result<_, _>>()?)
 }
 

@@ -31,6 +31,34 @@ pub(super) fn place_of(conn: &Connection, space: SpaceId, id: RunId) -> Result<O
         .optional()?)
 }
 
+/// The place of the run with the id `id`, and its status.
+pub(super) fn place_and_status(
+    conn: &Connection,
+    space: SpaceId,
+    id: RunId,
+) -> Result<Option<(Place, String)>, Failure> {
+    let sql = "SELECT place, status FROM run WHERE id = ?1 AND space = ?2";
+    let found = conn
+        .prepare_cached(sql)?
+        .query_row(params![id.to_bytes(), space], |row| Ok((row.get(0)?, row.get(1)?)));
+    Ok(found.optional()?)
+}
+
+/// The status of the run at `place`.
+pub(super) fn status_of(conn: &Connection, place: Place) -> Result<String, Failure> {
+    let sql = "SELECT status FROM run WHERE place = ?1";
+    Ok(conn.prepare_cached(sql)?.query_row([place], |row| row.get(0))?)
+}
+
+/// Removes what the row of a forgotten run says, who drove it, and what it wrote last.
+pub(super) fn forget(conn: &Connection, place: Place) -> Result<(), Failure> {
+    conn.prepare_cached("UPDATE run SET title = '', owner = NULL WHERE place = ?1")?
+        .execute([place])?;
+    conn.prepare_cached("DELETE FROM written WHERE run = ?1")?
+        .execute([place])?;
+    Ok(())
+}
+
 /// What the row of the run with the id `id` contains.
 pub(super) fn run_columns(conn: &Connection, space: SpaceId, id: RunId) -> Result<Option<RunColumns>, Failure> {
     let sql = "SELECT place, title, status FROM run WHERE id = ?1 AND space = ?2";
@@ -89,11 +117,12 @@ pub(super) fn claim(
     owners: &Owners,
 ) -> Result<Option<u64>, Failure> {
     let missing = || not_found("run", run);
-    let place = space
-        .map(|space| place_of(conn, space, run))
+    let (place, status) = space
+        .map(|space| place_and_status(conn, space, run))
         .transpose()?
         .flatten()
         .ok_or_else(missing)?;
+    fold::refuse_forgotten(place.number(), &status)?;
     let (current, fence) = owner_of(conn, place)?;
     if let Some(current) = current.filter(|current| current != owner) {
         match owners.life_of(conn, &current)? {
@@ -240,6 +269,13 @@ fn from_row(
         _ => false,
     };
     let (id, handle) = (RunId::from_bytes(row.get(1)?), RunHandle(place.number()));
+    let forgotten = match status.as_str() {
+        Run::FORGOTTEN => {
+            let commit = journal::commit_at(conn, Place::of(place.space(), head.0))?;
+            commit.and_then(|commit| fold::forgotten_run(&commit, id)).map(Box::new)
+        }
+        _ => None,
+    };
     Ok(RunRow {
         id,
         handle,
@@ -250,5 +286,6 @@ fn from_row(
         head,
         driven,
         was_driven: from_column(row.get(6)?) > 0,
+        forgotten,
     })
 }

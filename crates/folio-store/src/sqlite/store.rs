@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::{Semaphore, mpsc};
 
-use super::job::{ForgottenTexts, InParts, Job, Next, RunClaim, RunRelease};
+use super::job::{ForgottenRunPart, ForgottenTexts, InParts, Job, Next, RunClaim, RunRelease};
 use super::trace::Notes;
 use super::writer::Writer;
 use super::{
@@ -371,6 +371,15 @@ impl Store for SqliteStore {
             texts: Arc::new(texts),
         };
         self.write(|answer| Job::ForgetNotes(forgotten, answer)).await
+    }
+
+    async fn erase_run_part(&self, space: &SpaceName, run: RunId, after: Seq) -> Result<Option<Seq>, StoreError> {
+        let part = ForgottenRunPart {
+            space: space.clone(),
+            run,
+            after,
+        };
+        self.write(|answer| Job::EraseRun(part, answer)).await
     }
 
     async fn write_anew(&self) -> Result<Residue, StoreError> {

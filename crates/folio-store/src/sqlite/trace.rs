@@ -1,6 +1,6 @@
 //! Notes of the trace.
 
-use folio_memory::{EntryId, NoteQuery, NotesKept, SpaceName, Timestamp, TraceNote};
+use folio_memory::{EntryId, NoteQuery, NotesKept, RunId, SpaceName, Timestamp, TraceNote};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params, params_from_iter};
 
@@ -56,6 +56,14 @@ impl Notes {
 /// Deletes the notes about the entry `id` of `space`.
 pub(super) fn forget_entry(conn: &Connection, space: SpaceId, id: EntryId) -> Result<(), Failure> {
     let sql = "DELETE FROM trace WHERE entry = ?1 AND place BETWEEN ?2 AND ?3";
+    let values = params![id.to_bytes(), Place::start(space), Place::end(space)];
+    conn.prepare_cached(sql)?.execute(values)?;
+    Ok(())
+}
+
+/// Deletes the notes about the run `id` of `space`.
+pub(super) fn forget_run(conn: &Connection, space: SpaceId, id: RunId) -> Result<(), Failure> {
+    let sql = "DELETE FROM trace WHERE run = ?1 AND place BETWEEN ?2 AND ?3";
     let values = params![id.to_bytes(), Place::start(space), Place::end(space)];
     conn.prepare_cached(sql)?.execute(values)?;
     Ok(())

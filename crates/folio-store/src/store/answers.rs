@@ -4,6 +4,7 @@ use std::fmt;
 
 use folio_engine::{Event, Run};
 use folio_memory::id::RunHandle;
+use folio_memory::keeping::RunTombstone;
 use folio_memory::{Actor, Change, RunId, Seq, Timestamp};
 use serde::Serialize;
 
@@ -51,7 +52,7 @@ pub struct RunRow {
     pub handle: RunHandle,
     /// The run's one-line title.
     pub title: String,
-    /// `running`, or how it ended: `ok`, `partial`, `failed`, `cancelled`.
+    /// `running`, or how it ended: `ok`, `partial`, `failed`, `cancelled`; or `forgotten`.
     pub status: String,
     /// When it was submitted.
     pub created_at: Timestamp,
@@ -64,6 +65,24 @@ pub struct RunRow {
     /// Whether any process has ever driven the run. Until then, the process that submitted it may be about to.
     #[serde(skip)]
     pub was_driven: bool,
+    /// If the run was forgotten: what is still known of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forgotten: Option<Box<ForgottenRun>>,
+}
+
+/// What is still known of a run that was forgotten.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ForgottenRun {
+    /// What is left of the run.
+    #[serde(flatten)]
+    pub left: RunTombstone,
+    /// When it was forgotten.
+    pub at: Timestamp,
+    /// Who had it forgotten.
+    pub by: String,
+    /// Why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 impl RunRow {
@@ -71,6 +90,12 @@ impl RunRow {
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.status != Run::RUNNING
+    }
+
+    /// Whether nobody knows any more what the run said.
+    #[must_use]
+    pub fn is_forgotten(&self) -> bool {
+        self.status == Run::FORGOTTEN
     }
 }
 

@@ -1,18 +1,20 @@
-//! Forgetting (M7.6.50): removes the content of entries and turns from the log, from the rows, and from the bytes of the
-//! files.
+//! Forgetting (M7.6.50): removes the content of entries, turns and runs from the log, from the rows, and from the bytes
+//! of the files.
 
 mod find;
+mod runs;
 mod said;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
-use folio_memory::id::{EntryRef, Ref, TurnHandle};
+use folio_memory::id::{EntryRef, Ref, RunHandle, RunRef, TurnHandle};
 use folio_memory::keeping::ErasedFor;
 use folio_memory::roles::Operation;
 use folio_memory::view::is_blank;
-use folio_memory::{Actor, Change, Entry, EntryId, EntryQuery, Invalid, Seq, TraceNote, Turn, TurnId};
+use folio_memory::{Actor, Change, Entry, EntryId, EntryQuery, Invalid, RunId, Seq, TraceNote, Turn, TurnId};
 
 use self::find::Fitting;
+use self::runs::{NamedRuns, RunSaid};
 use self::said::Sought;
 pub(super) use self::said::texts_of;
 use super::outbox::Unwanted;
@@ -29,6 +31,10 @@ const BATCH: usize = 500;
 pub struct ForgetFilter {
     /// The entry is one of these; empty restricts nothing.
     pub entries: Vec<EntryRef>,
+    /// Runs that have ended, to be forgotten as a whole: everything that their journals say, their titles, the titles of
+    /// their pages and what stands on them, and what was said in their turns. If any is given, entries have to be named,
+    /// too, and no other condition may be given.
+    pub runs: Vec<RunRef>,
     /// The entry matches this query, whatever its status, its lifetime and its place in a list.
     pub query: EntryQuery,
     /// The entry contains this text, as [`Needle`](folio_memory::text::Needle) finds it, ignoring case and whitespace: in the title, the body, a
@@ -44,6 +50,10 @@ pub struct Forgotten {
     pub entries: Vec<Entry>,
     /// The turns of which it is no longer known what was said.
     pub turns: Vec<TurnHandle>,
+    /// The runs that were forgotten.
+    pub runs: Vec<RunHandle>,
+    /// All runs that were named, also those that were forgotten before: what is left of them elsewhere can go, too.
+    pub of_runs: Vec<RunId>,
     /// How many items that waited in the outbox, and were not yet entries, were removed.
     pub waiting: usize,
     /// What is left of their texts in everything that belongs to the store.
@@ -60,12 +70,21 @@ impl ForgetFilter {
             let message = "has no word in it; leave it out to restrict nothing";
             return Err(Invalid::new("filter_invalid", "text", message));
         }
+        if !self.runs.is_empty() && (self.text.is_some() || self.query != EntryQuery::default()) {
+            let message = "names a run, which is forgotten as a whole; name entries beside it, or leave out what they have in common";
+            return Err(Invalid::new("filter_invalid", "runs", message));
+        }
         Ok(())
+    }
+
+    /// Whether it names what to forget: then nothing else is meant.
+    pub(super) fn names_something(&self) -> bool {
+        !self.entries.is_empty() || !self.runs.is_empty()
     }
 
     /// The text, if that is all that the filter requires: a turn has nothing else in common with an entry.
     fn text_alone(&self) -> Option<&str> {
-        let is_alone = self.entries.is_empty() && self.query == EntryQuery::default();
+        let is_alone = !self.names_something() && self.query == EntryQuery::default();
         self.text.as_deref().filter(|_| is_alone)
     }
 
@@ -100,7 +119,7 @@ impl Workspace {
         self.turns_mentioning(filter).await
     }
 
-    /// How many entries that `filter` names, or finds if it finds nothing else, were forgotten before. Nobody knows any
+    /// How many entries and runs that `filter` names, or finds if it finds nothing else, were forgotten before. Nobody knows any
     /// more what they said; but that call may have been interrupted, and [`Workspace::forget`] completes what it left
     /// undone.
     ///
@@ -108,7 +127,8 @@ impl Workspace {
     ///
     /// As [`Workspace::to_forget`].
     pub async fn forgotten_before(&self, filter: &ForgetFilter) -> Result<usize, WorkspaceError> {
-        Ok(self.find_forgettable(filter).await?.gone.len())
+        let entries = self.find_forgettable(filter).await?.gone.len();
+        Ok(entries + self.named_runs(filter).await?.gone.len())
     }
 
     fn authorise_forgetting(&self, actor: &Actor) -> Result<(), WorkspaceError> {
@@ -128,12 +148,13 @@ impl Workspace {
     }
 
     /// Removes the content of what `filter` finds from everything: the entries, all their revisions in the log, turns,
-    /// the indexes, bodies that nothing else refers to, and the free space of the files. What remains is that there was
+    /// runs, the indexes, bodies that nothing else refers to, and the free space of the files. What remains is that there was
     /// something, when, by whom, and `reason`. From the outbox, and from items set apart there, it removes everything
     /// that `filter` would find or that has the title or the text of an erased entry.
     ///
     /// Once the contents are known, forgetting runs to its end even if the caller stops waiting. What merely repeats
-    /// the contents goes first, then the entries; each batch is atomic. After an interruption, call it again: nobody
+    /// the contents goes first. Then runs are marked, from when on nobody reads their journals, and those are erased; then
+    /// the entries, and the turns. Each batch is atomic. After an interruption, call it again: nobody
     /// knows any more what the entries that were already erased said, so everything is rewritten instead of searched.
     /// Finally everything that belongs to the store is searched for what the entries said, and the answer tells where
     /// it still remains: in another entry, in a run's journal, in a copy made before a migration. It also tells how
@@ -141,7 +162,7 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// `Conflict` unless the actor is a person; otherwise as [`Workspace::to_forget`] and [`Workspace::record`].
+    /// `Conflict` unless the actor is a person, or if a run has not ended; otherwise as [`Workspace::to_forget`] and [`Workspace::record`].
     pub async fn forget(
         &self,
         actor: &Actor,
@@ -167,36 +188,51 @@ impl Workspace {
     ) -> Result<Forgotten, WorkspaceError> {
         self.authorise_forgetting(actor)?;
         let mut key = key.map(BatchKey::of);
-        let before = self.erased_under(actor, &mut key).await?;
+        let mut before = self.erased_under(actor, &mut key).await?;
         let Fitting {
             entries: mut found,
             gone,
         } = self.find_forgettable(filter).await?;
         let mut turns = self.turns_mentioning(filter).await?;
+        let runs = self.named_runs(filter).await?;
+        turns.extend(self.turns_of_runs(&runs.ids()).await?);
+        if let Some(before) = before.as_mut().filter(|before| !before.runs.is_empty()) {
+            // The others stand on the pages of the runs.
+            before.entries.retain(|entry| gone.contains(entry));
+        }
         let no_longer_known = match &before {
             Some(before) => {
                 found.retain(|entry| entry.created_seq <= before.seq);
                 turns.retain(|turn| turn.started_seq <= before.seq);
-                before.entries.len()
+                before.entries.len() + runs.gone.len()
             }
-            None => gone.len(),
+            None => gone.len() + runs.gone.len(),
         };
+        let mut all_said = self.all_said(&found).await?.with_turns(&turns, filter.text.as_deref());
+        let mut of_runs = self.entries_of_runs(&runs.ids(), &mut all_said).await?;
+        let mut said_by_runs = Vec::with_capacity(runs.found.len());
+        for run in &runs.found {
+            let said = self.said_by_run(run).await?;
+            all_said = all_said.with_run(&said);
+            said_by_runs.push(said);
+        }
         let Sought {
             texts: said,
             written,
             not_looked_for,
-        } = self
-            .all_said(&found)
-            .await?
-            .with_turns(&turns, filter.text.as_deref())
-            .sought_with(filter.text.as_deref());
+        } = all_said.sought_with(filter.text.as_deref());
+        let named: HashSet<EntryId> = found.iter().map(|entry| entry.id).collect();
+        of_runs.retain(|entry| !named.contains(entry));
         let forgetting = Forgetting {
             actor: actor.clone(),
             filter: filter.clone(),
             reason: reason.to_owned(),
             key,
             found,
+            of_runs,
             turns,
+            runs,
+            said_by_runs,
             before,
             no_longer_known,
             not_looked_for,
@@ -219,7 +255,10 @@ impl Workspace {
             reason,
             mut key,
             found,
+            of_runs,
             turns,
+            runs,
+            said_by_runs,
             before,
             no_longer_known,
             not_looked_for,
@@ -227,11 +266,11 @@ impl Workspace {
             written,
         } = forgetting;
         // This comes before the entries: afterwards nobody would know what they said.
-        let ids: Vec<_> = found.iter().map(|entry| entry.id).collect();
-        let unwanted = Unwanted::of(self.space(), &filter, ids, &written, self.now());
+        let ids: Vec<_> = found.iter().map(|entry| entry.id).chain(of_runs).collect();
+        let unwanted = Unwanted::of(self.space(), &filter, ids.iter().copied(), &written, self.now());
         let waiting = self.forget_waiting(unwanted, true).await?;
         let texts: Vec<String> = said.iter().cloned().collect();
-        let says_something = !(found.is_empty() && said.is_empty());
+        let says_something = !(ids.is_empty() && said.is_empty() && runs.found.is_empty());
         let began = self.now();
         if says_something {
             self.note_forgetting(&actor).await?;
@@ -243,14 +282,23 @@ impl Workspace {
             asked: self.asked.clone().filter(|_| !filter.has_words()),
             ..self.clone()
         };
+        // A journal that is erased in part makes no run, so nobody may read it from here on.
+        for (run, said) in runs.found.iter().zip(&said_by_runs) {
+            silent
+                .mark_as_forgotten(&actor, run, said, (&reason, key.as_mut()))
+                .await?;
+        }
+        for run in runs.ids() {
+            self.erase_journal(run).await?;
+        }
         let turns: Vec<TurnId> = turns.iter().map(|turn| turn.begun.id).collect();
         // No versions are expected: what is added meanwhile is erased with the rest.
-        let erase_entry = |entry: &Entry| Change::EraseEntry {
-            entry: entry.id,
+        let erase_entry = |entry: &EntryId| Change::EraseEntry {
+            entry: *entry,
             why: ErasedFor::Forgotten,
             expected_version: None,
         };
-        let entries = found.chunks(BATCH).map(|batch| batch.iter().map(erase_entry).collect());
+        let entries = ids.chunks(BATCH).map(|batch| batch.iter().map(erase_entry).collect());
         let erase_turn = |turn: &TurnId| Change::EraseTurn { turn: *turn };
         let of_turns = turns.chunks(BATCH).map(|batch| batch.iter().map(erase_turn).collect());
         for changes in entries.chain(of_turns).collect::<Vec<Vec<Change>>>() {
@@ -275,7 +323,15 @@ impl Workspace {
             self.look_into_outbox(&said, &mut residue).await?;
         }
         let replayed = before.is_some();
-        let (mut ids, mut all_turns) = before.map(|before| (before.entries, before.turns)).unwrap_or_default();
+        let (mut ids, mut all_turns, mut all_runs) = before
+            .map(|before| (before.entries, before.turns, before.runs))
+            .unwrap_or_default();
+        all_runs.extend(runs.found.iter().map(|run| run.id));
+        let mut run_handles = Vec::with_capacity(all_runs.len());
+        for run in all_runs {
+            run_handles.push(self.inner.store.run(self.space(), Ref::Id(run)).await?.handle);
+        }
+        run_handles.dedup();
         all_turns.extend(turns);
         let mut handles = Vec::with_capacity(all_turns.len());
         for turn in all_turns {
@@ -289,6 +345,8 @@ impl Workspace {
         Ok(Forgotten {
             entries,
             turns: handles,
+            runs: run_handles,
+            of_runs: runs.ids(),
             waiting,
             residue,
             replayed,
@@ -332,15 +390,18 @@ impl Workspace {
                 seq: committed.seq,
                 entries: Vec::new(),
                 turns: Vec::new(),
+                runs: Vec::new(),
             });
             erased.entries.extend(ids);
             let before = Seq(committed.seq.0.saturating_sub(1));
             let rows = self.inner.store.changes(self.space(), before, 1).await?;
-            let changes = rows.iter().flat_map(|row| &row.record.changes);
-            erased.turns.extend(changes.filter_map(|change| match change {
-                Change::EraseTurn { turn } => Some(*turn),
-                _ => None,
-            }));
+            for change in rows.iter().flat_map(|row| &row.record.changes) {
+                match change {
+                    Change::EraseTurn { turn } => erased.turns.push(*turn),
+                    Change::EraseRun { run, .. } => erased.runs.push(*run),
+                    _ => {}
+                }
+            }
         }
         Ok(before)
     }
@@ -368,9 +429,14 @@ struct Forgetting {
     reason: String,
     key: Option<BatchKey>,
     found: Vec<Entry>,
+    /// Further entries: those on the pages of runs.
+    of_runs: Vec<EntryId>,
     turns: Vec<Turn>,
+    runs: NamedRuns,
+    /// What those of the runs said that were not forgotten before, in their order.
+    said_by_runs: Vec<RunSaid>,
     before: Option<ErasedBefore>,
-    /// For how many entries this is unknown, because they are gone already.
+    /// For how many entries and runs this is unknown, because they are gone already.
     no_longer_known: usize,
     /// How many texts are too short to be searched for.
     not_looked_for: usize,
@@ -385,6 +451,7 @@ struct ErasedBefore {
     seq: Seq,
     entries: Vec<EntryId>,
     turns: Vec<TurnId>,
+    runs: Vec<RunId>,
 }
 
 /// The key of a batch: that of the request, with a number from the second batch on.

@@ -16,6 +16,7 @@ use super::redact::recall;
 use super::{Workspace, WorkspaceError};
 use crate::commit::{BlobHash, Committed};
 use crate::error::{ErrorKind, StoreError};
+use crate::fold;
 use crate::store::{Journal, LogRow, Revision, RunQuery, RunRow};
 
 /// What was read, or `None` if it does not exist: links and decisions may name what has been removed since, and
@@ -344,10 +345,11 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// `NotFound`; `Unavailable` or `Corrupt`.
+    /// `NotFound`, also if the run was forgotten; `Unavailable` or `Corrupt`.
     pub async fn run(&self, run: RunRef) -> Result<RunRow, WorkspaceError> {
         let run = self.inner.store.run(&self.inner.space, run).await?;
         self.check_run(run.id).await?;
+        fold::refuse_forgotten(run.handle.0, &run.status)?;
         Ok(run)
     }
 

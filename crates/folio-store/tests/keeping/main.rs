@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what a helper of a test cannot do fails the test")]
 
 mod forget;
+mod forget_run;
 mod house;
 mod kept;
 mod long_text;

@@ -9,6 +9,7 @@ pub mod copies;
 pub mod cursors;
 pub mod drivers;
 pub mod entries;
+pub mod forgotten;
 pub mod history;
 pub mod lifecycle;
 pub mod lists;
@@ -255,6 +256,17 @@ macro_rules! store_contract {
             space_that_was_only_read_is_not_listed_m7_6_51,
             what_is_written_in_a_turn_while_it_ends_is_exported_m7_6_47,
             forgotten_text_is_gone_from_turns_m7_6_50,
+        ]);
+        $crate::store_contract!(@cases $home, forgotten: [
+            forgotten_run_leaves_only_that_it_was_there_m7_6_50,
+            forgotten_run_is_refused_to_readers_and_drivers_m7_6_50,
+            only_ended_runs_can_be_forgotten_m7_6_50,
+            forgetting_a_run_again_changes_nothing_m7_6_50,
+            interrupted_forgetting_of_a_run_is_completed_m7_6_50,
+            forgotten_run_takes_nothing_from_another_m7_6_50,
+            long_run_is_forgotten_part_by_part_m7_6_50,
+            forgotten_run_is_copied_as_it_is_m7_6_50,
+            text_alone_names_the_ended_runs_that_say_it_m7_6_50,
         ]);
     };
     (@cases $home:expr, $module:ident: [$($case:ident),* $(,)?]) => {

@@ -464,9 +464,10 @@ class AsyncFolio:
         return (await self.observations(limit=1))["as_of"]
 
     async def forget(self, *, key: str | None = None, **which: Unpack[shapes.Forget]) -> shapes.Forgot:
-        """Erases the content of entries everywhere, for good, or only lists them (`dry_run=True`). A `text` and nothing
-        else also erases what was said in turns. For people. With `key`, a repeated request erases what was there when
-        it was first made, and nothing that came later."""
+        """Erases the content of entries and of whole `runs` that have ended, everywhere and for good, or only lists them
+        (`dry_run=True`). A `text` and nothing else also erases what was said in turns, and names the runs that say it.
+        For people. With `key`, a repeated request erases what was there when it was first made, and nothing that came
+        later."""
         return await self._wire.post(shapes.Forgot, "/forget", dict(which), key=key, takes=WHOLE_MOST)
 
     async def export(self) -> bytes:

@@ -109,6 +109,7 @@ enum Status {
     Partial,
     Failed,
     Cancelled,
+    Forgotten,
 }
 
 async fn list(caller: Caller, QueryParams(params): QueryParams<Filter>) -> Result<Answer<List<RunShape>>, Problem> {

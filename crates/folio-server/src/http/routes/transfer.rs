@@ -36,7 +36,7 @@ use crate::http::problem::Problem;
 use crate::http::query::{Fields, Nothing, QueryParams};
 use crate::http::transfers::{self, Upload};
 use crate::one_or_more::one_or_more;
-use crate::wire::{Forgot, Named, Received, names_of_turns};
+use crate::wire::{Forgot, Received};
 
 /// The size of a chunk, in bytes.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -67,7 +67,11 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/forget",
             post_with(
                 forget,
-                describe_operation("forget", GROUP, "Erases the content of entries permanently"),
+                describe_operation(
+                    "forget",
+                    GROUP,
+                    "Erases the content of entries and of whole runs permanently",
+                ),
             ),
         )
         .layer(time)
@@ -270,15 +274,19 @@ fn refuse_ignored(name: &str, is_given: bool, form: &str) -> Result<(), Problem>
     ))
 }
 
-/// Which entries to forget. An entry has to match all given fields.
+/// Which entries or runs to forget. An entry has to match all given fields.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct Forget {
     /// The entries: `e42` or `obs_…`. Here and in the other lists, a single value may be given instead of a list.
     #[serde(deserialize_with = "one_or_more")]
     entries: Vec<String>,
+    /// Runs that have ended: `r3` or `run_…`. They are forgotten as a whole: everything that their journals say, their
+    /// titles, what stands on their pages, and what was said in their turns. Beside them only `entries` may be given.
+    #[serde(deserialize_with = "one_or_more")]
+    runs: Vec<String>,
     /// Only entries that contain this text, or once did. If nothing else is given, also what was said in turns: the
-    /// inputs and the reasons of turns that contain it.
+    /// inputs and the reasons of turns that contain it. The answer then names the runs that say it (`runs_saying`).
     text: Option<String>,
     /// Only observations of one of these types.
     #[serde(rename = "type", deserialize_with = "one_or_more")]
@@ -302,16 +310,24 @@ struct Forget {
 
 impl Forget {
     fn filter(self) -> Result<ForgetFilter, Problem> {
-        let lists = [&self.entries, &self.types, &self.kind, &self.tags, &self.owner];
+        let lists = [
+            &self.entries,
+            &self.runs,
+            &self.types,
+            &self.kind,
+            &self.tags,
+            &self.owner,
+        ];
         if self.text.is_none() && self.context.is_empty() && lists.iter().all(|list| list.is_empty()) {
             return Err(body_invalid(
-                "name what to forget: entries, or what they have in common",
+                "name what to forget: entries, runs, or what entries have in common",
             ));
         }
         let kind = |name: &String| {
             EntryKind::parse(name).ok_or_else(|| body_invalid(format!("kind: {name:?} is not a kind of entry")))
         };
         let entry = |name: &String| name.parse().map_err(|error| body_invalid(format!("entries: {error}")));
+        let run = |name: &String| name.parse().map_err(|error| body_invalid(format!("runs: {error}")));
         let query = EntryQuery {
             kinds: self.kind.iter().map(kind).collect::<Result<_, _>>()?,
             types: self.types,
@@ -327,6 +343,7 @@ impl Forget {
         query.check_size()?;
         Ok(ForgetFilter {
             entries: self.entries.iter().map(entry).collect::<Result<_, _>>()?,
+            runs: self.runs.iter().map(run).collect::<Result<_, _>>()?,
             query,
             text: self.text,
         })
@@ -342,27 +359,12 @@ async fn forget(
     let filter = forget.filter()?;
     let workspace: &Workspace = &caller.workspace;
     if dry_run {
-        let found = workspace.to_forget(&filter).await?;
-        let turns = workspace.turns_to_forget(&filter).await?;
-        let turns: Vec<_> = turns.iter().map(|turn| turn.handle).collect();
-        return Ok(Answer::of(Forgot {
-            dry_run,
-            replayed: false,
-            forgotten: found.iter().map(Named::of).collect(),
-            turns: names_of_turns(&turns),
-            waiting: workspace.waiting_to_forget(&filter).await?,
-            residue: None,
-        }));
+        return Ok(Answer::of(Forgot::dry_run(workspace, &filter).await?));
     }
     let forgotten = workspace
         .forget_under(&caller.actor, &filter, &reason, caller.key())
         .await?;
-    Ok(Answer::of(Forgot {
-        dry_run,
-        replayed: forgotten.replayed,
-        forgotten: forgotten.entries.iter().map(Named::of).collect(),
-        turns: names_of_turns(&forgotten.turns),
-        waiting: forgotten.waiting,
-        residue: Some(forgotten.residue),
-    }))
+    let folders = caller.runner.remove_run_folders(&forgotten.of_runs).await;
+    let saying = Forgot::runs_saying(workspace, &filter).await?;
+    Ok(Answer::of(Forgot::done(forgotten, folders, saying)))
 }

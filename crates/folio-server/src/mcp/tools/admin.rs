@@ -24,6 +24,8 @@ pub(super) fn tools() -> Vec<Tool> {
             "required": required,
         })
     };
+    let mut forgettable = ids();
+    forgettable["items"]["description"] = json!("e42, or a run: r3");
     let restore = json!({"type": "object", "properties": {"ids": ids()}, "required": ["ids"]});
     vec![
         tool(
@@ -35,8 +37,12 @@ pub(super) fn tools() -> Vec<Tool> {
         tool("admin_restore", "Restore archived entries.", restore, Does::Settle),
         tool(
             "admin_forget",
-            "Erase the content of entries everywhere, for good. Only if the user wants it.",
-            with_reason(&["ids", "reason"]),
+            "Erase the content of entries, and whole runs that have ended, everywhere and for good. Only if the user wants it.",
+            json!({
+                "type": "object",
+                "properties": {"ids": forgettable, "reason": {"type": "string"}},
+                "required": ["ids", "reason"],
+            }),
             Does::Erase,
         ),
     ]
@@ -59,6 +65,17 @@ struct Asked {
 
 impl Asked {
     fn of(arguments: &Value) -> Result<(Vec<EntryRef>, Option<String>), Problem> {
+        let (ids, reason) = Self::texts(arguments)?;
+        let parse = |id: &String| {
+            id.trim()
+                .parse()
+                .map_err(|_| invalid_argument("ids", format!("{id:?} is not the handle of an entry, such as e42")))
+        };
+        Ok((ids.iter().map(parse).collect::<Result<_, _>>()?, reason))
+    }
+
+    /// The names as they were given, and the reason.
+    fn texts(arguments: &Value) -> Result<(Vec<String>, Option<String>), Problem> {
         let input: Self = read(arguments)?;
         if input.ids.is_empty() || input.ids.len() > ENTRIES_MAX {
             return Err(invalid_argument(
@@ -67,13 +84,7 @@ impl Asked {
             )
             .into());
         }
-        let parse = |id: &String| {
-            id.trim()
-                .parse()
-                .map_err(|_| invalid_argument("ids", format!("{id:?} is not the handle of an entry, such as e42")))
-        };
-        let ids = input.ids.iter().map(parse).collect::<Result<_, _>>()?;
-        Ok((ids, input.reason.filter(|reason| !reason.trim().is_empty())))
+        Ok((input.ids, input.reason.filter(|reason| !reason.trim().is_empty())))
     }
 }
 
@@ -100,15 +111,37 @@ async fn restore(call: Call<'_>) -> Result<Answer, Problem> {
 }
 
 async fn forget(call: Call<'_>) -> Result<Answer, Problem> {
-    let (entries, reason) = Asked::of(&call.arguments)?;
+    let (ids, reason) = Asked::texts(&call.arguments)?;
+    let (mut entries, mut runs) = (Vec::new(), Vec::new());
+    for id in &ids {
+        match (id.trim().parse(), id.trim().parse()) {
+            (Ok(entry), _) => entries.push(entry),
+            (_, Ok(run)) => runs.push(run),
+            _ => {
+                let message = format!("{id:?} is not the handle of an entry or a run, such as e42 or r3");
+                return Err(invalid_argument("ids", message).into());
+            }
+        }
+    }
     let reason = reason.ok_or_else(|| invalid_argument("reason", "is empty: say why the content is to be erased"))?;
     let caller = &call.caller;
     let filter = ForgetFilter {
         entries,
+        runs,
         ..ForgetFilter::default()
     };
     let forgotten = caller.workspace.forget(&caller.actor, &filter, &reason).await?;
+    let folders = call.mcp.shared.runner.remove_run_folders(&forgotten.of_runs).await;
     let mut answer = answer_for_results(forgotten.entries.into_iter().map(Ok).collect(), "forgotten", &call).await?;
+    let runs: Vec<String> = forgotten.runs.iter().map(ToString::to_string).collect();
+    let of_runs = runs.iter().map(|run| format!("{run} [forgotten]"));
+    let of_folders = folders.iter().map(|folder| format!("removed {folder}"));
+    for line in of_runs.chain(of_folders) {
+        if !answer.text.is_empty() {
+            answer.text.push('\n');
+        }
+        answer.text.push_str(&line);
+    }
     let residue = &forgotten.residue;
     for left in residue.found.iter().chain(&residue.backups) {
         answer.text.push_str(&format!("\nstill in {left}"));
@@ -118,6 +151,7 @@ async fn forget(call: Call<'_>) -> Result<Answer, Problem> {
         answer.text.push_str(&format!("\n{} {known}", residue.no_longer_known));
     }
     if let Value::Object(fields) = &mut answer.structured {
+        fields.insert("runs".to_owned(), json!(runs));
         fields.insert("residue".to_owned(), json!(residue));
     }
     Ok(answer)

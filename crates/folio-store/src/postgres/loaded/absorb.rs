@@ -1,5 +1,6 @@
 //! Takes in what a commit changes, so that the next one is decided by the state that it leaves.
 
+use folio_engine::Run;
 use folio_memory::{Entry, EntryHandle, Link, Page, PageHandle, Relation, Seq, Timestamp};
 
 use super::super::rows::Rows;
@@ -111,6 +112,7 @@ impl Loaded {
                 head: seq,
                 owner: None,
                 fence: 0,
+                before: Run::RUNNING.to_owned(),
                 status: append.status.clone(),
                 begun: Some((append.title.clone().unwrap_or_default(), seq, at)),
             };

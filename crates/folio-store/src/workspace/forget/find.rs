@@ -26,16 +26,16 @@ impl Workspace {
         self.authorise_forgetting(&self.asker)?;
         filter.check()?;
         self.keep_up().await?;
-        let found = match filter.entries.is_empty() {
-            true => self.all_fitting(filter).await?,
-            false => self.named_fitting(filter).await?,
+        let found = match filter.names_something() {
+            false => self.all_fitting(filter).await?,
+            true => self.named_fitting(filter).await?,
         };
         let is_gone = |entry: &Entry| entry.fields.erased == Some(ErasedFor::Forgotten);
         let (forgotten, mut found): (Vec<_>, Vec<_>) = found.into_iter().partition(is_gone);
         let mut forgotten_ids: BTreeSet<_> = forgotten.iter().map(|entry| entry.id).collect();
         found.sort_by_key(|entry| entry.handle);
         found.dedup_by_key(|entry| entry.handle);
-        let is_named = !filter.entries.is_empty();
+        let is_named = filter.names_something();
         // A search by what entries have in common means existing ones; and whether erased entries contained a text,
         // nobody knows.
         if !is_named && (filter.text.is_some() || !found.is_empty()) {

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use folio_memory::entry::BodyRef;
 use folio_memory::text::{Needle, spellings};
-use folio_memory::{Change, Entry, EntryFields, Turn, foreign};
+use folio_memory::{Change, Entry, EntryFields, EntryKind, Turn, foreign};
 use serde_json::Value;
 
 use super::super::{Workspace, WorkspaceError};
+use super::runs::RunSaid;
 use crate::error::StoreError;
 
 /// Texts shorter than this many bytes are too common to be searched for afterwards.
@@ -50,6 +51,8 @@ pub(super) struct AllSaid {
     texts: BTreeSet<String>,
     /// Titles and bodies.
     written: BTreeSet<String>,
+    /// How many texts are too many to be searched for.
+    too_many: usize,
 }
 
 /// What is searched for.
@@ -57,7 +60,7 @@ pub(super) struct Sought {
     pub(super) texts: BTreeSet<String>,
     /// Titles and bodies.
     pub(super) written: BTreeSet<String>,
-    /// How many texts are too short to be searched for.
+    /// How many texts are too short or too many to be searched for.
     pub(super) not_looked_for: usize,
 }
 
@@ -75,10 +78,29 @@ impl AllSaid {
         self
     }
 
+    /// With what a run said.
+    pub(super) fn with_run(mut self, said: &RunSaid) -> Self {
+        self.texts.extend(said.texts.iter().cloned());
+        self.too_many += said.too_many;
+        self
+    }
+
+    /// Takes in what `entry`, which stands on a page of a run, says now, unless the run itself wrote it: that follows
+    /// from the journal.
+    pub(super) fn take_entry_of_run(&mut self, entry: &Entry) {
+        if !matches!(entry.kind, EntryKind::Log | EntryKind::Step | EntryKind::Summary) {
+            let said = Said::of(&entry.fields);
+            self.texts.extend(said.texts);
+            self.written.extend(said.written);
+        }
+    }
+
     /// The texts that are long enough to be searched for, and `asked`, however short that is.
     pub(super) fn sought_with(self, asked: Option<&str>) -> Sought {
         let Self {
-            mut texts, mut written, ..
+            mut texts,
+            mut written,
+            too_many,
         } = self;
         let asked: Vec<String> = asked.into_iter().flat_map(spellings).collect();
         texts.extend(asked.iter().cloned());
@@ -88,7 +110,7 @@ impl AllSaid {
         let all = texts.len();
         texts.retain(|text| is_long(text) || asked.contains(text));
         Sought {
-            not_looked_for: all - texts.len(),
+            not_looked_for: all - texts.len() + too_many,
             texts,
             written,
         }
@@ -170,7 +192,7 @@ fn collect(fields: &EntryFields, found_texts: &mut BTreeSet<String>) {
     }
 }
 
-fn collect_value(value: &Value, found_texts: &mut BTreeSet<String>) {
+pub(super) fn collect_value(value: &Value, found_texts: &mut BTreeSet<String>) {
     match value {
         Value::String(text) => drop(found_texts.insert(text.clone())),
         Value::Array(items) => items.iter().for_each(|item| collect_value(item, found_texts)),
@@ -191,7 +213,7 @@ fn collect_keys(value: &Value, keys: &mut BTreeSet<String>) {
 }
 
 /// Parts of a long `text` that are searched for afterwards: searching for all of it costs more than it tells.
-fn parts_of(text: &str) -> Vec<String> {
+pub(super) fn parts_of(text: &str) -> Vec<String> {
     let step = (text.len() / LONG_PARTS).max(LONG_PART);
     let starts = (0..text.len()).step_by(step);
     let part = |start| {

@@ -25,7 +25,7 @@ use crate::text_search::unescaped;
 pub(in crate::workspace) struct Unwanted {
     space: SpaceName,
     entries: BTreeSet<EntryId>,
-    /// The query that an item must match, as an entry; `None` if entries are named.
+    /// The query that an item must match, as an entry; `None` if entries or runs are named.
     query: Option<EntryQuery>,
     /// The text that it must also contain.
     text: Option<Needle>,
@@ -61,7 +61,7 @@ impl Unwanted {
         Self {
             space: space.clone(),
             entries: entries.into_iter().collect(),
-            query: filter.entries.is_empty().then_some(query),
+            query: (!filter.names_something()).then_some(query),
             text: filter.text.as_deref().map(Needle::new),
             said: Needles::of(texts.iter().map(|text| (plain(text), ()))),
             now,

@@ -436,6 +436,10 @@ impl Store for FakeStore {
         Ok(())
     }
 
+    async fn erase_run_part(&self, _: &SpaceName, _: RunId, _: Seq) -> Result<Option<Seq>, StoreError> {
+        Ok(None)
+    }
+
     async fn write_anew(&self) -> Result<Residue, StoreError> {
         Ok(Residue::default())
     }

@@ -100,6 +100,10 @@ pub(super) fn of_change(line: TraceEntry, change: &Change, patched: Option<Kind>
             turn: Some(*turn),
             ..line
         },
+        Change::EraseRun { run, .. } => TraceEntry {
+            run: Some(*run),
+            ..line
+        },
         Change::AddLink(link) => TraceEntry {
             detail: text_detail(format!("{} {} {}", link.src, link.rel.as_str(), link.dst)),
             ..line
@@ -133,6 +137,7 @@ fn named(change: &Change, patched: Option<EntryKind>) -> (&'static str, String) 
         Change::BeginTurn(_) => ("turn", "begin_turn"),
         Change::EndTurn { .. } => ("turn", "end_turn"),
         Change::EraseTurn { .. } => ("turn", "erase_turn"),
+        Change::EraseRun { .. } => ("run", "erase_run"),
         Change::AddLink(_) => ("link", "add_link"),
         Change::SetPolicy { .. } => ("policy", "set_policy"),
         Change::RegisterType { .. } => ("policy", "register_type"),
