@@ -145,6 +145,14 @@ fn ambiguous_input_asks_for_a_confirmation_that_the_answer_resolves() {
 }
 
 #[test]
+fn turn_that_is_not_clarified_asks_nothing() {
+    let folio = Folio::new();
+    let begun = folio.json(&["turn", "begin", "--no-clarify", "--input", "fix it"]);
+    assert_eq!(begun["question"], Value::Null, "{begun}");
+    assert_eq!(folio.json(&["observe", "list"])["total"], 0);
+}
+
+#[test]
 fn goal_progress_is_the_closed_part_of_linked_entries() {
     let seen = session(
         &Folio::new(),

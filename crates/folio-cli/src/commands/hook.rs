@@ -18,7 +18,7 @@ use folio::memory::counted::counted;
 use folio::memory::id::{Ref, TurnRef};
 use folio::memory::readable::readable;
 use folio::memory::view::Audience;
-use folio::store::workspace::{ContextRequest, Offload, TurnInput, ViewRequest};
+use folio::store::workspace::{ContextRequest, Offload, Questions, TurnInput, ViewRequest};
 use folio::store::{StoreError, WorkspaceError};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -157,7 +157,9 @@ async fn user_prompt(context: &Context<'_>, options: UserPrompt) -> Result<(), F
     workspace.draft_turn(input.clone()).await?;
     let workspace = models::with_advisor(&workspace, &context.settings)?;
     end_turns(context, &workspace).await?;
-    let started = workspace.begin_turn_unasked(&context.person(), input).await?;
+    let started = workspace
+        .begin_turn_under(&context.person(), input, None, Questions::LeftOut)
+        .await?;
     let request = ContextRequest {
         thread: context.settings.thread.clone(),
         turn: Some(Ref::Id(started.turn.begun.id)),

@@ -118,7 +118,7 @@ impl Workspace {
         let mut offered = Vec::new();
         for (section, share) in sections {
             let content = match section {
-                Section::ScratchPage => self.offer_observations(&prompt, max, mark).await?,
+                Section::ScratchPage => self.offer_observations((&request.thread, &prompt), max, mark).await?,
                 Section::Scratchbook if !policy.scratchbook.enabled => Content::Lines(Vec::new(), 0),
                 Section::Scratchbook => {
                     let sections = self.book_sections(&request.thread, max, None, mark).await?;
@@ -166,12 +166,13 @@ impl Workspace {
     /// a section of their own.
     async fn offer_observations(
         &self,
-        prompt: &str,
+        (thread, prompt): (&ThreadKey, &str),
         max: usize,
         mark: Option<MemoryMark>,
     ) -> Result<Content, WorkspaceError> {
         let limit = max.saturating_mul(2).min(super::MAX_ACTIVE);
-        let active = self.active_observations_at(Moment(mark), limit).await?;
+        let place = (thread, prompt);
+        let active = self.read_active_in(place, mark, limit, Whose::AsAsked).await?;
         let mut omitted = active
             .total
             .saturating_sub(u64::try_from(active.items.len()).unwrap_or(u64::MAX));
@@ -197,7 +198,7 @@ impl Workspace {
         own.retain(|entry| !patterns::is_reflection(entry));
         if omitted > 0 {
             let read = own.len();
-            own = self.with_concerned(prompt, own, max, mark).await?;
+            own = self.with_concerned(place, own, max, mark).await?;
             omitted = omitted.saturating_sub((own.len() - read) as u64);
         }
         by_relevance(prompt, &mut own);
@@ -209,7 +210,7 @@ impl Workspace {
     /// is found, because a search also finds other forms of a word.
     async fn with_concerned(
         &self,
-        prompt: &str,
+        (thread, prompt): (&ThreadKey, &str),
         active: Vec<Entry>,
         max: usize,
         mark: Option<MemoryMark>,
@@ -227,7 +228,9 @@ impl Workspace {
         }
         let found = self.cached_entries(mark, Whose::AsAsked, &query).await?;
         let is_among = |entries: &[Entry], entry: &Entry| entries.iter().any(|other| other.id == entry.id);
-        let found = found.items.iter().filter(|entry| !patterns::is_reflection(entry));
+        let elsewhere = self.clarifications_elsewhere(thread, prompt, &found.items).await?;
+        let is_here = |entry: &&Entry| !patterns::is_reflection(entry) && !elsewhere.contains(&entry.id);
+        let found = found.items.iter().filter(is_here);
         let others: Vec<Entry> = found
             .clone()
             .filter(|entry| !is_among(&active, entry))
