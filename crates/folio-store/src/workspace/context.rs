@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use folio_memory::context::{Content, Offered, Section, assemble, by_relevance};
+use folio_memory::context::{Content, Lines, Offered, Section, assemble, by_relevance};
 use folio_memory::counted::counted;
 use folio_memory::entry::Status;
 use folio_memory::id::{PageRef, TurnRef};
@@ -12,7 +12,7 @@ use folio_memory::query::MAX_LIMIT;
 use folio_memory::text::TextMatch;
 use folio_memory::tokens::Tokens;
 use folio_memory::turn::TurnQuery;
-use folio_memory::view::{Audience, Candidate, Offer, PageTail, Rendered, Shown, candidate, folded, rollup};
+use folio_memory::view::{Audience, Candidate, Offer, PageTail, Rendered, Shown, rollup};
 use folio_memory::{
     Entry, EntryId, EntryKind, EntryQuery, Page, PageQuery, PageRole, RunId, ThreadKey, TraceNote, TurnId,
 };
@@ -119,7 +119,7 @@ impl Workspace {
         for (section, share) in sections {
             let content = match section {
                 Section::ScratchPage => self.offer_observations((&request.thread, &prompt), max, mark).await?,
-                Section::Scratchbook if !policy.scratchbook.enabled => Content::Lines(Vec::new(), 0),
+                Section::Scratchbook if !policy.scratchbook.enabled => lines(Vec::new()),
                 Section::Scratchbook => {
                     let sections = self.book_sections(&request.thread, max, None, mark).await?;
                     Content::Book(sections.offers)
@@ -201,9 +201,13 @@ impl Workspace {
             own = self.with_concerned(place, own, max, mark).await?;
             omitted = omitted.saturating_sub((own.len() - read) as u64);
         }
-        by_relevance(prompt, &mut own);
-        let own = own.into_iter().map(|entry| Shown::Entry(Box::new(entry))).collect();
-        Ok(Content::Lines(folded(own, Audience::Message), omitted))
+        let concerning = by_relevance(prompt, &mut own);
+        Ok(Content::Lines(Lines {
+            shown: own.into_iter().map(|entry| Shown::Entry(Box::new(entry))).collect(),
+            concerning,
+            beyond: omitted,
+            ..Lines::default()
+        }))
     }
 
     /// Returns `active` with those observations that a search for the words of `prompt` finds, at most `max`: first what
@@ -386,10 +390,15 @@ impl Workspace {
                 .total_cmp(&confidence(a))
                 .then_with(|| b.handle.cmp(&a.handle))
         });
-        by_relevance(prompt, &mut known);
+        let concerning = by_relevance(prompt, &mut known);
         let omitted = known.len().saturating_sub(max);
-        let omitted = u64::try_from(omitted).unwrap_or(u64::MAX);
-        Ok(Content::Lines(known.iter().take(max).map(candidate).collect(), omitted))
+        known.truncate(max);
+        Ok(Content::Lines(Lines {
+            shown: known.into_iter().map(|entry| Shown::Entry(Box::new(entry))).collect(),
+            concerning,
+            beyond: u64::try_from(omitted).unwrap_or(u64::MAX),
+            ..Lines::default()
+        }))
     }
 }
 
@@ -405,5 +414,8 @@ fn of_thread(thread: &ThreadKey, limit: usize) -> PageQuery {
 }
 
 fn lines(candidates: Vec<Candidate>) -> Content {
-    Content::Lines(candidates, 0)
+    Content::Lines(Lines {
+        shown: candidates.into_iter().map(Shown::Line).collect(),
+        ..Lines::default()
+    })
 }
