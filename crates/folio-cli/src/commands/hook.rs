@@ -75,12 +75,20 @@ struct Said {
     hook_event_name: Value,
     prompt: Value,
     transcript_path: Value,
+    session_id: Value,
+    conversation_id: Value,
 }
 
 impl Said {
     /// The event that the hook answers, if it is given.
     fn event(&self, usual: &'static str) -> &str {
         self.hook_event_name.as_str().unwrap_or(usual)
+    }
+
+    /// The session that the hook is called in, if the program says so.
+    fn session(&self) -> Option<&str> {
+        let ids = [&self.session_id, &self.conversation_id];
+        ids.into_iter().filter_map(Value::as_str).find(|id| !id.is_empty())
     }
 }
 
@@ -121,6 +129,10 @@ async fn session_start(context: &Context<'_>) -> Result<(), Failure> {
         ..ViewRequest::of(thread.clone())
     };
     let view = workspace.view(request, &counter(context)).await?;
+    if let Some(session) = hook_input.session() {
+        let receipt = &view.rendered.receipt;
+        workspace.begin_session(session, view.as_of, receipt).await?;
+    }
     let mut text = view.rendered.text.clone();
     let history = workspace.said(thread, 1, 1).await?.total;
     if history > 0 {
@@ -167,7 +179,15 @@ async fn user_prompt(context: &Context<'_>, options: UserPrompt) -> Result<(), F
         budget: options.budget,
         sections: PROMPT_SECTIONS.to_vec(),
     };
-    let assembled = workspace.assemble_context(request, &counter(context)).await?;
+    let tokens = counter(context);
+    let assembled = match hook_input.session() {
+        Some(session) => {
+            workspace
+                .assemble_context_for_session(session, request, &tokens)
+                .await?
+        }
+        None => workspace.assemble_context(request, &tokens).await?,
+    };
     if !assembled.text.trim().is_empty() {
         add(context, hook_input.event("UserPromptSubmit"), &assembled.text)?;
     }
@@ -208,6 +228,9 @@ async fn pre_compact(context: &Context<'_>) -> Result<(), Failure> {
             .hint("this hook reads the transcripts of Claude Code, Codex and Cursor, and lines of JSON with `role` and `content`"));
     }
     let workspace = context.for_hook(Absent::Made).await?;
+    if let Some(session) = hook_input.session() {
+        workspace.forget_told(session);
+    }
     let thread = &context.settings.thread;
     let actor = workspace.joined(context.person(), thread).await;
     let (mut offloaded_count, mut known) = (0, 0);

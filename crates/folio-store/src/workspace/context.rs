@@ -1,6 +1,8 @@
 //! Assembles what of memory goes into a prompt (M7.11.4): it fetches the sections here, and fixed rules fit them into
 //! the budget.
 
+mod session;
+
 use std::collections::HashSet;
 
 use folio_memory::context::{Content, Lines, Offered, Section, assemble, by_relevance};
@@ -11,13 +13,14 @@ use folio_memory::patterns::{self, FACT};
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::text::TextMatch;
 use folio_memory::tokens::Tokens;
-use folio_memory::turn::TurnQuery;
+use folio_memory::turn::{Turn, TurnQuery};
 use folio_memory::view::{Audience, Candidate, Offer, PageTail, Rendered, Shown, rollup};
 use folio_memory::{
     Entry, EntryId, EntryKind, EntryQuery, Page, PageQuery, PageRole, RunId, ThreadKey, TraceNote, TurnId,
 };
 use serde_json::json;
 
+use self::session::Told;
 use super::observations::Whose;
 use super::{Moment, Workspace, WorkspaceError};
 use crate::store::{MemoryMark, RunQuery};
@@ -90,6 +93,17 @@ impl Workspace {
         request: ContextRequest,
         tokens: &dyn Tokens,
     ) -> Result<Rendered, WorkspaceError> {
+        self.assembled_beside(moment, request, None, tokens).await
+    }
+
+    /// The same without what the reader was told before.
+    async fn assembled_beside(
+        &self,
+        moment: Moment,
+        request: ContextRequest,
+        told: Option<&Told>,
+        tokens: &dyn Tokens,
+    ) -> Result<Rendered, WorkspaceError> {
         let needs_turn = request.prompt.is_empty() || request.sections.is_empty() || {
             let of_turns = [Section::Pages, Section::Episodic];
             request.sections.iter().any(|(section, _)| of_turns.contains(section))
@@ -117,7 +131,7 @@ impl Workspace {
         let max = usize::try_from(policy.scratchbook.max_rendered_items()).unwrap_or(usize::MAX);
         let mut offered = Vec::new();
         for (section, share) in sections {
-            let content = match section {
+            let mut content = match section {
                 Section::ScratchPage => self.offer_observations((&request.thread, &prompt), max, mark).await?,
                 Section::Scratchbook if !policy.scratchbook.enabled => lines(Vec::new()),
                 Section::Scratchbook => {
@@ -126,15 +140,18 @@ impl Workspace {
                 }
                 Section::Pages => {
                     let run = turn.as_ref().and_then(|turn| turn.begun.run);
-                    lines(self.offer_pages(&request.thread, run).await?)
+                    lines(self.offer_pages(&request.thread, run, told).await?)
                 }
                 Section::Episodic => {
                     let before = turn.as_ref().map(|turn| turn.handle.0);
-                    lines(self.offer_turns(&request.thread, &prompt, before).await?)
+                    self.offer_turns(&request.thread, &prompt, before).await?
                 }
                 Section::Semantic => self.offer_knowledge(&prompt, max, mark).await?,
                 _ => lines(Vec::new()),
             };
+            if let Some(told) = told {
+                told.leave_out(&mut content);
+            }
             offered.push(Offered {
                 section,
                 share,
@@ -270,7 +287,12 @@ impl Workspace {
     }
 
     /// The pages of the run, of the thread, or of the last run: one line each, with the end of their content.
-    async fn offer_pages(&self, thread: &ThreadKey, run: Option<RunId>) -> Result<Vec<Candidate>, WorkspaceError> {
+    async fn offer_pages(
+        &self,
+        thread: &ThreadKey,
+        run: Option<RunId>,
+        told: Option<&Told>,
+    ) -> Result<Vec<Candidate>, WorkspaceError> {
         let mut pages = match run {
             Some(run) => self.pages_of_run(run).await?,
             None => self.pages(&of_thread(thread, PAGES)).await?,
@@ -284,7 +306,8 @@ impl Workspace {
                 pages = self.pages_of_run(row.id).await?;
             }
         }
-        let tails = self.tails(pages, TAIL).await?;
+        let mut tails = self.tails(pages, TAIL).await?;
+        tails.retain(|page| told.is_none_or(|told| told.lacks_page(page)));
         Ok(tails.iter().map(|page| page.candidate_for(Audience::Message)).collect())
     }
 
@@ -330,7 +353,7 @@ impl Workspace {
         thread: &ThreadKey,
         prompt: &str,
         before: Option<u64>,
-    ) -> Result<Vec<Candidate>, WorkspaceError> {
+    ) -> Result<Content, WorkspaceError> {
         let query = TurnQuery {
             thread: Some(thread.clone()),
             ended: Some(true),
@@ -339,12 +362,15 @@ impl Workspace {
             ..TurnQuery::default()
         };
         let prompt_subjects = folio_memory::turn::words::subjects(prompt);
-        let mut turns: Vec<_> = self.turns(&query).await?;
-        turns.sort_by_cached_key(|turn| {
+        let shared = |turn: &Turn| {
             let input_subjects = folio_memory::turn::words::subjects(&turn.begun.input);
-            std::cmp::Reverse(folio_memory::turn::words::common(&prompt_subjects, &input_subjects).len())
-        });
-        let lines = turns.into_iter().map(|turn| {
+            folio_memory::turn::words::common(&prompt_subjects, &input_subjects).len()
+        };
+        let turns = self.turns(&query).await?.into_iter();
+        let mut turns: Vec<_> = turns.map(|turn| (shared(&turn), turn)).collect();
+        turns.sort_by_key(|(shared, _)| std::cmp::Reverse(*shared));
+        let concerning = turns.iter().filter(|(shared, _)| *shared > 0).count();
+        let shown = turns.into_iter().map(|(_, turn)| {
             let input: Vec<_> = turn.begun.input.split_whitespace().collect();
             let (state, touched) = match &turn.ended {
                 Some(ended) if ended.end.complete => ("complete", ended.end.touched),
@@ -357,9 +383,13 @@ impl Workspace {
                 input.join(" "),
                 counted(touched, "entry")
             );
-            Candidate::of_line(turn.handle.to_string(), &line)
+            Shown::Line(Candidate::of_line(turn.handle.to_string(), &line))
         });
-        Ok(lines.collect())
+        Ok(Content::Lines(Lines {
+            shown: shown.collect(),
+            concerning,
+            ..Lines::default()
+        }))
     }
 
     /// Facts, and patterns from which no fact follows yet.
