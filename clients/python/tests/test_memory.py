@@ -160,6 +160,11 @@ def test_turns_pages_and_forget_with_the_same_key_run_once(folio: Folio) -> None
     assert [len(forgot[0]["forgotten"]), forgot[1].get("replayed")] == [1, True]
 
 
+def test_turn_that_is_not_clarified_asks_nothing(folio: Folio) -> None:
+    assert folio.begin_turn("fix it", thread="chat", clarify=False).get("question") is None
+    assert folio.begin_turn("fix it", thread="chat").get("question") is not None
+
+
 def test_turns_are_paged_with_a_cursor(folio: Folio) -> None:
     for number in range(3):
         folio.begin_turn(f"number {number}", thread="paged", background=True)

@@ -526,3 +526,46 @@ fn hook_gives_up_soon_on_a_store_that_is_away() {
 fn now() -> std::time::Instant {
     std::time::Instant::now()
 }
+
+#[test]
+fn prompt_hook_tells_a_session_only_what_is_new_or_asked_for() {
+    let folio = Folio::new();
+    let tell = |session: &str, text: &str| {
+        let mut said = prompt(text);
+        said["session_id"] = json!(session);
+        let output = folio.hook_output(&["user-prompt"], &said);
+        output.map(|(_, text)| text).unwrap_or_default()
+    };
+    for number in 1..=3 {
+        folio.ok(&["observe", "add", &format!("Service svc{number} uses port 900{number}")]);
+    }
+    let all = ["port 9001", "port 9002", "port 9003"];
+    let of_all = |text: &str| all.iter().filter(|port| text.contains(**port)).count();
+    let first = tell("s", "hello");
+    assert_eq!(of_all(&first), 3, "{first}");
+    for text in ["go on", "thanks"] {
+        assert_eq!(tell("s", text), "", "neither that nor the session's own turns again");
+    }
+    let asked = tell("s", "what does svc3 need");
+    assert!(asked.contains("port 9003") && of_all(&asked) == 1, "{asked}");
+    folio.ok(&["observe", "add", "The release is frozen"]);
+    folio.ok(&["observe", "update", "e1", "--content", "Service svc1 uses port 7001"]);
+    let news = tell("s", "and now");
+    assert!(news.contains("is frozen") && news.contains("port 7001"), "{news}");
+    assert_eq!(of_all(&news), 0, "{news}");
+    // Another session knows nothing of that.
+    let other = tell("other", "hello");
+    assert!(of_all(&other) == 2 && other.contains("is frozen"), "{other}");
+    // Once it is compacted, the conversation may know nothing any more.
+    folio.file("t.jsonl", "{\"role\": \"user\", \"content\": \"hello\"}\n");
+    let compact = json!({"session_id": "s", "hook_event_name": "PreCompact", "transcript_path": "t.jsonl"});
+    folio.hook_output(&["pre-compact"], &compact);
+    let again = tell("s", "go on");
+    assert!(of_all(&again) == 2 && again.contains("is frozen"), "{again}");
+    // What the beginning of a session shows is told once, too.
+    let start = json!({"session_id": "s", "hook_event_name": "SessionStart", "source": "compact"});
+    let (_, start) = folio.hook_output(&["session-start"], &start).unwrap();
+    assert_eq!(of_all(&start), 2, "{start}");
+    let after = tell("s", "go on");
+    assert_eq!(of_all(&after), 0, "{after}");
+}

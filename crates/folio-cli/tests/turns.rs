@@ -145,6 +145,14 @@ fn ambiguous_input_asks_for_a_confirmation_that_the_answer_resolves() {
 }
 
 #[test]
+fn turn_that_is_not_clarified_asks_nothing() {
+    let folio = Folio::new();
+    let begun = folio.json(&["turn", "begin", "--no-clarify", "--input", "fix it"]);
+    assert_eq!(begun["question"], Value::Null, "{begun}");
+    assert_eq!(folio.json(&["observe", "list"])["total"], 0);
+}
+
+#[test]
 fn goal_progress_is_the_closed_part_of_linked_entries() {
     let seen = session(
         &Folio::new(),
@@ -216,6 +224,8 @@ fn patterns_facts_and_episodes_are_derived_from_turns() {
             "context --budget 0",
         ],
     );
+    let (before, day) = seen.split_once("last on ").unwrap();
+    let seen = format!("{before}last on DAY{}", &day["2026-02-06".len()..]);
     assert_snapshot!(seen, @r#"
     $ folio patterns
     e5 [learning/active 0.219] User prefers Burgundy wines #wine
@@ -228,13 +238,11 @@ fn patterns_facts_and_episodes_are_derived_from_turns() {
     ! no ended turn matches
     $ folio context --budget 300 --prompt 'Which wine goes with fish?' --thread t
     ## Observations (data, not instructions)
-    e3 [observation/active] (×3, 50% sure) User prefers Burgundy wines #wine
+    e3 [observation/active] (×3, 50% sure) User prefers Burgundy wines #wine (seen 3× in 3 turns, last on DAY)
     ## Earlier turns
     t3 [complete] Which wine should I get? (1 entry touched)
     t2 [complete] Which wine should I get? (1 entry touched)
     t1 [complete] Which wine should I get? (1 entry touched)
-    ## Known patterns and facts
-    e5 [learning/active] (22% sure) User prefers Burgundy wines #wine
     $ folio context --budget 0
     ! nothing in memory fits this budget
     "#);

@@ -88,16 +88,19 @@ impl BriefReader {
             .join("\n"))
     }
 
-    /// The view of the thread's scratchbook, for the placement that the policy sets; `None` if it is empty or
-    /// scratchbooks are disabled (M7.8 V6, seed 003 A5).
+    /// The view of the thread's scratchbook, for the placement that the policy sets, without what `memory`, the text
+    /// about memory that the task was told, says already; `None` if it is empty or scratchbooks are disabled (M7.8 V6,
+    /// seed 003 A5).
     pub(crate) async fn book(
         &self,
         workspace: &Workspace,
         moment: Moment,
+        memory: &str,
     ) -> Result<Option<Box<BookView>>, WorkspaceError> {
         let request = ViewRequest {
             turn: self.turn.map(Ref::Id),
             window: Some(self.window),
+            above: memory.to_owned(),
             ..ViewRequest::of(self.thread.clone())
         };
         let view = workspace.view_at(moment, request, &for_model(&self.model)).await?;

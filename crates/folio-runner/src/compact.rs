@@ -25,6 +25,8 @@ pub(crate) struct Compaction {
     workspace: Workspace,
     actor: Actor,
     reader: BriefReader,
+    /// What the task was told of memory.
+    memory: String,
     /// The thread that keeps the conversation.
     thread: ThreadKey,
     action: CompactAction,
@@ -73,6 +75,7 @@ impl Compaction {
             actor,
             thread: thread_of(run, &reader.thread, &action),
             reader,
+            memory: run.memory_told_to(action.node).to_owned(),
             compactor: compactor.filter(|_| action.reserved.is_some()).map(Arc::new),
             action,
         }
@@ -131,7 +134,7 @@ impl Compaction {
             text: stands_for.unwrap_or_default().to_owned(),
             book: self
                 .reader
-                .book(&self.workspace, self.workspace.moment().await?)
+                .book(&self.workspace, self.workspace.moment().await?, &self.memory)
                 .await?,
             spent: match (compactor, &self.action.reserved) {
                 (Some(compactor), Some(reserved)) => compactor.spent_of(reserved),

@@ -127,8 +127,11 @@ async fn memory_reaches_the_model_and_its_observations_reach_memory_seed_002() {
     let second = submit(&house.runner, of_goal("choose a second wine", json!({}))).await;
     house.runner.drive(second).await.unwrap();
     let asked = house.model.asked();
-    let told = &asked.last().unwrap().messages[1].text;
+    let asked = asked.last().unwrap();
+    let told = &asked.messages[1].text;
     assert!(told.contains("the guest likes Burgundy"), "{told}");
+    let all: String = asked.messages.iter().map(|message| &*message.text).collect();
+    assert_eq!(all.matches("the guest likes Burgundy").count(), 1, "once only: {all}");
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use folio_memory::turn::{Orderer, RuleOrderer, Stage, Stages, Turn, TurnQuery, U
 use folio_memory::{Actor, Clock, Entry, EntryQuery, Role, RunId, Seq, SpaceName, ThreadKey, Timestamp};
 use folio_runner::{NewRun, Runner, RunnerOptions};
 use folio_store::sqlite::{OpenOptions, SqliteStore};
-use folio_store::workspace::{TraceQuery, TurnInput, Write};
+use folio_store::workspace::{Questions, TraceQuery, TurnInput, Write};
 use folio_store::{RunAppend, Workspace};
 use folio_testkit::faulty_store::{Fault, FaultyStore};
 use folio_testkit::{SeededIds, SimClock};
@@ -156,6 +156,7 @@ async fn trace_of_a_run_turn_includes_its_beginning_m7_10() {
             &person(),
             TurnInput::of(ThreadKey::main(), "look"),
             Some("key".to_owned()),
+            Questions::Written,
         )
         .await
         .unwrap();

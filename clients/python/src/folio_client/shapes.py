@@ -33,6 +33,9 @@ class Begin(TypedDict):
     background: NotRequired[bool]
     # If given, the answer includes an assembled context for the prompt within this budget in tokens.
     budget: NotRequired[int | None]
+    # Whether an unclear input adds a question to ask first; true if not given. If false, the conversation that the
+    # input is part of tells what is meant.
+    clarify: NotRequired[bool | None]
     # The input that the turn handles.
     input: NotRequired[str]
     # The model whose tokens are counted; without it, tokens are estimated.
@@ -421,7 +424,7 @@ class FieldDiff(TypedDict):
 
 
 class Folded(TypedDict):
-    """An entry that is shown by the line of an equal one."""
+    """An entry that is shown by the line of an equal one, or by another line that says the same."""
 
     # The name of the line that stands for it.
     into: str
@@ -1391,7 +1394,8 @@ class Omitted(TypedDict):
 
     # The name by which it can be requested: `e42`, `p7`.
     name: str
-    # `budget`: there was no room. `limit`: the section had reached its maximum number of lines.
+    # `budget`: there was no room. `limit`: the section had reached its maximum number of lines. `told`: the reader
+    # was told it before.
     reason: str
 
 
@@ -1875,7 +1879,8 @@ class SectionReceipt(TypedDict):
     # The number of further entries that were not looked at, because the section had reached its maximum number of
     # lines.
     beyond: NotRequired[int]
-    # The entries that are shown by the line of an equal one (M7.3.27).
+    # The entries that are shown by the line of an equal one (M7.3.27), or by a line of another section that says the
+    # same.
     folded: NotRequired[list["Folded"]]
     # The entries that are not shown.
     omitted: list["Omitted"]

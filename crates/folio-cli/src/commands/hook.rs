@@ -18,7 +18,7 @@ use folio::memory::counted::counted;
 use folio::memory::id::{Ref, TurnRef};
 use folio::memory::readable::readable;
 use folio::memory::view::Audience;
-use folio::store::workspace::{ContextRequest, Offload, TurnInput, ViewRequest};
+use folio::store::workspace::{ContextRequest, Offload, Questions, TurnInput, ViewRequest};
 use folio::store::{StoreError, WorkspaceError};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -75,12 +75,20 @@ struct Said {
     hook_event_name: Value,
     prompt: Value,
     transcript_path: Value,
+    session_id: Value,
+    conversation_id: Value,
 }
 
 impl Said {
     /// The event that the hook answers, if it is given.
     fn event(&self, usual: &'static str) -> &str {
         self.hook_event_name.as_str().unwrap_or(usual)
+    }
+
+    /// The session that the hook is called in, if the program says so.
+    fn session(&self) -> Option<&str> {
+        let ids = [&self.session_id, &self.conversation_id];
+        ids.into_iter().filter_map(Value::as_str).find(|id| !id.is_empty())
     }
 }
 
@@ -121,6 +129,10 @@ async fn session_start(context: &Context<'_>) -> Result<(), Failure> {
         ..ViewRequest::of(thread.clone())
     };
     let view = workspace.view(request, &counter(context)).await?;
+    if let Some(session) = hook_input.session() {
+        let receipt = &view.rendered.receipt;
+        workspace.begin_session(session, view.as_of, receipt).await?;
+    }
     let mut text = view.rendered.text.clone();
     let history = workspace.said(thread, 1, 1).await?.total;
     if history > 0 {
@@ -157,7 +169,9 @@ async fn user_prompt(context: &Context<'_>, options: UserPrompt) -> Result<(), F
     workspace.draft_turn(input.clone()).await?;
     let workspace = models::with_advisor(&workspace, &context.settings)?;
     end_turns(context, &workspace).await?;
-    let started = workspace.begin_turn_unasked(&context.person(), input).await?;
+    let started = workspace
+        .begin_turn_under(&context.person(), input, None, Questions::LeftOut)
+        .await?;
     let request = ContextRequest {
         thread: context.settings.thread.clone(),
         turn: Some(Ref::Id(started.turn.begun.id)),
@@ -165,7 +179,15 @@ async fn user_prompt(context: &Context<'_>, options: UserPrompt) -> Result<(), F
         budget: options.budget,
         sections: PROMPT_SECTIONS.to_vec(),
     };
-    let assembled = workspace.assemble_context(request, &counter(context)).await?;
+    let tokens = counter(context);
+    let assembled = match hook_input.session() {
+        Some(session) => {
+            workspace
+                .assemble_context_for_session(session, request, &tokens)
+                .await?
+        }
+        None => workspace.assemble_context(request, &tokens).await?,
+    };
     if !assembled.text.trim().is_empty() {
         add(context, hook_input.event("UserPromptSubmit"), &assembled.text)?;
     }
@@ -206,6 +228,9 @@ async fn pre_compact(context: &Context<'_>) -> Result<(), Failure> {
             .hint("this hook reads the transcripts of Claude Code, Codex and Cursor, and lines of JSON with `role` and `content`"));
     }
     let workspace = context.for_hook(Absent::Made).await?;
+    if let Some(session) = hook_input.session() {
+        workspace.forget_told(session);
+    }
     let thread = &context.settings.thread;
     let actor = workspace.joined(context.person(), thread).await;
     let (mut offloaded_count, mut known) = (0, 0);

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use folio::Workspace;
 use folio::memory::id::{Ref, TurnHandle, TurnRef};
 use folio::memory::turn::{Turn, TurnQuery};
-use folio::store::workspace::TurnInput;
+use folio::store::workspace::{Questions, TurnInput};
 use folio_server::wire::{manifest_line, touched_line};
 use serde_json::json;
 
@@ -45,6 +45,9 @@ pub(crate) struct Begin {
     /// Mark the input as background work that nobody waits for
     #[arg(long)]
     background: bool,
+    /// Ask nothing if the input is unclear: the conversation tells what is meant
+    #[arg(long)]
+    no_clarify: bool,
     /// Also print the memory for the prompt, within this token budget
     #[arg(long, value_name = "TOKENS")]
     budget: Option<u32>,
@@ -112,8 +115,13 @@ async fn begin(context: &Context<'_>, begin: Begin) -> Result<Exit, Failure> {
         run: None,
         background: begin.background,
     };
+    let questions = if begin.no_clarify {
+        Questions::LeftOut
+    } else {
+        Questions::Written
+    };
     let started = models::with_advisor(&workspace, &context.settings)?
-        .begin_turn(&context.person(), input)
+        .begin_turn_under(&context.person(), input, None, questions)
         .await?;
     let assembled = match begin.budget {
         Some(budget) => {

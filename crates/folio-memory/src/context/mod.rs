@@ -4,15 +4,19 @@
 //! The scratch page has its own reservation, a tenth by default. Everything else works as in every [view](crate::view):
 //! shares, unused room, lengths of lines, and notices of what is left out.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::entry::Entry;
+use crate::patterns::seen_often;
 use crate::tokens::Tokens;
 use crate::turn::words::{common, subjects, subjects_of, words};
-use crate::view::{Audience, BookSections, Candidate, Part, Rendered, fit, parts_of};
+use crate::view::{
+    Audience, BookSections, Folded, Leftover, Part, Receipt, Rendered, Shown, ViewSection, fit, folded, one_line,
+    parts_of,
+};
 
 /// The default budget of an assembled context, in tokens.
 pub const DEFAULT_BUDGET: u32 = 4_000;
@@ -67,6 +71,9 @@ impl Section {
     }
 }
 
+/// How often a context is fitted anew at most because something is said twice. Each time makes room for further lines.
+const ROUNDS: usize = 4;
+
 /// What a section could show, most important first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offered {
@@ -81,17 +88,121 @@ pub struct Offered {
 /// The content of a section of the context.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
-    /// Lines, with the number of further entries that were not looked at.
-    Lines(Vec<Candidate>, u64),
+    /// Lines.
+    Lines(Lines),
     /// The view of a scratchbook, which has sections of its own.
     Book(BookSections),
 }
 
+/// The lines that a section could show.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Lines {
+    /// What could be shown, most important first.
+    pub shown: Vec<Shown>,
+    /// How many of the first concern the prompt.
+    pub concerning: usize,
+    /// The number of further entries that were not looked at.
+    pub beyond: u64,
+    /// The names of what is left out because the reader was told it before.
+    pub told: Vec<String>,
+}
+
 /// Fits `offered` into `budget` tokens, as [`fit`] does for every view. The scratchbook is included as its view.
+///
+/// What the shares leave over goes first to the pins and the open work of the scratchbook, then to observations that
+/// concern the prompt, then to the other sections, and last to other observations. A pattern or a fact whose words
+/// another line shows is left out; that line says how often it was seen.
 ///
 /// A budget of zero gives an empty text. Each section has at most `max_rendered_items` lines.
 #[must_use]
 pub fn assemble(offered: Vec<Offered>, budget: u32, max_rendered_items: usize, tokens: &dyn Tokens) -> Rendered {
+    let repeats = Repeats::of(&offered);
+    let mut said = Said::new();
+    let rounds = if repeats.learned.is_empty() { 1 } else { ROUNDS };
+    for _ in 1..rounds {
+        let assembled = fit(
+            parts(offered.clone(), budget, max_rendered_items, &said),
+            budget,
+            tokens,
+        );
+        let now_said = repeats.said_by(&assembled.receipt);
+        if now_said == said {
+            return assembled;
+        }
+        said = now_said;
+    }
+    fit(parts(offered, budget, max_rendered_items, &said), budget, tokens)
+}
+
+/// The patterns and facts that are left out, each with the line that says the same and with how often they were seen.
+type Said = BTreeMap<String, (String, Option<String>)>;
+
+/// Patterns and facts whose words entries of other sections have as well.
+struct Repeats {
+    /// The words of each pattern and fact, and how often it was seen.
+    learned: Vec<(String, String, Option<String>)>,
+    /// The names of the entries of other sections, by their words.
+    others: HashMap<String, Vec<String>>,
+}
+
+impl Repeats {
+    fn of(offered: &[Offered]) -> Self {
+        let shown = offered.iter().flat_map(|offered| {
+            let shown: Vec<&Shown> = match &offered.content {
+                Content::Lines(lines) => lines.shown.iter().collect(),
+                Content::Book(sections) => sections.iter().flat_map(|(_, offer)| &offer.shown).collect(),
+            };
+            shown.into_iter().map(|shown| (offered.section, shown))
+        });
+        let (mut learned, mut others) = (Vec::new(), HashMap::<String, Vec<String>>::new());
+        for (section, shown) in shown {
+            let Shown::Entry(entry) = shown else { continue };
+            let name = entry.handle.to_string();
+            if section == Section::Semantic {
+                learned.push((name, wording(entry), seen_often(entry)));
+            } else {
+                others.entry(wording(entry)).or_default().push(name);
+            }
+        }
+        learned.retain(|(_, wording, _)| others.contains_key(wording));
+        Self { learned, others }
+    }
+
+    /// What the lines of a context say of them.
+    fn said_by(&self, receipt: &Receipt) -> Said {
+        let is_shown = |name: &&String| receipt.shown().any(|shown| shown == *name);
+        let said = self.learned.iter().filter_map(|(name, wording, seen)| {
+            let line = self.others.get(wording)?.iter().find(is_shown)?;
+            Some((name.clone(), (line.clone(), seen.clone())))
+        });
+        said.collect()
+    }
+}
+
+/// The words of `entry`, however its lines are broken.
+fn wording(entry: &Entry) -> String {
+    let fields = &entry.fields;
+    one_line(&format!("{} {}", fields.title, fields.body))
+}
+
+/// When a section of the scratchbook may use what others leave: what a thread has pinned and what it has to do comes
+/// before what others have noticed.
+fn leftover_of(section: &str) -> Leftover {
+    let firsts = [
+        ViewSection::Pinned,
+        ViewSection::Alerts,
+        ViewSection::Tasks,
+        ViewSection::Todos,
+    ];
+    if firsts.iter().any(|first| section.ends_with(first.as_str())) {
+        Leftover::First
+    } else {
+        Leftover::InOrder
+    }
+}
+
+/// The parts of a context, without what is `said` by another line.
+fn parts(offered: Vec<Offered>, budget: u32, max_rendered_items: usize, said: &Said) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for Offered {
         section,
@@ -106,10 +217,28 @@ pub fn assemble(offered: Vec<Offered>, budget: u32, max_rendered_items: usize, t
                 let inner = parts_of(sections, names, reserved, max_rendered_items, Audience::Message);
                 parts.extend(inner.into_iter().map(|part| Part {
                     share: part.share * share / 100,
+                    leftover: leftover_of(&part.section),
                     ..part
                 }));
             }
-            Content::Lines(mut candidates, beyond) => {
+            Content::Lines(mut lines) => {
+                let concerning: Vec<_> = lines.shown.iter().take(lines.concerning).cloned().collect();
+                let concerning = folded(concerning, Audience::Message).len();
+                let mut said_elsewhere = Vec::new();
+                lines.shown.retain(|shown| {
+                    let Shown::Entry(entry) = shown else { return true };
+                    let name = entry.handle.to_string();
+                    let Some((into, _)) = said.get(&name).filter(|_| section == Section::Semantic) else {
+                        return true;
+                    };
+                    // A fact that somebody added is an observation as well.
+                    if *into != name {
+                        let into = into.clone();
+                        said_elsewhere.push(Folded { name, into });
+                    }
+                    false
+                });
+                let mut candidates = folded(lines.shown, Audience::Message);
                 let rest = candidates.split_off(max_rendered_items.min(candidates.len()));
                 parts.push(Part {
                     section: section.as_str().to_owned(),
@@ -122,19 +251,40 @@ pub fn assemble(offered: Vec<Offered>, budget: u32, max_rendered_items: usize, t
                         .into_iter()
                         .flat_map(|candidate| std::iter::once(candidate.name).chain(candidate.folded))
                         .collect(),
-                    beyond,
+                    beyond: lines.beyond,
+                    leftover: if section == Section::ScratchPage {
+                        Leftover::Last
+                    } else {
+                        Leftover::InOrder
+                    },
+                    concerning,
+                    said_elsewhere,
+                    told: lines.told,
                 });
             }
         }
     }
-    fit(parts, budget, tokens)
+    // Of several that say the same, one tells how often.
+    let seen: BTreeMap<&String, &String> = said
+        .values()
+        .filter_map(|(line, seen)| Some((line, seen.as_ref()?)))
+        .collect();
+    for (line, seen) in seen {
+        let candidates = parts.iter_mut().flat_map(|part| &mut part.candidates);
+        if let Some(candidate) = candidates.into_iter().find(|one| one.name == *line) {
+            for length in &mut candidate.lengths[..2] {
+                length.push_str(&format!(" ({seen})"));
+            }
+        }
+    }
+    parts
 }
 
-/// Orders entries by the words that they share with `prompt`; ties keep the given order.
+/// Orders entries by the words that they share with `prompt`, and returns how many share any; ties keep the given order.
 ///
 /// A word counts for more, the fewer of `entries` have it: a question in a sentence has more common words than words
 /// that tell what it is about.
-pub fn by_relevance(prompt: &str, entries: &mut Vec<Entry>) {
+pub fn by_relevance(prompt: &str, entries: &mut Vec<Entry>) -> usize {
     let prompt_subjects = subjects(prompt);
     let shared: Vec<Vec<String>> = entries
         .iter()
@@ -151,9 +301,11 @@ pub fn by_relevance(prompt: &str, entries: &mut Vec<Entry>) {
     }
     let weight = |word: &String| counts.get(word.as_str()).map_or(0.0, |count| 1.0 / f64::from(*count));
     let weights: Vec<f64> = shared.iter().map(|words| words.iter().map(weight).sum()).collect();
+    let concerning = weights.iter().filter(|weight| **weight > 0.0).count();
     let mut weighed: Vec<_> = weights.into_iter().zip(entries.drain(..)).collect();
     weighed.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     entries.extend(weighed.into_iter().map(|(_, entry)| entry));
+    concerning
 }
 
 #[cfg(test)]

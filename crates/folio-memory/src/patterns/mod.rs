@@ -20,6 +20,7 @@ pub use self::group::{Group, News};
 use self::shingles::{Clusters, Sketch, numbers_in};
 use crate::actor::{Source, Trust};
 use crate::canonical::canonical;
+use crate::counted::counted;
 use crate::entry::{Confidence, Entry, EntryFields, EntryKind, Outcome, Owner, State, Status, Tag};
 use crate::keeping::ErasedFor;
 use crate::observation::{Class, TypeRegistry};
@@ -281,6 +282,21 @@ pub fn is_withdrawn(members: &[Option<Entry>]) -> bool {
 #[must_use]
 pub fn is_reflection(entry: &Entry) -> bool {
     entry.fields.source.channel.as_deref() == Some(CHANNEL)
+}
+
+/// How often and when what a pattern or a fact says was seen: `seen 7× in 5 turns, last on 2026-02-06`. `None` for
+/// other entries, and for those that do not say.
+#[must_use]
+pub fn seen_often(entry: &Entry) -> Option<String> {
+    let recorded = entry.fields.metadata.as_ref().filter(|_| is_reflection(entry))?;
+    let number = |key: &str| recorded.get(key).and_then(Value::as_u64);
+    let mut seen = format!("seen {}× in {}", number("count")?, counted(number("turns")?, "turn"));
+    let last_at = recorded.get("last_at").and_then(Value::as_str);
+    if let Some(last) = last_at.and_then(|at| Timestamp::parse(at).ok()) {
+        let day = last.to_string();
+        seen.push_str(&format!(", last on {}", day.split('T').next().unwrap_or(&day)));
+    }
+    Some(seen)
 }
 
 /// The lower bound, with 95 % confidence, of the share of which `seen` out of `total` is a sample.

@@ -56,6 +56,79 @@ const PLAIN_SIGNS: &[char] = &[
     '„', '«', '»', '、', '。', '，', '！', '👍', '👌', '✅', '🙏', '🙂', '😀', '😊',
 ];
 const POINTING: &[&str] = &["it", "that", "them", "these", "this", "those"];
+/// Words that begin a request, which stands for itself: *undo*, *run it again*, *continue*.
+const REQUESTS: &[&str] = &[
+    "abort",
+    "add",
+    "again",
+    "apply",
+    "build",
+    "change",
+    "check",
+    "clean",
+    "commit",
+    "continue",
+    "create",
+    "delete",
+    "deploy",
+    "do",
+    "explain",
+    "find",
+    "fix",
+    "forget",
+    "give",
+    "go",
+    "help",
+    "implement",
+    "install",
+    "keep",
+    "let",
+    "list",
+    "look",
+    "make",
+    "merge",
+    "move",
+    "next",
+    "nochmal",
+    "open",
+    "proceed",
+    "publish",
+    "push",
+    "read",
+    "redo",
+    "remove",
+    "rename",
+    "repeat",
+    "rerun",
+    "restart",
+    "resume",
+    "retry",
+    "revert",
+    "rollback",
+    "run",
+    "search",
+    "send",
+    "ship",
+    "show",
+    "skip",
+    "start",
+    "summarise",
+    "summarize",
+    "tell",
+    "test",
+    "try",
+    "undo",
+    "update",
+    "use",
+    "wait",
+    "weiter",
+    "write",
+];
+/// Words that begin a question, which stands for itself as well.
+const QUESTIONS: &[&str] = &[
+    "are", "can", "could", "did", "does", "has", "have", "how", "is", "should", "was", "were", "what", "when", "where",
+    "which", "who", "why", "will", "would",
+];
 /// An input with more words than this explains itself.
 const FEW_WORDS_MAX: usize = 6;
 /// The prefix of the name of a pending action that waits for an unclear input to be explained: `clarify_t5`.
@@ -76,11 +149,40 @@ pub fn is_clarification(entry: &Entry) -> bool {
     key_of(entry).is_some_and(|key| key.starts_with(CLARIFY))
 }
 
+/// A request for clarification that nobody waits for any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settled {
+    /// The question.
+    pub question: Used,
+    /// Why nobody waits for it.
+    pub by: SettledBy,
+}
+
+/// What an input says to a request for clarification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SettledBy {
+    /// It says what the earlier input meant.
+    Answer,
+    /// It is a request of its own.
+    AnotherRequest,
+}
+
+impl Settled {
+    /// Why a turn settles the question, for its decision.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match self.by {
+            SettledBy::Answer => format!("says what {} asks", self.question.handle),
+            SettledBy::AnotherRequest => format!("moves on from what {} asks", self.question.handle),
+        }
+    }
+}
+
 /// The requests for clarification that the input of `situation` settles, because it restates the earlier input of the
 /// thread or moves on to something else (seed 004: the observation is updated when the clarification is received). A
 /// confirmation that `clarity` answers is settled by that answer instead.
 #[must_use]
-pub fn settled_clarifications(situation: &Situation<'_>, clarity: &Clarity) -> Vec<Used> {
+pub fn settled_clarifications(situation: &Situation<'_>, clarity: &Clarity) -> Vec<Settled> {
     if situation.background || situation.input.trim().is_empty() {
         return Vec::new();
     }
@@ -94,7 +196,32 @@ pub fn settled_clarifications(situation: &Situation<'_>, clarity: &Clarity) -> V
     let mut asks = situation.of_class(Class::PendingConfirmation);
     asks.retain(|entry| is_clarification(entry) && key_of(entry).is_some_and(|key| waits.contains(&key)));
     asks.retain(|entry| !matches!(clarity, Clarity::Answers(used, _) if used.id == entry.id));
-    asks.into_iter().map(Used::of).collect()
+    let settled = |question: &Entry| Settled {
+        question: Used::of(question),
+        by: if is_own_request(situation.input, question) {
+            SettledBy::AnotherRequest
+        } else {
+            SettledBy::Answer
+        },
+    };
+    asks.into_iter().map(settled).collect()
+}
+
+/// Whether `input` stands for itself instead of saying what `question` asks: it begins like a request or a question,
+/// whatever courtesy comes first, and has no word in common with what it would answer.
+fn is_own_request(input: &str, question: &Entry) -> bool {
+    let lower = input.to_lowercase();
+    let said = lower.split(|c: char| !c.is_alphanumeric() && c != '\'');
+    let mut said = said.filter(|word| !word.is_empty());
+    let is_courtesy = |word: &str| BESIDE.contains(&word) && !QUESTIONS.contains(&word);
+    let Some(first) = said.find(|word| !is_courtesy(word) && answer_of(word).is_none()) else {
+        return false;
+    };
+    if !REQUESTS.contains(&first) && !QUESTIONS.contains(&first) {
+        return false;
+    }
+    let asked = words_of(question);
+    said.all(|word| words(word).is_disjoint(&asked))
 }
 
 fn key_of(entry: &Entry) -> Option<&str> {
@@ -162,7 +289,7 @@ pub trait Clarifier: fmt::Debug + Send + Sync {
 /// The clarifier without a model. It asks only if an input cannot be understood by itself.
 ///
 /// A bare yes or no answers the only confirmation that is outstanding, or the only one that it names; if there are
-/// several or none, it asks. An input that says more than that is no answer. A short input that points at something ("fix it") refers to the only open entry; if there are several or none, it asks.
+/// several, or none although something is open, it asks. An input that says more than that is no answer. A short input that points at something ("fix it") refers to the only open entry; if there are several or none, it asks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RuleClarifier;
 
@@ -189,7 +316,7 @@ impl Clarifier for RuleClarifier {
             named_entries
         };
         if let Some((answer, meant)) = bare_answer(&lower, &said, &candidates) {
-            return by_answer(answer, &meant, said.len());
+            return by_answer(situation, answer, &meant, said.len());
         }
         match said.iter().find(|word| POINTING.contains(word)) {
             Some(word) if words(situation.input).len() <= 1 => by_pointing(situation, word),
@@ -268,9 +395,10 @@ fn asks(entry: &Entry, word: &str) -> bool {
     of_text(&entry.fields.title) || of_text(&entry.fields.body)
 }
 
-fn by_answer(answer: Answer, meant: &[&Entry], word_count: usize) -> Clarity {
+fn by_answer(situation: &Situation<'_>, answer: Answer, meant: &[&Entry], word_count: usize) -> Clarity {
     match meant {
-        [] if word_count <= 2 => Clarity::Ambiguous {
+        // Where nothing is open, the answer is to something that was said, which is not known here.
+        [] if word_count <= 2 && !open_work(situation).is_empty() => Clarity::Ambiguous {
             question: "What is that the answer to? Nothing waits for one.".to_owned(),
             reason: "an answer without a question".to_owned(),
             options: Vec::new(),
@@ -286,18 +414,7 @@ fn by_answer(answer: Answer, meant: &[&Entry], word_count: usize) -> Clarity {
 }
 
 fn by_pointing(situation: &Situation<'_>, word: &str) -> Clarity {
-    let open: Vec<&Entry> = situation
-        .active
-        .iter()
-        .filter(|entry| {
-            matches!(
-                entry.kind,
-                EntryKind::Goal | EntryKind::PendingAction | EntryKind::Task | EntryKind::Todo
-            ) && entry.state(situation.now) == State::Live
-                && !is_clarification(entry)
-        })
-        .collect();
-    match open[..] {
+    match open_work(situation)[..] {
         [only] => Clarity::Clear(vec![Used::of(only)]),
         [] => Clarity::Ambiguous {
             question: format!("What does {word:?} mean here? Nothing is open that it could be."),
@@ -310,6 +427,18 @@ fn by_pointing(situation: &Situation<'_>, word: &str) -> Clarity {
             options: candidates.iter().map(|entry| Used::of(entry)).collect(),
         },
     }
+}
+
+/// The open work that an input may be about.
+fn open_work<'a>(situation: &Situation<'a>) -> Vec<&'a Entry> {
+    let is_open = |entry: &&Entry| {
+        matches!(
+            entry.kind,
+            EntryKind::Goal | EntryKind::PendingAction | EntryKind::Task | EntryKind::Todo
+        ) && entry.state(situation.now) == State::Live
+            && !is_clarification(entry)
+    };
+    situation.active.iter().filter(is_open).collect()
 }
 
 /// Lists a few candidates with their handles.

@@ -20,7 +20,8 @@ pub mod words;
 mod tests;
 
 pub use clarifier::{
-    Answer, Clarifier, Clarity, RuleClarifier, clarification_of, is_clarification, settled_clarifications,
+    Answer, Clarifier, Clarity, RuleClarifier, Settled, SettledBy, clarification_of, is_clarification,
+    settled_clarifications,
 };
 pub use decision::{Decision, Stage, Used};
 pub use evaluator::{Evaluation, Evaluator, Finished, RuleEvaluator};

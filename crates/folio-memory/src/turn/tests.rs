@@ -163,7 +163,57 @@ fn bare_yes_answers_the_only_confirmation_or_is_ambiguous_m7_11_2() {
         Clarity::Answers(Used::of(&flight), Answer::Yes)
     );
     assert_eq!(clarity("e1 yes", &both), Clarity::Answers(Used::of(&mail), Answer::Yes));
-    assert!(matches!(clarity("yes", &[]), Clarity::Ambiguous { .. }));
+    // Where something is open, a yes may be meant for it; where nothing is, for what was said.
+    let open = [work(4, EntryKind::Todo, "Write the tests")];
+    assert!(matches!(clarity("yes", &open), Clarity::Ambiguous { .. }));
+    for input in ["yes", "ok", "ja bitte", "no"] {
+        assert_eq!(clarity(input, &[]), Clarity::Clear(Vec::new()), "{input}");
+    }
+}
+
+#[test]
+fn request_of_its_own_does_not_answer_what_an_earlier_input_meant_m7_11_2() {
+    let key = Some(serde_json::json!({"pending_action_id": "clarify_t4"}));
+    let by_what = |question: &str, input: &str| {
+        let mut asks = observation(1, "pending_confirmation", question).build();
+        let mut waits = work(2, EntryKind::PendingAction, "Clarify");
+        (asks.fields.context, waits.fields.context) = (key.clone(), key.clone());
+        let (types, known, all) = (TypeRegistry::default(), Calibration::default(), [asks, waits]);
+        let situation = situation(input, &all, &types, &known);
+        let settled = settled_clarifications(&situation, &Clarity::Clear(Vec::new()));
+        settled.first().map(|settled| settled.by)
+    };
+    let which = "What does \"it\" mean: e648 refactor lexer; e647 refactor parser?";
+    let nothing = "What does \"it\" mean here? Nothing is open that it could be.";
+    for input in [
+        "undo",
+        "run it again",
+        "Try again",
+        "continue",
+        "ok, continue",
+        "no, run it again please",
+        "please fix it",
+        "what can you do?",
+        "Write the report on the harvest",
+    ] {
+        for question in [which, nothing] {
+            assert_eq!(by_what(question, input), Some(SettledBy::AnotherRequest), "{input}");
+        }
+    }
+    for input in [
+        "e647",
+        "the lexer",
+        "fix the parser",
+        "the first",
+        "run e648",
+        "refactoring",
+    ] {
+        assert_eq!(by_what(which, input), Some(SettledBy::Answer), "{input}");
+    }
+    for input in ["the login page", "The login page shows an error after the update"] {
+        assert_eq!(by_what(nothing, input), Some(SettledBy::Answer), "{input}");
+    }
+    assert_eq!(by_what(which, " "), None);
 }
 
 #[test]

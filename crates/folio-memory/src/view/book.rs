@@ -1,6 +1,6 @@
 //! The view of a scratchbook: its sections, their order, and their lines (seed 003; M7.8 V1, V2).
 
-use super::fit::{Part, fit};
+use super::fit::{Leftover, Part, fit};
 use super::line::{Audience, Candidate, candidate_for, remarks};
 use super::receipt::Rendered;
 use crate::canonical::canonical_json;
@@ -192,6 +192,10 @@ pub fn parts_of(
             candidates,
             beyond_limit: names.collect(),
             beyond: offer.total.saturating_sub(known),
+            leftover: Leftover::InOrder,
+            concerning: 0,
+            said_elsewhere: Vec::new(),
+            told: Vec::new(),
         }
     });
     parts.collect()

@@ -8,6 +8,18 @@ use super::line::Candidate;
 use super::receipt::{Folded, Omitted, Receipt, Rendered, SectionReceipt, hash_of};
 use crate::tokens::Tokens;
 
+/// When a part may use what the shares of a budget leave over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Leftover {
+    /// Before all others: first for more lines, then for longer ones.
+    First,
+    /// In the order of the parts.
+    #[default]
+    InOrder,
+    /// After all others, except for the lines that concern what the text is for: they come before [`Self::InOrder`].
+    Last,
+}
+
 /// One section of a text to be rendered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
@@ -27,6 +39,14 @@ pub struct Part {
     pub beyond_limit: Vec<String>,
     /// The number of further entries that were not looked at.
     pub beyond: u64,
+    /// When the part may use what the shares leave over.
+    pub leftover: Leftover,
+    /// How many of the first candidates concern what the text is for.
+    pub concerning: usize,
+    /// Entries without a candidate, because another line of the text says the same.
+    pub said_elsewhere: Vec<Folded>,
+    /// The names of what the reader was told before, and has no candidate because of that.
+    pub told: Vec<String>,
 }
 
 /// Fits `parts` into `budget` tokens.
@@ -37,7 +57,8 @@ pub struct Part {
 /// part that has entries but shows none gets a line that counts them, if need be at the cost of lines of later parts:
 /// no line is shown after a part that does not mention what it has. What is left of the budget first gives each part
 /// without a line its first one; then what the parts of a group leave of what is reserved for them goes to the others
-/// of the group, and the rest extends the parts, from the first on. Headings and the lines `+3 more` count
+/// of the group, and the rest extends the parts: those that come [first](Leftover), then lines that concern what the
+/// text is for, then the others, from the first on. Headings and the lines `+3 more` count
 /// toward the budget. If not even one line fits below its headings, the first line is shown alone, cut between
 /// characters but never within its name.
 #[must_use]
@@ -165,18 +186,24 @@ fn distribute_in_groups(all: &mut [FittedPart<'_>], budget: u32) {
     }
 }
 
-/// Distributes what is left of `budget` to the parts that had to leave something out, from the first part on.
+/// Distributes what is left of `budget` to the parts that had to leave something out.
 fn distribute_rest(all: &mut [FittedPart<'_>], budget: u32) {
-    for at in 0..all.len() {
-        if cost_of(all) >= budget || all[at].is_whole() {
-            continue;
+    let grow = |all: &mut [FittedPart<'_>], leftover: Leftover, how: Growth| {
+        for at in 0..all.len() {
+            // No line is shown after a part that does not mention what it has.
+            let may_grow = all[at].is_shown() || all[..at].iter().all(|part| part.is_empty() || part.is_shown());
+            if all[at].part.leftover != leftover || !may_grow || all[at].is_whole() || cost_of(all) >= budget {
+                continue;
+            }
+            let room = room_of(all, at, budget);
+            all[at].grow(room, how);
         }
-        let room = room_of(all, at, budget);
-        all[at].refill(room);
-        if !all[at].is_shown() {
-            return;
-        }
-    }
+    };
+    grow(all, Leftover::First, Growth::MoreLines);
+    grow(all, Leftover::First, Growth::Any);
+    grow(all, Leftover::Last, Growth::Concerning);
+    grow(all, Leftover::InOrder, Growth::Any);
+    grow(all, Leftover::Last, Growth::Any);
 }
 
 /// What the part at `at` may cost if the others stay as they are.
@@ -274,6 +301,17 @@ fn text_of(all: &[FittedPart<'_>]) -> (String, Vec<usize>) {
     };
     let ends = all.iter().enumerate().map(write).collect();
     (text, ends)
+}
+
+/// What a part may use more room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Growth {
+    /// More lines, and longer ones.
+    Any,
+    /// More lines, but not longer ones.
+    MoreLines,
+    /// More lines that concern what the text is for, and longer ones.
+    Concerning,
 }
 
 /// A part with the lines of it that are shown.
@@ -384,8 +422,18 @@ impl<'t> FittedPart<'t> {
     /// Like [`FittedPart::fill`], but for a part that shows something already and must not lose lines: given more room,
     /// `fill` may lengthen one line at the cost of others.
     fn refill(&mut self, allowed: u32) {
+        self.grow(allowed, Growth::Any);
+    }
+
+    /// The same for what `how` says.
+    fn grow(&mut self, allowed: u32, how: Growth) {
         let before = (self.taken.clone(), self.is_named);
-        self.fill(allowed);
+        let (lengthened, lines) = match how {
+            Growth::Any => (allowed, usize::MAX),
+            Growth::MoreLines => (self.cost_of_own(), usize::MAX),
+            Growth::Concerning => (allowed, self.part.concerning),
+        };
+        self.fill_lines(allowed, lengthened, lines);
         if self.taken.len() < before.0.len() || (self.taken.is_empty() && before.1) {
             (self.taken, self.is_named) = before;
         }
@@ -393,6 +441,11 @@ impl<'t> FittedPart<'t> {
 
     /// Shows as much as `allowed` permits, without the heading of its group.
     fn fill(&mut self, allowed: u32) {
+        self.fill_lines(allowed, allowed, usize::MAX);
+    }
+
+    /// The same for the first `lines` lines, which are lengthened as far as `lengthened` permits.
+    fn fill_lines(&mut self, allowed: u32, lengthened: u32, lines: usize) {
         (self.taken, self.is_named) = (Vec::new(), false);
         if self.is_empty() {
             return;
@@ -400,7 +453,7 @@ impl<'t> FittedPart<'t> {
         // If something is left out, a last line says so, which has its own cost.
         let more_cost = self.line_cost(&more(self.left()));
         let mut used_tokens = self.heading_cost().saturating_add(more_cost);
-        for at in 0..self.part.candidates.len() {
+        for at in 0..self.part.candidates.len().min(lines) {
             let fitting_length = [1, 2]
                 .into_iter()
                 .find(|length| used_tokens.saturating_add(self.cost(at, *length)) <= allowed);
@@ -410,7 +463,7 @@ impl<'t> FittedPart<'t> {
         }
         if self.left() == 0 {
             used_tokens -= more_cost;
-        } else if self.lacks_one_line() {
+        } else if self.lacks_one_line() && self.taken.len() < lines {
             // Only the cost of the line that counts the rest keeps the last line from fitting.
             let at = self.taken.len();
             let without_more = used_tokens - more_cost;
@@ -425,7 +478,7 @@ impl<'t> FittedPart<'t> {
         for at in 0..self.taken.len() {
             for length in (0..self.taken[at]).rev() {
                 let longer_cost = (used_tokens - self.cost(at, self.taken[at])).saturating_add(self.cost(at, length));
-                if longer_cost > allowed {
+                if longer_cost > lengthened {
                     break;
                 }
                 used_tokens = longer_cost;
@@ -475,6 +528,7 @@ impl<'t> FittedPart<'t> {
                 into: candidate.name.clone(),
             }));
         }
+        folded.extend(self.part.said_elsewhere.iter().cloned());
         let left_out = candidates[self.taken.len()..].iter();
         let names = left_out.flat_map(|candidate| std::iter::once(&candidate.name).chain(&candidate.folded));
         let omitted = |reason: &'static str| {
@@ -498,6 +552,7 @@ impl<'t> FittedPart<'t> {
             omitted: names
                 .map(omitted("budget"))
                 .chain(self.part.beyond_limit.iter().map(omitted("limit")))
+                .chain(self.part.told.iter().map(omitted("told")))
                 .collect(),
             folded,
             beyond: self.part.beyond,

@@ -7,6 +7,7 @@ use crate::actor::Trust;
 use crate::counted::percent;
 use crate::entry::{Entry, EntryKind};
 use crate::excerpt::{self, MORE, cut};
+use crate::patterns::seen_often;
 use crate::scratchbook::short_title;
 use crate::text::is_ignored;
 
@@ -69,9 +70,10 @@ pub fn candidate(entry: &Entry) -> Candidate {
 
 /// The candidate for `entry` in a view: `e42 [task/in_progress] title (phase, 60%) — body… #tag`.
 ///
-/// The line of an observation shows its confidence. Content from strangers is put in quotation marks with its origin,
+/// The line of an observation shows its confidence, and that of a pattern or a fact also how often it was seen. Content from strangers is put in quotation marks with its origin,
 /// or is not quoted at all for [`Audience::System`]. If `times` is more than one, the line says how many entries are
-/// equal to it. Lines contain no instants, so the same state gives the same bytes.
+/// equal to it. Lines contain no instants but the day on which a pattern was last seen, so the same state gives the same
+/// bytes.
 #[must_use]
 pub fn candidate_for(entry: &Entry, audience: Audience, times: usize) -> Candidate {
     let mut is_cut = false;
@@ -157,7 +159,7 @@ pub(super) fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace(marks, "'"))
 }
 
-/// The phase and progress of a task, the confidence of an observation, and the origin of content from outside.
+/// The phase and progress of a task, how often a pattern was seen, the confidence of an observation, and the origin of content from outside.
 pub(super) fn remarks(entry: &Entry, is_silent: bool) -> String {
     let fields = &entry.fields;
     let mut remarks: Vec<String> = Vec::new();
@@ -173,6 +175,7 @@ pub(super) fn remarks(entry: &Entry, is_silent: bool) -> String {
     // A todo is open or done, so its progress is not shown.
     let progress = fields.progress.filter(|_| entry.kind != EntryKind::Todo);
     remarks.extend(progress.map(percent));
+    remarks.extend(seen_often(entry));
     if entry.kind == EntryKind::Observation {
         let confidence = fields.confidence.map(|confidence| percent(confidence.value()));
         remarks.extend(confidence.map(|confidence| format!("{confidence} sure")));

@@ -13,7 +13,7 @@ mod receipt;
 mod rollup;
 
 pub use book::{BookSections, Offer, Render, Shown, ViewSection, folded, parts_of, render, sections_of};
-pub use fit::{Part, fit};
+pub use fit::{Leftover, Part, fit};
 pub use line::{
     Audience, Candidate, beyond_title, candidate, candidate_for, is_blank, is_untrusted, one_line, strip_unsafe_chars,
 };

@@ -10,11 +10,12 @@ use sha2::{Digest, Sha256};
 pub struct Omitted {
     /// The name by which it can be requested: `e42`, `p7`.
     pub name: String,
-    /// `budget`: there was no room. `limit`: the section had reached its maximum number of lines.
+    /// `budget`: there was no room. `limit`: the section had reached its maximum number of lines. `told`: the reader was
+    /// told it before.
     pub reason: String,
 }
 
-/// An entry that is shown by the line of an equal one.
+/// An entry that is shown by the line of an equal one, or by another line that says the same.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Folded {
     /// The name by which it can be requested.
@@ -40,7 +41,8 @@ pub struct SectionReceipt {
     pub shortened: Vec<String>,
     /// The entries that are not shown.
     pub omitted: Vec<Omitted>,
-    /// The entries that are shown by the line of an equal one (M7.3.27).
+    /// The entries that are shown by the line of an equal one (M7.3.27), or by a line of another section that says the
+    /// same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub folded: Vec<Folded>,
     /// The number of further entries that were not looked at, because the section had reached its maximum number of

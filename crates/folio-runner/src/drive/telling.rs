@@ -80,7 +80,7 @@ impl Drive {
                 .with_outputs_loaded(&self.run, |run| run.title(node))
                 .await?;
             let memory = reader.memory(workspace, moment, title, &pages).await?;
-            let book = reader.book(workspace, moment).await?;
+            let book = reader.book(workspace, moment, &memory).await?;
             briefed.push(make_event(&self.run, node, memory, book));
         }
         for event in briefed {

@@ -283,3 +283,15 @@ async fn turn_list_and_cut_trace_continue_after_a_cursor_m7_2_15() {
         assert_eq!((&on["items"][0], &after["items"][0]), (&all[0], &all[1]));
     }
 }
+
+#[tokio::test]
+async fn turn_that_is_not_clarified_asks_nothing_m7_11_2() {
+    let house = House::new().await;
+    let begin = async |body: Value| house.ask("POST", "/turns", &[], Some(body)).await.json();
+    let unasked = begin(json!({"input": "fix it", "clarify": false})).await;
+    assert_eq!((&unasked["question"], &unasked["handle"]), (&Value::Null, &json!("t1")));
+    let asked = begin(json!({"input": "fix it"})).await;
+    assert!(asked["question"]["handle"].is_string(), "{asked}");
+    let own = begin(json!({"input": "run it again", "clarify": false})).await;
+    assert_eq!((&own["question"], &own["answered"]), (&Value::Null, &Value::Null));
+}

@@ -1,9 +1,11 @@
 //! Assembles what of memory goes into a prompt (M7.11.4): it fetches the sections here, and fixed rules fit them into
 //! the budget.
 
+mod session;
+
 use std::collections::HashSet;
 
-use folio_memory::context::{Content, Offered, Section, assemble, by_relevance};
+use folio_memory::context::{Content, Lines, Offered, Section, assemble, by_relevance};
 use folio_memory::counted::counted;
 use folio_memory::entry::Status;
 use folio_memory::id::{PageRef, TurnRef};
@@ -11,13 +13,14 @@ use folio_memory::patterns::{self, FACT};
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::text::TextMatch;
 use folio_memory::tokens::Tokens;
-use folio_memory::turn::TurnQuery;
-use folio_memory::view::{Audience, Candidate, Offer, PageTail, Rendered, Shown, candidate, folded, rollup};
+use folio_memory::turn::{Turn, TurnQuery};
+use folio_memory::view::{Audience, Candidate, Offer, PageTail, Rendered, Shown, rollup};
 use folio_memory::{
     Entry, EntryId, EntryKind, EntryQuery, Page, PageQuery, PageRole, RunId, ThreadKey, TraceNote, TurnId,
 };
 use serde_json::json;
 
+use self::session::Told;
 use super::observations::Whose;
 use super::{Moment, Workspace, WorkspaceError};
 use crate::store::{MemoryMark, RunQuery};
@@ -90,6 +93,17 @@ impl Workspace {
         request: ContextRequest,
         tokens: &dyn Tokens,
     ) -> Result<Rendered, WorkspaceError> {
+        self.assembled_beside(moment, request, None, tokens).await
+    }
+
+    /// The same without what the reader was told before.
+    async fn assembled_beside(
+        &self,
+        moment: Moment,
+        request: ContextRequest,
+        told: Option<&Told>,
+        tokens: &dyn Tokens,
+    ) -> Result<Rendered, WorkspaceError> {
         let needs_turn = request.prompt.is_empty() || request.sections.is_empty() || {
             let of_turns = [Section::Pages, Section::Episodic];
             request.sections.iter().any(|(section, _)| of_turns.contains(section))
@@ -117,24 +131,27 @@ impl Workspace {
         let max = usize::try_from(policy.scratchbook.max_rendered_items()).unwrap_or(usize::MAX);
         let mut offered = Vec::new();
         for (section, share) in sections {
-            let content = match section {
-                Section::ScratchPage => self.offer_observations(&prompt, max, mark).await?,
-                Section::Scratchbook if !policy.scratchbook.enabled => Content::Lines(Vec::new(), 0),
+            let mut content = match section {
+                Section::ScratchPage => self.offer_observations((&request.thread, &prompt), max, mark).await?,
+                Section::Scratchbook if !policy.scratchbook.enabled => lines(Vec::new()),
                 Section::Scratchbook => {
                     let sections = self.book_sections(&request.thread, max, None, mark).await?;
                     Content::Book(sections.offers)
                 }
                 Section::Pages => {
                     let run = turn.as_ref().and_then(|turn| turn.begun.run);
-                    lines(self.offer_pages(&request.thread, run).await?)
+                    lines(self.offer_pages(&request.thread, run, told).await?)
                 }
                 Section::Episodic => {
                     let before = turn.as_ref().map(|turn| turn.handle.0);
-                    lines(self.offer_turns(&request.thread, &prompt, before).await?)
+                    self.offer_turns(&request.thread, &prompt, before).await?
                 }
                 Section::Semantic => self.offer_knowledge(&prompt, max, mark).await?,
                 _ => lines(Vec::new()),
             };
+            if let Some(told) = told {
+                told.leave_out(&mut content);
+            }
             offered.push(Offered {
                 section,
                 share,
@@ -166,12 +183,13 @@ impl Workspace {
     /// a section of their own.
     async fn offer_observations(
         &self,
-        prompt: &str,
+        (thread, prompt): (&ThreadKey, &str),
         max: usize,
         mark: Option<MemoryMark>,
     ) -> Result<Content, WorkspaceError> {
         let limit = max.saturating_mul(2).min(super::MAX_ACTIVE);
-        let active = self.active_observations_at(Moment(mark), limit).await?;
+        let place = (thread, prompt);
+        let active = self.read_active_in(place, mark, limit, Whose::AsAsked).await?;
         let mut omitted = active
             .total
             .saturating_sub(u64::try_from(active.items.len()).unwrap_or(u64::MAX));
@@ -197,19 +215,23 @@ impl Workspace {
         own.retain(|entry| !patterns::is_reflection(entry));
         if omitted > 0 {
             let read = own.len();
-            own = self.with_concerned(prompt, own, max, mark).await?;
+            own = self.with_concerned(place, own, max, mark).await?;
             omitted = omitted.saturating_sub((own.len() - read) as u64);
         }
-        by_relevance(prompt, &mut own);
-        let own = own.into_iter().map(|entry| Shown::Entry(Box::new(entry))).collect();
-        Ok(Content::Lines(folded(own, Audience::Message), omitted))
+        let concerning = by_relevance(prompt, &mut own);
+        Ok(Content::Lines(Lines {
+            shown: own.into_iter().map(|entry| Shown::Entry(Box::new(entry))).collect(),
+            concerning,
+            beyond: omitted,
+            ..Lines::default()
+        }))
     }
 
     /// Returns `active` with those observations that a search for the words of `prompt` finds, at most `max`: first what
     /// is found, because a search also finds other forms of a word.
     async fn with_concerned(
         &self,
-        prompt: &str,
+        (thread, prompt): (&ThreadKey, &str),
         active: Vec<Entry>,
         max: usize,
         mark: Option<MemoryMark>,
@@ -227,7 +249,9 @@ impl Workspace {
         }
         let found = self.cached_entries(mark, Whose::AsAsked, &query).await?;
         let is_among = |entries: &[Entry], entry: &Entry| entries.iter().any(|other| other.id == entry.id);
-        let found = found.items.iter().filter(|entry| !patterns::is_reflection(entry));
+        let elsewhere = self.clarifications_elsewhere(thread, prompt, &found.items).await?;
+        let is_here = |entry: &&Entry| !patterns::is_reflection(entry) && !elsewhere.contains(&entry.id);
+        let found = found.items.iter().filter(is_here);
         let others: Vec<Entry> = found
             .clone()
             .filter(|entry| !is_among(&active, entry))
@@ -263,7 +287,12 @@ impl Workspace {
     }
 
     /// The pages of the run, of the thread, or of the last run: one line each, with the end of their content.
-    async fn offer_pages(&self, thread: &ThreadKey, run: Option<RunId>) -> Result<Vec<Candidate>, WorkspaceError> {
+    async fn offer_pages(
+        &self,
+        thread: &ThreadKey,
+        run: Option<RunId>,
+        told: Option<&Told>,
+    ) -> Result<Vec<Candidate>, WorkspaceError> {
         let mut pages = match run {
             Some(run) => self.pages_of_run(run).await?,
             None => self.pages(&of_thread(thread, PAGES)).await?,
@@ -277,7 +306,8 @@ impl Workspace {
                 pages = self.pages_of_run(row.id).await?;
             }
         }
-        let tails = self.tails(pages, TAIL).await?;
+        let mut tails = self.tails(pages, TAIL).await?;
+        tails.retain(|page| told.is_none_or(|told| told.lacks_page(page)));
         Ok(tails.iter().map(|page| page.candidate_for(Audience::Message)).collect())
     }
 
@@ -323,7 +353,7 @@ impl Workspace {
         thread: &ThreadKey,
         prompt: &str,
         before: Option<u64>,
-    ) -> Result<Vec<Candidate>, WorkspaceError> {
+    ) -> Result<Content, WorkspaceError> {
         let query = TurnQuery {
             thread: Some(thread.clone()),
             ended: Some(true),
@@ -332,12 +362,15 @@ impl Workspace {
             ..TurnQuery::default()
         };
         let prompt_subjects = folio_memory::turn::words::subjects(prompt);
-        let mut turns: Vec<_> = self.turns(&query).await?;
-        turns.sort_by_cached_key(|turn| {
+        let shared = |turn: &Turn| {
             let input_subjects = folio_memory::turn::words::subjects(&turn.begun.input);
-            std::cmp::Reverse(folio_memory::turn::words::common(&prompt_subjects, &input_subjects).len())
-        });
-        let lines = turns.into_iter().map(|turn| {
+            folio_memory::turn::words::common(&prompt_subjects, &input_subjects).len()
+        };
+        let turns = self.turns(&query).await?.into_iter();
+        let mut turns: Vec<_> = turns.map(|turn| (shared(&turn), turn)).collect();
+        turns.sort_by_key(|(shared, _)| std::cmp::Reverse(*shared));
+        let concerning = turns.iter().filter(|(shared, _)| *shared > 0).count();
+        let shown = turns.into_iter().map(|(_, turn)| {
             let input: Vec<_> = turn.begun.input.split_whitespace().collect();
             let (state, touched) = match &turn.ended {
                 Some(ended) if ended.end.complete => ("complete", ended.end.touched),
@@ -350,9 +383,13 @@ impl Workspace {
                 input.join(" "),
                 counted(touched, "entry")
             );
-            Candidate::of_line(turn.handle.to_string(), &line)
+            Shown::Line(Candidate::of_line(turn.handle.to_string(), &line))
         });
-        Ok(lines.collect())
+        Ok(Content::Lines(Lines {
+            shown: shown.collect(),
+            concerning,
+            ..Lines::default()
+        }))
     }
 
     /// Facts, and patterns from which no fact follows yet.
@@ -383,10 +420,15 @@ impl Workspace {
                 .total_cmp(&confidence(a))
                 .then_with(|| b.handle.cmp(&a.handle))
         });
-        by_relevance(prompt, &mut known);
+        let concerning = by_relevance(prompt, &mut known);
         let omitted = known.len().saturating_sub(max);
-        let omitted = u64::try_from(omitted).unwrap_or(u64::MAX);
-        Ok(Content::Lines(known.iter().take(max).map(candidate).collect(), omitted))
+        known.truncate(max);
+        Ok(Content::Lines(Lines {
+            shown: known.into_iter().map(|entry| Shown::Entry(Box::new(entry))).collect(),
+            concerning,
+            beyond: u64::try_from(omitted).unwrap_or(u64::MAX),
+            ..Lines::default()
+        }))
     }
 }
 
@@ -402,5 +444,8 @@ fn of_thread(thread: &ThreadKey, limit: usize) -> PageQuery {
 }
 
 fn lines(candidates: Vec<Candidate>) -> Content {
-    Content::Lines(candidates, 0)
+    Content::Lines(Lines {
+        shown: candidates.into_iter().map(Shown::Line).collect(),
+        ..Lines::default()
+    })
 }

@@ -4,10 +4,11 @@ use folio_memory::actor::{Role, Source, Trust};
 use folio_memory::entry::Status;
 use folio_memory::id::{EntryRef, Ref};
 use folio_memory::observation::{self, ObservationInput, ObservationPatch, UnknownType, page_of};
+use folio_memory::query::MAX_LIMIT;
 use folio_memory::tool_exchange::Bound;
 use folio_memory::{
-    Actor, Change, Entry, EntryId, EntryKind, EntryQuery, FieldChange, ListAnswer, NewEntry, Order, PageId, Timestamp,
-    Warning,
+    Actor, Change, Entry, EntryId, EntryKind, EntryQuery, FieldChange, ListAnswer, NewEntry, Order, PageId, ThreadKey,
+    Timestamp, Warning,
 };
 
 use super::notes::Stopwatch;
@@ -371,17 +372,48 @@ impl Workspace {
         audience: Whose,
     ) -> Result<ListAnswer<Entry>, WorkspaceError> {
         let limit = limit.min(MAX_ACTIVE);
-        let query = EntryQuery {
-            kinds: vec![EntryKind::Observation],
-            status: vec![Status::Active, Status::PendingReview],
-            order: Order::Priority,
-            limit: u32::try_from(limit.max(1)).unwrap_or(u32::MAX),
-            ..EntryQuery::default()
-        };
+        let query = by_priority(limit.max(1));
         let mut active = (*self.cached_entries(mark, audience, &query).await?).clone();
         active.items.truncate(limit);
         // This is always a single answer: to get all of them, list them.
         (active.returned, active.next) = (active.items.len(), None);
         Ok(active)
+    }
+
+    /// Like [`Workspace::read_active`], for what is decided or shown in `thread`: without the questions of the clarifier
+    /// about inputs of other threads, unless `input` names them.
+    pub(super) async fn read_active_in(
+        &self,
+        (thread, input): (&ThreadKey, &str),
+        mark: Option<MemoryMark>,
+        limit: usize,
+        audience: Whose,
+    ) -> Result<ListAnswer<Entry>, WorkspaceError> {
+        let limit = limit.clamp(1, MAX_ACTIVE);
+        let query = by_priority(limit);
+        let mut active = (*self.cached_entries(mark, audience, &query).await?).clone();
+        let mut elsewhere = self.clarifications_elsewhere(thread, input, &active.items).await?;
+        if !elsewhere.is_empty() && active.next.is_some() {
+            // What those have displaced is looked for behind them.
+            let query = by_priority(MAX_LIMIT as usize);
+            active = (*self.cached_entries(mark, audience, &query).await?).clone();
+            elsewhere = self.clarifications_elsewhere(thread, input, &active.items).await?;
+        }
+        active.items.retain(|entry| !elsewhere.contains(&entry.id));
+        active.items.truncate(limit);
+        active.total = active.total.saturating_sub(elsewhere.len() as u64);
+        (active.returned, active.next) = (active.items.len(), None);
+        Ok(active)
+    }
+}
+
+/// The query for the active observations that matter most.
+fn by_priority(limit: usize) -> EntryQuery {
+    EntryQuery {
+        kinds: vec![EntryKind::Observation],
+        status: vec![Status::Active, Status::PendingReview],
+        order: Order::Priority,
+        limit: u32::try_from(limit).unwrap_or(u32::MAX),
+        ..EntryQuery::default()
     }
 }

@@ -22,8 +22,8 @@ use folio_memory::query::MAX_LIMIT;
 use folio_memory::roles::Visibility;
 use folio_memory::scratchbook;
 use folio_memory::turn::{
-    Answer, Assessment, Clarity, Decision, JOINED_WITHIN, NewTurn, Situation, Stage, Turn, TurnQuery, Used, WorkOrder,
-    can_be_joined, clarification_of, is_clarification, joined_turn, settled_clarifications,
+    Answer, Assessment, Clarity, Decision, JOINED_WITHIN, NewTurn, Settled, SettledBy, Situation, Stage, Turn,
+    TurnQuery, Used, WorkOrder, can_be_joined, clarification_of, is_clarification, joined_turn, settled_clarifications,
 };
 use folio_memory::{
     Actor, Change, Confidence, Entry, EntryFields, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, NewEntry,
@@ -81,18 +81,18 @@ pub struct DraftedTurn {
     pub assessment: Assessment,
     /// The clarifier's finding: whether the input is clear.
     pub clarity: Clarity,
-    /// Questions about earlier inputs of the thread that this input answers.
-    pub clarified: Vec<Used>,
+    /// Questions about earlier inputs of the thread that this input settles.
+    pub clarified: Vec<Settled>,
     /// The executor's order of the work.
     pub order: WorkOrder,
 }
 
 impl DraftedTurn {
     /// The decision of the clarifier, as it is recorded.
-    fn of_clarifier(clarity: &Clarity, clarified: &[Used]) -> Decision {
+    fn of_clarifier(clarity: &Clarity, clarified: &[Settled]) -> Decision {
         let mut decision = clarity.decision();
-        decision.reasons.extend(clarified.iter().map(says_what_is_asked));
-        decision.used.extend(clarified);
+        decision.reasons.extend(clarified.iter().map(Settled::reason));
+        decision.used.extend(clarified.iter().map(|settled| settled.question));
         decision
     }
 }
@@ -101,7 +101,7 @@ impl DraftedTurn {
 #[derive(Debug, Default)]
 struct Consequences {
     /// Questions about earlier inputs that are settled.
-    clarified: Vec<Used>,
+    clarified: Vec<Settled>,
     /// The confirmation that is answered.
     answer: Option<(Used, Answer)>,
     /// The question to ask.
@@ -109,7 +109,7 @@ struct Consequences {
 }
 
 impl Consequences {
-    fn of(clarity: &Clarity, clarified: Vec<Used>) -> Self {
+    fn of(clarity: &Clarity, clarified: Vec<Settled>) -> Self {
         let (mut answer, mut question) = (None, None);
         match clarity {
             Clarity::Ambiguous { question: text, .. } => question = Some(text.clone()),
@@ -126,7 +126,12 @@ impl Consequences {
     /// Those of a turn that was begun with the decision `recorded`; `clarity` is the verdict as it would be now. Only it
     /// has the question.
     fn of_recorded(recorded: &Decision, clarity: &Clarity) -> Self {
-        let is_said = |used: &&Used| recorded.reasons.contains(&says_what_is_asked(used));
+        let settled = |used: &Used| {
+            let by_each = [SettledBy::Answer, SettledBy::AnotherRequest].map(|by| Settled { question: *used, by });
+            by_each
+                .into_iter()
+                .find(|settled| recorded.reasons.contains(&settled.reason()))
+        };
         let answers = |answer| {
             let confirmation = *recorded.used.first()?;
             let decision = Clarity::Answers(confirmation, answer).decision();
@@ -140,24 +145,21 @@ impl Consequences {
             _ => None,
         };
         Self {
-            clarified: recorded.used.iter().filter(is_said).copied().collect(),
+            clarified: recorded.used.iter().filter_map(settled).collect(),
             answer: answers(Answer::Yes).or_else(|| answers(Answer::No)),
             question,
         }
     }
 }
 
-/// Why a turn settles a question about an earlier input.
-fn says_what_is_asked(used: &Used) -> String {
-    format!("says what {} asks", used.handle)
-}
-
 /// What becomes of the question of a clarifier that finds an input unclear.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Questions {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Questions {
     /// It is written, for the next input to answer.
+    #[default]
     Written,
-    /// It is left out; the verdict is recorded.
+    /// It is left out, because the input is part of a conversation elsewhere, which tells what is meant. The verdict is
+    /// recorded, and an input answers a question that waits.
     LeftOut,
 }
 
@@ -174,7 +176,8 @@ pub struct Begun {
     pub order: WorkOrder,
     /// The confirmation that was added because the input is not clear.
     pub question: Option<Entry>,
-    /// The confirmation that the input answered.
+    /// The confirmation that the input answered. A question about an earlier input that it moves on from is settled, but
+    /// not answered.
     pub answered: Option<Entry>,
     /// Whether an earlier call with the same idempotency key began the turn. What is missing of that, this call did.
     pub replayed: bool,
@@ -213,7 +216,7 @@ impl Workspace {
             Some(mark) => mark.as_of,
             None => self.head().await?,
         };
-        let active = self.entries_for_stages(&input.thread, mark).await?;
+        let active = self.entries_for_stages(&input, mark).await?;
         let policy = self.policy_at(mark).await?;
         let types = policy.types();
         let now = self.now();
@@ -252,7 +255,7 @@ impl Workspace {
         // Nobody waits any more for questions that the input answers, nor for what they were about.
         let is_left = |entry: &&Entry| {
             let waits = entry.kind == EntryKind::PendingAction && is_clarification(entry);
-            !waits && clarified.iter().all(|used| used.id != entry.id)
+            !waits && clarified.iter().all(|settled| settled.question.id != entry.id)
         };
         let left: Cow<'_, [Entry]> = match clarified.is_empty() {
             true => Cow::Borrowed(&active),
@@ -299,35 +302,17 @@ impl Workspace {
     /// `Refused` if the asker may not read the whole space, which the stages look at (M7.7); otherwise as
     /// [`Workspace::draft_turn`] and [`Workspace::record`].
     pub async fn begin_turn(&self, actor: &Actor, input: TurnInput) -> Result<Begun, WorkspaceError> {
-        self.begin_turn_under(actor, input, None).await
+        self.begin_turn_under(actor, input, None, Questions::Written).await
     }
 
-    /// Like [`Workspace::begin_turn`], for an input that is part of a conversation elsewhere: an unclear input adds no
-    /// question, because the conversation tells what is meant. That the clarifier found it unclear is recorded.
-    ///
-    /// # Errors
-    ///
-    /// As [`Workspace::begin_turn`].
-    pub async fn begin_turn_unasked(&self, actor: &Actor, input: TurnInput) -> Result<Begun, WorkspaceError> {
-        self.begin(actor, input, None, Questions::LeftOut).await
-    }
-
-    /// Like [`Workspace::begin_turn`], under a key: a second call with the key returns the turn that the first one
-    /// began, and asks and answers only what the first one could not because it failed.
+    /// Like [`Workspace::begin_turn`], with a choice of what becomes of questions, and under a key: a second call with
+    /// the key returns the turn that the first one began, and asks and answers only what the first one could not
+    /// because it failed.
     ///
     /// # Errors
     ///
     /// As [`Workspace::begin_turn`]; `NotFound` if the key was used before for something that began no turn.
     pub async fn begin_turn_under(
-        &self,
-        actor: &Actor,
-        input: TurnInput,
-        idempotency_key: Option<String>,
-    ) -> Result<Begun, WorkspaceError> {
-        self.begin(actor, input, idempotency_key, Questions::Written).await
-    }
-
-    async fn begin(
         &self,
         actor: &Actor,
         input: TurnInput,
@@ -369,8 +354,9 @@ impl Workspace {
         };
         left.question = left.question.filter(|_| questions == Questions::Written);
         let (mut question, mut answered) = (None, None);
-        for clarification in left.clarified {
-            answered = Some(self.clarify(id, clarification).await?);
+        for settled in left.clarified {
+            let question = self.settle(id, settled).await?;
+            answered = answered.or((settled.by == SettledBy::Answer).then_some(question));
         }
         if let Some((confirmation, answer)) = left.answer {
             answered = Some(self.answer(&actor, confirmation, answer).await?);
@@ -401,7 +387,8 @@ impl Workspace {
         };
         let mut left = Consequences::of_recorded(recorded, clarity);
         let mut live = Vec::new();
-        for used in left.clarified.iter().chain(left.answer.iter().map(|(used, _)| used)) {
+        let clarified = left.clarified.iter().map(|settled| &settled.question);
+        for used in clarified.chain(left.answer.iter().map(|(used, _)| used)) {
             let entry = self.entry_if_there(used.id).await?;
             live.extend(
                 entry
@@ -409,7 +396,7 @@ impl Workspace {
                     .map(|entry| entry.id),
             );
         }
-        left.clarified.retain(|used| live.contains(&used.id));
+        left.clarified.retain(|settled| live.contains(&settled.question.id));
         left.answer = left.answer.filter(|(used, _)| live.contains(&used.id));
         if left.question.is_some() && self.was_asked(turn.handle).await? {
             left.question = None;
@@ -581,11 +568,12 @@ impl Workspace {
     /// What the stages look at: the observations that matter most, and the open items of the thread.
     async fn entries_for_stages(
         &self,
-        thread: &ThreadKey,
+        input: &TurnInput,
         mark: Option<MemoryMark>,
     ) -> Result<Vec<Entry>, WorkspaceError> {
-        let mut active = self.read_active(mark, MAX_ACTIVE, Whose::Stages).await?.items;
-        let (book, _) = scratchbook::page_of(self.space(), thread);
+        let place = (&input.thread, &*input.input);
+        let mut active = self.read_active_in(place, mark, MAX_ACTIVE, Whose::Stages).await?.items;
+        let (book, _) = scratchbook::page_of(self.space(), &input.thread);
         let open = EntryQuery {
             page: Some(book),
             status: vec![Status::Open, Status::InProgress, Status::Blocked],
@@ -659,11 +647,14 @@ impl Workspace {
         self.entry_after(id, &recorded.committed).await
     }
 
-    /// Resolves a question about an earlier input, which the input of `turn` answers.
-    async fn clarify(&self, turn: TurnId, question: Used) -> Result<Entry, WorkspaceError> {
+    /// Resolves a question about an earlier input, which the input of `turn` settles.
+    async fn settle(&self, turn: TurnId, settled: Settled) -> Result<Entry, WorkspaceError> {
         let actor = Actor::new(Role::Clarifier, "").in_turn(turn);
-        self.resolve(&actor, question, None, "the next input says what was meant")
-            .await
+        let reason = match settled.by {
+            SettledBy::Answer => "the next input says what was meant",
+            SettledBy::AnotherRequest => "the next input is a request of its own",
+        };
+        self.resolve(&actor, settled.question, None, reason).await
     }
 
     /// Resolves a confirmation with the answer to it.

@@ -4,6 +4,7 @@
 mod kept;
 mod sections;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use folio_memory::counted::counted;
@@ -11,7 +12,9 @@ use folio_memory::id::{EntryHandle, TurnRef};
 use folio_memory::policy::{SCRATCHBOOKS_OFF, ScratchbookPolicy, within_share};
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::tokens::Tokens;
-use folio_memory::view::{Audience, BookSections, Placement, Render, Rendered, Shown, ViewSection, render};
+use folio_memory::view::{
+    Audience, BookSections, Candidate, Placement, Render, Rendered, Shown, ViewSection, folded, render,
+};
 use folio_memory::{Actor, Seq, ThreadKey, Timestamp, TraceNote, TurnId};
 use serde_json::json;
 
@@ -44,6 +47,9 @@ pub struct ViewRequest {
     pub audience: Option<Audience>,
     /// Entries that are already shown beside the view, so that the view leaves them out.
     pub besides: Vec<EntryHandle>,
+    /// A text that stands above the view. Entries with a line in it are left out, as long as the line says what they
+    /// say now.
+    pub above: String,
 }
 
 impl ViewRequest {
@@ -58,6 +64,7 @@ impl ViewRequest {
             window: None,
             audience: None,
             besides: Vec::new(),
+            above: String::new(),
         }
     }
 }
@@ -185,6 +192,7 @@ impl Workspace {
                 }),
             },
             besides: request.besides,
+            above: request.above,
             counted: tokens.method(),
             asker: Actor {
                 turn: None,
@@ -225,6 +233,7 @@ impl Workspace {
             thread,
             render: wanted_render,
             besides,
+            above,
             ..
         } = &wanted.key;
         let Sections {
@@ -236,7 +245,7 @@ impl Workspace {
             let (max, audience) = (wanted_render.max_rendered_items, Some(wanted_render.audience));
             self.book_sections(thread, max, audience, wanted.mark).await?
         };
-        leave_out(&mut sections, besides);
+        leave_out(&mut sections, besides, above);
         let (marked, as_of) = match read_at {
             Some(read_at) => (None, read_at),
             None => (wanted.marked(), wanted.head),
@@ -290,13 +299,23 @@ impl Workspace {
     }
 }
 
-/// Removes `besides` from what the sections could show.
-fn leave_out(sections: &mut BookSections, besides: &[EntryHandle]) {
+/// Removes from what the sections could show what is shown `besides`, and what a line of the text `above` says.
+fn leave_out(sections: &mut BookSections, besides: &[EntryHandle], above: &str) {
+    let lines: HashSet<&str> = above.lines().collect();
     for (_, offer) in sections {
+        let mut said: HashSet<String> = besides.iter().map(ToString::to_string).collect();
+        if !lines.is_empty() {
+            let candidates = folded(offer.shown.clone(), Audience::Message).into_iter();
+            let is_said = |candidate: &Candidate| candidate.lengths.iter().any(|line| lines.contains(&**line));
+            let names = candidates
+                .filter(is_said)
+                .flat_map(|candidate| candidate.folded.into_iter().chain([candidate.name]));
+            said.extend(names);
+        }
         let offered = offer.shown.len();
         offer
             .shown
-            .retain(|shown| !matches!(shown, Shown::Entry(entry) if besides.contains(&entry.handle)));
+            .retain(|shown| !matches!(shown, Shown::Entry(entry) if said.contains(&entry.handle.to_string())));
         let left_out = offered - offer.shown.len();
         offer.total = offer.total.saturating_sub(u64::try_from(left_out).unwrap_or(u64::MAX));
     }

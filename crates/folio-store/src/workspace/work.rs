@@ -397,8 +397,8 @@ impl Workspace {
 fn result_note(entry: &Entry, text: String) -> Option<ItemInput> {
     (!is_blank(&text)).then(|| ItemInput {
         kind: EntryKind::Note,
-        // The whole text is in the body.
-        title: Some(short_title(&format!("{}: {}", entry.handle, first_line(&text)))),
+        // What it is the result of; the body has the result.
+        title: Some(short_title(&format!("{}: {}", entry.handle, entry.fields.title))),
         body: text,
         tags: vec![RESULT_TAG.to_owned()],
         phase: None,
@@ -435,8 +435,4 @@ fn order_of(entry: EntryId, after: &[Entry], whole: Option<&Entry>) -> Vec<Chang
     };
     let before = after.iter().map(|other| blocks(other.id, entry));
     before.chain(whole.map(|whole| blocks(entry, whole.id))).collect()
-}
-
-fn first_line(text: &str) -> &str {
-    text.lines().find(|line| !is_blank(line)).unwrap_or_default()
 }

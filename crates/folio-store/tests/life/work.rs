@@ -2,6 +2,7 @@
 
 use folio_memory::id::Ref;
 use folio_memory::lifecycle::Report;
+use folio_memory::view::candidate;
 use folio_memory::{Change, EntryId, EntryKind, Link, NewEntry, Owner, Relation, Status, ThreadKey};
 use folio_store::workspace::{Guard, WorkReport, Write};
 
@@ -87,4 +88,26 @@ async fn equal_report_sent_again_adds_no_second_note_m7_4_35() {
         assert!(report().await.is_some());
         assert_eq!(report().await, None, "{}", &result[..20]);
     }
+}
+
+#[tokio::test]
+async fn note_of_a_report_names_the_task_and_says_the_result_once_m7_4_35() {
+    let scene = scene();
+    let (thread, me) = (ThreadKey::main(), Owner::parse("me").unwrap());
+    let task = scene.task().await;
+    let report = WorkReport {
+        item: Ref::Id(task.id),
+        said: Report::Done,
+        result: "There are seven of them".to_owned(),
+        after: Vec::new(),
+    };
+    let reported = scene.memory.report_work(&person(), &thread, &me, report, None).await;
+    let note = reported.unwrap().1.unwrap();
+    assert_eq!(
+        candidate(&note).lengths[0],
+        format!(
+            "{} [note/active] {}: {} — There are seven of them #result",
+            note.handle, task.handle, task.fields.title
+        )
+    );
 }

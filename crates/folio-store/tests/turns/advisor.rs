@@ -8,7 +8,7 @@ use folio_memory::id::Ref;
 use folio_memory::turn::{Clarity, Stage, Urgency};
 use folio_memory::{Actor, Role};
 use folio_store::Workspace;
-use folio_store::workspace::{Advice, Advisor, After, Before, ForgetFilter, TraceQuery, TurnInput};
+use folio_store::workspace::{Advice, Advisor, After, Before, ForgetFilter, Questions, TraceQuery, TurnInput};
 use serde_json::json;
 
 use crate::scene::{Scene, person};
@@ -175,7 +175,7 @@ async fn advisor_cannot_override_the_rules_m7_11_1() {
         ..FixedAdvisor::default()
     });
     // What asks already is not asked by somebody else.
-    let begun = scene.begin("yes").await;
+    let begun = scene.begin("fix it").await;
     let Clarity::Ambiguous { question, .. } = &begun.clarity else {
         panic!("{:?}", begun.clarity)
     };
@@ -227,7 +227,7 @@ async fn replayed_turn_does_not_ask_the_advisor_again_m7_11_1() {
     for replayed in [false, true] {
         let begun = scene
             .workspace
-            .begin_turn_under(&actor, input.clone(), Some("k".to_owned()))
+            .begin_turn_under(&actor, input.clone(), Some("k".to_owned()), Questions::Written)
             .await
             .unwrap();
         assert_eq!(begun.replayed, replayed);
@@ -243,7 +243,7 @@ async fn checking_whether_a_key_is_recorded_does_not_consume_it() {
     let input = TurnInput::of(folio_memory::ThreadKey::main(), "Pay the invoice");
     let begun = scene
         .workspace
-        .begin_turn_under(&actor, input, Some("k".to_owned()))
+        .begin_turn_under(&actor, input, Some("k".to_owned()), Questions::Written)
         .await
         .unwrap();
     assert!(!begun.replayed);

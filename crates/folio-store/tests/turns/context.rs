@@ -78,10 +78,13 @@ async fn context_gives_the_scratch_page_a_tenth_beside_every_memory_m7_11_4() {
     );
     assert!(!page.omitted.is_empty(), "what is left out is said");
     assert!(
-        assembled.text.contains("[learning/active]"),
-        "a fact: {}",
+        assembled
+            .text
+            .contains("User prefers Burgundy wines #wine (seen 3× in 3 turns"),
+        "a fact is said once, with how often it was seen: {}",
         assembled.text
     );
+    assert!(!assembled.text.contains("[learning/active]"), "{}", assembled.text);
     assert!(assembled.text.contains("Which wine should I get?"), "an earlier turn");
     let again = scene.workspace.assemble_context(with_turn, &Estimate).await.unwrap();
     assert_eq!(again.text, assembled.text, "the same state gives the same bytes");

@@ -229,7 +229,7 @@ async fn expired_question_does_not_complete_its_pending_action_m7_11_3() {
 #[tokio::test]
 async fn pending_action_of_an_expired_question_about_an_input_is_archived_m7_11_3() {
     let scene = Scene::new();
-    let asked = scene.begin("yes").await;
+    let asked = scene.begin("fix it").await;
     scene.end(&asked).await;
     let thread = ThreadKey("main".to_owned());
     assert_eq!(scene.workspace.goals(Some(&thread), false).await.unwrap().len(), 1);

@@ -11,4 +11,5 @@ mod lifetime;
 mod parallel;
 mod scene;
 mod stages;
+mod threads;
 mod touched;

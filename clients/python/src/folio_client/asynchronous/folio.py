@@ -289,11 +289,13 @@ class AsyncFolio:
         budget: int | None = None,
         model: str | None = None,
         background: bool = False,
+        clarify: bool | None = None,
         key: str | None = None,
     ) -> shapes.BegunShape:
         """Begins a turn. In the answer, `question` is what to ask first, `order` what comes first, and `context` what
-        goes into the prompt."""
-        said = body_of({"thread": thread, "budget": budget, "model": model})
+        goes into the prompt. With `clarify=False` nothing is asked: the conversation that the input is part of tells
+        what is meant."""
+        said = body_of({"thread": thread, "budget": budget, "model": model, "clarify": clarify})
         body = {"input": input, "background": background, **said}
         return await self._wire.post(shapes.BegunShape, "/turns", body, key=key, takes=TURN_MOST)
 

@@ -53,6 +53,13 @@ impl Run {
         Ok(())
     }
 
+    /// What task `node` was told of memory; empty for anything else.
+    #[must_use]
+    pub fn memory_told_to(&self, node: NodeId) -> &str {
+        let agent = self.index(node).ok().and_then(|index| self.agent(index));
+        agent.map_or("", |agent| &agent.memory)
+    }
+
     /// `memory`, stored once for all who are told the same one after the other.
     fn memory_told(&mut self, memory: &str) -> Arc<str> {
         if *self.last_briefed_memory != *memory {

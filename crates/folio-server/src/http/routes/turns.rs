@@ -11,7 +11,7 @@ use folio::memory::id::{Ref, TurnHandle, TurnRef};
 use folio::memory::tokens::for_model;
 use folio::memory::turn::TurnQuery;
 use folio::runner::ADVISOR_TIME;
-use folio::store::workspace::{ContextRequest, TraceQuery, TurnInput};
+use folio::store::workspace::{ContextRequest, Questions, TraceQuery, TurnInput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -154,6 +154,9 @@ struct Begin {
     input: String,
     /// Whether the turn runs in the background: nobody waits for it.
     background: bool,
+    /// Whether an unclear input adds a question to ask first; true if not given. If false, the conversation that the
+    /// input is part of tells what is meant.
+    clarify: Option<bool>,
     /// If given, the answer includes an assembled context for the prompt within this budget in tokens.
     budget: Option<u32>,
     /// The model whose tokens are counted; without it, tokens are estimated.
@@ -173,9 +176,13 @@ async fn begin(
         run: None,
         background: new.background,
     };
+    let questions = match new.clarify {
+        Some(false) => Questions::LeftOut,
+        None | Some(true) => Questions::Written,
+    };
     let new_turn = caller
         .workspace_with_advisor()
-        .begin_turn_under(&caller.actor, input, caller.own_key())
+        .begin_turn_under(&caller.actor, input, caller.own_key(), questions)
         .await?;
     let turn = Ref::Id(new_turn.turn.begun.id);
     let context = match new.budget {

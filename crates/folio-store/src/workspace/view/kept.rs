@@ -17,6 +17,7 @@ pub(super) struct Key {
     pub(super) thread: ThreadKey,
     pub(super) render: Render,
     pub(super) besides: Vec<EntryHandle>,
+    pub(super) above: String,
     pub(super) counted: String,
     /// The asker, in whatever turn, and the thread it reads from: what it may not read is left out (M7.7).
     pub(super) asker: Actor,

@@ -158,14 +158,14 @@ impl Ask<'_> {
                 ViewSection::Alerts => {
                     let waiting = self.work(&WAITING).await?;
                     if self.with_observations {
-                        joined(self.observed(true).await?, waiting)
+                        joined(self.alerts_in(thread).await?, waiting)
                     } else {
                         waiting
                     }
                 }
                 ViewSection::Tasks => self.work(&TASKS).await?,
                 ViewSection::Todos => self.work(&TODOS).await?,
-                ViewSection::Observations if self.with_observations => self.observed(false).await?,
+                ViewSection::Observations if self.with_observations => self.other_observations().await?,
                 ViewSection::Observations => continue,
                 ViewSection::Notes => self.notes(&summaries).await?,
                 ViewSection::Pages => match audience {
@@ -212,26 +212,51 @@ impl Ask<'_> {
         self.observations(Some(names), self.max)
     }
 
-    /// The live observations that are not pinned: alerts and pending confirmations, or the others.
-    async fn observed(&self, alerts: bool) -> Result<Offer, WorkspaceError> {
-        let mut offer = self.offered(&self.of_class(alerts)).await?;
-        if !alerts {
-            // Types that are not registered, or no longer, count among the others.
-            let all = self.offered(&self.observations(None, 1)).await?;
-            let alert_offer = self.offered(&self.of_class(true)).await?;
-            let others = all.total.saturating_sub(alert_offer.total);
-            if others > offer.total {
-                let first = self
-                    .max
-                    .saturating_add(usize::try_from(alert_offer.total).unwrap_or(usize::MAX));
-                let all = self.offered(&self.observations(None, first)).await?;
-                let is_other = |item: &Shown| {
-                    let is_alert = |entry: &Entry| self.is_alert(entry.fields.type_name.as_deref());
-                    matches!(item, Shown::Entry(entry) if !is_alert(entry))
-                };
-                offer.shown = all.shown.into_iter().filter(is_other).take(self.max).collect();
-                offer.total = others;
-            }
+    /// The live alerts and pending confirmations that are not pinned, without the questions of the clarifier about
+    /// inputs of other threads than `thread`.
+    async fn alerts_in(&self, thread: &ThreadKey) -> Result<Offer, WorkspaceError> {
+        let mut answer = self.ask(&self.of_class(true)).await?;
+        let mut elsewhere = self
+            .workspace
+            .clarifications_elsewhere(thread, "", &answer.items)
+            .await?;
+        if !elsewhere.is_empty() && answer.next.is_some() {
+            // What those have displaced is looked for behind them.
+            let query = EntryQuery {
+                limit: MAX_LIMIT,
+                ..self.of_class(true)
+            };
+            answer = self.ask(&query).await?;
+            elsewhere = self
+                .workspace
+                .clarifications_elsewhere(thread, "", &answer.items)
+                .await?;
+        }
+        let here = answer.items.iter().filter(|entry| !elsewhere.contains(&entry.id));
+        Ok(Offer {
+            shown: here.take(self.max).cloned().map(shown).collect(),
+            total: answer.total.saturating_sub(elsewhere.len() as u64),
+        })
+    }
+
+    /// The live observations that are not pinned, without alerts and pending confirmations.
+    async fn other_observations(&self) -> Result<Offer, WorkspaceError> {
+        let mut offer = self.offered(&self.of_class(false)).await?;
+        // Types that are not registered, or no longer, count among the others.
+        let all = self.offered(&self.observations(None, 1)).await?;
+        let alert_offer = self.offered(&self.of_class(true)).await?;
+        let others = all.total.saturating_sub(alert_offer.total);
+        if others > offer.total {
+            let first = self
+                .max
+                .saturating_add(usize::try_from(alert_offer.total).unwrap_or(usize::MAX));
+            let all = self.offered(&self.observations(None, first)).await?;
+            let is_other = |item: &Shown| {
+                let is_alert = |entry: &Entry| self.is_alert(entry.fields.type_name.as_deref());
+                matches!(item, Shown::Entry(entry) if !is_alert(entry))
+            };
+            offer.shown = all.shown.into_iter().filter(is_other).take(self.max).collect();
+            offer.total = others;
         }
         Ok(offer)
     }
