@@ -63,7 +63,7 @@ impl Workspace {
     pub(super) async fn has_said(
         &self,
         caller: &ScratchCaller<'_>,
-        words: &Option<String>,
+        words: Option<&str>,
     ) -> Result<bool, WorkspaceError> {
         let Some(words) = words else { return Ok(false) };
         let said = self.search_said(caller.thread, words, (1, u64::MAX), 1).await?;

@@ -289,8 +289,8 @@ impl Workspace {
             query.limit = u32::try_from(fitting).unwrap_or(LINES);
             answer = self.entries(&query).await?;
         }
-        if answer.items.is_empty() && read.page.is_none() && self.has_said(caller, &read.query).await? {
-            heading.push_str("messages that were put away do: page \"history\"; besides, ");
+        if answer.items.is_empty() && read.page.is_none() && self.has_said(caller, read.query.as_deref()).await? {
+            heading.push_str("found in messages that were put away: page \"history\"; elsewhere ");
         }
         let mut text = heading;
         for entry in &answer.items {
