@@ -16,12 +16,14 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
     AnyMessage,
     BaseMessage,
+    RemoveMessage,
     SystemMessage,
     convert_to_messages,
     convert_to_openai_messages,
 )
 from langchain_core.tools import BaseTool, tool
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 
@@ -55,12 +57,10 @@ def scratchbook_tools(book: Scratchbook) -> list[BaseTool]:
     return [scratch_add, scratch_complete, scratch_read]
 
 
-def recalled(book: Scratchbook, messages: list[AnyMessage]) -> list[BaseMessage]:
-    """What the model reads: the view of the scratchbook as it stands now, and the conversation, of which the older part
-    is put away once it fills too much of the window."""
-    kept = book.offload(convert_to_openai_messages(messages), window=32_000)["messages"]
-    view = book.view(limit=VIEW_TOKENS)["view"]
-    return [SystemMessage(SYSTEM + view), *convert_to_messages(kept)]
+def shortened(book: Scratchbook, messages: list[AnyMessage]) -> list[BaseMessage] | None:
+    """The conversation with one message in place of its older part, once it fills too much of the window."""
+    conversation = book.offload(convert_to_openai_messages(messages), window=32_000)
+    return convert_to_messages(conversation["messages"]) if conversation["receipt"]["offloaded"] else None
 
 
 def agent(folio: Folio, thread: str, model: BaseChatModel) -> CompiledStateGraph[MessagesState, None, Any, Any]:
@@ -69,8 +69,14 @@ def agent(folio: Folio, thread: str, model: BaseChatModel) -> CompiledStateGraph
     tools = scratchbook_tools(book)
     with_tools = model.bind_tools(tools)
 
-    def think(state: MessagesState) -> dict[str, list[AnyMessage]]:
-        return {"messages": [with_tools.invoke(recalled(book, state["messages"]))]}
+    def think(state: MessagesState) -> dict[str, list[BaseMessage]]:
+        kept = shortened(book, state["messages"])
+        view = SystemMessage(SYSTEM + book.view(limit=VIEW_TOKENS)["view"])
+        reply = with_tools.invoke([view, *(kept or state["messages"])])
+        # What was put away leaves the state as well, so that it does not grow for ever. A graph that keeps it there
+        # works, too: Folio knows it again.
+        replaced = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *kept] if kept else []
+        return {"messages": [*replaced, reply]}
 
     graph = StateGraph(MessagesState)
     graph.add_node("think", think)

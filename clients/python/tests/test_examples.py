@@ -100,3 +100,33 @@ def test_langgraph_agent_example_remembers_its_scratchbook(folio: Folio, example
     assert says("move", wrong, calls("scratch_complete", handle=handle), AIMessage("Done.")) == "Done."
     assert "Measure the office" in read[2], "what an earlier conversation wrote down"
     assert folio.thread("move").item(handle)["status"] == "done"
+
+
+@pytest.mark.parametrize("keeps_all", [False, True])
+def test_langgraph_agent_example_stores_each_message_once(folio: Folio, examples: Path, keeps_all: bool) -> None:
+    pytest.importorskip("langgraph")
+    import langgraph_agent
+    from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
+    from langchain_core.messages import AIMessage
+
+    class Toolless(FakeMessagesListChatModel):
+        def bind_tools(self, *_: Any, **__: Any) -> Any:
+            return self
+
+    turns = 40
+    model = Toolless(responses=[AIMessage(f"answer {turn} " + "dolor sit amet " * 300) for turn in range(turns)])
+    thread = f"long {keeps_all}"
+    graph = langgraph_agent.agent(folio, thread, model)
+    state: list[Any] = []
+    for turn in range(turns):
+        asked = {"role": "user", "content": f"question {turn} " + "lorem ipsum dolor " * 150}
+        end = graph.invoke({"messages": [*state, asked]})["messages"]
+        state = [*state, asked, end[-1]] if keeps_all else end
+    history = folio.thread(thread).history()
+    texts = [message["message"]["content"].split(" ")[:2] for message in history["messages"]]
+    wanted = [[name, str(turn)] for turn in range(turns) for name in ("question", "answer")]
+    assert 40 < history["total"] == len(texts)
+    assert texts == wanted[: len(texts)]
+    if not keeps_all:
+        assert len(state) == 1 + 2 * turns - len(texts)
+        assert f"[Messages 1 to {len(texts)} of this conversation" in state[0].text

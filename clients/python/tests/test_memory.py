@@ -200,6 +200,9 @@ def test_offloaded_messages_and_evicted_results_can_be_read_back(folio: Folio) -
     assert kept["receipt"]["offloaded"] == 16
     assert len(kept["messages"]) < len(messages)
     assert book.history(3, 4)["messages"][0]["message"]["content"] == "message 2"
+    assert [found["number"] for found in book.history(search="MESSAGE 1", last=14)["messages"]] == [2, 11, 12, 13, 14]
+    again = book.offload([*messages, {"role": "user", "content": "message 20"}], keep=4, force=True)
+    assert again["receipt"]["history"] == {**again["receipt"]["history"], "from": 17, "to": 17}
     large = book.evict("\n".join(f"line {n}" for n in range(5000)), limit=100, tool="list")
     assert large["tokens"] <= 100
     ref = large.get("ref")

@@ -439,6 +439,12 @@ fn already_stored_messages_are_not_counted_as_stored_again() {
     assert!(words(&folio).contains("2 messages stored\n"));
     let again = words(&folio);
     assert!(again.contains("0 messages stored; 2 were stored before"), "{again}");
+    folio.file(
+        "t.jsonl",
+        said("Repair the pump") + &said("Which one?") + &said("The old one"),
+    );
+    let grown = words(&folio);
+    assert!(grown.contains("1 message stored; 2 were stored before"), "{grown}");
 }
 
 /// The configuration in the documentation of hooks works.

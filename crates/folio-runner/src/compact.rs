@@ -113,7 +113,7 @@ impl Compaction {
             summary_tokens: self.action.summary_tokens,
             force: true,
             tokens: Arc::new(for_model(&self.reader.model)),
-            open_work: Some(self.reader.thread.clone()),
+            has_view: false,
             compactor: compactor
                 .clone()
                 .map(|compactor| (compactor as Arc<dyn Compactor>, COMPACTOR_TIME)),

@@ -64,7 +64,11 @@ fn memory() -> (tempfile::TempDir, Workspace) {
 async fn summary(workspace: &Workspace, offloaded: &Offloaded) -> [String; 2] {
     let block = offloaded.block.as_ref().unwrap();
     let body = |handle| async move { workspace.entry(Ref::Handle(handle)).await.unwrap().fields.body };
-    [body(block.summary).await, body(block.next_actions).await]
+    let next = match block.next_actions {
+        Some(next) => body(next).await,
+        None => String::new(),
+    };
+    [body(block.summary).await, next]
 }
 
 #[tokio::test]

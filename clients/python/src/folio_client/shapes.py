@@ -1375,7 +1375,7 @@ class OffloadReceipt(TypedDict):
 
     # The numbers in the history of the first and the last message that was put away, and the handle of their block.
     history: NotRequired[Any]
-    # The handle of the entry with the next actions.
+    # The handle of the entry with the next actions; missing if there are none.
     next_actions: NotRequired[str | None]
     # The number of messages that were put away.
     offloaded: int

@@ -241,16 +241,14 @@ async fn pre_compact(context: &Context<'_>) -> Result<(), Failure> {
             tokens: Arc::new(counter(context)),
             ..Offload::default()
         };
+        let given = messages.len() as u64;
         let list = Value::Array(messages);
         let offloaded = workspace.offload(&actor, thread, &list, &options).await?;
         context.output.warnings(&offloaded.warnings);
         if let Some(block) = offloaded.block {
-            let count = block.to + 1 - block.from;
-            *(if block.replayed {
-                &mut known
-            } else {
-                &mut offloaded_count
-            }) += count;
+            let stored = if block.replayed { 0 } else { block.to + 1 - block.from };
+            offloaded_count += stored;
+            known += given.saturating_sub(stored);
         }
     }
     let before = match known {

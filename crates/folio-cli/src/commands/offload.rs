@@ -8,7 +8,7 @@ use clap::Args;
 use folio::memory::counted::counted;
 use folio::runner::{COMPACTOR_TIME, ModelCompactor};
 use folio::store::workspace::{Compactor, Offload as How};
-use folio_server::wire::long::Numbered;
+use folio_server::wire::long::{FOUND_MAX, Numbered};
 use folio_server::wire::{Conversation, SaidShape};
 use serde_json::Value;
 
@@ -52,6 +52,9 @@ pub(crate) struct History {
     /// Messages to print, counted from 1: 10:20, 10: or 10
     #[arg(long, value_name = "A:B", default_value = "1:", value_parser = range)]
     range: (u64, u64),
+    /// Only messages that contain all of these words
+    #[arg(long, value_name = "WORDS")]
+    search: Option<String>,
 }
 
 fn range(text: &str) -> Result<(u64, u64), String> {
@@ -103,7 +106,7 @@ pub(crate) async fn offload(context: &Context<'_>, offload: Offload) -> Result<E
         summary_tokens: offload.summary,
         force: offload.force,
         tokens: Arc::new(offload.model.counter(context)),
-        open_work: None,
+        has_view: true,
         compactor: compactor.map(|model| {
             (
                 Arc::new(ModelCompactor::new(model)) as Arc<dyn Compactor>,
@@ -131,7 +134,11 @@ pub(crate) async fn offload(context: &Context<'_>, offload: Offload) -> Result<E
 pub(crate) async fn history(context: &Context<'_>, history: History) -> Result<Exit, Failure> {
     let workspace = context.workspace_if_any().await?;
     let (from, to) = history.range;
-    let messages = workspace.said(&context.settings.thread, from, to).await?;
+    let thread = &context.settings.thread;
+    let messages = match &history.search {
+        None => workspace.said(thread, from, to).await?,
+        Some(words) => workspace.search_said(thread, words, (from, to), FOUND_MAX).await?,
+    };
     let answer = SaidShape::of(messages);
     context.output.report(&answer)?;
     if answer.messages.is_empty() {

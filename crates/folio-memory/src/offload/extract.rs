@@ -17,11 +17,17 @@ use crate::id::EntryId;
 const CHARS: usize = 400;
 /// The maximum number of files and addresses.
 const TOUCHED: usize = 20;
-/// The maximum number of sentences.
-const SENTENCES: usize = 12;
+/// The maximum number of sentences of the user.
+const RULES: usize = 24;
+/// How many of them are the first ones that were said; the others are the last ones.
+const FIRST_RULES: usize = 12;
+/// The maximum number of such sentences of the model.
+const NOTED: usize = 6;
+/// The maximum number of announcements of the model.
+const ANNOUNCED: usize = 3;
 
-/// Words that mark a sentence as an obligation: something to be done or observed.
-const OBLIGATIONS: [&str; 27] = [
+/// Words that mark a sentence of the user as one to be observed: a rule or a decision.
+const RULE_WORDS: [&str; 29] = [
     "must",
     "mustn't",
     "have to",
@@ -32,24 +38,30 @@ const OBLIGATIONS: [&str; 27] = [
     "don't",
     "never",
     "always",
+    "no longer",
+    "from now on",
+    "instead of",
+    "decided",
+    "agreed",
     "make sure",
     "remember to",
     "todo",
     "fixme",
-    "next step",
-    "next steps",
-    "next:",
-    "i will",
-    "i'll",
     "should",
     "shouldn't",
     "muss",
+    "niemals",
+    "immer",
     "nicht vergessen",
     "必须",
     "不要",
     "なければ",
     "해야",
 ];
+/// Beginnings of a sentence of the user that mark it in the same way.
+const RULE_BEGINNINGS: [&str; 4] = ["use ", "only ", "avoid ", "prefer "];
+/// Words by which a model announces what it does next.
+const ANNOUNCING: [&str; 7] = ["next step", "next steps", "next:", "i will", "i'll", "todo", "fixme"];
 /// Words that mark a line of a result as an error.
 const ERRORS: [&str; 8] = [
     "error",
@@ -80,6 +92,8 @@ const PLACES: [&str; 9] = [
 pub(super) const TOUCHED_HEAD: &str = "Touched: ";
 /// The separator between files and addresses.
 pub(super) const TOUCHED_GAP: &str = ", ";
+/// The beginning of the line with what the model announced.
+pub(super) const ANNOUNCED_HEAD: &str = "Announced: ";
 /// The line before the sentences.
 pub(super) const SAID_HEAD: &str = "Said:";
 /// The beginning of each sentence's line.
@@ -107,9 +121,19 @@ pub struct Extract {
     /// Files and addresses, the last touched last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub touched: Vec<String>,
-    /// Sentences that state obligations, in order; if there are too many, the last ones.
+    /// Sentences of the user that state rules and decisions, in order; if there are too many, the first and the last
+    /// ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub obligations: Vec<String>,
+    /// The last sentences of the model that state rules, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub noted: Vec<String>,
+    /// What the model announced when it last said something. What it announced before is done, or given up.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub announced: Vec<String>,
+    /// Whether the latest request was answered: with a text after which the model called no tool.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_answered: bool,
 }
 
 /// Extracts from `messages`, which continue from where `found` ended. The same messages give the same result.
@@ -125,18 +149,29 @@ pub fn extract(mut found: Extract, messages: &[Message], may_quote: &dyn Fn(&str
         // Later calls take the place of earlier ones with the same id: not all programs give every call its own.
         calls.extend(message.calls.iter().map(|call| (call.id.as_str(), call)));
         let text = message.content.trim();
-        if message.role == Speaker::User && !text.is_empty() {
-            found.request = Some(short_line(text, CHARS));
-        }
-        if message.role == Speaker::Assistant && !text.is_empty() {
-            found.answer = Some(short_line(text, CHARS));
-        }
-        if matches!(message.role, Speaker::User | Speaker::Assistant) {
-            for sentence in sentences(text) {
-                if is_obligation(sentence) {
-                    push_last(&mut found.obligations, short_line(sentence, CHARS), SENTENCES);
+        let is_said = has_text(message);
+        match message.role {
+            Speaker::User if is_said => {
+                found.request = Some(short_line(text, CHARS));
+                found.is_answered = false;
+                for sentence in sentences(text).filter(|sentence| is_rule(sentence)) {
+                    push_rule(&mut found.obligations, short_line(sentence, CHARS));
                 }
             }
+            Speaker::Assistant => {
+                if is_said {
+                    found.answer = Some(short_line(text, CHARS));
+                    for sentence in sentences(text).filter(|sentence| is_rule(sentence)) {
+                        push_last(&mut found.noted, short_line(sentence, CHARS), NOTED);
+                    }
+                    found.announced.clear();
+                    for sentence in sentences(text).filter(|sentence| has_word(sentence, &ANNOUNCING)) {
+                        push_last(&mut found.announced, short_line(sentence, CHARS), ANNOUNCED);
+                    }
+                }
+                found.is_answered = message.calls.is_empty() && (is_said || found.is_answered);
+            }
+            _ => {}
         }
         for call in &message.calls {
             collect_touched(&call.arguments, &mut found.touched);
@@ -199,17 +234,41 @@ impl Extract {
             self.clear_error();
         }
         self.touched.retain(is_mentioned);
-        self.obligations.retain(is_mentioned);
+        self.announced.retain(is_mentioned);
+        self.noted.retain(is_mentioned);
+        // Earlier versions kept what the model had announced among them.
+        self.obligations.retain(|text| is_mentioned(text) && is_rule(text));
         self
     }
 
-    /// Shortens the extract until its [`Extract::summary`] fits into `bytes`: first what was touched goes, then
-    /// sentences, the oldest of each first.
+    /// Takes back what the messages after these have settled: an error of a call that went well there, a request that
+    /// was answered or followed by another, and what the model announced before it said something else.
+    #[must_use]
+    pub fn settled_by(mut self, later: &[Message], may_quote: &dyn Fn(&str) -> bool) -> Self {
+        let then = extract(self.clone(), later, may_quote);
+        let says = |role: Speaker| later.iter().any(|message| message.role == role && has_text(message));
+        if then.error.is_none() {
+            self.clear_error();
+        }
+        self.is_error_new &= then.failed_call == self.failed_call && then.error == self.error;
+        self.is_answered |= then.is_answered || says(Speaker::User);
+        if says(Speaker::Assistant) {
+            self.announced.clear();
+        }
+        self
+    }
+
+    /// Shortens the extract until its [`Extract::summary`] fits into `bytes`: first what was touched goes, then what was
+    /// announced, then sentences, those of the model and the oldest first.
     #[must_use]
     pub fn within(mut self, bytes: usize) -> Self {
         while self.summary().len() > bytes {
             if !self.touched.is_empty() {
                 self.touched.remove(0);
+            } else if !self.announced.is_empty() {
+                self.announced.remove(0);
+            } else if !self.noted.is_empty() {
+                self.noted.remove(0);
             } else if self.obligations.is_empty() {
                 break;
             } else {
@@ -219,7 +278,8 @@ impl Extract {
         self
     }
 
-    /// The text of the summary: the latest request and answer, the latest error, and what was touched.
+    /// The text of the summary: the latest request and answer, the latest error, what was touched, what the model
+    /// announced besides, and the rules that were said.
     #[must_use]
     pub fn summary(&self) -> String {
         let mut text = String::new();
@@ -236,23 +296,32 @@ impl Extract {
         if !self.touched.is_empty() {
             let _infallible = writeln!(text, "{TOUCHED_HEAD}{}", self.touched.join(TOUCHED_GAP));
         }
-        if !self.obligations.is_empty() {
-            let _infallible = writeln!(text, "{SAID_HEAD}");
-            for sentence in &self.obligations {
-                let _infallible = writeln!(text, "{SAID_MARK}{sentence}");
+        let answer = self.answer.as_deref().unwrap_or_default();
+        let announced = self.announced.iter().map(String::as_str);
+        let announced: Vec<&str> = announced.filter(|text| !answer.contains(text)).collect();
+        if !announced.is_empty() {
+            let _infallible = writeln!(text, "{ANNOUNCED_HEAD}{}", announced.join(" "));
+        }
+        // The first ones are left out first where there is little room: those of the model.
+        for (index, sentence) in self.noted.iter().chain(&self.obligations).enumerate() {
+            if index == 0 {
+                let _infallible = writeln!(text, "{SAID_HEAD}");
             }
+            let _infallible = writeln!(text, "{SAID_MARK}{sentence}");
         }
         text
     }
 
-    /// The next actions, one per line: open work (`open`), the latest error if it is new, the latest request.
+    /// The next actions, one per line: the latest error if it is new, and the latest request if nobody answered it.
+    /// What is an entry, such as a task, is none of them.
     #[must_use]
-    pub fn next_actions(&self, open: &[String]) -> Vec<String> {
-        let mut actions: Vec<String> = open.iter().map(|item| short_line(item, CHARS)).collect();
-        let new_error = self.error.iter().filter(|_| self.is_error_new);
-        actions.extend(new_error.map(|error| format!("Fix: {error}")));
-        actions.extend(self.request.iter().map(|request| format!("Continue with: {request}")));
-        actions
+    pub fn next_actions(&self) -> Vec<String> {
+        let error = self.error.iter().filter(|_| self.is_error_new);
+        let request = self.request.iter().filter(|_| !self.is_answered);
+        let error = error.map(|error| format!("Fix: {error}"));
+        error
+            .chain(request.map(|request| format!("Continue with: {request}")))
+            .collect()
     }
 }
 
@@ -338,10 +407,35 @@ fn collect_touched(arguments: &Value, touched: &mut Vec<String>) {
     }
 }
 
-fn is_obligation(sentence: &str) -> bool {
+/// Adds `rule` unless it is known. If there are too many, those in the middle go: the first are what all began with, and
+/// the last are the newest.
+fn push_rule(rules: &mut Vec<String>, rule: String) {
+    if rules.contains(&rule) {
+        return;
+    }
+    rules.push(rule);
+    if rules.len() > RULES {
+        rules.remove(FIRST_RULES);
+    }
+}
+
+/// Whether `sentence` of a user is to be observed. A question is not.
+fn is_rule(sentence: &str) -> bool {
+    let lower = sentence
+        .trim_start_matches(|c: char| !c.is_alphanumeric())
+        .to_lowercase();
+    let is_question = sentence.ends_with(['?', '？']);
+    !is_question && (RULE_BEGINNINGS.iter().any(|words| lower.starts_with(words)) || has_word(sentence, &RULE_WORDS))
+}
+
+fn has_word(sentence: &str, words: &[&str]) -> bool {
     // Models and phones write a different apostrophe than keyboards.
     let lower = sentence.to_lowercase().replace('\u{2019}', "'");
-    OBLIGATIONS.iter().any(|word| places_of(&lower, word).next().is_some())
+    words.iter().any(|word| places_of(&lower, word).next().is_some())
+}
+
+fn has_text(message: &Message) -> bool {
+    !message.content.trim().is_empty()
 }
 
 /// The place of the first word in `line` that reports a failure, as opposed to the absence of failures: tests that pass

@@ -4,12 +4,14 @@
 //! which messages go, and [`extract`] finds what the summary says without a model.
 
 mod extract;
+mod mark;
 mod message;
 mod stand_in;
 
 pub use extract::{Extract, extract, trust_in};
+pub use mark::{BEGINNING, mark_after};
 pub use message::{Call, CallResult, Message, Speaker};
-pub use stand_in::{Loss, StandInText, fit_stand_in, is_stand_in, stand_in_head};
+pub use stand_in::{Loss, StandInText, fit_stand_in, is_stand_in, stand_in_head, stands_in_for};
 
 use crate::entry::Owner;
 use crate::id::{EntryId, PageId};

@@ -179,15 +179,11 @@ fn extract_finds_requests_errors_and_obligations_without_a_model_m7_8_v8() {
     assert_eq!(
         found.summary(),
         "Last request: Then fix it\nLast answer: I will read it. Fine.\nLast error: error[E0308]: mismatched types\n\
-         Touched: https://example.org/issue, src/a.rs\nSaid:\n- Never push to main!\n- I will read it.\n"
+         Touched: https://example.org/issue, src/a.rs\nSaid:\n- Never push to main!\n"
     );
     assert_eq!(
-        found.next_actions(&["e4 write tests".to_owned()]),
-        [
-            "e4 write tests",
-            "Fix: error[E0308]: mismatched types",
-            "Continue with: Then fix it"
-        ]
+        found.next_actions(),
+        ["Fix: error[E0308]: mismatched types", "Continue with: Then fix it"]
     );
 }
 
@@ -238,12 +234,12 @@ fn calls(list: &[(&str, &str)]) -> Vec<Message> {
 fn only_new_error_is_a_next_action_m7_8_v8() {
     let failed = calls(&[("Bash", "error: test login failed")]);
     let found = extract(Extract::default(), &failed, &ALL);
-    assert_eq!(found.next_actions(&[]), ["Fix: error: test login failed"]);
+    assert_eq!(found.next_actions(), ["Fix: error: test login failed"]);
     let carried = extract(found, &calls(&[("Read", "fn main() {}")]), &ALL);
     assert_eq!(carried.error.as_deref(), Some("error: test login failed"));
-    assert_eq!(carried.next_actions(&[]), [""; 0]);
+    assert_eq!(carried.next_actions(), [""; 0]);
     let again = extract(carried, &failed, &ALL);
-    assert_eq!(again.next_actions(&[]), ["Fix: error: test login failed"]);
+    assert_eq!(again.next_actions(), ["Fix: error: test login failed"]);
 }
 
 /// What is extracted from `said` and from a tool's answer `answered`.
@@ -266,8 +262,8 @@ fn extracted_sentence_does_not_end_within_a_name_or_url_m7_8_v8() {
             vec!["You must never change config.yaml or src/lib.rs!"],
         ),
         (
-            "I will look at https://example.org/a.b?c=1 next. Then 1.2.3 is out.",
-            vec!["I will look at https://example.org/a.b?c=1 next."],
+            "We decided to look at https://example.org/a.b?c=1 next. Then 1.2.3 is out.",
+            vec!["We decided to look at https://example.org/a.b?c=1 next."],
         ),
         (
             "Do not touch generated files, e.g. shapes.py.",
@@ -359,12 +355,101 @@ fn summary_quotes_the_last_answer_of_the_model_m7_8_v8() {
     assert_eq!(
         found.summary(),
         "Last request: Why does the parser test fail?\n\
-         Last answer: Empty input is not handled. Next: check it in src/parser.rs.\n\
-         Said:\n- Next: check it in src/parser.rs.\n"
+         Last answer: Empty input is not handled. Next: check it in src/parser.rs.\n"
     );
     // What somebody removes from the summary does not return in the next one.
     let edited = "Last request: Why does the parser test fail?\n";
     assert_eq!(found.retain_mentioned_in(edited).answer, None);
+}
+
+/// A request and its answer by turns.
+fn talk(texts: &[&str]) -> Vec<Message> {
+    let texts = texts.iter().enumerate();
+    let message = |(at, text)| json!({"role": if at % 2 == 0 { "user" } else { "assistant" }, "content": text});
+    Message::read_all(&texts.map(message).collect()).unwrap()
+}
+
+#[test]
+fn rules_of_the_user_are_not_displaced_by_what_the_model_announces_m7_8_v8() {
+    let mut found = extract(
+        Extract::default(),
+        &talk(&[
+            "Never touch the folder migrations/. We decided: amounts are integers in cents. Use tabs. Must I wait?",
+            "I will observe that. You must know that I never sleep.",
+        ]),
+        &ALL,
+    );
+    for round in 0..40 {
+        let texts = [
+            format!("Look at {round}."),
+            format!("I fixed {round}. Next: {}.", round + 1),
+        ];
+        found = extract(found, &talk(&texts.each_ref().map(String::as_str)), &ALL);
+    }
+    let rules = "Said:\n- You must know that I never sleep.\n- Never touch the folder migrations/.\n\
+                 - We decided: amounts are integers in cents.\n- Use tabs.\n";
+    assert_eq!(
+        found.summary(),
+        format!("Last request: Look at 39.\nLast answer: I fixed 39. Next: 40.\n{rules}")
+    );
+    // What stands far behind in a long answer is said as well, until the model says something else.
+    let long = format!("{} Next: write the docs.", "A fact. ".repeat(100));
+    let found = extract(found, &talk(&["And?", &long]), &ALL);
+    let wanted = format!("\nAnnounced: Next: write the docs.\n{rules}");
+    assert!(found.summary().ends_with(&wanted), "{}", found.summary());
+    let found = extract(found, &talk(&["Go on.", "Done."]), &ALL);
+    assert!(!found.summary().contains("Announced"), "{}", found.summary());
+    let rules: Vec<String> = (0..100).map(|n| format!("Never use table {n}.")).collect();
+    let found = rules
+        .iter()
+        .fold(found, |found, rule| extract(found, &talk(&[rule]), &ALL));
+    let kept = &found.obligations;
+    assert_eq!(
+        (kept.len(), kept[0].as_str(), kept[23].as_str()),
+        (24, "Never touch the folder migrations/.", "Never use table 99.")
+    );
+}
+
+#[test]
+fn answered_request_is_no_next_action_m7_8_v8() {
+    let with_call =
+        json!({"role": "assistant", "content": "I look.", "tool_calls": [{"id": "1", "name": "t", "arguments": {}}]});
+    let result = json!({"role": "tool", "tool_call_id": "1", "content": "fine"});
+    let calls = Message::read_all(&json!([with_call, result])).unwrap();
+    let open = extract(Extract::default(), &[talk(&["Do it."]), calls.clone()].concat(), &ALL);
+    assert_eq!(open.next_actions(), ["Continue with: Do it."]);
+    // It is carried from one offload to the next.
+    let open: Extract = serde_json::from_value(serde_json::to_value(open).unwrap()).unwrap();
+    assert_eq!(
+        extract(open.clone(), &calls, &ALL).next_actions(),
+        ["Continue with: Do it."]
+    );
+    let answered = extract(open.clone(), &talk(&["Do it.", "It is done."]), &ALL);
+    assert_eq!(answered.next_actions(), [""; 0]);
+    let answered: Extract = serde_json::from_value(serde_json::to_value(answered).unwrap()).unwrap();
+    assert_eq!(extract(answered, &[], &ALL).next_actions(), [""; 0]);
+    // Messages that stay settle it as well.
+    assert_eq!(
+        open.clone().settled_by(&calls, &ALL).next_actions(),
+        ["Continue with: Do it."]
+    );
+    assert_eq!(
+        open.clone().settled_by(&talk(&["And that."]), &ALL).next_actions(),
+        [""; 0]
+    );
+    assert_eq!(
+        open.settled_by(&talk(&["x", "Done."])[1..], &ALL).next_actions(),
+        [""; 0]
+    );
+}
+
+#[test]
+fn error_is_no_next_action_if_the_call_goes_well_in_messages_that_stay_m7_8_v8() {
+    let failed = extract(Extract::default(), &calls(&[("test", "error: login broke")]), &ALL);
+    let well = failed.clone().settled_by(&calls(&[("test", "fine")]), &ALL);
+    assert_eq!((well.error.as_deref(), well.next_actions()), (None, Vec::new()));
+    let other = failed.settled_by(&calls(&[("read", "fine")]), &ALL);
+    assert_eq!(other.next_actions(), ["Fix: error: login broke"]);
 }
 
 fn stand_in(content: &str) -> Message {
@@ -375,9 +460,15 @@ fn stand_in(content: &str) -> Message {
 
 #[test]
 fn only_user_messages_of_the_exact_form_are_stand_ins_m7_8_v8() {
-    let head = stand_in_head(13, EntryHandle(7));
-    for is in [head.clone(), format!(" {head}\n\nLast request: x"), "[e7]".to_owned()] {
-        assert!(is_stand_in(&stand_in(&is)), "{is}");
+    let head = stand_in_head(&[(1, 13)], EntryHandle(7));
+    for (is, number) in [
+        (head.clone(), Some(13)),
+        (format!(" {head}\n\nLast request: x"), Some(13)),
+        (stand_in_head(&[(1, 4), (11, 16)], EntryHandle(7)), Some(16)),
+        (stand_in_head(&[(1, 2); 9], EntryHandle(7)), Some(2)),
+        ("[e7]".to_owned(), None),
+    ] {
+        assert_eq!(stands_in_for(&stand_in(&is)), Some((EntryHandle(7), number)), "{is}");
     }
     for is_not in [
         format!("You wrote: {head}"),
@@ -406,7 +497,7 @@ fn extract_ignores_the_text_of_stand_ins_m7_8_v8() {
     };
     let text = format!(
         "{}\n\nLast request: Write a parser\nSaid:\n- You must not.\nhttps://example.org",
-        stand_in_head(13, EntryHandle(7))
+        stand_in_head(&[(1, 13)], EntryHandle(7))
     );
     assert_eq!(extract(before.clone(), &[stand_in(&text)], &ALL), before);
     assert_eq!(extract(before.clone(), &[stand_in("[e7]")], &ALL), before);
@@ -468,8 +559,7 @@ fn fitted_summary_omits_and_counts_its_oldest_lines_first_m7_8_v8() {
     - Never push to the third.
 
     Next (e9):
-    e4 write tests
-    +2 more, in e9
+    +3 more, in e9
     ");
 }
 

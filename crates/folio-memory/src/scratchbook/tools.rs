@@ -38,7 +38,7 @@ pub struct Read {
     pub id: Option<String>,
     /// Words to search for.
     pub query: Option<String>,
-    /// Lists the entries of a page (`p7`), or everything of `book`, `observations` or `tree`.
+    /// Lists the entries of a page (`p7`), or everything of `book`, `observations`, `history` or `tree`.
     pub page: Option<String>,
     /// Only entries with all of these tags.
     pub tags: Vec<String>,
@@ -107,7 +107,7 @@ pub fn definitions() -> [Definition; 6] {
     let read = json!({
         "id": {"type": "string", "description": "e42 or p7: whole text"},
         "query": {"type": "string", "description": "words to find"},
-        "page": {"type": "string", "description": "p7, book, observations or tree"},
+        "page": {"type": "string", "description": "p7, book, observations, history or tree"},
         "tags": tags(),
         "cursor": {"type": "string", "description": "`next` of the last answer, other arguments unchanged"},
         "budget": {"type": "integer", "description": "tokens"},

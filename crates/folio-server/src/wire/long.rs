@@ -179,7 +179,7 @@ pub struct OffloadReceipt {
     /// The handle of the entry with the summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// The handle of the entry with the next actions.
+    /// The handle of the entry with the next actions; missing if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_actions: Option<String>,
     /// Whether an earlier call had put them away already.
@@ -199,7 +199,7 @@ impl Conversation {
                 tokens_after: offloaded.tokens.1,
                 history: block.as_ref().map(block_json),
                 summary: block.as_ref().map(|block| block.summary.to_string()),
-                next_actions: block.as_ref().map(|block| block.next_actions.to_string()),
+                next_actions: block.as_ref().and_then(|block| Some(block.next_actions?.to_string())),
                 replayed: block.is_some_and(|block| block.replayed),
             },
             messages: offloaded.messages,
@@ -207,6 +207,9 @@ impl Conversation {
         }
     }
 }
+
+/// How many messages one search of a history returns.
+pub const FOUND_MAX: usize = 100;
 
 /// Messages of the history of a thread.
 #[derive(Debug, Clone, Serialize, JsonSchema)]

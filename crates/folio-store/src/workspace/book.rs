@@ -47,6 +47,9 @@ impl BookFilter {
     }
 }
 
+/// The rank of a pin that comes after all that people and models pin, whenever they do.
+pub(super) const LAST_PIN: u32 = u32::MAX;
+
 impl Workspace {
     /// Adds an item to the scratchbook of `thread`, creating the scratchbook with the first one.
     ///
@@ -222,11 +225,12 @@ impl Workspace {
             ..EntryQuery::default()
         };
         let pinned = self.read_entries(&query).await?.items;
-        let last = pinned.iter().filter_map(|entry| entry.fields.pin_rank).max();
+        let ranks = pinned.iter().filter_map(|entry| entry.fields.pin_rank);
+        let last = ranks.filter(|rank| *rank < LAST_PIN).max();
         // The seq of the log grows with every pin, so two concurrent pins rarely get the same rank. Entries brought in
         // from a longer log may have higher ranks.
         let head = u32::try_from(self.head().await?.0).unwrap_or(u32::MAX);
-        Ok(head.max(last.unwrap_or(0)).saturating_add(1))
+        Ok(head.max(last.unwrap_or(0)).saturating_add(1).min(LAST_PIN - 1))
     }
 
     /// Removes a pin. An entry that is not pinned stays unchanged.

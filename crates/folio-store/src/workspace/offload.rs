@@ -3,17 +3,18 @@
 
 mod compactor;
 mod history;
+mod known;
 mod summary;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use folio_memory::actor::Trust;
-use folio_memory::entry::{Owner, Status, check_text};
+use folio_memory::entry::{Owner, check_text};
 use folio_memory::id::Ref;
 use folio_memory::offload::{
-    BlockIds, Loss, Message, StandInText, cut, cut_within, extract, fit_stand_in, is_stand_in, page_of, stand_in_head,
-    total, trust_in,
+    BlockIds, Loss, Message, StandInText, cut, cut_within, extract, fit_stand_in, is_stand_in, mark_after, page_of,
+    stand_in_head, total, trust_in,
 };
 use folio_memory::roles::{self, Denied, Operation};
 use folio_memory::tokens::{Estimate, Tokens};
@@ -25,23 +26,27 @@ use serde_json::{Value, json};
 
 pub use compactor::{Compacted, Compactor, Desk};
 pub use history::Said;
+pub(super) use history::text_of;
 
-use history::Kept;
-use summary::{BODY_BYTES, Summary, TAG, compactor_for};
+use history::{Kept, Place, last_place};
+use known::Known;
+use summary::{BODY_BYTES, Summary, compactor_for};
 
 use super::redact::Cleaner;
 use super::view::ViewRequest;
-use super::{BookFilter, Workspace, WorkspaceError, Write, source_of};
+use super::{Workspace, WorkspaceError, Write, source_of};
 use crate::error::StoreError;
 
 /// How often an offload is retried because of concurrent offloads of the same thread.
 const ATTEMPTS: u32 = 8;
 /// Enough tokens for the first line of the message that stands in for others, which says where they are.
 const HEAD_TOKENS: u32 = 64;
+/// How a model finds what was put away, in the message that stands for it.
+const SEARCH: &str = "[To search them: scratch_read with page \"history\" and a query.]";
 /// Tokens for what separates the view from the summary before it.
 const GAP_TOKENS: u32 = 4;
-/// How many open items are named among the next actions.
-const OPEN_ITEMS: usize = 12;
+/// How many ranges of numbers a block keeps of the messages before it; more only if many conversations take turns.
+const RANGES_KEPT: usize = 32;
 
 /// When and how a conversation is offloaded.
 #[derive(Debug, Clone)]
@@ -56,10 +61,9 @@ pub struct Offload {
     pub summary_tokens: u32,
     /// Whether to offload even if there is little to put away.
     pub force: bool,
-    /// The thread whose open work is named among the next actions, for a conversation without a scratchbook of its own;
-    /// the caller then shows that scratchbook. By default it is the conversation's own thread, and its view follows the
-    /// summary.
-    pub open_work: Option<ThreadKey>,
+    /// Whether the view of the thread's scratchbook follows the summary, which is the default. It does not for a
+    /// conversation without a scratchbook of its own, whose caller shows another one.
+    pub has_view: bool,
     /// The counter of tokens.
     pub tokens: Arc<dyn Tokens>,
     /// A compactor that improves on the summary made without a model, and its time limit.
@@ -74,7 +78,7 @@ impl Default for Offload {
             keep_last: 8,
             summary_tokens: 1_200,
             force: false,
-            open_work: None,
+            has_view: true,
             tokens: Arc::new(Estimate),
             compactor: None,
         }
@@ -130,16 +134,60 @@ pub struct Block {
     pub from: u64,
     /// The number of the last message.
     pub to: u64,
+    /// The numbers of all messages of the conversation up to that one, in order: one range, unless other conversations
+    /// were put away in between.
+    pub numbers: Vec<(u64, u64)>,
     /// The entry that holds the messages.
     pub handle: EntryHandle,
     /// The summary in force.
     pub summary: EntryHandle,
-    /// The next actions.
-    pub next_actions: EntryHandle,
+    /// The next actions, if there are any besides what is an entry.
+    pub next_actions: Option<EntryHandle>,
     /// Whether a compactor wrote the summary and the next actions.
     pub is_compacted: bool,
     /// Whether an earlier call had put the messages away.
     pub replayed: bool,
+}
+
+/// The messages of a conversation, and which of them may go.
+struct Given {
+    messages: Vec<Message>,
+    /// The tokens of each message.
+    costs: Vec<u32>,
+    /// Whether the conversation costs more than its share of the window.
+    is_over: bool,
+    /// The messages that may go: from the first to the one before the second.
+    from: usize,
+    to: usize,
+}
+
+impl Given {
+    fn of(messages: Vec<Message>, options: &Offload) -> Self {
+        let cost = |message: &Message| options.tokens.count(&message.given.to_string());
+        let costs: Vec<u32> = messages.iter().map(cost).collect();
+        let limit = options.limit();
+        let is_over = total(&costs) > limit;
+        let (from, to) = match is_over {
+            true => cut_within(&messages, &costs, options.keep_last, limit),
+            false => cut(&messages, options.keep_last),
+        };
+        Self {
+            messages,
+            costs,
+            is_over,
+            from,
+            to,
+        }
+    }
+
+    fn may_go(&self) -> &[Message] {
+        &self.messages[self.from..self.to]
+    }
+
+    fn values(&self, range: impl std::slice::SliceIndex<[Message], Output = [Message]>) -> Vec<Value> {
+        let messages = self.messages[range].iter();
+        messages.map(|message| message.given.clone()).collect()
+    }
 }
 
 impl Workspace {
@@ -149,8 +197,11 @@ impl Workspace {
     /// The history and a summary made without a model are stored first, in one commit, with the next actions. Summary
     /// and next actions are pinned in the thread's scratchbook, say which messages they cover, and replace those of the
     /// previous offload. Then the compactor, if there is one, may improve them; if it fails, they stay. Open work,
-    /// questions and pins are entries and stay entries: the message that stands for the rest shows them. Offloading the
-    /// same list again does nothing new.
+    /// questions and pins are entries and stay entries: the message that stands for the rest shows them.
+    ///
+    /// A list may be the one that an earlier call returned, with what was said since, or all that was ever said: what
+    /// the history holds of its beginning is not stored again, and unless the rest is too much as well, nothing is
+    /// written.
     ///
     /// # Errors
     ///
@@ -173,36 +224,31 @@ impl Workspace {
                 return Err(Invalid::new("tokens_invalid", place, "0 tokens leave room for nothing").into());
             }
         }
-        let messages = Message::read_all(list)?;
-        let list_items = || messages.iter().map(|message| message.given.clone());
-        let costs: Vec<u32> = messages
-            .iter()
-            .map(|message| options.tokens.count(&message.given.to_string()))
-            .collect();
-        let before = total(&costs);
-        let limit = options.limit();
-        let is_over = before > limit;
-        let (from, to) = match is_over {
-            true => cut_within(&messages, &costs, options.keep_last, limit),
-            false => cut(&messages, options.keep_last),
-        };
+        let given = Given::of(Message::read_all(list)?, options);
         // If only stand-ins for earlier messages would go, another stand-in would take their place and nothing would be
         // gained.
-        let gains = !messages[from..to].iter().all(is_stand_in);
-        if from == to || !(options.force || gains && is_over) {
+        if given.may_go().iter().all(is_stand_in) || !(options.force || given.is_over) {
+            let tokens = total(&given.costs);
             return Ok(Offloaded {
-                messages: list_items().collect(),
-                tokens: (before, before),
+                messages: given.values(..),
+                tokens: (tokens, tokens),
                 block: None,
                 warnings: Vec::new(),
             });
         }
-        let (mut block, mut warnings) = self
-            .keep_block(
-                actor,
-                (thread, options.open_work.as_ref().unwrap_or(thread)),
-                &messages[from..to],
-            )
+        // The summary is made from the redacted messages.
+        let mut cleaner = Cleaner::new(self.policy().await?.redaction);
+        let mut clean = given.values(given.from..given.to);
+        clean.iter_mut().for_each(|message| cleaner.value(message, "messages"));
+        let clean = Message::read_all(&Value::Array(clean))?;
+        let mut warnings = cleaner.into_warnings();
+        if !options.force
+            && let Some(shortened) = self.shortened_before(thread, &given, &clean, options).await?
+        {
+            return Ok(Offloaded { warnings, ..shortened });
+        }
+        let mut block = self
+            .keep_block(actor, thread, &clean, &given.messages[given.to..])
             .await?;
         if let Some((compactor, time)) = &options.compactor
             && !block.is_compacted
@@ -210,19 +256,54 @@ impl Workspace {
             let failed = self.put_better(actor, thread, &mut block, compactor, *time).await?;
             warnings.extend(failed);
         }
-        let gone = total(&costs[from..to]);
-        let room = options.stand_in_room(gone, is_over.then_some(before - gone));
+        let shortened = self.shortened(thread, &given, given.to, block, options).await?;
+        Ok(Offloaded { warnings, ..shortened })
+    }
+
+    /// The conversation without what earlier calls have put away of it, if that is enough for its share of the window.
+    async fn shortened_before(
+        &self,
+        thread: &ThreadKey,
+        given: &Given,
+        clean: &[Message],
+        options: &Offload,
+    ) -> Result<Option<Offloaded>, WorkspaceError> {
+        let mut kept = self.blocks(thread).await?;
+        let known = self.known_in(&mut kept, clean).await?;
+        let is_more = clean[known.items..].iter().any(|message| !is_stand_in(message));
+        let Some(place) = known.place.filter(|_| known.said > 0 && is_more) else {
+            return Ok(None);
+        };
+        let block = self.block(thread, &kept, place, true).await?;
+        let to = given.from + known.items;
+        let shortened = self.shortened(thread, given, to, block, options).await?;
+        Ok((shortened.tokens.1 <= options.limit()).then_some(shortened))
+    }
+
+    /// The conversation with one message in place of those before `to`, of which `block` has the last.
+    async fn shortened(
+        &self,
+        thread: &ThreadKey,
+        given: &Given,
+        to: usize,
+        block: Block,
+        options: &Offload,
+    ) -> Result<Offloaded, WorkspaceError> {
+        let before = total(&given.costs);
+        // There is as much room as if all had gone that may: otherwise the summary would shrink with each message.
+        let staying = before - total(&given.costs[given.from..given.to]);
+        let room = options.stand_in_room(total(&given.costs[given.from..to]), given.is_over.then_some(staying));
         let stands_for = self.stand_in_text(thread, &block, room, options).await?;
-        let mut new_list: Vec<Value> = list_items().take(from).collect();
+        let mut messages = given.values(..given.from);
         if !stands_for.is_empty() {
-            new_list.push(json!({"content": stands_for, "role": "user"}));
+            messages.push(json!({"content": stands_for, "role": "user"}));
         }
-        new_list.extend(list_items().skip(to));
+        messages.extend(given.values(to..));
         Ok(Offloaded {
-            tokens: (before, cost(&new_list, &*options.tokens)),
-            messages: new_list,
+            tokens: (before, cost(&messages, &*options.tokens)),
+            messages,
             block: Some(block),
-            warnings,
+            warnings: Vec::new(),
         })
     }
 
@@ -250,34 +331,23 @@ impl Workspace {
         })
     }
 
-    /// Puts `messages` away with their summary, unless that was done before.
+    /// Puts what the history does not hold of `messages` away, with a summary; `later` are the messages that stay.
+    /// Returns the block with the last of them.
     async fn keep_block(
         &self,
         actor: &Actor,
-        (thread, work): (&ThreadKey, &ThreadKey),
+        thread: &ThreadKey,
         messages: &[Message],
-    ) -> Result<(Block, Vec<Warning>), WorkspaceError> {
-        let mode = self.policy().await?.redaction;
-        let mut cleaner = Cleaner::new(mode);
-        let mut body = String::new();
-        let mut clean = Vec::with_capacity(messages.len());
-        for message in messages {
-            let mut value = message.given.clone();
-            cleaner.value(&mut value, "messages");
-            body.push_str(&value.to_string());
-            body.push('\n');
-            clean.push(value);
-        }
-        // The summary is made from the redacted messages.
-        let messages = Message::read_all(&Value::Array(clean))?;
-        check_text(&body, "body")?;
-        let warnings = cleaner.into_warnings();
-        let fingerprint = EntryId::derived(&["fingerprint", &body]).to_string();
+        later: &[Message],
+    ) -> Result<Block, WorkspaceError> {
         let mut attempt = 1;
         loop {
-            let kept = self.blocks(thread).await?;
-            if let Some(block) = kept.iter().find(|block| block.fingerprint == fingerprint) {
-                return Ok((self.block(thread, block, true).await?, warnings));
+            let mut kept = self.blocks(thread).await?;
+            let known = self.known_in(&mut kept, messages).await?;
+            let is_new = |message: &&Message| !is_stand_in(message);
+            let new: Vec<Message> = messages[known.items..].iter().filter(is_new).cloned().collect();
+            if let Some(place) = known.place.filter(|_| new.is_empty()) {
+                return self.block(thread, &kept, place, true).await;
             }
             let next = self.next_block(thread, kept.last()).await?;
             let number = next.0;
@@ -291,14 +361,12 @@ impl Workspace {
                 attempt += 1;
                 continue;
             }
+            let lines = new.iter().map(|message| format!("{}\n", message.given));
+            let body: String = lines.collect();
+            check_text(&body, "body")?;
+            let fingerprint = EntryId::derived(&["fingerprint", &body]).to_string();
             let changes = self
-                .changes_for(
-                    actor,
-                    (thread, work),
-                    &messages,
-                    (next, &kept),
-                    (body.clone(), &fingerprint),
-                )
+                .changes_for(actor, thread, (&new, later), (next, &kept, known), (body, &fingerprint))
                 .await?;
             // A thread key may contain anything, an idempotency key may not.
             let key = EntryId::derived(&["offload", &thread.0, &fingerprint, &number.to_string()]);
@@ -311,8 +379,12 @@ impl Workspace {
                 // A concurrent offload may have put away the very same messages.
                 Ok(recorded) => {
                     let kept = self.blocks(thread).await?;
-                    if let Some(block) = kept.iter().find(|block| block.number == number) {
-                        return Ok((self.block(thread, block, recorded.committed.replayed).await?, warnings));
+                    if let Some(at) = kept.iter().position(|block| block.number == number) {
+                        let place = Place {
+                            block: at,
+                            number: kept[at].to,
+                        };
+                        return self.block(thread, &kept, place, recorded.committed.replayed).await;
                     }
                     if attempt == ATTEMPTS {
                         let name = BlockIds::of(self.space(), thread, number).block.to_string();
@@ -334,9 +406,9 @@ impl Workspace {
     async fn changes_for(
         &self,
         actor: &Actor,
-        (thread, work): (&ThreadKey, &ThreadKey),
-        messages: &[Message],
-        ((number, first), kept): ((usize, u64), &[Kept]),
+        thread: &ThreadKey,
+        (messages, later): (&[Message], &[Message]),
+        ((number, first), kept, known): ((usize, u64), &[Kept], Known),
         (body, fingerprint): (String, &str),
     ) -> Result<Vec<Change>, WorkspaceError> {
         let ids = BlockIds::of(self.space(), thread, number);
@@ -347,7 +419,17 @@ impl Workspace {
         let mut fields = EntryFields::new(EntryKind::Log, Owner::agent(), trust);
         fields.title = format!("Messages {first} to {last}");
         fields.body = body;
-        fields.parts = Some(json!({"from": first, "to": last, "fingerprint": fingerprint}));
+        let mut marks: Vec<String> = Vec::with_capacity(messages.len());
+        for message in messages {
+            let before = marks.last().unwrap_or(&known.mark);
+            marks.push(mark_after(before, &message.given));
+        }
+        let mut before = known
+            .place
+            .map_or_else(Vec::new, |place| kept[place.block].numbers_to(place.number));
+        before.drain(..before.len().saturating_sub(RANGES_KEPT));
+        let parts = json!({"from": first, "to": last, "fingerprint": fingerprint, "marks": marks, "before": before});
+        fields.parts = Some(parts);
         fields.source = source_of(&compactor_for(actor));
         let mut changes = vec![
             Change::EnsurePage(Box::new(NewPage {
@@ -361,11 +443,14 @@ impl Workspace {
                 fields,
             })),
         ];
-        let before = self.found_before(thread, kept).await?;
-        let found = extract(before, messages, &|tool| self.may_quote_tool(tool)).within(BODY_BYTES);
-        let open = self.open_items(work).await?;
+        // A conversation that begins anew goes on from what its thread knows.
+        let last_before = known.place.or_else(|| last_place(kept));
+        let before = self.found_before(thread, kept, last_before).await?;
+        let may_quote = |tool: &str| self.may_quote_tool(tool);
+        let found = extract(before, messages, &may_quote);
+        let found = found.settled_by(later, &may_quote).within(BODY_BYTES);
         let summary = Summary {
-            texts: [found.summary(), found.next_actions(&open).join("\n")],
+            texts: [found.summary(), found.next_actions().join("\n")],
             found: Some(&found),
             // The summary has nothing that strangers said, but may have what other tools said.
             trust: trust.max(Trust::ToolInternal),
@@ -396,20 +481,30 @@ impl Workspace {
         room: u32,
         options: &Offload,
     ) -> Result<String, WorkspaceError> {
-        let head = stand_in_head(block.to, block.handle);
+        let head = stand_in_head(&block.numbers, block.handle);
         let summary = self.read_entry(Ref::Handle(block.summary)).await?;
-        let next = self.read_entry(Ref::Handle(block.next_actions)).await?;
+        let next = match block.next_actions {
+            Some(next) => Some(self.read_entry(Ref::Handle(next)).await?),
+            None => None,
+        };
+        let next = next.as_ref().map_or(StandInText::NONE, told_of);
         let fits = |text: &str| options.tokens.count(text) <= room;
+        // Of a conversation without a scratchbook of its own, the tools read another thread.
+        let with_search = match options.has_view {
+            true => format!("{head}\n{SEARCH}"),
+            false => head.clone(),
+        };
         let fit = |view: &str, loss| {
             let whole = |parts: &[String; 2]| {
                 let [summary, next] = parts.each_ref().map(String::as_str);
-                let told: Vec<&str> = [&*head, summary, next, view]
+                let head = if loss == Loss::Little { &with_search } else { &head };
+                let told: Vec<&str> = [head, summary, next, view]
                     .into_iter()
                     .filter(|part| !part.is_empty())
                     .collect();
                 told.join("\n\n").trim_end().to_owned()
             };
-            fit_stand_in(told_of(&summary), told_of(&next), loss, whole, fits)
+            fit_stand_in(told_of(&summary), next, loss, whole, fits)
         };
         let view = self.view_beside(thread, block, room / 2, options).await?;
         if let Some(text) = fit(&view, Loss::Little) {
@@ -439,41 +534,16 @@ impl Workspace {
         room: u32,
         options: &Offload,
     ) -> Result<String, WorkspaceError> {
-        if options.open_work.is_some() || room == 0 {
+        if !options.has_view || room == 0 {
             return Ok(String::new());
         }
         let request = ViewRequest {
             view_token_limit: Some(room),
-            besides: vec![block.summary, block.next_actions],
+            besides: std::iter::once(block.summary).chain(block.next_actions).collect(),
             ..ViewRequest::of(thread.clone())
         };
         let view = self.view(request, &*options.tokens).await?;
         Ok(view.rendered.text.trim_end().to_owned())
-    }
-
-    /// Tasks and todos that are not done, one line for each.
-    async fn open_items(&self, thread: &ThreadKey) -> Result<Vec<String>, WorkspaceError> {
-        let mut filter = BookFilter {
-            kinds: vec![EntryKind::Task, EntryKind::Todo],
-            status: vec![Status::Open, Status::InProgress, Status::Blocked],
-            limit: OPEN_ITEMS.saturating_mul(2),
-            ..BookFilter::default()
-        };
-        let now = self.now();
-        let is_work = |item: &&Entry| {
-            let is_ours = item.fields.tags.iter().any(|tag| tag.as_str() == TAG);
-            !is_ours && item.state(now) == folio_memory::State::Live
-        };
-        let mut open: Vec<String> = Vec::new();
-        loop {
-            let items = self.book_items(thread, filter.clone()).await?;
-            let work = items.items.iter().filter(is_work).take(OPEN_ITEMS - open.len());
-            open.extend(work.map(|item| format!("{} {}", item.handle, item.fields.title)));
-            filter.cursor = items.next;
-            if filter.cursor.is_none() || open.len() >= OPEN_ITEMS {
-                return Ok(open);
-            }
-        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The tools with which a model works on its scratchbook, independent of the transport.
 
+mod history;
 mod read;
 
 use folio_memory::entry::State;

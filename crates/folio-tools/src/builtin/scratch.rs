@@ -61,7 +61,7 @@ fn described(argument: &str) -> &'static str {
     match argument {
         "id" => "A handle: `e42`, or to read also `p7`.",
         "query" => "Words to look for.",
-        "page" => "`p7`; to read also `book`, `observations` or `tree`.",
+        "page" => "`p7`; to read also `book`, `observations`, `history` or `tree`.",
         "tags" => "Words to find it by; to read, it has all of them.",
         "cursor" => "What `next` of an earlier answer was.",
         "budget" => "Tokens of the answer, 2,000 unless it is said.",

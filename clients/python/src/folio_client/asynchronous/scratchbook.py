@@ -144,9 +144,12 @@ class AsyncScratchbook:
         path = f"{self._path}/history"
         return await self._wire.post(Conversation, path, body, takes=OFFLOAD_MOST)
 
-    async def history(self, first: int | None = None, last: int | None = None) -> SaidShape:
-        """Returns the offloaded messages, by their numbers from 1."""
-        return await self._wire.get(SaidShape, f"{self._path}/history", {"from": first, "to": last})
+    async def history(
+        self, first: int | None = None, last: int | None = None, *, search: str | None = None
+    ) -> SaidShape:
+        """Returns the offloaded messages, by their numbers from 1; with `search`, those that contain all its words: at
+        most 100, and `next` tells from where to go on."""
+        return await self._wire.get(SaidShape, f"{self._path}/history", {"from": first, "to": last, "search": search})
 
     async def evict(
         self,

@@ -145,9 +145,12 @@ class Scratchbook:
         path = f"{self._path}/history"
         return self._wire.post(Conversation, path, body, takes=OFFLOAD_MOST)
 
-    def history(self, first: int | None = None, last: int | None = None) -> SaidShape:
-        """Returns the offloaded messages, by their numbers from 1."""
-        return self._wire.get(SaidShape, f"{self._path}/history", {"from": first, "to": last})
+    def history(
+        self, first: int | None = None, last: int | None = None, *, search: str | None = None
+    ) -> SaidShape:
+        """Returns the offloaded messages, by their numbers from 1; with `search`, those that contain all its words: at
+        most 100, and `next` tells from where to go on."""
+        return self._wire.get(SaidShape, f"{self._path}/history", {"from": first, "to": last, "search": search})
 
     def evict(
         self,

@@ -23,6 +23,7 @@ use crate::http::guard::{RESPONSE_TIMEOUT, declare_response_time};
 use crate::http::input::{Body, Raw, read_json};
 use crate::http::problem::Problem;
 use crate::http::query::{Fields, Nothing, QueryParams, check_exclusive, invalid_value_problem};
+use crate::wire::long::FOUND_MAX;
 use crate::wire::{Conversation, EvictedShape, PassageShape, ReadOn, SaidShape};
 
 /// The default number of bytes of a text in one answer.
@@ -121,7 +122,7 @@ async fn offload(
         summary_tokens: conversation.summary,
         force: conversation.force,
         tokens: Arc::new(for_model(conversation.model.as_deref().unwrap_or_default())),
-        open_work: None,
+        has_view: true,
         compactor: caller.runner.compactor(),
     };
     let offloaded = caller
@@ -145,6 +146,8 @@ struct Range {
     to: Option<u64>,
     /// Both in one: `10:20`, `10:` or `10`.
     range: Option<String>,
+    /// Only messages that contain all of these words, ignoring case; at most 100.
+    search: Option<String>,
 }
 
 impl Fields for Range {}
@@ -156,7 +159,15 @@ async fn said(caller: Caller, QueryParams(params): QueryParams<Range>) -> Result
         None => (params.from.unwrap_or(1), params.to.unwrap_or(u64::MAX)),
         Some(text) => lines("range", text)?,
     };
-    let messages = caller.workspace.said(&caller.thread(), from, to).await?;
+    let thread = caller.thread();
+    let messages = match params.search.as_deref() {
+        None => caller.workspace.said(&thread, from, to).await?,
+        Some(words) if words.trim().is_empty() => return Err(invalid_value_problem("search", words, "a text")),
+        Some(words) => {
+            let found = caller.workspace.search_said(&thread, words, (from, to), FOUND_MAX);
+            found.await?
+        }
+    };
     Ok(Answer::of(SaidShape::of(messages)))
 }
 

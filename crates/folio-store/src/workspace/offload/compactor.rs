@@ -88,14 +88,18 @@ impl Desk {
         self.workspace.read_file(path, part, max_bytes).await
     }
 
-    /// The summary and the next actions that were made without a compactor.
+    /// The summary and the next actions that were made without a compactor; the latter are empty if there are none.
     ///
     /// # Errors
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn found(&self) -> Result<[String; 2], WorkspaceError> {
         let read = |handle| self.workspace.entry(Ref::Handle(handle));
-        let (summary, next) = (read(self.block.summary).await?, read(self.block.next_actions).await?);
-        Ok([summary.fields.body, next.fields.body])
+        let summary = read(self.block.summary).await?.fields.body;
+        let next = match self.block.next_actions {
+            Some(next) => read(next).await?.fields.body,
+            None => String::new(),
+        };
+        Ok([summary, next])
     }
 }

@@ -2,6 +2,7 @@
 
 use folio_memory::id::Ref;
 use folio_memory::offload::{BlockIds, page_of};
+use folio_memory::text::plain;
 use folio_memory::{Entry, ThreadKey};
 use serde_json::Value;
 
@@ -13,6 +14,12 @@ use crate::error::StoreError;
 const GONE_MAX: usize = 10_000;
 /// How many messages one read of the history returns.
 const READ_MAX: u64 = 10_000;
+/// How much of the history one search reads, and how much it returns, in bytes.
+const SEARCH_BYTES_MAX: usize = 16 * 1024 * 1024;
+const FOUND_BYTES_MAX: usize = 256 * 1024;
+
+/// Fields of a message that say what something is.
+const WHAT_IT_IS: [&str; 5] = ["role", "type", "id", "tool_call_id", "tool_use_id"];
 
 /// A range of a thread's history.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,7 +40,66 @@ pub(super) struct Kept {
     pub(super) entry: Entry,
     pub(super) from: u64,
     pub(super) to: u64,
-    pub(super) fingerprint: String,
+    /// The mark of each message. Earlier versions did not keep them.
+    pub(super) marks: Option<Vec<String>>,
+    /// The numbers of the messages that the first one follows, in order. Earlier versions did not keep them.
+    pub(super) before: Option<Vec<(u64, u64)>>,
+}
+
+/// The place of a message in the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The position of its block among the blocks that exist.
+    pub(super) block: usize,
+    /// The number of the message.
+    pub(super) number: u64,
+}
+
+impl Kept {
+    /// Whether the message with this number is in the block.
+    pub(super) fn holds(&self, number: u64) -> bool {
+        (self.from..=self.to).contains(&number)
+    }
+
+    /// The mark of the message with this number.
+    pub(super) fn mark_of(&self, number: u64) -> Option<&str> {
+        let at = usize::try_from(number.checked_sub(self.from)?).ok()?;
+        self.marks.as_ref()?.get(at).map(String::as_str)
+    }
+
+    /// The numbers of the messages of a conversation up to this one of the block.
+    pub(super) fn numbers_to(&self, number: u64) -> Vec<(u64, u64)> {
+        let mut numbers = match &self.before {
+            Some(before) => before.clone(),
+            // Before there were branches, all that was put away was one conversation.
+            None if self.from > 1 => vec![(1, self.from - 1)],
+            None => Vec::new(),
+        };
+        match numbers.last_mut() {
+            Some((_, to)) if *to + 1 == self.from => *to = number,
+            _ => numbers.push((self.from, number)),
+        }
+        numbers
+    }
+}
+
+/// The place of the last message of the last block.
+pub(super) fn last_place(kept: &[Kept]) -> Option<Place> {
+    let last = kept.last()?;
+    Some(Place {
+        block: kept.len() - 1,
+        number: last.to,
+    })
+}
+
+/// The place of the last message before the block at `block` in its conversation.
+pub(super) fn place_before(kept: &[Kept], block: usize) -> Option<Place> {
+    let Some(before) = &kept[block].before else {
+        return last_place(&kept[..block]);
+    };
+    let number = before.last()?.1;
+    let block = kept.iter().position(|block| block.holds(number))?;
+    Some(Place { block, number })
 }
 
 impl Workspace {
@@ -61,6 +127,56 @@ impl Workspace {
         Ok(Said { messages, total, next })
     }
 
+    /// Returns the messages of the history of `thread` from one number to another that contain all of `words`, without
+    /// regard to case and accents; with no words, all messages. At most `most` messages, which have about 256 KiB
+    /// together, of 16 MiB of the history; then `next` says where to go on.
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::said`].
+    pub async fn search_said(
+        &self,
+        thread: &ThreadKey,
+        words: &str,
+        (from, to): (u64, u64),
+        most: usize,
+    ) -> Result<Said, WorkspaceError> {
+        let kept = self.blocks(thread).await?;
+        let total = kept.last().map_or(0, |block| block.to);
+        let words: Vec<String> = words.split_whitespace().map(plain).collect();
+        let mut messages = Vec::new();
+        let (mut read, mut found) = (0, 0);
+        for block in kept.iter().filter(|block| block.from <= to && block.to >= from) {
+            if read > SEARCH_BYTES_MAX {
+                let next = Some(block.from.max(from));
+                return Ok(Said { messages, total, next });
+            }
+            let text = self.whole_text(&block.entry).await?;
+            read += text.len();
+            for (number, line) in (block.from..=block.to).zip(text.lines()) {
+                if !(from..=to).contains(&number) {
+                    continue;
+                }
+                let message = serde_json::from_str(line).unwrap_or_else(|_| Value::from(line));
+                let text = plain(&text_of(&message));
+                if !words.iter().all(|word| text.contains(word)) {
+                    continue;
+                }
+                if messages.len() >= most || (found > 0 && found + line.len() > FOUND_BYTES_MAX) {
+                    let next = Some(number);
+                    return Ok(Said { messages, total, next });
+                }
+                found += line.len();
+                messages.push((number, message));
+            }
+        }
+        Ok(Said {
+            messages,
+            total,
+            next: None,
+        })
+    }
+
     /// The blocks of `thread`, in order.
     pub(super) async fn blocks(&self, thread: &ThreadKey) -> Result<Vec<Kept>, WorkspaceError> {
         let (page, _) = page_of(self.space(), thread);
@@ -72,16 +188,17 @@ impl Workspace {
         let blocks = entries.into_iter().filter_map(|entry| {
             let parts = entry.fields.parts.as_ref()?;
             let (from, to) = (parts.get("from")?.as_u64()?, parts.get("to")?.as_u64()?);
-            let fingerprint = parts.get("fingerprint")?.as_str()?.to_owned();
+            let list = |key| parts.get(key).cloned();
             let is_of = |number: &usize| BlockIds::of(self.space(), thread, *number).block == entry.id;
             let number = (next..next + GONE_MAX).find(is_of).unwrap_or(next);
             next = number + 1;
             Some(Kept {
                 number,
+                marks: list("marks").and_then(|marks| serde_json::from_value(marks).ok()),
+                before: list("before").and_then(|before| serde_json::from_value(before).ok()),
                 entry,
                 from,
                 to,
-                fingerprint,
             })
         });
         Ok(blocks.collect())
@@ -110,25 +227,33 @@ impl Workspace {
         Ok((number, first))
     }
 
-    /// The summary and the next actions of the block with this number: the compactor's, or else those made without one.
+    /// The summary of the block with this number, and the next actions if there are any: the compactor's, or else those
+    /// made without one.
     pub(super) async fn in_force(
         &self,
         thread: &ThreadKey,
         number: usize,
-    ) -> Result<Option<[Entry; 2]>, WorkspaceError> {
+    ) -> Result<Option<(Entry, Option<Entry>)>, WorkspaceError> {
         let ids = BlockIds::of(self.space(), thread, number);
         for [summary, next] in [ids.compacted, ids.extracted] {
-            let found = (self.entry_if_there(summary).await?, self.entry_if_there(next).await?);
-            if let (Some(summary), Some(next)) = found {
-                return Ok(Some([summary, next]));
+            if let Some(summary) = self.entry_if_there(summary).await? {
+                return Ok(Some((summary, self.entry_if_there(next).await?)));
             }
         }
         Ok(None)
     }
 
-    pub(super) async fn block(&self, thread: &ThreadKey, kept: &Kept, replayed: bool) -> Result<Block, WorkspaceError> {
-        let ids = BlockIds::of(self.space(), thread, kept.number);
-        let Some([summary, next]) = self.in_force(thread, kept.number).await? else {
+    /// The part of the block at `place` up to that message.
+    pub(super) async fn block(
+        &self,
+        thread: &ThreadKey,
+        kept: &[Kept],
+        place: Place,
+        replayed: bool,
+    ) -> Result<Block, WorkspaceError> {
+        let of_place = &kept[place.block];
+        let ids = BlockIds::of(self.space(), thread, of_place.number);
+        let Some((summary, next)) = self.in_force(thread, of_place.number).await? else {
             return Err(StoreError::NotFound {
                 what: "entry",
                 name: ids.extracted[0].to_string(),
@@ -136,13 +261,41 @@ impl Workspace {
             .into());
         };
         Ok(Block {
-            from: kept.from,
-            to: kept.to,
-            handle: kept.entry.handle,
+            from: of_place.from,
+            to: place.number,
+            numbers: of_place.numbers_to(place.number),
+            handle: of_place.entry.handle,
             is_compacted: summary.id == ids.compacted[0],
             summary: summary.handle,
-            next_actions: next.handle,
+            next_actions: next.map(|next| next.handle),
             replayed,
         })
+    }
+}
+
+/// What `message` says, with the calls and results in it: all its texts but those that say what something is.
+pub(in crate::workspace) fn text_of(message: &Value) -> String {
+    let mut text = String::new();
+    push_texts(message, &mut text);
+    text
+}
+
+fn push_texts(value: &Value, text: &mut String) {
+    match value {
+        Value::String(said) => {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(said);
+        }
+        Value::Array(items) => items.iter().for_each(|item| push_texts(item, text)),
+        Value::Object(fields) => {
+            let is_said = |(name, _): &(&String, &Value)| !WHAT_IT_IS.contains(&name.as_str());
+            fields
+                .iter()
+                .filter(is_said)
+                .for_each(|(_, inner)| push_texts(inner, text));
+        }
+        _ => {}
     }
 }

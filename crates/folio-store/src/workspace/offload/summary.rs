@@ -6,7 +6,7 @@ use std::time::Duration;
 use folio_memory::actor::Trust;
 use folio_memory::entry::{Owner, Tag};
 use folio_memory::link::{Link, Relation};
-use folio_memory::offload::{BlockIds, Extract, Message, extract};
+use folio_memory::offload::{BlockIds, Extract, extract};
 use folio_memory::trace::FAILED;
 use folio_memory::{
     Actor, Change, Entry, EntryFields, EntryId, EntryKind, FieldChange, NewEntry, NewPage, PageId, Role, ThreadKey,
@@ -15,8 +15,10 @@ use folio_memory::{
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
+use super::super::book::LAST_PIN;
 use super::super::{Workspace, WorkspaceError, Write, source_of, trust_of_role};
-use super::history::Kept;
+use super::history::{Kept, Place, place_before};
+use super::known::messages_in;
 use super::{Block, Compacted, Compactor, Desk};
 
 /// Limit in bytes for the bodies of a summary and of the next actions.
@@ -45,39 +47,47 @@ impl Drop for Working {
 }
 
 impl Workspace {
-    /// What was extracted from all that was put away before, so that the next offload continues from there.
+    /// What was extracted from all that was put away before, up to `last`, so that the next offload continues from there.
     ///
     /// It is kept with the summary that was made without a model. Earlier versions did not keep it: for their blocks it
     /// is extracted again.
-    pub(super) async fn found_before(&self, thread: &ThreadKey, kept: &[Kept]) -> Result<Extract, WorkspaceError> {
+    pub(super) async fn found_before(
+        &self,
+        thread: &ThreadKey,
+        kept: &[Kept],
+        last: Option<Place>,
+    ) -> Result<Extract, WorkspaceError> {
         let mut found = Extract::default();
         let mut unsummarised = Vec::new();
-        for block in kept.iter().rev() {
+        let mut next = last;
+        while let Some(place) = next {
+            let block = &kept[place.block];
             let ids = BlockIds::of(self.space(), thread, block.number);
             let summary = self.entry_if_there(ids.extracted[0]).await?;
             // What was forgotten does not come back.
             if summary.as_ref().is_some_and(|summary| summary.fields.erased.is_some()) {
                 break;
             }
+            // A summary has what the whole block came to.
+            let summary = summary.filter(|_| place.number == block.to);
             if let Some(known) = summary.as_ref().and_then(|summary| found_in(&summary.fields)) {
                 found = known;
                 break;
             }
-            unsummarised.push(block);
+            unsummarised.push(place);
+            next = place_before(kept, place.block);
         }
-        for block in unsummarised.into_iter().rev() {
-            let text = self.whole_text(&block.entry).await?;
-            let items = text
-                .lines()
-                .filter_map(|line| serde_json::from_str(line).ok())
-                .collect();
-            let messages = Message::read_all(&Value::Array(items)).unwrap_or_default();
+        for place in unsummarised.into_iter().rev() {
+            let block = &kept[place.block];
+            let mut messages = messages_in(&self.whole_text(&block.entry).await?);
+            let count = place.number + 1 - block.from;
+            messages.truncate(usize::try_from(count).unwrap_or(usize::MAX));
             found = extract(found, &messages, &|tool| self.may_quote_tool(tool));
         }
         Ok(found)
     }
 
-    /// Adds a summary and next actions, which replace the previous ones.
+    /// Adds a summary, and next actions if there are any, which replace the previous ones.
     #[expect(
         clippy::too_many_arguments,
         reason = "a summary has these parts; a struct would be filled in once"
@@ -89,7 +99,7 @@ impl Workspace {
         (first, last): (u64, u64),
         Summary { texts, found, trust }: Summary<'_>,
         (block, ids): (EntryId, [EntryId; 2]),
-        before: Option<[Entry; 2]>,
+        before: Option<(Entry, Option<Entry>)>,
         changes: &mut Vec<Change>,
     ) -> Result<(), WorkspaceError> {
         let (book, book_fields) = scratchbook::page_of(self.space(), thread);
@@ -97,29 +107,37 @@ impl Workspace {
             id: book,
             fields: book_fields,
         })));
-        let rank = self.next_pin(book).await?;
         let titles = [
             format!("Summary of messages {first} to {last} of this conversation"),
             "Next actions".to_owned(),
         ];
+        let has_next = !texts[1].is_empty();
         let parts = ids.into_iter().zip(titles).zip(texts);
         for (index, ((id, title), text)) in parts.enumerate() {
-            let found = found.filter(|_| index == 0);
+            let is_summary = index == 0;
+            if !is_summary && !has_next {
+                continue;
+            }
+            let found = found.filter(|_| is_summary);
             let metadata = metadata_of((first, last), found);
-            let new = summary_entry(actor, (book, id), (title, text), (rank, trust), index == 0, metadata)?;
+            let new = summary_entry(actor, (book, id), (title, text), trust, is_summary, metadata)?;
             changes.push(Change::AddEntry(Box::new(new)));
             changes.push(link(id, Relation::DerivedFrom, block));
-            // Forgotten entries stay as they are.
-            let old = before.as_ref().map(|before| &before[index]);
-            if let Some(old) = old.filter(|old| old.fields.erased.is_none()) {
-                changes.push(Change::PatchEntry {
-                    entry: old.id,
-                    fields: vec![FieldChange::SupersededBy(Some(id))],
-                    expected_version: None,
-                    base_version: None,
-                });
-                changes.push(link(id, Relation::Supersedes, old.id));
-            }
+        }
+        let Some((old_summary, old_next)) = before else {
+            return Ok(());
+        };
+        let new_next = if has_next { ids[1] } else { ids[0] };
+        let replaced = std::iter::once((old_summary, ids[0])).chain(old_next.map(|old| (old, new_next)));
+        // Forgotten entries stay as they are.
+        for (old, new) in replaced.filter(|(old, _)| old.fields.erased.is_none()) {
+            changes.push(Change::PatchEntry {
+                entry: old.id,
+                fields: vec![FieldChange::SupersededBy(Some(new))],
+                expected_version: None,
+                base_version: None,
+            });
+            changes.push(link(new, Relation::Supersedes, old.id));
         }
         Ok(())
     }
@@ -134,6 +152,14 @@ impl Workspace {
         compactor: &Arc<dyn Compactor>,
         time: Duration,
     ) -> Result<Option<Warning>, WorkspaceError> {
+        let kept = self.blocks(thread).await?;
+        let known = kept.iter().position(|known| known.entry.handle == block.handle);
+        let Some(known) = known.filter(|at| kept[*at].to == block.to) else {
+            return Ok(None);
+        };
+        if self.is_replaced(thread, kept[known].number).await? {
+            return Ok(None);
+        }
         // It reads with the rights of its role: the pages of this thread.
         let sight = self.asked_by(&compactor_for(actor)).in_thread(thread);
         let desk = Desk::new(sight, thread.clone(), block.clone());
@@ -162,26 +188,19 @@ impl Workspace {
                 )));
             }
         };
-        let kept = self.blocks(thread).await?;
-        let Some(known) = kept.iter().find(|known| known.entry.handle == block.handle) else {
-            return Ok(None);
-        };
-        let number = known.number;
+        let of_block = &kept[known];
+        let number = of_block.number;
         let ids = BlockIds::of(self.space(), thread, number);
-        let before = self.in_force(thread, number).await?;
-        if before
-            .as_ref()
-            .is_some_and(|before| before[0].fields.superseded_by.is_some())
-        {
-            // A later offload has already replaced this summary.
+        if self.is_replaced(thread, number).await? {
             return Ok(None);
         }
+        let before = self.in_force(thread, number).await?;
         let mut changes = Vec::new();
         let summary = Summary {
             texts: [compacted.summary, compacted.next_actions.join("\n")],
             found: None,
             // The model has read all of the messages.
-            trust: known.entry.fields.trust,
+            trust: of_block.entry.fields.trust,
         };
         let range = (block.from, block.to);
         self.push_summary(
@@ -202,8 +221,18 @@ impl Workspace {
             ..Write::of(changes)
         };
         self.in_thread(thread).record(&compactor_for(actor), write).await?;
-        *block = self.block(thread, known, block.replayed).await?;
+        let place = Place {
+            block: known,
+            number: block.to,
+        };
+        *block = self.block(thread, &kept, place, block.replayed).await?;
         Ok(None)
+    }
+
+    /// Whether a later offload has replaced the summary of the block with this number.
+    async fn is_replaced(&self, thread: &ThreadKey, number: usize) -> Result<bool, WorkspaceError> {
+        let in_force = self.in_force(thread, number).await?;
+        Ok(in_force.is_some_and(|(summary, _)| summary.fields.superseded_by.is_some()))
     }
 }
 
@@ -227,7 +256,7 @@ fn summary_entry(
     actor: &Actor,
     (book, id): (PageId, EntryId),
     (title, mut text): (String, String),
-    (rank, trust): (u32, Trust),
+    trust: Trust,
     is_summary: bool,
     metadata: Value,
 ) -> Result<NewEntry, WorkspaceError> {
@@ -239,7 +268,7 @@ fn summary_entry(
     fields.body = text;
     fields.tags = Tag::parse_all([TAG])?;
     fields.metadata = Some(metadata);
-    fields.pin_rank = Some(rank);
+    fields.pin_rank = Some(LAST_PIN);
     fields.source = source_of(&compactor_for(actor));
     Ok(NewEntry {
         id,

@@ -13,15 +13,15 @@ use super::super::view::ViewRequest;
 use super::{ScratchAnswer, ScratchCaller, Workspace, WorkspaceError, line_of, shape_of};
 
 /// Maximum lines of one answer, however short they are.
-const LINES: u32 = 100;
+pub(super) const LINES: u32 = 100;
 /// Tokens of the frame of an answer: the counts, and where to continue.
-const FRAME: u32 = 120;
+pub(super) const FRAME: u32 = 120;
 /// The same for a list, whose cursor is both in the text and in the structured part.
 const LIST_FRAME: u32 = 240;
 /// The smallest budget that still allows a useful answer.
 const MIN_BUDGET: u32 = 200;
 /// The same for a list.
-const MIN_LIST_BUDGET: u32 = 400;
+pub(super) const MIN_LIST_BUDGET: u32 = 400;
 /// How many tokens of a long text a part has at least, so that reading it comes to an end.
 const MIN_PART: u32 = 16;
 
@@ -49,6 +49,7 @@ impl Workspace {
                 .await
             }
             (Some(id), _) => self.read_one(caller, id, read.cursor.as_deref(), budget).await,
+            (None, Some("history")) => self.read_history(caller, &read, budget).await,
             (None, Some("tree")) => self.read_tree(caller, read.cursor.as_deref(), budget).await,
             (None, None) if !asks_for_list && read.cursor.is_none() => self.read_view(caller, read.budget).await,
             (None, _) => self.read_list(caller, &read, budget).await,
@@ -247,7 +248,8 @@ impl Workspace {
             Some("observations") => query.kinds = vec![EntryKind::Observation],
             Some(name) => {
                 let page: PageRef = name.trim().parse().map_err(|_| {
-                    let message = format!("{name:?} is not p7 or another handle of a page, book, observations or tree");
+                    let message =
+                        format!("{name:?} is not p7 or another handle of a page, book, observations, history or tree");
                     Invalid::new("arguments_invalid", "page", message)
                 })?;
                 let page = self.page(page).await?;
@@ -286,6 +288,9 @@ impl Workspace {
             // added meanwhile, it holds other lines, which have to fit as well.
             query.limit = u32::try_from(fitting).unwrap_or(LINES);
             answer = self.entries(&query).await?;
+        }
+        if answer.items.is_empty() && read.page.is_none() && self.has_said(caller, read.query.as_deref()).await? {
+            heading.push_str("found in messages that were put away: page \"history\"; elsewhere ");
         }
         let mut text = heading;
         for entry in &answer.items {
@@ -351,12 +356,13 @@ fn check_goes_together(read: &Read) -> Result<(), Invalid> {
     let (named, takes_words) = match (read.id.as_deref(), read.page.as_deref()) {
         (Some(id), _) => (id, is_page(id)),
         (None, Some("tree")) => ("tree", false),
+        (None, Some("history")) => ("history", true),
         (None, _) => return Ok(()),
     };
     let beside = [
         ("page", read.id.is_some() && read.page.is_some()),
         ("query", !takes_words && read.query.is_some()),
-        ("tags", !takes_words && !read.tags.is_empty()),
+        ("tags", (!takes_words || named == "history") && !read.tags.is_empty()),
     ];
     match beside.into_iter().find(|(_, is_there)| *is_there) {
         None => Ok(()),
@@ -395,7 +401,7 @@ fn listed(mut text: String, answer: ListAnswer<Entry>, tokens: &dyn Tokens, limi
 }
 
 /// An answer that is not about particular entries.
-fn without_entries(text: String, structured: Value, limit: u32) -> ScratchAnswer {
+pub(super) fn without_entries(text: String, structured: Value, limit: u32) -> ScratchAnswer {
     ScratchAnswer {
         text,
         structured,
@@ -437,7 +443,7 @@ fn brief(entry: &Entry) -> Value {
 }
 
 /// How many of `lines`, each with its JSON part, fit into `room` tokens; at least one.
-fn fitting(lines: &[String], briefs: &[Value], room: u32, tokens: &dyn Tokens) -> usize {
+pub(super) fn fitting(lines: &[String], briefs: &[Value], room: u32, tokens: &dyn Tokens) -> usize {
     let mut used = 0_u32;
     let fits = |(line, brief): &(&String, &Value)| {
         let line = tokens.count(&format!("{line}\n"));
@@ -501,7 +507,7 @@ fn begin_of(cursor: &str, entry: &Entry) -> Result<u64, Invalid> {
     Ok(at)
 }
 
-fn no_cursor(text: &str) -> Invalid {
+pub(super) fn no_cursor(text: &str) -> Invalid {
     let message = format!("{text:?} is not the `next` of an answer to the same other arguments");
     Invalid::new("arguments_invalid", "cursor", message)
 }
