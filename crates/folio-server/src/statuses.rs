@@ -56,6 +56,7 @@ pub const STATUSES: &[(u16, &[&str])] = &[
             "step_begun",
             "time_is_up",
             "turn_ended",
+            "turn_open",
         ],
     ),
     (413, &["body_too_large", "content_too_large", "input_too_large"]),
