@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use folio::Workspace;
 use folio::engine::plan::HUMAN;
+use folio::memory::wrong_field::in_plain_words;
 use folio::model::{
     self, AddressError, AgentToAsk, Model, ModelAddress, ModelOptions, ModelSettings, ModelsSection, OpenError, Prices,
     Provider, Role, Secret,
@@ -14,7 +15,7 @@ use folio::model::{
 use folio::runner::{ADVISOR_TIME, ModelAdvisor, RunnerExecutor, RunnerModel, RunnerModels};
 
 use crate::commands::text_of;
-use crate::error::{Exit, Failure, in_plain_words};
+use crate::error::{Exit, Failure};
 use crate::settings::{Settings, place_of, redacted_secret};
 
 /// The largest file that holds a key, in bytes.

@@ -590,3 +590,25 @@ fn repeated_update_under_a_key_reports_that_nothing_was_written() {
     );
     assert_eq!(folio.json(&["observe", "get", "e1"])["version"], 2);
 }
+
+#[test]
+fn what_a_run_writes_is_settled_by_nobody_else() {
+    let folio = Folio::new();
+    let step = |id: &str| format!("  - {{id: {id}, title: {id}, do: {{tool: text, args: {{op: echo, value: 1}}}}}}\n");
+    folio.file("plan.yaml", format!("title: T\nsteps:\n{}{}", step("a"), step("b")));
+    folio.ok(&["run", "--plan", "plan.yaml"]);
+    for command in [
+        "observe resolve e3",
+        "observe reopen e3",
+        "observe confirm e1",
+        "book complete e3",
+        "book reopen e3",
+        "book claim e3",
+    ] {
+        let words: Vec<&str> = command.split(' ').collect();
+        let told = folio.call(&words);
+        assert_eq!(told.code, 2, "{command}: {told}");
+        assert!(told.stderr.contains("kind_invalid"), "{command}: {told}");
+    }
+    assert_eq!(folio.json(&["replay", "r1"])["differences"], json!([]));
+}

@@ -57,6 +57,7 @@ pub const STATUSES: &[(u16, &[&str])] = &[
             "step_begun",
             "time_is_up",
             "turn_ended",
+            "turn_open",
         ],
     ),
     (410, &["run_forgotten"]),

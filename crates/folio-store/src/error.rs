@@ -89,6 +89,12 @@ pub enum StoreError {
         /// The turn.
         turn: String,
     },
+    /// A turn has not ended yet, so there is nothing that is made at its end.
+    #[error("{turn} has not ended, so there is no export of it")]
+    TurnOpen {
+        /// The turn.
+        turn: String,
+    },
     /// Another process drives the run.
     #[error("run {run} is driven already{}", detail.as_deref().map(|d| format!(" ({d})")).unwrap_or_default())]
     RunTaken {
@@ -175,6 +181,7 @@ impl StoreError {
             Self::StaleRun { .. } | Self::WrittenElsewhere { .. } => "stale_run",
             Self::StaleSpace { .. } => "stale_space",
             Self::TurnEnded { .. } => "turn_ended",
+            Self::TurnOpen { .. } => "turn_open",
             Self::RunTaken { .. } => "run_taken",
             Self::RunForgotten { .. } => "run_forgotten",
             Self::RunNotEnded { .. } => "run_not_ended",
@@ -200,7 +207,8 @@ impl StoreError {
             | Self::StaleSpace { .. }
             | Self::RunTaken { .. }
             | Self::RunNotEnded { .. }
-            | Self::TurnEnded { .. } => ErrorKind::Conflict,
+            | Self::TurnEnded { .. }
+            | Self::TurnOpen { .. } => ErrorKind::Conflict,
             Self::Invalid(_) | Self::Unmet(_) | Self::KeyReused => ErrorKind::Invalid,
             Self::Unavailable { .. } | Self::TooNew { .. } | Self::RunTooNew { .. } => ErrorKind::Unavailable,
             Self::Corrupt { .. } => ErrorKind::Corrupt,

@@ -75,6 +75,7 @@ pub use outbox::Delivered;
 pub use pages::{AddedPage, PageInput, TreeNode};
 pub use patch::Guard;
 pub use policy::PolicyInForce;
+pub use reads::EntryPlace;
 pub use receipts::KeptReceipt;
 pub use record::{Recorded, Write};
 use redact::Cleaner;

@@ -12,6 +12,7 @@ use std::time::Duration;
 use folio::engine::plan::{self, Known, Limits};
 use folio::engine::{Outcome, Output};
 use folio::memory::excerpt::cut;
+use folio::memory::wrong_field::in_plain_words;
 use folio::runner::{NewRun, Runner, RunnerOptions};
 use folio::store::BlobHash;
 use folio::tools::Registry;
@@ -21,7 +22,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::{millis, shapes};
-use crate::error::{Exit, Failure, in_plain_words};
+use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 use crate::report::first_line;
 

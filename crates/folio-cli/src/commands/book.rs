@@ -259,7 +259,7 @@ pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failu
         Book::Release(release) => return self::release(context, workspace, release).await,
         Book::Complete(Items { items }) => {
             Several::each(workspace, items, async |item| {
-                workspace.complete_item(actor, item).await
+                workspace.complete(actor, item, Guard::default()).await
             })
             .await
         }
@@ -339,7 +339,7 @@ async fn update(context: &Context<'_>, workspace: &Workspace, update: Update) ->
         tags: fields.tags.map(replacement_values),
         phase: fields.phase,
         progress: fields.progress,
-        cleared: Vec::new(),
+        ..ItemPatch::default()
     };
     let actor = context.actor();
     let updated = workspace.update_item_under(&actor, update.item, patch, guard);

@@ -5,6 +5,7 @@ use folio::Workspace;
 use folio::memory::EntryKind;
 use folio::memory::goals::GoalInput;
 use folio::memory::id::EntryRef;
+use folio::store::workspace::Guard;
 
 use super::observe::{page_hint, wrong_kind_failure};
 use super::several::Several;
@@ -113,7 +114,7 @@ pub(crate) async fn run(context: &Context<'_>, goals: Goals) -> Result<Exit, Fai
             let actor = context.actor();
             check_names_goals(&workspace, &done.goals).await?;
             let results = Several::each(&workspace, done.goals, async |goal| {
-                workspace.complete_item(&actor, goal).await
+                workspace.complete(&actor, goal, Guard::default()).await
             });
             return results.await?.report(|outcomes| {
                 let items = outcomes

@@ -7,9 +7,10 @@ use std::path::Path;
 
 use folio::memory::readable::readable;
 use folio::memory::transfer::without_mark;
+use folio::memory::wrong_field::in_plain_words;
 use serde::de::DeserializeOwned;
 
-use crate::error::{Failure, in_plain_words};
+use crate::error::Failure;
 
 /// The largest text that is read as a whole, in bytes: the limit for the body of an HTTP request.
 pub(crate) const MAX_INPUT_BYTES: u64 = 20 * 1024 * 1024;

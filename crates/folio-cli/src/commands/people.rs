@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use folio::engine::run::{OpenRequest, Requested};
+use folio::Workspace;
 use folio::engine::{NodeId, Run};
 use folio::memory::id::{Ref, RunId, RunRef};
 use folio::runner::{Runner, RunnerError, RunnerOptions};
 use folio::store::{RunQuery, RunRow};
 use folio::tools::Registry;
-use folio::{Timestamp, Workspace};
+use folio_server::wire::QuestionShape;
 use serde::Serialize;
 
 use super::Context;
@@ -66,7 +66,7 @@ pub(crate) struct Pause {
 #[derive(Debug, Serialize)]
 struct RequestList {
     #[serde(flatten)]
-    list: List<RequestLine>,
+    list: List<QuestionShape>,
     /// How many questions, and how many approvals, each run waits for, listed or not.
     #[serde(skip)]
     of_runs: HashMap<(String, bool), usize>,
@@ -77,10 +77,10 @@ struct RequestList {
 
 impl RequestList {
     /// The first `limit` of `items`.
-    fn of(mut items: Vec<RequestLine>, limit: u32, as_of: u64, again: &str) -> Self {
+    fn of(mut items: Vec<QuestionShape>, limit: u32, as_of: u64, again: &str) -> Self {
         let mut of_runs = HashMap::new();
         for item in &items {
-            *of_runs.entry((item.run.clone(), item.is_question())).or_default() += 1;
+            *of_runs.entry((item.run.clone(), is_question(item))).or_default() += 1;
         }
         let total = items.len() as u64;
         items.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
@@ -93,57 +93,47 @@ impl RequestList {
     }
 }
 
-#[derive(Debug, Serialize)]
-struct RequestLine {
-    /// The id of the question. For `folio approve` and `folio reject` it does not match a later question of the same
-    /// node.
-    id: String,
-    /// `question`; or `call`, `plan` or `check` (the command of a criterion), which wait for approval.
-    kind: &'static str,
-    run: String,
-    run_id: String,
-    node_id: String,
-    path: String,
-    question: String,
-    options: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    default: Option<String>,
-    /// The time until which it waits, if a deadline ends that.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    until: Option<Timestamp>,
-    /// For a call: the tool, its arguments, and the hash of both.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    call: Option<folio::engine::event::Approval>,
-    /// For a plan: its version.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    plan_version: Option<u32>,
+/// Whether `item` is a question, not something to be approved.
+fn is_question(item: &QuestionShape) -> bool {
+    item.kind == "question"
 }
 
-impl RequestLine {
-    /// Whether it is a question, not something to be approved.
-    fn is_question(&self) -> bool {
-        self.kind == "question"
+/// The path of the node that asks; `run` for the run itself, which has none.
+fn path_of_asker(item: &QuestionShape) -> &str {
+    match item.path.as_str() {
+        "" => "run",
+        path => path,
     }
+}
 
-    /// The node in a command: its path, unless a shell would read that in another way or the run itself asks.
-    fn named(&self) -> &str {
-        match self.path.as_str() {
-            "run" => &self.node_id,
-            path if path.contains('[') => &self.node_id,
-            path => path,
-        }
+/// The node in a command: its path, unless a shell would read that in another way or the run itself asks.
+fn node_in_command(item: &QuestionShape) -> &str {
+    match item.path.as_str() {
+        "" => &item.node_id,
+        path if path.contains('[') => &item.node_id,
+        path => path,
     }
+}
+
+/// The name of what is asked with the short name of its run. `folio approve` and `folio reject` take both.
+fn short_id(item: &QuestionShape) -> String {
+    let reference = item
+        .id
+        .split_once('.')
+        .map_or(item.id.as_str(), |(_, reference)| reference);
+    format!("{}.{reference}", item.run)
 }
 
 impl Report for RequestList {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         for item in &self.list.items {
-            let is_question = item.is_question();
+            let is_question = is_question(item);
             let of_run = self.of_runs.get(&(item.run.clone(), is_question));
             if is_question {
-                writeln!(out, "{} {}: {}", item.run, item.path, item.question)?;
+                writeln!(out, "{} {}: {}", item.run, path_of_asker(item), item.question)?;
             } else {
-                writeln!(out, "{} {} waits for approval: {}", item.id, item.path, item.question)?;
+                let (id, path) = (short_id(item), path_of_asker(item));
+                writeln!(out, "{id} {path} waits for approval: {}", item.question)?;
             }
             for option in &item.options {
                 writeln!(out, "  - {option}")?;
@@ -157,9 +147,13 @@ impl Report for RequestList {
             let again = &self.again;
             let way = match (is_question, of_run.copied().unwrap_or(1)) {
                 (true, 1) => format!("folio answer {} ANSWER{again}", item.run),
-                (true, _) => format!("folio answer {} --node {} ANSWER{again}", item.run, item.named()),
+                (true, _) => format!(
+                    "folio answer {} --node {} ANSWER{again}",
+                    item.run,
+                    node_in_command(item)
+                ),
                 (false, 1) => format!("folio approve {0}{again}, or folio reject {0}{again}", item.run),
-                (false, _) => format!("folio approve {0}{again}, or folio reject {0}{again}", item.id),
+                (false, _) => format!("folio approve {0}{again}, or folio reject {0}{again}", short_id(item)),
             };
             writeln!(out, "  {}", style.faint(way))?;
         }
@@ -227,28 +221,6 @@ pub(crate) async fn nobody_to_ask(runner: &Runner, row: &RunRow, again: &str) ->
     format!("{run} waits for {waits_for}, and there is nobody to ask; `folio questions {run}{again}` lists it")
 }
 
-/// What a run asks of people at `now`.
-fn open_requests(row: &RunRow, run: &Run, now: Timestamp) -> Vec<RequestLine> {
-    let line = |request: OpenRequest<'_>| RequestLine {
-        id: format!("{}.{}", row.handle, request.reference()),
-        kind: request.kind(),
-        run: row.handle.to_string(),
-        run_id: row.id.to_string(),
-        node_id: request.node.to_string(),
-        path: path_in(run, request.node),
-        question: match request.what {
-            Requested::Answer(question) => question.text.clone(),
-            Requested::Approval(waiting) => run.approval_in_words(request.node, &waiting),
-        },
-        options: request.options().to_vec(),
-        default: request.default_answer().map(str::to_owned),
-        until: request.until,
-        call: request.call().cloned(),
-        plan_version: request.plan_version(),
-    };
-    run.open_requests(now).into_iter().map(line).collect()
-}
-
 /// Carries out `folio questions`.
 pub(crate) async fn questions(context: &Context<'_>, arguments: Questions) -> Result<Exit, Failure> {
     let runner = runner(context).await?;
@@ -257,7 +229,7 @@ pub(crate) async fn questions(context: &Context<'_>, arguments: Questions) -> Re
     let items = match arguments.run {
         Some(run) => {
             let row = runner.row(run).await?;
-            open_requests(&row, &*runner.load(row.id).await?, workspace.now())
+            QuestionShape::all_of(&row, &*runner.load(row.id).await?, workspace.now())
         }
         None => all_open_requests(&runner).await?,
     };
@@ -268,7 +240,7 @@ pub(crate) async fn questions(context: &Context<'_>, arguments: Questions) -> Re
 
 /// The questions of all runs of the space that have not ended, newest run first. Only those runs are read whose last
 /// commit says that they ask something, or does not say.
-async fn all_open_requests(runner: &Runner) -> Result<Vec<RequestLine>, Failure> {
+async fn all_open_requests(runner: &Runner) -> Result<Vec<QuestionShape>, Failure> {
     let workspace = runner.workspace();
     let (mut items, mut before) = (Vec::new(), None);
     loop {
@@ -280,7 +252,11 @@ async fn all_open_requests(runner: &Runner) -> Result<Vec<RequestLine>, Failure>
         let summaries = workspace.runs_so_far(&rows).await?;
         for row in &rows {
             if summaries.get(&row.id).is_none_or(|summary| summary.asks > 0) {
-                items.extend(open_requests(row, &*runner.load(row.id).await?, workspace.now()));
+                items.extend(QuestionShape::all_of(
+                    row,
+                    &*runner.load(row.id).await?,
+                    workspace.now(),
+                ));
             }
         }
         match rows.last() {
@@ -418,13 +394,4 @@ fn paused_in_words(row: &RunRow, run: &Run, node: Option<NodeId>) -> String {
         names => format!("calls under way finish first: {}", join_few(names)),
     };
     format!("{of} is paused and starts no new calls until `folio continue`; {still}")
-}
-
-/// The path of `node`; `run` for the root, which has none.
-fn path_in(run: &Run, node: NodeId) -> String {
-    let view = run.node(node);
-    view.map_or_else(String::new, |view| match view.path {
-        "" => view.slug().to_owned(),
-        path => path.to_owned(),
-    })
 }

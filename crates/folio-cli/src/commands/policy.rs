@@ -6,12 +6,13 @@ use clap::{Args, Subcommand};
 use folio::Workspace;
 use folio::memory::SpacePolicy;
 use folio::memory::policy::PolicyValue;
+use folio::memory::wrong_field::in_plain_words;
 use folio::store::workspace::PolicyInForce;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{Context, check_given_once, json_or_text, text_of};
-use crate::error::{Exit, Failure, in_plain_words};
+use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 
 /// How often a change of single keys is retried when somebody else changes the policy meanwhile.

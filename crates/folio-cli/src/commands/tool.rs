@@ -110,6 +110,7 @@ async fn ingest_response(context: &Context<'_>, ingest: Ingest) -> Result<Exit, 
     let ingest_context = IngestContext {
         turn,
         call: ingest.call,
+        key: None,
         thread: Some(context.settings.thread.clone()),
         node: None,
     };

@@ -4,6 +4,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use folio::mcp::McpSection;
+use folio::memory::wrong_field::in_plain_words;
 use folio::model::{AgentsSection, ModelAddress, ModelsSection, Provider};
 use folio::runner::LostCalls;
 use folio::tools::HostList;
@@ -13,7 +14,7 @@ use super::surroundings::Surroundings;
 use super::trust::Unseen;
 use crate::arguments::Color;
 use crate::commands::opened_if_file;
-use crate::error::{Failure, in_plain_words};
+use crate::error::Failure;
 
 /// The name of the settings file.
 pub(super) const FILE_NAME: &str = "folio.toml";

@@ -93,12 +93,6 @@ impl EntryKind {
     pub fn is_memory(self) -> bool {
         !matches!(self, Self::Step | Self::Log | Self::Summary)
     }
-
-    /// Whether the text of such an entry never changes once written.
-    #[must_use]
-    pub fn is_append_only(self) -> bool {
-        matches!(self, Self::Log | Self::Summary)
-    }
 }
 
 impl fmt::Display for EntryKind {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::check_not_archived;
+use super::{check_is_work, check_may_change};
 use crate::change::FieldChange;
-use crate::entry::{Entry, Family, Owner, Status};
+use crate::entry::{Entry, Owner, Status};
 use crate::time::Timestamp;
 use crate::warning::Invalid;
 
@@ -59,12 +59,8 @@ pub fn claim(
     lease: Option<Duration>,
     now: Timestamp,
 ) -> Result<Result<Vec<FieldChange>, AlreadyClaimed>, Invalid> {
-    check_not_archived(entry)?;
+    check_is_work(entry)?;
     let handle = entry.handle;
-    if entry.kind.family() != Family::Work {
-        let message = format!("{handle} is of kind {}, which is not work", entry.kind);
-        return Err(Invalid::new("kind_invalid", "kind", message));
-    }
     let status = entry.fields.status;
     if !matches!(status, Status::Open | Status::InProgress) {
         let message = format!("{handle} is {status}; only open work can be claimed");
@@ -90,9 +86,9 @@ pub fn claim(
 ///
 /// # Errors
 ///
-/// The other owner, as a value; `archived`.
+/// The other owner, as a value; `archived`; `kind_invalid` for what only a run writes.
 pub fn give_up(entry: &Entry, owner: &Owner) -> Result<Result<Vec<FieldChange>, AlreadyClaimed>, Invalid> {
-    check_not_archived(entry)?;
+    check_may_change(entry)?;
     let fields = &entry.fields;
     match fields.status {
         Status::InProgress if fields.owner != *owner => {

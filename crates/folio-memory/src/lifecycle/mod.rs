@@ -22,9 +22,9 @@ use crate::warning::Invalid;
 ///
 /// # Errors
 ///
-/// `archived`.
+/// `archived`; `kind_invalid` for what only a run writes.
 pub fn confirm(entry: &Entry, now: Timestamp) -> Result<Vec<FieldChange>, Invalid> {
-    check_not_archived(entry)?;
+    check_may_change(entry)?;
     let mut changes = Vec::new();
     if let Lifetime::Until(end) = entry.fields.lifetime {
         let started_at = entry.fields.validated_at.unwrap_or(entry.created_at);
@@ -38,10 +38,17 @@ pub fn confirm(entry: &Entry, now: Timestamp) -> Result<Vec<FieldChange>, Invali
 ///
 /// # Errors
 ///
-/// `archived`.
+/// `archived`; `kind_invalid` for what only a run writes.
 pub fn complete(entry: &Entry) -> Result<Vec<FieldChange>, Invalid> {
-    check_not_archived(entry)?;
-    Ok(crate::scratchbook::complete(entry))
+    check_may_change(entry)?;
+    Ok(completion(entry))
+}
+
+fn completion(entry: &Entry) -> Vec<FieldChange> {
+    match entry.kind.family() {
+        Family::Knowledge => vec![FieldChange::Status(Status::Resolved)],
+        Family::Work => vec![FieldChange::Status(Status::Done), FieldChange::Progress(Some(1.0))],
+    }
 }
 
 /// Reopens `entry`: knowledge becomes active, and work open and no longer complete. A live entry stays as it is. An
@@ -49,9 +56,9 @@ pub fn complete(entry: &Entry) -> Result<Vec<FieldChange>, Invalid> {
 ///
 /// # Errors
 ///
-/// `archived`: only `restore` leaves the archive (M7.5.39).
+/// `archived`: only `restore` leaves the archive (M7.5.39). `kind_invalid` for what only a run writes.
 pub fn reopen(entry: &Entry) -> Result<Vec<FieldChange>, Invalid> {
-    check_not_archived(entry)?;
+    check_may_change(entry)?;
     Ok(match entry.fields.status {
         Status::Resolved => [FieldChange::Status(Status::Active)]
             .into_iter()
@@ -113,6 +120,34 @@ pub fn ends_at(fields: &EntryFields) -> Option<Timestamp> {
     let end = fields.lifetime.expires_at()?;
     let is_unnoted = fields.pin_rank.is_none() && fields.status != Status::Archived && fields.expired_at != Some(end);
     is_unnoted.then_some(end)
+}
+
+/// Checks that `entry` may be confirmed, completed, reopened, superseded and the like. What a run writes on its pages has
+/// no such life: it follows from the journal of the run, and would differ from it.
+///
+/// # Errors
+///
+/// `archived`; `kind_invalid`.
+pub fn check_may_change(entry: &Entry) -> Result<(), Invalid> {
+    check_not_archived(entry)?;
+    if entry.kind.is_memory() {
+        return Ok(());
+    }
+    let message = format!(
+        "{} is of kind {}; this is for observations, notes, todos, tasks, goals and pending actions",
+        entry.handle, entry.kind
+    );
+    Err(Invalid::new("kind_invalid", "kind", message))
+}
+
+/// Checks that `entry` is work that somebody may take on.
+fn check_is_work(entry: &Entry) -> Result<(), Invalid> {
+    check_may_change(entry)?;
+    if entry.kind.family() == Family::Work {
+        return Ok(());
+    }
+    let message = format!("{} is of kind {}, which is not work", entry.handle, entry.kind);
+    Err(Invalid::new("kind_invalid", "kind", message))
 }
 
 /// Checks that an ordinary update may change `entry`.

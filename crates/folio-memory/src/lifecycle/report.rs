@@ -1,8 +1,8 @@
 //! Reporting progress on work that somebody has taken on.
 
-use super::{AlreadyClaimed, check_not_archived};
+use super::{AlreadyClaimed, check_is_work, completion};
 use crate::change::FieldChange;
-use crate::entry::{Entry, EntryKind, Family, Owner, Status};
+use crate::entry::{Entry, EntryKind, Owner, Status};
 use crate::scratchbook;
 use crate::time::Timestamp;
 use crate::warning::Invalid;
@@ -35,12 +35,8 @@ pub fn report(
     report: Report,
     now: Timestamp,
 ) -> Result<Result<Vec<FieldChange>, AlreadyClaimed>, Invalid> {
-    check_not_archived(entry)?;
+    check_is_work(entry)?;
     let (handle, fields) = (entry.handle, &entry.fields);
-    if entry.kind.family() != Family::Work {
-        let message = format!("{handle} is of kind {}, which is not work", entry.kind);
-        return Err(Invalid::new("kind_invalid", "kind", message));
-    }
     let is_owner = fields.owner == *owner;
     let is_lease_over = fields.lease_until.is_some_and(|until| until <= now);
     match fields.status {
@@ -60,7 +56,7 @@ pub fn report(
     let owner_change = FieldChange::Owner(owner.clone());
     let changes = match report {
         Report::Done => {
-            let mut changes = scratchbook::complete(entry);
+            let mut changes = completion(entry);
             changes.extend([owner_change, FieldChange::LeaseUntil(None)]);
             changes
         }

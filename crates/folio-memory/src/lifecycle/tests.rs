@@ -121,6 +121,30 @@ fn completing_resolves_observations_and_marks_tasks_done_m7_5_41() {
 }
 
 #[test]
+fn what_only_a_run_writes_has_no_life_of_its_own() {
+    let ada = Owner::parse("ada").unwrap();
+    for kind in [EntryKind::Step, EntryKind::Log, EntryKind::Summary] {
+        let written = entry(
+            kind,
+            match kind.family() {
+                Family::Knowledge => Status::Active,
+                Family::Work => Status::Open,
+            },
+        );
+        for refused in [
+            confirm(&written, at(1)).err(),
+            complete(&written).err(),
+            reopen(&written).err(),
+            claim(&written, &ada, None, at(1)).err(),
+            give_up(&written, &ada).err(),
+            report(&written, &ada, Report::Done, at(1)).err(),
+        ] {
+            assert_eq!(refused.unwrap().code, "kind_invalid", "{kind}");
+        }
+    }
+}
+
+#[test]
 fn settled_entry_is_reopened_and_archived_entry_is_restored_m7_5_39() {
     let cases = [
         (EntryKind::Observation, Status::Resolved, Some(Status::Active)),

@@ -3,10 +3,12 @@
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::read_only::take_read_only_fields;
 use crate::entry::EntryKind;
 use crate::observation::null_field_names;
+use crate::wrong_field::wrong_field;
 
 /// An item to be added.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -88,25 +90,37 @@ pub struct ItemPatch {
     /// The new progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<f64>,
+    /// Read-only fields that were sent as well, as by a caller that sends a whole item back. Their values must be the
+    /// present ones.
+    #[serde(skip)]
+    pub said_again: Map<String, Value>,
     /// The fields to clear: those that were sent as `null`.
     #[serde(skip)]
     pub cleared: Vec<String>,
 }
 
 impl ItemPatch {
-    /// Parses a patch of an item. A field that is `null` is to be cleared.
+    /// Parses a patch of an item: only the fields to change, or a whole item as an answer showed it. A field that is
+    /// `null` is to be cleared.
     ///
     /// # Errors
     ///
     /// The reason if `value` cannot be parsed or is empty.
-    pub fn from_json(value: Value) -> Result<Self, serde_json::Error> {
-        if value.as_object().is_some_and(serde_json::Map::is_empty) {
+    pub fn from_json(mut value: Value) -> Result<Self, serde_json::Error> {
+        if value.as_object().is_some_and(Map::is_empty) {
             return Err(serde::de::Error::custom("it contains nothing to change"));
         }
+        let said_again = value.as_object_mut().map(take_read_only_fields).unwrap_or_default();
         let cleared = value.as_object().map(null_field_names).unwrap_or_default();
+        let patch =
+            Self::deserialize(&value).map_err(|error| match value.as_object().and_then(wrong_field::<Self>) {
+                Some((name, error)) => serde_json::Error::custom(format!("{name}: {error}")),
+                None => error,
+            })?;
         Ok(Self {
+            said_again,
             cleared,
-            ..serde_json::from_value(value)?
+            ..patch
         })
     }
 }

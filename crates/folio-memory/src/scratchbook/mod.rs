@@ -7,6 +7,7 @@ mod input;
 mod item;
 mod order;
 mod patch;
+mod read_only;
 mod stored;
 pub mod tools;
 
@@ -17,7 +18,7 @@ pub use input::{ItemInput, ItemPatch};
 pub use item::ScratchItem;
 pub use order::{BookClass, BookPlace, by_urgency};
 pub(crate) use patch::cannot_be_null;
-pub use patch::{complete, patch};
+pub use patch::patch;
 pub(crate) use stored::stored_title;
 
 use crate::entry::Owner;

@@ -1,9 +1,9 @@
 //! What changes of an item mean for its fields.
 
-use super::ItemPatch;
 use super::fields::{check_is_of_kind, checked_phase, checked_progress, status_of, whole_title};
+use super::{ItemPatch, read_only};
 use crate::change::FieldChange;
-use crate::entry::{Entry, Family, Status, Tag, check_text, without_nul};
+use crate::entry::{Entry, Status, Tag, check_text, without_nul};
 use crate::lifecycle::outcome_reset;
 use crate::view::is_blank;
 use crate::warning::{Invalid, Warning};
@@ -13,16 +13,22 @@ use crate::warning::{Invalid, Warning};
 ///
 /// # Errors
 ///
-/// The first field that is wrong, or `archived` if the item is archived, which is final for updates (M7.5.39).
+/// The first field that is wrong; `field_immutable` for a read-only field with a value other than the present one, or `archived` if the item is archived, which is final for updates (M7.5.39).
 /// `title_too_long` for a title of more than 512 bytes, because it must not overwrite the body. `phase_too_long` for a
 /// phase of more than 512 bytes.
 pub fn patch(item: &Entry, patch: ItemPatch) -> Result<(Vec<FieldChange>, Vec<Warning>), Invalid> {
+    read_only::check_unchanged(item, &patch.said_again)?;
     let (mut changes, mut warnings) = (clear(item, &patch.cleared)?, Vec::new());
     if let Some(title) = patch.title {
         changes.push(FieldChange::Title(new_title(title, &mut warnings)?));
     }
     // Answers show only the beginning of a long text, and that must not replace the whole.
     if let Some(body) = patch.body.filter(|text| !item.fields.is_beginning(text)) {
+        if patch.said_again.contains_key("body_ref") && item.fields.body_ref.is_some() {
+            let message = "cannot be changed: body is only the beginning of a long text; \
+                           to replace it, send the new text without body_ref";
+            return Err(Invalid::new("field_immutable", "body_ref", message));
+        }
         let body = without_nul(body, &mut warnings);
         check_text(&body, "body")?;
         changes.push(FieldChange::Body(body));
@@ -55,15 +61,6 @@ pub fn patch(item: &Entry, patch: ItemPatch) -> Result<(Vec<FieldChange>, Vec<Wa
         return Err(Invalid::new("archived", "status", message));
     }
     Ok((changes, warnings))
-}
-
-/// The field changes that complete `item` (M7.5.41): work becomes done with full progress, and knowledge resolved.
-#[must_use]
-pub fn complete(item: &Entry) -> Vec<FieldChange> {
-    match item.kind.family() {
-        Family::Knowledge => vec![FieldChange::Status(Status::Resolved)],
-        Family::Work => vec![FieldChange::Status(Status::Done), FieldChange::Progress(Some(1.0))],
-    }
 }
 
 /// The error that a field cannot be empty.

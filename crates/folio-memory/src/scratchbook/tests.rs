@@ -4,6 +4,7 @@ use crate::actor::Trust;
 use crate::change::{FieldChange, NewEntry};
 use crate::entry::{Entry, EntryKind, Status};
 use crate::id::{EntryHandle, EntryId, Seq};
+use crate::lifecycle::complete;
 use crate::time::Timestamp;
 
 fn to(status: &str) -> ItemPatch {
@@ -30,6 +31,32 @@ fn similar_thread_names_get_distinct_scratchbooks_m7_4_38() {
         .map(|t| page_of(&space, &ThreadKey(t.to_owned())).0)
         .into();
     assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), 4);
+}
+
+#[test]
+fn item_patch_may_repeat_read_only_fields_as_they_stand() {
+    use serde_json::json;
+
+    let mut task = entry(EntryKind::Task);
+    task.fields.body = "whole".to_owned();
+    let said = |value| patch(&task, ItemPatch::from_json(value).unwrap()).map(|(changes, _)| changes);
+    let mut whole = json!(ScratchItem::of(&task));
+    assert!(task.is_unchanged_by(&said(whole.clone()).unwrap()));
+    whole["title"] = json!("another");
+    assert!(said(whole).unwrap().contains(&FieldChange::Title("another".to_owned())));
+    for (name, value) in [
+        ("handle", json!("e99")),
+        ("kind", json!("note")),
+        ("version", json!(7)),
+        ("pinned", json!(true)),
+        ("owner", json!("ada")),
+    ] {
+        let refused = said(json!({name: value})).unwrap_err();
+        assert_eq!(
+            (refused.code.as_str(), refused.field.as_str()),
+            ("field_immutable", name)
+        );
+    }
 }
 
 #[test]
@@ -132,7 +159,7 @@ fn patch_to_done_makes_the_same_changes_as_completing_m7_5_41() {
     let mut item = entry(EntryKind::Task);
     item.fields.progress = Some(0.5);
     let (changes, _) = patch(&item, to("done")).unwrap();
-    assert_eq!(changes, complete(&item));
+    assert_eq!(changes, complete(&item).unwrap());
     let said = ItemPatch {
         progress: Some(0.8),
         ..to("done")
@@ -140,7 +167,7 @@ fn patch_to_done_makes_the_same_changes_as_completing_m7_5_41() {
     let (changes, _) = patch(&item, said).unwrap();
     assert_eq!(
         changes,
-        complete(&item),
+        complete(&item).unwrap(),
         "what is done has full progress, whatever is said"
     );
     let note = entry(EntryKind::Note);
@@ -151,7 +178,7 @@ fn patch_to_done_makes_the_same_changes_as_completing_m7_5_41() {
 #[test]
 fn reopening_a_done_task_clears_its_full_progress_m7_5_41() {
     let mut item = entry(EntryKind::Task);
-    let completed = complete(&item);
+    let completed = complete(&item).unwrap();
     item.patch(&completed, Seq(2), Timestamp::default());
     let changes = |item: &Entry, to: ItemPatch| patch(item, to).unwrap().0;
     for (name, status) in [("open", Status::Open), ("in_progress", Status::InProgress)] {

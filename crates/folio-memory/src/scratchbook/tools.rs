@@ -402,6 +402,7 @@ impl Given {
             tags: self.texts("tags")?,
             phase: self.text("phase")?,
             progress: self.number("progress")?,
+            said_again: Map::new(),
             // Nulls come from models that have to give every argument, and do not mean that a field is to be cleared.
             cleared: Vec::new(),
         };

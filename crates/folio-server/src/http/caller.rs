@@ -179,6 +179,21 @@ impl Caller {
         self.find_entry_of_kind(name.parse()?, kinds, expected).await
     }
 
+    /// Returns which entry the path names, to change it, under the same condition. Whether the caller may change it is
+    /// decided when it does: that does not require that it may read the entry.
+    pub(crate) async fn entry_to_change(
+        &self,
+        name: &str,
+        kinds: &[EntryKind],
+        expected: &str,
+    ) -> Result<EntryRef, Problem> {
+        let entry = self.path_param(name)?;
+        match self.workspace.entry_place(entry).await {
+            Ok(place) if kinds.contains(&place.kind) => Ok(Ref::Id(place.id)),
+            _ => Ok(Ref::Id(self.find_entry_of_kind(entry, kinds, expected).await?.id)),
+        }
+    }
+
     async fn find_entry_of_kind(&self, entry: EntryRef, kinds: &[EntryKind], expected: &str) -> Result<Entry, Problem> {
         let entry = self.workspace.entry(entry).await?;
         if kinds.contains(&entry.kind) {

@@ -8,6 +8,7 @@ use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use folio::memory::readable::readable;
+use folio::memory::wrong_field::{in_plain_words, wrong_field};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::{DeserializeOwned, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -191,12 +192,21 @@ pub(crate) fn read_json<T: DeserializeOwned + JsonSchema>(body: &[u8]) -> Result
         parsed.map_err(|error| unreadable(&error))?;
         return Err(body_invalid("the body is a list, but has to be an object"));
     }
-    serde_json::from_slice(&readable(body)).map_err(|error| unreadable(&error))
+    let body = readable(body);
+    serde_json::from_slice(&body).map_err(|error| {
+        // Only the fields tell where a value is of the wrong kind; the position in the text does not help a program.
+        let fields = serde_json::from_slice::<Object>(&body).ok();
+        match fields.and_then(|Object(fields)| wrong_field::<T>(&fields)) {
+            Some((name, error)) => unreadable(&format!("{name}: {error}")),
+            None => unreadable(&error),
+        }
+    })
 }
 
 /// Returns the problem for a body that is not the expected JSON.
-pub(crate) fn unreadable(error: &serde_json::Error) -> Problem {
-    body_invalid(format!("the body cannot be read: {error}"))
+pub(crate) fn unreadable(error: &(impl fmt::Display + ?Sized)) -> Problem {
+    let detail = in_plain_words(error, "an object");
+    body_invalid(format!("the body cannot be read: {detail}"))
 }
 
 /// Returns whether the schema of `T` is an object and nothing else.

@@ -15,11 +15,10 @@ pub struct EvictedShape {
     pub preview: String,
     /// The number of tokens of the preview.
     pub tokens: u32,
-    /// The handle of the entry by which the result is read; missing if `preview` is the result itself.
-    #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
+    /// The handle of the entry by which the result is read; null if `preview` is the result itself.
+    #[serde(rename = "ref")]
     pub reference: Option<String>,
-    /// The SHA-256 hash of the result.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The SHA-256 hash of the result; null if `preview` is the result itself.
     pub hash: Option<String>,
     /// The length of the result in bytes.
     pub bytes: u64,
@@ -173,14 +172,12 @@ pub struct OffloadReceipt {
     pub tokens_before: u32,
     /// The number of tokens of the messages that are left.
     pub tokens_after: u32,
-    /// The numbers in the history of the first and the last message that was put away, and the handle of their block.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The numbers in the history of the first and the last message that was put away, and the handle of their block;
+    /// null if none was put away.
     pub history: Option<Value>,
-    /// The handle of the entry with the summary.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The handle of the entry with the summary; null if no message was put away.
     pub summary: Option<String>,
-    /// The handle of the entry with the next actions; missing if there are none.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The handle of the entry with the next actions; null if there are none.
     pub next_actions: Option<String>,
     /// Whether an earlier call had put them away already.
     pub replayed: bool,

@@ -72,6 +72,33 @@ async fn tool_response_is_deduplicated_by_request_id_before_key_m7_3_26() {
 }
 
 #[tokio::test]
+async fn key_names_the_answer_of_a_tool_outside_a_turn_m7_3_26() {
+    let house = House::new().await;
+    let take_in = async |key: &str, request: &str, contents: &[&str]| {
+        let items: Vec<_> = contents
+            .iter()
+            .map(|content| match *content {
+                "?" => json!({"type": "no_such_type", "content": "x"}),
+                content => json!({"content": content}),
+            })
+            .collect();
+        let said = json!({"request_id": request, "tool_id": "scan", "status": "ok", "observations": items});
+        let key = format!("Idempotency-Key: {key}");
+        let taken = house.ask("POST", "/tool-responses", &[&key], Some(said)).await;
+        assert_eq!(taken.status, 200, "{taken:?}");
+        let stored = taken.json()["stored"].clone();
+        let handle = |item: &Value| item["handle"].as_str().unwrap().to_owned();
+        let stored = stored.as_array().unwrap().iter().map(handle).collect::<Vec<_>>();
+        stored.join(" ")
+    };
+    assert_eq!(take_in("k1", "attempt 1", &["A"]).await, "e1");
+    assert_eq!(take_in("k1", "attempt 2", &["A"]).await, "e1", "another attempt");
+    assert_eq!(take_in("k2", "", &["B", "?"]).await, "e2");
+    assert_eq!(take_in("k2", "", &["B", "C"]).await, "e2 e3", "a corrected answer");
+    assert_eq!(take_in("k3", "", &["B"]).await, "e4", "another key is another answer");
+}
+
+#[tokio::test]
 async fn oversized_number_is_kept_as_text_and_spares_other_items() {
     let house = House::new().await;
     let body = r#"{"request_id": "r", "status": "ok", "observations": [{"content": "a", "confidence": 1e999},

@@ -124,3 +124,23 @@ async fn patch_that_changes_nothing_makes_no_commit_and_leaves_its_key_free() {
     assert_eq!((&again["version"], &again["replayed"]), (&json!(2), &json!(true)));
     house.stop().await.unwrap();
 }
+
+#[tokio::test]
+async fn no_body_and_an_empty_object_are_one_request() {
+    let house = House::new().await;
+    for content in ["one", "two"] {
+        let body = json!({"content": content});
+        house.post_and_expect("/observations", 201, body).await;
+    }
+    for (path, other) in [
+        ("/observations/e1/confirm", Some(json!({"reason": "other"}))),
+        ("/observations/e2/archive", Some(json!({"reason": "other"}))),
+    ] {
+        let key = format!("Idempotency-Key: {path}");
+        let first = house.ask("POST", path, &[&key], None).await;
+        assert_eq!(first.status, 200, "{first:?}");
+        let again = house.ask("POST", path, &[&key], Some(json!({}))).await;
+        assert_eq!(again.status, 200, "{path}: {again:?}");
+        assert_problem(&house.ask("POST", path, &[&key], other).await, 422, "key_reused");
+    }
+}

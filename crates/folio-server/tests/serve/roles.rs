@@ -228,3 +228,61 @@ async fn idempotency_key_is_scoped_to_its_token_not_its_role() {
         (&first["observation_id"], &json!(true))
     );
 }
+
+#[tokio::test]
+async fn roles_change_their_own_entries_whatever_they_may_read_m7_7() {
+    let house = house().await;
+    let items = "/threads/main/scratchbook/items";
+    house
+        .post_and_expect(items, 201, json!({"kind": "task", "title": "of others"}))
+        .await;
+    for (role, may_patch, may_pin) in [
+        (Role::Planner, true, true),
+        (Role::Executor, true, false),
+        (Role::Tool, false, false),
+    ] {
+        let token = house.token_of(role).await;
+        let ask = async |method: &str, path: &str, body| house.ask_as(&token, method, path, body).await;
+        let added = ask("POST", items, Some(json!({"kind": "task", "title": "mine"}))).await;
+        let own = format!("{items}/{}", added.json()["handle"].as_str().unwrap());
+        for (method, act, body, is_allowed) in [
+            ("PATCH", "", Some(json!({"title": "mine still"})), may_patch),
+            ("POST", "/complete", None, true),
+            ("POST", "/pin", None, may_pin),
+        ] {
+            let told = ask(method, &format!("{own}{act}"), body).await;
+            assert_eq!(told.status == 200, is_allowed, "{role} {act}: {told:?}");
+        }
+        let noticed = ask("POST", "/observations", Some(json!({"content": "red"})))
+            .await
+            .json();
+        let own = format!("/observations/{}", noticed["handle"].as_str().unwrap());
+        let resolved = ask("POST", &format!("{own}/resolve"), None).await;
+        assert_eq!(resolved.status, 200, "{role}: {resolved:?}");
+        let elsewhere = own.replace("/observations/", "/threads/other/scratchbook/items/");
+        let told = ask("PATCH", &elsewhere, Some(json!({"title": "x"}))).await;
+        assert!(matches!(told.status, 403 | 404), "{role}: {told:?}");
+    }
+}
+
+#[tokio::test]
+async fn refusal_says_what_was_tried_of_an_entry_out_of_sight_m7_7() {
+    let house = house().await;
+    let items = "/threads/main/scratchbook/items";
+    house
+        .post_and_expect(items, 201, json!({"kind": "task", "title": "of others"}))
+        .await;
+    let token = house.token_of(Role::Tool).await;
+    for (path, tried) in [
+        ("pin", "a tool may not pin or unpin e1, which it may not read"),
+        (
+            "complete",
+            "a tool may not change the status of what others wrote: e1, which it may not read",
+        ),
+    ] {
+        let told = house.ask_as(&token, "POST", &format!("{items}/e1/{path}"), None).await;
+        assert_problem(&told, 403, "role_denied");
+        let detail = told.json()["detail"].as_str().unwrap().to_owned();
+        assert!(detail.starts_with(tried), "{detail}");
+    }
+}

@@ -209,9 +209,16 @@ async fn offloaded_history_is_read_by_message_range() {
     let more = house.post_and_expect("/threads/t/history", 200, longer).await;
     assert_eq!(more["receipt"]["history"]["from"], offloaded + 1, "{more}");
     assert_eq!(more["receipt"]["offloaded"], 1, "{more}");
-    house
-        .assert_refused("/threads/t/history?range=x", 400, "query_invalid")
-        .await;
+    for query in ["range=x", "from=3&to=1", "range=3:1", "from=0", "to=0"] {
+        house
+            .assert_refused(&format!("/threads/t/history?{query}"), 400, "query_invalid")
+            .await;
+    }
+    let short = json!({"messages": [{"role": "user", "content": "hi"}]});
+    let kept = house.post_and_expect("/threads/u/history", 200, short).await;
+    for name in ["summary", "next_actions", "history"] {
+        assert_eq!(kept["receipt"].get(name), Some(&Value::Null), "{name}: {kept}");
+    }
     let refused = house
         .ask("POST", "/threads/t/history", &[], Some(json!({"messages": 7})))
         .await;
@@ -261,7 +268,10 @@ async fn evicted_result_is_read_by_lines_bytes_and_search() {
     let small = house
         .post_and_expect("/threads/t/evict", 200, json!({"result": {"a": 1}, "limit": 200}))
         .await;
-    assert_eq!((&small["preview"], small.get("ref")), (&json!("{\"a\":1}"), None));
+    assert_eq!(
+        (&small["preview"], small.get("ref")),
+        (&json!("{\"a\":1}"), Some(&Value::Null))
+    );
 }
 
 #[tokio::test]
@@ -344,8 +354,48 @@ async fn unknown_item_kind_error_lists_only_accepted_kinds() {
     let told = told.json()["detail"].as_str().unwrap().to_owned();
     assert!(told.contains("expected one of `note`, `todo`, `task`"), "{told}");
     assert!(!told.contains("summary"), "{told}");
+    assert!(told.starts_with("the body cannot be read: kind: "), "{told}");
+    for (body, problem) in [
+        (
+            json!({"kind": "task", "title": 5}),
+            "title: invalid type: integer `5`, expected a string",
+        ),
+        (
+            json!({"kind": "task", "title": "x", "progress": "50%"}),
+            "progress: invalid type: string \"50%\", expected a number",
+        ),
+    ] {
+        let told = house.post(path, &body.to_string()).await.json();
+        assert_eq!(told["detail"], format!("the body cannot be read: {problem}"));
+    }
     let log = house
         .post(path, &json!({"kind": "log", "title": "x"}).to_string())
         .await;
     assert_problem(&log, 422, "kind_invalid");
+}
+
+#[tokio::test]
+async fn item_may_be_sent_back_as_it_was_read() {
+    let house = House::new().await;
+    let body = json!({"kind": "task", "title": "Ship it", "progress": 0.5});
+    house.post_and_expect(ITEMS, 201, body).await;
+    let one = format!("{ITEMS}/e1");
+    let mut item = house.get_json(&one).await;
+    let same = house.ask("PATCH", &one, &[], Some(item.clone())).await;
+    assert_eq!(
+        (same.status, &same.json()["version"]),
+        (200, &json!(1)),
+        "nothing changed: {same:?}"
+    );
+    item["title"] = json!("Ship it today");
+    let changed = house.ask("PATCH", &one, &[], Some(item.clone())).await;
+    assert_eq!(
+        (changed.status, &changed.json()["title"]),
+        (200, &json!("Ship it today")),
+        "{changed:?}"
+    );
+    for (name, value) in [("handle", json!("e9")), ("kind", json!("note")), ("version", json!(7))] {
+        let told = house.ask("PATCH", &one, &[], Some(json!({name: value}))).await;
+        assert_problem(&told, 422, "field_immutable");
+    }
 }

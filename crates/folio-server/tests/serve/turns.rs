@@ -36,7 +36,7 @@ async fn turn_begins_ends_and_leaves_an_export_trace_and_receipts() {
     assert_eq!(noted.json()["source"]["turn_id"], turn["turn_id"]);
     let view = house.ask("GET", "/threads/a/scratchbook", &in_turn, None).await;
     assert_eq!(view.status, 200, "{view:?}");
-    house.assert_refused("/turns/t1/export", 400, "invalid").await;
+    house.assert_refused("/turns/t1/export", 409, "turn_open").await;
     let end = || house.ask("POST", "/turns/t1/end", &["Idempotency-Key: e"], None);
     let ended = end().await;
     assert_eq!(ended.status, 200, "{ended:?}");

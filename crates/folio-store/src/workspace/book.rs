@@ -144,38 +144,6 @@ impl Workspace {
             .await
     }
 
-    /// Marks an entry as done, or as resolved if it is knowledge (M7.5.41). Doing so twice has no further effect.
-    ///
-    /// # Errors
-    ///
-    /// `Invalid` if it is a step, a block of a log or a summary, which only their writers change; `Conflict` if it is
-    /// archived or the actor may not change it; `NotFound`.
-    pub async fn complete_item(&self, actor: &Actor, item: EntryRef) -> Result<Written, WorkspaceError> {
-        self.complete_item_under(actor, item, Guard::default()).await
-    }
-
-    /// Like [`Workspace::complete_item`], under a [`Guard`].
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Workspace::complete_item`], and `Conflict` if the entry has another version.
-    pub async fn complete_item_under(
-        &self,
-        actor: &Actor,
-        item: EntryRef,
-        guard: Guard,
-    ) -> Result<Written, WorkspaceError> {
-        let changes = |current: &Entry| {
-            check_not_archived(current)?;
-            check_can_be_done(current)?;
-            let changes = scratchbook::complete(current);
-            let done = current.is_unchanged_by(&changes);
-            Ok((if done { Vec::new() } else { changes }, Vec::new()))
-        };
-        self.patch_under(actor, item, guard, Trying::to("complete"), &[], changes)
-            .await
-    }
-
     /// Pins an entry to its page, after those already pinned. A pinned entry keeps its place.
     ///
     /// # Errors
@@ -194,7 +162,7 @@ impl Workspace {
         let page = self.read_entry(item).await?.page;
         let rank = self.next_pin(page).await?;
         let changes = |current: &Entry| {
-            check_not_archived(current)?;
+            lifecycle::check_not_archived(current)?;
             // No view shows it, pinned or not.
             if current.fields.superseded_by.is_some() {
                 let message = format!(
@@ -268,23 +236,4 @@ fn check_item(entry: &Entry) -> Result<(), Invalid> {
         entry.handle, entry.kind
     );
     Err(Invalid::new("kind_invalid", "kind", message))
-}
-
-fn check_can_be_done(entry: &Entry) -> Result<(), Invalid> {
-    if !matches!(entry.kind, EntryKind::Step | EntryKind::Log | EntryKind::Summary) {
-        return Ok(());
-    }
-    let message = format!(
-        "{} is of kind {}; this is for observations, notes, todos, tasks, goals and pending actions",
-        entry.handle, entry.kind
-    );
-    Err(Invalid::new("kind_invalid", "kind", message))
-}
-
-fn check_not_archived(entry: &Entry) -> Result<(), Invalid> {
-    if entry.fields.status == Status::Archived {
-        let message = format!("{} is archived, which is final", entry.handle);
-        return Err(Invalid::new("archived", "status", message));
-    }
-    Ok(())
 }

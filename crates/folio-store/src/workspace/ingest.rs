@@ -36,6 +36,9 @@ pub struct IngestContext {
     pub turn: Option<TurnId>,
     /// The name of the call within its turn; by default the request that the answer names.
     pub call: Option<String>,
+    /// The idempotency key of the request that brings the answer. Outside a turn it names the call; within one, where
+    /// names belong to the turn, only if nothing else does.
+    pub key: Option<String>,
     /// The thread into whose scratchbook the tool's memory writes go; by default the main one.
     pub thread: Option<ThreadKey>,
     /// The node of a run's tree that made the call.
@@ -195,7 +198,8 @@ impl Workspace {
     }
 
     /// The same item of the same answer gets the same id, so it is stored once (M7.3.26). Within a turn, the call and
-    /// the place identify it. Outside a turn, where different calls may have the same name, its content does too.
+    /// the place identify it. Outside a turn the key of the request and the place do; without a key, where different
+    /// calls may have the same name, its content does too.
     fn id_of(&self, call: Option<&str>, proposed: &Proposed, now: Timestamp) -> EntryId {
         let Some(call) = call else {
             return EntryId::draw(&*self.inner.ids, now);
@@ -413,7 +417,7 @@ impl Workspace {
                     };
                     if !is_shown || self.differs_from_original(item, &entry).await? {
                         let message = format!(
-                            "the same call of this turn was taken in before with something else in this place: {} stands; name the \
+                            "the same call was taken in before with something else in this place: {} stands; name the \
                              call differently if it is another",
                             entry.handle
                         );
@@ -471,11 +475,18 @@ impl Workspace {
 
 /// Identifies the call; `None` if nobody named it: then every answer counts as a new one.
 fn call_of(actor: &Actor, response: &ToolResponse, context: &IngestContext) -> Option<String> {
-    let call = context.call.as_deref().unwrap_or(&response.request_id);
+    let turn = context.turn.or(actor.turn);
+    if let (None, Some(key)) = (turn, &context.key) {
+        return Some(json!([null, actor.name, { "key": key }]).to_string());
+    }
+    let named = context.call.as_deref().unwrap_or(&response.request_id);
+    let call = match named {
+        "" => context.key.as_deref().unwrap_or_default(),
+        named => named,
+    };
     if call.is_empty() {
         return None;
     }
-    let turn = context.turn.or(actor.turn);
     let call_key = match turn {
         Some(turn) => json!([turn.to_string(), actor.name, call]),
         None => {

@@ -24,7 +24,8 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// `Conflict` if it is archived, or the actor is a tool; `NotFound`.
+    /// `Conflict` if it is archived, or the actor is a tool; `Invalid` if it is a step, a block of a log or a summary,
+    /// which only their writers change; `NotFound`.
     pub async fn confirm(&self, actor: &Actor, entry: EntryRef, guard: Guard) -> Result<Written, WorkspaceError> {
         let changes = |current: &Entry| Ok((lifecycle::confirm(current, self.now())?, Vec::new()));
         self.patch_under(actor, entry, guard, Trying::to("confirm"), &[], changes)
@@ -35,7 +36,8 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// `Conflict` if it is archived or the actor may not change it; `NotFound`.
+    /// `Invalid` if it is a step, a block of a log or a summary, which only their writers change; `Conflict` if it is
+    /// archived or the actor may not change it; `NotFound`.
     pub async fn complete(&self, actor: &Actor, entry: EntryRef, guard: Guard) -> Result<Written, WorkspaceError> {
         let changes = |current: &Entry| drop_if_unchanged(current, lifecycle::complete(current)?);
         self.patch_under(actor, entry, guard, Trying::to("complete"), &[], changes)
@@ -67,7 +69,7 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// `Conflict` if it is archived or the actor may not change it; `NotFound`.
+    /// As [`Workspace::complete`].
     pub async fn reopen(&self, actor: &Actor, entry: EntryRef, guard: Guard) -> Result<Written, WorkspaceError> {
         let changes = |current: &Entry| Ok((lifecycle::reopen(current)?, Vec::new()));
         self.patch_under(actor, entry, guard, Trying::to("update"), &[], changes)
@@ -166,11 +168,7 @@ impl Workspace {
             let whole = self.whole_text(&read).await?;
             let mut is_another = false;
             let changes = |current: &Entry| {
-                lifecycle::check_not_archived(current)?;
-                if current.kind.is_append_only() {
-                    let message = format!("{} is a {}, whose text never changes", current.handle, current.kind);
-                    return Err(Invalid::new("kind_invalid", "kind", message).into());
-                }
+                lifecycle::check_may_change(current)?;
                 let (now, then) = (&current.fields, &read.fields);
                 is_another = (&now.body, &now.body_ref) != (&then.body, &then.body_ref);
                 if is_another {
@@ -246,7 +244,7 @@ impl Workspace {
             dst: old.id.to_string(),
         });
         let changes = |current: &Entry| {
-            lifecycle::check_not_archived(current)?;
+            lifecycle::check_may_change(current)?;
             let mut changes = vec![FieldChange::SupersededBy(Some(new.id))];
             changes.extend(outcome.map(|outcome| FieldChange::Outcome(Some(outcome))));
             drop_if_unchanged(current, changes)

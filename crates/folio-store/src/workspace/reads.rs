@@ -7,8 +7,8 @@ use folio_engine::run::RunSummary;
 use folio_memory::id::{EntryRef, PageRef, Ref, RunRef};
 use folio_memory::roles::Visibility;
 use folio_memory::{
-    Entry, EntryId, EntryQuery, Link, ListAnswer, Order, Page, PageQuery, RunId, Seq, TextMatch, TextQuery, Timestamp,
-    TypeRanks,
+    Entry, EntryId, EntryKind, EntryQuery, Link, ListAnswer, Order, Page, PageId, PageQuery, RunId, Seq, TextMatch,
+    TextQuery, Timestamp, TypeRanks,
 };
 
 use super::notes::Stopwatch;
@@ -27,6 +27,17 @@ pub(super) fn if_there<T, E: Into<WorkspaceError>>(read: Result<T, E>) -> Result
         Err(WorkspaceError::Store(StoreError::NotFound { .. })) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Which entry something is, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EntryPlace {
+    /// The permanent id.
+    pub id: EntryId,
+    /// The kind.
+    pub kind: EntryKind,
+    /// The page that it is on.
+    pub page: PageId,
 }
 
 impl Workspace {
@@ -77,7 +88,7 @@ impl Workspace {
         Ok((self.entries(&looser).await?, TextMatch::Any))
     }
 
-    /// The same for internal use, without a note in the trace.
+    /// Reads an entry for internal use, without a note in the trace.
     ///
     /// # Errors
     ///
@@ -151,7 +162,18 @@ impl Workspace {
         answer
     }
 
-    /// The same for internal use, without a note in the trace.
+    /// Returns which entry `entry` names, of which kind, and on which page. Its content is not returned, so this needs no
+    /// permission to read: an actor may change an entry of its own that it may not read.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`; `Unavailable` or `Corrupt`.
+    pub async fn entry_place(&self, entry: EntryRef) -> Result<EntryPlace, WorkspaceError> {
+        let Entry { id, kind, page, .. } = self.read_entry(entry).await?;
+        Ok(EntryPlace { id, kind, page })
+    }
+
+    /// Reads an entry for internal use, without a note in the trace.
     pub(super) async fn read_entry(&self, entry: EntryRef) -> Result<Entry, WorkspaceError> {
         self.keep_up().await?;
         let mut entry = self.inner.store.entry(&self.inner.space, entry).await?;

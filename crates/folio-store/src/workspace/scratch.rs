@@ -83,6 +83,10 @@ impl Workspace {
     async fn scratch_write(&self, caller: &ScratchCaller<'_>, call: Call) -> Result<ScratchAnswer, WorkspaceError> {
         let (actor, thread) = (caller.actor, caller.thread);
         let key = caller.idempotency_key.clone();
+        let keyed = Guard {
+            idempotency_key: key.clone(),
+            ..Guard::default()
+        };
         let written = match call {
             Call::AddItem(input) => self.add_item(actor, thread, *input, key).await?,
             Call::AddObservation(input) => self.add_observation(actor, *input, key).await?,
@@ -107,8 +111,7 @@ impl Workspace {
                 let entry = self.changeable_entry(actor, thread, id, Operation::PatchOthers).await?;
                 let guard = Guard {
                     expected_version,
-                    idempotency_key: key,
-                    ..Guard::default()
+                    ..keyed
                 };
                 match entry.kind {
                     EntryKind::Observation => {
@@ -121,15 +124,15 @@ impl Workspace {
             Call::Complete(id) => {
                 self.changeable_entry(actor, thread, id, Operation::SetStatusOfOthers)
                     .await?;
-                self.complete_item(actor, id).await?
+                self.complete(actor, id, keyed).await?
             }
             Call::Pin(id) => {
                 self.changeable_entry(actor, thread, id, Operation::Pin).await?;
-                self.pin_item(actor, id).await?
+                self.pin_item_under(actor, id, keyed).await?
             }
             Call::Unpin(id) => {
                 self.changeable_entry(actor, thread, id, Operation::Pin).await?;
-                self.unpin_item(actor, id).await?
+                self.unpin_item_under(actor, id, keyed).await?
             }
             Call::Read(_) => return Err(Invalid::new("arguments_invalid", "tool", "reads only").into()),
         };

@@ -56,6 +56,11 @@ impl Workspace {
 
     /// The same, with the operation `verb` for the trace.
     async fn check_entry_for(&self, verb: &str, entry: &Entry) -> Result<(), WorkspaceError> {
+        let handle = entry.handle;
+        let (operation, what) = match attempted(verb) {
+            Operation::Read => (Operation::Read, handle.to_string()),
+            change => (change, format!("{handle}, which it may not read")),
+        };
         let sight = self.visibility().await?;
         if sight == Visibility::Space {
             return Ok(());
@@ -64,7 +69,7 @@ impl Workspace {
         if sight.includes_entry(entry, &page.fields) {
             return Ok(());
         }
-        let refused = self.denied(entry.handle.to_string());
+        let refused = self.denied(operation, what);
         self.note_refusal(&self.asker, verb, Some(entry), &refused);
         Err(refused)
     }
@@ -158,17 +163,17 @@ impl Workspace {
         Ok(sight.includes_entry(&entry, &page.fields))
     }
 
-    fn denied(&self, what: String) -> WorkspaceError {
+    fn denied(&self, operation: Operation, what: String) -> WorkspaceError {
         WorkspaceError::Refused(Denied {
             role: self.asker.role,
-            operation: Operation::Read,
+            operation,
             what,
             is_of_other_thread: false,
         })
     }
 
     fn refused(&self, target: String) -> WorkspaceError {
-        let refused = self.denied(target);
+        let refused = self.denied(Operation::Read, target);
         self.note_refusal_of(&self.asker, "memory", "read", &refused);
         refused
     }
@@ -285,5 +290,18 @@ impl Workspace {
         let mut keep = kept.iter();
         answer.scores.retain(|_| keep.next() == Some(&true));
         Ok(())
+    }
+}
+
+/// The operation that `verb` names in the trace, on an entry of somebody else.
+fn attempted(verb: &str) -> Operation {
+    match verb {
+        "get" => Operation::Read,
+        "complete" => Operation::SetStatusOfOthers,
+        "confirm" => Operation::Confirm,
+        "pin" | "unpin" => Operation::Pin,
+        "archive" => Operation::Archive,
+        "restore" => Operation::Restore,
+        _ => Operation::PatchOthers,
     }
 }

@@ -76,7 +76,11 @@ async fn scratchbook_pages_show_the_state_as_of_the_first_page_m7_2_15() {
     let (first, total, as_of, next) = page(None).await;
     assert_eq!((first.as_str(), total), ("ab", 6));
     // What was read moves behind, what was not moves before, one goes, and one is new.
-    scene.memory.complete_item(&ada, Ref::Id(items[0].id)).await.unwrap();
+    scene
+        .memory
+        .complete(&ada, Ref::Id(items[0].id), Guard::default())
+        .await
+        .unwrap();
     scene.memory.pin_item(&ada, Ref::Id(items[4].id)).await.unwrap();
     scene.memory.archive(&ada, Ref::Id(items[3].id), None).await.unwrap();
     scene.task().await;

@@ -5,7 +5,7 @@ use folio_memory::scratchbook::colony::Book;
 use folio_memory::scratchbook::{ItemInput, ItemPatch};
 use folio_memory::{Actor, EntryKind, Role, ThreadKey};
 use folio_store::WorkspaceError;
-use folio_store::workspace::{BookFilter, Fate, Imported};
+use folio_store::workspace::{BookFilter, Fate, Guard, Imported};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -233,7 +233,7 @@ async fn act(house: &House, act: Act, thread: &ThreadKey) {
             };
             space.update_item(&actor, of(at), patch, None).await
         }
-        Act::Complete(at) => space.complete_item(&actor, of(at)).await,
+        Act::Complete(at) => space.complete(&actor, of(at), Guard::default()).await,
         Act::Pin(at) => space.pin_item(&actor, of(at)).await,
         Act::Unpin(at) => space.unpin_item(&actor, of(at)).await,
         Act::Archive(at) => space.archive(&actor, of(at), None).await,

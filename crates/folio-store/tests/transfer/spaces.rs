@@ -12,7 +12,7 @@ use folio_memory::{
     Actor, Entry, EntryHandle, EntryQuery, Link, Order, Page, Pii, Relation, Role, SpaceName, Status, TextMatch,
     ThreadKey, Trust,
 };
-use folio_store::workspace::{Eviction, Fate, ForgetFilter, ImportOptions, Imported, PageInput, ViewRequest};
+use folio_store::workspace::{Eviction, Fate, ForgetFilter, Guard, ImportOptions, Imported, PageInput, ViewRequest};
 use folio_store::{Workspace, WorkspaceError};
 use proptest::prelude::*;
 use serde_json::json;
@@ -212,7 +212,7 @@ async fn act(house: &House, act: Act) -> Result<(), WorkspaceError> {
             space.record(&actor, write).await?;
         }
         Act::Pin(at) => drop(space.pin_item(&actor, entry(at)).await?),
-        Act::Complete(at) => drop(space.complete_item(&actor, entry(at)).await?),
+        Act::Complete(at) => drop(space.complete(&actor, entry(at), Guard::default()).await?),
         Act::Archive(at) => drop(space.archive(&actor, entry(at), None).await?),
         Act::Forget(at) => {
             let filter = ForgetFilter {

@@ -7,7 +7,7 @@ use super::super::page_of;
 use super::Item;
 use crate::actor::{Source, Trust};
 use crate::change::NewEntry;
-use crate::entry::{Entry, EntryFields, EntryKind, ImportedTimes, Owner, State, Status, Tag, check_text};
+use crate::entry::{Entry, EntryFields, EntryKind, Family, ImportedTimes, Owner, State, Status, Tag, check_text};
 use crate::excerpt::{cut, one_line};
 use crate::id::EntryId;
 use crate::space::{SpaceName, ThreadKey};
@@ -216,7 +216,9 @@ impl Changed {
 
     fn status(&mut self, item: &Item, kind: EntryKind) -> Result<Status, Invalid> {
         let is_note = kind == EntryKind::Note;
-        Ok(match (item.status.as_str(), is_note) {
+        // The synonyms are those of every other place where a status is given (M7.5.40).
+        let status = Status::parse_in(&item.status, Family::Work).map(Status::as_str);
+        Ok(match (status.unwrap_or(&item.status), is_note) {
             ("open", false) => Status::Open,
             ("in_progress", false) => Status::InProgress,
             ("blocked", false) => Status::Blocked,

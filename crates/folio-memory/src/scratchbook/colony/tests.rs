@@ -232,3 +232,19 @@ fn similar_thread_names_get_distinct_file_names_m7_4_38() {
     assert_eq!(thread_of("deep/er.json"), None);
     assert_eq!(file_name(&ThreadKey("x".repeat(MAX_THREAD_BYTES + 1))), None);
 }
+
+#[test]
+fn statuses_are_read_with_their_synonyms_m7_5_40() {
+    for (said, status) in [
+        ("inProgress", Status::InProgress),
+        ("completed", Status::Done),
+        ("pending", Status::Open),
+    ] {
+        let item = Item {
+            status: said.to_owned(),
+            ..item("it")
+        };
+        let taken = incoming(&item).unwrap();
+        assert_eq!(taken.new.fields.status, status, "{said}");
+    }
+}

@@ -54,7 +54,8 @@ struct Place {
     /// The tool whose manifest decides what is accepted or shown; without it, the tool that the body names.
     tool: Option<String>,
     /// The name of the call within its turn: ingesting the same call again adds nothing. Without it, the request that
-    /// the answer names is used, and if it names none, the idempotency key.
+    /// the answer names is used, and if it names none, the idempotency key. Outside a turn, an idempotency key names the
+    /// call before either of them.
     call: Option<String>,
     /// The turn: `t3` or `turn_…`. The header `Folio-Turn` has the same effect.
     turn: Option<String>,
@@ -95,11 +96,10 @@ async fn ingest_result(
         .find_map(|name| response.rest.get(name)?.as_str());
     let tool = place.tool(&caller, tool_name.unwrap_or_default())?;
     let (turn, warning) = place.turn(&caller).await?;
-    // The idempotency key names the call only if neither the query nor the answer does.
-    let is_named = place.call.is_some() || !response.request_id.is_empty();
     let context = IngestContext {
         turn,
-        call: if is_named { place.call } else { caller.own_key() },
+        call: place.call,
+        key: caller.own_key(),
         thread: Some(place.thread.map_or_else(|| Ok(ThreadKey::main()), thread_called)?),
         node: None,
     };

@@ -68,8 +68,8 @@ pub(super) fn routes() -> ApiRouter<App> {
 
 /// Returns the observation that the path names, and the conditions of a change made for `reason`.
 async fn named_observation(caller: &Caller, reason: Option<String>) -> Result<(EntryRef, Guard), Problem> {
-    let entry = caller.entry("observation", &KINDS, "an observation").await?;
-    Ok((Ref::Id(entry.id), Why { reason }.guard(caller)))
+    let entry = caller.entry_to_change("observation", &KINDS, "an observation").await?;
+    Ok((entry, Why { reason }.guard(caller)))
 }
 
 fn answer(caller: &Caller, written: &folio::store::Written) -> Answer<Written<Observation>> {

@@ -159,6 +159,12 @@ async fn said(caller: Caller, QueryParams(params): QueryParams<Range>) -> Result
         None => (params.from.unwrap_or(1), params.to.unwrap_or(u64::MAX)),
         Some(text) => lines("range", text)?,
     };
+    if from == 0 {
+        return Err(invalid_value_problem("from", "0", "at least 1"));
+    }
+    if from > to {
+        return Err(invalid_value_problem("to", &to.to_string(), "at least `from`"));
+    }
     let thread = caller.thread();
     let messages = match params.search.as_deref() {
         None => caller.workspace.said(&thread, from, to).await?,

@@ -373,12 +373,9 @@ async fn archive(
     _: QueryParams<Nothing>,
     MayBody(input): MayBody<Why>,
 ) -> Result<Answer<Written<Observation>>, Problem> {
-    let entry = caller.entry("observation", &KINDS, "an observation").await?;
+    let entry = caller.entry_to_change("observation", &KINDS, "an observation").await?;
     let guard = input.guard(&caller);
-    let written = caller
-        .workspace
-        .archive_under(&caller.actor, Ref::Id(entry.id), guard)
-        .await?;
+    let written = caller.workspace.archive_under(&caller.actor, entry, guard).await?;
     Ok(Answer::of(shape(&caller, &written)).version(written.entry.version))
 }
 

@@ -3,15 +3,13 @@
 use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
 use axum::extract::State;
-use folio::Timestamp;
 use folio::engine::Run;
-use folio::engine::run::{OpenRequest, PendingApproval, RequestRef as AskedOf, Requested};
+use folio::engine::run::RequestRef as AskedOf;
 use folio::memory::Role;
 use folio::memory::id::Ref;
 use folio::runner::RunnerError;
-use folio::store::RunRow;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::part::PartOfRun;
 use super::runs::load_run_in_full;
@@ -22,8 +20,8 @@ use crate::http::describe::describe_operation;
 use crate::http::input::{Body, body_invalid};
 use crate::http::problem::Problem;
 use crate::http::query::{Nothing, QueryParams};
-use crate::wire::List;
 use crate::wire::run::RunInFull;
+use crate::wire::{List, QuestionShape};
 
 const GROUP: &str = "people";
 
@@ -63,64 +61,13 @@ pub(super) fn routes() -> ApiRouter<App> {
         )
 }
 
-/// A question of a run, or a plan, call or check that waits for approval.
-#[derive(Debug, Serialize, JsonSchema)]
-struct QuestionShape {
-    /// The name of the question, made of the run, the node and the question itself. An answer under this name never
-    /// applies to a later question of the same node.
-    id: String,
-    run_id: String,
-    node_id: String,
-    path: String,
-    title: String,
-    question: String,
-    /// The answers to choose from; if there are none, any answer is accepted.
-    options: Vec<String>,
-    /// The answer that applies if nobody answers.
-    default: Option<String>,
-    /// The time until which it waits; null if no deadline ends that.
-    until: Option<Timestamp>,
-    /// `question`, or one of `call`, `plan` and `check` (the command of a criterion), which wait for approval at
-    /// `/approvals/{id}`.
-    kind: &'static str,
-    /// For a call: the tool, its arguments, and the hash that identifies both.
-    #[schemars(with = "Option<serde_json::Value>")]
-    call: Option<folio::engine::event::Approval>,
-}
-
-/// Returns what a run asks at `now`, without questions whose deadline has passed.
-fn questions_of(row: &RunRow, run: &Run, now: Timestamp) -> Vec<QuestionShape> {
-    let shape = |request: OpenRequest<'_>| QuestionShape {
-        id: format!("{}.{}", row.id, request.reference()),
-        run_id: row.id.to_string(),
-        node_id: request.node.to_string(),
-        path: run
-            .node(request.node)
-            .map_or_else(String::new, |view| view.path.to_owned()),
-        title: run.title(request.node),
-        question: match request.what {
-            Requested::Answer(question) => question.text.clone(),
-            Requested::Approval(PendingApproval::Plan(version)) => {
-                format!("plan {version}: {}", run.titles_of_steps(request.node))
-            }
-            Requested::Approval(waiting) => run.approval_in_words(request.node, &waiting),
-        },
-        options: request.options().to_vec(),
-        default: request.default_answer().map(str::to_owned),
-        until: request.until,
-        kind: request.kind(),
-        call: request.call().cloned(),
-    };
-    run.open_requests(now).into_iter().map(shape).collect()
-}
-
 /// Returns every open question of a run, and whatever waits for approval.
 async fn questions(caller: Caller, _: QueryParams<Nothing>) -> Result<Answer<List<QuestionShape>>, Problem> {
     let row = caller.run_row().await?;
     let as_of = caller.workspace.head().await?.0;
     let run = caller.runner.load(row.id).await?;
     Ok(Answer::of(List::whole(
-        questions_of(&row, &run, caller.workspace.now()),
+        QuestionShape::all_of(&row, &run, caller.workspace.now()),
         as_of,
     )))
 }

@@ -6,7 +6,7 @@ use axum::routing::post;
 use folio::memory::id::{EntryRef, Ref};
 use folio::memory::scratchbook::{ItemInput, ItemPatch, ScratchItem, page_of};
 use folio::memory::tokens::for_model;
-use folio::memory::{Entry, EntryKind, Status, Tag};
+use folio::memory::{Entry, EntryKind, PageId, Status, Tag};
 use folio::store::workspace::{BookFilter, ViewRequest};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -202,7 +202,7 @@ async fn item_of(caller: &Caller) -> Result<Entry, Problem> {
     let item: EntryRef = caller.path_param("item")?;
     let entry = caller.workspace.entry(item).await?;
     let thread = caller.thread();
-    if entry.page == page_of(caller.workspace.space(), &thread).0 {
+    if entry.page == book_of(caller) {
         return Ok(entry);
     }
     let detail = format!("{} is not in the scratchbook of {thread}", entry.handle);
@@ -220,7 +220,7 @@ async fn update(
     Raw(body, _): Raw<ItemPatch>,
 ) -> Result<Answer<Written<ScratchItem>>, Problem> {
     let patch = ItemPatch::from_json(body).map_err(|error| unreadable(&error))?;
-    let item = Ref::Id(item_of(&caller).await?.id);
+    let item = item_to_change(&caller, &[]).await?;
     let guard = base.guard(&caller);
     let written = caller
         .workspace
@@ -229,23 +229,33 @@ async fn update(
     Ok(Answer::of(shape(&caller, &written)).version(written.entry.version))
 }
 
-/// The same, but accepts an observation as well, which belongs to all threads of its space.
-async fn item_or_observation(caller: &Caller) -> Result<EntryRef, Problem> {
-    let entry = caller.workspace.entry(caller.path_param("item")?).await?;
-    match entry.kind {
-        EntryKind::Observation => Ok(Ref::Id(entry.id)),
+/// Returns which item the path names, to change it: one of the scratchbook that the path names, or an entry of one of
+/// the kinds `beside`. A caller may change an item of its own that it may not read (M7.7).
+async fn item_to_change(caller: &Caller, beside: &[EntryKind]) -> Result<EntryRef, Problem> {
+    let item = caller.path_param("item")?;
+    match caller.workspace.entry_place(item).await {
+        Ok(place) if place.page == book_of(caller) || beside.contains(&place.kind) => Ok(Ref::Id(place.id)),
+        // Says why not, as far as the caller may know.
         _ => Ok(Ref::Id(item_of(caller).await?.id)),
     }
 }
+
+/// The page of the scratchbook that the path names.
+fn book_of(caller: &Caller) -> PageId {
+    page_of(caller.workspace.space(), &caller.thread()).0
+}
+
+/// An observation belongs to all threads of its space.
+const OF_ALL_THREADS: [EntryKind; 1] = [EntryKind::Observation];
 
 async fn complete(
     caller: Caller,
     _: QueryParams<Nothing>,
     MayBody(input): MayBody<Why>,
 ) -> Result<Answer<Written<ScratchItem>>, Problem> {
-    let item = item_or_observation(&caller).await?;
+    let item = item_to_change(&caller, &OF_ALL_THREADS).await?;
     let guard = input.guard(&caller);
-    let written = caller.workspace.complete_item_under(&caller.actor, item, guard).await?;
+    let written = caller.workspace.complete(&caller.actor, item, guard).await?;
     Ok(Answer::of(shape(&caller, &written)).version(written.entry.version))
 }
 
@@ -254,7 +264,7 @@ async fn pin(
     _: QueryParams<Nothing>,
     MayBody(input): MayBody<Why>,
 ) -> Result<Answer<Written<ScratchItem>>, Problem> {
-    let item = item_or_observation(&caller).await?;
+    let item = item_to_change(&caller, &OF_ALL_THREADS).await?;
     let guard = input.guard(&caller);
     let written = caller.workspace.pin_item_under(&caller.actor, item, guard).await?;
     Ok(Answer::of(shape(&caller, &written)).version(written.entry.version))
@@ -265,7 +275,7 @@ async fn unpin(
     _: QueryParams<Nothing>,
     MayBody(input): MayBody<Why>,
 ) -> Result<Answer<Written<ScratchItem>>, Problem> {
-    let item = item_or_observation(&caller).await?;
+    let item = item_to_change(&caller, &OF_ALL_THREADS).await?;
     let guard = input.guard(&caller);
     let written = caller.workspace.unpin_item_under(&caller.actor, item, guard).await?;
     Ok(Answer::of(shape(&caller, &written)).version(written.entry.version))

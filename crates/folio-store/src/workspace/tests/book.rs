@@ -26,13 +26,23 @@ async fn scratchbook_lists_pins_first_and_only_its_own_thread() {
 async fn completing_an_item_twice_makes_one_revision_m7_5_41() {
     let f = fixture();
     let item = Ref::Id(f.todo("x").await.id);
-    let done = f.workspace.complete_item(&person(), item).await.unwrap().entry;
+    let done = f
+        .workspace
+        .complete(&person(), item, Guard::default())
+        .await
+        .unwrap()
+        .entry;
     assert_eq!(
         (done.fields.status, done.fields.progress, done.version),
         (Status::Done, Some(1.0), 2)
     );
     assert_eq!(
-        f.workspace.complete_item(&person(), item).await.unwrap().entry.version,
+        f.workspace
+            .complete(&person(), item, Guard::default())
+            .await
+            .unwrap()
+            .entry
+            .version,
         2
     );
 }
@@ -52,7 +62,7 @@ async fn log_entry_cannot_be_completed_m7_5_41() {
         .unwrap();
     let error = f
         .workspace
-        .complete_item(&person(), Ref::Id(block.entry.id))
+        .complete(&person(), Ref::Id(block.entry.id), Guard::default())
         .await
         .unwrap_err();
     assert_eq!(

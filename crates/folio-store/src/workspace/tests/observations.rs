@@ -350,7 +350,10 @@ async fn active_observations_are_ordered_by_class_and_omit_settled_m7_2_14() {
         f.workspace.add_observation(&person(), input, None).await.unwrap();
     }
     let settled = f.add("settled").await;
-    f.workspace.complete_item(&person(), Ref::Id(settled.id)).await.unwrap();
+    f.workspace
+        .complete(&person(), Ref::Id(settled.id), Guard::default())
+        .await
+        .unwrap();
     let texts = async |limit| -> Vec<String> {
         let answer = f.workspace.active_observations(limit).await.unwrap();
         assert_eq!(answer.total, 4);

@@ -12,7 +12,10 @@ async fn trace_line_names_component_operation_entry_type_and_actor() {
         .unwrap();
     let item = f.todo("call").await;
     f.workspace.pin_item(&person(), Ref::Id(item.id)).await.unwrap();
-    f.workspace.complete_item(&person(), Ref::Id(item.id)).await.unwrap();
+    f.workspace
+        .complete(&person(), Ref::Id(item.id), Guard::default())
+        .await
+        .unwrap();
 
     let line = |entry: &TraceEntry| {
         let kind = entry.entry_type.as_deref().unwrap_or("-");

@@ -47,12 +47,12 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// `Invalid` if the turn has not ended; `NotFound`; `Refused` as [`Workspace::turn`]; `Unavailable` or `Corrupt`.
+    /// `Conflict` if the turn has not ended; `NotFound`; `Refused` as [`Workspace::turn`]; `Unavailable` or `Corrupt`.
     pub async fn turn_export(&self, turn: TurnRef) -> Result<Export, WorkspaceError> {
         let turn = self.turn(turn).await?;
         let Some(ended) = &turn.ended else {
-            let message = format!("{} has not ended, so there is no export of it", turn.handle);
-            return Err(StoreError::Invalid(message).into());
+            let turn = turn.handle.to_string();
+            return Err(StoreError::TurnOpen { turn }.into());
         };
         let mut export = self.read_export(&ended.end.export).await?;
         if self.visibility().await? != Visibility::Space {
