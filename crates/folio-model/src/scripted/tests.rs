@@ -75,7 +75,7 @@ async fn unmatched_request_error_lists_the_remaining_cues() {
     );
     // It is as wrong when all cues are used, and whoever asked made do without an answer.
     said(&model, Role::Planner, "house").await;
-    assert_eq!(model.finish().unwrap_err().0, [unanswered.clone()]);
+    assert_eq!(model.finish().unwrap_err().0, std::slice::from_ref(&unanswered));
     assert_eq!(model.left_over(), [format!("scripted: {unanswered}")]);
 }
 
