@@ -137,18 +137,46 @@ fn unattended_run_leaves_no_open_questions() {
 fn unused_script_cues_fail_the_command_but_not_the_run() {
     let folio = folio_with(json!([
         execute_cue("Paint the door", "finish", json!({"notes": "painted"})),
-        {"contains": "nobody says this", "text": "?"},
+        {"contains": "windows", "text": "?"},
         {"contains": "nor this", "text": "?", "times": "always"},
     ]));
     let run = folio.call(&["run", "Paint the door", "--model", "scripted:script.json", "--quiet"]);
     assert_eq!(run.code, 1, "{}", run.stderr);
     assert!(run.stdout.contains("painted"), "{}", run.stdout);
     assert!(
-        run.stderr.contains("left cues of its script unused") && run.stderr.contains("cue 2"),
+        run.stderr.contains("its script does not fit what was asked") && run.stderr.contains("unused cue 2"),
         "{}",
         run.stderr
     );
     assert!(!run.stderr.contains("cue 3"), "{}", run.stderr);
+    let page = include_str!("../../../docs/errors/script_left.md");
+    assert!(
+        page.contains(run.stderr.trim()),
+        "the page shows something else: {}",
+        run.stderr
+    );
+    assert_eq!(folio.json(&["show", "r1"])["status"], "ok", "the run is what it is");
+}
+
+#[test]
+fn unexpected_model_request_fails_the_command_even_if_the_run_copes() {
+    let folio = folio_with(json!([]));
+    let plan = json!({"title": "Doors", "steps": [{"id": "paint", "title": "Paint the door", "optional": true}]});
+    folio.file("plan.json", plan.to_string());
+    let run = folio.call(&[
+        "run",
+        "--plan",
+        "plan.json",
+        "--model",
+        "scripted:script.json",
+        "--quiet",
+    ]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(
+        run.stderr.contains("script_left") && run.stderr.contains("no cue answers"),
+        "{}",
+        run.stderr
+    );
     assert_eq!(folio.json(&["show", "r1"])["status"], "ok", "the run is what it is");
 }
 

@@ -103,6 +103,13 @@ impl Stores {
         all
     }
 
+    /// Creates the tables of the database, so that triggers can be created: the first writer does, and a small text is
+    /// not evicted.
+    fn create_tables(&self) {
+        self.folio.file("small.txt", "all is well\n");
+        self.folio.ok(&["--store", &self.url(), "evict", "small.txt"]);
+    }
+
     fn migrate(&self, from: &str, to: &str) -> Value {
         let moved = self.folio.json(&["--store", from, "migrate", "--to", to]);
         assert_eq!(moved["problems"], json!([]), "{moved}");
@@ -206,13 +213,25 @@ fn repeated_migration_updates_the_copy_and_forgets_in_it() {
 fn migration_of_a_store_being_written_to_catches_up() {
     let stores = Stores::new();
     stores.fill(FILE_STORE);
+    let before = stores.migrate(FILE_STORE, "sqlite:before.db")["commits"]
+        .as_u64()
+        .unwrap();
+    // The copy lingers at its first commit while others write to the store.
+    stores.create_tables();
+    let ask = |sql: &str| stores.database.ask(sql).unwrap();
+    ask("CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(2); RETURN NEW; END'");
+    ask("CREATE TRIGGER lingers BEFORE INSERT ON log FOR EACH ROW WHEN (NEW.seq = 1) EXECUTE FUNCTION linger()");
     let observations: Vec<_> = (0..3_000).map(|n| format!("number {n}")).collect();
     let entity = json!({"type": "entity", "name": "many", "entityType": "x", "observations": observations});
     stores.folio.file("many.jsonl", entity.to_string());
     let writer = stores
         .folio
         .spawn(&["--store", FILE_STORE, "import", "--from", "mcp-memory", "many.jsonl"]);
-    stores.migrate(FILE_STORE, &stores.url());
+    let first = stores.migrate(FILE_STORE, &stores.url());
+    assert!(
+        first["commits"].as_u64().unwrap() > before,
+        "nothing was written meanwhile: {first}"
+    );
     assert_eq!(writer.wait().code, 0);
     stores.migrate(FILE_STORE, &stores.url());
     assert_eq!(stores.contents(&stores.url()), stores.contents(FILE_STORE));
@@ -233,9 +252,7 @@ fn killed_migration_continues_where_it_stopped() {
     let all = stores.folio.json(&["--store", FILE_STORE, "observe", "list"])["as_of"]
         .as_u64()
         .unwrap();
-    // The tables first, so that triggers can be created: the first writer creates them, and a small text is not evicted.
-    stores.folio.file("small.txt", "all is well\n");
-    stores.folio.ok(&["--store", &url, "evict", "small.txt"]);
+    stores.create_tables();
     let ask = |sql: &str| stores.database.ask(sql).unwrap();
     ask("CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(600); RETURN NEW; END'");
     let of_held = |what: &str| {
@@ -249,7 +266,11 @@ fn killed_migration_continues_where_it_stopped() {
             all * part / 5
         ));
         let copying = stores.folio.spawn(&["--store", FILE_STORE, "migrate", "--to", &url]);
-        let is_held = (0..2_000).any(|_| of_held("count(*)") != "0");
+        let is_held = (0..2_000).any(|_| {
+            // Each look is a process: without a pause they would take the processor that the copy needs.
+            std::thread::park_timeout(std::time::Duration::from_millis(20));
+            of_held("count(*)") != "0"
+        });
         assert!(is_held, "the copy did not reach commit {}", all * part / 5);
         copying.kill();
         // The server would notice only with its answer that the client is gone.

@@ -23,8 +23,8 @@ use support::{Folio, Running};
 const RUNS: usize = 8;
 /// The rounds of one run: each waits, notes something, and has an external effect that must not happen twice.
 const ROUNDS: usize = 25;
-/// The nodes of one run: three per round, and the root.
-const NODES: usize = 3 * ROUNDS + 1;
+/// As many as last longer than a fault that is over within a second.
+const FEW_ROUNDS: usize = 15;
 
 /// Everything that runs need.
 struct World {
@@ -37,6 +37,7 @@ struct World {
     advertise: String,
     workers: Vec<Worker>,
     submitted: Vec<Running>,
+    rounds: usize,
     /// How many nodes had ended when the fault was injected.
     before: usize,
 }
@@ -52,6 +53,7 @@ impl World {
             listen,
             workers: Vec::new(),
             submitted: Vec::new(),
+            rounds: ROUNDS,
             before: 0,
         };
         // The tables are there before several come.
@@ -60,6 +62,11 @@ impl World {
             world.start_worker();
         }
         world
+    }
+
+    /// The nodes of all runs: three per round, and the root of each.
+    fn nodes(&self) -> usize {
+        RUNS * (3 * self.rounds + 1)
     }
 
     /// The store, with a lease short enough for tests.
@@ -85,7 +92,7 @@ impl World {
     fn submit(&mut self) {
         for run in 0..RUNS {
             let name = format!("plan{run}.yaml");
-            self.folio.file(&name, plan_of(run, ROUNDS, 60, None));
+            self.folio.file(&name, plan_of(run, self.rounds, 60, None));
             let (store, ingress) = (self.store(), self.ingress());
             let submitting = submitting(&ingress, &name);
             let submitted = self.folio.spawn(&[&["--store", &store], &submitting[..]].concat());
@@ -94,7 +101,7 @@ impl World {
         self.wait_until(|world| world.finished() > 2 * RUNS);
         self.before = self.finished();
         assert!(
-            self.before < RUNS * NODES / 2,
+            self.before < self.nodes() / 2,
             "they are too far already: {}",
             self.before
         );
@@ -151,7 +158,7 @@ impl World {
             counts
         };
         let finished = count("finished", "");
-        assert_eq!(finished.len(), RUNS * NODES, "every node has ended");
+        assert_eq!(finished.len(), self.nodes(), "every node has ended");
         assert!(finished.values().all(|times| *times == 1), "and once");
         let started = count("started", "");
         let again: Vec<&String> = started
@@ -181,7 +188,8 @@ impl World {
         notes.sort();
         let all = notes.len();
         notes.dedup();
-        assert_eq!((all, notes.len()), (RUNS * ROUNDS, RUNS * ROUNDS));
+        let rounds = RUNS * self.rounds;
+        assert_eq!((all, notes.len()), (rounds, rounds));
         let posted = std::fs::read_to_string(self.folio.path().join("posted")).unwrap();
         let mut posts = BTreeMap::<&str, u32>::new();
         for line in posted.lines() {
@@ -192,7 +200,7 @@ impl World {
             "a command had its effect twice"
         );
         assert!(
-            posts.len() + unknown >= RUNS * ROUNDS,
+            posts.len() + unknown >= rounds,
             "an effect is missing without being called unknown"
         );
         let found = self.folio.json(&["--store", &self.store(), "doctor"]);
@@ -201,7 +209,7 @@ impl World {
             "{what}, when {} of {} nodes had ended: all ended, once; begun again, as their tools allow: {}; commands with an unknown \
              outcome: {unknown}, with two effects: 0",
             self.before,
-            RUNS * NODES,
+            self.nodes(),
             again.len(),
         );
     }
@@ -222,6 +230,7 @@ fn pause(millis: u64) {
 #[test]
 fn runs_survive_repeated_worker_kills() {
     let mut world = World::new(Restate::start());
+    world.rounds = FEW_ROUNDS;
     world.submit();
     for _ in 0..3 {
         world.workers.remove(0).kill();
@@ -234,6 +243,7 @@ fn runs_survive_repeated_worker_kills() {
 #[test]
 fn runs_survive_a_restate_server_kill_and_restart() {
     let mut world = World::new(Restate::start());
+    world.rounds = FEW_ROUNDS;
     world.submit();
     world.restate.kill(0);
     pause(500);
@@ -270,6 +280,7 @@ fn runs_survive_workers_stalled_past_their_lease() {
 #[test]
 fn runs_survive_a_database_kill_and_restart() {
     let mut world = World::new(Restate::start());
+    world.rounds = FEW_ROUNDS;
     world.submit();
     world.postgres.kill();
     pause(1_000);

@@ -1,8 +1,10 @@
 //! Replies of a real model, kept in a file and replayed.
 //!
 //! A reply is found by the SHA-256 of the canonical JSON of its request, without the idempotency key. If a request was
-//! made more than once, its replies are replayed in order, and the last one from then on. A request that was never
-//! recorded is an error that names the most similar one, and where they first differ.
+//! made more than once, its replies are replayed in order, and the last one from then on. A request of another run of
+//! the same plan differs in the ids of the run, its nodes and pages: if there is no reply to exactly this request, one is
+//! found that differs only in them. A request that was never recorded is an error that names the most similar one, and
+//! where they first differ.
 //!
 //! The file contains what was asked and answered, word for word, and no API keys, which are not part of a request.
 //! Passing it on passes on the content. A [setting](Cassette::setting) may be stored with it: what has to be known to
@@ -11,6 +13,7 @@
 mod difference;
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -239,6 +242,35 @@ fn request_as_json(request: &Request) -> Value {
     value
 }
 
+/// Whether `word` may be an id that differs with every run: that of a node, also in the name of a tag around data, or what
+/// follows `page_` and the like in the other ids.
+fn is_id(word: &str) -> bool {
+    match word.len() {
+        16 => word.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')),
+        26 => word.bytes().all(|b| matches!(b, b'0'..=b'9' | b'A'..=b'Z')),
+        _ => false,
+    }
+}
+
+/// Returns `request_json` with ids replaced by their order of occurrence, so that it is the same for every run of a plan.
+fn without_run(request_json: &Value) -> String {
+    let text = request_json.to_string();
+    let (mut ids, mut renamed) = (Vec::<&str>::new(), String::with_capacity(text.len()));
+    for piece in text.split_inclusive(|c: char| !c.is_ascii_alphanumeric()) {
+        let word = piece.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+        if is_id(word) {
+            let at = ids.iter().position(|id| *id == word).unwrap_or_else(|| {
+                ids.push(word);
+                ids.len() - 1
+            });
+            let _infallible = write!(renamed, "id {}{}", at + 1, &piece[word.len()..]);
+        } else {
+            renamed.push_str(piece);
+        }
+    }
+    renamed
+}
+
 fn hash(text: &str) -> String {
     HEXLOWER.encode(&Sha256::digest(text.as_bytes()))
 }
@@ -335,6 +367,8 @@ impl Model for RecordingModel {
 #[derive(Debug)]
 pub struct ReplayingModel {
     cassette: Cassette,
+    /// The hashes of the requests that differ only in ids, by the hash of what is left.
+    similar: HashMap<String, Vec<String>>,
     /// How often each request was made.
     used: Mutex<HashMap<String, usize>>,
 }
@@ -343,16 +377,40 @@ impl ReplayingModel {
     /// Replays `cassette` from its beginning.
     #[must_use]
     pub fn new(cassette: Cassette) -> Self {
+        let mut similar = HashMap::<String, Vec<String>>::new();
+        for (key, take) in &cassette.takes {
+            let left = hash(&without_run(&take.request));
+            similar.entry(left).or_default().push(key.clone());
+        }
         Self {
             cassette,
+            similar,
             used: Mutex::default(),
         }
     }
 
+    /// The replies to a request, at least one, and what their uses are counted under; `None` if it was never made.
+    fn recorded(&self, request_json: &Value) -> Option<(String, Vec<&Reply>)> {
+        let key = hash(&request_json.to_string());
+        if let Some(take) = self.cassette.takes.get(&key) {
+            return Some((key, take.replies.iter().collect()));
+        }
+        let left = hash(&without_run(request_json));
+        let takes = self
+            .similar
+            .get(&left)?
+            .iter()
+            .filter_map(|key| self.cassette.takes.get(key));
+        Some((left, takes.flat_map(|take| &take.replies).collect()))
+    }
+
     fn not_recorded(&self, request_json: &Value) -> ModelError {
+        // Ids of the run differ everywhere, and are never the reason.
+        let comparable = |json: &Value| serde_json::from_str(&without_run(json)).unwrap_or_else(|_| json.clone());
+        let asked: Value = comparable(request_json);
         let takes = self.cassette.takes.iter();
         let nearest = takes
-            .map(|(key, take)| (difference::between(&take.request, request_json), key))
+            .map(|(key, take)| (difference::between(&comparable(&take.request), &asked), key))
             .min_by_key(|(difference, _)| (difference.count, difference.chars));
         let message = match nearest {
             None => "nothing is recorded".to_owned(),
@@ -370,17 +428,16 @@ impl ReplayingModel {
 impl Model for ReplayingModel {
     async fn reply(&self, request: &Request, pieces: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
         let request_json = request_as_json(request);
-        let key = hash(&request_json.to_string());
-        let Some(take) = self.cassette.takes.get(&key) else {
+        let Some((key, replies)) = self.recorded(&request_json) else {
             return Err(self.not_recorded(&request_json));
         };
         let at = {
             let mut used = locked(&self.used);
             let count = used.entry(key).or_default();
             *count += 1;
-            (*count - 1).min(take.replies.len() - 1)
+            (*count - 1).min(replies.len() - 1)
         };
-        let reply = take.replies[at].clone();
+        let reply = replies[at].clone();
         if !reply.text.is_empty() {
             pieces(Delta::Text(reply.text.clone()));
         }

@@ -40,5 +40,5 @@ pub use open::{ModelOptions, OpenError, open};
 pub use price::{Price, Prices, PricesError};
 pub use provider::{Patience, SchemaForm, http_client, pause_in};
 pub use reach::unreached;
-pub use scripted::{Cue, ScriptError, ScriptedModel, UnusedCues, When};
+pub use scripted::{Cue, ScriptError, ScriptMismatch, ScriptedModel, When};
 pub use secret::{ModelKeys, Secret};

@@ -274,7 +274,7 @@ pub trait Model: Send + Sync + fmt::Debug {
         None
     }
 
-    /// The cues of its script that were not used, one line each.
+    /// What differs from its script: unused cues, and requests that no cue answered; one line each.
     fn left_over(&self) -> Vec<String> {
         Vec::new()
     }

@@ -2,8 +2,8 @@
 //!
 //! A script is a list of cues. Each says which requests it matches, and the answer to them. Requests may come in any
 //! order and at the same time: the first cue that matches and is not used up answers. A request without a cue is an
-//! error that says what was asked and what the script expects; [`ScriptedModel::finish`] fails if something was never
-//! asked.
+//! error that says what was asked and what the script expects. [`ScriptedModel::finish`] fails if there was such a
+//! request, even if its caller made do without an answer, or if something was never asked.
 //!
 //! ```
 //! use folio_model::{Role, ScriptedModel, When};
@@ -36,10 +36,12 @@ use crate::model::{Delta, Model, Reply, Request};
 
 /// How many requests are kept for tests to inspect.
 const KEPT_REQUESTS_MAX: usize = 10_000;
+/// How many requests that no cue answered are kept for [`ScriptedModel::finish`].
+const KEPT_UNEXPECTED_MAX: usize = 1_000;
 /// How many characters of the last message an error contains.
 const MESSAGE_CHARS_MAX: usize = 200;
-/// How many cues an error lists.
-const LISTED_CUES_MAX: usize = 20;
+/// How many cues or requests an error lists.
+const LISTED_MAX: usize = 20;
 
 /// A model that answers by its script.
 #[derive(Debug)]
@@ -54,30 +56,28 @@ struct State {
     /// How often each cue has answered.
     used: Vec<u32>,
     asked: Vec<Request>,
+    /// The requests that no cue answered, one line each.
+    unexpected: Vec<String>,
 }
 
-/// The error for cues that have not answered as often as their script says.
+/// The error for requests that differ from what a script expects: one line for each cue that has not answered as often
+/// as its script says, and for each request that no cue answered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the script was not used up: {}", listed(.0))]
-pub struct UnusedCues(pub Vec<String>);
+#[error("the script does not fit what was asked: {}", listed(.0))]
+pub struct ScriptMismatch(pub Vec<String>);
 
-impl UnusedCues {
-    /// The cues in one line: the first twenty, and how many more there are.
+impl ScriptMismatch {
+    /// What differs in one line: the first twenty, and how many more there are.
     #[must_use]
     pub fn listed(&self) -> String {
         listed(&self.0)
     }
 }
 
-fn listed(cues: &[String]) -> String {
-    let mut list = cues
-        .iter()
-        .take(LISTED_CUES_MAX)
-        .cloned()
-        .collect::<Vec<_>>()
-        .join("; ");
-    if cues.len() > LISTED_CUES_MAX {
-        let _infallible = write!(list, "; and {} more", cues.len() - LISTED_CUES_MAX);
+fn listed(lines: &[String]) -> String {
+    let mut list = lines.iter().take(LISTED_MAX).cloned().collect::<Vec<_>>().join("; ");
+    if lines.len() > LISTED_MAX {
+        let _infallible = write!(list, "; and {} more", lines.len() - LISTED_MAX);
     }
     list
 }
@@ -93,6 +93,7 @@ impl ScriptedModel {
                 used: vec![0; cues.len()],
                 cues,
                 asked: Vec::new(),
+                unexpected: Vec::new(),
             }),
         }
     }
@@ -114,18 +115,21 @@ impl ScriptedModel {
         self.state().asked.clone()
     }
 
-    /// Checks that everything that the script expects was asked.
+    /// Checks that everything that the script expects was asked, and nothing else.
     ///
     /// # Errors
     ///
-    /// With the cues that were not used, or not often enough.
-    pub fn finish(&self) -> Result<(), UnusedCues> {
+    /// With the requests that no cue answered (the first 1,000), and the cues that were not used, or not often enough.
+    pub fn finish(&self) -> Result<(), ScriptMismatch> {
         let state = self.state();
+        let unexpected = state.unexpected.iter().map(|asked| format!("no cue answers {asked}"));
         let unused = state.unused(|cue, used| matches!(cue.uses, Uses::Times(times) if used < times));
-        if unused.is_empty() {
+        let unused = unused.iter().map(|cue| format!("unused {cue}"));
+        let lines: Vec<String> = unexpected.chain(unused).collect();
+        if lines.is_empty() {
             Ok(())
         } else {
-            Err(UnusedCues(unused))
+            Err(ScriptMismatch(lines))
         }
     }
 
@@ -168,9 +172,10 @@ impl State {
         Some(self.cues[at].clone())
     }
 
-    fn nothing_answers(&self, request: &Request) -> String {
+    /// Keeps that no cue answers `request`; returns the error text for it.
+    fn nothing_answers(&mut self, request: &Request) -> String {
         let last = request.messages.last().map_or("", |message| message.text.as_str());
-        let last_message = cut(last, MESSAGE_CHARS_MAX);
+        let asked = format!("{:?}, asked of the {}", cut(last, MESSAGE_CHARS_MAX), request.role);
         let left = self.unused(|cue, used| match cue.uses {
             Uses::Times(times) => used < times,
             Uses::Always => true,
@@ -180,10 +185,11 @@ impl State {
         } else {
             listed(&left)
         };
-        format!(
-            "no cue of the script answers {last_message:?}, asked of the {}; left in it: {left}",
-            request.role
-        )
+        let text = format!("no cue of the script answers {asked}; left in it: {left}");
+        if self.unexpected.len() < KEPT_UNEXPECTED_MAX {
+            self.unexpected.push(asked);
+        }
+        text
     }
 }
 
@@ -225,9 +231,9 @@ impl Model for ScriptedModel {
     }
 
     fn left_over(&self) -> Vec<String> {
-        let unused = self.finish().err().map(|unused| unused.0);
-        let labelled = |cue| format!("{}: {cue}", self.name);
-        unused.into_iter().flatten().map(labelled).collect()
+        let mismatch = self.finish().err().map(|mismatch| mismatch.0);
+        let labelled = |line| format!("{}: {line}", self.name);
+        mismatch.into_iter().flatten().map(labelled).collect()
     }
 }
 

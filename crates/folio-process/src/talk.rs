@@ -146,6 +146,7 @@ mod tests {
         BufReader::new(stdout).read_line(&mut pids).await.unwrap();
         drop(stdin);
         talking.end(Duration::from_millis(50)).await;
+        assert_eq!(pids.split_whitespace().count(), 2, "{pids}");
         for pid in pids.split_whitespace() {
             wait_until_gone(pid).await;
         }
@@ -181,6 +182,7 @@ mod tests {
         let mut pids = String::new();
         BufReader::new(stdout).read_line(&mut pids).await.unwrap();
         drop(talking);
+        assert_eq!(pids.split_whitespace().count(), 2, "{pids}");
         for pid in pids.split_whitespace() {
             wait_until_gone(pid).await;
         }

@@ -10,29 +10,26 @@ mod support;
 use async_trait::async_trait;
 use cases::{Equipment, House, Houses};
 use folio_runner::{Runner, RunnerOptions};
-use folio_testkit::postgres::Database;
+use folio_store::SqliteStore;
+use folio_store::sqlite::OpenOptions;
 use folio_testkit::restate::Restate;
 use serde_json::Value;
 use support::journals::{by_node, in_order};
 use support::{Shared, Working};
 
-/// Houses with runs in this process, on a database.
+/// Houses with runs in this process, in memory: all stores behave alike (the contract), and only the journals are
+/// compared.
 struct InProcess;
 
 #[async_trait]
 impl Houses for InProcess {
     async fn house(&self, equipment: Equipment) -> House {
-        let database = Database::fresh();
-        let folio = support::folio(&database.url()).await;
-        let runner = Runner::new(
-            folio.workspace(folio_memory::SpaceName::main()),
-            equipment.registry,
-            equipment.options,
-        );
+        let store = SqliteStore::open(&OpenOptions::in_memory()).expect("a store");
+        let workspace = models_support::workspace(store);
         House {
-            runner,
+            runner: Runner::new(workspace, equipment.registry, equipment.options),
             effects: equipment.effects,
-            keeps: Box::new(database),
+            keeps: Box::new(()),
         }
     }
 }

@@ -330,7 +330,7 @@ impl RunnerModels {
         }
     }
 
-    /// The cues of scripts that were not used, one line each.
+    /// What differs from the scripts of the models: unused cues, and requests that no cue answered; one line each.
     #[must_use]
     pub fn left_over(&self) -> Vec<String> {
         let (mut all, mut lines) = (self.clone(), Vec::new());

@@ -6,7 +6,7 @@ mod models_support;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use cases::{Case, Equipment, House, Houses};
+use cases::{Equipment, House, Houses};
 use folio_engine::Run;
 use folio_memory::{RunId, Seq};
 use folio_runner::{Runner, RunnerOptions};
@@ -14,6 +14,7 @@ use folio_runner::{Runner, RunnerOptions};
 /// Houses in this process, whose runs may keep this much of large outputs in memory.
 struct Here {
     outputs_at_hand: Option<usize>,
+    items: usize,
 }
 
 #[async_trait]
@@ -35,27 +36,36 @@ impl Houses for Here {
             keeps: Box::new(folder),
         }
     }
+
+    fn items(&self) -> usize {
+        self.items
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_runner_case_passes_in_this_process() {
-    for case in cases::ALL {
-        println!("{}", case.name);
-        assert_case_result(case, None).await;
-    }
+    let here = Here {
+        outputs_at_hand: None,
+        items: 10_000,
+    };
+    assert_case_results(here).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_runner_case_passes_without_large_outputs_in_memory() {
-    for case in cases::ALL {
-        println!("{}", case.name);
-        assert_case_result(case, Some(0)).await;
-    }
+    let here = Here {
+        outputs_at_hand: Some(0),
+        items: 1_000,
+    };
+    assert_case_results(here).await;
 }
 
-async fn assert_case_result(case: &Case, outputs_at_hand: Option<usize>) {
-    let (house, run) = (case.run)(&Here { outputs_at_hand }).await;
-    assert_commit_progress(&house, run).await;
+async fn assert_case_results(here: Here) {
+    for case in cases::ALL {
+        println!("{}", case.name);
+        let (house, run) = (case.run)(&here).await;
+        assert_commit_progress(&house, run).await;
+    }
 }
 
 /// The state that a commit records for lists is that of the journal up to it, whoever wrote it.

@@ -8,10 +8,12 @@ use folio_engine::projection;
 use folio_engine::run::RunSummary;
 use folio_memory::id::Ref;
 use folio_memory::{Actor, Change, FieldChange, Role};
-use folio_model::ScriptedModel;
+use folio_model::{Model, RecordingModel, ReplayingModel, ScriptedModel};
+use folio_runner::{Runner, RunnerModel, RunnerModels, RunnerOptions};
 use folio_store::commit::RECORD_FORMAT;
+use folio_store::sqlite::OpenOptions;
 use folio_store::workspace::Write;
-use folio_store::{Commit, Record, RunAppend};
+use folio_store::{Commit, Record, RunAppend, SqliteStore};
 use models_support::*;
 use serde_json::json;
 
@@ -82,4 +84,24 @@ async fn replay_of_a_model_run_names_changes_outside_its_journal() {
         "{:?}",
         found.differences
     );
+}
+
+#[tokio::test]
+async fn cassette_of_one_run_replays_in_another_run_of_the_same_plan() {
+    let driven = async |model: Arc<dyn Model>| {
+        let options = RunnerOptions {
+            models: Some(RunnerModels::one(RunnerModel::new("scripted", model))),
+            ..RunnerOptions::default()
+        };
+        let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
+        let runner = Runner::new(workspace(store), registry(&Effects::default()), options);
+        let extra = json!({"criteria": ["the owner knows"], "budget": {"concurrency": 1}});
+        let run = submit(&runner, of_goal("survey the house", extra)).await;
+        let result = runner.drive(run).await.unwrap();
+        (result.status, result.notes)
+    };
+    let recording = Arc::new(RecordingModel::new(Arc::new(ScriptedModel::new(nested()))));
+    let recorded = driven(Arc::clone(&recording) as Arc<dyn Model>).await;
+    let replaying = ReplayingModel::new(recording.cassette());
+    assert_eq!(driven(Arc::new(replaying)).await, recorded);
 }

@@ -52,5 +52,5 @@ pub use spaces::Spaces;
 /// every time.
 #[must_use]
 pub fn openapi() -> serde_json::Value {
-    http::routes_with_document().1
+    http::document().clone()
 }

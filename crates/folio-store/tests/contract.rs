@@ -65,7 +65,7 @@ mod file {
 mod indexed {
     use super::{InFile, Indexed};
 
-    folio_testkit::store_contract!(Indexed(InFile::new()));
+    folio_testkit::store_contract!(lists of Indexed(InFile::new()));
 }
 
 mod memory {

@@ -350,8 +350,9 @@ async fn evicting_a_large_result_uses_bounded_memory_m7_8_v9() {
             }
         }
     };
-    let (small, large) = (peak_of(24), peak_of(120));
-    assert!(large < small + 12_000, "{small} kB for 24 MB, {large} kB for 120 MB");
+    // More than twice what may be tolerated lies between them; twice as much again would show nothing more.
+    let (small, large) = (peak_of(24), peak_of(56));
+    assert!(large < small + 12_000, "{small} kB for 24 MB, {large} kB for 56 MB");
 }
 
 #[cfg(target_os = "linux")]

@@ -56,7 +56,7 @@ mod tables {
 mod indexed {
     use super::{InDatabase, Indexed};
 
-    folio_testkit::store_contract!(Indexed(InDatabase::new()));
+    folio_testkit::store_contract!(lists of Indexed(InDatabase::new()));
 }
 
 #[test]

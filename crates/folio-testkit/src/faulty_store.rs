@@ -177,13 +177,13 @@ impl FaultyStore {
         state.keyed = None;
     }
 
-    /// From now on, commits whose key begins with `prefix` are refused as invalid.
+    /// From now on, commits whose key begins with `prefix` are refused as invalid; writes in parts are not.
     pub fn refuse_keyed(&self, prefix: &'static str) {
         self.state().keyed = Some((prefix, Keyed::Refused));
     }
 
     /// From now on, commits whose key begins with `prefix` are not written, and the caller is told that the outcome is
-    /// unknown.
+    /// unknown; writes in parts are.
     pub fn lose_keyed(&self, prefix: &'static str) {
         self.state().keyed = Some((prefix, Keyed::Lost));
     }
@@ -260,6 +260,36 @@ impl FaultyStore {
         self.state.lock()
     }
 
+    /// Makes `write`, which counts as one commit, as far as the test wants it made. Its idempotency key is `None` if it
+    /// is not known beforehand, as that of a write in parts.
+    async fn write<T>(
+        &self,
+        key: Option<&str>,
+        write: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        self.wait_for_others().await;
+        self.wait_if_held(Work::Commit).await;
+        let keyed = self.state().keyed;
+        match keyed.filter(|(prefix, _)| key.unwrap_or_default().starts_with(prefix)) {
+            Some((prefix, Keyed::Refused)) => return Err(StoreError::Invalid(format!("{prefix} is refused here"))),
+            Some((_, Keyed::Lost)) => return Err(self.failure(WRITING)),
+            None => {}
+        }
+        match self.next_fault() {
+            None => {
+                let written = write.await;
+                self.wait_if_held(Work::Committed).await;
+                written
+            }
+            Some(Fault::NotWritten | Fault::Gone) => Err(self.failure(WRITING)),
+            Some(Fault::WrittenUnanswered) => {
+                // Whatever the outcome, the caller is not told.
+                drop(write.await);
+                Err(self.failure(WRITING))
+            }
+        }
+    }
+
     /// The fault of the next commit, if any.
     fn next_fault(&self) -> Option<Fault> {
         let mut state = self.state();
@@ -307,41 +337,17 @@ impl Store for FaultyStore {
         self.inner.lineage()
     }
 
+    fn shortage(&self) -> Option<&'static str> {
+        self.inner.shortage()
+    }
+
     async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
-        self.wait_for_others().await;
-        self.wait_if_held(Work::Commit).await;
-        let key = commit.idempotency_key.as_deref().unwrap_or_default();
-        let keyed = self.state().keyed.filter(|(prefix, _)| key.starts_with(prefix));
-        match keyed {
-            Some((prefix, Keyed::Refused)) => return Err(StoreError::Invalid(format!("{prefix} is refused here"))),
-            Some((_, Keyed::Lost)) => return Err(self.failure(WRITING)),
-            None => {}
-        }
-        match self.next_fault() {
-            None => {
-                let committed = self.inner.commit(commit).await;
-                self.wait_if_held(Work::Committed).await;
-                committed
-            }
-            Some(Fault::NotWritten | Fault::Gone) => Err(self.failure(WRITING)),
-            Some(Fault::WrittenUnanswered) => {
-                // Whatever the outcome, the caller is not told.
-                drop(self.inner.commit(commit).await);
-                Err(self.failure(WRITING))
-            }
-        }
+        let key = commit.idempotency_key.clone();
+        self.write(key.as_deref(), self.inner.commit(commit)).await
     }
 
     async fn commit_parts(&self, parts: Parts) -> Result<CommittedParts, StoreError> {
-        match self.next_fault() {
-            None => self.inner.commit_parts(parts).await,
-            Some(Fault::NotWritten | Fault::Gone) => Err(self.failure(WRITING)),
-            Some(Fault::WrittenUnanswered) => {
-                // Whatever the outcome, the caller is not told.
-                drop(self.inner.commit_parts(parts).await);
-                Err(self.failure(WRITING))
-            }
-        }
+        self.write(None, self.inner.commit_parts(parts)).await
     }
 
     async fn head(&self, space: &SpaceName) -> Result<Seq, StoreError> {
@@ -549,15 +555,7 @@ impl Store for FaultyStore {
     }
 
     async fn take_over(&self, space: &SpaceName, commits: Vec<CopiedCommit>) -> Result<Seq, StoreError> {
-        match self.next_fault() {
-            None => self.inner.take_over(space, commits).await,
-            Some(Fault::NotWritten | Fault::Gone) => Err(self.failure(WRITING)),
-            Some(Fault::WrittenUnanswered) => {
-                // Whatever the outcome, the caller is not told.
-                drop(self.inner.take_over(space, commits).await);
-                Err(self.failure(WRITING))
-            }
-        }
+        self.write(None, self.inner.take_over(space, commits)).await
     }
 
     async fn keep_token(&self, token: KeptToken) -> Result<(), StoreError> {

@@ -153,8 +153,8 @@ mod tests {
 
     #[test]
     fn open_error_does_not_reveal_the_password_of_a_url() {
+        // That of a server that cannot be reached is only given up after ten seconds; the program's tests have that case.
         for url in [
-            "postgres://me:hunter2@127.0.0.1:1/x",
             "postgres://me:hunter2@127.0.0.1",
             "postgres://me:hunter2@db/x?what=hunter2",
             "mysql://me:hunter2@db/x",

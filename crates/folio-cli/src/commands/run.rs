@@ -7,7 +7,7 @@ use clap::Args;
 use folio::engine::plan::Plan;
 use folio::engine::run::{Judging, PlanGate, PlanMode};
 use folio::memory::id::RunHandle;
-use folio::model::UnusedCues;
+use folio::model::ScriptMismatch;
 use folio::runner::{NewRun, PathProblem, RunnerError, RunnerModels, needs_model, resolve_path_inputs};
 use folio::store::WorkspaceError;
 use folio::tools::tool::AGENT_PREFIX;
@@ -172,8 +172,9 @@ pub(crate) async fn run(context: &Context<'_>, mut run: Run) -> Result<Exit, Fai
     }
     let left = local_models.map(|models| models.left_over()).unwrap_or_default();
     match exit {
-        // A script states what will be asked: an unused cue is as wrong as an unexpected request.
-        Exit::Done if !left.is_empty() => Err(script_left(&UnusedCues(left))),
+        // A script states what will be asked: an unused cue is as wrong as an unexpected request, and that as wrong as
+        // ever if the run made do without an answer.
+        Exit::Done if !left.is_empty() => Err(script_left(&ScriptMismatch(left))),
         _ => Ok(exit),
     }
 }
@@ -297,14 +298,14 @@ fn not_submitted(error: RunnerError, name: &str) -> Failure {
     if is_of_plan { failure.about(name) } else { failure }
 }
 
-/// The failure for a run that went well but left cues of its script unused.
-fn script_left(left: &UnusedCues) -> Failure {
+/// The failure for a run that went well but asked something else than its script says.
+fn script_left(left: &ScriptMismatch) -> Failure {
     let message = format!(
-        "the run went well, but left cues of its script unused: {}",
+        "the run went well, but its script does not fit what was asked: {}",
         left.listed()
     );
     Failure::new(Exit::RunNotOk, "script_left", message)
-        .hint("remove these cues, or set `\"times\": \"always\"` on those that may go unused")
+        .hint("remove unused cues, or set `\"times\": \"always\"` on those that may go unused; add cues for the other requests")
 }
 
 /// A hint for users without a model.

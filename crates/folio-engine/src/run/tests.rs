@@ -101,6 +101,9 @@ struct Sim {
     concurrency: usize,
     now: Timestamp,
     seed: u64,
+    /// Whether events are not read back and pages are not written: a search through thousands of runs that differ only
+    /// in their order would do both for the same events again and again.
+    skips_records: bool,
 }
 
 /// What a model answers.
@@ -178,6 +181,7 @@ impl Sim {
             concurrency: 4,
             now: Timestamp::from_millis(1_000),
             seed: 0,
+            skips_records: false,
         }
     }
 
@@ -186,10 +190,12 @@ impl Sim {
             .apply(self.now, &event)
             .unwrap_or_else(|error| panic!("{error}: {event:?}"));
         under_way::only_what_has_begun_is_under_way(&self.run, &event);
-        self.pages.write(&self.run, &event, self.now);
-        // What is written down must be read back as the same.
-        let text = serde_json::to_string(&event).unwrap();
-        assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
+        if !self.skips_records {
+            self.pages.write(&self.run, &event, self.now);
+            // What is written down must be read back as the same.
+            let text = serde_json::to_string(&event).unwrap();
+            assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
+        }
         self.journal.push((self.now, event));
     }
 
@@ -352,21 +358,9 @@ impl Sim {
     /// Takes a journal up in another process.
     fn resumed(journal: &[(Timestamp, Event)]) -> Self {
         let mut sim = Self {
-            run: Run::new(RunId::derived(&["test"]), Arc::new(Templates::new())),
-            journal: Vec::new(),
-            pages: pages::Pages::default(),
-            calls: Vec::new(),
-            under_way: Vec::new(),
-            asks: Vec::new(),
-            asking: Vec::new(),
-            compacting: Vec::new(),
-            checking: Vec::new(),
-            model: no_model(),
-            book: None,
-            memory: "nothing yet".to_owned(),
-            concurrency: 4,
             now: Timestamp::from_millis(2_000),
             seed: 7,
+            ..Self::empty()
         };
         for (at, event) in journal {
             sim.run

@@ -162,6 +162,33 @@ fn request_hash_ignores_json_key_order() {
 }
 
 #[tokio::test]
+async fn request_of_another_run_finds_the_reply_despite_other_ids() {
+    let about = |one: &str, other: &str| {
+        request(&format!(
+            "<data-{one}>\nfine\n</data-{one}>\nsee {other} and e42, not {one}"
+        ))
+    };
+    let (first, second) = ("00112233445566aa", "ffeeddccbbaa0099");
+    let script = ScriptedModel::new([When::any().text("yes"), When::any().text("exactly")]);
+    let recording = RecordingModel::new(Arc::new(script));
+    for request in [about(first, second), about(second, first)] {
+        ask(&recording, &request).await.unwrap();
+    }
+    let replaying = ReplayingModel::new(recording.cassette());
+    let exact = ask(&replaying, &about(second, first)).await.unwrap();
+    assert_eq!(exact.text, "exactly", "the same ids come first");
+    let (third, fourth) = ("0a0a0a0a0a0a0a0a", "0b0b0b0b0b0b0b0b");
+    assert!(ask(&replaying, &about(third, fourth)).await.is_ok());
+    // Which ids are the same as which others is part of what is asked.
+    let error = ask(&replaying, &about(third, third)).await.unwrap_err();
+    assert!(error.to_string().contains("is not recorded"), "{error}");
+    let error = ask(&replaying, &request("<data-0a0a0a0a0a0a0a0a>\nbad"))
+        .await
+        .unwrap_err();
+    assert!(!error.to_string().contains("0a0a"), "{error}");
+}
+
+#[tokio::test]
 async fn writing_a_cassette_leaves_neighbouring_files_alone() {
     let folder = tempfile::tempdir().unwrap();
     let (path, own) = (folder.path().join("take.json"), folder.path().join("take.json.new"));

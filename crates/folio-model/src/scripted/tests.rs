@@ -68,10 +68,15 @@ async fn unmatched_request_error_lists_the_remaining_cues() {
             "x".repeat(191)
         )
     );
+    let unanswered = format!("no cue answers \"what is {}…\", asked of the judge", "x".repeat(191));
     assert_eq!(
         model.finish().unwrap_err().to_string(),
-        "the script was not used up: cue 1 (planner, with \"house\"; 1 of 2)"
+        format!("the script does not fit what was asked: {unanswered}; unused cue 1 (planner, with \"house\"; 1 of 2)")
     );
+    // It is as wrong when all cues are used, and whoever asked made do without an answer.
+    said(&model, Role::Planner, "house").await;
+    assert_eq!(model.finish().unwrap_err().0, std::slice::from_ref(&unanswered));
+    assert_eq!(model.left_over(), [format!("scripted: {unanswered}")]);
 }
 
 #[tokio::test]

@@ -215,6 +215,9 @@ async fn provider_errors_never_contain_the_key_or_the_prompt() {
                     status => json_answer(status, body.clone()),
                 };
                 let asked = ask(wire, &request, answer).await;
+                if status != 200 {
+                    assert!(asked.result.is_err(), "{wire} {status}");
+                }
                 if let Err(error) = &asked.result {
                     let told = format!("{error} {error:?}");
                     assert!(

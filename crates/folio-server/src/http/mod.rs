@@ -48,7 +48,7 @@ pub(crate) use self::caller::turn_in;
 pub(crate) use self::guard::{RESPONSE_TIMEOUT, declare_response_time};
 pub(crate) use self::input::{BodyLimit, refuse_compressed, unreadable_body};
 pub(crate) use self::metrics::Metrics;
-pub(crate) use self::openapi::routes_with_document;
+pub(crate) use self::openapi::document;
 pub(crate) use self::routes::runs::render_run_in_full as run_in_full;
 pub(crate) use self::streams::{LiveStream, MCP_SESSION, Streams, ends_with_connection, is_event_stream};
 pub(crate) use self::transfers::Transfers;
@@ -59,8 +59,7 @@ const MAX_BODY_BYTES: usize = 20 * 1024 * 1024;
 /// Returns the routes that need a permit, for the space of `app`, and the public routes: the web pages for people,
 /// which are the same for everybody and show no stored data.
 pub(crate) fn routers(app: App) -> (Router, Router) {
-    let (routes, document) = routes_with_document();
-    let routes = routes
+    let routes = Router::from(routes::all())
         .fallback(problem::no_such_path)
         .method_not_allowed_fallback(problem::method_not_allowed)
         .layer(middleware::from_fn_with_state(
@@ -70,7 +69,7 @@ pub(crate) fn routers(app: App) -> (Router, Router) {
         .layer(Extension(BodyLimit(MAX_BODY_BYTES)))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(app);
-    let pages = crate::ui::routes(&document).method_not_allowed_fallback(problem::method_not_allowed);
+    let pages = crate::ui::routes().method_not_allowed_fallback(problem::method_not_allowed);
     (routes, pages)
 }
 

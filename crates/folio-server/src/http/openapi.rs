@@ -1,6 +1,9 @@
 //! The OpenAPI 3.1 document: what handlers take and return is derived from their types; what all operations have in
 //! common is added here.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use aide::openapi::{Info, License, OpenApi};
 use axum::Router;
 use folio::memory::canonical::canonical;
@@ -11,6 +14,9 @@ use serde_json::{Map, Value, json};
 use super::app::App;
 use super::problem::Problem;
 use super::routes;
+
+/// Where schemas with a name stand in the document.
+const SCHEMAS: &str = "#/components/schemas/";
 
 /// The descriptions of the path parameters.
 const PATH_PARAM_DESCRIPTIONS: [(&str, &str); 11] = [
@@ -34,11 +40,17 @@ const PATH_PARAM_DESCRIPTIONS: [(&str, &str); 11] = [
 const REFUSALS: [&str; 8] = ["400", "401", "403", "404", "409", "421", "429", "503"];
 const REFUSALS_OF_BODIES: [&str; 3] = ["413", "415", "422"];
 
-/// Returns all routes except those of the web page for people, and their description.
-pub(crate) fn routes_with_document() -> (Router<App>, Value) {
+/// Returns the description of all routes except those of the web page for people. Making it takes a good part of a
+/// server's start, and most servers are never asked for it, so it is made when it is first needed.
+pub(crate) fn document() -> &'static Value {
+    static DOCUMENT: LazyLock<Value> = LazyLock::new(make_document);
+    &DOCUMENT
+}
+
+fn make_document() -> Value {
     aide::generate::in_context(|context| {
         let settings = SchemaSettings::draft2020_12().with(|settings| {
-            settings.definitions_path = "#/components/schemas/".into();
+            settings.definitions_path = SCHEMAS.into();
             settings.meta_schema = None;
         });
         context.schema = SchemaGenerator::new(settings);
@@ -58,9 +70,8 @@ pub(crate) fn routes_with_document() -> (Router<App>, Value) {
         },
         ..OpenApi::default()
     };
-    let router = routes::all().finish_api(&mut api);
-    let document = serde_json::to_value(&api).unwrap_or_default();
-    (router, complete_document(document))
+    let _router: Router<App> = routes::all().finish_api(&mut api);
+    complete_document(serde_json::to_value(&api).unwrap_or_default())
 }
 
 /// Adds to `document` what all operations have in common.
@@ -85,12 +96,23 @@ fn complete_document(mut document: Value) -> Value {
     });
     document["security"] = json!([{}, { "token": [] }]);
     plain_formats(&mut document);
-    let text = document.to_string();
+    let mut referenced = HashSet::new();
+    collect_references(&document, &mut referenced);
     if let Some(schemas) = document["components"]["schemas"].as_object_mut() {
         // Queries are described field by field, so their own schemas are not referenced.
-        schemas.retain(|name, _| text.contains(&format!("\"#/components/schemas/{name}\"")));
+        schemas.retain(|name, _| referenced.contains(name));
     }
     canonical(document)
+}
+
+/// Adds the names of the schemas that `value` refers to, including those that only a schema refers to.
+fn collect_references(value: &Value, names: &mut HashSet<String>) {
+    match value {
+        Value::Object(fields) => fields.values().for_each(|field| collect_references(field, names)),
+        Value::Array(items) => items.iter().for_each(|item| collect_references(item, names)),
+        Value::String(text) => names.extend(text.strip_prefix(SCHEMAS).map(str::to_owned)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 fn complete(path: &str, method: &str, operation: &mut Value) {

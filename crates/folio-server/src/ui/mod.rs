@@ -3,6 +3,8 @@
 //! Files for the browser, embedded as they are, without a build step. They are the same for everybody; what is kept,
 //! their scripts ask for over the interface that all programs use.
 
+use std::sync::LazyLock;
+
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{MatchedPath, Request};
@@ -10,7 +12,6 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use data_encoding::HEXLOWER;
-use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 /// The addresses of the page. The document is the same for all of them: its script looks at the address.
@@ -68,8 +69,8 @@ const INDEX: &str = include_str!("index.html");
 const DOCS: &str = include_str!("docs.html");
 const NOT_FOUND_PAGE: &str = include_str!("lost.html");
 
-/// The pages, what they load, and the description of the interface, `document`.
-pub(crate) fn routes(document: &Value) -> Router {
+/// The pages, what they load, and the description of the interface.
+pub(crate) fn routes() -> Router {
     let mut router = Router::new()
         .route(
             "/docs",
@@ -77,7 +78,11 @@ pub(crate) fn routes(document: &Value) -> Router {
         )
         .route(
             "/openapi.json",
-            File::of("openapi.json", format!("{document:#}\n").into()).route(),
+            get(async |headers: HeaderMap| {
+                static DESCRIPTION: LazyLock<File> =
+                    LazyLock::new(|| File::of("openapi.json", format!("{:#}\n", crate::http::document()).into()));
+                DESCRIPTION.answer(&headers)
+            }),
         );
     let index = File::of("index.html", Bytes::from_static(INDEX.as_bytes()));
     for path in PAGES {

@@ -43,9 +43,13 @@ pub trait Home: Send + Sync {
 }
 
 /// Generates a test for every case of the contract, for stores in `$home`.
+///
+/// With `lists of $home`, those are left out that read no list of entries and search for nothing: a store that keeps an
+/// index of the live entries in memory takes only these from it, so in everything else it is the store without the
+/// index, for which all cases are generated.
 #[macro_export]
 macro_rules! store_contract {
-    ($home:expr) => {
+    (lists of $home:expr) => {
         $crate::store_contract!(@cases $home, log: [
             commits_of_a_space_are_numbered_from_one_without_gaps,
             concurrent_commits_get_distinct_numbers_without_gaps,
@@ -66,12 +70,6 @@ macro_rules! store_contract {
             readers_see_commits_whole_during_concurrent_writes,
             acknowledged_commits_survive_reopening_the_store,
             check_of_a_healthy_store_reports_no_problems,
-        ]);
-        $crate::store_contract!(@cases $home, waiting: [
-            wait_ends_when_the_next_commit_is_made,
-            wait_ends_at_once_if_newer_commits_exist,
-            wait_ignores_commits_in_other_spaces,
-            commit_wakes_waiters_of_another_store_on_the_same_data,
         ]);
         $crate::store_contract!(@cases $home, entries: [
             added_entry_reads_back_with_every_field,
@@ -153,6 +151,57 @@ macro_rules! store_contract {
             word_is_as_rare_as_all_its_terms_together,
             search_matches_up_to_the_limit_are_counted_exactly,
         ]);
+        $crate::store_contract!(@cases $home, parts: [
+            multi_part_commit_becomes_visible_only_as_a_whole,
+            multi_part_commit_without_an_end_is_discarded,
+            refused_part_discards_the_whole_multi_part_commit,
+            multi_part_commit_with_a_repeated_key_is_written_once,
+            multi_part_commits_do_not_interleave_with_other_commits,
+        ]);
+        $crate::store_contract!(@cases $home, upkeep: [
+            watched_entries_are_listed_by_due_time_in_pages_m7_6_45,
+            live_observation_count_excludes_archived_and_expired_m7_6_44,
+            compacted_store_reads_as_before_m7_6_45,
+            compaction_removes_old_tombstones_but_never_reuses_their_handles_m7_6_46,
+            erased_content_appears_in_no_answer_of_the_store_m7_6_50,
+            scrub_reports_the_residue_of_a_text_in_its_space_m7_6_50,
+            compaction_deletes_old_body_pieces_that_no_entry_names,
+            entry_naming_a_missing_body_piece_is_refused,
+        ]);
+        $crate::store_contract!(@cases $home, workspace: [
+            links_to_removed_entries_stop_no_reader_m7_6_46,
+            concurrent_writers_cannot_make_entries_replace_themselves_m7_4_37,
+            successor_archived_or_forgotten_meanwhile_replaces_nothing_m7_4_37,
+            concurrent_writers_cannot_make_work_wait_for_itself_m7_4_35,
+            agents_that_ask_for_work_at_once_each_get_another_piece_m7_4_35,
+            work_that_comes_to_wait_meanwhile_cannot_be_claimed_m7_4_35,
+            import_closes_no_circle_with_what_others_write_meanwhile_m7_4_35,
+            archiving_by_age_does_not_depend_on_noted_expiry_m7_6_44,
+            expiry_is_noted_after_unpinning_although_a_pin_had_prevented_it_m7_1_8,
+            space_that_was_only_read_is_not_listed_m7_6_51,
+            what_is_written_in_a_turn_while_it_ends_is_exported_m7_6_47,
+            forgotten_text_is_gone_from_turns_m7_6_50,
+        ]);
+        $crate::store_contract!(@cases $home, forgotten: [
+            forgotten_run_leaves_only_that_it_was_there_m7_6_50,
+            forgotten_run_is_refused_to_readers_and_drivers_m7_6_50,
+            only_ended_runs_can_be_forgotten_m7_6_50,
+            forgetting_a_run_again_changes_nothing_m7_6_50,
+            interrupted_forgetting_of_a_run_is_completed_m7_6_50,
+            forgotten_run_takes_nothing_from_another_m7_6_50,
+            long_run_is_forgotten_part_by_part_m7_6_50,
+            forgotten_run_is_copied_as_it_is_m7_6_50,
+            text_alone_names_the_ended_runs_that_say_it_m7_6_50,
+        ]);
+    };
+    ($home:expr) => {
+        $crate::store_contract!(lists of $home);
+        $crate::store_contract!(@cases $home, waiting: [
+            wait_ends_when_the_next_commit_is_made,
+            wait_ends_at_once_if_newer_commits_exist,
+            wait_ignores_commits_in_other_spaces,
+            commit_wakes_waiters_of_another_store_on_the_same_data,
+        ]);
         $crate::store_contract!(@cases $home, pages: [
             ensuring_an_existing_page_leaves_it_unchanged,
             concurrent_writers_create_a_shared_page_once,
@@ -177,13 +226,6 @@ macro_rules! store_contract {
             append_with_a_stale_run_head_is_a_conflict,
             runs_are_listed_newest_first_with_status_filter_and_paging,
             run_progress_is_taken_from_the_last_commit_only,
-        ]);
-        $crate::store_contract!(@cases $home, parts: [
-            multi_part_commit_becomes_visible_only_as_a_whole,
-            multi_part_commit_without_an_end_is_discarded,
-            refused_part_discards_the_whole_multi_part_commit,
-            multi_part_commit_with_a_repeated_key_is_written_once,
-            multi_part_commits_do_not_interleave_with_other_commits,
         ]);
         $crate::store_contract!(@cases $home, turns: [
             begun_turn_reads_back_unchanged_by_id_and_handle,
@@ -232,41 +274,6 @@ macro_rules! store_contract {
             store_without_parts_of_exports_lists_entries_anew,
             links_to_removed_entries_are_copied,
             copy_made_before_a_removal_can_be_continued,
-        ]);
-        $crate::store_contract!(@cases $home, upkeep: [
-            watched_entries_are_listed_by_due_time_in_pages_m7_6_45,
-            live_observation_count_excludes_archived_and_expired_m7_6_44,
-            compacted_store_reads_as_before_m7_6_45,
-            compaction_removes_old_tombstones_but_never_reuses_their_handles_m7_6_46,
-            erased_content_appears_in_no_answer_of_the_store_m7_6_50,
-            scrub_reports_the_residue_of_a_text_in_its_space_m7_6_50,
-            compaction_deletes_old_body_pieces_that_no_entry_names,
-            entry_naming_a_missing_body_piece_is_refused,
-        ]);
-        $crate::store_contract!(@cases $home, workspace: [
-            links_to_removed_entries_stop_no_reader_m7_6_46,
-            concurrent_writers_cannot_make_entries_replace_themselves_m7_4_37,
-            successor_archived_or_forgotten_meanwhile_replaces_nothing_m7_4_37,
-            concurrent_writers_cannot_make_work_wait_for_itself_m7_4_35,
-            agents_that_ask_for_work_at_once_each_get_another_piece_m7_4_35,
-            work_that_comes_to_wait_meanwhile_cannot_be_claimed_m7_4_35,
-            import_closes_no_circle_with_what_others_write_meanwhile_m7_4_35,
-            archiving_by_age_does_not_depend_on_noted_expiry_m7_6_44,
-            expiry_is_noted_after_unpinning_although_a_pin_had_prevented_it_m7_1_8,
-            space_that_was_only_read_is_not_listed_m7_6_51,
-            what_is_written_in_a_turn_while_it_ends_is_exported_m7_6_47,
-            forgotten_text_is_gone_from_turns_m7_6_50,
-        ]);
-        $crate::store_contract!(@cases $home, forgotten: [
-            forgotten_run_leaves_only_that_it_was_there_m7_6_50,
-            forgotten_run_is_refused_to_readers_and_drivers_m7_6_50,
-            only_ended_runs_can_be_forgotten_m7_6_50,
-            forgetting_a_run_again_changes_nothing_m7_6_50,
-            interrupted_forgetting_of_a_run_is_completed_m7_6_50,
-            forgotten_run_takes_nothing_from_another_m7_6_50,
-            long_run_is_forgotten_part_by_part_m7_6_50,
-            forgotten_run_is_copied_as_it_is_m7_6_50,
-            text_alone_names_the_ended_runs_that_say_it_m7_6_50,
         ]);
     };
     (@cases $home:expr, $module:ident: [$($case:ident),* $(,)?]) => {

@@ -78,6 +78,39 @@ fn files_contain_no_machine_specific_paths() {
     assert_none(&found);
 }
 
+/// `./test` and `.config/nextest.toml` leave tests out by the names of their files where a server is missing.
+#[test]
+fn tests_that_need_a_server_have_its_name() {
+    let mut wrong = Vec::new();
+    for file in rust_files() {
+        let Some((_, place)) = file
+            .path
+            .split_once("/tests/")
+            .filter(|(before, _)| before.matches('/').count() == 1)
+        else {
+            continue;
+        };
+        let needs_server = ["postgres", "cluster", "restate"]
+            .iter()
+            .any(|name| file.text.contains(&format!("folio_testkit::{name}")));
+        let mut parts = place.split('/');
+        // What several tests share is needed by none without its name.
+        if needs_server
+            && !parts.any(|part| {
+                ["postgres", "restate", "support"]
+                    .iter()
+                    .any(|name| part.starts_with(name))
+            })
+        {
+            wrong.push(format!(
+                "{}: its name begins with neither postgres nor restate",
+                file.path
+            ));
+        }
+    }
+    assert_none(&wrong);
+}
+
 #[test]
 fn promised_repository_files_exist() {
     let promised = [

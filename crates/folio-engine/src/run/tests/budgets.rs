@@ -228,7 +228,9 @@ impl Sim {
     fn recorded(&mut self, event: Event) -> bool {
         let is_allowed = self.run.apply(self.now, &event).is_ok();
         if is_allowed {
-            self.pages.write(&self.run, &event, self.now);
+            if !self.skips_records {
+                self.pages.write(&self.run, &event, self.now);
+            }
             self.journal.push((self.now, event));
         }
         is_allowed
@@ -441,15 +443,21 @@ fn in_every_order(begin: impl Fn() -> Sim, mut look: impl FnMut(&Sim)) -> usize 
 #[test]
 fn limits_hold_in_every_completion_order_of_three_branches_e9_10() {
     let mut orders = 0;
-    for budget in [
-        json!({"model_calls": 5}),
-        json!({"model_calls": 7}),
-        json!({"tokens": 9_000}),
-        json!({"tool_calls": 2}),
-        json!({"usd": 0.03, "model_calls": 9}),
+    // Nobody is late with remainder 9. With a late answer there are several times as many orders, so that is tried with
+    // one budget for each kind of limit.
+    for (budget, late) in [
+        (json!({"model_calls": 5}), &[0, 9][..]),
+        (json!({"model_calls": 7}), &[9]),
+        (json!({"tokens": 9_000}), &[0, 9]),
+        (json!({"tool_calls": 2}), &[0, 9]),
+        (json!({"usd": 0.03, "model_calls": 9}), &[9]),
     ] {
-        for late in [0, 9] {
-            orders += in_every_order(|| three(&budget, late), |sim| drop(check_accounts(&sim.journal)));
+        for late in late {
+            let begin = || Sim {
+                skips_records: true,
+                ..three(&budget, *late)
+            };
+            orders += in_every_order(begin, |sim| drop(check_accounts(&sim.journal)));
         }
     }
     assert!(orders > 300, "{orders} orders");

@@ -107,6 +107,7 @@ fn truncated_judge_verdicts_are_not_used_e9_6() {
     let sim = goal("build the fence", &extra, model(5_000)).driven_on();
     assert_eq!(root(&sim).status, Outcome::Partial);
     let unread = Finding::Unverifiable("the judge's answer could not be read".to_owned());
+    assert_eq!(root(&sim).verdicts.len(), 2);
     assert!(root(&sim).verdicts.iter().all(|verdict| verdict.finding == unread));
 }
 
