@@ -105,6 +105,8 @@ pub(crate) struct Drive {
     bodies: Bodies,
     /// Where the journal ends, as far as `run` knows it, and who else writes to it.
     followed: Arc<Followed>,
+    /// The time of the commit at which the journal ends, as far as `run` knows it.
+    followed_at: Option<Timestamp>,
     fence: u64,
     context: ToolContext,
     memory: MemoryWriter,

@@ -1,7 +1,7 @@
 //! Detects when somebody else writes to the journals of runs that are driven here: people who stop, pause or answer
-//! them, also from other processes.
+//! them, also from other processes. And when the store may lack something of these journals that was there before.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -75,29 +75,46 @@ impl JournalWatcher {
         self.watched.lock()
     }
 
-    /// Notifies the drivers of runs that somebody else wrote to.
+    /// Notifies the drivers of runs that somebody else wrote to, or of whose journals something is lost.
     ///
     /// A missed notification only costs time: every commit checks.
     async fn notify_foreign_writes(&self, workspace: &Workspace) -> Result<(), StoreError> {
-        let driven: HashMap<RunId, Vec<Arc<Followed>>> = {
-            let state = self.lock_watched();
-            let entries = state
-                .driven
-                .iter()
-                .map(|(run, followers)| (*run, followers.iter().filter_map(Weak::upgrade).collect()));
-            entries.collect()
-        };
+        let driven = self.followers();
+        // What their drivers write meanwhile is no loss.
+        let known: Vec<(Seq, Arc<Followed>, RunId)> = driven
+            .into_iter()
+            .map(|(run, follower)| (follower.head(), follower, run))
+            .collect();
+        let runs: HashSet<RunId> = known.iter().map(|(_, _, run)| *run).collect();
         let heads = workspace
             .store()
-            .run_heads(workspace.space(), driven.keys().copied().collect());
-        for (run, head) in heads.await? {
-            for follower in driven.get(&run).into_iter().flatten() {
-                if head > follower.head() {
-                    follower.changed.notify_one();
-                }
+            .run_heads(workspace.space(), runs.into_iter().collect());
+        let heads: HashMap<RunId, Seq> = heads.await?.into_iter().collect();
+        for (known, follower, run) in known {
+            let head = heads.get(&run).copied();
+            if head.is_none_or(|head| head < known || head > follower.head()) {
+                follower.changed.notify_one();
             }
         }
         Ok(())
+    }
+
+    /// Notifies the drivers of all runs: of what they know, something may be lost.
+    fn notify_all(&self) {
+        for (_, follower) in self.followers() {
+            follower.changed.notify_one();
+        }
+    }
+
+    /// The runs that are driven here.
+    fn followers(&self) -> Vec<(RunId, Arc<Followed>)> {
+        let state = self.lock_watched();
+        let entries = state.driven.iter();
+        let followers = entries.flat_map(|(run, followers)| {
+            let followers = followers.iter().filter_map(Weak::upgrade);
+            followers.map(|follower| (*run, follower))
+        });
+        followers.collect()
     }
 }
 
@@ -111,6 +128,7 @@ async fn watch_journals(others: Arc<JournalWatcher>, workspace: Workspace, mut s
         let now = workspace.store().lineage();
         if std::mem::replace(&mut lineage, now) != now {
             seen = Seq(0);
+            others.notify_all();
         }
         {
             let mut state = others.lock_watched();
@@ -159,7 +177,7 @@ impl Followed {
         self.head.send_replace(head);
     }
 
-    /// Waits until somebody else wrote to the journal.
+    /// Waits until somebody else wrote to the journal, or something of it may be lost.
     pub(crate) async fn wait_for_foreign_write(&self) {
         self.changed.notified().await;
     }

@@ -132,17 +132,25 @@ impl Shared {
         if let Some(opened) = self.submitted.take(id) {
             return Ok(opened);
         }
-        let (run, head) = self.fold(id).await?;
-        let pages = None;
-        Ok(Opened { run, head, pages })
+        self.read(id).await
+    }
+
+    /// The run as its journal describes it now, for whoever drives it.
+    pub(crate) async fn read(&self, id: RunId) -> Result<Opened, RunnerError> {
+        let mut watch = self.watch(id);
+        watch.catch_up().await?;
+        Ok(Opened {
+            head: watch.head(),
+            at: watch.at(),
+            run: watch.into_run(),
+            pages: None,
+        })
     }
 
     /// The run as its journal describes it, and where the journal ends, for a change of it.
     pub(crate) async fn fold(&self, id: RunId) -> Result<(Run, Seq), RunnerError> {
-        let mut watch = self.watch(id);
-        watch.catch_up().await?;
-        let head = watch.head();
-        Ok((watch.into_run(), head))
+        let read = self.read(id).await?;
+        Ok((read.run, read.head))
     }
 
     /// Refuses `needs` of which this process does not have everything: models, executors and tools. A tool of a server

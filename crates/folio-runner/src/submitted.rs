@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use folio_engine::Run;
-use folio_memory::{RunId, Seq};
+use folio_memory::{RunId, Seq, Timestamp};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::pages::RunPages;
@@ -20,6 +20,8 @@ pub(crate) struct Opened {
     pub(crate) run: Run,
     /// Where the journal ends.
     pub(crate) head: Seq,
+    /// The time of the commit at which it ends; `None` if there is none.
+    pub(crate) at: Option<Timestamp>,
     /// The description of its pages, if that is known without reading them.
     pub(crate) pages: Option<RunPages>,
 }
@@ -59,7 +61,7 @@ mod tests {
     use async_trait::async_trait;
     use folio_engine::plan;
     use folio_engine::template::Templates;
-    use folio_memory::{Actor, Role, SpaceName, Timestamp};
+    use folio_memory::{Actor, Role, SpaceName};
     use folio_store::sqlite::{OpenOptions, SqliteStore};
     use folio_store::{RandomIds, SystemClock, Workspace};
     use folio_testkit::SeededIds;
@@ -113,6 +115,7 @@ mod tests {
                 submitted.keep(Opened {
                     run: Run::new(id, Arc::clone(&templates)),
                     head: Seq(7),
+                    at: None,
                     pages: None,
                 });
                 id

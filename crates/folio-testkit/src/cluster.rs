@@ -108,9 +108,53 @@ impl Cluster {
         done(script("again", &self.folder));
     }
 
+    /// Copies its files as they are now; it is killed and started again for that.
+    ///
+    /// # Panics
+    ///
+    /// If they cannot be copied.
+    #[must_use]
+    pub fn copy(&self) -> ClusterCopy<'_> {
+        self.kill();
+        let copy = ClusterCopy(self);
+        copy.run("cp", &["-a", "data", "copy"]);
+        self.start_again();
+        copy
+    }
+
     /// Promotes a standby to a primary.
     pub fn promote(&self) {
         done(script("promote", &self.folder));
+    }
+}
+
+/// A copy of the files of a server.
+#[derive(Debug)]
+pub struct ClusterCopy<'c>(&'c Cluster);
+
+impl ClusterCopy<'_> {
+    /// Kills the server, and starts it with the copy in place of its files: what it has written since is lost.
+    ///
+    /// # Panics
+    ///
+    /// If that fails.
+    pub fn replace(self) {
+        self.0.kill();
+        self.run("rm", &["-r", "data"]);
+        self.run("mv", &["copy", "data"]);
+        self.0.start_again();
+    }
+
+    /// Runs `program` with flags, and with files in the folder of the server.
+    fn run(&self, program: &str, arguments: &[&str]) {
+        let mut command = self.0.at(program);
+        for argument in arguments {
+            match *argument {
+                file @ ("data" | "copy") => command.arg(self.0.folder.join(file)),
+                flag => command.arg(flag),
+            };
+        }
+        done(command);
     }
 }
 

@@ -37,7 +37,7 @@ impl Drive {
         (id, fence): (RunId, u64),
         until: Until,
     ) -> Result<Self, RunnerError> {
-        let Opened { run, head, pages } = shared.open(id).await?;
+        let Opened { run, head, at, pages } = shared.open(id).await?;
         let policy = shared.workspace.policy().await?;
         // Another process that has a model can continue the run; here it would only fail. The same holds for tools, and
         // for executors: the default model is no substitute for the one that is named.
@@ -71,6 +71,7 @@ impl Drive {
             run,
             bodies,
             followed: follower,
+            followed_at: at,
             fence,
             context,
             memory,

@@ -1,8 +1,8 @@
 //! Writes what a run gathered, and takes in what somebody else wrote meanwhile.
 
 use folio_engine::Event;
-use folio_memory::{Actor, Role};
-use folio_store::{Commit, Committed, Expected, Record, RunAppend, StoreError};
+use folio_memory::{Actor, Role, Seq, Timestamp};
+use folio_store::{Commit, Committed, Expected, Journal, Record, RunAppend, StoreError};
 
 use super::{Done, Drive};
 use crate::error::RunnerError;
@@ -95,7 +95,7 @@ impl Drive {
     /// Begins what waited for the write.
     fn written(&mut self, writing: Writing<Done>, committed: &Committed) {
         self.conflicts = 0;
-        self.followed.set_head(committed.seq);
+        self.follow_to(committed.seq, Some(committed.at));
         if let Some(names) = writing.writes {
             self.locks.mark_stored(names, &self.run);
         }
@@ -145,13 +145,14 @@ impl Drive {
         if matches!(error, StoreError::OtherPolicy { .. }) {
             self.memory.policy = self.shared.workspace.policy().await?;
         }
-        let (run, head) = self.shared.fold(self.run.id()).await?;
-        self.run = run;
+        let now = self.shared.read(self.run.id()).await?;
+        self.read_foreign_writes().await?;
+        self.run = now.run;
         self.bodies.clear_unwritten();
         self.pages = None;
         self.configure_run();
         self.locks.follow(&self.run);
-        self.followed.set_head(head);
+        self.follow_to(now.head, now.at);
         self.note_lacking();
         let mut outcomes = self.pending_writes.discard_pending(writing);
         outcomes.retain(|outcome| match outcome {
@@ -197,13 +198,39 @@ impl Drive {
 
     /// Takes in what others wrote to the journal.
     pub(super) async fn catch_up(&mut self) -> Result<(), RunnerError> {
-        let since = self.followed.head();
-        let journal = self
-            .shared
-            .workspace
-            .store()
-            .journal(self.shared.workspace.space(), self.run.id(), since)
-            .await?;
+        let journal = self.read_foreign_writes().await?;
+        // Whoever asked for something wrote that onto the run's pages.
+        self.pages = None;
+        for (at, event) in &journal.events {
+            self.run
+                .apply(*at, event)
+                .map_err(|source| self.journal_error(source))?;
+        }
+        // An edit may need what this process does not have, and another edit or the end of the run may need it no more.
+        let is_edit = |event: &Event| matches!(event, Event::PlanEdited { .. });
+        if self.lacking.is_some() || journal.events.iter().any(|(_, event)| is_edit(event)) {
+            self.note_lacking();
+        }
+        if journal.head > self.followed.head() {
+            self.follow_to(journal.head, journal.events.last().map(|(at, _)| *at));
+        }
+        Ok(())
+    }
+
+    /// Notes that `run` knows the journal up to commit `head`, recorded at `at`.
+    fn follow_to(&mut self, head: Seq, at: Option<Timestamp>) {
+        self.followed.set_head(head);
+        self.followed_at = at;
+    }
+
+    /// What others wrote to the journal. Fails if one of them drives the run by now, or if a part of the journal that
+    /// is known here is lost.
+    async fn read_foreign_writes(&mut self) -> Result<Journal, RunnerError> {
+        let workspace = &self.shared.workspace;
+        let (store, space, known) = (workspace.store(), workspace.space(), self.followed.head());
+        let journal = store.journal(space, self.run.id(), known).await?;
+        // Only then: what was read is of the same store, or of an earlier one.
+        self.check_known_end().await?;
         // Others ask for something; what a driver writes says that this one was away for longer than its lease.
         let is_of_a_driver = |event: &Event| {
             matches!(
@@ -216,19 +243,32 @@ impl Drive {
             let run = self.run.id().to_string();
             return Err(StoreError::RunTaken { run, detail }.into());
         }
-        for (at, event) in &journal.events {
-            self.run
-                .apply(*at, event)
-                .map_err(|source| self.journal_error(source))?;
+        Ok(journal)
+    }
+
+    /// Fails if the store lacks the commit at which the journal ends, as far as it is known here: a server that took
+    /// the place of another, or was restored from a copy, may lack the last commits and have others under their
+    /// numbers. Then nothing that `run` says counts, and whoever drives it next begins with what is there.
+    async fn check_known_end(&mut self) -> Result<(), RunnerError> {
+        let workspace = &self.shared.workspace;
+        let (store, space, known) = (workspace.store(), workspace.space(), self.followed.head());
+        let rows = store.changes(space, Seq(known.0.saturating_sub(1)), 1).await?;
+        let is_there = rows.first().is_some_and(|row| {
+            let append = row.record.run.as_ref().filter(|append| append.run == self.run.id());
+            append.is_some_and(|append| {
+                // The known time is that of the last event.
+                let is_same = append.events.is_empty() || self.followed_at.is_none_or(|at| at == row.at);
+                row.seq == known && is_same
+            })
+        });
+        if is_there {
+            return Ok(());
         }
-        // An edit may need what this process does not have, and another edit or the end of the run may need it no more.
-        let is_edit = |event: &Event| matches!(event, Event::PlanEdited { .. });
-        if self.lacking.is_some() || journal.events.iter().any(|(_, event)| is_edit(event)) {
-            self.note_lacking();
-        }
-        // Whoever asked for something wrote that onto the run's pages.
-        self.pages = None;
-        self.followed.set_head(since.max(journal.head));
-        Ok(())
+        Err(RunnerError::Store(StoreError::Unavailable {
+            doing: "continue a run in",
+            location: store.location(),
+            reason: "the last commits of the run are lost: another server has taken the place of the one that had them, or it was restored from a copy".to_owned(),
+            source: None,
+        }))
     }
 }

@@ -160,8 +160,9 @@ impl Runner {
         // A store keeps instants from running backwards; in that case the run began at another instant than assumed.
         // Runs that others drive are not opened here.
         if committed.at == now && self.shared.options.dispatch.is_none() {
-            let (pages, head) = (pages.map(|pages| pages.named(&committed.pages)), committed.seq);
-            self.shared.submitted.keep(Opened { run, head, pages });
+            let pages = pages.map(|pages| pages.named(&committed.pages));
+            let (head, at) = (committed.seq, Some(committed.at));
+            self.shared.submitted.keep(Opened { run, head, at, pages });
         }
         Ok(Submitted {
             id,

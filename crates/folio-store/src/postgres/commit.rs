@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use folio_memory::Seq;
+use folio_memory::{Seq, Timestamp};
 
 use super::column;
 use super::error::{Failure, damaged};
@@ -59,35 +59,115 @@ const LOOKED_UP: [&str; 8] = [
 ];
 
 /// The outcome of each of several commits, and the last commit if any was written.
-type Applied = (Vec<Result<Committed, Failure>>, Option<Seq>);
+pub(super) type Applied = (Vec<Result<Committed, Failure>>, Option<Seq>);
 
 /// The outcome of commits before it is written.
 struct Planned {
     done: Vec<Result<Committed, Failure>>,
     /// If any of them is to be written: the statements, and the last commit.
-    writes: Option<(Vec<Write>, Seq)>,
+    writes: Option<(Vec<Write>, Last)>,
     gone: Erased,
 }
 
+/// The last of several commits that is written.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    /// Which of them it is.
+    index: usize,
+    seq: Seq,
+    at: Timestamp,
+}
+
+/// Why commits were not made durable.
+#[derive(Debug)]
+pub(super) enum Unapplied {
+    /// Nothing of them was written.
+    Certainly(Failure),
+    /// All of them were written, or none: the connection was lost before the server answered.
+    Perhaps(Failure, InDoubt),
+}
+
+impl From<Failure> for Unapplied {
+    fn from(failure: Failure) -> Self {
+        Self::Certainly(failure)
+    }
+}
+
+/// Commits whose transaction may have been made durable.
+#[derive(Debug)]
+pub(super) struct InDoubt {
+    done: Vec<Result<Committed, Failure>>,
+    last: Last,
+}
+
+impl InDoubt {
+    /// The outcome, now that they are known to be written.
+    pub(super) fn into_applied(self) -> Applied {
+        (self.done, Some(self.last.seq))
+    }
+}
+
+/// What became of commits that were in doubt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// They are there.
+    Written,
+    /// They are not there, and will not be.
+    NotWritten,
+    /// Nobody can tell any more.
+    Unknown,
+}
+
+/// What became of `commits`, which were in doubt. The space stays locked, so that the answer stays true.
+pub(super) async fn fate(session: &Session, commits: &[Prepared], doubt: &InDoubt) -> Result<Fate, Failure> {
+    // Their transaction has this lock as long as it is not decided.
+    lock(session).await?;
+    let sql = "SELECT at, key, actor, record FROM log WHERE space = $1 AND seq = $2";
+    let (last, space) = (doubt.last, session.space);
+    let Some(row) = session.one(sql, &[&space.0, &to_column(last.seq.0)]).await? else {
+        return Ok(Fate::NotWritten);
+    };
+    // Their numbers may be those of others by now.
+    let commit = &commits[last.index];
+    let key: Option<&[u8]> = column::get(&row, 1)?;
+    let (actor, record): (&str, &str) = (column::get(&row, 2)?, column::get(&row, 3)?);
+    if column::instant(&row, 0)? != last.at
+        || key != commit.key.as_deref().map(str::as_bytes)
+        || actor != commit.actor_json
+    {
+        return Ok(Fate::NotWritten);
+    }
+    // Somebody may have erased something of it already; as a rule, nobody is that fast.
+    Ok(if record == commit.record_json {
+        Fate::Written
+    } else {
+        Fate::Unknown
+    })
+}
+
 /// Writes `commits`, all of one space, except those that are refused or were written before.
-pub(super) async fn apply(session: &Session, commits: &[Prepared], owners: &Owners) -> Result<Applied, Unwritten> {
+pub(super) async fn apply(session: &Session, commits: &[Prepared], owners: &Owners) -> Result<Applied, Unapplied> {
     let Planned {
         done,
         writes,
         gone: erased,
     } = plan(session, commits, owners).await?;
-    let Some((mut writes, head)) = writes else {
+    let Some((mut writes, last)) = writes else {
         return Ok((done, None));
     };
-    writes.push(notify_of_commit(session.space, head));
-    if erased.is_empty() {
-        session.write_and_commit(&writes).await?;
+    writes.push(notify_of_commit(session.space, last.seq));
+    let written = if erased.is_empty() {
+        session.write_and_commit(&writes).await
     } else {
         session.write(&writes).await?;
         erase::remove_content(session, &erased).await?;
-        session.write_and_commit(&[]).await?;
+        session.write_and_commit(&[]).await
+    };
+    match written {
+        Ok(()) => Ok((done, Some(last.seq))),
+        Err(Unwritten::Certainly(failure)) => Err(Unapplied::Certainly(failure)),
+        Err(Unwritten::Perhaps(failure)) => Err(Unapplied::Perhaps(failure, InDoubt { done, last })),
     }
-    Ok((done, Some(head)))
 }
 
 /// Writes `part`, one of several commits that take effect only together, unless it was written before. Nobody else sees
@@ -129,8 +209,8 @@ async fn plan(session: &Session, commits: &[Prepared], owners: &Owners) -> Resul
     loaded.written = Written::of(session, commits, owners).await?;
     let mut rows = Rows::new(session.space);
     let mut done = Vec::with_capacity(commits.len());
-    let (mut erased, mut bodies) = (Erased::default(), Vec::new());
-    for commit in commits {
+    let (mut erased, mut bodies, mut last) = (Erased::default(), Vec::new(), None);
+    for (index, commit) in commits.iter().enumerate() {
         if let Some(row) = repeated(commit, &known) {
             done.push(match check_repeated(commit, row) {
                 Ok(()) => replay::committed(session, row).await,
@@ -141,6 +221,8 @@ async fn plan(session: &Session, commits: &[Prepared], owners: &Owners) -> Resul
         match decide(&mut loaded, session.space, ends, commit) {
             Ok(decided) => {
                 ends = decided.ends;
+                let (seq, at) = (decided.seq, decided.at);
+                last = Some(Last { index, seq, at });
                 erased.extend(&decided.gone);
                 if unclaimed::is_concerned(commit) {
                     bodies.push((commit, decided.at));
@@ -153,19 +235,19 @@ async fn plan(session: &Session, commits: &[Prepared], owners: &Owners) -> Resul
             Err(error) => done.push(Err(Failure::Refused(error))),
         }
     }
-    if rows.is_empty() {
+    let Some(last) = last else {
         let writes = None;
         return Ok(Planned {
             done,
             writes,
             gone: erased,
         });
-    }
+    };
     rows.take(loaded).map_err(Failure::Refused)?;
     for (commit, at) in &bodies {
         unclaimed::keep(session, commit, *at).await?;
     }
-    let writes = Some((rows.writes(&ends)?, ends.head));
+    let writes = Some((rows.writes(&ends)?, last));
     Ok(Planned {
         done,
         writes,

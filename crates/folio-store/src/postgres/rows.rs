@@ -125,11 +125,6 @@ impl Rows {
         }
     }
 
-    /// Whether nothing was committed.
-    pub(super) fn is_empty(&self) -> bool {
-        self.log.seqs.is_empty()
-    }
-
     /// Adds the row of the log, and links.
     pub(super) fn commit(&mut self, commit: &Prepared, decided: &Decided<'_>) {
         let log = &mut self.log;

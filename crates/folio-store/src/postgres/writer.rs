@@ -17,10 +17,10 @@ use tokio::task::JoinError;
 use tokio_postgres::error::SqlState;
 
 use super::Inner;
-use super::commit;
+use super::commit::{self, Fate, InDoubt, Unapplied};
 use super::error::Failure;
 use super::patience::patiently;
-use super::session::{Purpose, Unwritten};
+use super::session::Purpose;
 use crate::commit::{Commit, Committed};
 use crate::copy::CopiedCommit;
 use crate::error::StoreError;
@@ -284,30 +284,43 @@ impl Inner {
     }
 
     /// Writes `commits` in one transaction, or none of them; returns the outcome of each. On failure, also whether they
-    /// may have been written all the same.
+    /// may have been written all the same: if the connection is lost before the server answers, the next one shows
+    /// whether they are there.
     async fn write_together(
         &self,
         space: &SpaceName,
         commits: &[Prepared],
     ) -> Result<Vec<Result<Committed, Failure>>, (Failure, bool)> {
-        let mut is_sent = false;
+        let mut in_doubt: Option<InDoubt> = None;
         let written = patiently!(self, {
             let session = self.begin_write(space, true, Purpose::Write).await?;
             let Some(session) = session else { return Ok(None) };
+            if let Some(doubt) = &in_doubt {
+                match commit::fate(&session, commits, doubt).await? {
+                    Fate::Written => {
+                        let applied = in_doubt.take().map(InDoubt::into_applied);
+                        return Ok(applied.map(|(done, head)| (done, session.space, head)));
+                    }
+                    Fate::NotWritten => in_doubt = None,
+                    Fate::Unknown => {
+                        let error = outcome_unknown(&self.target.location);
+                        return Err(Failure::Refused(error));
+                    }
+                }
+            }
             match Box::pin(commit::apply(&session, commits, &self.owners)).await {
                 Ok((done, head)) => Ok(Some((done, session.space, head))),
-                // The outcome is unknown, so it must not be retried.
-                Err(Unwritten::Perhaps(failure)) => {
-                    is_sent = true;
-                    Err(Failure::Refused(failure.into_error("write to", &self.target.location)))
+                Err(Unapplied::Perhaps(failure, doubt)) => {
+                    in_doubt = Some(doubt);
+                    Err(failure)
                 }
                 // A reader that only has expiries recorded need not wait until some server can be written to.
-                Err(Unwritten::Certainly(failure))
+                Err(Unapplied::Certainly(failure))
                     if failure.is_read_only() && self.is_closing.load(Ordering::Acquire) =>
                 {
                     Err(Failure::Refused(failure.into_error("write to", &self.target.location)))
                 }
-                Err(Unwritten::Certainly(failure)) => Err(failure),
+                Err(Unapplied::Certainly(failure)) => Err(failure),
             }
         });
         match written {
@@ -318,7 +331,7 @@ impl Inner {
                 Ok(done)
             }
             Ok(None) => Ok(Vec::new()),
-            Err(failure) => Err((failure, is_sent)),
+            Err(failure) => Err((failure, in_doubt.is_some())),
         }
     }
 }
@@ -335,6 +348,16 @@ fn may_affect_one_commit(failure: &Failure) -> bool {
         }
         Failure::Damaged(_) | Failure::Refused(_) => true,
         Failure::Pool(_) | Failure::Away(_) | Failure::Silent => false,
+    }
+}
+
+/// The error that commits were written, or not, and that it cannot be found out any more.
+fn outcome_unknown(location: &str) -> StoreError {
+    StoreError::Unavailable {
+        doing: "write to",
+        location: location.to_owned(),
+        reason: "the connection to the server was lost, and what was written was changed meanwhile".to_owned(),
+        source: None,
     }
 }
 

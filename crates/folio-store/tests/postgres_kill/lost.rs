@@ -24,51 +24,18 @@ async fn opened(cluster: &Cluster, seed: u16) -> Scene {
     }
 }
 
-/// A copy of a server at some moment, which replaces it later.
-struct Copy<'c>(&'c Cluster);
-
-impl<'c> Copy<'c> {
-    fn of(cluster: &'c Cluster) -> Self {
-        cluster.kill();
-        let copy = Self(cluster);
-        copy.done("cp", &["-a", "data", "copy"]);
-        cluster.start_again();
-        copy
-    }
-
-    fn takes_over(self) {
-        self.0.kill();
-        self.done("rm", &["-r", "data"]);
-        self.done("mv", &["copy", "data"]);
-        self.0.start_again();
-    }
-
-    fn done(&self, program: &str, arguments: &[&str]) {
-        let data = self.0.data();
-        let folder = data.parent().expect("a folder");
-        let mut command = self.0.at(program);
-        for argument in arguments {
-            match *argument {
-                file @ ("data" | "copy") => command.arg(folder.join(file)),
-                flag => command.arg(flag),
-            };
-        }
-        assert!(command.status().expect("a program").success());
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn failover_to_an_older_copy_discards_cached_lost_commits() {
     let cluster = Cluster::start(ClusterOptions::default());
     let scene = opened(&cluster, 0).await;
     scene.a_note("kept").await;
-    let copy = Copy::of(&cluster);
+    let copy = cluster.copy();
     scene.a_note("lost").await;
     scene.other_space("lost").a_note("lost").await;
     let all = EntryQuery::default();
     assert_eq!(scene.titles(&all).await.len(), 2);
     let (head, lineage) = (scene.head().await, scene.store.lineage());
-    copy.takes_over();
+    copy.replace();
     let noticed = async {
         while scene.store.lineage() == lineage {
             tokio::time::sleep(Duration::from_millis(20)).await;
