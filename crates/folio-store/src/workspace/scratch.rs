@@ -82,9 +82,13 @@ impl Workspace {
     async fn scratch_write(&self, caller: &ScratchCaller<'_>, call: Call) -> Result<ScratchAnswer, WorkspaceError> {
         let (actor, thread) = (caller.actor, caller.thread);
         let key = caller.idempotency_key.clone();
+        let under_key = || Guard {
+            idempotency_key: key.clone(),
+            ..Guard::default()
+        };
         let written = match call {
-            Call::AddItem(input) => self.add_item(actor, thread, *input, key).await?,
-            Call::AddObservation(input) => self.add_observation(actor, *input, key).await?,
+            Call::AddItem(input) => self.add_item(actor, thread, *input, key.clone()).await?,
+            Call::AddObservation(input) => self.add_observation(actor, *input, key.clone()).await?,
             Call::Append {
                 page,
                 title,
@@ -96,7 +100,7 @@ impl Workspace {
                     Invalid::new("arguments_invalid", "page", message)
                 })?;
                 self.check_not_other_book(actor, thread, page).await?;
-                self.append(actor, page, &title, body, &tags, key).await?
+                self.append(actor, page, &title, body, &tags, key.clone()).await?
             }
             Call::Update {
                 id,
@@ -106,8 +110,7 @@ impl Workspace {
                 let entry = self.changeable_entry(actor, thread, id, Operation::PatchOthers).await?;
                 let guard = Guard {
                     expected_version,
-                    idempotency_key: key,
-                    ..Guard::default()
+                    ..under_key()
                 };
                 match entry.kind {
                     EntryKind::Observation => {
@@ -120,15 +123,15 @@ impl Workspace {
             Call::Complete(id) => {
                 self.changeable_entry(actor, thread, id, Operation::SetStatusOfOthers)
                     .await?;
-                self.complete_item(actor, id).await?
+                self.complete_item_under(actor, id, under_key()).await?
             }
             Call::Pin(id) => {
                 self.changeable_entry(actor, thread, id, Operation::Pin).await?;
-                self.pin_item(actor, id).await?
+                self.pin_item_under(actor, id, under_key()).await?
             }
             Call::Unpin(id) => {
                 self.changeable_entry(actor, thread, id, Operation::Pin).await?;
-                self.unpin_item(actor, id).await?
+                self.unpin_item_under(actor, id, under_key()).await?
             }
             Call::Read(_) => return Err(Invalid::new("arguments_invalid", "tool", "reads only").into()),
         };
