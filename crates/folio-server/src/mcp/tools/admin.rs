@@ -58,8 +58,8 @@ struct Asked {
 }
 
 impl Asked {
-    fn of(arguments: &Value) -> Result<(Vec<EntryRef>, Option<String>), Problem> {
-        let input: Self = read(arguments)?;
+    fn of(call: &Call<'_>) -> Result<(Vec<EntryRef>, Option<String>), Problem> {
+        let input: Self = read(call)?;
         if input.ids.is_empty() || input.ids.len() > ENTRIES_MAX {
             return Err(invalid_argument(
                 "ids",
@@ -78,7 +78,7 @@ impl Asked {
 }
 
 async fn archive(call: Call<'_>) -> Result<Answer, Problem> {
-    let (ids, reason) = Asked::of(&call.arguments)?;
+    let (ids, reason) = Asked::of(&call)?;
     let caller = &call.caller;
     let mut results = Vec::with_capacity(ids.len());
     for id in ids {
@@ -89,7 +89,7 @@ async fn archive(call: Call<'_>) -> Result<Answer, Problem> {
 }
 
 async fn restore(call: Call<'_>) -> Result<Answer, Problem> {
-    let (ids, _) = Asked::of(&call.arguments)?;
+    let (ids, _) = Asked::of(&call)?;
     let caller = &call.caller;
     let mut results = Vec::with_capacity(ids.len());
     for id in ids {
@@ -100,7 +100,7 @@ async fn restore(call: Call<'_>) -> Result<Answer, Problem> {
 }
 
 async fn forget(call: Call<'_>) -> Result<Answer, Problem> {
-    let (entries, reason) = Asked::of(&call.arguments)?;
+    let (entries, reason) = Asked::of(&call)?;
     let reason = reason.ok_or_else(|| invalid_argument("reason", "is empty: say why the content is to be erased"))?;
     let caller = &call.caller;
     let filter = ForgetFilter {
