@@ -23,7 +23,7 @@ use crate::wire::observation::Observation;
 pub(super) fn tools() -> Vec<Tool> {
     let tags = || json!({"type": "array", "items": {"type": "string"}});
     // One or several, as a filter takes them (M7.2.12).
-    let texts = || json!({"type": ["string", "array"], "items": {}});
+    let texts = || json!({"type": ["string", "array"]});
     let add = json!({
         "type": "object",
         "properties": {
