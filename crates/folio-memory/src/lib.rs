@@ -30,6 +30,7 @@
 //!   [`counted`]: counts of things in words
 
 pub mod actor;
+pub mod arguments;
 pub mod calibration;
 pub mod call_ids;
 pub mod canonical;

@@ -39,10 +39,16 @@ pub fn preview(sample: &Sample, name: &str, limit_tokens: u32, tokens: &dyn Toke
     } else {
         format!("{lines} lines")
     };
+    // Lines say nothing about a text that has only one.
+    let (part, others) = if lines > 1 {
+        ("\"lines\": \"1-50\"", "\"from\" and \"to\" or \"search\"")
+    } else {
+        ("\"from\": 0, \"to\": 4000", "\"search\"")
+    };
     let notices = [
         format!(
-            "[{name}: {bytes} bytes in {lines_text} were put away. {shape}; result_read {{\"node\": \"{name}\", \"lines\": \"1-50\"}} reads \
-             a part, also by \"from\" and \"to\" or \"search\".]"
+            "[{name}: {bytes} bytes in {lines_text} were put away. {shape}; result_read {{\"node\": \"{name}\", {part}}} reads \
+             a part, also by {others}.]"
         ),
         format!("[{name}: {bytes} bytes, cut; result_read reads them]"),
         format!("[{name} cut]"),

@@ -210,11 +210,12 @@ fn json_preview_keeps_keys_list_lengths_first_and_last_items_m7_8_v9() {
     let preview = shown(&canonical(whole).to_string(), 200);
     assert_eq!(
         preview.text,
-        "[e42: 233713 bytes in one line were put away. Its structure follows; result_read {\"node\": \"e42\", \"lines\": \"1-50\"} reads \
-         a part, also by \"from\" and \"to\" or \"search\".]\n\
-         {\"note\":\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx… (900 bytes)\",\
+        "[e42: 233713 bytes in one line were put away. Its structure follows; result_read {\"node\": \"e42\", \"from\": 0, \"to\": 4000} reads \
+         a part, also by \"search\".]\n\
+         {\"note\":\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx… (900 bytes)\",\
          \"rows\":[{\"id\":0,\"name\":\"row 0\",\"tags\":[\"a\",\"b\"]},{\"id\":1,\"name\":\"row 1\",\"tags\":[\"a\",\"b\"]},\
-         {\"id\":2,\"name\":\"row 2\",\"tags\":[\"a\",\"b\"]},\"… 4996 items\",\
+         {\"id\":2,\"name\":\"row 2\",\"tags\":[\"a\",\"b\"]},{\"id\":3,\"name\":\"row 3\",\"tags\":[\"a\",\"b\"]},\
+         {\"id\":4,\"name\":\"row 4\",\"tags\":[\"a\",\"b\"]},\"… 4993 items\",{\"id\":4998,\"name\":\"row 4998\",\"tags\":[\"a\",\"b\"]},\
          {\"id\":4999,\"name\":\"row 4999\",\"tags\":[\"a\",\"b\"]}],\"total\":5000}"
     );
 }

@@ -233,7 +233,12 @@ pub(super) fn confidence(raw: Option<&Value>, warnings: &mut Vec<Warning>) -> Re
         Some(_) => return Err(confidence_invalid(raw)),
     };
     let (confidence, warning) = Confidence::clamped(number);
-    warnings.extend(warning);
+    // What is not finite is no number in JSON, so it was sent as a text: the warning repeats that.
+    let given = raw.filter(|raw| raw.is_string() && !number.is_finite());
+    warnings.extend(warning.map(|warning| match given {
+        Some(given) => Warning::new(&warning.code, warning.message, given.clone(), warning.used),
+        None => warning,
+    }));
     Ok(confidence)
 }
 
@@ -328,6 +333,14 @@ mod tests {
         let wanted = end.map(|after| Timestamp::from_millis(1_000_000 + after));
         assert_eq!(draft.fields.lifetime.expires_at(), wanted);
         assert_eq!(draft.warnings.first().map(|w| w.code.as_str()), warning);
+    }
+
+    #[test]
+    fn warning_repeats_a_confidence_that_is_not_finite_as_it_was_given() {
+        for given in ["Infinity", "-inf", "NaN", "1e999"] {
+            let draft = drafted(json!({"content": "x", "confidence": given})).unwrap();
+            assert_eq!(draft.warnings[0].given, given);
+        }
     }
 
     #[test]

@@ -3,14 +3,14 @@
 //!
 //! Their definitions are sent with every request, so they are short: all six together take at most 700 tokens.
 
-use std::collections::BTreeSet;
-
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
 use super::{ItemInput, ItemPatch};
+use crate::arguments::{Others, cannot_be, read_arguments};
 use crate::entry::EntryKind;
 use crate::id::EntryRef;
-use crate::observation::ObservationInput;
+use crate::observation::{ObservationInput, TtlInput};
 use crate::warning::Invalid;
 
 /// The maximum number of tokens of an answer unless the call asks for more.
@@ -104,34 +104,35 @@ pub fn definitions() -> [Definition; 6] {
     let id = || json!({"type": "string"});
     let by_id = || object(json!({"id": id()}), &["id"]);
     let tags = || json!({"type": "array", "items": {"type": "string"}});
+    let text = id;
     let read = json!({
-        "id": {"type": "string", "description": "e42 or p7: whole text"},
-        "query": {"type": "string", "description": "words to find"},
+        "id": {"type": "string", "description": "e42 or p7"},
+        "query": text(),
         "page": {"type": "string", "description": "p7, book, observations, history or tree"},
         "tags": tags(),
-        "cursor": {"type": "string", "description": "`next` of the last answer, other arguments unchanged"},
-        "budget": {"type": "integer", "description": "tokens"},
+        "cursor": text(),
+        "budget": {"type": "integer"},
     });
     let add = json!({
         "kind": {"type": "string", "enum": KINDS},
-        "title": {"type": "string"},
-        "body": {"type": "string"},
+        "title": text(),
+        "body": text(),
         "tags": tags(),
-        "phase": {"type": "string", "description": "task only"},
-        "progress": {"type": "number", "description": "task only, 0 to 1"},
-        "page": {"type": "string", "description": "append to this page instead"},
-        "type": {"type": "string", "description": "observation only, e.g. risk_alert"},
-        "ttl_minutes": {"type": ["number", "string"], "description": "observation only; \"never\": for ever"},
-        "confidence": {"type": "number", "description": "observation only, 0 to 1"},
-        "context": {"type": "object", "description": "observation only, e.g. goal_id"},
+        "phase": text(),
+        "progress": {"type": "number"},
+        "page": {"type": "string", "description": "append to it"},
+        "type": {"type": "string", "description": "e.g. risk_alert"},
+        "ttl_minutes": {"type": ["number", "string"]},
+        "confidence": {"type": "number"},
+        "context": {"type": "object"},
     });
     let update = json!({
         "id": id(),
-        "title": {"type": "string"},
-        "body": {"type": "string"},
+        "title": text(),
+        "body": text(),
         "status": {"type": "string", "enum": STATUSES},
         "tags": tags(),
-        "phase": {"type": "string"},
+        "phase": text(),
         "progress": {"type": "number"},
         "expected_version": {"type": "integer"},
     });
@@ -144,25 +145,21 @@ pub fn definitions() -> [Definition; 6] {
     [
         tool(
             "scratch_read",
-            "Read memory: without arguments the scratchbook's view; else one entry, a search, or a page.",
+            "Read the scratchbook, or an entry, a search, a page.",
             object(read, &[]),
             true,
         ),
         tool(
             "scratch_add",
-            "Remember something: a note, todo, task or observation.",
+            "Remember something. phase, progress: tasks only; \
+             type, ttl_minutes, confidence, context: observations only.",
             object(add, &["kind"]),
             false,
         ),
-        tool(
-            "scratch_update",
-            "Change fields of an item; omitted ones stay unchanged.",
-            object(update, &["id"]),
-            false,
-        ),
+        tool("scratch_update", "Change given fields.", object(update, &["id"]), false),
         tool("scratch_complete", "Mark as done.", by_id(), false),
         tool("scratch_pin", "Keep at the top.", by_id(), false),
-        tool("scratch_unpin", "Undo a pin.", by_id(), false),
+        tool("scratch_unpin", "Unpin.", by_id(), false),
     ]
 }
 
@@ -222,85 +219,58 @@ fn names_something(arguments: &Value) -> Result<(), Invalid> {
     Err(wrong(blank_field.0, message))
 }
 
-/// The arguments of a call, without nulls and, except for `scratch_update`, without empty texts: models that have to
-/// give every argument use these for arguments that they do not mean.
-struct Given(Map<String, Value>);
+/// The arguments of a call as the schema of the tool wants them, without nulls and, except for `scratch_update`, without
+/// empty texts: models that have to give every argument use these for arguments that they do not mean.
+struct Given {
+    fields: Map<String, Value>,
+    schema: Value,
+}
 
 impl Given {
     fn of(tool: &Definition, arguments: &Value) -> Result<Self, Invalid> {
-        let fields = match arguments {
+        let mut fields = match arguments {
             Value::Null => Map::new(),
-            Value::Object(fields) => fields
-                .iter()
-                .filter(|(_, value)| !(value.is_null() || tool.name != "scratch_update" && *value == ""))
-                .map(|(name, value)| (name.clone(), value.clone()))
-                .collect(),
+            Value::Object(fields) => fields.clone(),
             _ => return Err(wrong("arguments", "must be a JSON object".to_owned())),
         };
-        let known = tool.schema["properties"].as_object();
-        let known: BTreeSet<&str> = known.into_iter().flat_map(Map::keys).map(String::as_str).collect();
-        match fields.keys().filter(|name| !known.contains(name.as_str())).min() {
-            Some(name) => Err(wrong(
-                name,
-                format!(
-                    "is not a parameter of {}; its parameters are {}",
-                    tool.name,
-                    Vec::from_iter(known).join(", ")
-                ),
-            )),
-            None => Ok(Self(fields)),
-        }
+        fields.retain(|_, value| tool.name == "scratch_update" || *value != "");
+        let schema = tool.schema.as_object().cloned().unwrap_or_default();
+        Ok(Self {
+            fields: read_arguments(tool.name, &schema, Others::Refused, &fields)?,
+            schema: Value::Object(schema),
+        })
     }
 
-    fn text(&self, field: &str) -> Result<Option<String>, Invalid> {
-        match self.0.get(field) {
-            None => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text.clone())),
-            Some(other) => Err(wrong(field, format!("must be a string, not {other}"))),
-        }
+    /// Returns the error for the argument `field`.
+    fn cannot_be(&self, field: &str) -> Invalid {
+        cannot_be(field, &self.schema["properties"][field], &self.fields[field])
     }
 
-    fn number(&self, field: &str) -> Result<Option<f64>, Invalid> {
-        match self.0.get(field) {
-            None => Ok(None),
-            // Models sometimes write numbers as strings.
-            Some(value) => match value.as_f64().or_else(|| value.as_str()?.trim().parse().ok()) {
-                Some(number) => Ok(Some(number)),
-                None => Err(wrong(field, format!("must be a number, not {value}"))),
-            },
-        }
+    fn text(&self, field: &str) -> Option<String> {
+        self.fields.get(field).and_then(Value::as_str).map(str::to_owned)
+    }
+
+    fn number(&self, field: &str) -> Option<f64> {
+        self.fields.get(field).and_then(Value::as_f64)
     }
 
     fn count(&self, field: &str) -> Result<Option<u32>, Invalid> {
-        let Some(number) = self.number(field)? else {
+        let Some(value) = self.fields.get(field) else {
             return Ok(None);
         };
-        let text = format!("{number}");
-        match text.parse() {
-            Ok(count) => Ok(Some(count)),
-            Err(_) => Err(wrong(field, format!("must be a non-negative integer, not {text}"))),
-        }
+        let count = value.as_u64().ok_or_else(|| self.cannot_be(field))?;
+        Ok(Some(u32::try_from(count).unwrap_or(u32::MAX)))
     }
 
-    fn texts(&self, field: &str) -> Result<Option<Vec<String>>, Invalid> {
-        let not = |value: &Value| wrong(field, format!("must be a list of strings, not {value}"));
-        match self.0.get(field) {
-            None => Ok(None),
-            Some(Value::String(text)) => Ok(Some(vec![text.clone()])),
-            Some(list @ Value::Array(items)) => {
-                let texts = items
-                    .iter()
-                    .map(|item| item.as_str().map(str::to_owned).ok_or_else(|| not(list)));
-                texts.collect::<Result<_, _>>().map(Some)
-            }
-            Some(other) => Err(not(other)),
-        }
+    fn texts(&self, field: &str) -> Option<Vec<String>> {
+        let value = self.fields.get(field)?;
+        // An empty text makes a list empty.
+        let items = value.as_array().map_or(&[][..], Vec::as_slice);
+        Some(items.iter().filter_map(Value::as_str).map(str::to_owned).collect())
     }
 
     fn id(&self) -> Result<EntryRef, Invalid> {
-        let text = self
-            .text("id")?
-            .ok_or_else(|| wrong("id", "is missing; it is a handle such as e42".to_owned()))?;
+        let text = self.text("id").unwrap_or_default();
         text.trim()
             .parse()
             .map_err(|_| wrong("id", format!("{text:?} is not the handle of an entry, such as e42")))
@@ -308,11 +278,11 @@ impl Given {
 
     fn read(self) -> Result<Call, Invalid> {
         let read = Read {
-            id: self.text("id")?,
-            query: self.text("query")?.filter(|query| !query.trim().is_empty()),
-            page: self.text("page")?,
-            tags: self.texts("tags")?.unwrap_or_default(),
-            cursor: self.text("cursor")?.filter(|cursor| !cursor.is_empty()),
+            id: self.text("id"),
+            query: self.text("query").filter(|query| !query.trim().is_empty()),
+            page: self.text("page"),
+            tags: self.texts("tags").unwrap_or_default(),
+            cursor: self.text("cursor"),
             budget: self.count("budget")?,
         };
         if let Some(budget) = read.budget.filter(|budget| *budget > MAX_ANSWER_TOKENS) {
@@ -325,52 +295,48 @@ impl Given {
     }
 
     fn add(self) -> Result<Call, Invalid> {
-        let kind = self
-            .text("kind")?
-            .ok_or_else(|| wrong("kind", format!("is missing; it is one of {}", KINDS.join(", "))))?;
-        if !KINDS.contains(&kind.as_str()) {
-            return Err(wrong("kind", format!("{kind:?} is not one of {}", KINDS.join(", "))));
-        }
+        let kind = self.text("kind").unwrap_or_default();
         let is_observation = kind == "observation";
         let of_observations = ["type", "ttl_minutes", "confidence", "context"];
         let of_items = ["phase", "progress", "page"];
-        let others = if is_observation {
-            &of_items[..]
+        let (others, why) = if is_observation {
+            (&of_items[..], "an observation is of the whole space, and no work")
         } else {
-            &of_observations
+            (
+                &of_observations[..],
+                "only observations have it; other kinds stay until they are done",
+            )
         };
-        if let Some(field) = others.iter().find(|field| self.0.contains_key(**field)) {
-            return Err(wrong(field, format!("does not apply to kind {kind}")));
+        if let Some(field) = others.iter().find(|field| self.fields.contains_key(**field)) {
+            return Err(wrong(field, format!("does not apply to kind {kind}: {why}")));
         }
-        let (title, body) = (self.text("title")?, self.text("body")?.unwrap_or_default());
-        let tags = self.texts("tags")?.unwrap_or_default();
+        let (title, body) = (self.text("title"), self.text("body").unwrap_or_default());
+        let tags = self.texts("tags").unwrap_or_default();
         if is_observation {
             let content = if body.is_empty() {
                 title.clone().unwrap_or_default()
             } else {
                 body
             };
-            let ttl = self.0.get("ttl_minutes").cloned();
-            let ttl_minutes = match ttl {
-                Some(ttl) => serde_json::from_value(ttl)
-                    .map_err(|_| wrong("ttl_minutes", "must be a number of minutes".to_owned()))?,
-                None => Default::default(),
+            let ttl_minutes = match self.fields.get("ttl_minutes") {
+                Some(ttl) => TtlInput::deserialize(ttl).map_err(|_| self.cannot_be("ttl_minutes"))?,
+                None => TtlInput::Absent,
             };
             return Ok(Call::AddObservation(Box::new(ObservationInput {
-                type_name: self.text("type")?,
+                type_name: self.text("type"),
                 title: title.filter(|title| *title != content),
                 content,
-                confidence: self.0.get("confidence").cloned(),
+                confidence: self.fields.get("confidence").cloned(),
                 tags,
                 ttl_minutes,
-                context: self.0.get("context").cloned(),
+                context: self.fields.get("context").cloned(),
                 ..ObservationInput::default()
             })));
         }
-        if let Some(page) = self.text("page")?.filter(|page| page != "book") {
+        if let Some(page) = self.text("page").filter(|page| page != "book") {
             let of_work = ["phase", "progress"]
                 .into_iter()
-                .find(|field| self.0.contains_key(*field));
+                .find(|field| self.fields.contains_key(*field));
             if kind != "note" || of_work.is_some() {
                 let message = "accepts only text of kind note; omit `page` to add a todo or a task";
                 return Err(wrong("page", message.to_owned()));
@@ -388,20 +354,20 @@ impl Given {
             title,
             body,
             tags,
-            phase: self.text("phase")?,
-            progress: self.number("progress")?,
+            phase: self.text("phase"),
+            progress: self.number("progress"),
         };
         Ok(Call::AddItem(Box::new(input)))
     }
 
     fn update(self) -> Result<Call, Invalid> {
         let patch = ItemPatch {
-            title: self.text("title")?,
-            body: self.text("body")?,
-            status: self.text("status")?,
-            tags: self.texts("tags")?,
-            phase: self.text("phase")?,
-            progress: self.number("progress")?,
+            title: self.text("title"),
+            body: self.text("body"),
+            status: self.text("status"),
+            tags: self.texts("tags"),
+            phase: self.text("phase"),
+            progress: self.number("progress"),
             said_again: Map::new(),
             // Nulls come from models that have to give every argument, and do not mean that a field is to be cleared.
             cleared: Vec::new(),
@@ -446,29 +412,33 @@ mod tests {
             (
                 "scratch_add",
                 json!({"kind": "memo"}),
-                "kind: \"memo\" is not one of note, todo, task, observation",
+                "kind: must be one of note, todo, task, observation, not \"memo\"",
             ),
             (
                 "scratch_add",
                 json!({"kind": "note", "type": "alert"}),
-                "type: does not apply to kind note",
+                "type: does not apply to kind note: only observations have it; other kinds stay until they are done",
             ),
             (
                 "scratch_add",
                 json!({"kind": "note", "colour": 1}),
-                "colour: is not a parameter of scratch_add; its parameters are body, confidence, context, kind, page, phase, progress, tags, title, ttl_minutes, type",
+                "colour: is not an argument of scratch_add; it takes body, confidence, context, kind, page, phase, progress, tags, title, ttl_minutes, type",
             ),
             (
                 "scratch_add",
                 json!({"kind": "note", "tags": [1]}),
-                "tags: must be a list of strings, not [1]",
+                "tags: must be a list of strings such as [\"db\", \"tests\"], not [1]",
             ),
             (
                 "scratch_pin",
                 json!({"id": "p7"}),
                 "id: \"p7\" is not the handle of an entry, such as e42",
             ),
-            ("scratch_pin", json!({}), "id: is missing; it is a handle such as e42"),
+            (
+                "scratch_pin",
+                json!({}),
+                "id: is missing; it is a handle such as \"e42\"",
+            ),
             (
                 "scratch_update",
                 json!({"id": "e1"}),
@@ -487,7 +457,7 @@ mod tests {
             (
                 "scratch_read",
                 json!({"budget": -1}),
-                "budget: must be a non-negative integer, not -1",
+                "budget: must be a non-negative integer such as 2000, not -1",
             ),
             (
                 "scratch_read",
@@ -530,7 +500,7 @@ mod tests {
     fn scratchbook_tools_accept_lenient_argument_forms() {
         let call = Call::parse(
             "scratch_add",
-            &json!({"kind": "task", "title": "x", "progress": "0.5", "tags": "db", "phase": null}),
+            &json!({"kind": "TASK", "title": "x", "progress": "50%", "tags": "db", "phase": null}),
         );
         let Ok(Call::AddItem(input)) = call else {
             panic!("{call:?}")

@@ -128,7 +128,7 @@ fn filter(entry_query: &mut EntryQuery, name: &str, value: &Value) -> Result<boo
         "as_of" => entry_query.as_of = Some(commit_of(name, value)?),
         "order" => {
             let order = serde_json::from_value::<Order>(value.clone());
-            entry_query.order = order.map_err(|_| wrong(name, "is not an order"))?;
+            entry_query.order = order.map_err(|_| wrong(name, "is not relevance, newest, oldest or priority"))?;
         }
         "context" => match value {
             Value::Object(paths) => {

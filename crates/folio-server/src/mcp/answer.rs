@@ -38,6 +38,8 @@ const DETAIL_TOKENS: u32 = 1_200;
 const MIN_OMITTED_TOKENS: u32 = 20;
 /// An upper bound for the tokens that any present model counts.
 const UPPER_BOUND_COUNTER: Counter = Counter::Scaled(Vocabulary::O200k, 120);
+/// The most tokens of a text that the answer to a write repeats: its writer has it.
+const ECHO_TOKENS: u32 = 60;
 /// The field that tells programs which fields were left out.
 const LEFT_OUT: &str = "left_out";
 
@@ -100,6 +102,14 @@ impl Answer {
         }
     }
 
+    /// Returns how many tokens are left for more text.
+    pub(super) fn room(&self, tokens: &Counter) -> u32 {
+        let used = tokens
+            .count(&self.text)
+            .saturating_add(tokens.count(&self.structured.to_string()));
+        self.limit.saturating_sub(used)
+    }
+
     /// Returns by how many tokens the answer exceeds its limit. For a model whose tokens can only be estimated, an
     /// answer that the estimate finds too long is counted by an upper bound instead, since the estimate counts names
     /// and numbers at about twice their tokens.
@@ -115,10 +125,30 @@ impl Answer {
         }
     }
 
+    /// Returns the answer to a write, without the long texts that the call gave, and with their names.
+    pub(super) fn without_echo(mut self, tokens: &Counter) -> Self {
+        let Value::Object(fields) = &mut self.structured else {
+            return self;
+        };
+        let is_long = |value: &Value| tokens.count(&value.to_string()) > ECHO_TOKENS;
+        let long = ["body", "content"]
+            .into_iter()
+            .filter(|field| fields.get(*field).is_some_and(is_long));
+        let long: Vec<_> = long.collect();
+        for field in &long {
+            fields.remove(*field);
+        }
+        if !long.is_empty() {
+            fields.insert(LEFT_OUT.to_owned(), json!(long));
+        }
+        self
+    }
+
     /// Converts the answer into the form in which it is sent. If it is too long, the structured part leaves out what
     /// the text says as well, and names those fields.
     pub(super) fn into_result(mut self, tokens: &Counter) -> CallToolResult {
-        let mut left_out = Vec::new();
+        let earlier = self.structured.get(LEFT_OUT).and_then(Value::as_array);
+        let mut left_out = earlier.cloned().unwrap_or_default();
         for field in OMITTABLE_FIELDS {
             if self.excess(tokens) == 0 {
                 break;
@@ -132,7 +162,7 @@ impl Answer {
                 has_gone |= inner.is_some_and(|fields| remove_if_long(fields, field, tokens));
             }
             if has_gone {
-                left_out.push(field);
+                left_out.push(field.into());
                 fields.insert(LEFT_OUT.to_owned(), json!(left_out));
             }
         }

@@ -90,9 +90,12 @@ impl ServerHandler for Mcp {
     async fn list_tools(
         &self,
         _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let mut offered = tools::offered_tools(&self.shared.options);
+        let permit = permit_of(&context).filter(|permit| permit.has_token());
+        let role = permit.map_or(self.shared.options.role, |permit| permit.actor.role);
+        offered.retain(|tool| tools::is_for(role, &tool.name));
         if !self.has_scratchbook().await {
             offered.retain(|tool| !tools::is_of_scratchbook(&tool.name));
         }
@@ -116,7 +119,7 @@ impl ServerHandler for Mcp {
         let mut arguments = request.arguments.unwrap_or_default();
         let unknown = arguments
             .keys()
-            .find(|name| !argument_names(&tool).contains(&name.as_str()))
+            .find(|name| *name != "thread" && !argument_names(&tool).contains(&name.as_str()))
             .cloned();
         let key = key_of(&context)?;
         let arguments_json = key
@@ -132,6 +135,7 @@ impl ServerHandler for Mcp {
                     return Err(tools::invalid_argument("thread", format!("must be a text, not {other}")).into());
                 }
             };
+            let arguments = tools::arguments_of(&tool, &arguments)?;
             let caller = self.caller_of(&context, thread)?;
             let mut caller = with_turn(caller, &tool, &context).await?;
             let request_key = key.as_ref().zip(arguments_json).map(|(key, arguments_json)| {
@@ -153,6 +157,7 @@ impl ServerHandler for Mcp {
                 slot: &slot,
                 caller,
                 name: &request.name,
+                schema: &tool.input_schema,
                 arguments: Value::Object(arguments),
                 request_key,
                 responses: request.input_responses.unwrap_or_default(),
@@ -464,10 +469,15 @@ fn argument_names(tool: &Tool) -> Vec<&str> {
 }
 
 /// Returns `problem`. If it is that the tool does not take the argument `unknown`, it is reworded to list the arguments
-/// that the tool is offered with: the code that reads the arguments does not know of `thread`.
+/// that the tool is offered with: the code that reads observations and filters does not know of `thread`.
 fn reword_unknown_argument(tool: &Tool, unknown: Option<&str>, problem: Problem) -> Problem {
     let Some(name) = unknown else { return problem };
-    if problem.code() != "arguments_invalid" || !problem.detail().starts_with(&format!("{name}: ")) {
+    let is_about_it = match problem.code() {
+        "arguments_invalid" => problem.detail().starts_with(&format!("{name}: ")),
+        "observation_malformed" => problem.detail().contains(&format!("unknown field `{name}`")),
+        _ => false,
+    };
+    if !is_about_it {
         return problem;
     }
     let mut known = argument_names(tool);

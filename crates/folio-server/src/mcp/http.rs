@@ -176,9 +176,16 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// Turns plain-text refusals of the transport into problems, the shape of every error here.
+/// Turns plain-text refusals of the transport into problems, the shape of every error here, and the end of a session
+/// into an answer without content.
 async fn refusals_to_problems(request: Request, next: Next) -> Response {
-    let response = next.run(request).await;
+    let ends_session = request.method() == Method::DELETE;
+    let mut response = next.run(request).await;
+    if ends_session && response.status() == StatusCode::ACCEPTED {
+        // The transport says that it has accepted the end. Clients expect the end itself, which has no content.
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+    }
     let status = response.status();
     let kind = response.headers().get(header::CONTENT_TYPE);
     if !(status.is_client_error() || status.is_server_error()) || kind.is_some() {

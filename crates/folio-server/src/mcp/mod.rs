@@ -27,6 +27,7 @@ mod input;
 mod lines;
 mod malformed;
 mod options;
+mod parts;
 mod pending_requests;
 mod prompts;
 mod request_slots;

@@ -108,14 +108,8 @@ fn is_under_way(view: &NodeView<'_>) -> bool {
 }
 
 /// Returns the state and the results of `run` for the answer of a tool. `goes_on` says whether a process drives it, or
-/// it only waits; `report` is its page, with the tool that reads pages, if one is offered.
-pub(super) fn run_brief(
-    row: &RunRow,
-    run: &Run,
-    goes_on: bool,
-    report: Option<(String, Option<&str>)>,
-    tokens: &dyn Tokens,
-) -> String {
+/// it only waits.
+pub(super) fn run_brief(row: &RunRow, run: &Run, goes_on: bool, tokens: &dyn Tokens) -> String {
     let mut text = run_line(row, run);
     let Some(result) = run.result() else {
         let under_way = run.tree_as_planned().into_iter().filter(is_under_way);
@@ -142,10 +136,6 @@ pub(super) fn run_brief(
             None => output.to_string(),
         };
         text.push_str(&format!("\noutput: {}", excerpt(&output, OUTPUT_TOKENS, tokens)));
-    }
-    if let Some((page, reader)) = report {
-        let reader = reader.map(|tool| format!(", with {tool}")).unwrap_or_default();
-        text.push_str(&format!("\nreport: {page}{reader}"));
     }
     text
 }

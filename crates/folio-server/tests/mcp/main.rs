@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod arguments;
 mod begin;
 mod lines;
 mod pair;
@@ -9,6 +10,7 @@ mod plan;
 mod prompts;
 mod resources;
 mod run_keys;
+mod run_results;
 mod run_texts;
 mod runs;
 mod sets;

@@ -163,8 +163,14 @@ async fn list_limit_outside_1_to_1000_is_refused() {
         }
     }
     for (arguments, says) in [
-        (json!({"limit": "5"}), "limit: invalid type: string \"5\""),
-        (json!({"tags": 7, "limit": 5}), "tags: is not a text or a list of texts"),
+        (
+            json!({"limit": "few"}),
+            "limit: must be a non-negative integer such as 20, not \"few\"",
+        ),
+        (
+            json!({"tags": 7, "limit": 5}),
+            "tags: must be a list of strings such as [\"db\", \"tests\"], not 7",
+        ),
         (json!({"text": " "}), "text: is empty; leave it out"),
         (json!({"colour": "red"}), "colour: is not an argument of observe_list"),
     ] {

@@ -482,7 +482,7 @@ async fn mcp_session_is_refused_to_other_tokens_of_its_space() {
         assert_problem(&ask_mcp(&house, method, &client, session, body).await, 404, "not_found");
     }
     assert_eq!(ask_mcp(&house, "POST", &person, session, list).await.status, 200);
-    assert_eq!(ask_mcp(&house, "DELETE", &person, session, "").await.status, 202);
+    assert_eq!(ask_mcp(&house, "DELETE", &person, session, "").await.status, 204);
 }
 
 #[tokio::test]

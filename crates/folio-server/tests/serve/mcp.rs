@@ -196,7 +196,7 @@ async fn mcp_session_can_be_opened_used_and_deleted() {
     let listed = message(&post(&house, &headers, &list).await);
     assert_eq!(listed["result"]["tools"].as_array().unwrap().len(), 6);
     let delete = ["DELETE /mcp HTTP/1.0", "Host: localhost", &session];
-    assert_eq!(send(house.address, &delete, "").await.status, 202);
+    assert_eq!(send(house.address, &delete, "").await.status, 204);
     assert_problem(&post(&house, &headers, &list).await, 404, "not_found");
     house.stop().await.unwrap();
 }

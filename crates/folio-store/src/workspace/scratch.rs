@@ -88,8 +88,8 @@ impl Workspace {
             ..Guard::default()
         };
         let written = match call {
-            Call::AddItem(input) => self.add_item(actor, thread, *input, key).await?,
-            Call::AddObservation(input) => self.add_observation(actor, *input, key).await?,
+            Call::AddItem(input) => self.add_item(actor, thread, *input, key.clone()).await?,
+            Call::AddObservation(input) => self.add_observation(actor, *input, key.clone()).await?,
             Call::Append {
                 page,
                 title,
@@ -101,7 +101,7 @@ impl Workspace {
                     Invalid::new("arguments_invalid", "page", message)
                 })?;
                 self.check_not_other_book(actor, thread, page).await?;
-                self.append(actor, page, &title, body, &tags, key).await?
+                self.append(actor, page, &title, body, &tags, key.clone()).await?
             }
             Call::Update {
                 id,

@@ -64,8 +64,8 @@ struct Asked {
 }
 
 impl Asked {
-    fn of(arguments: &Value) -> Result<(Vec<EntryRef>, Option<String>), Problem> {
-        let (ids, reason) = Self::texts(arguments)?;
+    fn of(call: &Call<'_>) -> Result<(Vec<EntryRef>, Option<String>), Problem> {
+        let (ids, reason) = Self::texts(call)?;
         let parse = |id: &String| {
             id.trim()
                 .parse()
@@ -75,8 +75,8 @@ impl Asked {
     }
 
     /// The names as they were given, and the reason.
-    fn texts(arguments: &Value) -> Result<(Vec<String>, Option<String>), Problem> {
-        let input: Self = read(arguments)?;
+    fn texts(call: &Call<'_>) -> Result<(Vec<String>, Option<String>), Problem> {
+        let input: Self = read(call)?;
         if input.ids.is_empty() || input.ids.len() > ENTRIES_MAX {
             return Err(invalid_argument(
                 "ids",
@@ -89,7 +89,7 @@ impl Asked {
 }
 
 async fn archive(call: Call<'_>) -> Result<Answer, Problem> {
-    let (ids, reason) = Asked::of(&call.arguments)?;
+    let (ids, reason) = Asked::of(&call)?;
     let caller = &call.caller;
     let mut results = Vec::with_capacity(ids.len());
     for id in ids {
@@ -100,7 +100,7 @@ async fn archive(call: Call<'_>) -> Result<Answer, Problem> {
 }
 
 async fn restore(call: Call<'_>) -> Result<Answer, Problem> {
-    let (ids, _) = Asked::of(&call.arguments)?;
+    let (ids, _) = Asked::of(&call)?;
     let caller = &call.caller;
     let mut results = Vec::with_capacity(ids.len());
     for id in ids {
@@ -111,7 +111,7 @@ async fn restore(call: Call<'_>) -> Result<Answer, Problem> {
 }
 
 async fn forget(call: Call<'_>) -> Result<Answer, Problem> {
-    let (ids, reason) = Asked::texts(&call.arguments)?;
+    let (ids, reason) = Asked::texts(&call)?;
     let (mut entries, mut runs) = (Vec::new(), Vec::new());
     for id in &ids {
         match (id.trim().parse(), id.trim().parse()) {

@@ -1,6 +1,5 @@
 //! The tools for all of memory: search it, get what belongs in a prompt, read pages.
 
-use data_encoding::HEXLOWER;
 use folio::memory::context::DEFAULT_BUDGET;
 use folio::memory::id::PageRef;
 use folio::memory::scratchbook::tools::{ANSWER_TOKENS, MAX_ANSWER_TOKENS};
@@ -12,12 +11,12 @@ use folio::{EntryQuery, memory};
 use rmcp::model::Tool;
 use serde::Deserialize;
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 
 use super::{Call, Does, invalid_argument, item_limit, list, read, tool, with_thread};
 use crate::http::problem::Problem;
 use crate::mcp::McpOptions;
-use crate::mcp::answer::{Answer, truncate_to_tokens};
+use crate::mcp::answer::Answer;
+use crate::mcp::parts::{Part, start_after};
 use crate::one_or_more::one_or_more;
 use crate::wire::PageShape;
 
@@ -25,8 +24,6 @@ use crate::wire::PageShape;
 const LINES_DEFAULT: u32 = 20;
 /// Tokens set aside for what surrounds a text in an answer.
 const FRAME_TOKENS: u32 = 100;
-/// Bytes of the hash by which a cursor identifies the state of a page.
-const STATE_BYTES: usize = 8;
 /// The smallest budget for a page; smaller ones are raised to it.
 const MIN_PAGE_TOKENS: u32 = 600;
 
@@ -95,7 +92,7 @@ struct Search {
 }
 
 async fn search(call: Call<'_>) -> Result<Answer, Problem> {
-    let input: Search = read(&call.arguments)?;
+    let input: Search = read(&call)?;
     if is_blank(&input.query) {
         return Err(invalid_argument("query", "is empty; give words to find").into());
     }
@@ -146,7 +143,7 @@ struct Context {
 }
 
 async fn context(call: Call<'_>) -> Result<Answer, Problem> {
-    let input: Context = read(&call.arguments)?;
+    let input: Context = read(&call)?;
     let caller = &call.caller;
     let request = ContextRequest {
         thread: caller.thread.clone(),
@@ -177,7 +174,7 @@ struct Page {
 }
 
 async fn page(call: Call<'_>) -> Result<Answer, Problem> {
-    let input: Page = read(&call.arguments)?;
+    let input: Page = read(&call)?;
     let id: PageRef = input
         .id
         .trim()
@@ -186,26 +183,8 @@ async fn page(call: Call<'_>) -> Result<Answer, Problem> {
     let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
     let (heading, markdown) = workspace.page_for_models(id).await?;
     let page = PageShape::of(&workspace.page(id).await?);
-    // The hash covers only what was read so far, so text that is added after it does not invalidate the cursor.
-    let state = |read: &str| HEXLOWER.encode(&Sha256::digest(read)[..STATE_BYTES]);
-    let from = match input.cursor.as_deref() {
-        None => 0,
-        Some(cursor) => {
-            let (of, at) = cursor.split_once('@').unwrap_or_default();
-            let at = at.parse().map_err(|_| {
-                let message = format!("{cursor:?} is not the `next` of an earlier answer");
-                invalid_argument("cursor", message)
-            })?;
-            if markdown.get(..at).is_none_or(|read| state(read) != of) {
-                let message = format!(
-                    "the part of {} that was read has changed; read the page again without a cursor",
-                    page.handle
-                );
-                return Err(invalid_argument("cursor", message).into());
-            }
-            at
-        }
-    };
+    let name = page.handle.to_string();
+    let from = start_after(&markdown, input.cursor.as_deref(), &name)?;
     let limit = budget_or(input.budget, ANSWER_TOKENS)?.max(MIN_PAGE_TOKENS);
     let mut structured = match from {
         0 => json!(page),
@@ -216,15 +195,9 @@ async fn page(call: Call<'_>) -> Result<Answer, Problem> {
     // If both are long, fields of the structured part are left out rather than text.
     let shape = tokens.count(&structured.to_string()).min(limit / 3);
     let room = (limit - shape - FRAME_TOKENS).saturating_sub(tokens.count(&heading));
-    let part = truncate_to_tokens(&markdown[from..], room, tokens);
-    let end = from + part.len();
-    let next = (end < markdown.len()).then(|| format!("{}@{end}", state(&markdown[..end])));
-    let mut text = heading + part;
-    if let Some(next) = &next {
-        let left = markdown.len() - end;
-        text.push_str(&format!("\n(+{left} bytes; go on with cursor {next:?})"));
-    }
-    structured["next"] = json!(next);
+    let part = Part::of(&markdown, from, room, tokens);
+    let text = format!("{heading}{}{}", part.text, part.go_on());
+    structured["next"] = json!(part.next);
     structured["tokens"] = tokens.count(&text).into();
     Ok(Answer {
         limit: limit.max(ANSWER_TOKENS),

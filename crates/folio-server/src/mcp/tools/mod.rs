@@ -10,15 +10,17 @@ mod scratch;
 
 use std::sync::Arc;
 
+use folio::memory::arguments::{Others, cannot_be, read_arguments};
 use folio::memory::query::MAX_LIMIT;
+use folio::memory::roles::{Operation, Reach, reach};
 use folio::memory::wrong_field::wrong_field;
-use folio::memory::{Invalid, RunId};
+use folio::memory::{Invalid, Role, RunId};
 use folio::runner::Runner;
 use folio::store::RequestKey;
 use rmcp::model::{InputResponses, Tool, ToolAnnotations};
 use rmcp::service::{RequestContext, RoleServer};
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::answer::Reply;
 use super::request_slots::RequestSlot;
@@ -34,7 +36,9 @@ pub(super) struct Call<'c> {
     pub(super) slot: &'c RequestSlot,
     pub(super) caller: Caller,
     pub(super) name: &'c str,
-    /// The arguments: an object, without `thread`.
+    /// The schema of its arguments, as it is offered.
+    pub(super) schema: &'c Map<String, Value>,
+    /// The arguments: an object in the forms of the schema, without `thread`.
     pub(super) arguments: Value,
     /// The key of the call, if it has one.
     pub(super) request_key: Option<RequestKey>,
@@ -97,6 +101,30 @@ pub(super) fn offered_tools(options: &McpOptions) -> Vec<Tool> {
     tools
 }
 
+/// Returns whether `role` may use the tool `name` at all. What it may use it for is decided with each call.
+pub(super) fn is_for(role: Role, name: &str) -> bool {
+    let needs = match name {
+        "scratch_pin" | "scratch_unpin" => Operation::Pin,
+        "run_start" | "run_answer" => Operation::Steer,
+        "admin_archive" => Operation::Archive,
+        "admin_restore" => Operation::Restore,
+        "admin_forget" => Operation::Forget,
+        _ => return true,
+    };
+    reach(role, needs) != Reach::No
+}
+
+/// Returns the arguments of a call of `tool` in the forms that its schema names. An observation may be sent back as an
+/// answer showed it, with fields that the schema does not list.
+pub(super) fn arguments_of(tool: &Tool, arguments: &Map<String, Value>) -> Result<Map<String, Value>, Invalid> {
+    let others = if tool.name.starts_with("observe_") {
+        Others::Kept
+    } else {
+        Others::Refused
+    };
+    read_arguments(&tool.name, &tool.input_schema, others, arguments)
+}
+
 /// Returns whether the tool `name` is one of the scratchbook, which the policy of a space may turn off.
 pub(super) fn is_of_scratchbook(name: &str) -> bool {
     name.starts_with("scratch_")
@@ -128,12 +156,23 @@ pub(super) async fn call(call: Call<'_>) -> Result<Reply, Problem> {
     })
 }
 
-/// Deserializes `arguments`. An error names the argument that is wrong.
-fn read<T: DeserializeOwned>(arguments: &Value) -> Result<T, Invalid> {
+/// Deserializes the arguments of `call`, which have the forms of the tool's schema. An error names the argument whose
+/// value is out of range.
+fn read<T: DeserializeOwned>(call: &Call<'_>) -> Result<T, Invalid> {
+    read_by(call.schema, &call.arguments)
+}
+
+/// Deserializes `arguments`, which `schema` describes.
+fn read_by<T: DeserializeOwned>(schema: &Map<String, Value>, arguments: &Value) -> Result<T, Invalid> {
     T::deserialize(arguments).map_err(|error| {
-        let field_error = arguments.as_object().and_then(wrong_field::<T>);
-        let (field, error) = field_error.unwrap_or_else(|| ("arguments".to_owned(), error.to_string()));
-        invalid_argument(&field, error)
+        let Some((field, _)) = arguments.as_object().and_then(wrong_field::<T>) else {
+            return invalid_argument("arguments", error.to_string());
+        };
+        let property = schema.get("properties").and_then(|properties| properties.get(&field));
+        match property {
+            Some(property) => cannot_be(&field, property, &arguments[&field]),
+            None => invalid_argument(&field, error.to_string()),
+        }
     })
 }
 
@@ -164,6 +203,8 @@ enum Does {
     Add,
     /// It changes something; calling it again changes nothing more.
     Settle,
+    /// The same, without the hint that it may be called again: these definitions are sent with every request.
+    Change,
     /// It removes something that cannot be brought back.
     Erase,
 }
@@ -176,7 +217,7 @@ fn tool(name: &'static str, description: &'static str, schema: Value, effect: Do
     let hints = ToolAnnotations::new();
     let hints = match effect {
         Does::Read => hints.read_only(true),
-        Does::Add => hints.destructive(false),
+        Does::Add | Does::Change => hints.destructive(false),
         Does::Settle => hints.destructive(false).idempotent(true),
         Does::Erase => hints.destructive(true).idempotent(true),
     };

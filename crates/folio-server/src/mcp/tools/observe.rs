@@ -1,11 +1,13 @@
 //! The tools for observations, which hold for everybody who works in the space.
 
+use folio::memory::entry::Family;
+use folio::memory::entry::Outcome;
 use folio::memory::id::EntryRef;
 use folio::memory::query::DEFAULT_LIMIT;
 use folio::memory::scratchbook::tools::ANSWER_TOKENS;
 use folio::memory::tool_exchange::{ContextQuery, ReadScope, context_query};
 use folio::memory::view::{candidate, is_blank};
-use folio::memory::{EntryKind, Invalid, State};
+use folio::memory::{EntryKind, Invalid, State, Status};
 use folio::store::Written;
 use folio::store::workspace::Guard;
 use folio::{EntryQuery, ObservationInput, ObservationPatch};
@@ -20,17 +22,19 @@ use crate::wire::observation::Observation;
 
 pub(super) fn tools() -> Vec<Tool> {
     let tags = || json!({"type": "array", "items": {"type": "string"}});
+    // One or several, as a filter takes them (M7.2.12).
+    let texts = || json!({"type": ["string", "array"]});
     let add = json!({
         "type": "object",
         "properties": {
             "content": {"type": "string"},
-            "type": {"type": "string", "description": "e.g. contextual_insight, risk_alert, reminder, learning"},
+            "type": {"type": "string", "description": "e.g. risk_alert, learning"},
             "title": {"type": "string"},
             "confidence": {"type": "number", "description": "0 to 1"},
             "tags": tags(),
-            "ttl_minutes": {"type": ["number", "string", "null"], "description": "null or \"never\": no expiry"},
+            "ttl_minutes": {"type": ["number", "string", "null"], "description": "null: no expiry"},
             "expires_at": {"type": "string"},
-            "owner": {"type": "string", "description": "who should act: agent, user, tool:NAME"},
+            "owner": {"type": "string", "description": "agent, user, tool:NAME"},
             "status": {"type": "string", "enum": ["active", "pending_review", "resolved"]},
             "context": {"type": "object", "description": "what it is about, e.g. goal_id"},
             "metadata": {"type": "object"},
@@ -41,20 +45,20 @@ pub(super) fn tools() -> Vec<Tool> {
     let list = json!({
         "type": "object",
         "properties": {
-            "type": {"type": "string"},
+            "type": texts(),
             "tags": tags(),
             "tags_any": tags(),
             "tags_none": tags(),
-            "status": {"type": "string", "enum": ["active", "pending_review", "resolved", "archived"]},
-            "owner": {"type": "string"},
-            "context": {"type": "object", "description": "e.g. goal_id"},
+            "status": texts(),
+            "owner": texts(),
+            "context": {"type": "object"},
             "text": {"type": "string"},
             "match": {"type": "string", "enum": ["all", "any"]},
-            "min_confidence": {"type": "number"},
+            "min_confidence": {"type": ["number", "string"]},
             "order": {"type": "string", "enum": ["relevance", "newest", "oldest", "priority"]},
             "include_expired": {"type": "boolean"},
             "include_superseded": {"type": "boolean"},
-            "since": {"type": "integer", "description": "changes after an `as_of`"},
+            "since": {"type": "integer", "description": "an `as_of`"},
             "as_of": {"type": "integer"},
             "limit": {"type": "integer"},
             "cursor": {"type": "string"},
@@ -73,6 +77,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "context": {"type": "object"},
             "metadata": {"type": "object"},
             "confirm": {"type": "boolean", "description": "still holds; alone"},
+            "outcome": {"type": "string", "enum": ["confirmed", "refuted"], "description": "resolves; alone"},
             "superseded_by": {"type": "string"},
             "expected_version": {"type": "integer"},
         },
@@ -114,7 +119,7 @@ async fn add(call: Call<'_>) -> Result<Answer, Problem> {
     let added = caller
         .workspace
         .add_observation(&caller.actor, input, call.idempotency_key());
-    Ok(written_answer(&added.await?, &call))
+    Ok(written_answer(&added.await?, &call).without_echo(&call.caller.tokens))
 }
 
 async fn update(call: Call<'_>) -> Result<Answer, Problem> {
@@ -126,7 +131,7 @@ async fn update(call: Call<'_>) -> Result<Answer, Problem> {
     let mut take = |name: &str| arguments.as_object_mut().and_then(|fields| fields.remove(name));
     let id = take("id").unwrap_or_default();
     let expected = match take("expected_version") {
-        None | Some(Value::Null) => None,
+        None => None,
         Some(version) => {
             let version = version.as_u64().and_then(|version| u32::try_from(version).ok());
             Some(version.ok_or_else(|| invalid_argument("expected_version", "must be the number of a version"))?)
@@ -145,7 +150,8 @@ async fn update(call: Call<'_>) -> Result<Answer, Problem> {
     let changed = match operation_in(&mut arguments)? {
         None => {
             let patch = ObservationPatch::from_json(&arguments)?;
-            workspace.update_observation_under(actor, id, patch, guard).await?
+            let changed = workspace.update_observation_under(actor, id, patch, guard).await;
+            changed.map_err(|error| with_way(error.into()))?
         }
         Some(operation) => {
             let entry = workspace.entry(id).await?;
@@ -156,16 +162,35 @@ async fn update(call: Call<'_>) -> Result<Answer, Problem> {
             match operation {
                 Operation::Confirm => workspace.confirm(actor, id, guard).await?,
                 Operation::SupersedeBy(new) => workspace.supersede(actor, id, new, guard).await?,
+                Operation::Resolve(outcome) => workspace.resolve_as(actor, id, outcome, guard).await?,
             }
         }
     };
-    Ok(written_answer(&changed, &call))
+    Ok(written_answer(&changed, &call).without_echo(&call.caller.tokens))
 }
 
 /// What else `observe_update` does to an observation than change its fields.
 enum Operation {
     Confirm,
     SupersedeBy(EntryRef),
+    Resolve(Outcome),
+}
+
+/// Adds to a refusal to change a field how this client changes it.
+fn with_way(problem: Problem) -> Problem {
+    if problem.code() != "field_immutable" {
+        return problem;
+    }
+    let way = match problem.detail().split(':').next() {
+        Some("superseded_by") => "observe_update with `id` and `superseded_by`, and nothing else, replaces it",
+        Some("outcome") => "observe_update with `id` and `outcome`, and nothing else, says whether it came true",
+        Some("pinned" | "pin") => "scratch_pin and scratch_unpin change it",
+        Some("ttl_minutes" | "expires_at" | "lifetime" | "validated_at") => {
+            "observe_update with `id` and `confirm`, and nothing else, begins the lifetime anew"
+        }
+        _ => return problem,
+    };
+    problem.hint(way)
 }
 
 /// Takes the operation out of the arguments that are left beside the observation and its version. A `superseded_by`
@@ -182,6 +207,21 @@ fn operation_in(arguments: &mut Value) -> Result<Option<Operation>, Invalid> {
             return Err(invalid_argument("confirm", message));
         }
         Some(_) => return Err(invalid_argument("confirm", "must be true or false")),
+    }
+    // Whoever says that it came true may say as well that it is resolved, which it is then.
+    let is_resolved = |value: &Value| {
+        value
+            .as_str()
+            .and_then(|name| Status::parse_in(name, Family::Knowledge))
+            == Some(Status::Resolved)
+    };
+    let only_outcome = fields
+        .iter()
+        .all(|(name, value)| name == "outcome" || name == "status" && is_resolved(value));
+    if let Some(outcome) = fields.get("outcome").filter(|_| only_outcome) {
+        let outcome = Outcome::deserialize(outcome);
+        let outcome = outcome.map_err(|_| invalid_argument("outcome", "must be one of confirmed, refuted"))?;
+        return Ok(Some(Operation::Resolve(outcome)));
     }
     if fields.len() != 1 {
         return Ok(None);
@@ -232,7 +272,7 @@ async fn list_observations(call: Call<'_>) -> Result<Answer, Problem> {
         cursor,
         text,
         mut filters,
-    } = read(&call.arguments)?;
+    } = read(&call)?;
     if let Some(text) = text {
         // Left out, it would not filter, and a caller who narrows its question takes the answer for narrowed.
         if is_blank(&text) {

@@ -159,7 +159,7 @@ fn count_to_cursor(cursor: Option<&str>) -> usize {
 }
 
 async fn ready(call: Call<'_>) -> Result<Answer, Problem> {
-    let input: Ready = read(&call.arguments)?;
+    let input: Ready = read(&call)?;
     let worker = worker(&call, input.agent.as_deref())?;
     let limit = item_limit(input.limit, DEFAULT_READY, MAX_READY)?;
     let caller = &call.caller;
@@ -231,7 +231,7 @@ struct Claim {
 }
 
 async fn claim(call: Call<'_>) -> Result<Answer, Problem> {
-    let input: Claim = read(&call.arguments)?;
+    let input: Claim = read(&call)?;
     let worker = worker(&call, input.agent.as_deref())?;
     let item = input.id.as_deref().map(|id| parse_entry_ref("id", id)).transpose()?;
     let minutes = input.lease_minutes.unwrap_or(LEASE_MINUTES);
@@ -282,7 +282,7 @@ struct Delegate {
 }
 
 async fn delegate(call: Call<'_>) -> Result<Answer, Problem> {
-    let input: Delegate = read(&call.arguments)?;
+    let input: Delegate = read(&call)?;
     let worker = worker(&call, input.agent.as_deref())?;
     let target = match (input.id, input.title) {
         (Some(id), None) if input.body.is_none() => Delegated::There(parse_entry_ref("id", &id)?),
@@ -325,7 +325,7 @@ async fn delegate(call: Call<'_>) -> Result<Answer, Problem> {
         .await?;
     let mut structured = shape(&written.entry);
     structured["replayed"] = written.replayed.into();
-    Ok(Answer::new(line(&written.entry), structured))
+    Ok(Answer::new(line(&written.entry), structured).without_echo(&caller.tokens))
 }
 
 #[derive(Debug, Deserialize)]
@@ -342,7 +342,7 @@ struct Reported {
 }
 
 async fn report(call: Call<'_>) -> Result<Answer, Problem> {
-    let input: Reported = read(&call.arguments)?;
+    let input: Reported = read(&call)?;
     let worker = worker(&call, input.agent.as_deref())?;
     let status_report = match input.status.as_str() {
         "done" => Report::Done,
@@ -376,7 +376,7 @@ async fn report(call: Call<'_>) -> Result<Answer, Problem> {
         text.push_str(&format!("\nkept as {}", note.handle));
         structured["result"] = json!(note.handle);
     }
-    Ok(Answer::new(text, structured))
+    Ok(Answer::new(text, structured).without_echo(&caller.tokens))
 }
 
 /// Returns the line of an item, with its owner.

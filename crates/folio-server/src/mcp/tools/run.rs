@@ -1,7 +1,9 @@
 //! The tools for runs: a plan that a model writes is carried out in this process.
 
+mod results;
 mod waiting;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -12,16 +14,17 @@ use folio::engine::event::{NewLimits, Question};
 use folio::engine::run::{RequestRef, micro_usd};
 use folio::engine::spend::Allowance;
 use folio::engine::{NodeId, Run};
+use folio::memory::arguments::{Others, read_arguments};
 use folio::memory::id::RunRef;
-use folio::memory::tokens::Tokens;
+use folio::memory::tokens::{Counter, Tokens};
 use folio::memory::{RunId, Timestamp};
-use folio::runner::{NewRun, RunnerError, allows_tool};
+use folio::runner::{NewRun, Runner, RunnerError, allows_tool};
 use rmcp::model::{ClientCapabilities, Tool};
 use serde::Deserialize;
-use serde_json::{Number, Value, json};
+use serde_json::{Map, Number, Value, json};
 
 use self::waiting::{Waited, Waiting, wait_for_run};
-use super::{Call, Does, invalid_argument, read, tool, with_thread};
+use super::{Call, Does, invalid_argument, read, read_by, tool, with_thread};
 use crate::http::problem::Problem;
 use crate::http::run_in_full;
 use crate::mcp::answer::{Answer, Reply, excerpt};
@@ -38,6 +41,10 @@ pub(in crate::mcp) const MAX_WAIT_SECONDS: u64 = 3_600;
 const MAX_LISTED_QUESTIONS: usize = 8;
 /// The most tokens that an answer shows of them together.
 const QUESTIONS_TOKENS: u32 = 800;
+/// Tokens set aside for what surrounds a report or a result in the answer.
+const RESULT_FRAME_TOKENS: u32 = 80;
+/// A report or a result is not shown in less room than this.
+const RESULT_TOKENS_MIN: u32 = 60;
 
 pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
     let wait = || json!({"type": "integer", "description": "seconds to wait for the end"});
@@ -64,20 +71,27 @@ pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
     let status = json!({
         "type": "object",
         "properties": {
-            "run": {"type": "string", "description": "r3"},
+            "run": {"type": "string", "description": "r3; default: this thread's newest"},
+            "node": {"type": "string", "description": "path of a step: read its result"},
+            "cursor": {"type": "string"},
             "wait_seconds": wait(),
         },
-        "required": ["run"],
     });
     vec![
         tool(
             "run_start",
-            "Run a plan: title, inputs, steps [{id, do: {tool, args}}], with parallel, for_each, criteria, templates. \
+            "Run a plan: title, inputs, steps [{id, do: {tool, args}}] with parallel, for_each, criteria, templates; \
+             report: markdown, output: value for the answer, e.g. \"{{ results.ID.output.value }}\". \
              Tools: list, read, grep, git, text, write, observe.",
             with_thread(start, options),
             Does::Add,
         ),
-        tool("run_status", "Get a run's state and results.", status, Does::Read),
+        tool(
+            "run_status",
+            "Get a run's state and results.",
+            with_thread(status, options),
+            Does::Read,
+        ),
         tool(
             "run_answer",
             "Answer a run's question to a person, with what the person said.",
@@ -103,7 +117,7 @@ struct Start {
     inputs: BTreeMap<String, Value>,
     goal: Option<String>,
     allow_tools: Option<Vec<String>>,
-    limits: Option<StartLimits>,
+    limits: Option<Value>,
     wait_seconds: Option<u64>,
 }
 
@@ -120,6 +134,21 @@ struct StartLimits {
 }
 
 impl StartLimits {
+    /// Reads `limits` as any arguments are read.
+    fn of(limits: &Value) -> Result<Self, Problem> {
+        let kinds = ["tokens", "model_calls", "tool_calls", "nodes", "minutes"];
+        let mut properties: Map<String, Value> = kinds
+            .into_iter()
+            .map(|name| (name.to_owned(), json!({"type": "integer"})))
+            .collect();
+        properties.insert("usd".to_owned(), json!({"type": "number"}));
+        let schema = Map::from_iter([("properties".to_owned(), Value::Object(properties))]);
+        let given = limits.as_object().cloned().unwrap_or_default();
+        let read = read_arguments("limits", &schema, Others::Refused, &given);
+        let read = read.and_then(|fields| read_by(&schema, &Value::Object(fields)));
+        Ok(read.map_err(|invalid| invalid_argument("limits", invalid.to_string()))?)
+    }
+
     /// The limits of a run that begins at `now`.
     fn at(&self, now: Timestamp) -> Result<NewLimits, Problem> {
         let dollars = self.usd.as_ref().map(|usd| {
@@ -171,7 +200,7 @@ fn allowed_tools(call: &Call<'_>, requested: Option<Vec<String>>) -> Result<Vec<
 /// is cancelled only with the first.
 async fn start(call: Call<'_>) -> Result<Reply, Problem> {
     submit::may_steer(&call.caller.actor)?;
-    let input: Start = read(&call.arguments)?;
+    let input: Start = read(&call)?;
     let client = call.context.client_capabilities();
     let has_tasks = client.as_ref().is_some_and(ClientCapabilities::supports_tasks);
     let wait = input
@@ -217,6 +246,7 @@ async fn new_run(call: &Call<'_>, input: Start) -> Result<NewRun, Problem> {
     let plan = submit::plan_of(runner, input.plan, input.goal.as_deref()).await?;
     let mut plan = plan.ok_or_else(|| invalid_argument("plan", "neither a plan nor a goal is given"))?;
     if let Some(limits) = input.limits {
+        let limits = StartLimits::of(&limits)?;
         let now = call.caller.workspace.now();
         plan.set_limits(&limits.at(now)?, now).map_err(RunnerError::from)?;
     }
@@ -263,20 +293,32 @@ async fn record_answers_and_wait(call: &Call<'_>, round: Round, mut waiting: Wai
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Status {
-    run: String,
+    run: Option<String>,
+    node: Option<String>,
+    cursor: Option<String>,
     #[serde(default)]
     wait_seconds: u64,
 }
 
 async fn status(call: Call<'_>) -> Result<Reply, Problem> {
-    let input: Status = read(&call.arguments)?;
+    let input: Status = read(&call)?;
     let waiting = Waiting::of(&call, input.wait_seconds)?;
     if let Some(round) = round_of(&call)? {
         return record_answers_and_wait(&call, round, waiting).await;
     }
-    let row = call.caller.workspace.run(run_named(&input.run)?).await?;
+    let given = |name: &Option<String>| name.clone().filter(|name| !name.trim().is_empty());
+    let run = match given(&input.run) {
+        Some(name) => run_named(&name)?,
+        None => results::newest_run(&call.caller).await?,
+    };
+    let row = call.caller.workspace.run(run).await?;
     let waited = wait_for_run(&call, &row, waiting).await?;
-    reply_with(&call, row.id, waited).await
+    let Some(node) = given(&input.node) else {
+        return reply_with(&call, row.id, waited).await;
+    };
+    let (runner, cursor) = (&call.mcp.shared.runner, given(&input.cursor));
+    let answer = results::result_of(runner, &call.caller, &row, &node, cursor.as_deref()).await?;
+    Ok(answer.into())
 }
 
 #[derive(Debug, Deserialize)]
@@ -291,7 +333,7 @@ struct Said {
 /// same key, it answers nothing more.
 async fn answer_question(call: Call<'_>) -> Result<Answer, Problem> {
     submit::may_steer(&call.caller.actor)?;
-    let input: Said = read(&call.arguments)?;
+    let input: Said = read(&call)?;
     if input.answer.trim().is_empty() {
         return Err(invalid_argument("answer", "is empty: pass on what the person said").into());
     }
@@ -408,7 +450,7 @@ pub(in crate::mcp) async fn answer(mcp: &Mcp, caller: &Caller, id: RunId) -> Res
         Some(page) => Some((page, mcp.page_reader().await)),
         None => None,
     };
-    let mut text = run_brief(&row, &run, goes_on, report, &caller.tokens);
+    let mut text = run_brief(&row, &run, goes_on, &caller.tokens);
     let waiting = approvals(&row, &run, &caller.tokens);
     if !waiting.is_empty() {
         text.push_str("\nwaits for a person's approval:\n");
@@ -421,5 +463,57 @@ pub(in crate::mcp) async fn answer(mcp: &Mcp, caller: &Caller, id: RunId) -> Res
         text.push_str(&questions.join("\n"));
         structured["questions"] = json!(questions);
     }
-    Ok(Answer::new(text, structured))
+    let mut answer = Answer::new(text, structured);
+    if let Some(root) = run.result() {
+        let room = answer.room(&caller.tokens).saturating_sub(RESULT_FRAME_TOKENS);
+        let gave = match report {
+            Some((page, reader)) => report_text(caller, &page, reader, room).await?,
+            None if root.output.is_null() => last_result(&mcp.shared.runner, &run, room, &caller.tokens).await?,
+            None => String::new(),
+        };
+        answer.text.push_str(&gave);
+    }
+    Ok(answer)
+}
+
+/// Returns the report of a run that is on `page`, or its beginning, within `room` tokens, and how `reader` reads it. Like
+/// every page that a model reads, it begins with the line that says what it is (M7.8 V11).
+async fn report_text(caller: &Caller, page: &str, reader: Option<&str>, room: u32) -> Result<String, Problem> {
+    let how = reader.map(|tool| format!(", with {tool}")).unwrap_or_default();
+    let handle = page
+        .parse()
+        .map_err(|_| invalid_argument("run", "has a report without a page"))?;
+    let (heading, markdown) = caller.workspace.page_for_models(handle).await?;
+    let report = heading + &markdown;
+    if room < RESULT_TOKENS_MIN {
+        return Ok(format!("\nreport: {page}{how}"));
+    }
+    let shown = excerpt(&report, room, &caller.tokens);
+    let place = match shown {
+        Cow::Borrowed(_) => page.to_owned(),
+        Cow::Owned(_) => format!("beginning of {page}; the rest{how}"),
+    };
+    Ok(format!("\nreport ({place}):\n{shown}"))
+}
+
+/// Returns what the last step gave that gave anything, within `room` tokens: whoever wrote no `output` and no `report`
+/// still wants to know what came out.
+async fn last_result(runner: &Runner, run: &Run, room: u32, tokens: &Counter) -> Result<String, Problem> {
+    if room < RESULT_TOKENS_MIN {
+        return Ok(String::new());
+    }
+    let steps = run.tree_as_planned();
+    let steps = steps.iter().filter(|view| view.depth == 1 && !view.superseded);
+    for view in steps.rev() {
+        let Some(text) = results::text_given(runner, run, view).await? else {
+            continue;
+        };
+        let shown = excerpt(&text, room, tokens);
+        let rest = match shown {
+            Cow::Borrowed(_) => "",
+            Cow::Owned(_) => "; the rest: run_status with this node",
+        };
+        return Ok(format!("\nresult of {}{rest}:\n{shown}", view.path));
+    }
+    Ok(String::new())
 }

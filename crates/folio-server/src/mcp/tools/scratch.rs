@@ -10,6 +10,8 @@ use crate::http::problem::Problem;
 use crate::mcp::McpOptions;
 use crate::mcp::answer::Answer;
 
+/// How the workspace calls an item of another thread.
+const OTHER_THREAD: &str = "another thread's scratchbook";
 /// A safety margin: tokens by which an answer in a shorter part is shortened further.
 const MARGIN_TOKENS: u32 = 60;
 
@@ -19,9 +21,13 @@ pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
         let effect = match definition.name {
             _ if definition.only_reads => Does::Read,
             "scratch_add" => Does::Add,
-            _ => Does::Settle,
+            _ => Does::Change,
         };
-        let schema = with_thread(definition.schema, options);
+        // A handle names its entry in every thread. The argument is taken by the other tools, too, but not offered.
+        let schema = match definition.name {
+            "scratch_read" | "scratch_add" => with_thread(definition.schema, options),
+            _ => definition.schema,
+        };
         tool(definition.name, definition.description, schema, effect)
     };
     definitions().into_iter().map(tool_of).collect()
@@ -29,7 +35,14 @@ pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
 
 /// Carries out a call of one of them.
 pub(super) async fn call(call: Call<'_>) -> Result<Answer, Problem> {
-    let answer = answer_within(&call, &call.arguments, None).await?;
+    let answer = answer_within(&call, &call.arguments, None).await;
+    let answer = answer.map_err(|problem| match problem.detail().contains(OTHER_THREAD) {
+        true if !call.mcp.shared.options.is_bound => problem.hint("name that thread with the argument `thread`"),
+        _ => problem,
+    })?;
+    if call.name != "scratch_read" {
+        return Ok(answer.without_echo(&call.caller.tokens));
+    }
     let (excess, limit) = (answer.excess(&call.caller.tokens), answer.limit);
     if excess == 0
         || limit < ANSWER_TOKENS
