@@ -21,8 +21,10 @@ use super::people::{hint_if_not_driven, runner};
 use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
-use crate::report::instant;
+use crate::report::{instant, printable};
 
+/// The most tasks without a plan that are named when a run has ended.
+const UNPLANNED_SHOWN: usize = 5;
 /// The longest time that a run may be given, in minutes: ten years.
 const MINUTES_MAX: u64 = 10 * 365 * 24 * 60;
 
@@ -115,17 +117,39 @@ impl FirstLimits {
     }
 }
 
-/// The commands that continue a run that a limit stopped for `reason`, mostly with more of it, each with what it is
-/// for. Empty if it is not a limit that can be raised.
-pub(crate) fn raise_commands(reason: StopReason, run: &Run, handle: &str) -> Vec<(&'static str, String)> {
+/// The line on the tasks of `run` that were done without a plan because of a limit; `None` if there are none.
+pub(crate) fn unplanned_line(run: &Run) -> Option<String> {
+    let unplanned: Vec<(NodeId, StopReason)> = run.unplanned().collect();
+    let shown = unplanned.iter().take(UNPLANNED_SHOWN).map(|(node, reason)| {
+        let path = run.node(*node).map_or("", |view| view.path);
+        let part = if path.is_empty() { "the goal" } else { path };
+        format!("{} ({reason})", printable(part))
+    });
+    let mut parts: Vec<String> = shown.collect();
+    if unplanned.len() > UNPLANNED_SHOWN {
+        parts.push(format!("{} more", unplanned.len() - UNPLANNED_SHOWN));
+    }
+    let is_any = !parts.is_empty();
+    is_any.then(|| {
+        format!(
+            "without a plan, because a limit left no room for one: {}",
+            parts.join(", ")
+        )
+    })
+}
+
+/// The commands that continue a run in which limits stopped something, or took a plan away, for `reasons`, mostly with
+/// more of it, each with what it is for. Empty if they are not limits that can be raised.
+pub(crate) fn raise_commands(reasons: &[StopReason], run: &Run, handle: &str) -> Vec<(&'static str, String)> {
     let fork = format!("fork {handle} --before-limit");
-    let met = run.limits_met().filter(|(why, _)| *why == reason);
+    let met = run.limits_met().filter(|(why, _)| reasons.contains(why));
     let kinds: Vec<LimitKind> = met.map(|(_, limit)| limit.what).collect();
     // More dollars would not say what a call costs.
-    if run
-        .limit_met(reason)
-        .is_some_and(|limit| limit.what == LimitKind::UnknownPrice)
-    {
+    let is_unpriced = |reason: &StopReason| {
+        let met = run.limit_met(*reason);
+        met.is_some_and(|limit| limit.what == LimitKind::UnknownPrice)
+    };
+    if reasons.iter().any(is_unpriced) {
         return vec![
             ("with a price", fork.clone()),
             ("cost unknown", format!("{fork} --allow-unpriced")),
