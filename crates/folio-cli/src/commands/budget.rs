@@ -373,7 +373,11 @@ struct LimitShape {
     #[serde(skip)]
     dimension: Option<Dimension>,
     limit: Option<u64>,
+    /// What is used, including what is set aside.
     used: u64,
+    /// The part of `used` that is only set aside for calls under way and for members of groups.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    set_aside: Option<u64>,
     /// How much was used beyond the limit, because a call used more than was set aside for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     over: Option<u64>,
@@ -389,6 +393,7 @@ impl LimitShape {
             dimension: Some(dimension),
             limit: purse.limit.of(dimension),
             used: purse.used(dimension),
+            set_aside: Some(purse.set_aside(dimension)).filter(|amount| *amount > 0),
             over: Some(purse.overrun(dimension)).filter(|over| *over > 0),
             unknown: Some(purse.spent.unpriced_calls).filter(|calls| dimension == Dimension::MicroUsd && *calls > 0),
         }
@@ -411,9 +416,15 @@ impl Report for BudgetShape {
                 false => grouped(number),
             };
             let unit = if is_money { "usd" } else { limit.what };
-            let most = limit
-                .limit
-                .map_or(", no limit".to_owned(), |most| format!(" of {}", amount(most)));
+            let set_aside = limit.set_aside.unwrap_or_default();
+            let used = amount(limit.used.saturating_sub(set_aside));
+            let (used, separator) = match set_aside {
+                0 => (used, ""),
+                set_aside => (format!("{used} used, {} set aside", amount(set_aside)), ","),
+            };
+            let most = limit.limit.map_or(", no limit".to_owned(), |most| {
+                format!("{separator} of {}", amount(most))
+            });
             let unknown = match limit.unknown {
                 None => String::new(),
                 Some(1) => ", plus 1 call of unknown cost".to_owned(),
@@ -422,7 +433,7 @@ impl Report for BudgetShape {
             let over = limit
                 .over
                 .map_or_else(String::new, |over| format!(", {} over the limit", amount(over)));
-            writeln!(out, "  {unit:<13} {}{most}{over}{unknown}", amount(limit.used))?;
+            writeln!(out, "  {unit:<13} {used}{most}{over}{unknown}")?;
         }
         if let Some(deadline) = self.deadline {
             writeln!(out, "  {:<13} {}", "deadline", instant(deadline))?;
@@ -489,6 +500,7 @@ pub(crate) async fn budget(context: &Context<'_>, budget: Budget) -> Result<Exit
                 dimension: None,
                 limit: Some(maximum.into()),
                 used: used as u64,
+                set_aside: None,
                 over: None,
                 unknown: None,
             }),
@@ -500,6 +512,34 @@ pub(crate) async fn budget(context: &Context<'_>, budget: Budget) -> Result<Exit
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_only_set_aside_is_shown_apart_e9_10() {
+        let mut purse = Purse {
+            limit: Allowance {
+                tokens: Some(150_000),
+                ..Allowance::default()
+            },
+            ..Purse::default()
+        };
+        purse.spent.tokens_in = 121_058;
+        let line = |purse: &Purse| {
+            let budget = BudgetShape {
+                run: "r1".to_owned(),
+                run_id: String::new(),
+                path: String::new(),
+                limits: vec![LimitShape::of(Dimension::Tokens, purse)],
+                nodes: None,
+                deadline: None,
+            };
+            let mut text = String::new();
+            budget.text(&mut text, Style::default()).unwrap();
+            text.lines().last().map(str::trim).unwrap_or_default().to_owned()
+        };
+        assert_eq!(line(&purse), "tokens        121,058 of 150,000");
+        purse.reserved.tokens_out = 7_072;
+        assert_eq!(line(&purse), "tokens        121,058 used, 7,072 set aside, of 150,000");
+    }
 
     #[test]
     fn number_has_one_sign_at_most() {
