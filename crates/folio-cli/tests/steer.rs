@@ -457,6 +457,11 @@ fn run_that_a_limit_left_no_plan_says_so_and_its_fork_may_plan_e9_10() {
         !decided.contains("(nodes)") && decided.contains("it is small"),
         "{decided}"
     );
+    // Nobody paused it only to set its limits.
+    assert!(
+        decided.contains("limits_changed") && !decided.contains("paused"),
+        "{decided}"
+    );
 }
 
 /// More dollars would not help: nothing says what a call costs.

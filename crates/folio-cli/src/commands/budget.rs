@@ -250,7 +250,7 @@ impl Raised {
     }
 
     /// The new limits of `node` of `run`.
-    fn limits(&self, run: &Run, node: NodeId, now: Timestamp) -> NewLimits {
+    pub(crate) fn limits(&self, run: &Run, node: NodeId, now: Timestamp) -> NewLimits {
         let purse = run.node(node).and_then(|view| view.purse.copied());
         let of = |dimension: Dimension| purse.and_then(|purse| purse.limit.of(dimension));
         let minutes = |minutes: u64| Duration::from_secs(minutes.saturating_mul(60));
