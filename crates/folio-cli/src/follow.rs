@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use folio::engine::{Event, NodeResult, Outcome, projection};
+use folio::engine::{Event, NodeResult, Outcome, StopReason, projection};
 use folio::memory::RunId;
 use folio::memory::id::Ref;
 use folio::runner::{HeldUp, Runner, RunnerError, Watch};
@@ -15,7 +15,7 @@ use tokio::signal::unix::SignalKind;
 use tokio::task::JoinHandle;
 
 use crate::commands::Context;
-use crate::commands::budget::{before_raising, raise_commands};
+use crate::commands::budget::{before_raising, raise_commands, unplanned_line};
 use crate::error::{Exit, Failure};
 use crate::leftovers::PATIENCE;
 use crate::progress::{Lines, Progress};
@@ -481,8 +481,12 @@ fn tell(
             let reason = crate::report::first_line(reason, 200);
             output.trouble(format_args!("{what}: {reason}"));
         }
-        let more = result.stop_reason.into_iter();
-        let more = more.flat_map(|reason| raise_commands(reason, run_itself, &run.to_string()));
+        if let Some(unplanned) = unplanned_line(run_itself) {
+            output.note(format_args!("  {unplanned}"));
+        }
+        let unplanned = run_itself.unplanned().map(|(_, reason)| reason);
+        let reasons: Vec<StopReason> = result.stop_reason.into_iter().chain(unplanned).collect();
+        let more = raise_commands(&reasons, run_itself, &run.to_string()).into_iter();
         let left_out = unwritten.map(|_| ("left out", format!("trace --run {run} --component scratch_page")));
         let lookups = [
             ("pages", format!("tree --run {run}")),

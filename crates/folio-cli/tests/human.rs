@@ -296,6 +296,11 @@ fn run_that_waits_at_a_paused_node_says_how_to_continue_it_e9_14() {
         line.as_deref(),
         Some("two is paused; continue it with `folio continue r2 --node two`")
     );
+    // Nothing of it goes on, so lists show it so, too.
+    let listed = folio.ok(&["runs"]);
+    let line = listed.lines().find(|line| line.starts_with("r2 ")).unwrap_or_default();
+    assert!(line.contains("paused"), "{listed}");
+    assert_eq!(folio.json(&["runs", "--status", "paused"])["items"][0]["handle"], "r2");
     folio.ok(&["continue", "r2", "--node", "two"]);
     let rest: Vec<String> = told.collect();
     assert!(!rest.iter().any(|line| line.contains("paused;")), "once: {rest:?}");

@@ -431,6 +431,39 @@ fn reached_limit_suggests_a_fork_with_more_of_it_e9_10() {
     assert_snapshot!(offered(&format!("budget: {{output_bytes: 5}}\nsteps: [{three}]")), @"");
 }
 
+#[test]
+fn run_that_a_limit_left_no_plan_says_so_and_its_fork_may_plan_e9_10() {
+    let folio = Folio::new();
+    let cues = json!([
+        {"role": "planner", "json": {"decision": "execute", "reason": "it is small"}, "times": "always"},
+        {"role": "executor", "calls": [{"tool": "finish", "args": {"notes": "done"}}], "times": "always"},
+    ]);
+    folio.file("script.json", json!({"version": 1, "cues": cues}).to_string());
+    let model = ["--model", "scripted:script.json", "--non-interactive"];
+    let run = folio.call(&[&["run", "Say what is here", "--nodes", "1"], &model[..]].concat());
+    assert_eq!(run.code, 0, "{run}");
+    let lines: Vec<&str> = run.stderr.lines().map(str::trim).collect();
+    let unplanned = "without a plan, because a limit left no room for one: the goal (budget_nodes)";
+    assert!(lines.contains(&unplanned), "{run}");
+    assert!(
+        lines.contains(&"go on with more folio fork r1 --before-limit --nodes +N"),
+        "{run}"
+    );
+    let forked = folio.call(&[&["fork", "r1", "--before-limit", "--nodes", "+9"], &model[..]].concat());
+    assert_eq!(forked.code, 0, "{forked}");
+    assert!(!forked.stderr.contains("without a plan"), "{forked}");
+    let decided = folio.ok(&["trace", "--run", "r2"]);
+    assert!(
+        !decided.contains("(nodes)") && decided.contains("it is small"),
+        "{decided}"
+    );
+    // Nobody paused it only to set its limits.
+    assert!(
+        decided.contains("limits_changed") && !decided.contains("paused"),
+        "{decided}"
+    );
+}
+
 /// More dollars would not help: nothing says what a call costs.
 #[test]
 fn unknown_price_is_followed_by_a_fork_that_can_go_on_e9_10() {

@@ -374,6 +374,12 @@ impl Purse {
         calls.plus(&self.held).get(dimension)
     }
 
+    /// The part of [`Self::used`] that is only set aside: what calls under way do not use of it comes back.
+    #[must_use]
+    pub fn set_aside(&self, dimension: Dimension) -> u64 {
+        Amount::of(&self.reserved).plus(&self.held).get(dimension)
+    }
+
     /// What is left in one dimension; `None` if it has no limit.
     #[must_use]
     pub fn free(&self, dimension: Dimension) -> Option<u64> {
@@ -550,6 +556,7 @@ mod tests {
             ..purse(1_000)
         };
         assert_eq!(purse.free(Dimension::Tokens), Some(700));
+        assert_eq!(purse.set_aside(Dimension::Tokens), 300);
         assert_eq!(purse.first_exceeded(&tokens(600), false), None);
         assert_eq!(purse.first_exceeded(&tokens(601), false), Some(Dimension::Tokens));
     }

@@ -2,9 +2,9 @@
 //! moment, and to be rewritten for the fork. What is rewritten is stored as it comes, and counts once all of it is
 //! there.
 
-use folio_engine::event::FORMAT;
+use folio_engine::event::{FORMAT, NewLimits};
 use folio_engine::run::{ForkAt, ForkBuilder, ForkError, ForkSearch, ForkSearchOutcome, JournalError, Moment};
-use folio_engine::{Event, Run, projection};
+use folio_engine::{Event, NodeId, Run, projection};
 use folio_memory::id::RunHandle;
 use folio_memory::trace::WARNING;
 use folio_memory::{Actor, Change, RunId, ThreadKey, Timestamp, TraceNote, roles};
@@ -20,6 +20,9 @@ use crate::takeover::{self, FolderAtMoment};
 
 /// Approximate size of a change in bytes.
 const CHANGE_BYTES: usize = 512;
+
+/// New limits of a node; of the whole run for `None`.
+type LimitsOfNode = (Option<NodeId>, NewLimits);
 
 /// How a fork differs from its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -72,6 +75,37 @@ impl Runner {
         actor: Actor,
         options: ForkOptions,
     ) -> Result<Forked, RunnerError> {
+        self.fork_limited(source, at, thread, actor, (options, None)).await
+    }
+
+    /// The same with new limits from its beginning: those that `limits` gives of the fork as it is then, each for the
+    /// run or a node of it. If one cannot be used, nothing is recorded.
+    ///
+    /// # Errors
+    ///
+    /// As [`Runner::fork`]; `NotAPerson` if `actor` is not a person; `Limit`.
+    pub async fn fork_with_limits(
+        &self,
+        source: RunId,
+        at: ForkAt,
+        thread: ThreadKey,
+        actor: Actor,
+        options: ForkOptions,
+        limits: &(dyn Fn(&Run) -> Vec<LimitsOfNode> + Sync),
+    ) -> Result<Forked, RunnerError> {
+        let by = person(&actor)?;
+        let limits = Some(FirstLimits { limits, by });
+        self.fork_limited(source, at, thread, actor, (options, limits)).await
+    }
+
+    async fn fork_limited(
+        &self,
+        source: RunId,
+        at: ForkAt,
+        thread: ThreadKey,
+        actor: Actor,
+        (options, limits): (ForkOptions, Option<FirstLimits<'_>>),
+    ) -> Result<Forked, RunnerError> {
         let ForkOptions { paused, allow_unpriced } = options;
         let workspace = self.workspace();
         workspace.keep_up().await?;
@@ -113,6 +147,7 @@ impl Runner {
             key: self.key(),
             actor: actor.clone().in_run(id),
             now,
+            limits,
             paused_by: paused.then_some(by),
         };
         let committed = self.record(telling).await;
@@ -179,7 +214,7 @@ impl Runner {
     }
 
     /// Writes the rewritten journal.
-    async fn record(&self, telling: ForkJournal) -> Result<CommittedParts, RunnerError> {
+    async fn record(&self, telling: ForkJournal<'_>) -> Result<CommittedParts, RunnerError> {
         let workspace = self.workspace_for_write();
         let (sender, parts) = in_parts();
         let (sent, written) = tokio::join!(telling.send_journal(self, sender), workspace.commit_parts(parts));
@@ -189,8 +224,14 @@ impl Runner {
     }
 }
 
+/// The limits that a fork has from its beginning, and who set them.
+struct FirstLimits<'l> {
+    limits: &'l (dyn Fn(&Run) -> Vec<LimitsOfNode> + Sync),
+    by: String,
+}
+
 /// The journal of a run, to be rewritten for a fork.
-struct ForkJournal {
+struct ForkJournal<'l> {
     source: RunId,
     forking: ForkBuilder,
     /// The change that begins its turn.
@@ -199,10 +240,11 @@ struct ForkJournal {
     key: Option<String>,
     actor: Actor,
     now: Timestamp,
+    limits: Option<FirstLimits<'l>>,
     paused_by: Option<String>,
 }
 
-impl ForkJournal {
+impl ForkJournal<'_> {
     /// Sends the rewritten journal in commits of limited size, until the receiver wants no more.
     async fn send_journal(mut self, runner: &Runner, sender: Giving) -> Result<(), RunnerError> {
         let workspace = runner.workspace();
@@ -237,11 +279,18 @@ impl ForkJournal {
                 }
             }
         }
-        if let Some(by) = self.paused_by.take() {
-            let paused = Event::Paused { node: None, by };
-            self.forking.add(&paused).map_err(unreadable)?;
-            changes.extend(projection::changes(self.forking.run(), &paused));
-            events.push(paused);
+        let mut own = Vec::new();
+        if let Some(FirstLimits { limits, by }) = self.limits.take() {
+            let run = self.forking.run();
+            for (node, limits) in limits(run) {
+                own.push(run.change_limits(node, limits, &by, self.now)?);
+            }
+        }
+        own.extend(self.paused_by.take().map(|by| Event::Paused { node: None, by }));
+        for event in own {
+            self.forking.add(&event).map_err(unreadable)?;
+            changes.extend(projection::changes(self.forking.run(), &event));
+            events.push(event);
         }
         if events.is_empty() || sender.give(self.commit(workspace, events, changes)).await {
             sender.end().await;

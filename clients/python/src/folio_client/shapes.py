@@ -1809,7 +1809,7 @@ class RunShape(TypedDict):
     handle: str
     # The last commit of its journal.
     head: int
-    # Whether the whole run is paused: no call begins until somebody continues it.
+    # Whether the run is paused, as a whole or in all parts that could go on: only people continue it.
     paused: NotRequired[bool | None]
     run_id: str
     # What the run has used. Null if an older version wrote the run's last event, as are `paused`, `asks` and `waits`;

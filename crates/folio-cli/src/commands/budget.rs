@@ -21,8 +21,10 @@ use super::people::{hint_if_not_driven, runner};
 use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
-use crate::report::instant;
+use crate::report::{instant, printable};
 
+/// The most tasks without a plan that are named when a run has ended.
+const UNPLANNED_SHOWN: usize = 5;
 /// The longest time that a run may be given, in minutes: ten years.
 const MINUTES_MAX: u64 = 10 * 365 * 24 * 60;
 
@@ -115,17 +117,39 @@ impl FirstLimits {
     }
 }
 
-/// The commands that continue a run that a limit stopped for `reason`, mostly with more of it, each with what it is
-/// for. Empty if it is not a limit that can be raised.
-pub(crate) fn raise_commands(reason: StopReason, run: &Run, handle: &str) -> Vec<(&'static str, String)> {
+/// The line on the tasks of `run` that were done without a plan because of a limit; `None` if there are none.
+pub(crate) fn unplanned_line(run: &Run) -> Option<String> {
+    let unplanned: Vec<(NodeId, StopReason)> = run.unplanned().collect();
+    let shown = unplanned.iter().take(UNPLANNED_SHOWN).map(|(node, reason)| {
+        let path = run.node(*node).map_or("", |view| view.path);
+        let part = if path.is_empty() { "the goal" } else { path };
+        format!("{} ({reason})", printable(part))
+    });
+    let mut parts: Vec<String> = shown.collect();
+    if unplanned.len() > UNPLANNED_SHOWN {
+        parts.push(format!("{} more", unplanned.len() - UNPLANNED_SHOWN));
+    }
+    let is_any = !parts.is_empty();
+    is_any.then(|| {
+        format!(
+            "without a plan, because a limit left no room for one: {}",
+            parts.join(", ")
+        )
+    })
+}
+
+/// The commands that continue a run in which limits stopped something, or took a plan away, for `reasons`, mostly with
+/// more of it, each with what it is for. Empty if they are not limits that can be raised.
+pub(crate) fn raise_commands(reasons: &[StopReason], run: &Run, handle: &str) -> Vec<(&'static str, String)> {
     let fork = format!("fork {handle} --before-limit");
-    let met = run.limits_met().filter(|(why, _)| *why == reason);
+    let met = run.limits_met().filter(|(why, _)| reasons.contains(why));
     let kinds: Vec<LimitKind> = met.map(|(_, limit)| limit.what).collect();
     // More dollars would not say what a call costs.
-    if run
-        .limit_met(reason)
-        .is_some_and(|limit| limit.what == LimitKind::UnknownPrice)
-    {
+    let is_unpriced = |reason: &StopReason| {
+        let met = run.limit_met(*reason);
+        met.is_some_and(|limit| limit.what == LimitKind::UnknownPrice)
+    };
+    if reasons.iter().any(is_unpriced) {
         return vec![
             ("with a price", fork.clone()),
             ("cost unknown", format!("{fork} --allow-unpriced")),
@@ -226,7 +250,7 @@ impl Raised {
     }
 
     /// The new limits of `node` of `run`.
-    fn limits(&self, run: &Run, node: NodeId, now: Timestamp) -> NewLimits {
+    pub(crate) fn limits(&self, run: &Run, node: NodeId, now: Timestamp) -> NewLimits {
         let purse = run.node(node).and_then(|view| view.purse.copied());
         let of = |dimension: Dimension| purse.and_then(|purse| purse.limit.of(dimension));
         let minutes = |minutes: u64| Duration::from_secs(minutes.saturating_mul(60));
@@ -349,7 +373,11 @@ struct LimitShape {
     #[serde(skip)]
     dimension: Option<Dimension>,
     limit: Option<u64>,
+    /// What is used, including what is set aside.
     used: u64,
+    /// The part of `used` that is only set aside for calls under way and for members of groups.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    set_aside: Option<u64>,
     /// How much was used beyond the limit, because a call used more than was set aside for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     over: Option<u64>,
@@ -365,6 +393,7 @@ impl LimitShape {
             dimension: Some(dimension),
             limit: purse.limit.of(dimension),
             used: purse.used(dimension),
+            set_aside: Some(purse.set_aside(dimension)).filter(|amount| *amount > 0),
             over: Some(purse.overrun(dimension)).filter(|over| *over > 0),
             unknown: Some(purse.spent.unpriced_calls).filter(|calls| dimension == Dimension::MicroUsd && *calls > 0),
         }
@@ -387,9 +416,15 @@ impl Report for BudgetShape {
                 false => grouped(number),
             };
             let unit = if is_money { "usd" } else { limit.what };
-            let most = limit
-                .limit
-                .map_or(", no limit".to_owned(), |most| format!(" of {}", amount(most)));
+            let set_aside = limit.set_aside.unwrap_or_default();
+            let used = amount(limit.used.saturating_sub(set_aside));
+            let (used, separator) = match set_aside {
+                0 => (used, ""),
+                set_aside => (format!("{used} used, {} set aside", amount(set_aside)), ","),
+            };
+            let most = limit.limit.map_or(", no limit".to_owned(), |most| {
+                format!("{separator} of {}", amount(most))
+            });
             let unknown = match limit.unknown {
                 None => String::new(),
                 Some(1) => ", plus 1 call of unknown cost".to_owned(),
@@ -398,7 +433,7 @@ impl Report for BudgetShape {
             let over = limit
                 .over
                 .map_or_else(String::new, |over| format!(", {} over the limit", amount(over)));
-            writeln!(out, "  {unit:<13} {}{most}{over}{unknown}", amount(limit.used))?;
+            writeln!(out, "  {unit:<13} {used}{most}{over}{unknown}")?;
         }
         if let Some(deadline) = self.deadline {
             writeln!(out, "  {:<13} {}", "deadline", instant(deadline))?;
@@ -465,6 +500,7 @@ pub(crate) async fn budget(context: &Context<'_>, budget: Budget) -> Result<Exit
                 dimension: None,
                 limit: Some(maximum.into()),
                 used: used as u64,
+                set_aside: None,
                 over: None,
                 unknown: None,
             }),
@@ -476,6 +512,34 @@ pub(crate) async fn budget(context: &Context<'_>, budget: Budget) -> Result<Exit
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_only_set_aside_is_shown_apart_e9_10() {
+        let mut purse = Purse {
+            limit: Allowance {
+                tokens: Some(150_000),
+                ..Allowance::default()
+            },
+            ..Purse::default()
+        };
+        purse.spent.tokens_in = 121_058;
+        let line = |purse: &Purse| {
+            let budget = BudgetShape {
+                run: "r1".to_owned(),
+                run_id: String::new(),
+                path: String::new(),
+                limits: vec![LimitShape::of(Dimension::Tokens, purse)],
+                nodes: None,
+                deadline: None,
+            };
+            let mut text = String::new();
+            budget.text(&mut text, Style::default()).unwrap();
+            text.lines().last().map(str::trim).unwrap_or_default().to_owned()
+        };
+        assert_eq!(line(&purse), "tokens        121,058 of 150,000");
+        purse.reserved.tokens_out = 7_072;
+        assert_eq!(line(&purse), "tokens        121,058 used, 7,072 set aside, of 150,000");
+    }
 
     #[test]
     fn number_has_one_sign_at_most() {

@@ -2,11 +2,12 @@
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgGroup, Args};
+use folio::Timestamp;
+use folio::engine::event::NewLimits;
 use folio::engine::run::{ForkAt, LimitKind, LimitMet};
 use folio::engine::{NodeId, Run};
-use folio::memory::id::{Ref, RunRef};
-use folio::runner::{ForkOptions, Runner};
-use folio::store::RunRow;
+use folio::memory::id::RunRef;
+use folio::runner::ForkOptions;
 
 use super::budget::{Raised, raise_option};
 use super::cancel::node_called;
@@ -69,11 +70,19 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
     let runner = fork.minds.runner(context, &fork.driving, false, Absent::Empty).await?;
     let thread = context.settings.thread.clone();
     let options = ForkOptions {
-        // Nothing starts before its limits are set.
-        paused: fork.paused || new_limits.is_some(),
+        paused: fork.paused,
         allow_unpriced: fork.allow_unpriced,
     };
-    let forked = runner.fork(source.id, at, thread, context.actor(), options).await?;
+    let (now, actor) = (runner.workspace().now(), context.actor());
+    let forked = match &new_limits {
+        None => runner.fork(source.id, at, thread, actor, options).await?,
+        Some(new_limits) => {
+            let limits = |run: &Run| new_limits.of_fork(run, now);
+            runner
+                .fork_with_limits(source.id, at, thread, actor, options, &limits)
+                .await?
+        }
+    };
     let (id, handle) = (forked.id, forked.handle);
     if let Some(files) = &forked.files {
         let folder = format!(
@@ -82,17 +91,8 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
         );
         context.output.note(format_args!("{folder}: {}", printable(files)));
     }
-    if let Some(mut new_limits) = new_limits {
-        let row = runner.row(Ref::Id(id)).await?;
-        new_limits.set(context, &runner, &row).await.inspect_err(|_| {
-            context
-                .output
-                .note(format_args!("{handle} is paused, with its limits unchanged"));
-        })?;
-        new_limits.note_unchanged(context);
-        if !fork.paused {
-            runner.go_on(id, None, &context.actor()).await?;
-        }
+    if let Some(new_limits) = new_limits {
+        new_limits.note_unchanged(context, &*runner.load(id).await?);
     }
     let again = context.settings.repeated();
     if fork.paused {
@@ -167,38 +167,39 @@ impl LimitsOfFork {
         }
     }
 
-    /// Sets the limits of the fork `row`.
-    async fn set(&mut self, context: &Context<'_>, runner: &Runner, row: &RunRow) -> Result<(), Failure> {
-        if !self.in_the_way.is_empty() {
-            let begun = runner.load(row.id).await?;
-            let parts = begun.tree();
-            for (more, limit, path) in &self.in_the_way {
-                let part = parts.iter().find(|view| view.path == path);
-                match part.map(|part| part.id) {
-                    _ if path.is_empty() => more.change(context, runner, row, None).await?,
-                    Some(part) => more.change(context, runner, row, Some(part)).await?,
-                    // It belongs to a plan that the fork does not have yet.
-                    None => self.unchanged.push((limit.what, path.clone())),
-                }
-            }
-        }
-        if self.of_run.is_any() {
-            self.of_run.change(context, runner, row, None).await?;
-        }
-        Ok(())
+    /// The limits of the fork `run`, which begins at `now`. A part of a plan that it does not have yet gets none.
+    fn of_fork(&self, run: &Run, now: Timestamp) -> Vec<(Option<NodeId>, NewLimits)> {
+        let root = NodeId::root(run.id());
+        let in_the_way = self.in_the_way.iter().filter_map(|(more, _, path)| {
+            let part = part_at(run, path)?;
+            Some((Some(part).filter(|part| *part != root), more.limits(run, part, now)))
+        });
+        let of_run = self.of_run.is_any().then(|| (None, self.of_run.limits(run, root, now)));
+        in_the_way.chain(of_run).collect()
     }
 
-    /// Says which limits may stop the fork like the run before it.
-    fn note_unchanged(&self, context: &Context<'_>) {
-        for (kind, path) in &self.unchanged {
+    /// Says which limits may stop the fork `run` like the run before it.
+    fn note_unchanged(&self, context: &Context<'_>, run: &Run) {
+        let missing = self
+            .in_the_way
+            .iter()
+            .filter(|(_, _, path)| part_at(run, path).is_none());
+        let missing = missing.map(|(_, limit, path)| (limit.what, path));
+        for (kind, path) in self.unchanged.iter().map(|(kind, path)| (*kind, path)).chain(missing) {
             let whose = if path.is_empty() { "the run" } else { path };
             context.output.note(format_args!(
                 "{} also stopped at a limit that is as it was: {}",
                 printable(whose),
-                raise_option(*kind)
+                raise_option(kind)
             ));
         }
     }
+}
+
+/// The node of `run` at `path`; the root for an empty one.
+fn part_at(run: &Run, path: &str) -> Option<NodeId> {
+    let mut parts = run.tree().into_iter();
+    parts.find(|view| view.path == path).map(|view| view.id)
 }
 
 /// The limits that stopped something in `run`, each once, with the path of the part that has it; the path of the run is

@@ -63,9 +63,9 @@ impl RunLine {
         standing(&self.row.status, self.row.driven || self.waits)
     }
 
-    /// Whether it is paused.
+    /// Whether it is paused, as a whole or in all parts that could go on.
     pub(crate) fn is_paused(&self) -> bool {
-        self.summary.paused
+        self.summary.stands_paused()
     }
 
     /// How long it has taken. If no process drives it although something is due, its clock stands at the last moment
@@ -91,12 +91,8 @@ impl RunLine {
 
 impl Report for RunLine {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
-        let RunSummary {
-            paused,
-            asks,
-            broken_off,
-            ..
-        } = self.summary;
+        let RunSummary { asks, broken_off, .. } = self.summary;
+        let paused = self.is_paused();
         let status = match self.standing() {
             INTERRUPTED if paused => style.warning(format_args!("{INTERRUPTED}, {PAUSED}")),
             INTERRUPTED if broken_off >= 2 => style.warning(format_args!("{INTERRUPTED} {broken_off} times")),

@@ -4,6 +4,7 @@ pub(super) const PLAN: &[&str] = &[
     "version",
     "title",
     "goal",
+    "goal_ref",
     "description",
     "inputs",
     "criteria",
@@ -47,6 +48,7 @@ pub(super) const FOR_EACH: &[&str] = &[
     "taskId",
     "title",
     "for_each",
+    "over",
     "as",
     "step",
     "body",
@@ -56,6 +58,8 @@ pub(super) const FOR_EACH: &[&str] = &[
     "optional",
     "needs",
 ];
+/// The keys of a list that is written as an object at `for_each`; what it leaves out may stand beside it.
+pub(super) const FOR_EACH_LIST: &[&str] = &["over", "as", "step", "body", "max_items", "on_item", "concurrency"];
 /// The keys of a task that a `for_each` may carry itself instead of a `step`.
 pub(super) const FOR_EACH_INLINE: &[&str] = &[
     "description",
@@ -120,6 +124,8 @@ pub(super) fn aliases(key: &str) -> impl Iterator<Item = &'static str> + use<> {
         "id" => &["task_id", "taskId"],
         "criteria" => &["success_criteria", "successCriteria"],
         "step" => &["body"],
+        "for_each" => &["over"],
+        "goal" => &["goal_ref"],
         _ => &[],
     };
     aliases.iter().copied()
@@ -127,7 +133,7 @@ pub(super) fn aliases(key: &str) -> impl Iterator<Item = &'static str> + use<> {
 
 /// Whether `key` is such a spelling, which is read but never recommended.
 pub(super) fn is_alias(key: &str) -> bool {
-    ["id", "criteria", "step"]
+    ["id", "criteria", "step", "for_each", "goal"]
         .into_iter()
         .any(|name| aliases(name).any(|alias| alias == key))
 }
@@ -144,7 +150,7 @@ pub(super) fn advice(key: &str, subject: &str) -> Option<&'static str> {
         "if" | "when" => "a step is not conditional; let a model decide, or filter a `for_each`",
         "steps" if subject == "a task" => "a sub-plan is written `plan: {steps: […]}`, a sequence `sequence: […]`",
         "tasks" => "write `steps`",
-        "items" | "in" | "over" if subject == "a for_each" => "the list itself stands at `for_each`",
+        "items" | "in" if subject == "a for_each" => "the list itself stands at `for_each`",
         _ => return None,
     })
 }
@@ -168,6 +174,7 @@ mod tests {
             ("group", &[GROUP]),
             ("sequence", &[SEQUENCE]),
             ("forEach", &[FOR_EACH, FOR_EACH_INLINE]),
+            ("forEachList", &[FOR_EACH_LIST]),
             ("call", &[CALL]),
             ("subPlanSpec", &[SUB_PLAN]),
             ("observe", &[OBSERVE]),
@@ -229,6 +236,14 @@ mod tests {
             with_step("{id: a, for_each: [1], step: b, do: {tool: wait}}"),
             with_step("{id: a, for_each: [1], step: b, criteria: [c]}"),
             with_step("{id: a, for_each: [1], body: b, observe: {type: t, content: c}}"),
+            with_step("{id: a, over: [1]}"),
+            with_step("{id: a, over: [1], for_each: [1], body: b}"),
+            with_step("{id: a, for_each: {over: [1]}}"),
+            with_step("{id: a, for_each: {as: f, body: b}}"),
+            with_step("{id: a, for_each: {over: [1], body: b, optional: true}}"),
+            with_step("{id: a, for_each: {over: [1], body: b}, step: b}"),
+            with_step("{id: a, for_each: {over: [1], as: f, body: b}, as: g}"),
+            with_step("{id: a, for_each: {over: [1], body: b}, do: {tool: wait}}"),
             with_step("{id: a, title: t, criteria: [{check: judge}]}"),
             with_step("{id: a, title: t, criteria: [{check: human}]}"),
         ];
@@ -236,6 +251,11 @@ mod tests {
             with_budget("concurrency: 1, fan_in: 2, depth: 8, nodes: 200000"),
             with_step("{id: a, for_each: [1], step: b}"),
             with_step("{id: a, for_each: [1], body: b}"),
+            with_step("{id: a, over: [1], as: f, body: b}"),
+            with_step("{id: a, over: [1], do: {tool: wait}}"),
+            with_step("{id: a, for_each: {over: [1], as: f, body: b, max_items: 3}}"),
+            with_step("{id: a, for_each: {over: [1]}, as: f, do: {tool: wait}}"),
+            "goal_ref: g\nsteps: [a]".to_owned(),
             with_step("{id: a, for_each: [1], do: {tool: wait}}"),
             with_step("{id: a, for_each: [1], description: b, criteria: [c]}"),
             with_step("{id: a, title: t, criteria: [{check: result_nonempty}, {check: judge, text: b}]}"),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use folio_memory::excerpt::MORE;
 use folio_memory::{Timestamp, json_fits};
 use serde_json::Value;
 
@@ -224,21 +225,29 @@ impl Run {
                 .find(|c| c.id == id)
                 .map_or(String::new(), |c| format!(" ({})", c.text))
         };
+        // The notes may be the gap: nothing is said twice.
+        let said = result.notes.clone();
+        let unless_said = |why: &str| {
+            let is_said = !why.is_empty() && said.starts_with(why.trim_end_matches(MORE));
+            if is_said { String::new() } else { format!(": {why}") }
+        };
         let mut gaps = Vec::new();
         let mut doubts = Vec::new();
         for verdict in result.verdicts.iter().filter(|verdict| verdict.required) {
             match &verdict.finding {
                 Finding::Met => {}
                 Finding::Unmet(gap) => gaps.push(format!(
-                    "{}{} is not met: {gap}",
+                    "{}{} is not met{}",
                     verdict.criterion,
-                    text(&verdict.criterion)
+                    text(&verdict.criterion),
+                    unless_said(gap)
                 )),
                 Finding::Unverifiable(why) => {
                     doubts.push(format!(
-                        "{}{} could not be checked: {why}",
+                        "{}{} could not be checked{}",
                         verdict.criterion,
-                        text(&verdict.criterion)
+                        text(&verdict.criterion),
+                        unless_said(why)
                     ));
                 }
             }

@@ -36,6 +36,7 @@ impl Run {
         self.begin_idle_time(at);
         if let Some((reason, met)) = limits {
             self.note_limits(reason, met);
+            self.note_unplanned(event, reason);
         }
         self.count_bytes(event);
         self.count_block(event);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use folio_memory::{RunId, Timestamp};
 
-use super::limit_met::LimitKind;
+use super::limit_met::{LimitKind, limit_of_rule};
 use super::state::{JournalError, Run};
 use super::tree::{Cancel, NodeKind};
 use crate::event::Event;
@@ -20,13 +20,13 @@ use crate::template::Templates;
 pub enum ForkAt {
     /// Before this node began.
     Node(NodeId),
-    /// Before a limit that can be raised stopped anything: a fork with a higher limit continues from there (E9.10).
+    /// Before a limit that can be raised stopped anything, or took a plan away: a fork with a higher limit continues from there (E9.10).
     Limit,
     /// The same, before a limit of one of these kinds: the fork keeps what was done after the others.
     LimitOf(Vec<LimitKind>),
 }
 
-/// The node of the run `source` that `event` ends, or starts to end, because of a limit.
+/// The node of the run `source` that `event` ends, or starts to end, or does without a plan, because of a limit.
 fn stopped_by_limit(source: RunId, event: &Event) -> Option<NodeId> {
     match event {
         Event::CancelRequested { node, by } if by == Run::DEADLINE => Some(node.unwrap_or(NodeId::root(source))),
@@ -38,6 +38,7 @@ fn stopped_by_limit(source: RunId, event: &Event) -> Option<NodeId> {
             ..
         } if reason.is_limit() => Some(*node),
         Event::Finished { node, result } if result.stop_reason.is_some_and(StopReason::is_limit) => Some(*node),
+        Event::Decided { node, by, .. } if limit_of_rule(by).is_some() => Some(*node),
         _ => None,
     }
 }

@@ -21,6 +21,21 @@ pub struct LimitMet {
     pub what: LimitKind,
 }
 
+/// The rule by which a task is done directly because a plan would have more nodes than are left.
+pub(super) const NODES_RULE: &str = "nodes";
+/// The same because fewer tokens are left than a plan and a step need.
+pub(super) const TOKENS_RULE: &str = "tokens";
+
+/// The limit for which `rule` has a task done directly, if it is one that people can raise: the depth of plans, and the
+/// number of their steps, are as the plan of the run says.
+pub(super) fn limit_of_rule(rule: &str) -> Option<StopReason> {
+    match rule {
+        NODES_RULE => Some(StopReason::BudgetNodes),
+        TOKENS_RULE => Some(StopReason::BudgetTokens),
+        _ => None,
+    }
+}
+
 /// Something with a limit that people can raise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitKind {
@@ -52,6 +67,13 @@ impl Run {
         all.map(|(reason, met)| (*reason, self.as_limit_met(*met)))
     }
 
+    /// The tasks that were done without a plan only because a limit left no room for one, in the order in which that was
+    /// decided, each with the reason (E9.3).
+    pub fn unplanned(&self) -> impl Iterator<Item = (NodeId, StopReason)> {
+        let all = self.unplanned.iter();
+        all.map(|(index, reason)| (self.nodes[*index].id, *reason))
+    }
+
     fn as_limit_met(&self, (index, what): (usize, LimitKind)) -> LimitMet {
         LimitMet {
             node: self.nodes[index].id,
@@ -68,11 +90,27 @@ impl Run {
         }
     }
 
+    /// Records that `event`, if it decides to do a task directly, does so for `reason`.
+    pub(super) fn note_unplanned(&mut self, event: &Event, reason: StopReason) {
+        if let Event::Decided { node, .. } = event
+            && let Ok(index) = self.index(*node)
+        {
+            self.unplanned.push((index, reason));
+        }
+    }
+
     /// The limits at which `event` stops something, as they are before the event: more than one if equally little is
     /// left of them.
     pub(super) fn limits_of(&self, event: &Event) -> Option<(StopReason, Vec<(usize, LimitKind)>)> {
         let (index, reason) = self.stopped_by(event)?;
-        let (at, kind) = self.limit_around(index, reason)?;
+        let (at, kind) = match event {
+            // What a plan needs is compared with the tokens of all kinds alone.
+            Event::Decided { .. } if reason == StopReason::BudgetTokens => {
+                let (at, dimension, _) = self.least_room(index, &[Dimension::Tokens])?;
+                (at, LimitKind::Use(dimension))
+            }
+            _ => self.limit_around(index, reason)?,
+        };
         // The journal says it in the notes only.
         let is_unpriced = matches!(event, Event::Finished { result, .. }
             if reason == StopReason::BudgetUsd && result.notes.contains(PRICE_UNKNOWN));
@@ -101,6 +139,7 @@ impl Run {
                 ..
             } => (Some(*node), *reason),
             Event::Finished { node, result } => (Some(*node), result.stop_reason?),
+            Event::Decided { node, by, .. } => (Some(*node), limit_of_rule(by)?),
             _ => return None,
         };
         let index = node.map_or(Some(0), |id| self.index(id).ok())?;

@@ -126,6 +126,8 @@ pub struct Run {
     pub(super) blocks: HashMap<usize, Vec<String>>,
     /// The limits that stopped something, by the reported reason, with the nodes that have them.
     pub(super) limits_met: Vec<(StopReason, (usize, LimitKind))>,
+    /// The tasks that were done without a plan only because of such a limit.
+    pub(super) unplanned: Vec<(usize, StopReason)>,
     /// The format of the journal's events.
     pub(super) format: u32,
 }
@@ -243,6 +245,7 @@ impl Run {
             paused_by: Box::default(),
             blocks: HashMap::new(),
             limits_met: Vec::new(),
+            unplanned: Vec::new(),
             format: 0,
         }
     }

@@ -74,6 +74,7 @@ mod table;
 mod told;
 mod under_way;
 mod unheard;
+mod unplanned;
 mod waiting;
 mod words;
 

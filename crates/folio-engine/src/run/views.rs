@@ -40,6 +40,13 @@ pub struct RunSummary {
 }
 
 impl RunSummary {
+    /// Whether nothing in the run goes on before somebody continues what is paused: the whole run, or the last of its
+    /// parts that have not ended.
+    #[must_use]
+    pub fn stands_paused(&self) -> bool {
+        self.paused || (self.waits && self.due_at.is_none() && self.asks == 0)
+    }
+
     /// How often a run that breaks off again and again is resumed automatically: what it does may be what kills its
     /// processes.
     pub const BROKEN_OFF_MAX: u32 = 5;

@@ -30,7 +30,7 @@ pub struct RunShape {
     /// What the run has used. Null if an older version wrote the run's last event, as are `paused`, `asks` and `waits`;
     /// get the run itself for these values.
     spent: Option<SpendShape>,
-    /// Whether the whole run is paused: no call begins until somebody continues it.
+    /// Whether the run is paused, as a whole or in all parts that could go on: only people continue it.
     paused: Option<bool>,
     /// The number of open questions to people and of plans, calls and checks that wait for approval.
     asks: Option<u32>,
@@ -48,7 +48,7 @@ impl RunShape {
         Self {
             row: RowShape::of(row),
             spent: so_far.map(|so_far| SpendShape::of(&so_far.spent)),
-            paused: so_far.map(|so_far| so_far.paused),
+            paused: so_far.map(RunSummary::stands_paused),
             asks: so_far.map(|so_far| so_far.asks),
             waits: so_far.map(|so_far| so_far.waits_at(now)),
             broken_off: so_far.map(|so_far| so_far.broken_off).filter(|times| *times > 0),

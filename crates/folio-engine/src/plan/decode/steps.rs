@@ -38,7 +38,8 @@ impl<'a> Decoder<'a> {
             }
             Tree::Object(_) => {
                 const KINDS: [&str; 3] = ["parallel", "sequence", "for_each"];
-                let kinds: Vec<&str> = KINDS.into_iter().filter(|kind| at.key(kind).is_some()).collect();
+                let is_of = |kind: &&str| at.key(kind).is_some() || (*kind == "for_each" && is_for_each(at));
+                let kinds: Vec<&str> = KINDS.into_iter().filter(is_of).collect();
                 if let [first, second, ..] = kinds.as_slice() {
                     let message = format!("a step cannot be both `{first}` and `{second}`");
                     self.faults
@@ -178,7 +179,16 @@ impl<'a> Decoder<'a> {
         let known: Vec<&'static str> = keys::FOR_EACH.iter().chain(keys::FOR_EACH_INLINE).copied().collect();
         self.faults.unknown_keys(at, &known, "a for_each");
         let (id, title) = self.id_and_title(at, "a for_each");
-        let over = match self.field(at, "for_each") {
+        // The list may be an object that says everything about the items.
+        let list = at.key("for_each").filter(|list| list.node.get("over").is_some());
+        if let Some(list) = &list {
+            self.faults
+                .unknown_keys(list, keys::FOR_EACH_LIST, "a list at `for_each`");
+            if at.key("over").is_some() {
+                self.said_twice(list, "over");
+            }
+        }
+        let over = match self.field(list.as_ref().unwrap_or(at), "for_each") {
             Some(over) => over.node.to_json(),
             None => {
                 self.faults
@@ -187,28 +197,53 @@ impl<'a> Decoder<'a> {
             }
         };
         let needs = self.field(at, "needs").map(|needs| self.slugs(&needs));
-        let (body, title) = self.for_each_body(at, &id, title);
+        let with_step = self.holder_of(at, list.as_ref(), "step");
+        let (body, title) = self.for_each_body(at, &with_step, &id, title);
+        let mut holder = |key| self.holder_of(at, list.as_ref(), key);
+        let (with_name, with_max) = (holder("as"), holder("max_items"));
+        let (with_on_item, with_concurrency) = (holder("on_item"), holder("concurrency"));
         let for_each = ForEach {
             id,
             title,
             over,
-            item_name: self.item_name(at),
+            item_name: self.item_name(&with_name),
             body,
-            max_items: self.positive_field(at, "max_items").unwrap_or(MAX_ITEMS_DEFAULT),
-            on_item: self.on_hard(at, "on_item"),
-            concurrency: self.positive_field(at, "concurrency"),
+            max_items: self.positive_field(&with_max, "max_items").unwrap_or(MAX_ITEMS_DEFAULT),
+            on_item: self.on_hard(&with_on_item, "on_item"),
+            concurrency: self.positive_field(&with_concurrency, "concurrency"),
             optional: self.flag(at, "optional").unwrap_or_default(),
             needs,
         };
         self.with_origin(at, Step::ForEach(Arc::new(for_each)))
     }
 
-    /// The body is either a `step`, or a task whose keys are written beside `for_each`.
-    fn for_each_body(&mut self, at: &At<'a>, id: &Slug, title: String) -> (Step, String) {
+    /// Where `key` of a `for_each` is written: in the object `list` that may stand there, or beside it.
+    fn holder_of(&mut self, at: &At<'a>, list: Option<&At<'a>>, key: &'static str) -> At<'a> {
+        let has_key = |at: &At<'a>| {
+            std::iter::once(key)
+                .chain(keys::aliases(key))
+                .any(|name| at.key(name).is_some())
+        };
+        let Some(list) = list.filter(|list| has_key(list)) else {
+            return at.clone();
+        };
+        if has_key(at) {
+            self.said_twice(list, key);
+        }
+        list.clone()
+    }
+
+    fn said_twice(&mut self, list: &At<'a>, key: &str) {
+        let message = format!("`{key}` is given at `for_each` and beside it");
+        self.faults.add(list, code::TWO_WAYS, message);
+    }
+
+    /// The body is either a `step`, which `with_step` may have, or a task whose keys are written beside `for_each`.
+    fn for_each_body(&mut self, at: &At<'a>, with_step: &At<'a>, id: &Slug, title: String) -> (Step, String) {
         let inline = keys::FOR_EACH_INLINE
             .iter()
             .find_map(|key| self.field(at, key).map(|value| (*key, value)));
-        match (self.field(at, "step"), inline) {
+        match (self.field(with_step, "step"), inline) {
             (Some(step), None) => (self.step(&step), title),
             (Some(step), Some((key, value))) => {
                 let message = format!("`{key}` belongs to a task, and the task is in `step`");
@@ -260,4 +295,10 @@ impl<'a> Decoder<'a> {
         }
         name
     }
+}
+
+/// Whether the object at `at` is a `for_each`.
+pub(super) fn is_for_each(at: &At<'_>) -> bool {
+    let mut names = std::iter::once("for_each").chain(keys::aliases("for_each"));
+    names.any(|name| at.key(name).is_some())
 }

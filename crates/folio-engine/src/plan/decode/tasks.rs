@@ -11,6 +11,7 @@ use crate::plan::{Budget, Call, Observe, Retry, Share, Slug, Step, SubPlan, Task
 use crate::template::is_template;
 
 use super::Decoder;
+use super::steps::is_for_each;
 
 /// The most characters of a description that also serves as the title.
 const TITLE_CHARS_MAX: usize = 80;
@@ -82,7 +83,7 @@ impl<'a> Decoder<'a> {
 
     pub(super) fn task_named(&mut self, at: &At<'a>, id: Slug, title: String) -> Step {
         // In a `for_each` with its task inline, the keys below belong to the `for_each`.
-        let is_inline = at.key("for_each").is_some();
+        let is_inline = is_for_each(at);
         let mut task = Task { title, ..Task::new(id) };
         task.description = self.text_or_empty(at, "description");
         task.reason = self.text_or_empty(at, "reason");

@@ -13,6 +13,7 @@ use crate::event::{Event, LeafTests};
 use crate::node::NodeId;
 use crate::plan::HUMAN;
 use crate::result::StopReason;
+use crate::run::limit_met::NODES_RULE;
 use crate::run::state::Run;
 use crate::talk::{Purpose, Reply, Wanted};
 
@@ -132,6 +133,11 @@ impl Run {
                 let unusable = Directly::new("unparseable", "the model's plans were all invalid");
                 return self.reject_or(index, problems, Directly { tests, ..unusable });
             }
+            Draft::TooLarge(why) => {
+                let problems = vec![use_fewer(&why)];
+                let too_large = Directly::new(NODES_RULE, why);
+                return self.reject_or(index, problems, Directly { tests, ..too_large });
+            }
         };
         Directly { tests, ..directly }.event(node)
     }
@@ -177,6 +183,7 @@ impl Run {
         let steps = answer.get("steps").filter(|steps| !steps.is_null());
         match steps.map(|steps| self.draft_plan(index, steps, kept)) {
             Some(Draft::Wrong(problems)) => problems,
+            Some(Draft::TooLarge(why)) => vec![use_fewer(&why)],
             _ => Vec::new(),
         }
     }
@@ -229,10 +236,13 @@ impl Run {
                 self.conclusion(index, reason)
             }
         };
+        let reject_for = |problems: Vec<String>, reason: StopReason, why: &str| {
+            let fallback = || self.no_model_answer_event(index, Purpose::Replan, reason, why);
+            self.rejected_event(index, problems).unwrap_or_else(fallback)
+        };
         let reject = |problems: Vec<String>| {
             let why = unreadable_answer_message(&problems);
-            let fallback = || self.no_model_answer_event(index, Purpose::Replan, StopReason::Unparseable, &why);
-            self.rejected_event(index, problems).unwrap_or_else(fallback)
+            reject_for(problems, StopReason::Unparseable, &why)
         };
         let parsed = self.object_of(index, Purpose::Replan, reply);
         let parsed = match parsed.and_then(|parsed| self.mistakes_of_replan(index, &parsed.value).map(|()| parsed)) {
@@ -272,8 +282,14 @@ impl Run {
                 prefix_notes(conclude(Some(StopReason::Loop)), &why)
             }),
             Draft::Wrong(problems) => reject(problems),
+            Draft::TooLarge(why) => reject_for(vec![use_fewer(&why)], StopReason::BudgetNodes, &why),
         }
     }
+}
+
+/// What the author of a plan reads that is too large for the budget of nodes.
+fn use_fewer(why: &str) -> String {
+    format!("{why}; use fewer")
 }
 
 /// The decision of a model that calls a tool instead of answering: it wants to do the task. Only the `first` of its

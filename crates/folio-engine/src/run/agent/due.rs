@@ -11,6 +11,7 @@ use crate::node::NodeId;
 use crate::plan::HUMAN;
 use crate::result::{Outcome, StopReason};
 use crate::run::action::Action;
+use crate::run::limit_met::{NODES_RULE, TOKENS_RULE};
 use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
@@ -133,14 +134,14 @@ impl Run {
             ));
         }
         if let Some((used, limit)) = self.over_nodes_by(index, 2) {
-            return Some(("nodes", format!("{used} of {limit} nodes are used")));
+            return Some((NODES_RULE, format!("{used} of {limit} nodes are used")));
         }
         if self.least_around(index, self.limits.children_max, |budget| budget.children) == 0 {
             return Some(("children", "its plan may not have any steps".to_owned()));
         }
         if let Some((left, needed)) = self.too_few_tokens_to_plan(index) {
             return Some((
-                "tokens",
+                TOKENS_RULE,
                 format!("{left} tokens are left, but a plan and one step need {needed}"),
             ));
         }

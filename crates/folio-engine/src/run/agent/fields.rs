@@ -99,7 +99,7 @@ pub(super) fn mistakes_in(result: &Value) -> Vec<String> {
             problems.push(format!("{key} is {}; it must be a list of objects", shorten(other)));
         }
     }
-    let is_claim = |item: &Value| criterion_in(item).is_some() && claim_of(item).is_some();
+    let is_claim = |item: &Value| criterion_in(item).is_some() && claim_of(item, "").is_some();
     let claims = field("criteria").and_then(Value::as_array).into_iter().flatten();
     let bad_claims = claims.enumerate().filter(|(_, claim)| !is_claim(claim));
     problems.extend(bad_claims.map(|(at, claim)| {
@@ -115,16 +115,16 @@ pub(super) fn criterion_in(item: &Value) -> Option<&str> {
 }
 
 /// What whoever did the task claims about one criterion, in the form that it was told or in that of a judge; `None` if
-/// it is neither.
-pub(super) fn claim_of(item: &Value) -> Option<Finding> {
-    let unmet = || Finding::Unmet(gap_of(item, "the executor did not name the gap"));
+/// it is neither. What it wrote in the `notes` on the whole result is the gap if it names none.
+pub(super) fn claim_of(item: &Value, notes: &str) -> Option<Finding> {
+    let or_notes = |other: &str| gap_of(item, if notes.is_empty() { other } else { notes });
+    let unmet = || Finding::Unmet(or_notes("the executor did not name the gap"));
     match item.get("met").and_then(Value::as_bool) {
         Some(true) => Some(Finding::Met),
         Some(false) => Some(unmet()),
         None => match finding_of(item)? {
             Finding::Unmet(_) => Some(unmet()),
-            Finding::Unverifiable(_) => Some(Finding::Unverifiable(gap_of(
-                item,
+            Finding::Unverifiable(_) => Some(Finding::Unverifiable(or_notes(
                 "the executor could not verify it and gave no reason",
             ))),
             Finding::Met => Some(Finding::Met),

@@ -24,6 +24,8 @@ pub(super) enum Draft {
     Pointless(&'static str, String),
     /// The plan has these mistakes.
     Wrong(Vec<String>),
+    /// The plan has more steps than the budget of nodes has room for, as this says.
+    TooLarge(String),
     /// The plan was tried before.
     Again,
 }
@@ -74,9 +76,9 @@ impl Run {
         }
         let new = plan::count_nodes(&plan.steps) as usize;
         if let Some((used, limit)) = self.over_nodes_by(index, new) {
-            return Draft::Wrong(vec![format!(
-                "{new} more steps in addition to {used} exceed the budget of {limit}; use fewer"
-            )]);
+            return Draft::TooLarge(format!(
+                "{new} more steps in addition to {used} exceed the budget of {limit}"
+            ));
         }
         if let Some(pointless) = self.repeats_task(index, &plan.steps, kept) {
             return pointless;

@@ -26,7 +26,7 @@ use crate::talk::{Purpose, Reply, Stop, Wanted};
 
 /// Why a task is not `ok` although it says so.
 const NOTHING_DONE: &str = " (none of its tool calls succeeded)";
-/// The most characters of the results of steps, in the notes of the combined result.
+/// The most characters of the results of steps in the notes of the combined result, and of notes that stand for a gap.
 const WHY_CHARS: usize = 400;
 /// Why nothing follows from an unreadable answer.
 const UNREAD: &str = "the model's answer could not be read";
@@ -254,6 +254,7 @@ impl Run {
         remark: &str,
     ) -> Event {
         let mut checked = self.checked_evidence(index, answer.get("evidence"));
+        let said = cut(notes.trim(), WHY_CHARS);
         let entry = notes_entry(self.id, self.times_asked(self.nodes[index].id), self.nodes[index].id);
         let NotesAndOutput {
             mut notes,
@@ -288,7 +289,7 @@ impl Run {
                 whole_notes,
                 output: Output::of(output),
                 evidence: checked.evidence,
-                claims: self.claims(index, status, answer),
+                claims: self.claims(index, status, answer, &said),
                 duration_us: 0,
             }),
         }
@@ -297,7 +298,7 @@ impl Run {
     /// What an answer claims about criteria that a model wrote for a step of its own plan. A judge decides the criteria
     /// of whoever wanted the task done; these are only means to them, unless the submitter of the run wants all of them
     /// judged. A person who says that the task is done says so of its criteria, too.
-    fn claims(&self, index: usize, status: Outcome, answer: &Value) -> Vec<Verdict> {
+    fn claims(&self, index: usize, status: Outcome, answer: &Value, notes: &str) -> Vec<Verdict> {
         if !self.decides_own_criteria(index) {
             return Vec::new();
         }
@@ -306,7 +307,7 @@ impl Run {
         let to_verdict = |criterion: &Criterion| {
             let unreadable = || Finding::Unverifiable("the executor's finding cannot be read".to_owned());
             let matching = claims_on(answer, criterion, &criteria);
-            let mut findings = matching.map(|claim| claim_of(claim).unwrap_or_else(unreadable));
+            let mut findings = matching.map(|claim| claim_of(claim, notes).unwrap_or_else(unreadable));
             let finding = match findings.next() {
                 // Two different claims about one criterion count as none.
                 Some(first) if findings.any(|other| discriminant(&other) != discriminant(&first)) => {

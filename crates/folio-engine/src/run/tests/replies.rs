@@ -1,6 +1,9 @@
 //! How replies are read that have mistakes, contain more than was asked for, or are too long (E9.13), and what the
 //! notes of a result say about them.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use super::models::*;
 use super::*;
 use crate::argument::ArgKind;
@@ -288,15 +291,23 @@ fn result_notes_say_why_no_new_plan_was_made_e9_13() {
 }
 
 #[test]
-fn unmet_criterion_without_a_stated_gap_is_noted_as_such_e9_6() {
-    let sim = goal("paint the fence", &json!({}), |ask| {
+fn unmet_criterion_without_a_stated_gap_has_the_notes_as_its_gap_e9_6() {
+    let told = Rc::new(RefCell::new(Vec::new()));
+    let seen = Rc::clone(&told);
+    let sim = goal("paint the fence", &json!({}), move |ask| {
+        let last = ask
+            .messages
+            .last()
+            .map(|message| message.text.clone())
+            .unwrap_or_default();
+        seen.borrow_mut().push((ask.purpose, last));
         match (ask.purpose, task_named(ask).as_str()) {
             (Purpose::Decide, "paint the fence") => plan_answer(json!([
                 {"id": "left", "title": "left half", "criteria": ["it shines"]},
                 {"id": "right", "title": "right half", "criteria": ["x"]}
             ])),
             (Purpose::Decide | Purpose::Work, "left half") => {
-                let args = json!({"notes": "dull", "criteria": [{"id": "c1", "met": false}]});
+                let args = json!({"notes": "dull: the paint is old", "criteria": [{"id": "c1", "met": false}]});
                 if ask.purpose == Purpose::Decide {
                     execute("finish", args)
                 } else {
@@ -314,9 +325,26 @@ fn unmet_criterion_without_a_stated_gap_is_noted_as_such_e9_6() {
     .driven_on();
     let left = sim.run.node_at("left").unwrap().result.unwrap();
     assert_eq!(
-        left.notes,
-        "dull; c1 (it shines) is not met: the executor did not name the gap"
+        left.notes, "dull: the paint is old; c1 (it shines) is not met",
+        "nothing is said twice"
     );
+    let finding = &left.verdicts[0].finding;
+    assert_eq!(*finding, Finding::Unmet("dull: the paint is old".to_owned()));
+    let sent_back = sim.journal.iter().find_map(|(_, event)| match event {
+        Event::SentBack { gaps, .. } => Some(gaps.clone()),
+        _ => None,
+    });
+    let gap = "c1 (it shines) is not met: dull: the paint is old";
+    assert_eq!(sent_back, Some(vec![gap.to_owned()]), "whoever watches is told this");
+    let told = told.borrow();
+    assert!(
+        told.iter()
+            .any(|(purpose, text)| *purpose == Purpose::Work && text.contains(gap)),
+        "so is the second attempt: {told:?}"
+    );
+    let is_told_to_planner =
+        |(purpose, text): &(Purpose, String)| *purpose == Purpose::Replan && text.contains("dull: the paint is old");
+    assert!(told.iter().any(is_told_to_planner), "and the planner");
 }
 
 #[test]
