@@ -60,6 +60,7 @@ async fn every_runner_case_passes_without_large_outputs_in_memory() {
     assert_case_results(here).await;
 }
 
+#[expect(clippy::print_stdout, reason = "a failure shows in which case")]
 async fn assert_case_results(here: Here) {
     for case in cases::ALL {
         println!("{}", case.name);

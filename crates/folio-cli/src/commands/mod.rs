@@ -462,7 +462,8 @@ async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Fail
         Command::Trace(Later(trace)) => trace::run(context, *trace).await,
         Command::Policy(Later(policy)) => policy::run(context, *policy).await,
         Command::Tool(Later(tool)) => tool::run(context, *tool).await,
-        Command::Fork(Later(arguments)) => fork::fork(context, *arguments).await,
+        // Boxed, or the future of every command would be as large.
+        Command::Fork(Later(arguments)) => Box::pin(fork::fork(context, *arguments)).await,
         Command::Diff(Later(arguments)) => diff::diff(context, *arguments).await,
         Command::Replay(Later(arguments)) => replay::replay(context, *arguments).await,
         Command::Approve(Later(arguments)) => approve::approve(context, *arguments).await,

@@ -228,7 +228,10 @@ impl Target {
             }
             // A copy that becomes a store has two names for a moment, or until somebody cleans up if it was killed then.
             remove_left_over(&made_at(file));
-            #[expect(clippy::disallowed_methods, reason = "a store is opened on a thread that may wait, and this is rare")]
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "a store is opened on a thread that may wait, and this is rare"
+            )]
             std::thread::sleep(NAMED_PAUSE);
         }
         Err(self.unwritable(OTHER_NAMES))

@@ -183,7 +183,7 @@ async fn page(call: Call<'_>) -> Result<Answer, Problem> {
     let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
     let (heading, markdown) = workspace.page_for_models(id).await?;
     let page = PageShape::of(&workspace.page(id).await?);
-    let name = page.handle.to_string();
+    let name = page.handle.clone();
     let from = start_after(&markdown, input.cursor.as_deref(), &name)?;
     let limit = budget_or(input.budget, ANSWER_TOKENS)?.max(MIN_PAGE_TOKENS);
     let mut structured = match from {
