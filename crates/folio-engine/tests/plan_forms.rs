@@ -64,22 +64,25 @@ fn nested_array_is_read_as_a_plan() {
 fn list_of_a_for_each_may_be_called_over_and_the_goal_goal_ref_e9_1() {
     let body = json!({"id": "look", "title": "Look at {{ f }}"});
     let written = |step: Value| json!({"goal": "g", "steps": [{"id": "a", "do": {"tool": "scan"}}, step]});
-    let list = "results.a.output.files";
-    let usual = written(json!({"id": "e", "for_each": list, "as": "f", "step": body, "max_items": 9}));
-    let expected = plan(&usual.to_string());
-    let mut other = written(json!({"id": "e", "over": list, "as": "f", "body": body, "max_items": 9}));
-    let goal = other.as_object_mut().unwrap().remove("goal").unwrap();
-    other["goal_ref"] = goal;
-    let whole = json!({"over": list, "as": "f", "body": body, "max_items": 9});
-    let part = json!({"over": list, "as": "f"});
-    for other in [
-        other,
-        written(json!({"id": "e", "for_each": whole})),
-        written(json!({"id": "e", "for_each": part, "step": body, "max_items": 9})),
-    ] {
-        satisfies_the_schema(&other);
-        assert_eq!(json!(plan(&other.to_string())), json!(expected), "{other}");
+    // Also a list that stands in the plan, beside whose templates those of the body are.
+    for list in [json!("results.a.output.files"), json!(["one", "two"])] {
+        let usual = written(json!({"id": "e", "for_each": list, "as": "f", "step": body, "max_items": 9}));
+        let expected = plan(&usual.to_string());
+        let mut other = written(json!({"id": "e", "over": list, "as": "f", "body": body, "max_items": 9}));
+        let goal = other.as_object_mut().unwrap().remove("goal").unwrap();
+        other["goal_ref"] = goal;
+        let whole = json!({"over": list, "as": "f", "body": body, "max_items": 9});
+        let part = json!({"over": list, "as": "f"});
+        for other in [
+            other,
+            written(json!({"id": "e", "for_each": whole})),
+            written(json!({"id": "e", "for_each": part, "step": body, "max_items": 9})),
+        ] {
+            satisfies_the_schema(&other);
+            assert_eq!(json!(plan(&other.to_string())), json!(expected), "{other}");
+        }
     }
+    let list = "results.a.output.files";
     let mistakes = |step: Value| {
         parse(&written(step).to_string(), &Known::default())
             .unwrap_err()

@@ -12,7 +12,7 @@ const HANDLES: [&str; 7] = ["id", "ids", "after", "part_of", "superseded_by", "p
 /// The arguments that are a share of one, which a percentage states as well.
 const SHARES: [&str; 3] = ["confidence", "min_confidence", "progress"];
 /// What `page` may be instead of a handle.
-const PAGES: [&str; 3] = ["book", "observations", "tree"];
+const PAGES: [&str; 4] = ["book", "history", "observations", "tree"];
 /// The lifetime of what never expires.
 const NEVER: &str = "never";
 /// What an argument of each name could be, as JSON and other forms that are understood.

@@ -91,7 +91,7 @@ impl Batch {
     ) -> Result<(), RunnerError> {
         let id = run.id();
         let refused = |source| RunnerError::Journal { run: id, source };
-        if run.format() < FORMAT {
+        if run.format() < FORMAT && !matches!(event, Event::FormatRaised { .. }) {
             let raised = Event::FormatRaised { format: FORMAT };
             run.apply(at, &raised).map_err(refused)?;
             self.events.push(raised);

@@ -147,6 +147,7 @@ async fn lose_question_and_end_of_call(others_write: bool) {
     scene.gate.release.notify_one();
     scene.wait_for_question().await;
     let head = scene.runner.load(scene.run).await.unwrap().head();
+    let lineage = scene.lineage();
     copy.replace();
     if others_write {
         let other = Scene::on(&cluster).await.runner;
@@ -159,6 +160,8 @@ async fn lose_question_and_end_of_call(others_write: bool) {
         Err(RunnerError::Store(StoreError::Unavailable { reason, .. })) => assert!(reason.contains("lost"), "{reason}"),
         driven => panic!("{driven:?}"),
     }
+    // Until then, this process may still know what is lost.
+    scene.wait_for_another_server(lineage).await;
     // Like the run of a dead driver: the call is made again, and then the person is asked again.
     let driving = scene.drive();
     scene.gate.release.notify_one();

@@ -183,7 +183,7 @@ impl FaultyStore {
     }
 
     /// From now on, commits whose key begins with `prefix` are not written, and the caller is told that the outcome is
-    /// unknown; writes in parts are.
+    /// unknown; writes in parts are written.
     pub fn lose_keyed(&self, prefix: &'static str) {
         self.state().keyed = Some((prefix, Keyed::Lost));
     }

@@ -362,13 +362,13 @@ class EvictedShape(TypedDict):
 
     # The length of the result in bytes.
     bytes: int
-    # The SHA-256 hash of the result.
+    # The SHA-256 hash of the result; null if `preview` is the result itself.
     hash: NotRequired[str | None]
     # The number of lines of the result.
     lines: int
     # The result itself if it is small enough, otherwise a preview of it.
     preview: str
-    # The handle of the entry by which the result is read; missing if `preview` is the result itself.
+    # The handle of the entry by which the result is read; null if `preview` is the result itself.
     ref: NotRequired[str | None]
     # The number of tokens of the preview.
     tokens: int
@@ -1373,15 +1373,16 @@ class ObservationPatch(TypedDict):
 class OffloadReceipt(TypedDict):
     """The account of what was put away, and where it is."""
 
-    # The numbers in the history of the first and the last message that was put away, and the handle of their block.
+    # The numbers in the history of the first and the last message that was put away, and the handle of their block;
+    # null if none was put away.
     history: NotRequired[Any]
-    # The handle of the entry with the next actions; missing if there are none.
+    # The handle of the entry with the next actions; null if there are none.
     next_actions: NotRequired[str | None]
     # The number of messages that were put away.
     offloaded: int
     # Whether an earlier call had put them away already.
     replayed: bool
-    # The handle of the entry with the summary.
+    # The handle of the entry with the summary; null if no message was put away.
     summary: NotRequired[str | None]
     # The number of tokens of the messages that are left.
     tokens_after: int
@@ -1562,12 +1563,21 @@ class QuestionShape(TypedDict):
     # `question`, or one of `call`, `plan` and `check` (the command of a criterion), which wait for approval at
     # `/approvals/{id}`.
     kind: str
+    # The id of the node that asks.
     node_id: str
     # The answers to choose from; if there are none, any answer is accepted.
     options: list[str]
+    # The path of the node's step names; empty for the run itself.
     path: str
+    # For a plan: its version.
+    plan_version: NotRequired[int | None]
+    # The question, or what waits for approval, in words.
     question: str
+    # The handle of the run, such as `r3`.
+    run: str
+    # The permanent id of the run.
     run_id: str
+    # The title of the node.
     title: str
     # The time until which it waits; null if no deadline ends that.
     until: NotRequired[str | None]

@@ -124,7 +124,7 @@ pub(crate) async fn run(context: &Context<'_>, runs: Runs) -> Result<Exit, Failu
     let workspace = context.workspace_if_any().await?;
     let standings = standings_named(context, &runs.status);
     if let Some(run) = runs.cursor {
-        // It need not be known any more what it said.
+        // A forgotten run is a cursor, too.
         workspace.store().run(workspace.space(), Ref::Handle(run)).await?;
     }
     // One more than asked for, to learn whether there are more.

@@ -232,3 +232,13 @@ pub(crate) fn is_gone(pid: &str) {
     }
     panic!("process {pid} is still there");
 }
+
+/// The last node at `path` of what `folio show --json` or a tree gives; null if there is none.
+pub fn node_at(value: &Value, path: &str) -> Value {
+    let nodes = value["nodes"].as_array().unwrap();
+    nodes
+        .iter()
+        .rfind(|node| node["path"] == path)
+        .cloned()
+        .unwrap_or(Value::Null)
+}

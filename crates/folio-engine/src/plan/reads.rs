@@ -70,7 +70,8 @@ pub(super) fn sites(step: &Step) -> Vec<Site<'_>> {
                 other => Source::Value(other),
             };
             vec![Site {
-                path: vec![Segment::Key("for_each")],
+                // A list has no keys: there, the path ends at it. In an object, it is at `over`.
+                path: vec![Segment::Key("for_each"), Segment::Key("over")],
                 source,
                 sees: Sees::Before,
             }]

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use folio_engine::event::FORMAT;
 use folio_engine::{Event, Run};
 use folio_memory::id::Ref;
 use folio_memory::{RunId, ThreadKey, TurnId};
@@ -98,16 +99,19 @@ impl Drive {
         Ok(drive)
     }
 
-    /// Records which calls were under way when the driver before this one was gone.
+    /// Records which calls were under way when the driver before this one was gone, and that this version drives the
+    /// run, if an older one did before: also of a run that only waits, so that people can edit its plan (E9.9).
     async fn resume(&mut self) -> Result<(), RunnerError> {
         // A request to stop may come in between; the calls in flight are then determined again.
         loop {
             let in_flight = self.run.in_flight();
-            if in_flight.is_empty() {
-                return Ok(());
-            }
+            let event = match in_flight.is_empty() {
+                false => Event::Resumed { in_flight },
+                true if self.run.format() < FORMAT => Event::FormatRaised { format: FORMAT },
+                true => return Ok(()),
+            };
             let batch = self.pending_writes.batch_number();
-            self.record(Event::Resumed { in_flight }).await?;
+            self.record(event).await?;
             self.write_and_wait().await?;
             if self.pending_writes.has_written(batch) {
                 return Ok(());

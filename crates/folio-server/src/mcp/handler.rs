@@ -473,7 +473,10 @@ fn argument_names(tool: &Tool) -> Vec<&str> {
 fn reword_unknown_argument(tool: &Tool, unknown: Option<&str>, problem: Problem) -> Problem {
     let Some(name) = unknown else { return problem };
     let is_about_it = match problem.code() {
-        "arguments_invalid" => problem.detail().starts_with(&format!("{name}: ")),
+        // Whoever reads by the offered definition lists its arguments already, and says what is missing.
+        "arguments_invalid" => {
+            problem.detail().starts_with(&format!("{name}: ")) && !problem.detail().contains("; it takes ")
+        }
         "observation_malformed" => problem.detail().contains(&format!("unknown field `{name}`")),
         _ => false,
     };

@@ -179,7 +179,7 @@ async fn offloaded_history_is_read_by_message_range() {
     let offloaded = gone["receipt"]["offloaded"].as_u64().unwrap();
     assert!(offloaded >= 10, "{gone}");
     assert!(
-        gone["receipt"]["summary"].is_string() && gone["receipt"].get("next_actions").is_none(),
+        gone["receipt"]["summary"].is_string() && gone["receipt"]["next_actions"].is_null(),
         "{gone}"
     );
     assert_eq!(gone["receipt"]["history"]["from"], 1);

@@ -9,6 +9,7 @@ mod notes;
 
 use std::collections::HashSet;
 
+use folio_engine::Run;
 use folio_memory::turn::export;
 use folio_memory::{Change, Seq, SpaceName};
 use serde::Serialize;
@@ -18,7 +19,7 @@ pub use self::compare::Difference;
 use crate::commit::{Blob, BlobHash, Record};
 use crate::error::StoreError;
 use crate::fold;
-use crate::store::{LogRow, Store};
+use crate::store::{LogRow, RunQuery, Store};
 
 /// How many commits are handed over at a time.
 const COMMITS: u32 = 128;
@@ -26,6 +27,8 @@ const COMMITS: u32 = 128;
 const BYTES: usize = 8 * 1024 * 1024;
 /// How often commits are read again because bodies to which they refer were forgotten meanwhile.
 const MAX_REREADS: u32 = 5;
+/// How many forgotten runs are listed at a time.
+const FORGOTTEN_RUNS: u32 = 100;
 
 /// A commit of another store, with the bodies to which it refers.
 #[derive(Debug, Clone)]
@@ -99,6 +102,7 @@ pub async fn copy(
         }
     }
     for space in source.spaces().await? {
+        erase_forgotten_runs(target, &space).await?;
         copied.notes += notes::copy(source, target, &space).await?;
         so_far(copied);
     }
@@ -115,6 +119,29 @@ pub async fn copy(
         }
     }
     Ok(copied)
+}
+
+/// Erases in `target` what the journals of forgotten runs say. A run that was forgotten after its journal was copied is
+/// only marked by what was taken over, and so is one whose copy was interrupted; elsewhere, nothing is left to erase.
+async fn erase_forgotten_runs(target: &dyn Store, space: &SpaceName) -> Result<(), StoreError> {
+    let mut query = RunQuery {
+        status: vec![Run::FORGOTTEN.to_owned()],
+        limit: FORGOTTEN_RUNS,
+        ..RunQuery::default()
+    };
+    loop {
+        let runs = target.runs(space, &query).await?;
+        for run in &runs {
+            let mut after = Seq(0);
+            while let Some(next) = target.erase_run_part(space, run.id, after).await? {
+                after = next;
+            }
+        }
+        let Some(last) = runs.last().filter(|_| runs.len() == FORGOTTEN_RUNS as usize) else {
+            return Ok(());
+        };
+        query.before = Some(last.handle.0);
+    }
 }
 
 /// What is wrong with `target` as a copy of `source`: empty if each of its commits is that of the source, and all of

@@ -7,7 +7,7 @@ pub(super) use crate::error::not_found;
 
 /// Why a file with a second name is not opened.
 pub(super) const OTHER_NAMES: &str = "it has another name, too (a hard link), and what is written under one name would be lost under the other; \
-    remove the other name, or copy the store with `folio backup`";
+    keep the name that has a -wal beside it, or either if none has, and remove the others; to copy a store, use `folio backup`";
 
 /// Why a file is not a store.
 pub(super) const NO_DATABASE: &str = "it is not an SQLite file";

@@ -5,6 +5,7 @@ mod session;
 
 use std::collections::HashSet;
 
+use folio_engine::Run;
 use folio_memory::context::{Content, Lines, Offered, Section, assemble, by_relevance};
 use folio_memory::counted::counted;
 use folio_memory::entry::Status;
@@ -29,6 +30,8 @@ use crate::store::{MemoryMark, RunQuery};
 const PAGES: usize = 20;
 /// How many entries at the end of a page represent it.
 const TAIL: u32 = 4;
+/// Among how many runs the newest is looked for that is not forgotten.
+const NEWEST_RUNS: u32 = 10;
 /// How many entries at the end of a page a roll-up can show.
 const ROLLUP_TAIL: u32 = 20;
 /// The operation under which an assembled context is noted.
@@ -298,11 +301,12 @@ impl Workspace {
             None => self.pages(&of_thread(thread, PAGES)).await?,
         };
         if pages.is_empty() && run.is_none() {
-            let last = RunQuery {
-                limit: 1,
+            let newest = RunQuery {
+                limit: NEWEST_RUNS,
                 ..RunQuery::default()
             };
-            if let Some(row) = self.runs_in_sight(&last).await?.first() {
+            let newest = self.runs_in_sight(&newest).await?;
+            if let Some(row) = newest.iter().find(|row| row.status != Run::FORGOTTEN) {
                 pages = self.pages_of_run(row.id).await?;
             }
         }

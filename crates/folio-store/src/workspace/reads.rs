@@ -88,7 +88,7 @@ impl Workspace {
         Ok((self.entries(&looser).await?, TextMatch::Any))
     }
 
-    /// Reads an entry for internal use, without a note in the trace.
+    /// Lists entries for internal use, without a note in the trace.
     ///
     /// # Errors
     ///

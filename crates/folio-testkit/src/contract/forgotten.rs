@@ -434,8 +434,13 @@ pub async fn forgotten_run_is_copied_as_it_is_m7_6_50(home: &dyn Home) {
     let in_memory = SqliteStore::open(&OpenOptions::in_memory()).expect("a store");
     let (source, target) = (Scene::on(in_memory), Scene::of(home));
     let talkative = source.talkative(Some("ok")).await;
-    source.forgets(talkative.run).await.expect("it is forgotten");
-    copy(&*source.store, &*target.store, &mut |_| {}).await.expect("a copy");
+    // Also in a copy that has the journal already.
+    for is_forgotten in [false, true] {
+        if is_forgotten {
+            source.forgets(talkative.run).await.expect("it is forgotten");
+        }
+        copy(&*source.store, &*target.store, &mut |_| {}).await.expect("a copy");
+    }
     let problems = verify(&*source.store, &*target.store).await.expect("a comparison");
     assert_eq!(problems, Vec::<String>::new());
     target.assert_nothing_is_left(&talkative).await;

@@ -204,7 +204,7 @@ impl<'a> Validator<'a> {
     }
 
     fn for_each(&mut self, for_each: &ForEach, origin: &At<'a>, frame: &Frame<'_>, depth: u32) {
-        let over_at = origin.follow_near(&[Segment::Key("for_each")]);
+        let over_at = origin.follow_near(&[Segment::Key("for_each"), Segment::Key("over")]);
         self.check_for_each_list(&for_each.over, for_each.max_items, &over_at, frame);
         let limit = self.known.limits.items;
         if for_each.max_items > limit {

@@ -196,11 +196,9 @@ fn invalid_markdown_section_is_refused_with_the_reason() {
     }
     let newer = "<!-- folio:space {\"format\":99,\"space\":\"main\",\"as_of\":1} -->\n";
     assert_eq!(line(newer).unwrap_err().code, "transfer_unknown");
-    let mut writer = Writer::default();
-    assert_eq!(
-        writer.section(&entry(1, 1, "", "", &[])).unwrap_err().code,
-        "line_malformed"
-    );
+    let piece = json!({"record": "piece", "of": EntryId::derived(&["e"]), "number": 1, "text": "left over"});
+    let piece: Line = serde_json::from_value(piece).unwrap();
+    assert_eq!(Writer::default().section(&piece).unwrap_err().code, "line_malformed");
 }
 
 #[test]

@@ -152,7 +152,8 @@ impl Workspace {
         }
     }
 
-    /// Whether any event of `run` contains `text`. What cannot be read contains nothing.
+    /// Whether any event of `run` contains `text`. What is damaged, or of a newer version, contains nothing that
+    /// could be found.
     async fn journal_contains(&self, run: RunId, text: &Needle) -> Result<bool, WorkspaceError> {
         let mut since = Seq(0);
         loop {
@@ -161,7 +162,9 @@ impl Workspace {
                 .store
                 .journal_part(self.space(), run, since, JOURNAL_PART_BYTES);
             let part = match part.await {
-                Err(StoreError::RunForgotten { .. } | StoreError::Corrupt { .. }) => return Ok(false),
+                Err(StoreError::RunForgotten { .. } | StoreError::RunTooNew { .. } | StoreError::Corrupt { .. }) => {
+                    return Ok(false);
+                }
                 part => part?,
             };
             let mut texts = BTreeSet::new();

@@ -7,7 +7,7 @@ use folio::memory::id::RunRef;
 use folio::memory::scratchbook::tools::ANSWER_TOKENS;
 use folio::memory::turn::TurnQuery;
 use folio::runner::Runner;
-use folio::store::RunRow;
+use folio::store::{RunRow, StoreError, WorkspaceError};
 use serde_json::{Value, json};
 
 use crate::http::problem::Problem;
@@ -23,7 +23,7 @@ const HEAD_TOKENS: u32 = 200;
 /// The turns among which the newest run of a thread is looked for.
 const TURNS_MAX: u32 = 1_000;
 
-/// Returns the newest run that was begun in the thread of `caller`.
+/// Returns the newest run that was begun in the thread of `caller` and is still known.
 pub(super) async fn newest_run(caller: &Caller) -> Result<RunRef, Problem> {
     let query = TurnQuery {
         thread: Some(caller.thread.clone()),
@@ -31,7 +31,17 @@ pub(super) async fn newest_run(caller: &Caller) -> Result<RunRef, Problem> {
         ..TurnQuery::default()
     };
     let turns = caller.workspace.turns(&query).await?;
-    let newest = turns.iter().find_map(|turn| turn.begun.run);
+    let mut newest = None;
+    for id in turns.iter().filter_map(|turn| turn.begun.run) {
+        match caller.workspace.run(RunRef::Id(id)).await {
+            Err(WorkspaceError::Store(StoreError::RunForgotten { .. })) => {}
+            Err(error) => return Err(error.into()),
+            Ok(_) => {
+                newest = Some(id);
+                break;
+            }
+        }
+    }
     let missing = || {
         invalid_argument(
             "run",
