@@ -234,7 +234,7 @@ pub(crate) fn is_gone(pid: &str) {
 }
 
 /// The last node at `path` of what `folio show --json` or a tree gives; null if there is none.
-pub fn node_at(value: &Value, path: &str) -> Value {
+pub(crate) fn node_at(value: &Value, path: &str) -> Value {
     let nodes = value["nodes"].as_array().unwrap();
     nodes
         .iter()
