@@ -24,31 +24,21 @@ const HEAD_TOKENS: u32 = 200;
 const TURNS_MAX: u32 = 1_000;
 
 /// Returns the newest run that was begun in the thread of `caller` and is still known.
-pub(super) async fn newest_run(caller: &Caller) -> Result<RunRef, Problem> {
+pub(super) async fn newest_run(caller: &Caller) -> Result<RunRow, Problem> {
     let query = TurnQuery {
         thread: Some(caller.thread.clone()),
         limit: TURNS_MAX,
         ..TurnQuery::default()
     };
     let turns = caller.workspace.turns(&query).await?;
-    let mut newest = None;
     for id in turns.iter().filter_map(|turn| turn.begun.run) {
         match caller.workspace.run(RunRef::Id(id)).await {
             Err(WorkspaceError::Store(StoreError::RunForgotten { .. })) => {}
-            Err(error) => return Err(error.into()),
-            Ok(_) => {
-                newest = Some(id);
-                break;
-            }
+            found => return Ok(found?),
         }
     }
-    let missing = || {
-        invalid_argument(
-            "run",
-            "is missing, and this thread has no run yet; it is a handle such as \"r3\"",
-        )
-    };
-    Ok(newest.map(RunRef::Id).ok_or_else(missing)?)
+    let message = "is missing, and this thread has no run yet; it is a handle such as \"r3\"";
+    Err(invalid_argument("run", message).into())
 }
 
 /// Returns what the node called `name` gave, from `cursor` on.
