@@ -532,9 +532,12 @@ describe('runs', () => {
     await node(one, 'Look to the left, running').waitFor();
     await house.stop();
     await one.getByRole('button', { name: 'Pause' }).click();
-    await one.getByText('The server is not responding.').waitFor();
+    await one.getByText('The server did not answer.').waitFor();
     await house.serve();
-    await one.getByText('The server is not responding.').waitFor({ state: 'detached' });
+    await one.getByText('No connection').waitFor({ state: 'hidden' });
+    assert.equal(await one.getByText('The server did not answer.').count(), 1, 'what became of the action is not known yet');
+    await one.getByRole('button', { name: 'Pause' }).click();
+    await one.getByText('The server did not answer.').waitFor({ state: 'detached' });
     await one.done();
     await house.ask('POST', `/runs/${long}/cancel`, {});
     const run = await house.run({ plan: { title: 'After the pause', steps: [PLAN.steps[0]] } });

@@ -403,7 +403,7 @@ describe('editing and answering', () => {
       await page.getByRole('button', { name: 'Start fork' }).click();
     };
     await fork();
-    await page.getByRole('alert').getByText('not responding').waitFor();
+    await page.getByRole('alert').getByText('did not answer').waitFor();
     // What is done meanwhile does not make another fork of it.
     for (const [name, then] of [['Pause', 'Continue'], ['Continue', 'Pause']]) {
       await page.getByRole('button', { name, exact: true }).click();

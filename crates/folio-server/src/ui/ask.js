@@ -40,8 +40,14 @@ export const isGone = (error) => error instanceof TypeError || error.name === 'T
 export const isBusy = (error) => error instanceof Refusal && (error.status === 429 || error.status === 503) && error.code !== 'too_slow';
 /** Whether an error is temporary, so that the request is repeated. */
 export const passes = (error) => isGone(error) || isBusy(error);
-/** The error to show to people. */
+/** The error to show to people instead of content. */
 export const told = (error) => (isGone(error) ? Object.assign(new Error('The server is not responding.'), { gone: true }) : error);
+
+/**
+ * The error of an action, to show to people. It stays when the server is back, which does not say whether the action was
+ * done; only trying again does.
+ */
+export const failureOf = (error) => (isGone(error) ? new Error('The server did not answer. It may have done this all the same; if you try again within a minute, it is done only once.') : error);
 
 /** Shows whether the server responds and, if not, because of which `error`. */
 export function connection(is, error) {

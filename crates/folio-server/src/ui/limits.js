@@ -1,6 +1,6 @@
 // The limits of a run, or of a part of it, which people can change while it runs.
 
-import { get, query, send, told } from './ask.js';
+import { failureOf, get, query, send } from './ask.js';
 import { now } from './clock.js';
 import { announce, element, trouble } from './dom.js';
 import { bytes, dollars, moment, number } from './format.js';
@@ -65,7 +65,7 @@ export async function changeLimits(run, { node, what, signal }) {
         // Whoever closed the dialog meanwhile is told on the page.
         if (!dialog.open) throw error;
         isSaving(false);
-        note.replaceChildren(trouble(told(error)));
+        note.replaceChildren(trouble(failureOf(error)));
       });
       saving.catch(() => {});
     },

@@ -1,6 +1,6 @@
 // One observation with its history.
 
-import { get, live, send, told } from './ask.js';
+import { failureOf, get, live, send } from './ask.js';
 import { $, announce, element, keep, settle, sure, trouble, written } from './dom.js';
 import { difference } from './diff.js';
 import { absolute, moment, number } from './format.js';
@@ -48,7 +48,7 @@ export async function showObservation(view, { name, query, signal, title, go }) 
       announce(what === 'Archive' ? 'Archived.' : 'Restored.');
       await draw();
       $('view').focus({ preventScroll: true });
-    } catch (error) { note.replaceChildren(trouble(told(error))); }
+    } catch (error) { note.replaceChildren(trouble(failureOf(error))); }
   };
   // A commit that changes an entry names it.
   const concerns = ({ changes }) => (changes.some((one) => one.observation_id === id) ? true : changes.every((one) => one.observation_id || one.change.endsWith('_turn')) ? null : false);

@@ -1,6 +1,6 @@
 // The plan of a run, or of a part of it: its present form, its versions and their differences, and an editor.
 
-import { get, query, send, told } from './ask.js';
+import { failureOf, get, query, send } from './ask.js';
 import { difference, merged } from './diff.js';
 import { $, announce, element, keep, settle, sure, trouble, written } from './dom.js';
 import { mark, moment, words } from './format.js';
@@ -145,7 +145,7 @@ function editor(pane, { run, node, known, again }) {
     } catch (error) {
       button.disabled = text.readOnly = false;
       button.focus({ preventScroll: true });
-      note.replaceChildren(trouble(told(error)));
+      note.replaceChildren(trouble(failureOf(error)));
       if (error.status === 409) look().catch(() => {});
     }
   };

@@ -1,6 +1,6 @@
 // What a run asks people: questions, and calls and plans that wait for approval.
 
-import { QUIET, get, post, told } from './ask.js';
+import { QUIET, failureOf, get, isGone, post } from './ask.js';
 import { $, aimed, announce, cut, element, isPlain, keep, moved, settle, sure, trouble, written } from './dom.js';
 import { moment, revealed } from './format.js';
 import { plain } from './markdown.js';
@@ -141,8 +141,8 @@ function form(item, { answered, refused, find, choose }) {
       setTimeout(() => { if (made.isConnected) close(false); }, QUIET);
     } catch (error) {
       close(false);
-      made.isUncertain = told(error).gone;
-      note.replaceChildren(trouble(told(error)));
+      made.isUncertain = isGone(error);
+      note.replaceChildren(trouble(failureOf(error)));
       if (hadFocus) focused.focus({ preventScroll: true });
       await refused(made, error);
     }

@@ -1,6 +1,6 @@
 // A live run: its tree, and beside it the details of the selected part.
 
-import { CHANCE, QUIET, follow, get, patiently, post, query as addressOf, told } from './ask.js';
+import { CHANCE, QUIET, failureOf, follow, get, patiently, post, query as addressOf, told } from './ask.js';
 import { branches, branchesOf } from './branches.js';
 import { now } from './clock.js';
 import { $, address, aimed, announce, cut, element, empty, headline, keep, settle, soon, sure, trouble, waiting as loading, written } from './dom.js';
@@ -156,8 +156,8 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     said.replaceChildren();
     await ask().catch((error) => {
       // Beside another part it would seem to be about that one.
-      const isHere = !node || node === part(), why = told(error);
-      (isHere ? said : note).replaceChildren(trouble(isHere ? why : Object.assign(new Error(`${node.title}: ${why.message}`), { gone: why.gone, hints: why.hints })));
+      const isHere = !node || node === part(), why = failureOf(error);
+      (isHere ? said : note).replaceChildren(trouble(isHere ? why : { message: `${node.title}: ${why.message}`, hints: why.hints }));
     });
     busy.delete(name);
     controls.ariaBusy = partControls.ariaBusy = String(busy.size > 0);
