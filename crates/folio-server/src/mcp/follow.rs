@@ -137,29 +137,22 @@ impl Mcp {
         }
     }
 
-    /// Follows the resources of a subscription in the generation without sessions, until it is cancelled.
+    /// Follows the resources of a subscription in the generation without sessions, until it is cancelled. The client is
+    /// notified of each of them at once: the library confirmed the subscription before this is called, so whatever the
+    /// client has read may have changed since.
     pub(super) async fn listen_for(&self, caller: Caller, context: &SubscriptionContext) {
         let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
         let Ok(mut head) = caller.workspace.head().await else {
             return;
         };
-        let mut marks = Vec::new();
-        for uri in uris {
-            if let Some(address) = Address::parse(&uri) {
-                let mark = self.mark(&caller, &address).await;
-                marks.push((uri, address, mark));
-            }
-        }
-        // A change during this reading may be in the marks although the client has not seen it.
-        let mut is_unsure = caller.workspace.head().await.ok() != Some(head);
+        let addresses = uris
+            .into_iter()
+            .filter_map(|uri| Address::parse(&uri).map(|address| (uri, address, None)));
+        let mut marks: Vec<_> = addresses.collect();
         loop {
-            if !is_unsure {
-                head = self.wait_for_commits(&caller, head).await;
-            }
-            let tells_all = std::mem::take(&mut is_unsure);
             for (uri, address, before) in &mut marks {
                 let mark = self.mark(&caller, address).await;
-                if mark.is_none() || (mark == *before && !tells_all) {
+                if mark.is_none() || mark == *before {
                     continue;
                 }
                 *before = mark;
@@ -167,6 +160,7 @@ impl Mcp {
                     return;
                 }
             }
+            head = self.wait_for_commits(&caller, head).await;
         }
     }
 
