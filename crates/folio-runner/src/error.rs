@@ -1,5 +1,6 @@
 //! Why a run could not be submitted or driven. How a run *ended* is a result, not an error.
 
+use folio_engine::plan::PlanErrors;
 use folio_engine::run::{EditError, ForkError, JournalError, LimitError};
 use folio_memory::id::RunHandle;
 use folio_memory::roles::Denied;
@@ -49,6 +50,9 @@ pub enum RunnerError {
     /// A tool of this process has a name by which it cannot be called.
     #[error("{}", .0.message)]
     ToolName(ToolError),
+    /// The plan has mistakes.
+    #[error("the plan has mistakes: {}", .0.in_words().join("; "))]
+    Plan(PlanErrors),
     /// The inputs do not fit the plan.
     #[error("the inputs do not fit the plan: {}", problems.join("; "))]
     Inputs {
@@ -161,6 +165,7 @@ impl RunnerError {
             Self::Journal { source, .. } => source.code(),
             Self::NeedsModel { .. } => "needs_model",
             Self::NotEquipped { .. } => "not_equipped",
+            Self::Plan(_) => "plan_invalid",
             Self::Inputs { .. } => "inputs_invalid",
             Self::NoQuestion { .. } => "no_question",
             Self::OlderDriver { .. } => "run_taken",
@@ -192,6 +197,7 @@ impl RunnerError {
             }
             Self::NeedsModel { .. }
             | Self::NotEquipped { .. }
+            | Self::Plan(_)
             | Self::Inputs { .. }
             | Self::NotAnOption { .. }
             | Self::EmptyAnswer { .. }

@@ -52,6 +52,7 @@ mod new_run;
 pub mod observer;
 mod others;
 mod outputs;
+mod owner;
 mod pages;
 mod paths;
 mod pending_writes;

@@ -18,7 +18,7 @@ use folio_engine::template::Templates;
 use folio_memory::id::{Ref, RunHandle};
 use folio_memory::{RunId, Seq};
 use folio_store::workspace::{Advisor, Compactor, Workspace};
-use folio_store::{OwnerId, RequestKey, RunRow};
+use folio_store::{RequestKey, RunRow};
 use folio_tools::{HostList, Registry};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
@@ -39,6 +39,7 @@ use crate::lost::LostCalls;
 use crate::models::RunnerModels;
 use crate::observer::Observer;
 use crate::others::JournalWatcher;
+use crate::owner::Owner;
 use crate::places::Places;
 use crate::steps::MAX_CONCURRENT_STEPS;
 use crate::submitted::{self, Opened};
@@ -104,7 +105,8 @@ pub(crate) struct Shared {
     pub(crate) registry: Registry,
     pub(crate) options: RunnerOptions,
     pub(crate) templates: Arc<Templates>,
-    pub(crate) owner: OwnerId,
+    /// Shared by runners for several spaces.
+    pub(crate) owner: Arc<Owner>,
     /// The runs that are driven here.
     pub(crate) held: Arc<Held>,
     pub(crate) others: Arc<JournalWatcher>,
@@ -193,7 +195,7 @@ impl Runner {
         options.models = options.models.map(RunnerModels::by_provider);
         let model_places = options.model_calls.map(|calls| Places::new(calls as usize));
         let templates = Arc::new(Templates::new());
-        let owner = OwnerId::random();
+        let owner = Arc::new(Owner::new(Arc::clone(workspace.store())));
         Self {
             shared: Arc::new(Shared {
                 workspace,

@@ -62,6 +62,8 @@ macro_rules! away {
                 self.location.clone()
             }
 
+            fn release_owner(&self, _: &OwnerId) {}
+
             $(async fn $name(&self, $(_: $argument),*) -> Result<$done, StoreError> {
                 self.fail()
             })*

@@ -356,6 +356,10 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Unavailable`.
     async fn release_run(&self, space: &SpaceName, run: RunId, fence: u64) -> Result<(), StoreError>;
 
+    /// Frees what the store keeps for `owner`, which claims nothing any more. Whatever it still drives may be claimed by
+    /// others: at once in one file, after its lease elsewhere.
+    fn release_owner(&self, owner: &OwnerId);
+
     /// Keeps notes of the trace, in the order given, and drops those beyond `kept`.
     ///
     /// Notes are not commits: they have no number, wake nobody, and may be lost in a power failure.

@@ -505,6 +505,10 @@ impl Store for FaultyStore {
         self.inner_unless_gone(WRITING)?.release_run(space, run, fence).await
     }
 
+    fn release_owner(&self, owner: &OwnerId) {
+        self.inner.release_owner(owner);
+    }
+
     async fn append_trace(&self, space: &SpaceName, notes: &[TraceNote], kept: NotesKept) -> Result<(), StoreError> {
         if self.state().stalls_notes {
             std::future::pending::<()>().await;

@@ -73,6 +73,17 @@ impl PlanErrors {
     pub fn count(&self) -> usize {
         self.listed.len() + self.unlisted
     }
+
+    /// Each mistake with its path, and the number of others, for a plan that was not written as a text.
+    #[must_use]
+    pub fn in_words(&self) -> Vec<String> {
+        let describe = |error: &PlanError| {
+            let hint = error.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+            format!("{}: {}{hint}", error.path, error.message)
+        };
+        let more = (self.unlisted > 0).then(|| format!("and {} more mistakes", self.unlisted));
+        self.listed.iter().map(describe).chain(more).collect()
+    }
 }
 
 impl fmt::Display for PlanErrors {

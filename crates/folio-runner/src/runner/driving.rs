@@ -122,7 +122,7 @@ impl Runner {
         let shared = Arc::clone(&self.shared);
         let claiming = async move {
             let workspace = &shared.workspace;
-            let claimed = workspace.store().claim_run(workspace.space(), run, &shared.owner);
+            let claimed = workspace.store().claim_run(workspace.space(), run, shared.owner.id());
             let fence = claimed.await?;
             // Not earlier: if the claim fails, the run is still to be given up.
             shared.held.forget(run);

@@ -24,7 +24,7 @@ impl Runner {
                 registry: shared.registry.clone(),
                 options: shared.options.clone(),
                 templates: Arc::clone(&shared.templates),
-                owner: shared.owner.clone(),
+                owner: Arc::clone(&shared.owner),
                 held: Arc::default(),
                 others: Arc::default(),
                 stepping: Arc::clone(&shared.stepping),

@@ -27,7 +27,7 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// `Inputs`, `NeedsModel` or `NotEquipped` if the plan cannot be run like this; `Folder` if a folder of the run
+    /// `Plan` if the plan has mistakes; `Inputs`, `NeedsModel` or `NotEquipped` if it cannot be run like this; `Folder` if a folder of the run
     /// cannot be opened; `ToolName` if a tool was registered under a name that cannot be used; `Store`.
     pub async fn submit(&self, new: NewRun) -> Result<(RunId, RunHandle), RunnerError> {
         let submitted = self.submit_once(new).await?;
@@ -42,7 +42,7 @@ impl Runner {
     /// As [`Runner::submit`].
     pub async fn submit_once(&self, new: NewRun) -> Result<Submitted, RunnerError> {
         self.shared.registry.check_names().map_err(RunnerError::ToolName)?;
-        if let Err(error) = self.can_drive(&new.plan)
+        if let Err(error) = check_plan(&new.plan).and_then(|()| self.can_drive(&new.plan))
             // Whether the same request was made under this key before is checked where it is recorded.
             && !self.is_request_recorded(&new.actor).await?
         {
@@ -211,4 +211,12 @@ impl Runner {
         }
         self.shared.check_needs(&Needs::of_plan(plan))
     }
+}
+
+/// Checks the structure of a plan, which may have been made in code. Whoever drives the run knows which tools and
+/// executors there are.
+fn check_plan(plan: &Plan) -> Result<(), RunnerError> {
+    plan::from_value(&json!(plan), &plan::Known::default())
+        .map(drop)
+        .map_err(RunnerError::Plan)
 }

@@ -171,6 +171,11 @@ impl Owners {
         Ok(())
     }
 
+    /// Forgets `owner`, whose lease is not renewed any more.
+    pub(super) fn release(&self, owner: &OwnerId) {
+        locked(&self.here).remove(owner);
+    }
+
     /// Renews the leases of all owners in this process.
     async fn renew_all(&self, connections: &Connections) -> Result<(), Failure> {
         if locked(&self.here).is_empty() {

@@ -358,6 +358,10 @@ impl Store for PostgresStore {
         .await
     }
 
+    fn release_owner(&self, owner: &OwnerId) {
+        self.inner.owners.release(owner);
+    }
+
     async fn append_trace(&self, space: &SpaceName, notes: &[TraceNote], kept: NotesKept) -> Result<(), StoreError> {
         if notes.is_empty() {
             return Ok(());

@@ -235,7 +235,7 @@ impl Job {
             (Self::TakeOver(_, answer), Err(error)) => drop(answer.send(Err(error))),
             (Self::Claim(claim, answer), Ok(Done::Claimed(fence))) => {
                 if fence.is_some() {
-                    owners.record_driving(&claim.space, claim.run);
+                    owners.record_driving(&claim.space, claim.run, &claim.owner);
                 }
                 drop(answer.send(Ok(fence)));
             }

@@ -6,7 +6,7 @@
 //! current one. After the whole machine slept, or its clock was set forward, all leases have expired: therefore an
 //! owner that holds its lock gets time to renew its lease while somebody watches (decision 0096).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -44,7 +44,8 @@ pub(super) struct Owners {
 struct Here {
     /// Locked files. `None` where another store of this process holds the lock for the same owner.
     locks: HashMap<OwnerId, Option<File>>,
-    runs: HashSet<(SpaceName, RunId)>,
+    /// The runs that are driven, each with its driver.
+    runs: HashMap<(SpaceName, RunId), OwnerId>,
     /// Owners of other processes that are there but were silent when last looked at.
     silent: HashMap<OwnerId, Silence>,
 }
@@ -68,9 +69,9 @@ impl Owners {
         self.lease / 3
     }
 
-    /// Records that an owner in this process drives `run`.
-    pub(super) fn record_driving(&self, space: &SpaceName, run: RunId) {
-        self.here().runs.insert((space.clone(), run));
+    /// Records that `owner`, in this process, drives `run`.
+    pub(super) fn record_driving(&self, space: &SpaceName, run: RunId, owner: &OwnerId) {
+        self.here().runs.insert((space.clone(), run), owner.clone());
     }
 
     /// Records that no owner in this process drives `run` any more.
@@ -108,6 +109,16 @@ impl Owners {
         };
         here.locks.insert(owner.clone(), lock);
         Ok(())
+    }
+
+    /// Frees the lock of `owner`, which drives nothing any more, or is taken not to.
+    pub(super) fn release(&self, owner: &OwnerId) {
+        let mut here = self.here();
+        here.runs.retain(|_, driver| driver != owner);
+        let lock = here.locks.remove(owner).flatten();
+        if let (Some(file), Some(lock)) = (&self.file, lock) {
+            remove(file, owner, lock);
+        }
     }
 
     /// Renews the lease of `owner`.
@@ -174,12 +185,17 @@ impl Drop for Owners {
         let locks = std::mem::take(&mut self.here().locks);
         for (owner, lock) in locks {
             if let (Some(file), Some(lock)) = (&self.file, lock) {
-                // A file that stays behind is removed by the next process that drives runs.
-                std::fs::remove_file(lock_path(file, &owner)).unwrap_or_default();
-                drop(lock);
+                remove(file, &owner, lock);
             }
         }
     }
+}
+
+/// Removes the file by whose lock others see that `owner` is alive, and then the lock.
+fn remove(store: &Path, owner: &OwnerId, lock: File) {
+    // A file that stays behind is removed by the next process that drives runs.
+    std::fs::remove_file(lock_path(store, owner)).unwrap_or_default();
+    drop(lock);
 }
 
 /// Renews the lease of `owner` for `lease`.

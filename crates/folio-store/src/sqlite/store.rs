@@ -328,6 +328,10 @@ impl Store for SqliteStore {
         self.write(|answer| Job::Release(release, answer)).await
     }
 
+    fn release_owner(&self, owner: &OwnerId) {
+        self.owners.release(owner);
+    }
+
     async fn append_trace(&self, space: &SpaceName, notes: &[TraceNote], kept: NotesKept) -> Result<(), StoreError> {
         if notes.is_empty() {
             return Ok(());

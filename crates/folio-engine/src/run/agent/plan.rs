@@ -41,7 +41,7 @@ impl Run {
         let known = self.known_to_model(index, kept);
         let plan = match plan::from_value(&draft, &known) {
             Ok(plan) => plan,
-            Err(errors) => return Draft::Wrong(mistakes_in_words(&errors)),
+            Err(errors) => return Draft::Wrong(errors.in_words()),
         };
         // A model that writes the whole plan again means the steps that are kept (E9.8).
         if let Some(rest) = self.without_kept(&plan.steps, kept) {
@@ -229,15 +229,6 @@ impl Run {
     pub(super) fn ids_of(&self, indices: &[usize]) -> Vec<NodeId> {
         indices.iter().map(|index| self.nodes[*index].id).collect()
     }
-}
-
-fn mistakes_in_words(errors: &plan::PlanErrors) -> Vec<String> {
-    let describe = |error: &plan::PlanError| {
-        let hint = error.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
-        format!("{}: {}{hint}", error.path, error.message)
-    };
-    let more = (errors.unlisted > 0).then(|| format!("and {} more mistakes", errors.unlisted));
-    errors.listed.iter().map(describe).chain(more).collect()
 }
 
 /// The message that a step has the id of a step that is kept.

@@ -379,6 +379,10 @@ impl Store for FakeStore {
         panic!("no test needs it")
     }
 
+    fn release_owner(&self, _: &OwnerId) {
+        panic!("no test needs it")
+    }
+
     async fn append_trace(&self, _: &SpaceName, notes: &[TraceNote], _: NotesKept) -> Result<(), StoreError> {
         self.state.lock().unwrap().notes.extend(notes.iter().cloned());
         Ok(())
