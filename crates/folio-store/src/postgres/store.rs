@@ -18,7 +18,7 @@ use super::reach::Call;
 use super::wake::POLL_INTERVAL;
 use super::{
     PostgresStore, blob, check, commit, compact, entry, erase, journal, link, list, page, patiently, policy, residue,
-    run, token, trace, turn, watch,
+    run, token, trace, turn, watch, written,
 };
 use crate::access::KeptToken;
 use crate::commit::{BlobHash, Commit, Committed};
@@ -305,6 +305,13 @@ impl Store for PostgresStore {
                     None => Ok(Vec::new()),
                 }
             }
+        })
+        .await
+    }
+
+    async fn written_names(&self, space: &SpaceName, run: RunId) -> Result<Vec<String>, StoreError> {
+        self.read(space, move |session, inner| async move {
+            written::names_of(or_none!(session, Vec::new()), run, &inner.owners).await
         })
         .await
     }
