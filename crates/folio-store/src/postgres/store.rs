@@ -14,6 +14,7 @@ use folio_memory::{
 };
 use tokio::time::Instant;
 
+use super::patience::Wait;
 use super::reach::Call;
 use super::wake::POLL_INTERVAL;
 use super::{
@@ -447,7 +448,8 @@ impl Store for PostgresStore {
     async fn spaces(&self) -> Result<Vec<SpaceName>, StoreError> {
         let inner = Arc::clone(&self.inner);
         let spaces = self.on_threads("read from", async move {
-            let spaces = patiently!(reads & inner.reach, { inner.all_spaces().await });
+            let wait = Wait::begin();
+            let spaces = patiently!(reads inner, wait, { inner.all_spaces(wait).await });
             spaces.map_err(|failure| failure.into_error("read from", &inner.target.location))
         });
         // What has no commit may have a row all the same, for its notes.
@@ -469,8 +471,10 @@ impl Store for PostgresStore {
     async fn keep_token(&self, token: KeptToken) -> Result<(), StoreError> {
         let inner = Arc::clone(&self.inner);
         self.on_threads("write to", async move {
-            let kept = patiently!(inner, {
-                token::keep(&inner.connections.take(Call::Writes).await?, &token).await
+            let wait = Wait::begin();
+            let kept = patiently!(inner, wait, {
+                let client = inner.connections.take(Call::Writes, wait).await?;
+                inner.reach.unless_gone(token::keep(&client, &token)).await
             });
             kept.map_err(|failure| failure.into_error("write to", &inner.target.location))
         })
@@ -480,8 +484,10 @@ impl Store for PostgresStore {
     async fn tokens(&self) -> Result<Vec<KeptToken>, StoreError> {
         let inner = Arc::clone(&self.inner);
         self.on_threads("read from", async move {
-            let tokens = patiently!(reads & inner.reach, {
-                token::list(&inner.connections.take(Call::Reads).await?).await
+            let wait = Wait::begin();
+            let tokens = patiently!(reads inner, wait, {
+                let client = inner.connections.take(Call::Reads, wait).await?;
+                inner.reach.unless_gone(token::list(&client)).await
             });
             tokens.map_err(|failure| failure.into_error("read from", &inner.target.location))
         })
