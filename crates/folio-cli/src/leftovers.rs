@@ -10,6 +10,7 @@ use folio::memory::{RunId, Seq, Timestamp};
 use folio::runner::{Busy, BusyRun, Driven, Runner, RunnerError};
 use folio::store::{ErrorKind, RunRow, StoreError};
 use tokio::task::{JoinError, JoinSet};
+use tokio::time::Instant;
 
 use crate::commands::interrupted;
 use crate::commands::people::nobody_to_ask;
@@ -18,6 +19,9 @@ use crate::output::Output;
 
 /// How often a server looks for such runs.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// How often a server looks for runs that have ended and whose turns go on, and how long ago they must have ended: the
+/// store may have been unavailable just then, here or in another process.
+const TIDY_INTERVAL: Duration = Duration::from_secs(60);
 /// How many runs of others are driven at the same time by default. Those that only wait do not count.
 const DRIVEN_RUNS_MAX: usize = 8;
 /// The same including those that wait, for a person or for a time: they are kept in memory.
@@ -122,7 +126,7 @@ impl Leftovers {
         output: &Output,
         waiting: WaitingRuns,
     ) -> Result<Self, Failure> {
-        runner.end_leftover_turns().await?;
+        runner.end_leftover_turns(Duration::ZERO).await?;
         let mut leftovers = Self {
             waiting,
             own_space: Some(runner.workspace().space().clone()),
@@ -205,8 +209,9 @@ impl Leftovers {
         let mut seen: HashMap<SpaceName, HashMap<RunId, Seq>> = HashMap::new();
         // Runs that cannot be resumed here: they need a model, or a folder, that only another machine has.
         let mut given_up: HashSet<RunKey> = HashSet::new();
-        // Spaces in which the turns of runs that have ended were ended.
-        let mut tidied_spaces: HashSet<SpaceName> = self.own_space.iter().cloned().collect();
+        // When the turns of runs that have ended were last ended in each space.
+        let mut tidied: HashMap<SpaceName, Instant> = HashMap::new();
+        tidied.extend(self.own_space.iter().map(|space| (space.clone(), Instant::now())));
         let mut rounds = 0;
         loop {
             tokio::select! {
@@ -221,8 +226,10 @@ impl Leftovers {
                     rounds += 1;
                     for runner in all {
                         let space = runner.workspace().space();
-                        if !tidied_spaces.contains(space) && runner.end_leftover_turns().await.is_ok() {
-                            tidied_spaces.insert(space.clone());
+                        if let Some(age) = age_to_tidy(tidied.get(space).copied(), Instant::now())
+                            && runner.end_leftover_turns(age).await.is_ok()
+                        {
+                            tidied.insert(space.clone(), Instant::now());
                         }
                         let seen = seen.entry(space.clone()).or_default();
                         self.resume_abandoned(&runner, output, seen, &given_up).await;
@@ -380,6 +387,15 @@ impl Leftovers {
     }
 }
 
+/// How long ago runs must have ended whose turns are to be ended now, given when that was last done in their space;
+/// `None`: not now.
+fn age_to_tidy(tidied: Option<Instant>, now: Instant) -> Option<Duration> {
+    match tidied {
+        None => Some(Duration::ZERO),
+        Some(at) => (now.duration_since(at) >= TIDY_INTERVAL).then_some(TIDY_INTERVAL),
+    }
+}
+
 /// Whether `row` is a run that was submitted a moment ago and was never driven: its submitter may be about to drive
 /// it, and would find its own run taken.
 fn is_being_begun(row: &RunRow, now: Timestamp) -> bool {
@@ -453,6 +469,19 @@ mod tests {
         leftovers.outage = Outage::Lasts(Some((space.clone(), rows[1].id)));
         leftovers.end_outage_if_claimed(&space, &rows[2..]);
         assert_eq!(leftovers.outage, Outage::None);
+    }
+
+    #[test]
+    fn turns_that_stayed_open_are_looked_for_again_and_again() {
+        let start = Instant::now();
+        assert_eq!(
+            age_to_tidy(None, start),
+            Some(Duration::ZERO),
+            "a space that is new here"
+        );
+        assert_eq!(age_to_tidy(Some(start), start + TIDY_INTERVAL / 2), None);
+        // The store may have been unavailable when a run of this process ended, or of another one.
+        assert_eq!(age_to_tidy(Some(start), start + TIDY_INTERVAL), Some(TIDY_INTERVAL));
     }
 
     #[test]

@@ -363,6 +363,10 @@ impl Store for FakeStore {
         panic!("no test needs it")
     }
 
+    async fn written_names(&self, _: &SpaceName, _: RunId) -> Result<Vec<String>, StoreError> {
+        panic!("no test needs it")
+    }
+
     async fn runs_so_far(&self, _: &SpaceName, _: Vec<RunId>) -> Result<Vec<(RunId, RunSummary)>, StoreError> {
         panic!("no test needs it")
     }
