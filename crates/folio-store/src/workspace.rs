@@ -74,7 +74,7 @@ pub use offload::{Block, Compacted, Compactor, Desk, Offload, Offloaded, Said};
 pub use outbox::Delivered;
 pub use pages::{AddedPage, PageInput, TreeNode};
 pub use patch::Guard;
-pub use policy::PolicyInForce;
+pub use policy::{PolicyInForce, PolicySet};
 pub use reads::EntryPlace;
 pub use receipts::KeptReceipt;
 pub use record::{Recorded, Write};

@@ -205,6 +205,7 @@ fn takes_key(method: &str, path: &str) -> bool {
     match method {
         "post" => !IGNORE_KEYS.iter().any(|end| path.ends_with(end)),
         "patch" => !path.ends_with("/limits"),
+        "put" => path.ends_with("/policy"),
         _ => false,
     }
 }
