@@ -255,6 +255,12 @@ impl Workspace {
         }
     }
 
+    /// The key of the request, if it has one, for a commit that would otherwise have `own_key`: what the request sends
+    /// names itself.
+    fn asked_key_or(&self, own_key: impl FnOnce() -> String) -> String {
+        self.asked.as_ref().map_or_else(own_key, |asked| asked.key().to_owned())
+    }
+
     /// The fingerprint of the request that a commit under `key` records.
     fn request_under(&self, key: Option<&str>) -> Option<Fingerprint> {
         self.asked.as_ref()?.request_under(key)

@@ -83,6 +83,8 @@ fn requests_that_ignore_keys_are_described_without_one() {
     for (path, takes_key) in [
         ("/observations", true),
         ("/forget", true),
+        ("/threads/{thread}/history", true),
+        ("/threads/{thread}/evict", true),
         ("/import", false),
         ("/context", false),
     ] {

@@ -69,11 +69,14 @@ async fn policy_at_another_version_is_refused() {
         "stale_policy",
     );
     assert_problem(&house.put("/policy", "7", "{}").await, 409, "stale_policy");
-    let read_before = json!({"policy": {}, "version": 0}).to_string();
-    assert_problem(&house.put_if("/policy", None, &read_before).await, 409, "stale_policy");
+    let read_before = house.get_json("/policy").await;
+    house.change_policy(&[], json!({"set": {"redaction": "pii"}})).await;
+    let put_back = house.put_if("/policy", None, &read_before.to_string()).await;
+    assert_problem(&put_back, 409, "stale_policy");
+    house.change_policy(&[], json!({"unset": ["redaction"]})).await;
     // It is as wanted already.
     assert_eq!(house.change_policy(&["If-Match: 0"], nobody).await.status, 200);
-    assert_eq!(house.get_json("/policy").await["version"], 1);
+    assert_eq!(house.get_json("/policy").await["version"], 3);
     house.stop().await.unwrap();
 }
 
@@ -108,6 +111,11 @@ async fn every_mistake_of_a_policy_is_named_over_http() {
         422,
         "body_invalid",
     );
+    for (wrong, told) in [("[]", "an object"), (r#"{"policy": []}"#, "policy: ")] {
+        let refused = house.put_if("/policy", None, wrong).await;
+        assert_problem(&refused, 422, "body_invalid");
+        assert!(refused.body.contains(told), "{refused:?}");
+    }
     let of_another = json!({"policy": {}, "space": "other"}).to_string();
     assert_problem(&house.put_if("/policy", None, &of_another).await, 422, "body_invalid");
     // What follows from the document cannot be set.

@@ -4,6 +4,7 @@ use aide::axum::ApiRouter;
 use aide::axum::routing::get_with;
 use folio::memory::SpacePolicy;
 use folio::memory::policy::PolicyEdit;
+use folio::memory::wrong_field::wrong_field;
 use folio::store::workspace::{Guard, PolicySet};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -75,30 +76,35 @@ struct WholePolicy {
     /// The space, if it is sent back; it must be the one that the path names.
     #[serde(default)]
     space: Option<String>,
-    /// Ignored: it follows from the version.
+    /// The commit that last changed it, if it is sent back; it follows from the version.
     #[serde(default)]
-    #[schemars(skip)]
     #[expect(dead_code, reason = "it is accepted, because GET returns it")]
     changed_seq: Option<u64>,
     /// All values in force, if they are sent back; they must be those of the policy that this one replaces.
     #[serde(default)]
-    #[schemars(skip)]
-    in_force: Option<Value>,
+    in_force: Option<Map<String, Value>>,
 }
 
 impl WholePolicy {
-    fn of(mut body: Value) -> Result<Self, Problem> {
-        match body.as_object_mut() {
-            Some(fields) if !fields.contains_key("policy") => Ok(Self {
-                policy: std::mem::take(fields),
+    fn of(body: Value) -> Result<Self, Problem> {
+        let Value::Object(fields) = body else {
+            return Err(body_invalid("the body has to be an object"));
+        };
+        if !fields.contains_key("policy") {
+            return Ok(Self {
+                policy: fields,
                 reason: None,
                 version: None,
                 space: None,
                 changed_seq: None,
                 in_force: None,
-            }),
-            _ => serde_json::from_value(body).map_err(|error| unreadable(&error)),
+            });
         }
+        let wrong = wrong_field::<Self>(&fields);
+        serde_json::from_value(Value::Object(fields)).map_err(|error| match wrong {
+            Some((name, error)) => unreadable(&format!("{name}: {error}")),
+            None => unreadable(&error),
+        })
     }
 }
 
@@ -115,15 +121,17 @@ async fn replace(
         return Err(body_invalid(format!("space: the path names {space}, not {other}")));
     }
     let workspace = &caller.workspace;
-    if let Some(in_force) = input.in_force
-        && in_force != workspace.policy().await?.document().whole()
-        && caller.key().is_none()
+    let guard = guard(&caller, input.version, input.reason);
+    let now = workspace.policy().await?;
+    // What follows from another version is as stale as the rest.
+    let is_of_now = guard.expected_version.is_none_or(|version| version == now.version());
+    if let Some(in_force) = input.in_force.filter(|_| is_of_now)
+        && Value::Object(in_force) != now.document().whole()
     {
         let problem = body_invalid("in_force: it is not what is in force, and cannot be set");
         return Err(problem.hint("change `policy`, or read what is in force now"));
     }
     let policy = SpacePolicy::from_document(&input.policy).map_err(folio::WorkspaceError::from)?;
-    let guard = guard(&caller, input.version, input.reason);
     let set = workspace.set_policy_under(&caller.actor, policy, guard).await?;
     Ok(shape(&caller, &set))
 }
