@@ -52,7 +52,7 @@ pub(crate) struct Global {
     /// Store to use: sqlite:PATH, ./PATH, postgres://… or memory: [default: an SQLite file in your data folder]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) store: Option<String>,
-    /// Space to use; each space has a memory of its own [default: main]
+    /// Space to use (1 to 64 of a-z, 0-9, ".", "_", "-"); each space has a memory of its own [default: main]
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) space: Option<String>,
     /// Thread to use; each thread has a scratchbook of its own [default: the git worktree of this folder, else main]

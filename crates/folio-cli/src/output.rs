@@ -175,6 +175,15 @@ impl Output {
         self.write(&text)
     }
 
+    /// Says, in one line, that a program which goes on until it is stopped is ready: `text` for people, `line` for
+    /// programs.
+    pub(crate) fn ready(&self, text: &str, line: &impl Serialize) -> Result<(), Failure> {
+        if self.json {
+            return self.line(line);
+        }
+        self.text(&format!("{text}\n"))
+    }
+
     /// Writes text that others wrote to standard output: unchanged to a file or a pipe; to a terminal without harmful
     /// characters and colours, and with a newline at the end.
     pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {

@@ -127,7 +127,16 @@ impl State {
                         conflicts: Vec::new(),
                     });
                 }
-                Change::SetPolicy { .. } | Change::RegisterType { .. } => drop(self.policy.apply(change, seq)),
+                Change::SetPolicy { expected_version, .. } => {
+                    let found = self.policy.version;
+                    let mut policy = self.policy.clone();
+                    let is_changed = policy.apply(change, seq);
+                    if let Some(expected) = expected_version.filter(|expected| is_changed && *expected != found) {
+                        return Err(StoreError::StalePolicy { found, expected });
+                    }
+                    self.policy = policy;
+                }
+                Change::RegisterType { .. } => drop(self.policy.apply(change, seq)),
                 _ => panic!("no test needs it"),
             }
         }
