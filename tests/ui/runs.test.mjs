@@ -180,7 +180,7 @@ describe('runs', () => {
     await ended(run, 'ok');
     const { spent } = await house.ask('GET', `/runs/${run}`);
     assert.ok(spent.tokens_in > 0, JSON.stringify(spent));
-    await page.getByRole('link', { name: /Paint the door.*done.* tok · cost unknown/ }).first().click();
+    await page.locator('a.card', { hasText: /Paint the door.*done.* tok · cost unknown/ }).first().click();
     await page.getByRole('link', { name: 'Turn trace' }).click();
     await page.getByRole('heading', { name: 'Paint the door', level: 1 }).waitFor();
     await page.getByRole('link', { name: 'a run', exact: true }).click();

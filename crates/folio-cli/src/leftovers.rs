@@ -57,12 +57,21 @@ pub(crate) async fn are_of_another_user(
             } else {
                 format!(": {}", left.join(", "))
             };
-            output.note(format_args!(
+            output.advise(format_args!(
                 "{location} belongs to another user, so runs in it whose process is gone are not resumed{run_list}; `folio resume RUN` resumes one, with everything that its user allowed it"
             ));
         }
     }
     Ok(is_of_another)
+}
+
+/// What lists show of the run of `row`: what its last commit says, which is `known`, or, if an older version wrote that
+/// commit, what its journal says. That a journal cannot be read is reported by whoever drives the run.
+pub(crate) async fn summary_of(runner: &Runner, row: &RunRow, known: Option<RunSummary>) -> RunSummary {
+    match known {
+        Some(known) => known,
+        None => runner.load(row.id).await.map(|run| run.summary()).unwrap_or_default(),
+    }
 }
 
 /// A run by its space and its id.
@@ -146,12 +155,12 @@ impl Leftovers {
         }
         let summaries = runner.workspace().runs_so_far(&rows).await?;
         for row in rows {
-            let summary = summaries.get(&row.id).copied().unwrap_or_default();
+            let summary = summary_of(runner, &row, summaries.get(&row.id).copied()).await;
             if summary.needs_manual_resume() {
                 leftovers.note_not_resumed(runner, &row, output);
             } else if waiting == WaitingRuns::GivenUp && runner.has_nobody_to_answer(&summary) {
                 // A process that is there for all runs was told that nobody answers.
-                output.note(nobody_to_ask(runner, &row, "").await);
+                output.note(nobody_to_ask(runner, &row, output.options()).await);
             } else {
                 let busy = leftovers.busy.begin();
                 let note = leftovers.resumed_note(&row, runner);
@@ -307,7 +316,9 @@ impl Leftovers {
     fn note_not_resumed(&mut self, runner: &Runner, row: &RunRow, output: &Output) {
         let space = runner.workspace().space();
         if self.reported_not_resumed.insert((space.clone(), row.id)) {
-            output.note(format_args!("{}{}", self.of(space), not_resumed_note(row, "")));
+            let of = self.of(space);
+            let again = if of.is_empty() { output.options() } else { "" };
+            output.note(format_args!("{of}{}", not_resumed_note(row, again)));
         }
     }
 
@@ -366,7 +377,10 @@ impl Leftovers {
         match outcome {
             Ok(Driven::Ended(result)) => output.note(format_args!("{of}{run} ended: {}", result.status)),
             Ok(Driven::Waits { .. }) => {
-                output.note(format_args!("{of}{run} waits; `folio show {run}` shows what for"));
+                let again = if of.is_empty() { output.options() } else { "" };
+                output.note(format_args!(
+                    "{of}{run} waits; `folio show {run}{again}` shows what for"
+                ));
             }
             Err(RunnerError::Leaving) => {}
             // Another process was quicker, or took over the run.

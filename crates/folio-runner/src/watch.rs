@@ -165,6 +165,16 @@ impl Watch {
         self.for_each_part(drop).await
     }
 
+    /// Like [`Watch::catch_up`], and passes each event to `visit`.
+    ///
+    /// # Errors
+    ///
+    /// `Store` or `Journal`.
+    pub async fn catch_up_with(&mut self, mut visit: impl FnMut(Timestamp, &Event)) -> Result<(), RunnerError> {
+        self.for_each_part(|events| events.iter().for_each(|(at, event)| visit(*at, event)))
+            .await
+    }
+
     /// Passes everything that has happened since the last read to `take`, part by part.
     async fn for_each_part(&mut self, mut take: impl FnMut(Vec<(Timestamp, Event)>)) -> Result<(), RunnerError> {
         loop {

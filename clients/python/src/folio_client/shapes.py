@@ -1842,6 +1842,9 @@ class RunShape(TypedDict):
     driven: bool
     # What is still known of the run if its status is `forgotten`.
     forgotten: NotRequired["ForgottenShape | None"]
+    # The handle of the run that it was forked from, if it is a fork, or that run's id if nothing is left of it. Get
+    # the run itself to learn before which part; also if an older version wrote the run's last event.
+    fork_of: NotRequired[str | None]
     handle: str
     # The last commit of its journal.
     head: int

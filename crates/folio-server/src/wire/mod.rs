@@ -38,7 +38,7 @@ pub use self::page::{EntryShape, LinkShape, PageShape};
 pub use self::plan::{StepState, plan_mistake};
 pub use self::policy::PolicyShape;
 pub use self::question::QuestionShape;
-pub use self::run::{HeldUpShape, NodeShape, OriginShape, ResultShape, RunInFull, RunShape, SpendShape};
+pub use self::run::{HeldUpShape, NodeInFull, NodeShape, OriginShape, ResultShape, RunInFull, RunShape, SpendShape};
 pub use self::trace::TraceLine;
 pub use self::turn::{
     BegunShape, ContextShape, EndedShape, EpisodeShape, GoalShape, ReceiptShape, SectionShape, TurnShape,
