@@ -1,14 +1,19 @@
 //! The preview: a text that stands for a result, within a budget.
 
+use std::collections::BTreeMap;
+
 use unicode_segmentation::GraphemeCursor;
 
 use super::Sample;
+use super::failing::{Failure, Failures, Line};
 use super::outline::DETAILS;
 use crate::passage::whole_characters;
 use crate::tokens::Tokens;
 
 /// The number of tokens below which nothing of the result itself is shown.
 const BODY_TOKENS_MIN: u32 = 8;
+/// The part of the room that lines between the beginning and the end may take, if they report a failure: one third.
+const FAILURES_SHARE: u32 = 3;
 /// How often a text is shortened that costs more than the sum of its parts.
 const SHORTEN_ATTEMPTS_MAX: u32 = 12;
 
@@ -22,7 +27,8 @@ pub struct Preview {
 }
 
 /// The preview of the result in `sample`, which is stored as `name`: a notice that says so and how to read it, and as
-/// much as fits of its structure, if it is JSON, or of its beginning and end.
+/// much as fits of its structure, if it is JSON, or of its beginning and end, with lines between them that report a
+/// failure.
 ///
 /// It costs at most `limit_tokens`, however few: the notice becomes shorter, then only the name is left, then nothing.
 /// The same sample gives the same text.
@@ -88,7 +94,8 @@ fn structure(sample: &Sample, notice: &str, limit: u32, tokens: &dyn Tokens) -> 
         .find(|text| tokens.count(text) <= limit)
 }
 
-/// The notice, followed by as much of the beginning and the end as fits.
+/// The notice, followed by as much as fits of the beginning and the end, and of the lines between them that report a
+/// failure.
 fn ends(sample: &Sample, notice: &str, left: u32, limit: u32, tokens: &dyn Tokens) -> Option<String> {
     let is_all = sample.head.len() as u64 == sample.bytes;
     let head = if is_all {
@@ -102,11 +109,27 @@ fn ends(sample: &Sample, notice: &str, left: u32, limit: u32, tokens: &dyn Token
     let mut budget = left;
     for _ in 0..SHORTEN_ATTEMPTS_MAX {
         let for_text = budget.saturating_sub(mark);
-        let for_head = for_text - for_text * 2 / 5;
-        let start = &head[..prefix_within(&head, for_head, tokens)];
-        let end = &tail[suffix_within(&tail, for_text - for_head, tokens)..];
+        let around = |for_ends: u32| {
+            let for_head = for_ends - for_ends * 2 / 5;
+            let start = &head[..prefix_within(&head, for_head, tokens)];
+            let end = &tail[suffix_within(&tail, for_ends - for_head, tokens)..];
+            (start, end)
+        };
+        let gap = |(start, end): (&str, &str)| (start.len() as u64, sample.bytes.saturating_sub(end.len() as u64));
+        let mut failing = String::new();
+        if !sample.failures.kept.is_empty() {
+            let for_failures = for_text / FAILURES_SHARE;
+            let between = gap(around(for_text - for_failures));
+            failing = failing_lines(&sample.failures, between, for_failures, tokens);
+        }
+        let cost = if failing.is_empty() { 0 } else { tokens.count(&failing) };
+        let (start, end) = around(for_text.saturating_sub(cost));
+        if cost > 0 {
+            // With what they leave, the beginning and the end may show some of them.
+            failing = failing_lines(&sample.failures, gap((start, end)), cost, tokens);
+        }
         let left_out = sample.bytes.saturating_sub((start.len() + end.len()) as u64);
-        let text = format!("{notice}\n{start}\n… {left_out} bytes left out …\n{end}");
+        let text = format!("{notice}\n{start}\n… {left_out} bytes left out …\n{failing}{end}");
         let cost = tokens.count(&text);
         if cost <= limit {
             return (!start.is_empty() || !end.is_empty()).then_some(text);
@@ -114,6 +137,63 @@ fn ends(sample: &Sample, notice: &str, left: u32, limit: u32, tokens: &dyn Token
         budget = budget.checked_sub(cost - limit)?;
     }
     None
+}
+
+/// What lies `between` two offsets of the lines that report a failure, each with its number and the lines beside it, in
+/// at most `budget` tokens; empty if there are none, or no room for one. The first and the last ones come first.
+fn failing_lines(failures: &Failures, between: (u64, u64), budget: u32, tokens: &dyn Tokens) -> String {
+    let is_left_out = |line: &&Line| line.from >= between.0 && line.to <= between.1;
+    let left_out: Vec<&Failure> = failures
+        .kept
+        .iter()
+        .filter(|failure| is_left_out(&&failure.line))
+        .collect();
+    let text_of = |chosen: &BTreeMap<u64, (String, bool)>| {
+        let shown = chosen.values().filter(|(_, is_failure)| *is_failure).count();
+        let lines: String = chosen
+            .iter()
+            .map(|(number, (text, _))| format!("{number}: {text}\n"))
+            .collect();
+        format!(
+            "lines that report a failure, {shown} of {}:\n{lines}…\n",
+            failures.count
+        )
+    };
+    let order = (0..left_out.len()).map(|at| match at % 2 {
+        0 => left_out[at / 2],
+        _ => left_out[left_out.len() - 1 - at / 2],
+    });
+    let order: Vec<&Failure> = order.collect();
+    let mut chosen = BTreeMap::new();
+    let mut choose = |line: &'_ Line, is_failure: bool, budget: u32| {
+        let mut more = chosen.clone();
+        let (_, was_failure) = more.entry(line.number).or_insert((line.text.clone(), is_failure));
+        *was_failure |= is_failure;
+        if tokens.count(&text_of(&more)) <= budget {
+            chosen = more;
+        }
+        chosen.contains_key(&line.number)
+    };
+    // Many failures say more than few with what surrounds them, but some room is for that.
+    let first: Vec<&Failure> = order
+        .iter()
+        .copied()
+        .filter(|failure| choose(&failure.line, true, budget - budget / 3))
+        .collect();
+    for failure in first {
+        for beside in [&failure.after, &failure.before].into_iter().flatten() {
+            if is_left_out(&beside) {
+                choose(beside, false, budget);
+            }
+        }
+    }
+    for failure in order {
+        choose(&failure.line, true, budget);
+    }
+    if chosen.is_empty() {
+        return String::new();
+    }
+    text_of(&chosen)
 }
 
 /// The end of the longest prefix of `text` that costs at most `budget`: after a line, if one ends in the second half of
