@@ -1,11 +1,14 @@
 //! The lines of a result that report a failure: what matters most of an output that is too large to be shown whole.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::failing::{around, may_report_failure, place_of_failure, without_escapes};
+use crate::tokens::Tokens;
 
 /// How many such lines are kept of the first ones, and of the last ones.
 const KEPT: usize = 16;
+/// How many of them are shown before what stands beside them.
+const WITH_OTHERS: usize = 4;
 /// The beginning of a line that is looked at, in bytes.
 const LINE_BYTES: usize = 2 * 1024;
 /// The maximum number of characters of such a line, and of one beside it.
@@ -39,6 +42,102 @@ pub(super) struct Failures {
     pub(super) kept: Vec<Failure>,
     /// How many lines report one.
     pub(super) count: u64,
+}
+
+/// The lines that a preview shows of the failures between its beginning and its end.
+#[derive(Debug)]
+pub(super) struct FailingLines<'f> {
+    failures: &'f Failures,
+    /// By number; with each whether it is one that reports a failure, or one beside it.
+    chosen: BTreeMap<u64, (&'f Line, bool)>,
+}
+
+impl<'f> FailingLines<'f> {
+    pub(super) fn of(failures: &'f Failures) -> Self {
+        Self {
+            failures,
+            chosen: BTreeMap::new(),
+        }
+    }
+
+    /// Whether there are no failures to choose from.
+    pub(super) fn is_empty(&self) -> bool {
+        self.failures.kept.is_empty()
+    }
+
+    /// Chooses lines `between` two offsets, as many as fit into `budget`: the first and the last failures, then what
+    /// stands beside them, then the other failures.
+    pub(super) fn choose(&mut self, between: (u64, u64), budget: u32, tokens: &dyn Tokens) {
+        let kept = self.failures.kept.iter();
+        let left_out: Vec<&Failure> = kept.filter(|failure| is_within(&failure.line, between)).collect();
+        let order: Vec<&Failure> = (0..left_out.len())
+            .map(|at| match at % 2 {
+                0 => left_out[at / 2],
+                _ => left_out[left_out.len() - 1 - at / 2],
+            })
+            .collect();
+        let first: Vec<&Failure> = order.iter().copied().take(WITH_OTHERS).collect();
+        let first = first
+            .into_iter()
+            .filter(|failure| self.add(&failure.line, true, budget, tokens));
+        let first: Vec<&Failure> = first.collect();
+        for failure in first {
+            let beside = [&failure.after, &failure.before].into_iter().flatten();
+            for line in beside.filter(|line| is_within(line, between)) {
+                self.add(line, false, budget, tokens);
+            }
+        }
+        for failure in order {
+            self.add(&failure.line, true, budget, tokens);
+        }
+    }
+
+    /// Adds `line` if it fits; returns whether it is chosen.
+    fn add(&mut self, line: &'f Line, is_failure: bool, budget: u32, tokens: &dyn Tokens) -> bool {
+        let before = self.chosen.get(&line.number).copied();
+        let was_failure = before.is_some_and(|(_, was_failure)| was_failure);
+        self.chosen.insert(line.number, (line, is_failure || was_failure));
+        if self.cost(tokens) <= budget {
+            return true;
+        }
+        match before {
+            Some(before) => drop(self.chosen.insert(line.number, before)),
+            None => drop(self.chosen.remove(&line.number)),
+        }
+        before.is_some()
+    }
+
+    /// Leaves out what is not between two offsets.
+    pub(super) fn leave_out_beyond(&mut self, between: (u64, u64)) {
+        self.chosen.retain(|_, (line, _)| is_within(line, between));
+    }
+
+    pub(super) fn cost(&self, tokens: &dyn Tokens) -> u32 {
+        if self.chosen.is_empty() {
+            0
+        } else {
+            tokens.count(&self.text())
+        }
+    }
+
+    /// The lines with their numbers, and how many of all failures they are; empty if none reports one.
+    pub(super) fn text(&self) -> String {
+        let shown = self.chosen.values().filter(|(_, is_failure)| *is_failure).count();
+        if shown == 0 {
+            return String::new();
+        }
+        let lines = self.chosen.iter();
+        let lines: String = lines
+            .map(|(number, (line, _))| format!("{number}: {}\n", line.text))
+            .collect();
+        let all = self.failures.count;
+        format!("lines that report a failure, {shown} of {all}:\n{lines}…\n")
+    }
+}
+
+/// Whether `line` lies between two offsets.
+fn is_within(line: &Line, (from, to): (u64, u64)) -> bool {
+    line.from >= from && line.to <= to
 }
 
 /// Collects them while the result streams by.

@@ -1,8 +1,8 @@
 //! Previews: the part of a tool's result that goes into a prompt for which the whole is too large (M7.8 V9).
 //!
-//! A [`Sampler`] reads the result once, piece by piece, and keeps its beginning, its end, the lines that report a failure
-//! and, if it is JSON, an outline. The whole is stored elsewhere under a name. From the [`Sample`] and that name, [`preview`] makes a text
-//! within a budget of tokens, including a notice with the name.
+//! A [`Sampler`] reads the result once, piece by piece, and keeps its beginning, its end, the lines that report a
+//! failure and, if it is JSON, an outline. The whole is stored elsewhere under a name. From the [`Sample`] and that
+//! name, [`preview`] makes a text within a budget of tokens, including a notice with the name.
 
 mod failing;
 mod outline;

@@ -1,11 +1,9 @@
 //! The preview: a text that stands for a result, within a budget.
 
-use std::collections::BTreeMap;
-
 use unicode_segmentation::GraphemeCursor;
 
 use super::Sample;
-use super::failing::{Failure, Failures, Line};
+use super::failing::FailingLines;
 use super::outline::DETAILS;
 use crate::passage::whole_characters;
 use crate::tokens::Tokens;
@@ -116,18 +114,15 @@ fn ends(sample: &Sample, notice: &str, left: u32, limit: u32, tokens: &dyn Token
             (start, end)
         };
         let gap = |(start, end): (&str, &str)| (start.len() as u64, sample.bytes.saturating_sub(end.len() as u64));
-        let mut failing = String::new();
-        if !sample.failures.kept.is_empty() {
-            let for_failures = for_text / FAILURES_SHARE;
-            let between = gap(around(for_text - for_failures));
-            failing = failing_lines(&sample.failures, between, for_failures, tokens);
+        let for_failures = for_text / FAILURES_SHARE;
+        let mut failing = FailingLines::of(&sample.failures);
+        if !failing.is_empty() {
+            failing.choose(gap(around(for_text - for_failures)), for_failures, tokens);
         }
-        let cost = if failing.is_empty() { 0 } else { tokens.count(&failing) };
-        let (start, end) = around(for_text.saturating_sub(cost));
-        if cost > 0 {
-            // With what they leave, the beginning and the end may show some of them.
-            failing = failing_lines(&sample.failures, gap((start, end)), cost, tokens);
-        }
+        let (start, end) = around(for_text.saturating_sub(failing.cost(tokens)));
+        // With what they leave, the beginning and the end may show some of them.
+        failing.leave_out_beyond(gap((start, end)));
+        let failing = failing.text();
         let left_out = sample.bytes.saturating_sub((start.len() + end.len()) as u64);
         let text = format!("{notice}\n{start}\n… {left_out} bytes left out …\n{failing}{end}");
         let cost = tokens.count(&text);
@@ -137,63 +132,6 @@ fn ends(sample: &Sample, notice: &str, left: u32, limit: u32, tokens: &dyn Token
         budget = budget.checked_sub(cost - limit)?;
     }
     None
-}
-
-/// What lies `between` two offsets of the lines that report a failure, each with its number and the lines beside it, in
-/// at most `budget` tokens; empty if there are none, or no room for one. The first and the last ones come first.
-fn failing_lines(failures: &Failures, between: (u64, u64), budget: u32, tokens: &dyn Tokens) -> String {
-    let is_left_out = |line: &&Line| line.from >= between.0 && line.to <= between.1;
-    let left_out: Vec<&Failure> = failures
-        .kept
-        .iter()
-        .filter(|failure| is_left_out(&&failure.line))
-        .collect();
-    let text_of = |chosen: &BTreeMap<u64, (String, bool)>| {
-        let shown = chosen.values().filter(|(_, is_failure)| *is_failure).count();
-        let lines: String = chosen
-            .iter()
-            .map(|(number, (text, _))| format!("{number}: {text}\n"))
-            .collect();
-        format!(
-            "lines that report a failure, {shown} of {}:\n{lines}…\n",
-            failures.count
-        )
-    };
-    let order = (0..left_out.len()).map(|at| match at % 2 {
-        0 => left_out[at / 2],
-        _ => left_out[left_out.len() - 1 - at / 2],
-    });
-    let order: Vec<&Failure> = order.collect();
-    let mut chosen = BTreeMap::new();
-    let mut choose = |line: &'_ Line, is_failure: bool, budget: u32| {
-        let mut more = chosen.clone();
-        let (_, was_failure) = more.entry(line.number).or_insert((line.text.clone(), is_failure));
-        *was_failure |= is_failure;
-        if tokens.count(&text_of(&more)) <= budget {
-            chosen = more;
-        }
-        chosen.contains_key(&line.number)
-    };
-    // Many failures say more than few with what surrounds them, but some room is for that.
-    let first: Vec<&Failure> = order
-        .iter()
-        .copied()
-        .filter(|failure| choose(&failure.line, true, budget - budget / 3))
-        .collect();
-    for failure in first {
-        for beside in [&failure.after, &failure.before].into_iter().flatten() {
-            if is_left_out(&beside) {
-                choose(beside, false, budget);
-            }
-        }
-    }
-    for failure in order {
-        choose(&failure.line, true, budget);
-    }
-    if chosen.is_empty() {
-        return String::new();
-    }
-    text_of(&chosen)
 }
 
 /// The end of the longest prefix of `text` that costs at most `budget`: after a line, if one ends in the second half of

@@ -237,6 +237,22 @@ fn text_preview_shows_the_lines_between_that_report_a_failure_m7_8_v9() {
 }
 
 #[test]
+fn failures_come_before_what_stands_beside_them_m7_8_v9() {
+    let line = |n: u32| match n {
+        1_201 => "error[E0308]: mismatched types\n".to_owned(),
+        2_001 => "test billing::parses ... FAILED\n".to_owned(),
+        _ => format!("   Compiling crate_{n} v0.{n}\n"),
+    };
+    let text: String = (1..=3_000).map(line).collect();
+    let preview = preview(&sampled(&text, 400, 1_000), "e42", 400, &Estimate).text;
+    assert!(preview.contains("lines that report a failure, 2 of 2:\n"), "{preview}");
+    assert!(
+        preview.contains("1201: error") && preview.contains("2001: test"),
+        "{preview}"
+    );
+}
+
+#[test]
 fn first_and_last_failures_of_many_are_shown_m7_8_v9() {
     let text: String = (1..=50_000)
         .map(|n| {

@@ -249,6 +249,20 @@ impl Extract {
         self
     }
 
+    /// Whether the messages after these have settled its [next actions](Self::next_actions): the user has said something
+    /// else, the model has answered, or, if the request was answered before, the call that failed goes well.
+    #[must_use]
+    pub fn is_settled_by(&self, later: &[Message], may_quote: &dyn Fn(&str) -> bool) -> bool {
+        let unanswered = Self {
+            is_answered: false,
+            ..self.clone()
+        };
+        let then = extract(unanswered, later, may_quote);
+        let is_request =
+            |message: &Message| message.role == Speaker::User && has_text(message) && !is_stand_in(message);
+        later.iter().any(is_request) || then.is_answered || (self.is_answered && then.error.is_none())
+    }
+
     /// Shortens the extract until its [`Extract::summary`] fits into `bytes`: first what was touched goes, then what was
     /// announced, then sentences, those of the model and the oldest first.
     #[must_use]

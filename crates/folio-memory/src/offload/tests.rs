@@ -139,6 +139,19 @@ fn last_error_shows_the_end_of_a_long_line_if_the_error_is_there_m7_8_v8() {
 }
 
 #[test]
+fn last_error_is_the_line_that_names_it_m7_8_v8() {
+    let error = |text: &str| {
+        let messages = Message::read_all(&json!([{"role": "tool", "tool_call_id": "1", "content": text}])).unwrap();
+        extract(Extract::default(), &messages, &ALL).error
+    };
+    let python = "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\nValueError: bad literal\n";
+    assert_eq!(error(python).as_deref(), Some("ValueError: bad literal"));
+    let coloured = "\u{1b}[31merror\u{1b}[0m: no such field\n  --> src/error.rs:4:5\n";
+    assert_eq!(error(coloured).as_deref(), Some("error: no such field"));
+    assert_eq!(error("src/error.rs\nerrors/README.md\n"), None);
+}
+
+#[test]
 fn error_is_forgotten_once_the_same_call_succeeds_m7_8_v8() {
     let call = |id: &str, command: &str| json!({"role": "assistant", "content": null, "tool_calls": [{"id": id, "name": "shell", "arguments": {"command": command}}]});
     let result = |id: &str, text: &str| json!({"role": "tool", "tool_call_id": id, "content": text});
