@@ -1,12 +1,15 @@
 //! How often stated confidences came true (M7.11.6). The results are shown and used by the router, but never change a
 //! stored confidence.
+//!
+//! The confidence that counts is the one with which an observation was added: whoever states another one later knows
+//! more than the tool or the person knew whose claim it was.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::entry::{Entry, Outcome, State};
+use crate::entry::{Confidence, Entry, Outcome, State, Status};
 
 /// The number of bins of a reliability table, each a tenth of the range.
 const BINS: usize = 10;
@@ -65,24 +68,26 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// Counts the marks of `entries`. An entry without a mark or a confidence does not count.
-    pub fn of<'e>(entries: impl IntoIterator<Item = &'e Entry>) -> Self {
+    /// Counts the marks of `entries`, each with the confidence that it was [added with](needs_first_confidence), as far
+    /// as that differs from the one that it has. An entry without a mark or a confidence does not count.
+    pub fn of<'e>(entries: impl IntoIterator<Item = (&'e Entry, Option<Confidence>)>) -> Self {
         let mut calibration = Self::default();
-        entries.into_iter().for_each(|entry| calibration.add(entry));
+        entries
+            .into_iter()
+            .for_each(|(entry, first)| calibration.add(entry, first));
         calibration
     }
 
-    /// Counts the mark of `entry`, if it has one. An entry that became live again after it was marked does not count.
-    pub fn add(&mut self, entry: &Entry) {
+    fn add(&mut self, entry: &Entry, first: Option<Confidence>) {
         let fields = &entry.fields;
-        if fields.status.state() == State::Live && fields.superseded_by.is_none() {
+        if !is_marked(entry) {
             return;
         }
         let (Some(outcome), Some(confidence), Some(type_name)) = (fields.outcome, fields.confidence, &fields.type_name)
         else {
             return;
         };
-        let stated = confidence.value();
+        let stated = first.unwrap_or(confidence).value();
         let row = self
             .rows
             .entry((fields.source.tool.clone(), type_name.clone()))
@@ -140,6 +145,21 @@ impl Calibration {
     }
 }
 
+/// Whether the mark of `entry` counts. An entry that became live again after it was marked does not.
+fn is_marked(entry: &Entry) -> bool {
+    let fields = &entry.fields;
+    let is_live_again = fields.status.state() == State::Live && fields.superseded_by.is_none();
+    fields.outcome.is_some() && fields.confidence.is_some() && !is_live_again
+}
+
+/// Whether the mark of `entry` counts and its confidence may be another one than when it was added, so that its first
+/// version has to be looked up. An entry that was added, marked and archived has no other versions.
+#[must_use]
+pub fn needs_first_confidence(entry: &Entry) -> bool {
+    let is_archived = entry.fields.status == Status::Archived;
+    is_marked(entry) && entry.version > 2 + u32::from(is_archived)
+}
+
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -157,7 +177,6 @@ fn count(number: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entry::Status;
     use crate::turn_testing::observation;
 
     fn marked(stated: f64, outcome: Outcome) -> Entry {
@@ -165,6 +184,29 @@ mod tests {
         entry.fields.source.tool = Some("scan".to_owned());
         (entry.fields.outcome, entry.fields.status) = (Some(outcome), Status::Resolved);
         entry
+    }
+
+    fn calibration_of<'e>(entries: impl IntoIterator<Item = &'e Entry>) -> Calibration {
+        Calibration::of(entries.into_iter().map(|entry| (entry, None)))
+    }
+
+    #[test]
+    fn confidence_that_an_observation_was_added_with_counts_m7_11_6() {
+        let mut lowered = marked(0.1, Outcome::Refuted);
+        let first = Some(Confidence::clamped(0.9).0);
+        let row = &Calibration::of([(&lowered, first)]).rows()[0];
+        assert!((row.mean_stated - 0.9).abs() < 1e-9 && (row.brier - 0.81).abs() < 1e-9);
+        // Added, marked and archived: nothing else can have changed.
+        let mut needs = |version, status| {
+            (lowered.version, lowered.fields.status) = (version, status);
+            needs_first_confidence(&lowered)
+        };
+        assert!(!needs(2, Status::Resolved) && !needs(3, Status::Archived));
+        assert!(needs(3, Status::Resolved) && needs(4, Status::Archived));
+        assert!(
+            !needs(9, Status::Active),
+            "it is live again, so its mark does not count"
+        );
     }
 
     #[test]
@@ -175,7 +217,7 @@ mod tests {
             marked(0.5, Outcome::Confirmed),
             observation(2, "risk_alert", "not marked").build(),
         ];
-        let rows = Calibration::of(&entries).rows();
+        let rows = calibration_of(&entries).rows();
         assert_eq!(rows.len(), 1);
         let row = &rows[0];
         assert_eq!((row.confirmed, row.refuted), (2, 1));
@@ -189,18 +231,18 @@ mod tests {
     fn outcome_of_a_reopened_observation_is_not_counted_m7_11_6() {
         let mut reopened = marked(0.9, Outcome::Refuted);
         reopened.fields.status = Status::Active;
-        assert_eq!(Calibration::of([&reopened]), Calibration::default());
+        assert_eq!(calibration_of([&reopened]), Calibration::default());
         reopened.fields.superseded_by = Some(reopened.id);
-        assert_eq!(Calibration::of([&reopened]).rows().len(), 1);
+        assert_eq!(calibration_of([&reopened]).rows().len(), 1);
     }
 
     #[test]
     fn calibration_expects_nothing_from_fewer_than_five_outcomes_m7_11_6() {
         let some: Vec<_> = (0..4).map(|_| marked(0.9, Outcome::Refuted)).collect();
-        let calibration = Calibration::of(&some);
+        let calibration = calibration_of(&some);
         assert_eq!(calibration.expected(Some("scan"), Some("risk_alert"), 0.9), None);
         let more: Vec<_> = (0..5).map(|_| marked(0.9, Outcome::Refuted)).collect();
-        let calibration = Calibration::of(&more);
+        let calibration = calibration_of(&more);
         assert_eq!(calibration.expected(Some("scan"), Some("risk_alert"), 0.95), Some(0.0));
         assert_eq!(calibration.expected(None, Some("risk_alert"), 0.9), None);
     }

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::actor::Trust;
 use crate::entry::{
     BodyRef, Confidence, Entry, EntryFields, EntryKind, ImportedTimes, Lifetime, Outcome, Owner, Pii, Status, Tag,
 };
@@ -96,6 +97,8 @@ pub enum FieldChange {
     PiiFound(Vec<Pii>),
     /// Which retention rule archived the entry; `None` if a writer did, or if it is no longer archived.
     ArchivedFor(Option<ArchivedFor>),
+    /// How far to believe the entry from now on, since somebody less trusted has rewritten it.
+    Trust(Trust),
     /// Placeholder for a change whose content was erased. It changes nothing but still counts as a change.
     Erased,
 }
@@ -126,6 +129,7 @@ impl FieldChange {
             Self::Outcome(_) => "outcome",
             Self::PiiFound(_) => "pii",
             Self::ArchivedFor(_) => "archived_for",
+            Self::Trust(_) => "trust",
             Self::Erased => "erased",
         }
     }
@@ -178,6 +182,7 @@ impl FieldChange {
                 fields.pii.dedup();
             }
             Self::ArchivedFor(why) => fields.archived_for = why,
+            Self::Trust(trust) => fields.trust = trust,
             Self::Erased => {}
         }
     }
@@ -354,7 +359,6 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::actor::Trust;
 
     #[test]
     fn outcome_is_stored_without_changing_the_confidence_m7_11_6() {

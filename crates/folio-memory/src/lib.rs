@@ -41,6 +41,7 @@ pub mod counted;
 pub mod entry;
 pub mod evict;
 pub mod excerpt;
+mod failing;
 pub mod files;
 pub mod foreign;
 mod from_object;

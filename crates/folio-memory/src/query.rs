@@ -166,7 +166,8 @@ impl EntryQuery {
     }
 
     /// Returns the query as it is meant by a reader who continues from `since`: if no statuses are asked for, the
-    /// answer includes entries that were archived or superseded since then (M7.2.16). Otherwise the reader would keep
+    /// answer includes entries that were archived or superseded since then (M7.2.16), and those that were changed and
+    /// have expired, as one does that is unpinned after its lifetime has ended (M7.1.7). Otherwise the reader would keep
     /// entries that are gone.
     #[must_use]
     pub fn including_removed(&self) -> Cow<'_, Self> {
@@ -175,6 +176,7 @@ impl EntryQuery {
         }
         Cow::Owned(Self {
             status: Status::ALL.to_vec(),
+            include_expired: true,
             include_superseded: true,
             ..self.clone()
         })

@@ -32,6 +32,10 @@ pub const STATUSES: [&str; 5] = [SUCCESS, WARNING, DENIED, REJECTED, FAILED];
 
 /// The component and operation of a note about forgetting ([`TraceNote::of_forgetting`]).
 const FORGETTING: (&str, &str) = ("memory", "forget");
+/// The component and operation of a note about what a session was told ([`TraceNote::of_session`]), and the field of its
+/// details with the name of the session.
+const TELLING: (&str, &str) = ("hook", "tell_session");
+const SESSION: &str = "session";
 /// How long after a forgetting notes may still arrive whose words must not be kept: an operation that began before it
 /// may still be running.
 const FORGET_GRACE_PERIOD: Duration = Duration::from_secs(1);
@@ -107,17 +111,29 @@ impl TraceNote {
         Self::new(at, actor, FORGETTING.0, FORGETTING.1)
     }
 
+    /// Creates a note of what `actor` has told the conversation called `session`.
+    #[must_use]
+    pub fn of_session(at: Timestamp, actor: &Actor, session: &str, mut told: Value) -> Self {
+        told[SESSION] = session.into();
+        Self::new(at, actor, TELLING.0, TELLING.1).with_detail(told)
+    }
+
     /// The entry that a store files the note under. Notes of forgetting share an id of their own, by which the last one
-    /// is found.
+    /// is found, and so do the notes of a session.
     #[must_use]
     pub fn filed_under(&self) -> Option<EntryId> {
-        let is_of_forgetting =
-            (self.component.as_str(), self.operation.as_str()) == FORGETTING && self.status == SUCCESS;
-        if is_of_forgetting {
-            Some(Self::forget_notes_id())
-        } else {
-            self.entry
+        let session = || self.detail.as_ref()?.get(SESSION)?.as_str();
+        match (self.component.as_str(), self.operation.as_str()) {
+            FORGETTING if self.status == SUCCESS => Some(Self::forget_notes_id()),
+            TELLING => session().map(Self::session_notes_id),
+            _ => self.entry,
         }
+    }
+
+    /// The id that notes of the conversation called `session` are filed under.
+    #[must_use]
+    pub fn session_notes_id(session: &str) -> EntryId {
+        EntryId::derived(&["notes", "of a session", session])
     }
 
     /// The id that notes of forgetting are filed under.
@@ -206,7 +222,7 @@ pub struct NoteQuery {
     pub turn: Option<TurnId>,
     /// Only notes of this run.
     pub run: Option<RunId>,
-    /// Only notes about this entry.
+    /// Only notes [filed under](TraceNote::filed_under) this entry.
     pub entry: Option<EntryId>,
     /// Only notes of this part of the program.
     pub component: Option<String>,
@@ -227,7 +243,7 @@ impl NoteQuery {
     pub fn matches(&self, note: &TraceNote) -> bool {
         self.turn.is_none_or(|turn| note.turn == Some(turn))
             && self.run.is_none_or(|run| note.run == Some(run))
-            && self.entry.is_none_or(|entry| note.entry == Some(entry))
+            && self.entry.is_none_or(|entry| note.filed_under() == Some(entry))
             && self
                 .component
                 .as_ref()

@@ -3,7 +3,7 @@
 //! A reply is found by the SHA-256 of the canonical JSON of its request, without the idempotency key. If a request was
 //! made more than once, its replies are replayed in order, and the last one from then on. A request of another run of
 //! the same plan differs in the ids of the run, its nodes and pages: if there is no reply to exactly this request, one is
-//! found that differs only in them. A request that was never recorded is an error that names the most similar one, and
+//! found that differs only in them, in the order in which such replies were recorded. A request that was never recorded is an error that names the most similar one, and
 //! where they first differ.
 //!
 //! The file contains what was asked and answered, word for word, and no API keys, which are not part of a request.
@@ -31,8 +31,8 @@ use tokio::sync::Notify;
 use crate::error::{ModelError, ModelErrorKind};
 use crate::model::{Delta, Model, Place, Reply, Request, Worker};
 
-/// The version of the file format.
-const VERSION: u32 = 1;
+/// The version of the file format. In the first one, takes had no places.
+const VERSION: u32 = 2;
 /// The maximum size of a cassette in bytes.
 const BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// How many names are tried for the temporary file beside a cassette.
@@ -53,6 +53,9 @@ pub struct Cassette {
 struct Take {
     request: Value,
     replies: Vec<Reply>,
+    /// The place of each reply among all that were recorded, counted from 0. Unknown in files of the first version.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    places: Vec<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -128,15 +131,16 @@ impl Cassette {
             return Err(too_large());
         }
         let written: Written = serde_json::from_slice(&bytes).map_err(|e| error(e.to_string()))?;
-        if written.version != VERSION {
+        if !(1..=VERSION).contains(&written.version) {
             let reason = format!(
-                "its version is {}, and only version {VERSION} is supported",
+                "its version is {}, and only versions up to {VERSION} are supported",
                 written.version
             );
             return Err(error(reason));
         }
         for (key, take) in &written.takes {
-            if take.replies.is_empty() || hash(&canonical(take.request.clone()).to_string()) != *key {
+            let has_places = take.places.is_empty() || take.places.len() == take.replies.len();
+            if !has_places || take.replies.is_empty() || hash(&canonical(take.request.clone()).to_string()) != *key {
                 return Err(error(format!("the request under {key} was changed; record it again")));
             }
         }
@@ -221,14 +225,17 @@ impl Cassette {
     /// Adds `reply` as the next one to `request`.
     fn add(&mut self, request: &Request, reply: Reply) {
         let request_json = request_as_json(request);
+        let place = self.takes.values().map(|take| take.replies.len() as u64).sum();
         let take = self
             .takes
             .entry(hash(&request_json.to_string()))
             .or_insert_with(|| Take {
                 request: request_json,
                 replies: Vec::new(),
+                places: Vec::new(),
             });
         take.replies.push(reply);
+        take.places.push(place);
     }
 }
 
@@ -367,8 +374,9 @@ impl Model for RecordingModel {
 #[derive(Debug)]
 pub struct ReplayingModel {
     cassette: Cassette,
-    /// The hashes of the requests that differ only in ids, by the hash of what is left.
-    similar: HashMap<String, Vec<String>>,
+    /// The replies to requests that differ only in ids, in the order in which they were recorded, by the hash of what is
+    /// left of the requests: each as the hash of its request and its place among the replies to that.
+    similar: HashMap<String, Vec<(String, usize)>>,
     /// How often each request was made.
     used: Mutex<HashMap<String, usize>>,
 }
@@ -377,10 +385,14 @@ impl ReplayingModel {
     /// Replays `cassette` from its beginning.
     #[must_use]
     pub fn new(cassette: Cassette) -> Self {
-        let mut similar = HashMap::<String, Vec<String>>::new();
+        let mut similar = HashMap::<String, Vec<(String, usize)>>::new();
         for (key, take) in &cassette.takes {
             let left = hash(&without_run(&take.request));
-            similar.entry(left).or_default().push(key.clone());
+            let replies = (0..take.replies.len()).map(|at| (key.clone(), at));
+            similar.entry(left).or_default().extend(replies);
+        }
+        for replies in similar.values_mut() {
+            replies.sort_by_key(|(key, at)| cassette.takes.get(key).and_then(|take| take.places.get(*at)));
         }
         Self {
             cassette,
@@ -396,12 +408,9 @@ impl ReplayingModel {
             return Some((key, take.replies.iter().collect()));
         }
         let left = hash(&without_run(request_json));
-        let takes = self
-            .similar
-            .get(&left)?
-            .iter()
-            .filter_map(|key| self.cassette.takes.get(key));
-        Some((left, takes.flat_map(|take| &take.replies).collect()))
+        let places = self.similar.get(&left)?.iter();
+        let replies = places.filter_map(|(key, at)| self.cassette.takes.get(key)?.replies.get(*at));
+        Some((left, replies.collect()))
     }
 
     fn not_recorded(&self, request_json: &Value) -> ModelError {

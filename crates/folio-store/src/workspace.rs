@@ -151,6 +151,8 @@ struct Inner {
     notebook: Arc<Notebook>,
     /// Since when entries have had personal data.
     personal: personal::PersonalSince,
+    /// With what confidence observations were added.
+    first_confidences: turn::FirstConfidences,
     /// How many more adds are accepted before the next quota check.
     adds_left: AtomicI64,
     /// Held during a quota check: only one at a time, since each check reads everything that is live.
@@ -219,6 +221,7 @@ impl Workspace {
                 contexts: answer_cache::LastNoted::default(),
                 shown: answer_cache::LastNoted::default(),
                 personal: personal::PersonalSince::default(),
+                first_confidences: turn::FirstConfidences::default(),
                 adds_left: AtomicI64::new(0),
                 quota_kept: tokio::sync::Mutex::new(()),
             }),

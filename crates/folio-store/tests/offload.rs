@@ -493,7 +493,7 @@ async fn user_request_and_constraints_survive_later_offloads_m7_8_v8() {
         // The words of the message that stands for the first block are nobody's.
         assert!(summary.starts_with("Last request: Port the parser.\n"), "{summary}");
         assert_eq!(summary.matches("\n- ").count(), 1, "{summary}");
-        assert!(summary.ends_with("Said:\n- Never touch the lexer!\n"), "{summary}");
+        assert!(summary.ends_with("user said:\n- Never touch the lexer!\n"), "{summary}");
         assert!(summary.contains("src/a0.rs, src/a1.rs, src/a2.rs"), "{summary}");
         assert!(next.ends_with("Continue with: Port the parser."), "{next}");
         let text = gone.messages[1]["content"].as_str().unwrap();
@@ -706,7 +706,7 @@ async fn block_without_found_metadata_is_scanned_again_m7_8_v8() {
     let block = offload(&house, &messages, &at_once()).await.block.unwrap();
     let summary = body_of(&house, block.summary).await;
     assert!(summary.starts_with("Last request: Port the parser.\n"), "{summary}");
-    assert!(summary.ends_with("Said:\n- Never touch the lexer!\n"), "{summary}");
+    assert!(summary.ends_with("user said:\n- Never touch the lexer!\n"), "{summary}");
     assert!(summary.contains("src/a0.rs"), "{summary}");
 }
 

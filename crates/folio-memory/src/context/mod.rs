@@ -5,6 +5,7 @@
 //! shares, unused room, lengths of lines, and notices of what is left out.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -118,8 +119,12 @@ pub struct Lines {
 pub fn assemble(offered: Vec<Offered>, budget: u32, max_rendered_items: usize, tokens: &dyn Tokens) -> Rendered {
     let repeats = Repeats::of(&offered);
     let mut said = Said::new();
-    let rounds = if repeats.learned.is_empty() { 1 } else { ROUNDS };
-    for _ in 1..rounds {
+    if repeats.learned.is_empty() {
+        return fit(parts(offered, budget, max_rendered_items, &said), budget, tokens);
+    }
+    // Each round has nearly the same lines.
+    let tokens = &CountedOnce::of(tokens);
+    for _ in 1..ROUNDS {
         let assembled = fit(
             parts(offered.clone(), budget, max_rendered_items, &said),
             budget,
@@ -132,6 +137,36 @@ pub fn assemble(offered: Vec<Offered>, budget: u32, max_rendered_items: usize, t
         said = now_said;
     }
     fit(parts(offered, budget, max_rendered_items, &said), budget, tokens)
+}
+
+/// Counts each text only once.
+#[derive(Debug)]
+struct CountedOnce<'t> {
+    tokens: &'t dyn Tokens,
+    known: Mutex<HashMap<String, u32>>,
+}
+
+impl<'t> CountedOnce<'t> {
+    fn of(tokens: &'t dyn Tokens) -> Self {
+        let known = Mutex::default();
+        Self { tokens, known }
+    }
+}
+
+impl Tokens for CountedOnce<'_> {
+    fn count(&self, text: &str) -> u32 {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = known.get(text) {
+            return *count;
+        }
+        let count = self.tokens.count(text);
+        known.insert(text.to_owned(), count);
+        count
+    }
+
+    fn method(&self) -> String {
+        self.tokens.method()
+    }
 }
 
 /// The patterns and facts that are left out, each with the line that says the same and with how often they were seen.

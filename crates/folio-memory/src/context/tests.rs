@@ -339,3 +339,38 @@ fn rare_word_of_the_prompt_tells_more_than_several_common_ones_m7_11_4() {
     let order: Vec<_> = entries.iter().map(|entry| entry.handle.0).collect();
     assert_eq!(order, [10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11], "ties keep their order");
 }
+
+/// How often each text was counted.
+#[derive(Debug, Default)]
+struct Counting(Mutex<HashMap<String, u32>>);
+
+impl Tokens for Counting {
+    fn count(&self, text: &str) -> u32 {
+        *self.0.lock().unwrap().entry(text.to_owned()).or_default() += 1;
+        Words.count(text)
+    }
+
+    fn method(&self) -> String {
+        Words.method()
+    }
+}
+
+#[test]
+fn no_text_is_counted_twice_however_often_a_context_is_fitted_m7_11_4() {
+    let notes: Vec<Entry> = (1..30)
+        .map(|n| observation(n, "observation", &format!("fact number {n}")).build())
+        .collect();
+    let facts: Vec<Entry> = (1..30)
+        .map(|n| learned(100 + n, FACT, &format!("fact number {n}")))
+        .collect();
+    let sections = vec![
+        entries(Section::ScratchPage, 40, &notes, 0),
+        entries(Section::Semantic, 60, &facts, 0),
+    ];
+    let counting = Counting::default();
+    let assembled = assemble(sections.clone(), 150, MAX, &counting);
+    assert!(!assembled.receipt.sections[1].folded.is_empty(), "{}", assembled.text);
+    let counted = counting.0.into_inner().unwrap();
+    assert!(counted.values().all(|times| *times == 1), "{counted:?}");
+    assert_eq!(assembled, assemble(sections, 150, MAX, &Words));
+}

@@ -1,9 +1,10 @@
 //! Previews: the part of a tool's result that goes into a prompt for which the whole is too large (M7.8 V9).
 //!
-//! A [`Sampler`] reads the result once, piece by piece, and keeps its beginning, its end and, if it is JSON, an
-//! outline. The whole is stored elsewhere under a name. From the [`Sample`] and that name, [`preview`] makes a text
-//! within a budget of tokens, including a notice with the name.
+//! A [`Sampler`] reads the result once, piece by piece, and keeps its beginning, its end, the lines that report a
+//! failure and, if it is JSON, an outline. The whole is stored elsewhere under a name. From the [`Sample`] and that
+//! name, [`preview`] makes a text within a budget of tokens, including a notice with the name.
 
+mod failing;
 mod outline;
 mod preview;
 
@@ -76,6 +77,7 @@ pub struct Sampler {
     ends_with_newline: bool,
     head: Vec<u8>,
     tail: Vec<u8>,
+    failing: failing::Reader,
     outline: Outline,
 }
 
@@ -93,6 +95,7 @@ impl Sampler {
             ends_with_newline: false,
             head: Vec::new(),
             tail: Vec::new(),
+            failing: failing::Reader::default(),
             outline: Outline::default(),
         }
     }
@@ -116,6 +119,7 @@ impl Sampler {
         let kept = self.tail.len().min(self.room - of_tail.len());
         self.tail.drain(..self.tail.len() - kept);
         self.tail.extend_from_slice(of_tail);
+        self.failing.feed(bytes);
         self.outline.feed(bytes);
     }
 
@@ -127,6 +131,7 @@ impl Sampler {
             lines: self.newlines + u64::from(self.bytes > 0 && !self.ends_with_newline),
             head: self.head,
             tail: self.tail,
+            failures: self.failing.finish(),
             outline: self.outline.finish(),
         }
     }
@@ -139,6 +144,7 @@ pub struct Sample {
     lines: u64,
     head: Vec<u8>,
     tail: Vec<u8>,
+    failures: failing::Failures,
     outline: Option<outline::Node>,
 }
 

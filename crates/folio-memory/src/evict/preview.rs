@@ -3,12 +3,15 @@
 use unicode_segmentation::GraphemeCursor;
 
 use super::Sample;
+use super::failing::FailingLines;
 use super::outline::DETAILS;
 use crate::passage::whole_characters;
 use crate::tokens::Tokens;
 
 /// The number of tokens below which nothing of the result itself is shown.
 const BODY_TOKENS_MIN: u32 = 8;
+/// The part of the room that lines between the beginning and the end may take, if they report a failure: one third.
+const FAILURES_SHARE: u32 = 3;
 /// How often a text is shortened that costs more than the sum of its parts.
 const SHORTEN_ATTEMPTS_MAX: u32 = 12;
 
@@ -22,7 +25,8 @@ pub struct Preview {
 }
 
 /// The preview of the result in `sample`, which is stored as `name`: a notice that says so and how to read it, and as
-/// much as fits of its structure, if it is JSON, or of its beginning and end.
+/// much as fits of its structure, if it is JSON, or of its beginning and end, with lines between them that report a
+/// failure.
 ///
 /// It costs at most `limit_tokens`, however few: the notice becomes shorter, then only the name is left, then nothing.
 /// The same sample gives the same text.
@@ -88,7 +92,8 @@ fn structure(sample: &Sample, notice: &str, limit: u32, tokens: &dyn Tokens) -> 
         .find(|text| tokens.count(text) <= limit)
 }
 
-/// The notice, followed by as much of the beginning and the end as fits.
+/// The notice, followed by as much as fits of the beginning and the end, and of the lines between them that report a
+/// failure.
 fn ends(sample: &Sample, notice: &str, left: u32, limit: u32, tokens: &dyn Tokens) -> Option<String> {
     let is_all = sample.head.len() as u64 == sample.bytes;
     let head = if is_all {
@@ -102,11 +107,24 @@ fn ends(sample: &Sample, notice: &str, left: u32, limit: u32, tokens: &dyn Token
     let mut budget = left;
     for _ in 0..SHORTEN_ATTEMPTS_MAX {
         let for_text = budget.saturating_sub(mark);
-        let for_head = for_text - for_text * 2 / 5;
-        let start = &head[..prefix_within(&head, for_head, tokens)];
-        let end = &tail[suffix_within(&tail, for_text - for_head, tokens)..];
+        let around = |for_ends: u32| {
+            let for_head = for_ends - for_ends * 2 / 5;
+            let start = &head[..prefix_within(&head, for_head, tokens)];
+            let end = &tail[suffix_within(&tail, for_ends - for_head, tokens)..];
+            (start, end)
+        };
+        let gap = |(start, end): (&str, &str)| (start.len() as u64, sample.bytes.saturating_sub(end.len() as u64));
+        let for_failures = for_text / FAILURES_SHARE;
+        let mut failing = FailingLines::of(&sample.failures);
+        if !failing.is_empty() {
+            failing.choose(gap(around(for_text - for_failures)), for_failures, tokens);
+        }
+        let (start, end) = around(for_text.saturating_sub(failing.cost(tokens)));
+        // With what they leave, the beginning and the end may show some of them.
+        failing.leave_out_beyond(gap((start, end)));
+        let failing = failing.text();
         let left_out = sample.bytes.saturating_sub((start.len() + end.len()) as u64);
-        let text = format!("{notice}\n{start}\n… {left_out} bytes left out …\n{end}");
+        let text = format!("{notice}\n{start}\n… {left_out} bytes left out …\n{failing}{end}");
         let cost = tokens.count(&text);
         if cost <= limit {
             return (!start.is_empty() || !end.is_empty()).then_some(text);

@@ -62,7 +62,8 @@ fn results() -> impl Strategy<Value = String> {
         "\u{0}",
     ];
     let text = prop::collection::vec(prop::sample::select(scripts.to_vec()), 0..400).prop_map(|words| words.concat());
-    let lines = prop::collection::vec("[a-z0-9 é日/:.-]{0,60}", 0..120).prop_map(|lines| lines.join("\n"));
+    let line = prop_oneof![4 => "[a-z0-9 é日/:.-]{0,60}", 1 => "[a-z é日]{0,30} error: [a-zé日 ]{0,300}"];
+    let lines = prop::collection::vec(line, 0..120).prop_map(|lines| lines.join("\n"));
     let one_line = "[a-zA-Z0-9+/]{0,3000}";
     prop_oneof![
         text,
@@ -199,6 +200,77 @@ fn text_preview_shows_whole_first_and_last_lines_m7_8_v9() {
          … 52744 bytes left out …\n\
          line 1999: nothing special\nline 2000: nothing special\n"
     );
+}
+
+#[test]
+fn text_preview_shows_the_lines_between_that_report_a_failure_m7_8_v9() {
+    let line = |n: u32| match n {
+        700 => "\u{1b}[1m\u{1b}[31merror[E0308]\u{1b}[0m: mismatched types\n".to_owned(),
+        701 => "  --> src/lib.rs:4:5\n".to_owned(),
+        800..=900 => "error: the same again\n".to_owned(),
+        1_500 => "test parses ... FAILED\n".to_owned(),
+        _ => format!("line {n}: no errors here, 0 failed\n"),
+    };
+    let text: String = (1..=2_000).map(line).collect();
+    assert_eq!(
+        shown(&text, 240).text,
+        "[e42: 69562 bytes in 2000 lines were put away. Its first and last lines follow; result_read {\"node\": \"e42\", \
+         \"lines\": \"1-50\"} reads a part, also by \"from\" and \"to\" or \"search\".]\n\
+         line 1: no errors here, 0 failed\nline 2: no errors here, 0 failed\n\
+         line 3: no errors here, 0 failed\nline 4: no errors here, 0 failed\n\
+         line 5: no errors here, 0 failed\nline 6: no errors here, 0 failed\n\
+         … 69257 bytes left out …\n\
+         lines that report a failure, 3 of 103:\n\
+         700: error[E0308]: mismatched types\n\
+         701: --> src/lib.rs:4:5\n\
+         800: error: the same again\n\
+         1500: test parses ... FAILED\n\
+         …\n\
+         line 1998: no errors here, 0 failed\nline 1999: no errors here, 0 failed\n\
+         line 2000: no errors here, 0 failed\n"
+    );
+    // What the beginning or the end shows is not shown twice.
+    let twice = format!("error: at the beginning\n{}error: at the end\n", "x\n".repeat(2_000));
+    let preview = shown(&twice, 160).text;
+    assert_eq!(preview.matches("error: at the ").count(), 2, "{preview}");
+    assert!(!preview.contains("report a failure"), "{preview}");
+}
+
+#[test]
+fn failures_come_before_what_stands_beside_them_m7_8_v9() {
+    let line = |n: u32| match n {
+        1_201 => "error[E0308]: mismatched types\n".to_owned(),
+        2_001 => "test billing::parses ... FAILED\n".to_owned(),
+        _ => format!("   Compiling crate_{n} v0.{n}\n"),
+    };
+    let text: String = (1..=3_000).map(line).collect();
+    let preview = preview(&sampled(&text, 400, 1_000), "e42", 400, &Estimate).text;
+    assert!(preview.contains("lines that report a failure, 2 of 2:\n"), "{preview}");
+    assert!(
+        preview.contains("1201: error") && preview.contains("2001: test"),
+        "{preview}"
+    );
+}
+
+#[test]
+fn first_and_last_failures_of_many_are_shown_m7_8_v9() {
+    let text: String = (1..=50_000)
+        .map(|n| {
+            if n % 10 == 0 {
+                format!("fatal: number {n}\n")
+            } else {
+                format!("step {n}\n")
+            }
+        })
+        .collect();
+    let preview = shown(&text, 300).text;
+    assert!(preview.contains(" of 5000:\n"), "{preview}");
+    let numbers: Vec<u32> = preview
+        .lines()
+        .filter_map(|line| line.split_once(": fatal: number ")?.0.parse().ok())
+        .collect();
+    assert!(numbers.len() >= 4 && numbers.is_sorted(), "{preview}");
+    assert!(numbers[0] < 100 && *numbers.last().unwrap() > 49_900, "{preview}");
 }
 
 #[test]

@@ -215,6 +215,7 @@ fn is_content(field: &FieldChange) -> bool {
         | FieldChange::SupersededBy(_)
         | FieldChange::Outcome(_)
         | FieldChange::ArchivedFor(_)
+        | FieldChange::Trust(_)
         | FieldChange::Erased => false,
     }
 }

@@ -13,6 +13,7 @@ pub use edit::str_replace;
 pub use ready::{is_blocking, is_free_for};
 pub use report::{Report, report};
 
+use crate::actor::Trust;
 use crate::change::FieldChange;
 use crate::entry::{Entry, EntryFields, Family, Lifetime, Status};
 use crate::time::Timestamp;
@@ -120,6 +121,30 @@ pub fn ends_at(fields: &EntryFields) -> Option<Timestamp> {
     let end = fields.lifetime.expires_at()?;
     let is_unnoted = fields.pin_rank.is_none() && fields.status != Status::Archived && fields.expired_at != Some(end);
     is_unnoted.then_some(end)
+}
+
+/// The further change of `entry` when somebody of trust `by` makes `changes`: what a model makes of a person's text is
+/// not a person's text, so an entry is believed no more than the one who rewrites its title or its text. Whoever makes
+/// it otherwise, for example with a tag, leaves the trust as it is.
+#[must_use]
+pub fn trust_after(entry: &Entry, changes: &[FieldChange], by: Trust) -> Option<FieldChange> {
+    let before = &entry.fields;
+    let is_text = |change: &&FieldChange| {
+        matches!(
+            change,
+            FieldChange::Title(_) | FieldChange::Body(_) | FieldChange::BodyRef(_)
+        )
+    };
+    if by >= before.trust || !changes.iter().any(|change| is_text(&change)) {
+        return None;
+    }
+    let mut after = before.clone();
+    after.set(changes);
+    let text = |fields: &EntryFields| {
+        let body = fields.body_ref.as_ref().map(|body| body.hash.clone());
+        (fields.title.clone(), fields.body.clone(), body)
+    };
+    (text(&after) != text(before)).then_some(FieldChange::Trust(by))
 }
 
 /// Checks that `entry` may be confirmed, completed, reopened, superseded and the like. What a run writes on its pages has

@@ -316,3 +316,30 @@ fn only_open_work_can_be_claimed_m7_4_35() {
         assert_eq!(error.code, code, "{kind} {status}");
     }
 }
+
+#[test]
+fn text_that_a_model_rewrites_is_no_longer_believed_as_a_persons() {
+    let mut note = entry(EntryKind::Note, Status::Active);
+    (note.fields.title, note.fields.body) = ("Ship".to_owned(), "on Friday".to_owned());
+    let after = |changes: &[FieldChange], by| trust_after(&note, changes, by);
+    let lowered = Some(FieldChange::Trust(Trust::Model));
+    let title = || FieldChange::Title("Ship it".to_owned());
+    assert_eq!(after(&[title()], Trust::Model), lowered);
+    assert_eq!(after(&[FieldChange::Body(String::new())], Trust::Model), lowered);
+    assert_eq!(after(&[title()], Trust::User), None);
+    for same in [
+        FieldChange::Title("Ship".to_owned()),
+        FieldChange::Body("on Friday".to_owned()),
+        FieldChange::Tags(vec![crate::entry::Tag::parse("boat").unwrap()]),
+        FieldChange::Status(Status::Resolved),
+    ] {
+        assert_eq!(after(std::slice::from_ref(&same), Trust::Imported), None, "{same:?}");
+    }
+    // A person who corrects what a model wrote does not vouch for the rest of it.
+    let of_model = note.after(&[title(), FieldChange::Trust(Trust::Model)], at(101));
+    assert_eq!(of_model.fields.trust, Trust::Model);
+    assert_eq!(
+        trust_after(&of_model, &[FieldChange::Title("Go".to_owned())], Trust::User),
+        None
+    );
+}

@@ -10,7 +10,8 @@ use super::message::{Call, CallResult};
 use super::{Message, Speaker, is_stand_in};
 use crate::actor::Trust;
 use crate::canonical::canonical;
-use crate::excerpt::{MORE, fits, short_line};
+use crate::excerpt::short_line;
+use crate::failing::{around, place_of_failure, places_of, without_escapes};
 use crate::id::EntryId;
 
 /// The maximum number of characters of a request, an error or a sentence.
@@ -62,19 +63,6 @@ const RULE_WORDS: [&str; 29] = [
 const RULE_BEGINNINGS: [&str; 4] = ["use ", "only ", "avoid ", "prefer "];
 /// Words by which a model announces what it does next.
 const ANNOUNCING: [&str; 7] = ["next step", "next steps", "next:", "i will", "i'll", "todo", "fixme"];
-/// Words that mark a line of a result as an error.
-const ERRORS: [&str; 8] = [
-    "error",
-    "errors",
-    "panicked",
-    "exception",
-    "traceback",
-    "failed",
-    "failures",
-    "fatal",
-];
-/// Words before an error word that mean that nothing failed: `0 failed`, `no errors`.
-const ZERO_WORDS: [&str; 4] = ["0", "no", "without", "zero"];
 /// Names of arguments that hold files, folders and addresses.
 const PLACES: [&str; 9] = [
     "path",
@@ -94,7 +82,10 @@ pub(super) const TOUCHED_HEAD: &str = "Touched: ";
 pub(super) const TOUCHED_GAP: &str = ", ";
 /// The beginning of the line with what the model announced.
 pub(super) const ANNOUNCED_HEAD: &str = "Announced: ";
-/// The line before the sentences.
+/// The lines before the sentences: of the user, and of the model.
+pub(super) const USER_SAID_HEAD: &str = "The user said:";
+pub(super) const MODEL_SAID_HEAD: &str = "The model said:";
+/// The line before the sentences of both, as earlier versions wrote it.
 pub(super) const SAID_HEAD: &str = "Said:";
 /// The beginning of each sentence's line.
 pub(super) const SAID_MARK: &str = "- ";
@@ -189,11 +180,11 @@ pub fn extract(mut found: Extract, messages: &[Message], may_quote: &dyn Fn(&str
             }
         }
         for result in &message.results {
-            let lines = result.content.lines();
-            let failure = lines.rev().find_map(|line| Some((line, place_of_failure(line)?)));
+            let lines = || result.content.lines().map(without_escapes);
+            let failure = lines().rev().find_map(|line| Some((place_of_failure(&line)?, line)));
             let failure = failure.or_else(|| {
-                let mut lines = result.content.lines();
-                Some((lines.find(|line| !line.trim().is_empty() && result.is_error)?, 0))
+                let mut lines = lines().filter(|line| result.is_error && !line.trim().is_empty());
+                Some((0, lines.next()?))
             });
             let call = calls.get(result.call_id.as_str()).map(|call| fingerprint_of(call));
             let is_well = failure.is_none() && !result.is_error;
@@ -201,11 +192,11 @@ pub fn extract(mut found: Extract, messages: &[Message], may_quote: &dyn Fn(&str
                 // The same call goes well now.
                 found.clear_error();
             }
-            if let Some((line, at)) = failure {
+            if let Some((at, line)) = failure {
                 found.is_error_new = true;
                 found.failed_call = call;
                 found.error = Some(if is_quoted(result) {
-                    line_around(line, at)
+                    around(&line, at, CHARS)
                 } else {
                     let tool = short_line(tool_of(&calls, result), CHARS);
                     format!(
@@ -258,6 +249,20 @@ impl Extract {
         self
     }
 
+    /// Whether the messages after these have settled its [next actions](Self::next_actions): the user has said something
+    /// else, the model has answered, or, if the request was answered before, the call that failed goes well.
+    #[must_use]
+    pub fn is_settled_by(&self, later: &[Message], may_quote: &dyn Fn(&str) -> bool) -> bool {
+        let unanswered = Self {
+            is_answered: false,
+            ..self.clone()
+        };
+        let then = extract(unanswered, later, may_quote);
+        let is_request =
+            |message: &Message| message.role == Speaker::User && has_text(message) && !is_stand_in(message);
+        later.iter().any(is_request) || then.is_answered || (self.is_answered && then.error.is_none())
+    }
+
     /// Shortens the extract until its [`Extract::summary`] fits into `bytes`: first what was touched goes, then what was
     /// announced, then sentences, those of the model and the oldest first.
     #[must_use]
@@ -279,7 +284,7 @@ impl Extract {
     }
 
     /// The text of the summary: the latest request and answer, the latest error, what was touched, what the model
-    /// announced besides, and the rules that were said.
+    /// announced besides, and the rules that the user and the model said.
     #[must_use]
     pub fn summary(&self) -> String {
         let mut text = String::new();
@@ -302,12 +307,13 @@ impl Extract {
         if !announced.is_empty() {
             let _infallible = writeln!(text, "{ANNOUNCED_HEAD}{}", announced.join(" "));
         }
-        // The first ones are left out first where there is little room: those of the model.
-        for (index, sentence) in self.noted.iter().chain(&self.obligations).enumerate() {
-            if index == 0 {
-                let _infallible = writeln!(text, "{SAID_HEAD}");
+        for (head, sentences) in [(USER_SAID_HEAD, &self.obligations), (MODEL_SAID_HEAD, &self.noted)] {
+            if !sentences.is_empty() {
+                let _infallible = writeln!(text, "{head}");
             }
-            let _infallible = writeln!(text, "{SAID_MARK}{sentence}");
+            for sentence in sentences {
+                let _infallible = writeln!(text, "{SAID_MARK}{sentence}");
+            }
         }
         text
     }
@@ -343,21 +349,6 @@ fn tool_of<'m>(calls: &HashMap<&'m str, &'m Call>, result: &CallResult) -> &'m s
 fn fingerprint_of(call: &Call) -> String {
     let arguments = canonical(call.arguments.clone()).to_string();
     EntryId::derived(&["call", &call.name, &arguments]).to_string()
-}
-
-/// The part of `line` around the error at byte `at`, in one line: errors are often named behind a long command or path.
-fn line_around(line: &str, at: usize) -> String {
-    if fits(line.trim(), CHARS) {
-        return short_line(line, CHARS);
-    }
-    let begins = line.char_indices().map(|(at, _)| at).filter(|begin| *begin <= at);
-    let Some(begin) = begins.rev().nth(CHARS / 4) else {
-        return short_line(line, CHARS);
-    };
-    let begin = line[begin..at]
-        .find(char::is_whitespace)
-        .map_or(begin, |space| begin + space);
-    format!("{MORE}{}", short_line(&line[begin..], CHARS - 1))
 }
 
 /// The trust in `messages` handed in by somebody of `trust`: that of the least trusted speaker among them. `of_tool`
@@ -436,33 +427,6 @@ fn has_word(sentence: &str, words: &[&str]) -> bool {
 
 fn has_text(message: &Message) -> bool {
     !message.content.trim().is_empty()
-}
-
-/// The place of the first word in `line` that reports a failure, as opposed to the absence of failures: tests that pass
-/// end with `0 failed`.
-fn place_of_failure(line: &str) -> Option<usize> {
-    // The words are ASCII, and this way every place is one of `line` as well.
-    let lower = line.to_ascii_lowercase();
-    let is_none = |at: usize, word: &str| {
-        let before = lower[..at].split_whitespace().next_back().unwrap_or_default();
-        let after = lower[at + word.len()..].trim_start_matches([':', '=', ' ', '"']);
-        let number = after.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-        ZERO_WORDS.contains(&before.trim_matches(['(', ',', ';', '"'])) || number == "0"
-    };
-    let places = ERRORS
-        .iter()
-        .filter_map(|word| places_of(&lower, word).find(|at| !is_none(*at, word)));
-    places.min()
-}
-
-/// The offsets of `word` in `text`: as a whole word if its script puts spaces between words.
-fn places_of<'t>(text: &'t str, word: &'t str) -> impl Iterator<Item = usize> + 't {
-    let is_spaced = word.is_ascii();
-    text.match_indices(word).map(|(at, _)| at).filter(move |at| {
-        let before = text[..*at].chars().next_back();
-        let after = text[at + word.len()..].chars().next();
-        !is_spaced || [before, after].into_iter().flatten().all(|c| !c.is_alphanumeric())
-    })
 }
 
 /// The sentences of `text`, without list markers.

@@ -1,6 +1,8 @@
 //! The message that stands in for offloaded messages: how it is recognized, and what it says when space is short.
 
-use super::extract::{ANNOUNCED_HEAD, SAID_HEAD, SAID_MARK, TOUCHED_GAP, TOUCHED_HEAD};
+use super::extract::{
+    ANNOUNCED_HEAD, MODEL_SAID_HEAD, SAID_HEAD, SAID_MARK, TOUCHED_GAP, TOUCHED_HEAD, USER_SAID_HEAD,
+};
 use super::{Message, Speaker};
 use crate::excerpt::cut;
 use crate::id::EntryHandle;
@@ -108,8 +110,8 @@ impl StandInText<'_> {
 ///
 /// First long lines are shortened. Then whole lines are left out, and a line says how many and where they are: of what
 /// was touched, the oldest go first, and in the end all of them; then the last of the next actions; then what the model
-/// announced; then the oldest of the sentences said, of which the newest stays; then the last of the other lines. `None`
-/// if even then it does not fit.
+/// announced; then the sentences that the model said; then the oldest of those that the user said, of which the newest
+/// stays; then the last of the other lines. `None` if even then it does not fit.
 #[must_use]
 pub fn fit_stand_in(
     summary: StandInText<'_>,
@@ -156,7 +158,8 @@ struct Lines<'a> {
     lines: Vec<&'a str>,
     touched: Vec<&'a str>,
     announced: Option<&'a str>,
-    said: Vec<&'a str>,
+    /// The sentences that were said, below the line that says by whom.
+    said: Vec<(&'a str, Vec<&'a str>)>,
     /// The number of lines, and likewise of the others below, that are left out.
     lines_left: usize,
     touched_left: usize,
@@ -166,13 +169,21 @@ struct Lines<'a> {
 impl<'a> Lines<'a> {
     fn of(source: StandInText<'a>) -> Self {
         let mut lines: Vec<&str> = source.body.trim_end().lines().collect();
-        let mut sentences = Vec::new();
+        let mut said = Vec::<(&str, Vec<&str>)>::new();
+        let is_head = |line: &str| [USER_SAID_HEAD, MODEL_SAID_HEAD, SAID_HEAD].contains(&line);
         // The text has the form of an extract made without a model. In any other text, its writer decided what comes
         // first.
-        if let Some(at) = lines.iter().position(|line| *line == SAID_HEAD)
-            && lines[at + 1..].iter().all(|line| line.starts_with(SAID_MARK))
+        if let Some(at) = lines.iter().position(|line| is_head(line))
+            && lines[at..]
+                .iter()
+                .all(|line| is_head(line) || line.starts_with(SAID_MARK))
         {
-            sentences = lines.split_off(at).split_off(1);
+            for line in lines.split_off(at) {
+                match said.last_mut() {
+                    Some((_, sentences)) if !is_head(line) => sentences.push(line),
+                    _ => said.push((line, Vec::new())),
+                }
+            }
         }
         let mut touched = Vec::new();
         if let Some(at) = lines.iter().position(|line| line.starts_with(TOUCHED_HEAD)) {
@@ -185,7 +196,7 @@ impl<'a> Lines<'a> {
             lines,
             touched,
             announced,
-            said: sentences,
+            said,
             lines_left: 0,
             touched_left: 0,
             said_left: 0,
@@ -208,14 +219,22 @@ impl<'a> Lines<'a> {
         has_more
     }
 
-    /// Leaves out the oldest thing said, but not the newest.
+    /// Leaves out the oldest thing that the model said, or else the oldest that the user said, but not the newest.
     fn drop_said(&mut self) -> bool {
-        let has_more = self.said.len() > 1;
-        if has_more {
-            self.said.remove(0);
-            self.said_left += 1;
+        // The model's come last.
+        let (others, sentences) = match self.said.split_last_mut() {
+            Some(((_, sentences), others)) => (!others.is_empty(), sentences),
+            None => return false,
+        };
+        if sentences.len() <= usize::from(!others) {
+            return false;
         }
-        has_more
+        sentences.remove(0);
+        self.said_left += 1;
+        if sentences.is_empty() {
+            self.said.pop();
+        }
+        true
     }
 
     /// Leaves out the last of the other lines, but not the first.
@@ -250,12 +269,12 @@ impl<'a> Lines<'a> {
             lines.push(format!("{TOUCHED_HEAD}{}", names.join(TOUCHED_GAP)));
         }
         lines.extend(self.announced.map(|line| cut(line, chars)));
-        if !self.said.is_empty() {
-            lines.push(SAID_HEAD.to_owned());
-            if self.said_left > 0 {
+        for (index, (head, sentences)) in self.said.iter().enumerate() {
+            lines.push((*head).to_owned());
+            if index + 1 == self.said.len() && self.said_left > 0 {
                 lines.push(format!("{SAID_MARK}{}", more_text(self.said_left)));
             }
-            lines.extend(self.said.iter().map(|line| cut(line, chars)));
+            lines.extend(sentences.iter().map(|line| cut(line, chars)));
         }
         lines.join("\n")
     }

@@ -139,6 +139,19 @@ fn last_error_shows_the_end_of_a_long_line_if_the_error_is_there_m7_8_v8() {
 }
 
 #[test]
+fn last_error_is_the_line_that_names_it_m7_8_v8() {
+    let error = |text: &str| {
+        let messages = Message::read_all(&json!([{"role": "tool", "tool_call_id": "1", "content": text}])).unwrap();
+        extract(Extract::default(), &messages, &ALL).error
+    };
+    let python = "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\nValueError: bad literal\n";
+    assert_eq!(error(python).as_deref(), Some("ValueError: bad literal"));
+    let coloured = "\u{1b}[31merror\u{1b}[0m: no such field\n  --> src/error.rs:4:5\n";
+    assert_eq!(error(coloured).as_deref(), Some("error: no such field"));
+    assert_eq!(error("src/error.rs\nerrors/README.md\n"), None);
+}
+
+#[test]
 fn error_is_forgotten_once_the_same_call_succeeds_m7_8_v8() {
     let call = |id: &str, command: &str| json!({"role": "assistant", "content": null, "tool_calls": [{"id": id, "name": "shell", "arguments": {"command": command}}]});
     let result = |id: &str, text: &str| json!({"role": "tool", "tool_call_id": id, "content": text});
@@ -179,7 +192,7 @@ fn extract_finds_requests_errors_and_obligations_without_a_model_m7_8_v8() {
     assert_eq!(
         found.summary(),
         "Last request: Then fix it\nLast answer: I will read it. Fine.\nLast error: error[E0308]: mismatched types\n\
-         Touched: https://example.org/issue, src/a.rs\nSaid:\n- Never push to main!\n"
+         Touched: https://example.org/issue, src/a.rs\nThe user said:\n- Never push to main!\n"
     );
     assert_eq!(
         found.next_actions(),
@@ -386,8 +399,9 @@ fn rules_of_the_user_are_not_displaced_by_what_the_model_announces_m7_8_v8() {
         ];
         found = extract(found, &talk(&texts.each_ref().map(String::as_str)), &ALL);
     }
-    let rules = "Said:\n- You must know that I never sleep.\n- Never touch the folder migrations/.\n\
-                 - We decided: amounts are integers in cents.\n- Use tabs.\n";
+    let rules = "The user said:\n- Never touch the folder migrations/.\n\
+                 - We decided: amounts are integers in cents.\n- Use tabs.\n\
+                 The model said:\n- You must know that I never sleep.\n";
     assert_eq!(
         found.summary(),
         format!("Last request: Look at 39.\nLast answer: I fixed 39. Next: 40.\n{rules}")
@@ -503,6 +517,7 @@ fn extract_ignores_the_text_of_stand_ins_m7_8_v8() {
     assert_eq!(extract(before.clone(), &[stand_in("[e7]")], &ALL), before);
 }
 
+/// As earlier versions wrote it, who did not tell who said what.
 const SUMMARY: &str = "Last request: fix it\nLast error: it failed\nTouched: src/first.rs, src/second.rs\nSaid:\n\
                        - Never push to the first branch.\n- Never push to the second one.\n- Never push to the third.\n";
 const NEXT: &str = "e4 write tests\nFix: it failed\nContinue with: fix it";
@@ -560,6 +575,57 @@ fn fitted_summary_omits_and_counts_its_oldest_lines_first_m7_8_v8() {
 
     Next (e9):
     +3 more, in e9
+    ");
+}
+
+#[test]
+fn sentences_of_the_model_are_left_out_before_those_of_the_user_m7_8_v8() {
+    let found = Extract {
+        obligations: vec!["Never push.".to_owned(), "Use tabs.".to_owned()],
+        noted: vec!["You must wait for the answer.".to_owned(), "It should hold.".to_owned()],
+        ..Extract::default()
+    };
+    let body = found.summary();
+    let summary = StandInText {
+        title: "S",
+        handle: EntryHandle(8),
+        body: &body,
+    };
+    let within = |bytes: usize| {
+        let fits = |text: &str| text.trim_end().len() <= bytes;
+        let text = fit_stand_in(summary, StandInText::NONE, Loss::Any, |parts| parts.join(""), fits);
+        text.unwrap_or_default()
+    };
+    insta::assert_snapshot!(within(1_000), @r"
+    S (e8):
+    The user said:
+    - Never push.
+    - Use tabs.
+    The model said:
+    - You must wait for the answer.
+    - It should hold.
+    ");
+    insta::assert_snapshot!(within(100), @r"
+    S (e8):
+    The user said:
+    - Never push.
+    - Use tabs.
+    The model said:
+    - +1 more, in e8
+    - It should hold.
+    ");
+    insta::assert_snapshot!(within(70), @r"
+    S (e8):
+    The user said:
+    - +2 more, in e8
+    - Never push.
+    - Use tabs.
+    ");
+    insta::assert_snapshot!(within(55), @r"
+    S (e8):
+    The user said:
+    - +3 more, in e8
+    - Use tabs.
     ");
 }
 
@@ -647,6 +713,7 @@ proptest! {
     fn fitted_summary_fits_its_limit_and_counts_omitted_lines_m7_8_v8(
         (said, touched, rest) in ("[a-z ]{1,60}", "[a-z ]{1,60}", "[a-z]{1,9}"),
         counts in (0_usize..9, 0_usize..9, 1_usize..9),
+        noted in 0_usize..7,
         bytes in 0_usize..1_500,
     ) {
         let found = Extract {
@@ -656,6 +723,7 @@ proptest! {
             failed_call: None,
             touched: (0..counts.0).map(|n| format!("{n}{}", touched.trim())).collect(),
             obligations: (0..counts.1).map(|n| format!("{n}{said}")).collect(),
+            noted: (0..noted).map(|n| format!("{said}{n}")).collect(),
             ..Extract::default()
         };
         let (body, next) = (found.summary(), vec![rest; counts.2].join("\n"));
@@ -673,7 +741,7 @@ proptest! {
                 .lines()
                 .filter_map(|line| line.strip_prefix("- +")?.split_once(' ')?.0.parse::<usize>().ok())
                 .sum();
-            prop_assert_eq!(lines + left, counts.1);
+            prop_assert_eq!(lines + left, counts.1 + noted);
             let touched = text.lines().find_map(|line| line.strip_prefix("Touched: ")).unwrap_or_default();
             let names = touched.split(", ").filter(|name| name.starts_with(|c: char| c.is_ascii_digit())).count();
             let left = touched.strip_prefix('+').and_then(|rest| rest.split_once(' ')?.0.parse::<usize>().ok());

@@ -43,6 +43,41 @@ pub trait Orderer: fmt::Debug + Send + Sync {
     fn prefer(&self, candidates: &[String], active: &[Entry], types: &TypeRegistry, now: Timestamp) -> Vec<usize>;
 }
 
+/// Entries that a confirmation needs for the same reason.
+struct Moved<'e> {
+    confirmation: &'e Entry,
+    by: String,
+    entries: Vec<&'e Entry>,
+}
+
+impl Moved<'_> {
+    /// Names at most this many of the entries. The decision has all of them among those that it used.
+    const NAMED: usize = 8;
+
+    fn reason(&self) -> String {
+        let Self {
+            confirmation,
+            by,
+            entries,
+        } = self;
+        let named = entries.iter().take(Self::NAMED).map(|entry| entry.handle.to_string());
+        let mut names = named.collect::<Vec<_>>().join(", ");
+        let others = entries.len().saturating_sub(Self::NAMED);
+        if others > 0 {
+            names.push_str(&format!(" and {others} more"));
+        }
+        let (verb, them) = if entries.len() == 1 {
+            ("moves", "it")
+        } else {
+            ("move", "them")
+        };
+        format!(
+            "{names} {verb} to the front: {} needs {them} ({by})",
+            confirmation.handle
+        )
+    }
+}
+
 /// The order without a model: outstanding confirmations and what they need come first, then the most important.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RuleOrderer;
@@ -51,7 +86,7 @@ impl Orderer for RuleOrderer {
     fn order(&self, active: &[Entry], types: &TypeRegistry, now: Timestamp) -> WorkOrder {
         let waiting = pending_confirmations(active, types, now);
         let agent = Owner::agent();
-        let (mut reasons, mut used) = (Vec::new(), Vec::new());
+        let mut moved: Vec<Moved<'_>> = Vec::new();
         let mut ranked: Vec<(u8, &Entry)> = active
             .iter()
             .filter(|entry| entry.fields.owner == agent && entry.state(now) == State::Live)
@@ -64,11 +99,16 @@ impl Orderer for RuleOrderer {
                     .find_map(|confirmation| Some((confirmation, dependency_reason(confirmation, entry)?)))
                 {
                     Some((confirmation, by)) => {
-                        reasons.push(format!(
-                            "{} moves to the front: {} needs it ({by})",
-                            entry.handle, confirmation.handle
-                        ));
-                        used.push(Used::of(confirmation));
+                        let is_same =
+                            |moved: &&mut Moved<'_>| moved.by == by && moved.confirmation.id == confirmation.id;
+                        match moved.iter_mut().find(is_same) {
+                            Some(moved) => moved.entries.push(entry),
+                            None => moved.push(Moved {
+                                confirmation,
+                                by,
+                                entries: vec![entry],
+                            }),
+                        }
                         (1, entry)
                     }
                     None => (2, entry),
@@ -76,9 +116,16 @@ impl Orderer for RuleOrderer {
             })
             .collect();
         ranked.sort_by(|(a_rank, a), (b_rank, b)| a_rank.cmp(b_rank).then_with(|| by_priority(types, a, b)));
+        let mut used: Vec<Used> = Vec::new();
+        for Moved { confirmation, .. } in &moved {
+            let one = Used::of(confirmation);
+            if !used.contains(&one) {
+                used.push(one);
+            }
+        }
         WorkOrder {
             order: ranked.into_iter().map(|(_, entry)| Used::of(entry)).collect(),
-            reasons,
+            reasons: moved.iter().map(Moved::reason).collect(),
             used,
         }
     }

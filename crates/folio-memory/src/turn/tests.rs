@@ -119,7 +119,10 @@ fn external_or_often_refuted_alert_makes_nothing_critical_m7_11_6() {
             entry
         })
         .collect();
-    let (types, known) = (TypeRegistry::default(), Calibration::of(&wrong));
+    let (types, known) = (
+        TypeRegistry::default(),
+        Calibration::of(wrong.iter().map(|entry| (entry, None))),
+    );
     let active = [fraud()];
     let assessed = RuleRouter.assess(&situation("pay the invoice", &active, &types, &known));
     assert_eq!(assessed.urgency, Urgency::High);
@@ -519,4 +522,24 @@ fn entry_hash_is_independent_of_key_order() {
         of(r#"{"b": {"y": 1, "x": 2}, "a": 3}"#),
         of(r#"{"a": 3, "b": {"x": 2, "y": 1}}"#)
     );
+}
+
+#[test]
+fn executor_says_once_why_it_moves_many_entries_m7_11_2() {
+    let confirmation = observation(1, "pending_confirmation", "Send?").tags(&["mail"]).build();
+    let mut all: Vec<Entry> = (2..14)
+        .map(|n| {
+            observation(n, "action_suggestion", &format!("Step {n}"))
+                .tags(&["mail"])
+                .build()
+        })
+        .collect();
+    all.push(confirmation.clone());
+    let order = RuleOrderer.order(&all, &TypeRegistry::default(), NOW);
+    assert_eq!(
+        order.reasons,
+        ["e2, e3, e4, e5, e6, e7, e8, e9 and 4 more move to the front: e1 needs them (tag mail)"]
+    );
+    assert_eq!(order.used, [Used::of(&confirmation)], "each once");
+    assert_eq!(order.order.len(), 13);
 }

@@ -1,11 +1,12 @@
 //! Fitting lines into a budget of tokens: shares, slack, three lengths, and a last line that counts what is left out.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::line::Candidate;
-use super::receipt::{Folded, Omitted, Receipt, Rendered, SectionReceipt, hash_of};
+use super::receipt::{Folded, Omitted, Receipt, Rendered, SectionReceipt, TOLD, hash_of};
 use crate::tokens::Tokens;
 
 /// When a part may use what the shares of a budget leave over.
@@ -321,6 +322,8 @@ struct FittedPart<'t> {
     counter: &'t dyn Tokens,
     /// The cost of each line at each length, once computed.
     costs: Vec<[Cell<Option<u32>>; 3]>,
+    /// The cost of headings and of lines that count the rest, once computed: they are needed at each step.
+    other_costs: RefCell<HashMap<String, u32>>,
     /// The length at which each line is shown, from the first line on.
     taken: Vec<usize>,
     /// Whether the entries are counted although none is shown.
@@ -336,6 +339,7 @@ impl<'t> FittedPart<'t> {
             part,
             counter,
             costs,
+            other_costs: RefCell::default(),
             taken: Vec::new(),
             is_named: false,
             cut_off: None,
@@ -367,14 +371,24 @@ impl<'t> FittedPart<'t> {
         self.left() == 0 && self.taken.iter().all(|length| *length == 0)
     }
 
+    /// The cost of a line that is none of the candidates'.
     fn line_cost(&self, text: &str) -> u32 {
+        if let Some(known) = self.other_costs.borrow().get(text) {
+            return *known;
+        }
+        let cost = self.count_line(text);
+        self.other_costs.borrow_mut().insert(text.to_owned(), cost);
+        cost
+    }
+
+    fn count_line(&self, text: &str) -> u32 {
         self.counter.count(&format!("{text}\n"))
     }
 
     fn cost(&self, at: usize, length: usize) -> u32 {
         let known = &self.costs[at][length];
         known.get().unwrap_or_else(|| {
-            let cost = self.line_cost(&self.part.candidates[at].lengths[length]);
+            let cost = self.count_line(&self.part.candidates[at].lengths[length]);
             known.set(Some(cost));
             cost
         })
@@ -552,7 +566,7 @@ impl<'t> FittedPart<'t> {
             omitted: names
                 .map(omitted("budget"))
                 .chain(self.part.beyond_limit.iter().map(omitted("limit")))
-                .chain(self.part.told.iter().map(omitted("told")))
+                .chain(self.part.told.iter().map(omitted(TOLD)))
                 .collect(),
             folded,
             beyond: self.part.beyond,

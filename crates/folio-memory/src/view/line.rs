@@ -133,7 +133,7 @@ fn line(entry: &Entry, length: usize, audience: Audience, times: usize) -> (Stri
     if is_silent {
         return (line, true);
     }
-    if title.is_empty() {
+    if title.is_empty() && !body.is_empty() {
         let _infallible = write!(line, " {}", shorten(&body, chars));
     } else if !body.is_empty() {
         if is_head || body_chars <= 20 {

@@ -19,7 +19,7 @@ pub use line::{
 };
 pub use place::{Message, Placement, Request, Speaker, place};
 pub use prompt::planner_block;
-pub use receipt::{Folded, Omitted, Receipt, Rendered, SectionReceipt};
+pub use receipt::{Folded, Omitted, Receipt, Rendered, SectionReceipt, TOLD};
 pub use rollup::{PageCounts, PageLines, PageTail, is_settled, rollup};
 
 #[cfg(test)]

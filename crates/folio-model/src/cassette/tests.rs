@@ -189,6 +189,46 @@ async fn request_of_another_run_finds_the_reply_despite_other_ids() {
 }
 
 #[tokio::test]
+async fn requests_that_differ_in_ids_get_their_replies_in_recorded_order() {
+    let about = |id: &str| request(&format!("look at {id}"));
+    let ids: Vec<String> = (0..8).map(|n| format!("{n}{n}00112233445566")).collect();
+    let script = ids.iter().map(|id| When::any().text(format!("of {id}")));
+    let script = ScriptedModel::new(script.chain([When::any().text("of the first again")]));
+    let recording = RecordingModel::new(Arc::new(script));
+    for id in ids.iter().chain([&ids[0]]) {
+        ask(&recording, &about(id)).await.unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("take.json");
+    recording.cassette().write(&path).unwrap();
+    let replaying = ReplayingModel::new(Cassette::read(&path).unwrap());
+    let mut replies = Vec::new();
+    for n in 0..9 {
+        let other = format!("{n}{n}aabbccddeeff00");
+        replies.push(ask(&replaying, &about(&other)).await.unwrap().text);
+    }
+    let mut recorded: Vec<String> = ids.iter().map(|id| format!("of {id}")).collect();
+    recorded.push("of the first again".to_owned());
+    assert_eq!(replies, recorded);
+    // A file of the first version does not tell the order; each reply is there all the same.
+    let mut first: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    first["version"] = json!(1);
+    for take in first["takes"].as_object_mut().unwrap().values_mut() {
+        take.as_object_mut().unwrap().remove("places");
+    }
+    std::fs::write(&path, first.to_string()).unwrap();
+    let replaying = ReplayingModel::new(Cassette::read(&path).unwrap());
+    let mut replies = Vec::new();
+    for n in 0..9 {
+        let other = format!("{n}{n}aabbccddeeff00");
+        replies.push(ask(&replaying, &about(&other)).await.unwrap().text);
+    }
+    replies.sort();
+    recorded.sort();
+    assert_eq!(replies, recorded);
+}
+
+#[tokio::test]
 async fn writing_a_cassette_leaves_neighbouring_files_alone() {
     let folder = tempfile::tempdir().unwrap();
     let (path, own) = (folder.path().join("take.json"), folder.path().join("take.json.new"));

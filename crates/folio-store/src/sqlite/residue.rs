@@ -180,6 +180,7 @@ fn named(table: &str, number: Option<i64>) -> String {
         ("entry", Some(number)) => format!("e{number}"),
         ("page", Some(number)) => format!("p{number}"),
         ("run", Some(number)) => format!("r{number}"),
+        ("turn", Some(number)) => format!("turn t{number}"),
         ("log", Some(number)) => format!("commit {number}"),
         ("blob", _) => "a body".to_owned(),
         (table, _) => format!("the table {table}"),

@@ -9,7 +9,7 @@ use folio_engine::Run;
 use folio_memory::context::{Content, Lines, Offered, Section, assemble, by_relevance};
 use folio_memory::counted::counted;
 use folio_memory::entry::Status;
-use folio_memory::id::{PageRef, TurnRef};
+use folio_memory::id::{PageRef, Ref, TurnRef};
 use folio_memory::patterns::{self, FACT};
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::text::TextMatch;
@@ -17,7 +17,8 @@ use folio_memory::tokens::Tokens;
 use folio_memory::turn::{Turn, TurnQuery};
 use folio_memory::view::{Audience, Candidate, Offer, PageTail, Rendered, Shown, rollup};
 use folio_memory::{
-    Entry, EntryId, EntryKind, EntryQuery, Page, PageQuery, PageRole, RunId, ThreadKey, TraceNote, TurnId,
+    Entry, EntryHandle, EntryId, EntryKind, EntryQuery, Order, Page, PageQuery, PageRole, RunId, Seq, State, ThreadKey,
+    TraceNote, TurnId,
 };
 use serde_json::json;
 
@@ -36,8 +37,9 @@ const NEWEST_RUNS: u32 = 10;
 const ROLLUP_TAIL: u32 = 20;
 /// The operation under which an assembled context is noted.
 pub(super) const ASSEMBLE_CONTEXT: &str = "assemble_context";
-/// How many earlier turns are offered.
-const EPISODES: u32 = 20;
+/// How many earlier turns are offered, and among how many they are looked for.
+const EPISODES: usize = 20;
+const EPISODES_READ: u32 = 40;
 /// How many patterns and learnings are read to count the other observations: as many as the cache keeps of an answer.
 const REFLECTIONS: u32 = 256;
 
@@ -135,7 +137,10 @@ impl Workspace {
         let mut offered = Vec::new();
         for (section, share) in sections {
             let mut content = match section {
-                Section::ScratchPage => self.offer_observations((&request.thread, &prompt), max, mark).await?,
+                Section::ScratchPage => {
+                    let place = (&request.thread, prompt.as_str());
+                    self.offer_observations(place, max, told, mark).await?
+                }
                 Section::Scratchbook if !policy.scratchbook.enabled => lines(Vec::new()),
                 Section::Scratchbook => {
                     let sections = self.book_sections(&request.thread, max, None, mark).await?;
@@ -153,7 +158,7 @@ impl Workspace {
                 _ => lines(Vec::new()),
             };
             if let Some(told) = told {
-                told.leave_out(&mut content);
+                told.leave_out(section, &mut content);
             }
             offered.push(Offered {
                 section,
@@ -182,12 +187,14 @@ impl Workspace {
         self.note(TraceNote { turn, ..note });
     }
 
-    /// The observations that concern the prompt, then those that matter most, and how many more there are. Patterns have
-    /// a section of their own.
+    /// The observations that concern the prompt, then those that matter most, and how many more there are. For a reader
+    /// who was told before, also what is new and what had no room then, however little it matters, and how much more is
+    /// new. Patterns have a section of their own.
     async fn offer_observations(
         &self,
         (thread, prompt): (&ThreadKey, &str),
         max: usize,
+        told: Option<&Told>,
         mark: Option<MemoryMark>,
     ) -> Result<Content, WorkspaceError> {
         let limit = max.saturating_mul(2).min(super::MAX_ACTIVE);
@@ -221,6 +228,9 @@ impl Workspace {
             own = self.with_concerned(place, own, max, mark).await?;
             omitted = omitted.saturating_sub((own.len() - read) as u64);
         }
+        if let Some((told, since)) = told.and_then(|told| Some((told, told.news_since()?))) {
+            omitted = self.add_news(place, (told, since), &mut own, (limit, mark)).await?;
+        }
         let concerning = by_relevance(prompt, &mut own);
         Ok(Content::Lines(Lines {
             shown: own.into_iter().map(|entry| Shown::Entry(Box::new(entry))).collect(),
@@ -228,6 +238,44 @@ impl Workspace {
             beyond: omitted,
             ..Lines::default()
         }))
+    }
+
+    /// Adds to `own` what a reader who was `told` before does not know: what is new since then, at most `limit`, and what
+    /// had no room. Returns how much more is new.
+    async fn add_news(
+        &self,
+        (thread, prompt): (&ThreadKey, &str),
+        (told, since): (&Told, Seq),
+        own: &mut Vec<Entry>,
+        (limit, mark): (usize, Option<MemoryMark>),
+    ) -> Result<u64, WorkspaceError> {
+        let query = EntryQuery {
+            kinds: vec![EntryKind::Observation],
+            status: vec![Status::Active, Status::PendingReview],
+            since: Some(since),
+            order: Order::Priority,
+            limit: u32::try_from(limit.max(1)).unwrap_or(MAX_LIMIT),
+            ..EntryQuery::default()
+        };
+        let news = self.cached_entries(mark, Whose::AsAsked, &query).await?;
+        let elsewhere = self.clarifications_elsewhere(thread, prompt, &news.items).await?;
+        let is_here = |entry: &&Entry| !patterns::is_reflection(entry) && !elsewhere.contains(&entry.id);
+        let mut all: Vec<Entry> = news.items.iter().filter(is_here).cloned().collect();
+        let mut known: HashSet<EntryHandle> = all.iter().map(|entry| entry.handle).collect();
+        all.extend(own.drain(..).filter(|entry| known.insert(entry.handle)));
+        *own = all;
+        for handle in told.left().filter(|handle| known.insert(*handle)) {
+            let entry = self.read_entry(Ref::Handle(handle)).await?;
+            let is_shown = entry.state(self.now()) == State::Live && entry.fields.superseded_by.is_none();
+            if is_shown
+                && entry.kind == EntryKind::Observation
+                && !patterns::is_reflection(&entry)
+                && self.check_entry(&entry).await.is_ok()
+            {
+                own.push(entry);
+            }
+        }
+        Ok(news.total.saturating_sub(news.items.len() as u64))
     }
 
     /// Returns `active` with those observations that a search for the words of `prompt` finds, at most `max`: first what
@@ -362,7 +410,7 @@ impl Workspace {
             thread: Some(thread.clone()),
             ended: Some(true),
             before,
-            limit: EPISODES,
+            limit: EPISODES_READ,
             ..TurnQuery::default()
         };
         let prompt_subjects = folio_memory::turn::words::subjects(prompt);
@@ -371,7 +419,10 @@ impl Workspace {
             folio_memory::turn::words::common(&prompt_subjects, &input_subjects).len()
         };
         let turns = self.turns(&query).await?.into_iter();
-        let mut turns: Vec<_> = turns.map(|turn| (shared(&turn), turn)).collect();
+        // Of one without an input, or whose input was forgotten, there is nothing to tell.
+        let turns = turns.filter(|turn| !turn.begun.input.trim().is_empty());
+        let turns = turns.take(EPISODES).map(|turn| (shared(&turn), turn));
+        let mut turns: Vec<_> = turns.collect();
         turns.sort_by_key(|(shared, _)| std::cmp::Reverse(*shared));
         let concerning = turns.iter().filter(|(shared, _)| *shared > 0).count();
         let shown = turns.into_iter().map(|(_, turn)| {
@@ -412,7 +463,7 @@ impl Workspace {
         };
         let mut known = self.cached_entries(mark, Whose::AsAsked, &known).await?.items.clone();
         let is_fact = |entry: &Entry| entry.fields.type_name.as_deref() == Some(FACT);
-        let facts: Vec<String> = known
+        let facts: HashSet<String> = known
             .iter()
             .filter(|entry| is_fact(entry))
             .map(|entry| entry.fields.body.clone())

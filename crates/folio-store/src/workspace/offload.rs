@@ -4,6 +4,7 @@
 mod compactor;
 mod history;
 mod known;
+mod settled;
 mod summary;
 
 use std::sync::Arc;
@@ -141,7 +142,7 @@ pub struct Block {
     pub handle: EntryHandle,
     /// The summary in force.
     pub summary: EntryHandle,
-    /// The next actions, if there are any besides what is an entry.
+    /// The next actions, if there are any besides what is an entry and nobody has completed them.
     pub next_actions: Option<EntryHandle>,
     /// Whether a compactor wrote the summary and the next actions.
     pub is_compacted: bool,
@@ -243,7 +244,7 @@ impl Workspace {
         let clean = Message::read_all(&Value::Array(clean))?;
         let mut warnings = cleaner.into_warnings();
         if !options.force
-            && let Some(shortened) = self.shortened_before(thread, &given, &clean, options).await?
+            && let Some(shortened) = self.shortened_before(actor, thread, &given, &clean, options).await?
         {
             return Ok(Offloaded { warnings, ..shortened });
         }
@@ -263,6 +264,7 @@ impl Workspace {
     /// The conversation without what earlier calls have put away of it, if that is enough for its share of the window.
     async fn shortened_before(
         &self,
+        actor: &Actor,
         thread: &ThreadKey,
         given: &Given,
         clean: &[Message],
@@ -274,8 +276,10 @@ impl Workspace {
         let Some(place) = known.place.filter(|_| known.said > 0 && is_more) else {
             return Ok(None);
         };
-        let block = self.block(thread, &kept, place, true).await?;
+        let mut block = self.block(thread, &kept, place, true).await?;
         let to = given.from + known.items;
+        self.settle_next_actions(actor, thread, &kept, place, (&mut block, &given.messages[to..]))
+            .await?;
         let shortened = self.shortened(thread, given, to, block, options).await?;
         Ok((shortened.tokens.1 <= options.limit()).then_some(shortened))
     }

@@ -2,7 +2,7 @@
 
 use folio_memory::history::{FieldConflict, Version, operation_of};
 use folio_memory::id::{EntryRef, Ref};
-use folio_memory::{Actor, Change, Entry, EntryKind, FieldChange, Invalid, RunId, Seq, Status, Warning};
+use folio_memory::{Actor, Change, Entry, EntryKind, FieldChange, Invalid, RunId, Seq, Status, Warning, lifecycle};
 
 use super::reads::if_there;
 use super::{Workspace, WorkspaceError, Write, Written, long_text};
@@ -133,6 +133,8 @@ impl Workspace {
             if fields.is_empty() {
                 return Ok(unchanged(current, warnings, replayed));
             }
+            let rewritten = lifecycle::trust_after(&current, &long_text::as_kept(&fields), self.trust_of(actor));
+            let fields: Vec<FieldChange> = fields.into_iter().chain(rewritten).collect();
             let authorised = self.authorise_patch(actor, &current, &fields).await;
             authorised.inspect_err(|refused| {
                 self.note_refusal(actor, operation_of(Some(&current), &fields), Some(&current), refused);

@@ -36,6 +36,7 @@ pub use advisor::{Advice, Advisor, After, Before};
 pub use end::Ended;
 pub use episodes::{Episode, EpisodeQuery, Episodes};
 pub use export::Exported;
+pub(super) use learn::FirstConfidences;
 
 use super::observations::Whose;
 use super::patch::{Guard, Trying};

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use folio_memory::id::Ref;
-use folio_memory::{Change, EntryKind, EntryQuery, FieldChange, NewPage, Seq, Status, Tag, ThreadKey, scratchbook};
+use folio_memory::{
+    Change, EntryKind, EntryQuery, FieldChange, NewPage, Seq, State, Status, Tag, ThreadKey, scratchbook,
+};
 use folio_store::Workspace;
 use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_store::workspace::{BookFilter, Guard};
@@ -51,6 +53,40 @@ async fn changes_since_a_commit_include_archived_and_restored_entries_m7_2_16() 
     scene.memory.supersede(&ada, old, new, Guard::default()).await.unwrap();
     let bodies: Vec<_> = told(then, Vec::new()).await.into_iter().map(|(body, _)| body).collect();
     assert!(bodies.contains(&"second".to_owned()), "{bodies:?}");
+}
+
+#[tokio::test]
+async fn changes_since_a_commit_include_what_a_pin_kept_from_expiring_m7_1_7() {
+    let scene = scene();
+    let ada = person();
+    let entry = scene.add(json!({"content": "for a minute", "ttl_minutes": 1})).await;
+    let id = Ref::Id(entry.id);
+    scene.memory.pin_item(&ada, id).await.unwrap();
+    scene.clock.advance(std::time::Duration::from_secs(120));
+    let since = Some(scene.memory.head().await.unwrap());
+    scene.memory.unpin_item(&ada, id).await.unwrap();
+    let told = async |query: EntryQuery| {
+        let found = scene.memory.observations(query).await.unwrap().items;
+        found
+            .into_iter()
+            .map(|entry| entry.state(scene.memory.now()))
+            .collect::<Vec<_>>()
+    };
+    let news = EntryQuery {
+        since,
+        ..EntryQuery::default()
+    };
+    assert_eq!(
+        told(news.clone()).await,
+        [State::Expired],
+        "who had it learns that it is gone"
+    );
+    let live = EntryQuery {
+        status: vec![Status::Active],
+        ..news
+    };
+    assert_eq!(told(live).await, []);
+    assert_eq!(told(EntryQuery::default()).await, []);
 }
 
 #[tokio::test]

@@ -3,8 +3,12 @@
 use folio_memory::id::Ref;
 use folio_memory::lifecycle::Report;
 use folio_memory::view::candidate;
-use folio_memory::{Change, EntryId, EntryKind, Link, NewEntry, Owner, Relation, Status, ThreadKey};
+use folio_memory::{
+    Actor, Change, EntryId, EntryKind, Link, NewEntry, Owner, Relation, Role, Status, ThreadKey, Trust,
+};
 use folio_store::workspace::{Guard, WorkReport, Write};
+
+use serde_json::json;
 
 use crate::{person, scene};
 
@@ -110,4 +114,35 @@ async fn note_of_a_report_names_the_task_and_says_the_result_once_m7_4_35() {
             note.handle, task.handle, task.fields.title
         )
     );
+}
+
+#[tokio::test]
+async fn note_of_a_person_that_a_model_rewrites_counts_as_the_models_m7_8_v11() {
+    let scene = scene();
+    let (ada, agent) = (person(), Actor::new(Role::Client, "agent"));
+    let note = serde_json::from_value(json!({"kind": "note", "title": "Deploys", "body": "Only on Fridays."})).unwrap();
+    let note = scene
+        .memory
+        .add_item(&ada, &ThreadKey::main(), note, None)
+        .await
+        .unwrap()
+        .entry;
+    let id = Ref::Id(note.id);
+    let update = async |actor: &Actor, patch| {
+        let patch = serde_json::from_value(patch).unwrap();
+        scene.memory.update_item(actor, id, patch, None).await.unwrap().entry
+    };
+    let tagged = update(&agent, json!({"tags": ["deploy"], "body": "Only on Fridays."})).await;
+    assert_eq!((note.fields.trust, tagged.fields.trust), (Trust::User, Trust::User));
+    let guard = Guard::default();
+    let replaced = scene.memory.str_replace(&agent, id, "Fridays", "any day", guard).await;
+    assert_eq!(replaced.unwrap().entry.fields.trust, Trust::Model);
+    let corrected = update(&ada, json!({"title": "Deployments"})).await;
+    assert_eq!(corrected.fields.trust, Trust::Model, "the text is still the model's");
+    let versions = scene.memory.versions(id).await.unwrap();
+    let lowered = versions
+        .iter()
+        .filter(|version| version.changes.iter().any(|change| change.field == "trust"));
+    let by: Vec<String> = lowered.skip(1).map(|version| version.actor.to_string()).collect();
+    assert_eq!(by, ["client:agent"], "the history says who did it");
 }

@@ -248,3 +248,21 @@ async fn concurrent_turns_each_export_all_entries_at_their_end_m7_6_47() {
     let ended = scene.end(third).await.export;
     assert_eq!(listed(&ended).await, (0, texts(&["x", "y"])));
 }
+
+#[tokio::test]
+async fn forgotten_text_that_a_turn_repeats_is_reported_with_the_turn_m7_6_50() {
+    let scene = Scene::new();
+    let text = "Call Eleonora of Winterbourne";
+    let entry = scene.turn_with(text, "scan", json!({"content": text})).await;
+    let filter = ForgetFilter {
+        entries: vec![Ref::Id(entry.id)],
+        ..ForgetFilter::default()
+    };
+    let forgotten = scene
+        .workspace
+        .forget(&person(), &filter, "she asked for it")
+        .await
+        .unwrap();
+    let found = forgotten.residue.found;
+    assert!(found.contains(&"turn t1".to_owned()), "{found:?}");
+}

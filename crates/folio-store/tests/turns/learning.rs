@@ -327,3 +327,32 @@ async fn refuted_alerts_lower_the_urgency_from_that_tool_m7_11_6() {
     let stated = scene.read(entry.id).await.fields.confidence.unwrap().value();
     assert!((stated - 0.95).abs() < f64::EPSILON, "what was stated stays");
 }
+
+#[tokio::test]
+async fn confidence_stated_later_does_not_move_calibration_m7_11_6() {
+    let scene = Scene::new();
+    let alert = json!({"type": "risk_alert", "content": "The seal leaks", "confidence": 0.9});
+    let entry = scene.turn_with("x", "card_monitor", alert).await;
+    let entry = Ref::Id(entry.id);
+    let patch = serde_json::from_value(json!({"confidence": 0.1})).unwrap();
+    scene
+        .workspace
+        .update_observation(&person(), entry, patch, None)
+        .await
+        .unwrap();
+    scene
+        .workspace
+        .resolve_as(
+            &person(),
+            entry,
+            Outcome::Refuted,
+            folio_store::workspace::Guard::default(),
+        )
+        .await
+        .unwrap();
+    for _ in 0..2 {
+        let rows = scene.workspace.calibration().await.unwrap();
+        assert!((rows[0].mean_stated - 0.9).abs() < 1e-9, "{rows:?}");
+        assert!((rows[0].brier - 0.81).abs() < 1e-9, "{rows:?}");
+    }
+}

@@ -10,6 +10,7 @@ mod learning;
 mod lifetime;
 mod parallel;
 mod scene;
+mod sessions;
 mod stages;
 mod threads;
 mod touched;

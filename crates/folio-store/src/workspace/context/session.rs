@@ -1,36 +1,31 @@
 //! Contexts for a conversation that keeps what it is told: it is told once what memory holds, and after that what is
-//! new, what has changed, and what a prompt asks for.
+//! new, what has changed, what had no room before, and what a prompt asks for.
 //!
 //! The hooks of an agent program are processes of their own, so a note in the trace says what its session was told. If
 //! the note is gone, everything is told again.
 
 use folio_memory::canonical::digest_of;
-use folio_memory::context::Content;
+use folio_memory::context::{Content, Section};
 use folio_memory::id::TurnHandle;
 use folio_memory::patterns::is_reflection;
 use folio_memory::tokens::Tokens;
 use folio_memory::trace::NoteQuery;
-use folio_memory::view::{PageTail, Receipt, Rendered, Shown};
-use folio_memory::{Entry, Seq, TraceNote, TurnId};
+use folio_memory::view::{PageTail, Receipt, Rendered, Shown, TOLD};
+use folio_memory::{Entry, EntryHandle, Seq, TraceNote, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::super::{Workspace, WorkspaceError};
 use super::ContextRequest;
 
-/// The component and the operation under which it is noted what a session was told.
-const HOOK: &str = "hook";
-const TELL_SESSION: &str = "tell_session";
-/// Among how many of the last notes that of a session is looked for: as many prompts of other sessions may lie between.
-const NOTES_READ: usize = 500;
+/// How many names are kept of what had no room.
+const LEFT_KEPT: usize = 64;
 /// How many turns of a session are known: more than are offered to a context.
 const TURNS_KEPT: usize = 40;
 
 /// What a session was told.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Told {
-    /// The [name](name_of) of the session.
-    session: String,
     /// The commit as of which it was told.
     as_of: Seq,
     /// The entries that the beginning of the session has shown whole, until the first prompt.
@@ -39,29 +34,50 @@ pub(super) struct Told {
     /// Whether a prompt was told what memory holds, so that from then on only news is told.
     #[serde(default)]
     has_begun: bool,
+    /// The entries and pages that a prompt was to be told and that had no room: it does not know them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    left: Vec<String>,
     /// The turns of the session: they stand in the conversation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     turns: Vec<TurnHandle>,
 }
 
 impl Told {
+    /// The commit after which everything is news for the session; `None` if it has yet to be told what memory holds.
+    pub(super) fn news_since(&self) -> Option<Seq> {
+        self.has_begun.then_some(self.as_of)
+    }
+
+    /// The entries that had no room, by their handles.
+    pub(super) fn left(&self) -> impl Iterator<Item = EntryHandle> {
+        self.left.iter().filter_map(|name| name.parse().ok())
+    }
+
     fn knows(&self, entry: &Entry) -> bool {
+        let name = entry.handle.to_string();
+        let is_old = entry.updated_seq <= self.as_of;
+        if !self.has_begun {
+            return is_old && self.entries.contains(&name);
+        }
         // What was learned says again what was noticed.
-        let is_old = entry.updated_seq <= self.as_of || (self.has_begun && is_reflection(entry));
-        is_old && (self.has_begun || self.entries.contains(&entry.handle.to_string()))
+        (is_old || is_reflection(entry)) && !self.left.contains(&name)
     }
 
     /// Whether the end of `page` has something new.
     pub(super) fn lacks_page(&self, page: &PageTail) -> bool {
         let changes = page.tail.iter().map(|entry| entry.updated_seq);
         let last = changes.fold(page.page.created_seq, Seq::max);
-        !self.has_begun || last > self.as_of
+        !self.has_begun || last > self.as_of || self.left.contains(&page.page.handle.to_string())
     }
 
-    /// Removes what the session was told from what a section could show, apart from what concerns the prompt. Turns of
+    /// Removes what the session was told from what `section` could show, apart from what concerns the prompt. Turns of
     /// the session itself are removed in any case.
-    pub(super) fn leave_out(&self, content: &mut Content) {
+    pub(super) fn leave_out(&self, section: Section, content: &mut Content) {
         let Content::Lines(lines) = content else { return };
+        if self.has_begun && section != Section::ScratchPage {
+            // It was told once that there is more. Of observations only news is counted.
+            lines.beyond = 0;
+        }
         let (mut at, mut concerning) = (0, 0);
         let told = &mut lines.told;
         let asked_for = lines.concerning;
@@ -78,9 +94,6 @@ impl Told {
             is_left
         });
         lines.concerning = concerning;
-        if self.has_begun {
-            lines.beyond = 0;
-        }
     }
 
     fn knows_turn(&self, name: &str, is_asked_for: bool) -> bool {
@@ -120,6 +133,7 @@ impl Workspace {
         let told = Told {
             as_of,
             has_begun: true,
+            left: left_in(&assembled.receipt),
             turns,
             ..Told::default()
         };
@@ -162,25 +176,29 @@ impl Workspace {
         // What cannot be written is not read either; then more is told than has to be.
         let _unwritten = self.flush_trace().await;
         let query = NoteQuery {
-            component: Some(HOOK.to_owned()),
-            limit: NOTES_READ,
+            entry: Some(TraceNote::session_notes_id(&name_of(session))),
+            limit: 1,
             ..NoteQuery::default()
         };
-        let notes = self.inner.store.notes(self.space(), &query).await?;
-        let name = name_of(session);
-        let told = notes.into_iter().rev().filter(|note| note.operation == TELL_SESSION);
-        let mut told = told.filter_map(|note| serde_json::from_value::<Told>(note.detail?).ok());
-        Ok(told.find(|told| told.session == name))
+        let last = self.inner.store.notes(self.space(), &query).await?.pop();
+        Ok(last.and_then(|note| serde_json::from_value(note.detail?).ok()))
     }
 
     fn note_told(&self, session: &str, told: Told, turn: Option<TurnId>) {
-        let told = Told {
-            session: name_of(session),
-            ..told
-        };
-        let note = self.noted(HOOK, TELL_SESSION).with_detail(json!(told));
+        let note = TraceNote::of_session(self.now(), &self.asker, &name_of(session), json!(told));
         self.note(TraceNote { turn, ..note });
     }
+}
+
+/// What had no room in a context, apart from earlier turns: those are examples, and nobody lacks one.
+fn left_in(receipt: &Receipt) -> Vec<String> {
+    let turns = Section::Episodic.as_str();
+    let sections = receipt.sections.iter().filter(|section| section.section != turns);
+    let omitted = sections.flat_map(|section| &section.omitted);
+    let left = omitted
+        .filter(|omitted| omitted.reason != TOLD)
+        .map(|omitted| &omitted.name);
+    left.take(LEFT_KEPT).cloned().collect()
 }
 
 /// A name for the id of a session, however long that is: four words of its digest, in which nothing looks like a secret

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::super::{Workspace, WorkspaceError};
 use super::Block;
+use super::settled::is_open;
 use crate::error::StoreError;
 
 /// How many blocks in a row may have been archived or forgotten.
@@ -267,7 +268,7 @@ impl Workspace {
             handle: of_place.entry.handle,
             is_compacted: summary.id == ids.compacted[0],
             summary: summary.handle,
-            next_actions: next.map(|next| next.handle),
+            next_actions: next.filter(is_open).map(|next| next.handle),
             replayed,
         })
     }
@@ -291,10 +292,11 @@ fn push_texts(value: &Value, text: &mut String) {
         Value::Array(items) => items.iter().for_each(|item| push_texts(item, text)),
         Value::Object(fields) => {
             let is_said = |(name, _): &(&String, &Value)| !WHAT_IT_IS.contains(&name.as_str());
-            fields
-                .iter()
-                .filter(is_said)
-                .for_each(|(_, inner)| push_texts(inner, text));
+            let is_name = |(name, _): &(&String, &Value)| *name == "name";
+            // A call is read as its tool, and then its arguments.
+            let (names, others): (Vec<_>, Vec<_>) = fields.iter().filter(is_said).partition(is_name);
+            let all = names.into_iter().chain(others);
+            all.for_each(|(_, inner)| push_texts(inner, text));
         }
         _ => {}
     }

@@ -107,10 +107,12 @@ impl Workspace {
             id: book,
             fields: book_fields,
         })));
-        let titles = [
-            format!("Summary of messages {first} to {last} of this conversation"),
-            "Next actions".to_owned(),
-        ];
+        // It goes on from the summary before it, and says what that said.
+        let of_all = match first {
+            1 => format!("Summary of messages 1 to {last} of this conversation"),
+            _ => format!("Summary of this conversation up to message {last}"),
+        };
+        let titles = [of_all, "Next actions".to_owned()];
         let has_next = !texts[1].is_empty();
         let parts = ids.into_iter().zip(titles).zip(texts);
         for (index, ((id, title), text)) in parts.enumerate() {
@@ -128,6 +130,7 @@ impl Workspace {
             return Ok(());
         };
         let new_next = if has_next { ids[1] } else { ids[0] };
+        let old_next = old_next.filter(|next| next.fields.superseded_by.is_none());
         let replaced = std::iter::once((old_summary, ids[0])).chain(old_next.map(|old| (old, new_next)));
         // Forgotten entries stay as they are.
         for (old, new) in replaced.filter(|(old, _)| old.fields.erased.is_none()) {
@@ -237,7 +240,7 @@ impl Workspace {
 }
 
 /// What a summary made without a model keeps for the next offload.
-fn found_in(fields: &EntryFields) -> Option<Extract> {
+pub(super) fn found_in(fields: &EntryFields) -> Option<Extract> {
     let found = fields.metadata.as_ref()?.get(FOUND)?;
     let found: Extract = serde_json::from_value(found.clone()).ok()?;
     Some(found.retain_mentioned_in(&fields.body))
@@ -278,7 +281,7 @@ fn summary_entry(
     })
 }
 
-fn link(src: EntryId, rel: Relation, dst: EntryId) -> Change {
+pub(super) fn link(src: EntryId, rel: Relation, dst: EntryId) -> Change {
     Change::AddLink(Link {
         src: src.to_string(),
         rel,

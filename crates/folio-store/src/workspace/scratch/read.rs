@@ -155,13 +155,15 @@ impl Workspace {
         }
     }
 
-    /// The line of `entry` above the first part of its text. That text is what the caller wants, so the line is short,
-    /// and the shortest one if it would cost more than `room` tokens.
+    /// The line of `entry` above the first part of its text. That text follows, so the line has nothing of it, and it is
+    /// the shortest one if a longer one would cost more than `room` tokens.
     async fn first_heading(&self, entry: &Entry, tokens: &dyn Tokens, room: u32) -> Result<String, WorkspaceError> {
         let by = self.in_place_of(entry).await?;
         let by = by.map(|by| format!("; {by} took its place")).unwrap_or_default();
         let now = self.now();
-        let line = |length| line_of(entry, length, now) + &by + remark_on(entry);
+        let mut titled = entry.clone();
+        (titled.fields.body, titled.fields.body_ref) = (String::new(), None);
+        let line = |length| line_of(&titled, length, now) + &by + remark_on(entry);
         let short = line(1);
         Ok(if tokens.count(&short) <= room { short } else { line(2) })
     }

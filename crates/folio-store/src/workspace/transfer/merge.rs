@@ -54,7 +54,10 @@ impl Workspace {
             .into_iter()
             .filter(|field| differing.contains(field))
         {
-            match change_of(field, &imported) {
+            // A file may say less of whom to believe, but not more.
+            let change = change_of(field, &imported)
+                .filter(|change| !matches!(change, FieldChange::Trust(trust) if *trust > existing.fields.trust));
+            match change {
                 Some(change) if !changed_here.contains(&field) => {
                     changes.push(change);
                     merged_fields.push(field);
@@ -156,6 +159,7 @@ fn change_of(name: &str, fields: &EntryFields) -> Option<FieldChange> {
         "metadata" => Some(FieldChange::Metadata(fields.metadata)),
         "phase" => Some(FieldChange::Phase(fields.phase)),
         "progress" => Some(FieldChange::Progress(fields.progress)),
+        "trust" => Some(FieldChange::Trust(fields.trust)),
         _ => None,
     }
 }

@@ -92,6 +92,8 @@ impl Workspace {
             return Err(StoreError::TurnEnded { turn }.into());
         }
         let goals = self.settle_goals(&acting(actor, Role::Evaluator, &turn), &turn).await?;
+        self.settle_offload_of(&acting(actor, Role::Compactor, &turn), &turn)
+            .await?;
         let mut attempt = 1;
         // The advisor is asked only once, however often the end is computed.
         let mut left = None;

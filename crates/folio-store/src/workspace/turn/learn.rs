@@ -1,15 +1,18 @@
 //! Learns from observations: patterns, facts, and how often stated confidences proved right.
 
-use folio_memory::calibration::{Calibration, Reliability};
+use std::collections::HashMap;
+
+use folio_memory::calibration::{Calibration, Reliability, needs_first_confidence};
 use folio_memory::entry::Status;
 use folio_memory::observation::Class;
 use folio_memory::patterns::{self, Among, FACT, FoundPattern, News, PATTERN};
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::turn::Used;
 use folio_memory::{
-    Actor, Change, Entry, EntryFields, EntryId, EntryKind, EntryQuery, FieldChange, Link, ListAnswer, NewEntry,
-    Relation, Role,
+    Actor, Change, Confidence, Entry, EntryFields, EntryId, EntryKind, EntryQuery, FieldChange, Link, ListAnswer,
+    NewEntry, Relation, Role, Seq,
 };
+use parking_lot::Mutex;
 
 use super::super::{Workspace, WorkspaceError, Write, source_of};
 use super::unlearn::archived;
@@ -22,6 +25,27 @@ const MAX_CALIBRATED_FOR_ROUTER: usize = 1_000;
 const RECENT: usize = 5_000;
 /// How many of them are searched at the end of a turn in each group in which something was noticed.
 const OF_A_GROUP: usize = 300;
+
+/// For how many observations it is remembered with what confidence they were added.
+const FIRSTS_MAX: usize = 32_768;
+
+/// With what confidence observations were added, as far as it was looked up. This never changes.
+#[derive(Debug, Default)]
+pub(in super::super) struct FirstConfidences(Mutex<HashMap<EntryId, Option<Confidence>>>);
+
+impl FirstConfidences {
+    fn get(&self, id: EntryId) -> Option<Option<Confidence>> {
+        self.0.lock().get(&id).copied()
+    }
+
+    fn insert(&self, id: EntryId, first: Option<Confidence>) {
+        let mut known = self.0.lock();
+        if known.len() >= FIRSTS_MAX {
+            known.clear();
+        }
+        known.insert(id, first);
+    }
+}
 
 impl Workspace {
     /// Returns the patterns and facts that hold, newest first.
@@ -88,7 +112,31 @@ impl Workspace {
         let policy = self.policy().await?;
         let asks =
             |entry: &&Entry| policy.types().class_of(entry.fields.type_name.as_deref()) == Class::PendingConfirmation;
-        Ok(Calibration::of(entries.iter().filter(|entry| !asks(entry))))
+        let counted: Vec<&Entry> = entries.iter().filter(|entry| !asks(entry)).collect();
+        let mut firsts = Vec::with_capacity(counted.len());
+        for entry in &counted {
+            firsts.push(match needs_first_confidence(entry) {
+                true => self.first_confidence(entry).await?,
+                false => None,
+            });
+        }
+        Ok(Calibration::of(counted.into_iter().zip(firsts)))
+    }
+
+    /// The confidence that `entry` was added with; `None` if the log does not tell any more.
+    async fn first_confidence(&self, entry: &Entry) -> Result<Option<Confidence>, WorkspaceError> {
+        if let Some(known) = self.inner.first_confidences.get(entry.id) {
+            return Ok(known);
+        }
+        let before = Seq(entry.created_seq.0.saturating_sub(1));
+        let rows = self.inner.store.changes(self.space(), before, 1).await?;
+        let changes = rows.into_iter().flat_map(|row| row.record.changes);
+        let first = changes.into_iter().find_map(|change| match change {
+            Change::AddEntry(new) if new.id == entry.id => new.fields.confidence,
+            _ => None,
+        });
+        self.inner.first_confidences.insert(entry.id, first);
+        Ok(first)
     }
 
     /// The patterns among what was noticed last, where there may be new ones.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use folio_memory::entry::Status;
+use folio_memory::entry::{State, Status};
 use folio_memory::observation::Class;
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::roles::Visibility;
@@ -11,6 +11,7 @@ use folio_memory::view::{Audience, BookSections, Offer, Shown, ViewSection};
 use folio_memory::{Entry, EntryKind, EntryQuery, ListAnswer, Order, PageId, Seq, ThreadKey, scratchbook};
 use parking_lot::Mutex;
 
+use super::super::book::LAST_PIN;
 use super::super::observations::Whose;
 use super::super::{PolicyInForce, Workspace, WorkspaceError};
 use crate::store::MemoryMark;
@@ -298,6 +299,10 @@ impl Ask<'_> {
         let of_summaries = summaries.0.iter().filter(|entry| entry.fields.pin_rank.is_some());
         total += u64::try_from(of_summaries.clone().count()).unwrap_or(u64::MAX);
         found.extend(of_summaries.cloned());
+        // What an offload pins it cannot unpin, and nobody needs next actions that are done.
+        let all = found.len();
+        found.retain(|entry| entry.fields.pin_rank != Some(LAST_PIN) || entry.fields.status.state() == State::Live);
+        total = total.saturating_sub((all - found.len()) as u64);
         found.sort_by_key(|entry| (entry.fields.pin_rank, entry.handle));
         found.truncate(self.max);
         Ok(Offer {
