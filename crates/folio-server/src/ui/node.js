@@ -109,6 +109,6 @@ function budget(node) {
   if (!used && calls.length === 0 && limits.length === 0) return [];
   const figure = (name, n) => ({ micro_usd: dollars, bytes }[name] ?? number)(n);
   const rows = limits.map((one) => element('li', {}, meter(one.limit ? one.used / one.limit : 1, `${LIMITS[one.what]}: ${figure(one.what, one.used)} of ${figure(one.what, one.limit)}`, { isLimit: true }),
-    ` ${figure(one.what, one.used)} of ${figure(one.what, one.limit)} ${LIMITS[one.what] ?? one.what}${one.over ? `, ${figure(one.what, one.over)} over the limit` : ''}`));
+    ` ${figure(one.what, one.used)} of ${figure(one.what, one.limit)} ${LIMITS[one.what] ?? one.what}${one.set_aside ? `, of which ${figure(one.what, one.set_aside)} set aside` : ''}${one.over ? `, ${figure(one.what, one.over)} over the limit` : ''}`));
   return [element('h3', {}, 'Cost, including all parts below'), used || calls.length ? element('p', {}, [used, ...calls].filter(Boolean).join(' · ')) : rows.length ? '' : element('p', {}, 'None'), rows.length ? element('ul', { class: 'plain' }, ...rows) : ''];
 }
