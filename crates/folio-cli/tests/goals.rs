@@ -159,6 +159,32 @@ fn unused_script_cues_fail_the_command_but_not_the_run() {
 }
 
 #[test]
+fn task_of_a_plan_has_the_tools_that_the_plan_names() {
+    let refused = "this task may not use the tool list; available: grep, result_read, finish";
+    let folio = folio_with(json!([
+        execute_cue("count the letters", "list", json!({})),
+        {"role": "executor", "contains": ["# Task\ncount the letters\n", refused],
+         "calls": [{"tool": "finish", "args": {"notes": "two letters"}}]},
+    ]));
+    folio.file(
+        "plan.yaml",
+        "steps:\n- {id: count, title: count the letters, tools: [grep]}\n",
+    );
+    let run = folio.call(&["run", "--plan", "plan.yaml", "--model", "scripted:script.json"]);
+    assert!(run.stderr.contains("two letters"), "{}", run.stderr);
+    assert!(folio.seen(&["show", "r1"]).contains("count"), "{}", run.stderr);
+    folio.file(
+        "wider.yaml",
+        "steps:\n- {id: a, tools: [grep], plan: [{id: b, title: B, tools: [list]}]}\n",
+    );
+    let check = folio.seen(&["plan", "check", "wider.yaml"]);
+    assert!(
+        check.contains("P032 the step around it may not use the tool \"list\""),
+        "{check}"
+    );
+}
+
+#[test]
 fn unexpected_model_request_fails_the_command_even_if_the_run_copes() {
     let folio = folio_with(json!([]));
     let plan = json!({"title": "Doors", "steps": [{"id": "paint", "title": "Paint the door", "optional": true}]});

@@ -272,7 +272,7 @@ fn tool_list_shows_effects_approvals_and_arguments() {
     assert_snapshot!(lines.join("\n"), @r"
     desk.echo         read              Says what it is told.
     desk.send         idempotent  asks  Changes something: send.
-    shell             opaque      asks  Runs a command without input, in a granted folder. Returns `exit_code`, `signal…
+    shell             opaque      asks  Runs a command without input, in a granted folder. Give exactly one of `argv` o…
     ");
     assert_snapshot!(folio.ok(&["tool", "list", "desk.send", "wait"]), @"
     desk.send  idempotent, asks

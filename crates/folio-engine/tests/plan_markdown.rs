@@ -1,6 +1,6 @@
 //! Plans in markdown as people really write them: other white space, headings, comments, and what makes no sense.
 
-use folio_engine::plan::{Known, Plan, parse};
+use folio_engine::plan::{Known, Plan, ShownStep, parse, to_markdown};
 
 fn read(text: &str) -> Plan {
     parse(text, &Known::default()).unwrap_or_else(|errors| panic!("{errors}\n{text}"))
@@ -125,4 +125,22 @@ fn markdown_mistakes_are_sorted_by_line_e9_1() {
     let found = parse(text, &Known::default()).unwrap_err().listed;
     let lines: Vec<u32> = found.iter().map(|mistake| mistake.place.line).collect();
     assert_eq!(lines, [3, 5]);
+}
+
+#[test]
+fn tools_of_steps_survive_markdown_e9_14() {
+    let plan = read(
+        "steps:\n- {id: a, title: A, tools: [grep, desk.*]}\n- {id: b, title: B, tools: []}\n\
+         - {id: g, parallel: [{id: c, title: C}], tools: [grep]}\n- {id: s, sequence: [{id: d, title: D}], tools: [grep]}\n\
+         - {id: e, title: E, for_each: [1], description: look, tools: [grep]}\n",
+    );
+    let shown = to_markdown(&ShownStep::from_plan_steps(&plan.steps));
+    assert!(
+        shown.contains(
+            "- [ ] A {#a}\n  ```yaml\n  tools: [grep, \"desk.*\"]\n  ```\n- [ ] B {#b}\n  ```yaml\n  tools: []\n"
+        ),
+        "{shown}"
+    );
+    assert_eq!(shown.matches("tools: [grep]").count(), 3, "{shown}");
+    assert_eq!(read(&shown).steps, plan.steps);
 }

@@ -164,7 +164,7 @@ fn unknown_keys_are_mistakes_with_a_suggestion() {
         mistakes("{titel: x, steps: [{id: a, description: b, maxItems: 3}, {id: c, depends_on: [a]}, {parallel: [d], onHard: hold}]}"),
         @r#"
         1:2 titel: P003 a plan has no key `titel` (did you mean `title`?)
-        1:44 steps[0].maxItems: P003 a task has no key `maxItems` (its keys: id, title, description, reason, criteria, satisfies, needs, executor, optional, atomic, do, plan, observe, retry, timeout, budget, budget_share)
+        1:44 steps[0].maxItems: P003 a task has no key `maxItems` (its keys: id, title, description, reason, criteria, satisfies, needs, executor, tools, optional, atomic, do, plan, observe, retry, timeout, budget, budget_share)
         1:66 steps[1].depends_on: P003 a task has no key `depends_on` (write `needs`)
         1:100 steps[2].onHard: P003 a parallel group has no key `onHard` (did you mean `on_hard`?)
         "#

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use folio_engine::Event;
-use folio_engine::plan::{HERE, Plan};
+use folio_engine::plan::{HERE, Plan, names_tool};
 use folio_engine::run::{ApprovalPolicy, Judging, PlanMode, RequiredApproval, WritesOf};
 use folio_engine::{NodeId, Run};
 use folio_memory::causes::with_causes;
@@ -108,14 +108,6 @@ pub(crate) fn has_human_grants(run: &Run) -> bool {
 #[must_use]
 pub fn allows_tool(allowed: &[String], tool: &str) -> bool {
     allowed.iter().any(|name| names_tool(name, tool))
-}
-
-/// Whether `name` is the name of `tool` or, as `SERVER.*`, of its family.
-pub(crate) fn names_tool(name: &str, tool: &str) -> bool {
-    match name.strip_suffix('*') {
-        Some(family) => family.ends_with('.') && tool.starts_with(family),
-        None => name == tool,
-    }
 }
 
 /// Checks that each tool that is allowed without approval is in `registry`: a misspelled name would otherwise cause a

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use folio_engine::CallAction;
+use folio_engine::plan::names_tool;
 use serde::{Deserialize, Serialize};
-
-use crate::grants::names_tool;
 
 /// What happens to a call that had begun when its driver died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -449,7 +449,7 @@ fn named_executor((name, named): (&String, &RunnerExecutor)) -> (String, NamedEx
 fn offer_of(spec: &ToolSpec, scratch_tools: &[Definition]) -> ToolOffer {
     let (description, args_schema) = match scratch_tools.iter().find(|definition| definition.name == spec.name) {
         Some(definition) => (definition.description.to_owned(), definition.schema.clone()),
-        None => (spec.description.clone(), spec.args_schema()),
+        None => (spec.description.clone(), spec.schema_for_models()),
     };
     ToolOffer {
         name: spec.name.clone(),

@@ -88,8 +88,11 @@ pub struct ToolSpec {
     /// character. `finish` and `ask_person` are tools that models have anyway, and what begins with `agent:` is an
     /// agent.
     pub name: String,
-    /// What it does and what it returns, for people and models.
+    /// What it does, for people and models.
     pub description: String,
+    /// What a call returns, for people and for plans that read it. Models that call the tool see it in the answer.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub returns: String,
     /// What a call changes.
     pub effect: Effect,
     /// Its arguments. Empty when `schema` is given.
@@ -130,6 +133,7 @@ impl ToolSpec {
         Self {
             name: name.into(),
             description: description.into(),
+            returns: String::new(),
             effect,
             args: Vec::new(),
             one_of: Vec::new(),
@@ -215,6 +219,13 @@ impl ToolSpec {
         self
     }
 
+    /// Says what a call returns, in sentences.
+    #[must_use]
+    pub fn returns(mut self, sentences: &str) -> Self {
+        sentences.clone_into(&mut self.returns);
+        self
+    }
+
     /// Declares the outputs of a call, by name and JSON Schema type. There may be more.
     #[must_use]
     pub fn gives(mut self, parts: &[(&str, &str)]) -> Self {
@@ -244,6 +255,39 @@ impl ToolSpec {
     pub fn asks(mut self, scratch_page_query: Value) -> Self {
         self.scratch_page_query = Some(scratch_page_query);
         self
+    }
+
+    /// What it does and what a call returns.
+    pub fn about(&self) -> String {
+        let separator = if self.returns.is_empty() { "" } else { " " };
+        format!("{}{separator}{}", self.description, self.returns)
+    }
+
+    /// The JSON Schema of the arguments as models read it with every request: without what only refuses calls, because
+    /// each call is checked, and in the simplest form that is accepted.
+    pub fn schema_for_models(&self) -> Value {
+        let mut schema = self.args_schema();
+        if self.schema.is_some() {
+            return schema;
+        }
+        let Value::Object(fields) = &mut schema else {
+            return schema;
+        };
+        fields.remove("additionalProperties");
+        fields.retain(|keyword, value| keyword != "required" || *value != json!([]));
+        for arg in &self.args {
+            let Some(Value::Object(fields)) = schema["properties"].get_mut(&arg.name) else {
+                continue;
+            };
+            if arg.kind == ArgKind::Texts
+                && let Value::Object(words) = ArgKind::Words.schema()
+            {
+                fields.remove("anyOf");
+                fields.extend(words);
+            }
+            fields.retain(|keyword, value| keyword != "minimum" || *value != json!(0));
+        }
+        schema
     }
 
     /// The JSON Schema of the arguments: an object that allows no other names.

@@ -716,6 +716,9 @@ class LimitShape(TypedDict):
     limit: int
     # The part of `used` beyond the limit, because a call used more than was set aside for it.
     over: NotRequired[int]
+    # The part of `used` that is only set aside, for calls under way and for members of groups: what they do not use
+    # of it comes back.
+    set_aside: NotRequired[int]
     # What is used, including what is set aside for calls under way.
     used: int
     # What it limits: `tokens`, `tokens_in`, `tokens_cached`, `tokens_out`, `micro_usd`, `model_calls`, `tool_calls`

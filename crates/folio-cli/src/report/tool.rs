@@ -96,7 +96,7 @@ impl ToolShape {
             name: spec.name.clone(),
             effect: spec.effect,
             asks: spec.approval == Approval::UnlessAllowed,
-            description: spec.description.clone(),
+            description: spec.about(),
             one_of: spec.one_of.clone(),
             args: spec.args_schema(),
         }

@@ -147,4 +147,5 @@ codes! {
     BAD_ARGUMENT = "P029", "an argument that the tool does not take";
     UNKNOWN_EXECUTOR = "P030", "an executor that is not set up";
     UNKNOWN_CRITERION = "P031", "`satisfies` names no criterion";
+    TOOL_BEYOND = "P032", "a tool that the step around it may not use";
 }

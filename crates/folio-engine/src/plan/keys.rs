@@ -28,6 +28,7 @@ pub(super) const TASK: &[&str] = &[
     "satisfies",
     "needs",
     "executor",
+    "tools",
     "optional",
     "atomic",
     "do",
@@ -39,9 +40,9 @@ pub(super) const TASK: &[&str] = &[
     "budget_share",
 ];
 pub(super) const GROUP: &[&str] = &[
-    "id", "task_id", "taskId", "title", "parallel", "on_hard", "join", "optional",
+    "id", "task_id", "taskId", "title", "parallel", "on_hard", "join", "optional", "tools",
 ];
-pub(super) const SEQUENCE: &[&str] = &["id", "task_id", "taskId", "title", "sequence", "optional"];
+pub(super) const SEQUENCE: &[&str] = &["id", "task_id", "taskId", "title", "sequence", "optional", "tools"];
 pub(super) const FOR_EACH: &[&str] = &[
     "id",
     "task_id",
@@ -69,6 +70,7 @@ pub(super) const FOR_EACH_INLINE: &[&str] = &[
     "successCriteria",
     "satisfies",
     "executor",
+    "tools",
     "atomic",
     "do",
     "plan",

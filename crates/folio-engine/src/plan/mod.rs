@@ -29,6 +29,7 @@ mod slug;
 mod spanned;
 mod step;
 mod tool_mistakes;
+mod tools;
 mod validate;
 mod yaml;
 
@@ -55,6 +56,7 @@ pub use step::{
     Call, ForEach, Group, HUMAN, Join, MAX_ITEMS_DEFAULT, Observe, OnHard, Sequence, Step, SubPlan, Task, Work,
     tasks_of,
 };
+pub use tools::{ToolNames, names_tool};
 
 /// The JSON schema of plan files (draft 2020-12).
 pub fn schema() -> &'static str {

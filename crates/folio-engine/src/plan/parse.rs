@@ -9,7 +9,7 @@ use super::decode::decode;
 use super::markdown;
 use super::spanned::{self, Node};
 use super::validate::validate;
-use super::{Plan, PlanError, PlanErrors};
+use super::{Plan, PlanError, PlanErrors, ToolNames};
 use crate::argument::{ArgKind, CallCheck};
 
 /// What a plan may refer to, and how large it may be.
@@ -34,6 +34,8 @@ pub struct Known {
     /// The criteria by id that a plan for a task has to cover: some step must satisfy each of them. If set, every step
     /// that a model does needs criteria of its own or one of these (E9.1, E9.6).
     pub to_meet: Option<BTreeMap<String, String>>,
+    /// The `tools` of the steps around it: its own steps may use only tools that all of these lists name.
+    pub tools_around: Vec<ToolNames>,
 }
 
 /// What the check of a plan needs to know about a tool.

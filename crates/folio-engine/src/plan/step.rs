@@ -7,7 +7,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::{Budget, Criterion, Retry, Share, Slug, duration};
+use super::{Budget, Criterion, Retry, Share, Slug, ToolNames, duration};
 
 /// The most items of a `for_each` that does not set `max_items`.
 pub const MAX_ITEMS_DEFAULT: u32 = 64;
@@ -62,6 +62,17 @@ impl Step {
             Self::Task(task) => task.needs.as_deref(),
             Self::ForEach(for_each) => for_each.needs.as_deref(),
             Self::Parallel(_) | Self::Sequence(_) => None,
+        }
+    }
+
+    /// The tools that whoever does it, or something in it, may use; `None` means those of the step around it. For a
+    /// `for_each`, its body says so.
+    pub fn tools(&self) -> Option<&ToolNames> {
+        match self {
+            Self::Task(task) => task.tools.as_ref(),
+            Self::Parallel(group) => group.tools.as_ref(),
+            Self::Sequence(sequence) => sequence.tools.as_ref(),
+            Self::ForEach(_) => None,
         }
     }
 
@@ -149,6 +160,8 @@ pub struct Group {
     pub join: Join,
     /// Whether the plan can succeed without it.
     pub optional: bool,
+    /// The tools that its steps may use; `None` means those of the step around it.
+    pub tools: Option<ToolNames>,
 }
 
 /// Steps that run one after the other.
@@ -162,6 +175,8 @@ pub struct Sequence {
     pub steps: Vec<Step>,
     /// Whether the plan can succeed without it.
     pub optional: bool,
+    /// The tools that its steps may use; `None` means those of the step around it.
+    pub tools: Option<ToolNames>,
 }
 
 /// One step for every item of a list.
@@ -212,6 +227,8 @@ pub struct Task {
     pub needs: Option<Vec<Slug>>,
     /// Who carries it out; `None` leaves the choice to the engine.
     pub executor: Option<String>,
+    /// The tools that its executor and everything below it may use; `None` means those of the step around it.
+    pub tools: Option<ToolNames>,
     /// Whether the plan can succeed without it.
     pub optional: bool,
     /// Whether it must be carried out directly, without a sub-plan.
@@ -248,6 +265,7 @@ impl Task {
             satisfies: Vec::new(),
             needs: None,
             executor: None,
+            tools: None,
             optional: false,
             atomic: false,
             work: Work::Model,
@@ -398,6 +416,7 @@ impl Serialize for Task {
         entry_unless(&mut map, self.satisfies.is_empty(), "satisfies", &self.satisfies)?;
         entry_unless(&mut map, self.needs.is_none(), "needs", &self.needs)?;
         entry_unless(&mut map, self.executor.is_none(), "executor", &self.executor)?;
+        entry_unless(&mut map, self.tools.is_none(), "tools", &self.tools.as_deref())?;
         entry_unless(&mut map, !self.optional, "optional", &self.optional)?;
         entry_unless(&mut map, !self.atomic, "atomic", &self.atomic)?;
         match &self.work {
@@ -425,6 +444,7 @@ impl Serialize for Group {
         entry_unless(&mut map, self.on_hard == OnHard::default(), "on_hard", &self.on_hard)?;
         entry_unless(&mut map, self.join == Join::default(), "join", &self.join)?;
         entry_unless(&mut map, !self.optional, "optional", &self.optional)?;
+        entry_unless(&mut map, self.tools.is_none(), "tools", &self.tools.as_deref())?;
         map.end()
     }
 }
@@ -436,6 +456,7 @@ impl Serialize for Sequence {
         entry_unless(&mut map, self.title.is_empty(), "title", &self.title)?;
         map.serialize_entry("sequence", &self.steps)?;
         entry_unless(&mut map, !self.optional, "optional", &self.optional)?;
+        entry_unless(&mut map, self.tools.is_none(), "tools", &self.tools.as_deref())?;
         map.end()
     }
 }

@@ -5,6 +5,7 @@ mod lists;
 mod names;
 mod satisfies;
 mod steps;
+mod tools;
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -16,7 +17,7 @@ use super::errors::code;
 use super::nearest::did_you_mean;
 use super::reads::{self, Segment};
 use super::spanned::{Node, Tree};
-use super::{Graph, Known, NODES_MAX, Plan, Step, count_nodes};
+use super::{Graph, Known, NODES_MAX, Plan, Step, ToolNames, count_nodes};
 
 use names::{Frame, Reader};
 
@@ -45,6 +46,7 @@ pub(super) fn validate(draft: &mut Draft<'_>, root: &Node, known: &Known) {
         children: narrower_limit(known.limits.children, draft.plan.budget.children),
         deepest: narrower_limit(known.limits.depth, draft.plan.budget.depth),
         items: draft.plan.budget.items,
+        tools_around: known.tools_around.clone(),
         guesses: Cell::new(GUESSES_MAX),
         expressions: EXPRESSIONS_MAX,
     };
@@ -71,6 +73,8 @@ struct Validator<'a> {
     deepest: u32,
     /// The most items of a `for_each`, by the same budgets.
     items: Option<u32>,
+    /// The `tools` of the steps around, the outermost first.
+    tools_around: Vec<ToolNames>,
     /// How many more unknown names get a hint.
     guesses: Cell<u32>,
     /// How many more regular expressions are compiled. What comes later is compiled when its criterion is checked.
@@ -140,7 +144,10 @@ impl<'a> Validator<'a> {
                 outer,
                 variables,
             };
+            let outside = self.tools_around.len();
+            self.enter_groups(&graph, at);
             self.step(&node.step, &frame, depth);
+            self.tools_around.truncate(outside);
         }
         graph
     }

@@ -250,6 +250,7 @@ impl Run {
                 .criteria
                 .extend(self.criteria_of(at).into_iter().map(|criterion| criterion.id));
         }
+        known.tools_around = self.tool_scope(self.top_of(index)).into_lists();
         known
     }
 

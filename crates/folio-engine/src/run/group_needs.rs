@@ -4,7 +4,7 @@
 use folio_memory::counted::counted;
 use serde_json::Value;
 
-use super::agent::{Equipment, ModelSpec, PlanMode};
+use super::agent::{Equipment, ModelSpec, PlanMode, ToolScope};
 use super::inherit::TakenOver;
 use super::purses::reason_of;
 use super::state::Run;
@@ -49,7 +49,8 @@ impl Run {
         let (earlier, limits) = (self.earlier_items(index, items), self.limits_around(index));
         let is_whole = self.is_taken_over_whole(index);
         let is_task = matches!(for_each.body, Step::Task(_));
-        self.needs_with(|task| {
+        let scopes = task_scopes([&for_each.body], &self.tool_scope(index));
+        self.needs_with(&scopes, |task| {
             let full_need = least_of(&for_each.body, task, &limits);
             let left = |earlier: &Option<usize>| match earlier {
                 Some(earlier) => self.minimum_need_without_done(*earlier, is_whole, task, &limits),
@@ -68,7 +69,10 @@ impl Run {
     /// The same for the members of the group `index`.
     pub(super) fn needs_of_members(&self, index: usize) -> MinimumNeeds {
         let limits = self.limits_around(index);
-        self.needs_with(|task| {
+        let members = self.nodes[index].children.iter();
+        let steps = members.filter_map(|member| self.nodes[*member].step.as_ref());
+        let scopes = task_scopes(steps, &self.tool_scope(index));
+        self.needs_with(&scopes, |task| {
             let members = self.nodes[index].children.iter().copied();
             let members = members.filter(|member| self.may_begin(*member) && !self.is_inherited(*member));
             let (mut each, mut rest_only) = (Vec::new(), false);
@@ -84,11 +88,13 @@ impl Run {
     }
 
     /// The needs of members, where `each_with` says what each of them needs if the first call for a task costs that
-    /// much, and whether that leaves something out.
-    fn needs_with(&self, each_with: impl Fn(&Amount) -> (Vec<Amount>, bool)) -> MinimumNeeds {
+    /// much, and whether that leaves something out. The tasks have the tools in `scopes`.
+    fn needs_with(&self, scopes: &[ToolScope], each_with: impl Fn(&Amount) -> (Vec<Amount>, bool)) -> MinimumNeeds {
         let equipment = self.equipment.as_deref();
         let least_task = equipment.map(least_for_task).unwrap_or_default();
-        let task = equipment.map(expected_for_task).unwrap_or_default();
+        let task = equipment
+            .map(|equipment| expected_for_task(equipment, scopes))
+            .unwrap_or_default();
         let (least, _) = each_with(&Amount::of(&least_task));
         let (expected, rest_only) = each_with(&Amount::of(&task));
         MinimumNeeds {
@@ -247,18 +253,48 @@ fn least_for_task(equipment: &Equipment) -> Spend {
     most_of(cost(ModelRole::Planner), cost(ModelRole::Executor))
 }
 
-/// The most that the first call for a usual task that a model does costs, with the rules and the tools that it reads.
-fn expected_for_task(equipment: &Equipment) -> Spend {
+/// The most that the first call for a usual task that a model does costs, with the rules and the tools that it reads:
+/// those in whichever of `scopes` has the most.
+fn expected_for_task(equipment: &Equipment, scopes: &[ToolScope]) -> Spend {
     let cost = |purpose: Purpose| {
         let model = equipment.model(purpose.role());
         let room = u64::from(model.window.saturating_sub(model.first_answer_tokens()));
-        first_call(model, (equipment.fixed_tokens(purpose) + TASK_TOKENS).min(room))
+        let fixed = scopes.iter().map(|scope| equipment.fixed_tokens(purpose, scope));
+        first_call(model, (fixed.max().unwrap_or_default() + TASK_TOKENS).min(room))
     };
     let work = most_of(cost(Purpose::Work), least_for_task(equipment));
     match equipment.plan {
         PlanMode::Never => work,
         PlanMode::Auto | PlanMode::Always => most_of(cost(Purpose::Decide), work),
     }
+}
+
+/// The different tools that the tasks of models in `steps` have, where those in `around` may be used; `around` if there
+/// is no such task.
+fn task_scopes<'s>(steps: impl IntoIterator<Item = &'s Step>, around: &ToolScope) -> Vec<ToolScope> {
+    let mut scopes: Vec<ToolScope> = Vec::new();
+    let mut rest: Vec<(&Step, ToolScope)> = steps.into_iter().map(|step| (step, around.clone())).collect();
+    while let Some((step, around)) = rest.pop() {
+        let scope = around.within(step.tools());
+        let below = match step {
+            Step::Task(task) => match &task.work {
+                Work::Plan(plan) => &*plan.steps,
+                Work::Model if task.needs_model() && !scopes.contains(&scope) => {
+                    scopes.push(scope);
+                    continue;
+                }
+                Work::Model | Work::Do(_) => &[],
+            },
+            Step::Parallel(_) | Step::Sequence(_) => step.members(),
+            // What lists need is known only once they are.
+            Step::ForEach(_) => &[],
+        };
+        rest.extend(below.iter().map(|step| (step, scope.clone())));
+    }
+    if scopes.is_empty() {
+        scopes.push(around.clone());
+    }
+    scopes
 }
 
 /// What a call of `model` may cost that reads so many tokens.

@@ -72,6 +72,7 @@ mod steering;
 mod stuck;
 mod table;
 mod told;
+mod tools;
 mod under_way;
 mod unheard;
 mod unplanned;

@@ -88,6 +88,13 @@ fn take_from(left: &mut usize, value: &Seen, depth_left: usize) -> Result<(), Er
     let below = depth_left
         .checked_sub(1)
         .ok_or_else(|| Error::new(ErrorKind::InvalidOperation, "it is nested too deeply"))?;
+    // Going through a list that does not fit takes as long as making it.
+    if value
+        .len()
+        .is_some_and(|items| items.saturating_mul(ITEM_BYTES) > *left)
+    {
+        return Err(too_large());
+    }
     let is_map = value.kind() == ValueKind::Map;
     for item in value.try_iter()?.checked() {
         let item = item?;
@@ -268,4 +275,47 @@ fn of_sum(args: &[Seen]) -> Result<usize, Error> {
         return Ok(0);
     };
     Ok(bytes_of(list)?.saturating_mul(list.len().unwrap_or_default()) / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use minijinja::value::{Enumerator, Object, ObjectRepr};
+
+    use super::*;
+
+    /// A list of so many numbers, which counts how many of them somebody looked at.
+    #[derive(Debug)]
+    struct Looked(usize, Arc<AtomicUsize>);
+
+    impl Object for Looked {
+        fn repr(self: &Arc<Self>) -> ObjectRepr {
+            ObjectRepr::Seq
+        }
+
+        fn enumerate(self: &Arc<Self>) -> Enumerator {
+            Enumerator::Seq(self.0)
+        }
+
+        fn get_value(self: &Arc<Self>, _: &Seen) -> Option<Seen> {
+            self.1.fetch_add(1, Ordering::Relaxed);
+            Some(Seen::from(1))
+        }
+    }
+
+    #[test]
+    fn list_that_does_not_fit_is_refused_before_it_is_gone_through() {
+        let looked = |items: usize| {
+            let count = Arc::new(AtomicUsize::new(0));
+            let mut left = 10 * ITEM_BYTES;
+            let list = Seen::from_object(Looked(items, Arc::clone(&count)));
+            let fits = take_from(&mut left, &Seen::from(vec![list]), DEPTH_MAX).is_ok();
+            (fits, count.load(Ordering::Relaxed), left / ITEM_BYTES)
+        };
+        assert_eq!(looked(9), (true, 9, 0));
+        let (fits, seen, _) = looked(10);
+        assert_eq!((fits, seen), (false, 0));
+    }
 }

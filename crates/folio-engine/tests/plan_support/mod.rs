@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use folio_engine::plan::{
     Budget, Call, Check, Criterion, ForEach, Group, InputKind, InputSpec, Join, Observe, OnHard, PLAN_VERSION, Plan,
-    Report, Retry, Sequence, Share, Slug, Step, SubPlan, Task, Work,
+    Report, Retry, Sequence, Share, Slug, Step, SubPlan, Task, ToolNames, Work,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -188,6 +188,7 @@ impl Builder {
                     on_hard: on_hard(detail),
                     join: if may_race { join } else { Join::AllSettled },
                     optional: detail.bits & 2 != 0,
+                    tools: tools(detail),
                 }))
             }
             Shape::Sequence(detail, inner) => {
@@ -198,6 +199,7 @@ impl Builder {
                     title: String::new(),
                     steps,
                     optional: detail.bits & 2 != 0,
+                    tools: tools(detail),
                 }))
             }
             Shape::ForEach(detail, body) => {
@@ -273,6 +275,8 @@ impl Builder {
             },
             needs,
             executor: has(8).then(|| detail.words.clone()),
+            // Calls name their tool themselves.
+            tools: tools(detail).filter(|_| !has(5)),
             optional: has(9),
             atomic: has(10),
             work,
@@ -285,6 +289,12 @@ impl Builder {
                 .flatten(),
         }
     }
+}
+
+/// What calls in it use, and the tools of a server.
+fn tools(detail: &Detail) -> Option<ToolNames> {
+    let named = ["list", "desk.*"].map(str::to_owned);
+    (detail.bits & (1 << 26) != 0).then(|| named.into())
 }
 
 fn needs(detail: &Detail, before: &[Slug]) -> Option<Vec<Slug>> {

@@ -108,6 +108,6 @@ function budget(node) {
   const calls = [!isLimited('model_calls') && callsOf(spent.model_calls, 'model'), !isLimited('tool_calls') && callsOf(spent.tool_calls, 'tool'), twice && `${number(twice)} possibly charged twice (it is unknown how the first attempt ended)`].filter(Boolean);
   if (!used && calls.length === 0 && limits.length === 0) return [];
   const rows = limits.map((one) => element('li', {}, meter(one.limit ? one.used / one.limit : 1, `${LIMITS[one.what]}: ${figure(one.what, one.used)} of ${figure(one.what, one.limit)}`, { isLimit: true }),
-    ` ${figure(one.what, one.used)} of ${figure(one.what, one.limit)} ${LIMITS[one.what] ?? one.what}${one.over ? `, ${figure(one.what, one.over)} over the limit` : ''}`));
+    ` ${figure(one.what, one.used)} of ${figure(one.what, one.limit)} ${LIMITS[one.what] ?? one.what}${one.set_aside ? `, of which ${figure(one.what, one.set_aside)} set aside` : ''}${one.over ? `, ${figure(one.what, one.over)} over the limit` : ''}`));
   return [element('h3', {}, 'Cost, including all parts below'), used || calls.length ? element('p', {}, [used, ...calls].filter(Boolean).join(' · ')) : rows.length ? '' : element('p', {}, 'None'), rows.length ? element('ul', { class: 'plain' }, ...rows) : ''];
 }

@@ -594,6 +594,11 @@ pub(crate) struct LimitShape {
     limit: u64,
     /// What is used, including what is set aside for calls under way.
     used: u64,
+    /// The part of `used` that is only set aside, for calls under way and for members of groups: what they do not use of
+    /// it comes back.
+    #[serde(skip_serializing_if = "folio::memory::is_default")]
+    #[schemars(default)]
+    set_aside: u64,
     /// The part of `used` beyond the limit, because a call used more than was set aside for it.
     #[serde(skip_serializing_if = "folio::memory::is_default")]
     #[schemars(default)]
@@ -608,6 +613,7 @@ impl LimitShape {
                 what: dimension.as_str(),
                 limit: purse.limit.of(dimension)?,
                 used: purse.used(dimension),
+                set_aside: purse.set_aside(dimension),
                 over: purse.overrun(dimension),
             })
         };
@@ -701,5 +707,39 @@ impl NodeShape {
             page: pages.get(&page_id).map(ToString::to_string),
             page_id: page_id.to_string(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use folio::engine::spend::{Allowance, Amount, Spend};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn limit_says_how_much_of_what_is_used_is_only_set_aside() {
+        let spend = |model_calls: u64| Spend {
+            model_calls,
+            ..Spend::default()
+        };
+        let purse = Purse {
+            limit: Allowance {
+                model_calls: Some(9),
+                tool_calls: Some(2),
+                ..Allowance::default()
+            },
+            spent: spend(3),
+            reserved: spend(1),
+            held: Amount::of(&spend(2)),
+            bytes: 0,
+        };
+        assert_eq!(
+            json!(LimitShape::all_of(&purse)),
+            json!([
+                {"what": "model_calls", "limit": 9, "used": 6, "set_aside": 3},
+                {"what": "tool_calls", "limit": 2, "used": 0},
+            ])
+        );
     }
 }

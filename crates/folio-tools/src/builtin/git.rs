@@ -42,42 +42,28 @@ impl Default for Git {
             spec: ToolSpec::new(
                 "git",
                 Effect::Read,
-                "Looks at a git repository. `summary` returns {branch, head, commits, first_date, last_date, \
-                 authors, is_shallow}. `hot_files` returns the files that changed most often: `files` \
-                 [{path, commits, added, deleted, authors, last_commit, last_date}] and `commits_total`. \
-                 `file_history` returns the `commits` of one file [{commit, date, author, subject, added, \
-                 deleted}]. The other commands are git's own with the flags that only look; they \
-                 return `text`.",
+                "Looks at a git repository: `summary`, `hot_files` (those that changed most often), `file_history` \
+                 (the commits of a file), and git's own commands with flags that only look.",
+            )
+            .returns(
+                "`summary` returns {branch, head, commits, first_date, last_date, authors, is_shallow}. `hot_files` \
+                 returns `files` [{path, commits, added, deleted, authors, last_commit, last_date}] and \
+                 `commits_total`. `file_history` returns `commits` [{commit, date, author, subject, added, deleted}]. \
+                 The other commands return `text`.",
             )
             .needed(Need::Seldom)
             .gives(&[("files", "array"), ("commits_total", "integer"), ("text", "string")])
             .required("command", ArgKind::one_of(&commands), "What to look at.")
-            .optional("args", ArgKind::Texts, "Arguments of one of git's own commands.")
-            .optional(
-                "repo",
-                ArgKind::Text,
-                "The folder of the repository; the granted one by default.",
-            )
-            .optional(
-                "path",
-                ArgKind::Text,
-                "file_history: the file. hot_files: a folder to stay in. Relative to the repository.",
-            )
-            .optional(
-                "max",
-                ArgKind::UpTo(ROWS_MAX),
-                "hot_files: how many files, 20 by default. file_history: how many commits, 50 by default.",
-            )
+            .optional("args", ArgKind::Texts, "For git's own commands.")
+            .optional("repo", ArgKind::Text, "Default: the granted folder.")
+            .optional("path", ArgKind::Text, "file_history: the file. hot_files: a folder.")
+            .optional("max", ArgKind::UpTo(ROWS_MAX), "Default: 20 files, 50 commits.")
             .optional(
                 "since",
                 ArgKind::Text,
-                "hot_files, summary: only commits after this date, as `2026-01-31` or `6 months`.",
+                "hot_files, summary: `2026-01-31` or `6 months`.",
             )
-            .optional(
-                "deleted",
-                ArgKind::Flag,
-                "hot_files: also files that are not there any more.",
-            ),
+            .optional("deleted", ArgKind::Flag, "hot_files: also files that are gone."),
         }
     }
 }

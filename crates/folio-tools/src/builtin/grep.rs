@@ -36,57 +36,38 @@ impl Default for Grep {
             spec: ToolSpec::new(
                 "grep",
                 Effect::Read,
-                "Finds lines of text files that match a regular expression, in the order of paths and \
-                 lines. Returns `matches` [{path, line, column, text, name?}], `count` of all matching lines, \
-                 `files` with at least one and `truncated` (`matches` holds only the first `max`). A line \
-                 counts once per pattern. Binary files and those over the size limit are skipped and counted.",
+                "Finds lines of text files that match a regular expression, in the order of paths and lines.",
+            )
+            .returns(
+                "Returns `matches` [{path, line, column, text, name?}], `count` of all matching lines, `files` with at \
+                 least one and `truncated` (`matches` holds only the first `max`). A line counts once per pattern. \
+                 Binary files and those over the size limit are skipped and counted.",
             )
             .gives(&[("matches", "array"), ("count", "integer"), ("truncated", "boolean")])
-            .optional(
-                "pattern",
-                ArgKind::Text,
-                "A regular expression (no look-around, no back-references).",
-            )
-            .optional(
-                "patterns",
-                ArgKind::List,
-                "Several at once: [{name, pattern}]; matches carry the `name`.",
-            )
+            .optional("pattern", ArgKind::Text, "No look-around, no back-references.")
+            .optional("patterns", ArgKind::List, "Several: [{name, pattern}].")
             .one_of(&["pattern", "patterns"])
-            .optional(
-                "path",
-                ArgKind::Text,
-                "A file or folder; the granted folder by default.",
-            )
+            .optional("path", ArgKind::Text, "A file or folder; default: the granted one.")
             .optional("paths", ArgKind::Words, "Several, instead of `path`.")
             .optional(
                 "glob",
                 ArgKind::Texts,
-                "Patterns of files: `*.rs`, `src/**`, `!*.lock`, `!node_modules`.",
+                "Files: `*.rs`, `src/**`, `!*.lock`, `!node_modules`.",
             )
-            .optional("max", ArgKind::Count, "How many matches to return. 0 only counts.")
-            .optional(
-                "ignore_case",
-                ArgKind::Flag,
-                "Whether capital letters make no difference.",
-            )
-            .optional("fixed", ArgKind::Flag, "Whether the pattern is plain text.")
+            .optional("max", ArgKind::Count, "How many matches; 0 only counts.")
+            .optional("ignore_case", ArgKind::Flag, "Whether case is ignored.")
+            .optional("fixed", ArgKind::Flag, "Plain text.")
             .optional(
                 "context",
                 ArgKind::UpTo(CONTEXT_MAX),
-                "Lines to show before and after, up to 20.",
+                "Lines before and after, up to 20.",
             )
-            .optional("hidden", ArgKind::Flag, "Also files whose names begin with a dot.")
-            .optional(
-                "respect_gitignore",
-                ArgKind::Flag,
-                "Leave out what .gitignore files name. True by default.",
-            )
+            .optional("hidden", ArgKind::Flag, "Also names that begin with a dot.")
+            .optional("respect_gitignore", ArgKind::Flag, "Default: true.")
             .optional(
                 "redact",
                 ArgKind::Flag,
-                "Show `[name]` instead of what matched, and nothing after it, so that a secret stays \
-                 in its file.",
+                "Show `[name]` instead of the match: for secrets.",
             ),
         }
     }

@@ -49,9 +49,12 @@ impl Default for HttpGet {
             spec: ToolSpec::new(
                 "http_get",
                 Effect::Read,
-                "Asks a web server with GET, if the run allows its host. Returns `status`, `url` (where it came from in the end), \
-                 `content_type`, `bytes`, `truncated`, and the text as `body`, or the value as `json` where it is JSON; of anything \
-                 else only how long it is. Another status than 2xx and 304 is a failure that keeps these outputs.",
+                "Asks a web server with GET, if the run allows its host. Gives text and JSON, of anything else the length.",
+            )
+            .returns(
+                "Returns `status`, `url` (where it came from in the end), `content_type`, `bytes`, `truncated`, and the \
+                 text as `body`, or the value as `json` where it is JSON; of anything else only how long it is. Another \
+                 status than 2xx and 304 is a failure that keeps these outputs.",
             )
             .needed(Need::Seldom)
             .gives(&[
@@ -61,14 +64,14 @@ impl Default for HttpGet {
                 ("bytes", "integer"),
                 ("truncated", "boolean"),
             ])
-            .required("url", ArgKind::Text, "Its address, with http:// or https://.")
+            .required("url", ArgKind::Text, "With http:// or https://.")
             .optional(
                 "headers",
                 ArgKind::Object,
-                "Headers of the request, such as `accept`; none that say who asks.",
+                "Such as `accept`; none that say who asks.",
             )
-            .optional("max_bytes", ArgKind::Count, "Bytes of the body to keep; 262144 by default.")
-            .optional("timeout_s", ArgKind::Number, "Seconds until it is given up; 30 by default.")
+            .optional("max_bytes", ArgKind::Count, "Default: 262144.")
+            .optional("timeout_s", ArgKind::Number, "Default: 30.")
             .needs_approval(),
             clients: Clients::default(),
         }

@@ -41,11 +41,13 @@ impl Default for List {
             spec: ToolSpec::new(
                 "list",
                 Effect::Read,
-                "Lists the files below a folder, in the order of their paths. Returns `files` \
-                 [{path, bytes, extension, language, lines?}], `count` and `total_bytes` of all that match, \
-                 and three summaries with the largest first: `languages`, `by_extension` and `folders` \
-                 (the folders directly below). Links are named in `links` and not followed. \
-                 `truncated` says that `files` holds only the first `max`.",
+                "Lists the files below a folder with sizes and languages, in the order of their paths, and sums them up.",
+            )
+            .returns(
+                "Returns `files` [{path, bytes, extension, language, lines?}], `count` and `total_bytes` of all that \
+                 match, and three summaries with the largest first: `languages`, `by_extension` and `folders` (the \
+                 folders directly below). Links are named in `links` and not followed. `truncated` says that `files` \
+                 holds only the first `max`.",
             )
             .gives(&[
                 ("files", "array"),
@@ -57,27 +59,27 @@ impl Default for List {
                 ("links", "array"),
                 ("truncated", "boolean"),
             ])
-            .optional("path", ArgKind::Text, "The folder; the granted one by default.")
+            .optional("path", ArgKind::Text, "Default: the granted folder.")
             .optional(
                 "glob",
                 ArgKind::Texts,
-                "Patterns of files: `*.rs`, `src/**`, `!*.lock`, `!node_modules`. All files by default.",
+                "Files: `*.rs`, `src/**`, `!*.lock`, `!node_modules`.",
             )
             .optional(
                 "max",
                 ArgKind::Count,
-                "How many files to return. 0 for the summaries only.",
+                "How many files; 0: only the sums.",
             )
             .optional("hidden", ArgKind::Flag, "Also names that begin with a dot.")
             .optional(
                 "respect_gitignore",
                 ArgKind::Flag,
-                "Leave out what .gitignore files name. True by default.",
+                "Default: true.",
             )
             .optional(
                 "details",
                 ArgKind::Flag,
-                "Also count the lines of text files, which reads every file.",
+                "Also count lines: reads every file.",
             ),
         }
     }

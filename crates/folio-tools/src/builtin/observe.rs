@@ -35,17 +35,18 @@ impl Default for Observe {
             spec: ToolSpec::new(
                 "observe",
                 Effect::Pure,
-                "Puts observations on the scratch page: one, or several as `items`, objects with the same fields \
-                 or texts; the other arguments are then the defaults of all items. Returns their `count`.",
+                "Puts observations on the scratch page: one, or several as `items`, objects with the same fields or texts; \
+                 the other arguments are then their defaults.",
             )
+            .returns("Returns their `count`.")
             .needed(Need::Seldom)
             .writing()
-            .optional("content", ArgKind::Text, "What was observed, in one or two sentences.")
-            .optional("type", ArgKind::Text, "`contextual_insight` by default.")
+            .optional("content", ArgKind::Text, "One or two sentences.")
+            .optional("type", ArgKind::Text, "Default: `contextual_insight`.")
             .optional("confidence", ArgKind::Number, "From 0 to 1.")
-            .optional("tags", ArgKind::Texts, "Words to find it by.")
+            .optional("tags", ArgKind::Texts, "To find it by.")
             .optional("ttl_minutes", LIFETIME, "How long it is worth knowing.")
-            .optional("context", ArgKind::Object, "What it is about, such as {goal_id: …}.")
+            .optional("context", ArgKind::Object, "Such as {goal_id: …}.")
             .optional("items", ArgKind::List, "Several observations.")
             .one_of(&["content", "items"]),
         }

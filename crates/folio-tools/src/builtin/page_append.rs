@@ -24,8 +24,9 @@ impl Default for PageAppend {
             spec: ToolSpec::new(
                 "page_append",
                 Effect::Pure,
-                "Appends an entry to a page. Returns nothing but the number of `bytes`.",
+                "Appends an entry to a page.",
             )
+            .returns("Returns nothing but the number of `bytes`.")
             .needed(Need::Seldom)
             .writing()
             .required("body", ArgKind::Text, "Markdown.")
@@ -33,10 +34,9 @@ impl Default for PageAppend {
             .optional(
                 "page",
                 ArgKind::Text,
-                "`own` (the page of this branch, the default), `main`, a handle as `p7`, an id as `page_…`, or a title; \
-                 a page with that title is made if there is none.",
+                "`own` (of this branch, the default), `main`, `p7`, an id, or a title; a page is made if none has it.",
             )
-            .optional("tags", ArgKind::Texts, "Words to find it by."),
+            .optional("tags", ArgKind::Texts, "To find it by."),
         }
     }
 }

@@ -29,10 +29,12 @@ impl Default for Read {
             spec: ToolSpec::new(
                 "read",
                 Effect::Read,
-                "Reads lines of a text file. Returns `text`, `from_line`, `to_line`, `total_lines`, the \
-                 `bytes` of the file, `encoding_lossy` (bytes that are no UTF-8 were replaced) and \
-                 `truncated`; then `next` holds the arguments that read on. Of a binary file only \
-                 `bytes` and `binary` are told.",
+                "Reads lines of a text file. Where the answer is truncated, its `next` reads on.",
+            )
+            .returns(
+                "Returns `text`, `from_line`, `to_line`, `total_lines`, the `bytes` of the file, `encoding_lossy` (bytes \
+                 that are no UTF-8 were replaced) and `truncated`; then `next` holds the arguments that read on. Of a \
+                 binary file only `bytes` and `binary` are told.",
             )
             .needed(Need::Always)
             .gives(&[
@@ -43,14 +45,14 @@ impl Default for Read {
                 ("bytes", "integer"),
             ])
             .required("path", ArgKind::Text, "The file.")
-            .optional("from_line", ArgKind::From(1), "The first line, counted from 1.")
-            .optional("to_line", ArgKind::From(1), "The last line, included.")
+            .optional("from_line", ArgKind::From(1), "Counted from 1.")
+            .optional("to_line", ArgKind::From(1), "Included.")
             .optional(
                 "from_byte",
                 ArgKind::Count,
-                "Where to start instead of `from_line`, counted from 0: the rest of a very long line.",
+                "Instead of `from_line`, counted from 0: within a very long line.",
             )
-            .optional("max_bytes", ArgKind::Count, "How much text to return at most."),
+            .optional("max_bytes", ArgKind::Count, "The most text."),
         }
     }
 }

@@ -24,9 +24,12 @@ impl Default for ResultRead {
                 Effect::Read,
                 // A model with a small context window gets only the first sentence.
                 "Reads a part of an earlier result: bytes, lines or matches. Bytes are `from` and `to`, lines `lines` as \
-                 `10-20`, and matches the lines with the text `search`. Returns `text`, `from`, `to`, `total_bytes`, \
-                 `total_lines` and, if there is more, `truncated` and the arguments that read on in `next`; a search \
-                 returns `matches` [{line, text}] and `count`, and goes on at `from`.",
+                 `10-20`, and matches the lines with the text `search`.",
+            )
+            .returns(
+                "Returns `text`, `from`, `to`, `total_bytes`, `total_lines` and, if there is more, `truncated` and the \
+                 arguments that read on in `next`; a search returns `matches` [{line, text}] and `count`, and goes on \
+                 at `from`.",
             )
             .gives(&[
                 ("text", "string"),
@@ -37,22 +40,22 @@ impl Default for ResultRead {
             .required(
                 "node",
                 ArgKind::Text,
-                "The task whose result it is (`scan/find-marks`), or what was put away: `e42`, `/large_tool_results/e42`.",
+                "The task (`scan/find-marks`), or what was put away: `e42`, `/large_tool_results/e42`.",
             )
             .optional(
                 "field",
                 ArgKind::Text,
-                "What in it: `stdout`, `files[0].path`.",
+                "`stdout`, `files[0].path`.",
             )
-            .optional("from", ArgKind::Count, "The first byte, counted from 0.")
+            .optional("from", ArgKind::Count, "The first byte, from 0.")
             .optional("to", ArgKind::Count, "The byte to stop before.")
-            .optional("lines", ArgKind::Text, "Lines, counted from 1: `10-20`, `10-` or `10`.")
+            .optional("lines", ArgKind::Text, "From 1: `10-20`, `10-` or `10`.")
             .optional(
                 "search",
                 ArgKind::Text,
-                "Plain text to look for; capital letters make no difference.",
+                "Plain text in any case.",
             )
-            .optional("max_bytes", ArgKind::Count, "How much text to return at most."),
+            .optional("max_bytes", ArgKind::Count, "The most text."),
         }
     }
 }

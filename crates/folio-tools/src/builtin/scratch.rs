@@ -28,13 +28,14 @@ impl Scratch {
         };
         let returns =
             "Returns `text`, for models, and the same as JSON: `handle` and what was written, or `items`, or `view`.";
-        let description = format!("{} {returns}", definition.description);
         let need = match definition.name {
             "scratch_add" => Need::Always,
             "scratch_update" | "scratch_pin" | "scratch_unpin" => Need::Seldom,
             _ => Need::Often,
         };
-        let mut spec = ToolSpec::new(definition.name, effect, description).needed(need);
+        let mut spec = ToolSpec::new(definition.name, effect, definition.description)
+            .returns(returns)
+            .needed(need);
         // Two calls that change the same item must be serialized, so that the later one sees what the earlier one did.
         // An item that is added is new to everybody.
         if !definition.only_reads && definition.schema["properties"].get("id").is_some() {

@@ -31,9 +31,11 @@ impl Default for Shell {
             spec: ToolSpec::new(
                 "shell",
                 Effect::Opaque,
-                "Runs a command without input, in a granted folder. Returns `exit_code`, `signal`, \
-                 `stdout`, `stderr`, `stdout_bytes`, `stderr_bytes` and `timed_out`; of a long output the \
-                 beginning and the end. Another exit code than 0 is a failure that keeps these outputs.",
+                "Runs a command without input, in a granted folder.",
+            )
+            .returns(
+                "Returns `exit_code`, `signal`, `stdout`, `stderr`, `stdout_bytes`, `stderr_bytes` and `timed_out`; of a \
+                 long output the beginning and the end. Another exit code than 0 is a failure that keeps these outputs.",
             )
             .gives(&[
                 ("stdout", "string"),
@@ -45,25 +47,25 @@ impl Default for Shell {
             .optional(
                 "argv",
                 ArgKind::Words,
-                "The program and its arguments, taken as they are.",
+                "The program and its arguments.",
             )
             .optional("command", ArgKind::Text, "A line for sh.")
             .one_of(&["argv", "command"])
             .optional(
                 "cwd",
                 ArgKind::Text,
-                "The folder to run it in; the granted one by default.",
+                "Default: the granted folder.",
             )
-            .optional("env", ArgKind::Object, "More environment variables.")
+            .optional("env", ArgKind::Object, "More variables.")
             .optional(
                 "timeout_s",
                 ArgKind::Number,
-                "Seconds until it is ended; 600 by default, 7200 at most.",
+                "Default: 600, at most 7200.",
             )
             .optional(
                 "alone",
                 ArgKind::Flag,
-                "`false` if other calls may write in the folder meanwhile; else they wait for one another.",
+                "`false`: other calls may write in the folder meanwhile.",
             )
             .needs_approval(),
         }

@@ -24,35 +24,26 @@ const QUICK_BYTES: u64 = 16 * 1024;
 
 /// The operations, and what each needs.
 const OPS: &[(&str, &str)] = &[
-    ("echo", "returns `value`"),
-    ("template", "fills in `template` with `data` and `value`"),
-    ("count", "items of a list or object; of a text what `of` says"),
-    ("split", "a text at every `by`; at white space without it"),
-    ("lines", "a text into its lines"),
-    ("join", "a list into a text, with `by` between (a line end without it)"),
-    ("concat", "`values` (or a list of lists or texts in `value`) into one"),
-    (
-        "slice",
-        "items or characters from `from` (counted from 0) to before `to`",
-    ),
-    (
-        "head_tail",
-        "the first `head` and the last `tail` items or lines, and how many are left out",
-    ),
-    ("sort", "a list, `by` a field, `desc`"),
-    ("top", "the `n` largest `by` a field, largest first"),
-    ("unique", "a list without repetitions, `by` a field"),
+    ("echo", "`value`"),
+    ("template", "`template` filled in with `data` and `value`"),
+    ("count", "items, or of a text what `of` says"),
+    ("split", "a text at `by`, or at white space"),
+    ("lines", "of a text"),
+    ("join", "a list with `by` between, or line ends"),
+    ("concat", "`values`, or the lists or texts in `value`, into one"),
+    ("slice", "items or characters `from` (counted from 0) to before `to`"),
+    ("head_tail", "the first `head` and last `tail` items or lines"),
+    ("sort", "`by` a field, `desc`"),
+    ("top", "the `n` largest `by` a field"),
+    ("unique", "`by` a field"),
     (
         "filter",
-        "items for which `where` holds, or whose `field` `equals`, is `in`, or `matches`",
+        "where `where` holds, or `field` `equals`, is `in`, or `matches`",
     ),
-    (
-        "map",
-        "of every item the `field`, the `fields`, or the filled-in `template`",
-    ),
+    ("map", "of each item `field`, `fields`, or the filled-in `template`"),
     (
         "group_count",
-        "how many items there are of each, `by` a field: [{key, count}], most first",
+        "how many of each, `by` a field, as [{key, count}], most first",
     ),
     ("sum", "of numbers, `by` a field"),
     ("json_parse", "a text as JSON"),
@@ -76,11 +67,11 @@ impl Default for Text {
                 "text",
                 Effect::Pure,
                 format!(
-                    "Computes with a text or a list, given in `value`. Returns the result in `value`. \
-                     Operations: {}. A field may be a path as `a.b.0`.",
+                    "Computes with a text or a list, `value`. Operations: {}. A field may be a path as `a.b.0`.",
                     descriptions.join("; ")
                 ),
             )
+            .returns("Returns the result in `value`.")
             .needed(Need::Seldom)
             .required("op", ArgKind::one_of(&ops), "What to do.")
             .optional("value", ArgKind::Any, "The text, list or object.")
@@ -88,27 +79,27 @@ impl Default for Text {
             .optional(
                 "template",
                 ArgKind::Text,
-                "template, map: Jinja, with `value` and the names of `data`, or `item` and `index`.",
+                "Jinja, with `value` and the names of `data`; in map `item` and `index`.",
             )
-            .optional("data", ArgKind::Object, "template, map, filter: more names.")
+            .optional("data", ArgKind::Object, "More names for templates.")
             .optional("by", ArgKind::Text, "The field, or the text between.")
             .optional("desc", ArgKind::Flag, "sort: the largest first.")
-            .optional("n", ArgKind::Count, "top: how many; 10 by default.")
-            .optional("field", ArgKind::Text, "filter, map: the field.")
-            .optional("fields", ArgKind::Texts, "map: several fields.")
-            .optional("where", ArgKind::Text, "filter: an expression as `item.bytes > 1000`.")
+            .optional("n", ArgKind::Count, "top: how many, default 10.")
+            .optional("field", ArgKind::Text, "filter, map: a field.")
+            .optional("fields", ArgKind::Texts, "map: several.")
+            .optional("where", ArgKind::Text, "filter: as `item.bytes > 1000`.")
             .optional("equals", ArgKind::Any, "filter: the value of the field.")
             .optional("in", ArgKind::List, "filter: values of the field.")
-            .optional("matches", ArgKind::Text, "filter: a regular expression for the field.")
+            .optional("matches", ArgKind::Text, "filter: a regular expression.")
             .optional(
                 "of",
                 ArgKind::one_of(&["chars", "words", "lines", "bytes"]),
                 "count: of a text.",
             )
-            .optional("from", ArgKind::Count, "slice: the first, counted from 0.")
+            .optional("from", ArgKind::Count, "slice: the first.")
             .optional("to", ArgKind::Count, "slice: where to stop.")
-            .optional("head", ArgKind::Count, "head_tail: 20 by default.")
-            .optional("tail", ArgKind::Count, "head_tail: 20 by default."),
+            .optional("head", ArgKind::Count, "Default: 20.")
+            .optional("tail", ArgKind::Count, "Default: 20."),
         }
     }
 }

@@ -23,14 +23,11 @@ pub(super) struct Wait {
 impl Default for Wait {
     fn default() -> Self {
         Self {
-            spec: ToolSpec::new(
-                "wait",
-                Effect::Read,
-                "Waits, for at most a minute. Returns `waited_ms`.",
-            )
-            .needed(Need::Seldom)
-            .gives(&[("waited_ms", "integer")])
-            .required("ms", ArgKind::UpTo(LONGEST_MS), "Milliseconds, up to 60000."),
+            spec: ToolSpec::new("wait", Effect::Read, "Waits, for at most a minute.")
+                .returns("Returns `waited_ms`.")
+                .needed(Need::Seldom)
+                .gives(&[("waited_ms", "integer")])
+                .required("ms", ArgKind::UpTo(LONGEST_MS), "Milliseconds, up to 60000."),
         }
     }
 }

@@ -49,18 +49,20 @@ impl Default for Write {
             spec: ToolSpec::new(
                 "write",
                 Effect::Idempotent,
-                "Writes a file in the folder of the run; folders on the way are made. The file is there \
-                 whole or not at all. Returns the `path` to read it by, its `bytes` and its `sha256`. \
+                "Writes a file in the folder of the run; folders on the way are made.",
+            )
+            .returns(
+                "The file is there whole or not at all. Returns the `path` to read it by, its `bytes` and its `sha256`. \
                  The same call again changes nothing more.",
             )
             .needed(Need::Always)
             .gives(&[("path", "string"), ("bytes", "integer"), ("sha256", "string")])
-            .required("path", ArgKind::Text, "The file, relative to the folder of the run.")
+            .required("path", ArgKind::Text, "Relative to that folder.")
             .required("content", ArgKind::Text, "The text.")
             .optional(
                 "mode",
                 ArgKind::one_of(&["create", "replace", "append"]),
-                "`replace` (default), `create` (fails if there is another file already) or `append`.",
+                "Default: `replace`. `create` fails if there is another file.",
             ),
         }
     }

@@ -33,6 +33,7 @@ impl<'a> Decoder<'a> {
                     on_hard: OnHard::default(),
                     join: Join::default(),
                     optional: false,
+                    tools: None,
                 };
                 self.with_origin(at, Step::Parallel(Arc::new(group)))
             }
@@ -101,6 +102,7 @@ impl<'a> Decoder<'a> {
             on_hard: self.on_hard(at, "on_hard"),
             join: self.join(at),
             optional: self.flag(at, "optional").unwrap_or_default(),
+            tools: self.tools(at),
         };
         self.with_origin(at, Step::Parallel(Arc::new(group)))
     }
@@ -113,6 +115,7 @@ impl<'a> Decoder<'a> {
             title: self.text_or_empty(at, "title"),
             steps: self.member_steps(at, "sequence"),
             optional: self.flag(at, "optional").unwrap_or_default(),
+            tools: self.tools(at),
         };
         self.with_origin(at, Step::Sequence(Arc::new(sequence)))
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::plan::cursor::At;
 use crate::plan::errors::code;
 use crate::plan::spanned::Tree;
-use crate::plan::{Budget, Call, Observe, Retry, Share, Slug, Step, SubPlan, Task, Work, keys};
+use crate::plan::{Budget, Call, Observe, Retry, Share, Slug, Step, SubPlan, Task, ToolNames, Work, keys};
 use crate::template::is_template;
 
 use super::Decoder;
@@ -97,6 +97,7 @@ impl<'a> Decoder<'a> {
             task.optional = self.flag(at, "optional").unwrap_or_default();
         }
         task.executor = self.text_field(at, "executor");
+        task.tools = self.tools(at);
         task.atomic = self.flag(at, "atomic").unwrap_or_default();
         task.work = self.work(at, task.atomic);
         task.observe = self.observations(at);
@@ -113,6 +114,12 @@ impl<'a> Decoder<'a> {
         }
         task.share = self.field(at, "budget_share").and_then(|share| self.share(&share));
         self.with_origin(at, Step::Task(Arc::new(task)))
+    }
+
+    /// The tools that the step at `at` names.
+    pub(super) fn tools(&mut self, at: &At<'a>) -> Option<ToolNames> {
+        let names = self.field(at, "tools")?;
+        Some(self.texts(&names).into())
     }
 
     fn work(&mut self, at: &At<'a>, is_atomic: bool) -> Work {

@@ -29,6 +29,7 @@ impl<'a> Validator<'a> {
         for site in reads::sites(step) {
             self.site(&site, &origin, Some(frame));
         }
+        self.tools(step, &origin);
         match step {
             Step::Task(task) => {
                 self.criteria(&task.criteria, &origin);
@@ -58,7 +59,10 @@ impl<'a> Validator<'a> {
                             self.deepest = narrower_limit(outer_limits.1, own);
                         }
                         self.items = [outer_limits.2, task.budget.items].into_iter().flatten().min();
+                        let around = self.tools_around.len();
+                        self.enter_tools(step);
                         let graph = self.inner_scope(&plan.steps, frame, depth, &plan_at);
+                        self.tools_around.truncate(around);
                         (self.children, self.deepest, self.items) = outer_limits;
                         self.visible_criteria.truncate(outside);
                         let end = Frame {
@@ -307,7 +311,7 @@ impl<'a> Validator<'a> {
     }
 
     /// A hint for the unknown tool `SERVER.TOOL` if there is no such server: then its name need not be wrong.
-    fn hint_on_server(&self, tool: &str) -> Option<String> {
+    pub(super) fn hint_on_server(&self, tool: &str) -> Option<String> {
         let (server, _) = tool.split_once('.')?;
         let is_missing = !self.known.servers.as_ref()?.contains(server);
         is_missing

@@ -270,10 +270,9 @@ impl Run {
         place: usize,
     ) -> Result<Reading, BodyNeeded> {
         let messages = self.messages(index, purpose, Detail::in_order(purpose)[place])?;
-        let offered = (purpose == Purpose::Work && model.program.is_none())
-            .then(|| equipment.offered(self.executor_of(index).map(|(_, executor)| executor)));
+        let offered = (purpose == Purpose::Work && model.program.is_none()).then(|| self.offered_at(index, equipment));
         let (answer_schema, form_cost) = self.form(index, purpose, model);
-        let tools_cost = offered.map_or(0, |offered| offered.cost);
+        let tools_cost = offered.as_ref().map_or(0, |offered| offered.cost);
         Ok(Reading {
             tokens: self.cost_of(index, &messages, model) + tools_cost + form_cost,
             messages,

@@ -242,7 +242,10 @@ impl Run {
     pub(super) fn executors_to_choose(&self, index: usize) -> impl Iterator<Item = &str> {
         let is_open = self.agent(index).is_some_and(|agent| agent.task.executor.is_none());
         let equipment = self.equipment.as_deref().filter(|_| is_open);
-        equipment.into_iter().flat_map(Equipment::others)
+        let scope = self.tool_scope(index);
+        equipment
+            .into_iter()
+            .flat_map(move |equipment| equipment.others(&scope))
     }
 
     /// Why the model that was asked last for node `index` could not help, if another one can be asked (E9.13).

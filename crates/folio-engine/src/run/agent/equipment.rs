@@ -10,6 +10,7 @@ use folio_memory::tokens::Tokens;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::ToolScope;
 use super::fixed::FixedCosts;
 use super::offer::OfferedTools;
 use crate::plan::{HUMAN, Known};
@@ -223,10 +224,16 @@ impl Equipment {
         }
     }
 
-    /// The names of the executors that may be chosen for a task besides the usual one.
-    pub(super) fn others(&self) -> impl Iterator<Item = &str> {
+    /// The names of the executors that may be chosen for a task with the tools in `scope` besides the usual one. Programs
+    /// have tools of their own, so they get no task whose tools are limited.
+    pub(super) fn others(&self, scope: &ToolScope) -> impl Iterator<Item = &str> + use<'_> {
+        let takes_programs = !scope.is_narrow();
+        let executors = self
+            .executors
+            .iter()
+            .filter(move |(_, executor)| takes_programs || executor.model.program.is_none());
         let human = self.human.as_ref().map(|_| HUMAN);
-        self.executors.keys().map(String::as_str).chain(human)
+        executors.map(|(name, _)| name.as_str()).chain(human)
     }
 
     pub(in crate::run) fn tool(&self, name: &str) -> Option<&ToolOffer> {

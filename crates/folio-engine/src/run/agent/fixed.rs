@@ -7,7 +7,7 @@ use folio_memory::tokens::Tokens;
 use serde_json::Value;
 
 use super::prompt::{MESSAGE_OVERHEAD_TOKENS, cost, rules_for};
-use super::{Equipment, ModelSpec, schema};
+use super::{Equipment, ModelSpec, ToolScope, schema};
 use crate::run::state::Run;
 use crate::talk::{Message, Purpose};
 
@@ -68,12 +68,12 @@ impl FixedCosts {
 
 impl Equipment {
     /// The estimated tokens that the usual model reads when it is asked for `purpose`, to decide on a task or to work
-    /// on it, whatever the task is: the rules, the tools and the form of the answer.
-    pub(in crate::run) fn fixed_tokens(&self, purpose: Purpose) -> u64 {
+    /// on it, whatever the task is: the rules, the tools in `scope` and the form of the answer.
+    pub(in crate::run) fn fixed_tokens(&self, purpose: Purpose, scope: &ToolScope) -> u64 {
         let model = self.model(purpose.role());
         let (tokens, works_alone) = (&*model.tokens, model.program.is_some());
         let mut rules = rules_for(purpose, works_alone);
-        let offered = self.offered(None);
+        let offered = self.offered(None, scope);
         let tools = match purpose {
             Purpose::Work if works_alone => 0,
             Purpose::Work => {
@@ -124,10 +124,11 @@ impl Run {
             model.fixed.of_text(&rules.text, tokens)
         };
         // A model that plans reads the list of all tools after the task.
-        let tool_list = self.equipment.as_ref().map(|equipment| {
-            let executor = self.executor_of(index).map(|(_, executor)| executor);
-            equipment.offered(executor).listed.as_str()
-        });
+        let offered = self
+            .equipment
+            .as_ref()
+            .map(|equipment| self.offered_at(index, equipment));
+        let tool_list = offered.as_ref().map(|offered| offered.listed.as_str());
         let parts = tool_list.and_then(|list| Some((task.text.strip_suffix(list)?, list)));
         let task = parts.map_or_else(
             || u64::from(tokens.count(&task.text)),

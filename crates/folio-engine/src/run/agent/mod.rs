@@ -3,7 +3,7 @@
 //!
 //! - `progress`: the stage and the conversation of such a task; `apply`: how each event changes it
 //! - `equipment`: what a run may ask models for
-//! - `offer`: which tools a model is told about, and in how much detail
+//! - `offer`: which tools a model is told about, and in how much detail; `tool_scope`: which it may use for a task
 //! - `due`: what is due for such a task, by its stage; `ask`: the next model call; `verify`: the checks of its result
 //! - `compact`: which part of the conversation is offloaded when it outgrows the model's window
 //! - `briefing`: what it is told of memory; `prompt`: what a model reads; `rules`: its instructions; `task_block`: its
@@ -58,6 +58,7 @@ mod similar;
 mod sizes;
 mod stuck;
 mod task_block;
+mod tool_scope;
 mod unfinished;
 pub(super) mod verify;
 mod wanted_calls;
@@ -77,6 +78,7 @@ pub use offer::OfferedTools;
 use progress::TalkEntry;
 pub(super) use progress::{Agent, Stage, Tally};
 pub use schema::EXECUTOR_TOOLS;
+pub(super) use tool_scope::ToolScope;
 
 use super::state::{JournalError, Run};
 use crate::node::{Move, NodeId, NodeState};

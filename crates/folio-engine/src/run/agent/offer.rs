@@ -1,18 +1,20 @@
 //! Which tools a model is told about, and in how much detail: a small window has no room for everything about each
 //! (seed 003, goals 3 and 5).
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use folio_memory::excerpt::cut;
 use folio_memory::tokens::Tokens;
 use serde_json::{Value, json};
 
 use super::schema::{self, ASK_PERSON, FINISH};
-use super::{Equipment, ModelSpec, NamedExecutor};
+use super::{Equipment, ModelSpec, NamedExecutor, ToolScope};
 use crate::talk::{Need, ToolOffer};
 
 /// The most that definitions of tools may take of a window, in per cent.
 const TOOLS_WINDOW_PERCENT: u64 = 48;
+/// For how many scopes of tools is remembered what a model is told.
+const SCOPES_KEPT: usize = 64;
 /// The most characters of a description that was shortened to its first sentence.
 const SENTENCE_CHARS: usize = 120;
 
@@ -31,10 +33,10 @@ pub(in crate::run) struct Offered {
     pub(super) told: String,
 }
 
-/// What the model of an executor is told about the tools of an [`Equipment`]: determined when a run first needs it, for
-/// all who share the equipment. A clone determines it anew.
+/// What the model of an executor is told about the tools of an [`Equipment`], for each scope of tools: determined when a
+/// run first needs it, for all who share the equipment. A clone determines it anew.
 #[derive(Debug, Default)]
-pub struct OfferedTools(OnceLock<Offered>);
+pub struct OfferedTools(Mutex<Vec<(ToolScope, Arc<Offered>)>>);
 
 impl Clone for OfferedTools {
     fn clone(&self) -> Self {
@@ -43,28 +45,38 @@ impl Clone for OfferedTools {
 }
 
 impl Equipment {
-    /// What the model of an executor is told about tools: of the usual executor, or of `executor`.
-    pub(super) fn offered<'e>(&'e self, executor: Option<&'e NamedExecutor>) -> &'e Offered {
+    /// What the model of an executor is told about the tools in `scope`: of the usual executor, or of `executor`.
+    pub(super) fn offered(&self, executor: Option<&NamedExecutor>, scope: &ToolScope) -> Arc<Offered> {
         let fallback = (&self.offered, &self.executor);
         let (found, model) = executor.map_or(fallback, |executor| (&executor.offered, &executor.model));
-        found.0.get_or_init(|| {
-            let mut offered = Offered::of(self, model);
-            offered.listed = super::prompt::list_of(&offered.tools);
-            offered.told = super::prompt::tools_prompt(self, &offered);
-            offered
-        })
+        let mut known = found.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, offered)) = known.iter().find(|(known, _)| known == scope) {
+            return Arc::clone(offered);
+        }
+        let mut offered = Offered::of(self, model, scope);
+        offered.listed = super::prompt::list_of(&offered.tools);
+        offered.told = super::prompt::tools_prompt(self, &offered);
+        let offered = Arc::new(offered);
+        // The widest is needed most.
+        if known.len() >= SCOPES_KEPT
+            && let Some(oldest) = known.iter().position(|(scope, _)| scope.is_narrow())
+        {
+            known.remove(oldest);
+        }
+        known.push((scope.clone(), Arc::clone(&offered)));
+        offered
     }
 }
 
 impl Offered {
-    /// The tools of `equipment` that the `model` of an executor is told about: everything if that costs at most 48 % of
-    /// its window; otherwise only the first sentence of each description and no text about arguments, and if that is
+    /// The tools of `equipment` in `scope` that the `model` of an executor is told about: everything if that costs at most
+    /// 48 % of its window; otherwise only the first sentence of each description and no text about arguments, and if that is
     /// still too much, the least needed tools are left out.
-    pub(super) fn of(equipment: &Equipment, model: &ModelSpec) -> Self {
+    pub(super) fn of(equipment: &Equipment, model: &ModelSpec, scope: &ToolScope) -> Self {
         let ModelSpec { tokens, window, .. } = model;
         let tokens = &**tokens;
         let room = u64::from(*window) * TOOLS_WINDOW_PERCENT / 100;
-        let mut tools = equipment.tools.clone();
+        let mut tools: Vec<ToolOffer> = scope.of(&equipment.tools).into_iter().cloned().collect();
         tools.extend(own_tools(equipment));
         let total_cost: u64 = tools.iter().map(|tool| cost(tool, tokens)).sum();
         if total_cost <= room {
@@ -118,12 +130,13 @@ pub(super) fn cost(tool: &ToolOffer, tokens: &dyn Tokens) -> u64 {
 
 /// Shortens the description to its first sentence, and the schema to what a call is checked against.
 fn shorten(tool: &mut ToolOffer) {
-    let sentence = tool
-        .description
-        .split_once(". ")
-        .map_or(&*tool.description, |(first, _)| first);
-    tool.description = cut(sentence, SENTENCE_CHARS).into();
+    tool.description = cut(first_sentence(&tool.description), SENTENCE_CHARS).into();
     without_words(Arc::make_mut(&mut tool.args_schema));
+}
+
+/// The first sentence of a description, without its end if there are more.
+pub(super) fn first_sentence(description: &str) -> &str {
+    description.split_once(". ").map_or(description, |(first, _)| first)
 }
 
 /// Removes what only people and models read, and what the check of a call reports if it is violated.
@@ -213,7 +226,7 @@ mod tests {
 
     fn offered(window: u32, tools: Vec<ToolOffer>) -> Offered {
         let equipment = equipment(window, tools);
-        Offered::of(&equipment, &equipment.executor)
+        Offered::of(&equipment, &equipment.executor, &ToolScope::default())
     }
 
     fn names(offered: &Offered) -> Vec<&str> {
@@ -288,10 +301,11 @@ mod tests {
             about: String::new(),
             offered: OfferedTools::default(),
         };
-        assert_eq!(equipment.offered(None).tools[..2], tools);
-        assert_eq!(&*equipment.offered(Some(&named)).tools[0].description, "Does a");
+        let all = ToolScope::default();
+        assert_eq!(equipment.offered(None, &all).tools[..2], tools);
+        assert_eq!(&*equipment.offered(Some(&named), &all).tools[0].description, "Does a");
         assert_eq!(
-            equipment.offered(None).tools[..2],
+            equipment.offered(None, &all).tools[..2],
             tools,
             "one is not told what another is"
         );

@@ -9,7 +9,7 @@ use folio_memory::view;
 
 use super::detail::Detail;
 use super::digest::collect_loaded;
-use super::offer::Offered;
+use super::offer::{Offered, first_sentence};
 use super::rules::{COMMON, rules};
 use super::sizes::Sizes;
 use super::{Equipment, Stage, TalkEntry, people};
@@ -21,6 +21,8 @@ use crate::talk::{Message, ModelRole, Purpose, ToolOffer};
 
 /// The tokens that a message costs in addition to its text.
 pub(super) const MESSAGE_OVERHEAD_TOKENS: u64 = 6;
+/// The most characters about a tool in the list that an executor reads beside the definitions.
+const ABOUT_CHARS: usize = 60;
 /// The percentages of a budget at which a model is warned (E9.10).
 const WARNINGS: [u64; 3] = [95, 80, 50];
 
@@ -98,12 +100,11 @@ impl Run {
             .as_ref()
             .filter(|_| purpose == Purpose::Work && !works_alone)
         {
-            let executor = self.executor_of(index).map(|(_, executor)| executor);
-            let offered = equipment.offered(executor);
+            let offered = self.offered_at(index, equipment);
             if detail.has_tool_list {
                 system.push_str(&offered.told);
             } else {
-                system.push_str(&left_out_of(offered));
+                system.push_str(&left_out_of(&offered));
             }
         }
         system
@@ -162,7 +163,10 @@ impl Run {
     /// own, also an executor that the task names and a model that stands in for another.
     pub(super) fn sizes(&self, index: usize, purpose: Purpose) -> Sizes {
         let asked = self.model_for(index, purpose.role());
-        Sizes::of(asked.map_or(u32::MAX, |(model, _)| model.window))
+        Sizes {
+            can_read: self.has_tools_at(index),
+            ..Sizes::of(asked.map_or(u32::MAX, |(model, _)| model.window))
+        }
     }
 
     /// The warning that is due, as the percentage used of the fullest budget.
@@ -190,12 +194,16 @@ pub(super) fn rules_for(purpose: Purpose, works_alone: bool) -> String {
     format!("{}\n\n{COMMON}", rules(purpose, works_alone))
 }
 
-/// What an executor is told about its tools in addition to their definitions.
+/// What an executor is told about its tools in addition to their definitions, which say everything else about them: a
+/// line for each.
 pub(super) fn tools_prompt(equipment: &Equipment, offered: &Offered) -> String {
     let mut text = String::new();
     if equipment.book.includes_tool_list() {
-        text.push_str("\n\n");
-        text.push_str(&offered.listed);
+        text.push_str("\n\n# Tools\n");
+        for tool in &*offered.tools {
+            let about = short_line(first_sentence(&tool.description), ABOUT_CHARS);
+            push_list_item(&mut text, &format!("{}: {about}", tool.name));
+        }
     }
     text + &left_out_of(offered)
 }

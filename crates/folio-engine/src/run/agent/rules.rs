@@ -9,10 +9,10 @@ macro_rules! steps {
 A step is {\"id\", \"title\", \"description\", \"criteria\": [\"…\"], \"satisfies\": [\"c1\"]}: id is a short slug, \
 criteria define when it is done, satisfies lists the criteria of this task that it is meant to meet; every criterion \
 needs at least one step. \"needs\": [ids] if it uses only some of the earlier steps, \"optional\": true if the task \
-can succeed without it, \"atomic\": true if it must not be split, \"budget_share\": 0.5 to limit it to half of this \
-task's budget. For each item of a list from an earlier step: {\"id\", \"title\", \"for_each\": \
-\"results.STEP.output.LIST\", \"as\": \"item\", \"step\": {…}} with {{ item }} in the texts of the step. Later steps \
-receive the results of earlier ones. Put independent steps into one inner list."
+can succeed without it, \"atomic\": true if it must not be split, \"tools\": [names] if it needs only these tools, \
+\"budget_share\": 0.5 to limit it to half of this task's budget. For each item of a list from an earlier step: \
+{\"id\", \"title\", \"for_each\": \"results.STEP.output.LIST\", \"as\": \"item\", \"step\": {…}} with {{ item }} in the \
+texts of the step. Later steps receive the results of earlier ones. Put independent steps into one inner list."
     };
 }
 

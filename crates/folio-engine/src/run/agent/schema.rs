@@ -107,6 +107,7 @@ fn step() -> Value {
             "needs": texts(),
             "optional": {"type": "boolean"},
             "atomic": {"type": "boolean"},
+            "tools": texts(),
             "budget_share": {"type": "number"},
         },
     })

@@ -148,7 +148,7 @@ impl Run {
             .equipment
             .as_ref()
             .is_some_and(|equipment| equipment.tool(READ).is_some());
-        if !has_files || self.works_alone(index, purpose.role()) {
+        if !has_files || !self.has_tools_at(index) || self.works_alone(index, purpose.role()) {
             return;
         }
         let paths = self.plan.paths_in(&self.inputs);
@@ -449,15 +449,18 @@ impl Run {
     /// Adds a short list of the tools, for a model that decides which one is called first.
     fn put_tools(&self, text: &mut String, index: usize) {
         let Some(equipment) = &self.equipment else { return };
-        let assigned = self.executor_of(index).map(|(_, executor)| executor);
-        text.push_str(&equipment.offered(assigned).listed);
-        if equipment.others().next().is_some() {
+        text.push_str(&self.offered_at(index, equipment).listed);
+        let others: Vec<&str> = equipment.others(&self.tool_scope(index)).collect();
+        if !others.is_empty() {
             text.push_str("# Other executors: set `executor` to use one instead of the default\n");
-            let descriptions = equipment
-                .executors
-                .iter()
-                .map(|(name, executor)| (name.as_str(), &executor.about));
-            for (name, about) in descriptions.chain(equipment.human.iter().map(|about| (HUMAN, about))) {
+            for name in others {
+                let of_executor = equipment.executors.get(name).map(|executor| &executor.about);
+                let about = if name == HUMAN {
+                    equipment.human.as_ref()
+                } else {
+                    of_executor
+                };
+                let about = about.map_or("", String::as_str);
                 push_list_item(text, &format!("{name}: {}", short_line(about, 200)));
             }
         }

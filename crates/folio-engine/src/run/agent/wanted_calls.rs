@@ -147,21 +147,29 @@ impl Run {
         if earlier_calls.len() >= CALLS_MAX {
             return Some(format!("not called: at most {CALLS_MAX} calls in one answer"));
         }
-        let Some(tool) = self.equipment.as_ref().and_then(|equipment| equipment.tool(&call.tool)) else {
+        let tools = self.tools_at(index);
+        let Some(tool) = tools.iter().find(|tool| tool.name == call.tool) else {
             if call.tool == ASK_PERSON {
                 return self
                     .answer_known(index, call)
                     .or_else(|| Some(self.why_not_asked(call)));
             }
-            let equipment = self.equipment.as_ref();
-            let tools = equipment.into_iter().flat_map(|equipment| &equipment.tools);
-            let mut known: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
+            let exists = self
+                .equipment
+                .as_ref()
+                .is_some_and(|all| all.tool(&call.tool).is_some());
+            let problem = if exists {
+                "this task may not use the tool"
+            } else {
+                "unknown tool"
+            };
+            let mut known: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
             if self.has_person() {
                 known.push(ASK_PERSON);
             }
             known.push(FINISH);
             return Some(format!(
-                "unknown tool {}; available: {}",
+                "{problem} {}; available: {}",
                 cut(&call.tool, 100),
                 known.join(", ")
             ));

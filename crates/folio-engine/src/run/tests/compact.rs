@@ -250,8 +250,7 @@ fn scratchbook_view_ends_the_system_prompt_or_the_conversation_m7_8_v6() {
 fn system_prompt_lists_tools_only_if_the_policy_enables_it_seed_003() {
     let listed = with_book(Placement::Tail, true);
     let system = &listed[0].text;
-    let list =
-        "\n\n# Tools\n- echo(text): echos\n- write(text): writes\n- deny(text): denys\n- fail(text): fails\n- finish(";
+    let list = "\n\n# Tools\n- echo: echos\n- write: writes\n- deny: denys\n- fail: fails\n- finish: Ends the task with its result\n";
     assert!(system.contains(list), "{system}");
     assert!(!with_book(Placement::Tail, false)[0].text.contains("# Tools"));
 }
