@@ -50,7 +50,7 @@ fn ada() -> Actor {
 /// Opens the run to drive it.
 async fn open_drive(runner: &Runner, run: RunId, until: Until) -> Drive {
     let (store, space) = (runner.workspace().store(), runner.workspace().space());
-    let fence = store.claim_run(space, run, &runner.shared.owner).await.unwrap();
+    let fence = store.claim_run(space, run, runner.shared.owner.id()).await.unwrap();
     let shared = Arc::clone(&runner.shared);
     Drive::open(shared, (run, fence), until).await.unwrap()
 }
@@ -256,7 +256,7 @@ async fn remote_cancellation_completes_after_another_driver_takes_over_e9_14() {
     // Somebody else has taken it over.
     let (store, space) = (runner.workspace().store(), runner.workspace().space());
     store
-        .claim_run(space, drive.run.id(), &runner.shared.owner)
+        .claim_run(space, drive.run.id(), runner.shared.owner.id())
         .await
         .unwrap();
     runner.go_on(drive.run.id(), None, &ada()).await.unwrap();
