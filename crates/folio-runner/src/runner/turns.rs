@@ -1,8 +1,11 @@
 //! The turns that runs begin and end.
 
+use std::time::Duration;
+
 use folio_memory::id::Ref;
 use folio_memory::trace::FAILED;
 use folio_memory::{Actor, Change, Role, RunId, ThreadKey, TraceNote, TurnId, TurnQuery};
+use folio_store::StoreError;
 use folio_store::workspace::{TurnInput, WorkspaceError};
 use serde_json::json;
 
@@ -39,8 +42,8 @@ impl Runner {
         ))
     }
 
-    /// Ends the turn that the run began. A failure does not affect the run: the turn stays open, and the next driver of
-    /// the run ends it.
+    /// Ends the turn that the run began. A failure does not affect the run: the turn stays open, and whoever looks for
+    /// [such turns](Self::end_leftover_turns) ends it.
     pub(super) async fn end_own_turn(&self, run: RunId) {
         let workspace = &self.shared.workspace;
         let actor = Actor::new(Role::Planner, "runner").in_run(run);
@@ -65,14 +68,16 @@ impl Runner {
         }
     }
 
-    /// Ends the turns of runs that have ended but whose turns were not ended, since the process was killed in between.
-    /// Returns how many there were.
+    /// Ends the turns of runs that ended at least `age` ago but whose turns were not ended, since the process was killed
+    /// in between, or the store was unavailable then. Returns how many there were. Whoever ends a run takes a moment to
+    /// end its turn, which `age` leaves to him.
     ///
     /// # Errors
     ///
     /// `Store`.
-    pub async fn end_leftover_turns(&self) -> Result<usize, RunnerError> {
+    pub async fn end_leftover_turns(&self, age: Duration) -> Result<usize, RunnerError> {
         let workspace = &self.shared.workspace;
+        let now = workspace.now();
         let mut open = TurnQuery {
             ended: Some(false),
             ..TurnQuery::default()
@@ -82,8 +87,12 @@ impl Runner {
             let turns = workspace.turns(&open).await?;
             open.before = turns.last().map(|turn| turn.handle.0);
             for run in turns.into_iter().filter_map(|turn| turn.begun.run) {
-                let row = workspace.store().run(workspace.space(), Ref::Id(run)).await?;
-                if row.has_ended() {
+                let row = match workspace.store().run(workspace.space(), Ref::Id(run)).await {
+                    // The turn was imported, and its run was left behind.
+                    Err(StoreError::NotFound { .. }) => continue,
+                    row => row?,
+                };
+                if row.has_ended() && now.since(row.updated_at) >= age {
                     self.end_own_turn(run).await;
                     ended += 1;
                 }
