@@ -79,6 +79,29 @@ async fn plan_made_in_code_is_checked_before_it_is_recorded() {
     assert!(runs.is_empty(), "{runs:?}");
 }
 
+#[tokio::test]
+async fn goal_without_steps_is_a_plan_for_whoever_has_a_model() {
+    let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
+    let goal = || {
+        NewRun::of(
+            Plan::of_goal("Say which wine goes with it"),
+            Actor::new(Role::Human, "ada"),
+        )
+    };
+    let error = runner(&store, Registry::with_builtins())
+        .submit(goal())
+        .await
+        .unwrap_err();
+    assert!(matches!(error, RunnerError::NeedsModel { .. }), "{error:?}");
+    let mut wrong = goal();
+    wrong.plan.version = 7;
+    let error = runner(&store, Registry::with_builtins())
+        .submit(wrong)
+        .await
+        .unwrap_err();
+    assert!(matches!(error, RunnerError::Plan(_)), "{error:?}");
+}
+
 /// The files in `folder` by whose locks others see that a driver is alive.
 fn locks(folder: &Path) -> usize {
     let files = std::fs::read_dir(folder).unwrap();
