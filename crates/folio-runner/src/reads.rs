@@ -149,7 +149,8 @@ impl Runner {
         Ok((row_as_of(&folded, row), folded))
     }
 
-    /// The runs that have not ended and that no living process drives, oldest first. First gives up the runs that this
+    /// The runs that have not ended and that no living process drives, oldest first; [`Runner::leftovers`] also says which
+    /// of them may be resumed without being asked for. First gives up the runs that this
     /// process could not give up when it stopped driving them, because the store was unavailable, or is just giving up.
     ///
     /// # Errors
