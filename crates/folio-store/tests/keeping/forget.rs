@@ -526,11 +526,8 @@ async fn forget_interrupted_after_erasing_entries_completes_on_retry_m7_6_50() {
         );
         assert_eq!(workspace.to_forget(&filter).await.unwrap(), []);
         assert_eq!(workspace.forgotten_before(&filter).await.unwrap(), 1);
-        let (forgotten, has_key) = (
-            workspace.forget_under(&human(), &filter, "asked", key.clone()),
-            key.is_some(),
-        );
-        let forgotten = forgotten.await.unwrap();
+        let has_key = key.is_some();
+        let forgotten = workspace.forget_under(&human(), &filter, "asked", key).await.unwrap();
         assert_eq!(forgotten.replayed, has_key);
         let residue = forgotten.residue;
         assert_eq!((residue.no_longer_known, residue.found), (1, Vec::new()));
