@@ -1,7 +1,5 @@
 //! Closing a store on purpose.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::time::Duration;
 
 use folio::engine::plan;

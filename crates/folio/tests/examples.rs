@@ -1,7 +1,5 @@
 //! The example programs do what they say.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 #[path = "../examples/many_tenants.rs"]
 #[expect(unreachable_pub, reason = "it is a program")]
 mod many_tenants;
