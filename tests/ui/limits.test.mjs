@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { House, counts, hindrances, LONG } from './house.mjs';
+import { House, counts, echo, hindrances, LONG, until } from './house.mjs';
 
 describe('run limits', () => {
   let house;
@@ -66,6 +66,40 @@ describe('run limits', () => {
     assert.equal(await dialog.getByLabel(/^Tokens \(/).inputValue(), '1000');
     await dialog.getByRole('button', { name: 'Never mind' }).click();
     await stop(run);
+    await page.done();
+  });
+
+  it('says at half and at four fifths how much of a limit is used', async () => {
+    const steps = [...Array.from({ length: 7 }, (_, n) => ({ id: `s${n}`, title: `Say ${n}`, do: echo(n) })), { id: 'stay', title: 'Stay', do: LONG }];
+    const run = await house.run({ plan: { title: 'Near its end', budget: { tool_calls: 10 }, steps } });
+    const page = await house.page(`/runs/${run}`);
+    const said = page.locator('.state .badge');
+    await node(page, 'Stay, running').waitFor();
+    await until(async () => (await said.allInnerTexts()).join() === '80% of tool calls used', 'that it is nearly used up');
+    assert.equal(await said.getAttribute('title'), '8 of 10');
+    assert.doesNotMatch(await said.getAttribute('class'), /calm/);
+    await page.locator('#announce', { hasText: '80% of tool calls used' }).waitFor({ state: 'attached' });
+    assert.deepEqual(await hindrances(page), []);
+    await house.ask('PATCH', `/runs/${run}/limits`, { tool_calls: 15 });
+    await said.filter({ hasText: '53% of tool calls used' }).waitFor();
+    assert.match(await said.getAttribute('class'), /calm/);
+    await stop(run);
+    await counts(said, 0, 'a run that has ended needs no warning');
+    await page.done();
+  });
+
+  it('offers a fork with higher limits also if only a part met one', async () => {
+    const part = { id: 'part', title: 'Short of calls', optional: true, budget: { tool_calls: 1 }, plan: [1, 2].map((n) => ({ id: `s${n}`, title: `Say ${n}`, do: echo(n) })) };
+    const run = await house.run({ plan: { title: 'All but a part', steps: [part, { id: 'rest', title: 'The rest', do: echo(3) }] } });
+    const { result } = await until(async () => { const is = await house.ask('GET', `/runs/${run}`); return is.status !== 'running' && is; }, 'it ends');
+    assert.doesNotMatch(String(result.stop_reason), /budget/);
+    const page = await house.page(`/runs/${run}`);
+    await page.getByRole('button', { name: 'Fork with higher limits' }).click();
+    await page.getByRole('button', { name: 'Start fork' }).click();
+    await page.waitForURL((url) => url.pathname !== `/runs/${run}`);
+    await node(page, 'Say 1, done').waitFor();
+    await page.goto(`${house.base}/`);
+    await page.locator('.card', { hasText: `fork of ${run}` }).waitFor();
     await page.done();
   });
 

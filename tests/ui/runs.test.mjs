@@ -180,7 +180,7 @@ describe('runs', () => {
     await ended(run, 'ok');
     const { spent } = await house.ask('GET', `/runs/${run}`);
     assert.ok(spent.tokens_in > 0, JSON.stringify(spent));
-    await page.getByRole('link', { name: /Paint the door.*done.* tok · cost unknown/ }).first().click();
+    await page.locator('a.card', { hasText: /Paint the door.*done.* tok · cost unknown/ }).first().click();
     await page.getByRole('link', { name: 'Turn trace' }).click();
     await page.getByRole('heading', { name: 'Paint the door', level: 1 }).waitFor();
     await page.getByRole('link', { name: 'a run', exact: true }).click();
@@ -520,48 +520,6 @@ describe('runs', () => {
     await page.done();
   });
 
-  it('announces a lost connection and reconnects', async () => {
-    const page = await house.page('/', { quiet: true });
-    await page.getByRole('link').first().waitFor();
-    await house.stop();
-    await page.getByText('No connection').waitFor();
-    await house.serve();
-    await page.getByText('No connection').waitFor({ state: 'hidden' });
-    const long = await house.run({ plan: PLAN });
-    const one = await house.page(`/runs/${long}`, { quiet: true });
-    await node(one, 'Look to the left, running').waitFor();
-    await house.stop();
-    await one.getByRole('button', { name: 'Pause' }).click();
-    await one.getByText('The server did not answer.').waitFor();
-    await house.serve();
-    await one.getByText('No connection').waitFor({ state: 'hidden' });
-    assert.equal(await one.getByText('The server did not answer.').count(), 1, 'what became of the action is not known yet');
-    await one.getByRole('button', { name: 'Pause' }).click();
-    await one.getByText('The server did not answer.').waitFor({ state: 'detached' });
-    await one.done();
-    await house.ask('POST', `/runs/${long}/cancel`, {});
-    const run = await house.run({ plan: { title: 'After the pause', steps: [PLAN.steps[0]] } });
-    await page.getByRole('link', { name: 'After the pause' }).waitFor();
-    await page.getByText('No connection').waitFor({ state: 'hidden' });
-    await ended(run, 'ok');
-    await page.done();
-  });
-
-  it('shows a run that was opened during a server outage', async () => {
-    const run = await house.run({ plan: { title: 'Opened too early', steps: [PLAN.steps[0]] } });
-    await ended(run, 'ok');
-    const page = await house.page('/', { quiet: true });
-    const link = page.getByRole('link', { name: 'Opened too early' });
-    await link.waitFor();
-    await house.stop();
-    await link.click();
-    await page.getByText('No connection').waitFor();
-    await house.serve();
-    await node(page, 'Note what is here, done').waitFor();
-    await page.getByText('No connection').waitFor({ state: 'hidden' });
-    await page.done();
-  });
-
   it('shows a task that awaits approval as waiting instead of running', async () => {
     const run = await house.run({ goal: 'Fetch the milk' });
     const page = await house.page(`/runs/${run}`);
@@ -571,39 +529,6 @@ describe('runs', () => {
     await node(page, /^Fetch the milk, waiting for/).waitFor();
     assert.equal(await page.locator('.call', { hasText: 'model' }).count(), 0);
     await house.ask('POST', `/runs/${run}/cancel`, {});
-    await page.done();
-  });
-
-  it('shows a new run without a driver as starting and an older one as not driven', async () => {
-    const run = await house.run({ plan: { title: 'Not yet driven', steps: [{ id: 'a', title: 'Begin', do: LONG }] } });
-    const page = await house.page(`/runs/${run}`);
-    await node(page, 'Begin, running').waitFor();
-    let begun = new Date().toISOString();
-    await page.change(`**/runs/${run}`, (told) => ({ ...told, driven: false, updated_at: begun }));
-    await page.reload();
-    await page.locator('.state').getByText('starting').waitFor();
-    begun = new Date(Date.now() - 60_000).toISOString();
-    await page.reload();
-    await page.locator('.state').getByText('no process drives it').waitFor();
-    await page.unrouteAll({ behavior: 'wait' });
-    await house.ask('POST', `/runs/${run}/cancel`, {});
-    await page.done();
-  });
-
-  it('shows a run as not driven after its process died', async () => {
-    house.file('long.json', { title: 'Left alone', steps: [{ id: 'a', title: 'Begin', do: LONG }] });
-    await house.stop();
-    await house.serve('--no-resume');
-    const driver = house.begin('run', '--plan', 'long.json', '--attended');
-    const [list, page] = [await house.page('/'), await house.page('/')];
-    await page.getByRole('link', { name: /Left alone/ }).click();
-    await node(page, 'Begin, running').waitFor();
-    await list.getByRole('link', { name: /Left alone.*running/ }).waitFor();
-    driver.kill('SIGKILL');
-    await page.locator('.state').getByText('no process drives it').waitFor();
-    await node(page, 'Begin, interrupted').waitFor();
-    await list.getByRole('link', { name: /Left alone.*no process drives it/ }).waitFor();
-    await list.done();
     await page.done();
   });
 });

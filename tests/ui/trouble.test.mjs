@@ -1,8 +1,11 @@
-// Temporary failures: the page reports them, keeps its content, and is up to date afterwards without a reload.
+// Temporary failures, and processes that are gone: the page reports them, keeps its content, and is up to date
+// afterwards without a reload.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { House, echo, LONG, until } from './house.mjs';
+
+const LOOK = { id: 'first', title: 'Note what is here', do: echo('one') };
 
 describe('temporary failures', () => {
   let house;
@@ -21,18 +24,20 @@ describe('temporary failures', () => {
   it('reports a failing event stream and reconnects to it', async () => {
     const run = await house.run({ plan: asks('Told of late') });
     const page = await house.page('/', { quiet: true });
-    const held = [];
-    let many = 0;
+    let many = 0, isAway = true;
     await page.route(new RegExp(`/runs/${run}/events$`), (route) => {
-      if (many++ > 0) return held.push(route);
+      many++;
+      if (!isAway) return route.fallback();
       const body = `event: problem\ndata: ${JSON.stringify({ status: 503, detail: 'The store is away.' })}\n\n`;
       return route.fulfill({ status: 200, contentType: 'text/event-stream', body });
     });
     await page.locator(`a[href="/runs/${run}"]`).click();
     const said = page.getByRole('alert').getByText('The store is away.');
     await said.waitFor();
-    await until(() => held.length > 0, 'it asks once more');
-    await held[0].continue();
+    const before = many;
+    await until(() => many > before, 'it asks once more');
+    assert.ok(await said.isVisible());
+    isAway = false;
     await said.waitFor({ state: 'detached' });
     await page.getByRole('textbox', { name: /^Answer to/ }).fill('go');
     await page.getByRole('button', { name: 'Answer' }).click();
@@ -115,6 +120,81 @@ describe('temporary failures', () => {
     await house.serve();
     await page.getByRole('article').getByText('what it said').first().waitFor();
     await page.getByText('No connection').waitFor({ state: 'hidden' });
+    await page.done();
+  });
+
+  it('announces a lost connection and reconnects', async () => {
+    const page = await house.page('/', { quiet: true });
+    await page.getByRole('link').first().waitFor();
+    await house.stop();
+    await page.getByText('No connection').waitFor();
+    await house.serve();
+    await page.getByText('No connection').waitFor({ state: 'hidden' });
+    const long = await house.run({ plan: { title: 'A look around', steps: [LOOK, { id: 'left', title: 'Look to the left', do: LONG }] } });
+    const one = await house.page(`/runs/${long}`, { quiet: true });
+    await node(one, 'Look to the left, running').waitFor();
+    await house.stop();
+    await one.getByRole('button', { name: 'Pause' }).click();
+    await one.getByText('The server did not answer.').waitFor();
+    await house.serve();
+    await one.getByText('No connection').waitFor({ state: 'hidden' });
+    assert.equal(await one.getByText('The server did not answer.').count(), 1, 'what became of the action is not known yet');
+    await one.getByRole('button', { name: 'Pause' }).click();
+    await one.getByText('The server did not answer.').waitFor({ state: 'detached' });
+    await one.done();
+    await house.ask('POST', `/runs/${long}/cancel`, {});
+    const run = await house.run({ plan: { title: 'After the pause', steps: [LOOK] } });
+    await page.getByRole('link', { name: 'After the pause' }).waitFor();
+    await page.getByText('No connection').waitFor({ state: 'hidden' });
+    await ended(run, 'ok');
+    await page.done();
+  });
+
+  it('shows a run that was opened during a server outage', async () => {
+    const run = await house.run({ plan: { title: 'Opened too early', steps: [LOOK] } });
+    await ended(run, 'ok');
+    const page = await house.page('/', { quiet: true });
+    const link = page.getByRole('link', { name: 'Opened too early' });
+    await link.waitFor();
+    await house.stop();
+    await link.click();
+    await page.getByText('No connection').waitFor();
+    await house.serve();
+    await node(page, 'Note what is here, done').waitFor();
+    await page.getByText('No connection').waitFor({ state: 'hidden' });
+    await page.done();
+  });
+
+  it('shows a new run without a driver as starting and an older one as not driven', async () => {
+    const run = await house.run({ plan: { title: 'Not yet driven', steps: [{ id: 'a', title: 'Begin', do: LONG }] } });
+    const page = await house.page(`/runs/${run}`);
+    await node(page, 'Begin, running').waitFor();
+    let begun = new Date().toISOString();
+    await page.change(`**/runs/${run}`, (told) => ({ ...told, driven: false, updated_at: begun }));
+    await page.reload();
+    await page.locator('.state').getByText('starting').waitFor();
+    begun = new Date(Date.now() - 60_000).toISOString();
+    await page.reload();
+    await page.locator('.state').getByText('no process drives it').waitFor();
+    await page.unrouteAll({ behavior: 'wait' });
+    await house.ask('POST', `/runs/${run}/cancel`, {});
+    await page.done();
+  });
+
+  it('shows a run as not driven after its process died', async () => {
+    house.file('long.json', { title: 'Left alone', steps: [{ id: 'a', title: 'Begin', do: LONG }] });
+    await house.stop();
+    await house.serve('--no-resume');
+    const driver = house.begin('run', '--plan', 'long.json', '--attended');
+    const [list, page] = [await house.page('/'), await house.page('/')];
+    await page.getByRole('link', { name: /Left alone/ }).click();
+    await node(page, 'Begin, running').waitFor();
+    await list.getByRole('link', { name: /Left alone.*running/ }).waitFor();
+    driver.kill('SIGKILL');
+    await page.locator('.state').getByText('no process drives it').waitFor();
+    await node(page, 'Begin, interrupted').waitFor();
+    await list.getByRole('link', { name: /Left alone.*no process drives it/ }).waitFor();
+    await list.done();
     await page.done();
   });
 });

@@ -87,6 +87,49 @@ describe('navigation', () => {
     await page.done();
   });
 
+  it('keeps the row under the mouse where it is when another comes above it', async () => {
+    const say = (title) => house.run({ plan: { title, steps: [{ id: 'a', do: echo(1) }] } });
+    for (let n = 0; n < 14; n++) await ended(await say(`Listed as number ${n}`), 'ok');
+    for (const height of [500, 4000]) {
+      const page = await house.page('/', { height });
+      const row = page.getByRole('link', { name: 'Listed as number 10 done', exact: true });
+      await row.hover();
+      const title = `Came at a height of ${height}`;
+      // Clicks where the mouse is as soon as the row has come, and returns whether that counts and how far the row has moved.
+      const came = page.evaluate((coming) => new Promise((done) => {
+        const list = document.querySelector('.cards'), under = list.querySelector('a:hover'), { top } = under.getBoundingClientRect();
+        new MutationObserver((_, observer) => {
+          if (!list.textContent.includes(coming)) return;
+          observer.disconnect();
+          let isHeard = false;
+          addEventListener('click', () => { isHeard = true; }, { once: true });
+          under.dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true, detail: 1 }));
+          done([isHeard, under.getBoundingClientRect().top - top > 1]);
+        }).observe(list, { childList: true });
+      }), title);
+      await say(title);
+      // Where the page cannot scroll, what has come under the mouse is not what was aimed at.
+      const isScrolled = height === 500;
+      assert.deepEqual(await came, [isScrolled, !isScrolled]);
+      if (isScrolled) await page.getByRole('heading', { name: 'Listed as number 10', level: 1 }).waitFor();
+      await page.done();
+    }
+  });
+
+  it('names a row by its title and its state, and describes it by the rest', async () => {
+    const run = await house.run({ plan: { title: 'Named shortly', steps: [{ id: 'a', do: echo(1) }] } });
+    await ended(run, 'ok');
+    house.folio('turn', 'begin', '--input', 'Turned shortly');
+    house.folio('book', 'add', 'note', 'x');
+    for (const [path, name, about] of [['/', 'Named shortly done', new RegExp(`^${run} · done after`)], ['/turns', /^running: Turned shortly( normal)?$/, /main · in progress/], ['/threads', 'main', /changed/]]) {
+      const page = await house.page(path);
+      const row = page.getByRole('link', { name, exact: true, description: about }).and(page.locator('.card'));
+      await row.first().waitFor();
+      assert.deepEqual(await hindrances(page), []);
+      await page.done();
+    }
+  });
+
   it('leads to the plan of a run, or back to its tree, in a narrow window', async () => {
     const steps = Array.from({ length: 30 }, (_, n) => ({ id: `s${n}`, title: `Step ${n}.`, do: echo(n) }));
     const run = await house.run({ plan: { title: 'In a narrow window', steps } });

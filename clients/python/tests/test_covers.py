@@ -30,6 +30,12 @@ SAID_OTHERWISE = {
     ("search", "q"): "text",
     ("search", "query"): "text",
     ("read_history", "range"): "from, to",
+    ("read_history", "cursor"): "from",
+    ("set_policy", "version"): "If-Match",
+    # What an answer has beside the document.
+    ("set_policy", "space"): "Folio(space=…)",
+    ("set_policy", "changed_seq"): "If-Match",
+    ("set_policy", "in_force"): "policy",
     ("ingest_tool_response", "turn"): "Folio-Turn",
     ("tool_request_context", "turn"): "Folio-Turn",
 }
@@ -199,6 +205,18 @@ def test_method_sends_exactly_the_parameters_of_its_operation(kind: type, name: 
     if "Idempotency-Key" in operation.headers:
         assert ("key" in said) != (operation.name in NEEDS_NO_KEY)
         assert "key" not in said or request.headers["Idempotency-Key"] == "x"
+
+
+@pytest.mark.parametrize(("kind", "name"), list(methods()))
+def test_every_post_has_a_key_so_that_a_retry_does_nothing_twice(kind: type, name: str) -> None:
+    method = getattr(kind, name)
+    said = {parameter: value for parameter, value in said_with(method).items() if parameter != "key"}
+    keys = [asked(kind, name, said) for _ in range(2)]
+    if keys[0].method == "POST":
+        first, second = (request.headers["Idempotency-Key"] for request in keys)
+        assert first and first != second
+    else:
+        assert not any("Idempotency-Key" in request.headers for request in keys)
 
 
 def test_every_operation_has_a_method() -> None:

@@ -262,3 +262,22 @@ def test_async_client_runs_requests_concurrently(url: str) -> None:
             return len({one["handle"] for one in seen}), (await book.item(item["handle"]))["status"]
 
     assert asyncio.run(many()) == (20, "done")
+
+
+def test_policy_is_read_and_changed_by_key_and_as_a_whole(folio: Folio) -> None:
+    before = folio.policy()
+    assert before["in_force"]["strict_types"] == "tools"
+    keys = {"types.tide.class": "alert", "retention.purge_after_minutes": None}
+    changed = folio.change_policy(keys, reason="keep all of it", version=before["version"])
+    assert changed["in_force"]["retention"]["purge_after_minutes"] is None
+    with pytest.raises(Conflict) as stale:
+        folio.change_policy({"redaction": "pii"}, version=before["version"])
+    assert stale.value.code == "stale_policy"
+    with pytest.raises(Invalid) as refused:
+        folio.set_policy({"strict_types": "perhaps", "quotas": {}})
+    assert "strict_types" in refused.value.detail and "quotas" in refused.value.detail
+    left = folio.change_policy(unset=["types.tide", "retention.purge_after_minutes"])
+    assert left["policy"] == before["policy"]
+    once = [folio.set_policy({"strict_types": "nobody"}, key="once").get("replayed", False) for _ in range(2)]
+    assert once == [False, True]
+    assert folio.set_policy(before["policy"])["policy"] == before["policy"]

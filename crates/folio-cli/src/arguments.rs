@@ -6,10 +6,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use folio::memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 
 use crate::commands::{
-    approve, archive, backup, bench, blob, book, budget, cancel, completions, context, diff, doctor, episodes, evict,
-    export, files, forget, fork, goals, hook, import, mcp, migrate, observe, offload, page, patterns, people, plan,
-    policy, replay, resume, run, runs, search, serve, show, spaces, tidy, token, tokens, tool, trace, tree, trust,
-    turn, watch, why, worker,
+    approve, archive, backup, bench, blob, book, budget, cancel, completions, connect, context, diff, doctor, episodes,
+    evict, export, files, forget, fork, goals, hook, import, mcp, migrate, observe, offload, page, patterns, people,
+    plan, policy, replay, resume, run, runs, search, serve, show, spaces, tidy, token, tokens, tool, trace, tree,
+    trust, turn, watch, why, worker,
 };
 use crate::later::Later;
 use crate::settings::Untrusted;
@@ -52,7 +52,7 @@ pub(crate) struct Global {
     /// Store to use: sqlite:PATH, ./PATH, postgres://… or memory: [default: an SQLite file in your data folder]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) store: Option<String>,
-    /// Space to use; each space has a memory of its own [default: main]
+    /// Space to use (1 to 64 of a-z, 0-9, ".", "_", "-"); each space has a memory of its own [default: main]
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) space: Option<String>,
     /// Thread to use; each thread has a scratchbook of its own [default: the git worktree of this folder, else main]
@@ -225,6 +225,11 @@ pub(crate) enum Command {
     Token(Later<token::Token>),
     /// Serve memory to a model over the Model Context Protocol (MCP) on standard input and output
     Mcp(Later<mcp::McpArguments>),
+    /// Add Folio to the configuration of a program such as Claude Code
+    ///
+    /// Shows what belongs into the program's file of this folder: the MCP server, or with --hooks the hooks. With
+    /// --write, adds what the file lacks and keeps everything else.
+    Connect(Later<connect::Connect>),
     /// Run a hook of an agent program such as Claude Code
     #[command(subcommand)]
     Hook(Later<hook::Hook>),

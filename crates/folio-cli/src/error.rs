@@ -173,6 +173,14 @@ impl Failure {
         self
     }
 
+    /// The same with its hints as `change` has them.
+    pub(crate) fn map_hints(mut self, change: impl Fn(&str) -> String) -> Self {
+        for hint in &mut self.details.hints {
+            *hint = change(hint);
+        }
+        self
+    }
+
     /// Replaces the usual hints of the code, which do not fit here.
     pub(crate) fn hint_instead(mut self, hint: impl Into<String>) -> Self {
         self.details.hints.clear();

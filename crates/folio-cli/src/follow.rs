@@ -1,8 +1,10 @@
 //! Follows a run until it has ended: shows it, drives it if it is ours, and passes on Ctrl-C.
 
+use std::collections::HashMap;
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
+use folio::engine::spend::{Dimension, Purse};
 use folio::engine::{Event, NodeResult, Outcome, StopReason, projection};
 use folio::memory::RunId;
 use folio::memory::id::Ref;
@@ -15,7 +17,7 @@ use tokio::signal::unix::SignalKind;
 use tokio::task::JoinHandle;
 
 use crate::commands::Context;
-use crate::commands::budget::{before_raising, raise_commands, unplanned_line};
+use crate::commands::budget::{before_raising, raise_commands, unplanned_line, use_in_words, warning_step};
 use crate::error::{Exit, Failure};
 use crate::progress::{Lines, Progress};
 use crate::report::run::Summary;
@@ -69,9 +71,9 @@ async fn show_while_driven(
     task: JoinHandle<Result<NodeResult, RunnerError>>,
 ) -> Result<(Exit, bool), Failure> {
     let progress = Progress::new(context.output, Lines::Aside);
-    let ended = Follow::new(context, runner.workspace(), run, progress)?
-        .until_ended(Some((runner, task)))
-        .await?;
+    let follow = Follow::new(context, runner.workspace(), run, progress)?;
+    // A large future, which every command that drives runs would carry.
+    let ended = Box::pin(follow.until_ended(Some((runner, task)))).await?;
     let is_stopped = ended.is_stopped;
     let exit = finish(context, runner.workspace(), run, ended).await?;
     Ok((exit, is_stopped))
@@ -97,6 +99,8 @@ struct Follow<'a> {
     questions: Questions,
     /// The line that says which parts are paused, if the run waits for nothing else.
     paused: Option<String>,
+    /// How much of each limit was used when the user was told of it last, in per cent.
+    told_uses: HashMap<Dimension, u64>,
     /// Why not all could be shown, if somebody still wanted to see it.
     unshown: Option<Failure>,
 }
@@ -139,6 +143,7 @@ impl<'a> Follow<'a> {
             held_up: None,
             questions: Questions::Unseen,
             paused: None,
+            told_uses: HashMap::new(),
             unshown: None,
         })
     }
@@ -232,6 +237,7 @@ impl<'a> Follow<'a> {
                 return Ok(true);
             }
         }
+        self.point_out_uses().await;
         self.point_out_questions().await;
         if is_ours {
             self.point_out_pauses().await;
@@ -258,6 +264,30 @@ impl<'a> Follow<'a> {
                 self.questions = Questions::Known;
             }
             Questions::Unseen | Questions::PointedOut(_) | Questions::Known => {}
+        }
+    }
+
+    /// Says that much of a limit of the run is used, once at each step. A tree shows it all the time.
+    async fn point_out_uses(&mut self) {
+        let run = self.watch.run();
+        if run.result().is_some() || !self.progress.has_notes() {
+            return;
+        }
+        let mut reached = Vec::new();
+        for used in run.purse().into_iter().flat_map(Purse::uses) {
+            let step = warning_step(used).unwrap_or_default();
+            let told = self.told_uses.entry(used.dimension).or_default();
+            if step > *told {
+                *told = step;
+                reached.push(use_in_words(used));
+            }
+        }
+        if !reached.is_empty() {
+            let (handle, again) = (self.handle().await, self.context.settings.repeated());
+            let reached = reached.join(", ");
+            self.context.output.note(format_args!(
+                "{handle} has used {reached}; `folio budget {handle}{again}` shows and changes its limits"
+            ));
         }
     }
 

@@ -58,7 +58,10 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "trust", "doctor",
         ],
     ),
-    ("Servers and integrations", &["serve", "worker", "mcp", "hook", "token"]),
+    (
+        "Servers and integrations",
+        &["serve", "worker", "mcp", "connect", "hook", "token"],
+    ),
     ("Other", &["bench", "completions"]),
 ];
 

@@ -50,7 +50,7 @@ pub(crate) async fn are_of_another_user(
             } else {
                 format!(": {}", left.join(", "))
             };
-            output.note(format_args!(
+            output.advise(format_args!(
                 "{location} belongs to another user, so runs in it whose process is gone are not resumed{run_list}; `folio resume RUN` resumes one, with everything that its user allowed it"
             ));
         }
@@ -136,7 +136,7 @@ impl Leftovers {
                 (Some(Hindrance::BrokenOff), _) => leftovers.note_not_resumed(runner, &row, output),
                 // A process that is there for all runs was told that nobody answers.
                 (Some(Hindrance::NeedsPerson), WaitingRuns::GivenUp) => {
-                    output.note(nobody_to_ask(runner, &row, "").await);
+                    output.note(nobody_to_ask(runner, &row, output.options()).await);
                 }
                 _ => {
                     let busy = leftovers.busy.begin();
@@ -290,7 +290,9 @@ impl Leftovers {
     fn note_not_resumed(&mut self, runner: &Runner, row: &RunRow, output: &Output) {
         let space = runner.workspace().space();
         if self.reported_not_resumed.insert((space.clone(), row.id)) {
-            output.note(format_args!("{}{}", self.of(space), not_resumed_note(row, "")));
+            let of = self.of(space);
+            let again = if of.is_empty() { output.options() } else { "" };
+            output.note(format_args!("{of}{}", not_resumed_note(row, again)));
         }
     }
 
@@ -349,7 +351,10 @@ impl Leftovers {
         match outcome {
             Ok(Driven::Ended(result)) => output.note(format_args!("{of}{run} ended: {}", result.status)),
             Ok(Driven::Waits { .. }) => {
-                output.note(format_args!("{of}{run} waits; `folio show {run}` shows what for"));
+                let again = if of.is_empty() { output.options() } else { "" };
+                output.note(format_args!(
+                    "{of}{run} waits; `folio show {run}{again}` shows what for"
+                ));
             }
             Err(RunnerError::Leaving) => {}
             // Another process was quicker, or took over the run.

@@ -1,7 +1,9 @@
 //! The program `folio`: parses, presents, and turns failures into exit codes. It contains no rules.
 
+mod again;
 mod arguments;
 mod bench;
+mod calls;
 mod commands;
 mod counting;
 mod error;
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
             } else {
                 failure
             };
+            let failure = failure.map_hints(|hint| output.again(hint));
             output.failure(&failure);
             failure.exit().into()
         }
@@ -96,6 +99,7 @@ fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
     let settings = Settings::resolve(&arguments.global, untrusted)?;
     output.set_color(settings.color);
     output.set_dumb(settings.is_dumb_terminal);
+    output.set_again(settings.again());
     settings.describe(output);
     if let Some(unseen) = settings
         .passed_over

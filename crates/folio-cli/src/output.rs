@@ -8,6 +8,7 @@ use folio::memory::Warning;
 use folio::memory::view::strip_unsafe_chars;
 use serde::Serialize;
 
+use crate::again::Again;
 use crate::arguments::{Color, Global};
 use crate::error::{Exit, Failure};
 
@@ -23,6 +24,8 @@ pub(crate) struct Output {
     color: Color,
     /// Whether the terminal, if there is one, cannot move its cursor.
     is_dumb: bool,
+    /// What commands that are offered have to repeat.
+    again: Again,
 }
 
 /// An answer, for people and for programs.
@@ -89,6 +92,7 @@ impl Output {
             verbose: global.verbose,
             color: global.color.unwrap_or_default(),
             is_dumb: false,
+            again: Again::default(),
         }
     }
 
@@ -100,6 +104,26 @@ impl Output {
     /// Takes the terminal for one that cannot move its cursor.
     pub(crate) fn set_dumb(&mut self, is_dumb: bool) {
         self.is_dumb = is_dumb;
+    }
+
+    /// Has commands that are offered repeat `again`.
+    pub(crate) fn set_again(&mut self, again: Again) {
+        self.again = again;
+    }
+
+    /// `advice` with everything that its commands have to repeat.
+    pub(crate) fn again(&self, advice: &str) -> String {
+        self.again.add_to(advice).into_owned()
+    }
+
+    /// The options that a command which is offered has to repeat; empty, or beginning with a space.
+    pub(crate) fn options(&self) -> &str {
+        self.again.options()
+    }
+
+    /// Prints a note that offers commands.
+    pub(crate) fn advise(&self, advice: impl fmt::Display) {
+        self.note(self.again(&advice.to_string()));
     }
 
     /// Whether lines on standard error can be drawn over: it is a terminal, and not one like a sheet of paper.
@@ -173,6 +197,15 @@ impl Output {
         let mut text = serde_json::to_string(line).map_err(|_| unwritable())?;
         text.push('\n');
         self.write(&text)
+    }
+
+    /// Says, in one line, that a program which goes on until it is stopped is ready: `text` for people, `line` for
+    /// programs.
+    pub(crate) fn ready(&self, text: &str, line: &impl Serialize) -> Result<(), Failure> {
+        if self.json {
+            return self.line(line);
+        }
+        self.text(&format!("{text}\n"))
     }
 
     /// Writes text that others wrote to standard output: unchanged to a file or a pipe; to a terminal without harmful

@@ -8,6 +8,7 @@ use crossterm::{QueueableCommand as _, terminal};
 use folio::Timestamp;
 use folio::engine::{Event, Run};
 
+use crate::commands::budget::{use_in_words, warning_step};
 use crate::error::Failure;
 use crate::output::{Output, safe_to_display};
 use crate::report::event::{EventLine, event_text};
@@ -104,6 +105,11 @@ impl<'a> Progress<'a> {
         }
     }
 
+    /// Whether what is not an event is shown as a line of its own.
+    pub(crate) fn has_notes(&self) -> bool {
+        matches!(self, Self::Lines(..))
+    }
+
     /// Whether nothing is shown.
     pub(crate) fn is_silent(&self) -> bool {
         matches!(self, Self::Silent)
@@ -141,17 +147,20 @@ impl Live<'_> {
             .ok()
             .filter(|(width, height)| *width > 0 && *height > 0);
         let (width, height) = size.unwrap_or((80, 24));
-        let below = usize::from(self.message.is_some());
+        let style = self.output.error_style();
+        let uses = uses_line(run).map(|line| style.warning(tree::cut(&line, usize::from(width).saturating_sub(1))));
+        let below = usize::from(self.message.is_some()) + usize::from(uses.is_some());
         let frame = Frame {
             now,
             // The last column and line stay free: writing there makes some terminals scroll.
             width: usize::from(width).saturating_sub(1),
             height: Some(usize::from(height).saturating_sub(1 + below)),
             tick: self.tick,
-            style: self.output.error_style(),
+            style,
         };
         self.tick += 1;
         let mut lines = tree::draw(&self.titles.nodes(run), frame);
+        lines.extend(uses);
         lines.extend(self.message.clone());
         // If the terminal is gone, the run still goes on.
         let _undrawn = self.write_lines(&lines);
@@ -174,6 +183,14 @@ impl Live<'_> {
         self.drawn = u16::try_from(lines.len()).unwrap_or(u16::MAX);
         Ok(())
     }
+}
+
+/// How much of those limits of `run` is used of which it is much; `None` if it is of none, and for a run that has ended.
+fn uses_line(run: &Run) -> Option<String> {
+    let uses = run.purse().filter(|_| run.result().is_none())?.uses();
+    let much = uses.filter(|used| warning_step(*used).is_some());
+    let much: Vec<String> = much.map(use_in_words).collect();
+    (!much.is_empty()).then(|| format!("used: {}", much.join(", ")))
 }
 
 impl Drop for Live<'_> {

@@ -31,6 +31,7 @@ use self::sources::Sources;
 use self::surroundings::Surroundings;
 pub(crate) use self::surroundings::redacted_secret;
 pub(crate) use self::trust::{SettingsFile, Unseen};
+use crate::again::Again;
 use crate::arguments::{Color, Global};
 use crate::error::Failure;
 use crate::output::Output;
@@ -102,6 +103,7 @@ pub(crate) struct Settings {
     pub(crate) passed_over: Option<Unseen>,
     /// The flags that another call needs to use the same store and space.
     repeated: String,
+    given: Vec<(&'static str, String)>,
 }
 
 impl Settings {
@@ -179,7 +181,8 @@ impl Settings {
             run_folders: around.run_folders(&store.text),
             data: around.folders.as_ref().map(|(data, _)| data.join("folio")),
             tool_environment,
-            repeated: repeated(flags),
+            repeated: repeated(&given(flags)),
+            given: given(flags),
             store: store.text.clone(),
             store_setting: store,
             space,
@@ -215,6 +218,17 @@ impl Settings {
     /// The options that make another command use the same store and space; empty, or beginning with a space.
     pub(crate) fn repeated(&self) -> &str {
         &self.repeated
+    }
+
+    /// The same, each with its value.
+    pub(crate) fn given(&self) -> &[(&'static str, String)] {
+        &self.given
+    }
+
+    /// What a command has to repeat that is offered as a next step.
+    pub(crate) fn again(&self) -> Again {
+        let thread = self.names_thread.then(|| quoted(&self.thread.0).into_owned());
+        Again::new(&self.repeated, thread)
     }
 
     /// Why the store cannot be opened.
@@ -264,7 +278,8 @@ pub(crate) fn store_url(store: &str) -> Cow<'_, str> {
     }
 }
 
-fn repeated(flags: &Global) -> String {
+/// The options that another command has to repeat to use the same store and space, with their values.
+fn given(flags: &Global) -> Vec<(&'static str, String)> {
     // Any other URL may contain a password, and this is displayed.
     let store = flags.store.as_ref().map(|store| store_url(store).into_owned());
     let store = store.as_ref().filter(|store| store.starts_with("sqlite:"));
@@ -274,10 +289,15 @@ fn repeated(flags: &Global) -> String {
         ("--store", store),
         ("--space", flags.space.as_ref()),
     ];
-    let given = given.into_iter().filter_map(|(flag, value)| Some((flag, value?)));
-    given
-        .map(|(flag, value)| format!(" {flag} {}", quoted(value)))
-        .collect()
+    let given = given
+        .into_iter()
+        .filter_map(|(flag, value)| Some((flag, value?.clone())));
+    given.collect()
+}
+
+fn repeated(given: &[(&str, String)]) -> String {
+    let options = given.iter().map(|(flag, value)| format!(" {flag} {}", quoted(value)));
+    options.collect()
 }
 
 /// `word` quoted for a shell, whatever it contains.

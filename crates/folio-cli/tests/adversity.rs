@@ -144,6 +144,9 @@ fn full_disk_run_exits_with_5_and_resumes_without_loss() {
     assert_eq!(called.code, 5, "{}", called.stderr);
     let problem = problem(&called);
     assert_eq!(problem["code"], "store_unavailable", "{problem}");
+    // A disk that is full says so itself; here it is a limit that a shell sets.
+    let detail = problem["detail"].to_string();
+    assert!(detail.contains("(`ulimit -f`); raise that limit"), "{problem}");
     let hints = problem["hints"].to_string();
     assert!(hints.contains("resume it with `folio resume r1`"), "{problem}");
     let finished = called
@@ -442,4 +445,25 @@ fn store_on_a_full_disk_can_be_read_and_copied_elsewhere() {
         assert!(refused.stderr.contains("full"), "{refused}");
     }
     assert_eq!(folio.json(&["observe", "list"])["total"], 1);
+}
+
+#[test]
+fn name_that_leaves_no_room_for_files_beside_it_is_refused_and_leaves_no_file() {
+    for (length, fits) in [(242, true), (243, false), (247, false), (250, false), (255, false)] {
+        let folio = Folio::new();
+        let name = format!("{}.db", "n".repeat(length - 3));
+        let called = folio.call(&["--store", &format!("sqlite:{name}"), "observe", "add", "x"]);
+        assert_eq!(called.code, if fits { 0 } else { 5 }, "{length}: {called}");
+        let is_named = called
+            .stderr
+            .contains("its name, or that of a file beside it, is too long");
+        assert_eq!(is_named, !fits, "{length}: {called}");
+        assert_eq!(folio.path().join(&name).exists(), fits, "{length}");
+    }
+    // What an earlier version created like that is not called unreadable for no reason.
+    let folio = Folio::new();
+    let name = format!("{}.db", "n".repeat(247));
+    folio.file(&name, "");
+    let called = folio.call(&["--store", &format!("sqlite:{name}"), "observe", "list"]);
+    assert!(called.stderr.contains("is too long"), "{called}");
 }

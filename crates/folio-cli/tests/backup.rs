@@ -44,7 +44,7 @@ fn backup_is_a_complete_store_that_can_be_restored() {
     assert_eq!(folio.contents(STORE), ["three", "two", "one"]);
     assert_eq!(folio.json(&with_store(&["doctor"], OTHER_STORE))["problems"], json!([]));
     // What is there stays, unless it is said that it goes: then it has another name.
-    let told = folio.refusal(&with_store(&["restore", "copy.db"], STORE), 2);
+    let told = folio.refusal(&with_store(&["restore", "copy.db"], STORE), 4);
     assert!(
         told.contains("exists already") && told.contains("hint: --replace "),
         "{told}"
@@ -108,7 +108,7 @@ fn restore_refuses_invalid_backups_and_stores_in_use() {
     );
     folio.file("empty.db", "");
     folio.ok(&with_store(&["backup", "copy.db"], STORE));
-    let told = folio.refusal(&with_store(&["backup", "copy.db"], STORE), 2);
+    let told = folio.refusal(&with_store(&["backup", "copy.db"], STORE), 4);
     assert!(told.contains("hint: every backup is a new file"), "{told}");
     for (arguments, store, code, reason) in [
         (

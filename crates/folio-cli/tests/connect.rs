@@ -109,6 +109,92 @@ fn every_documented_client_configuration_starts_a_server() {
     );
 }
 
+/// What `folio connect` adds is what the pages say.
+#[test]
+fn connect_adds_what_the_pages_document() {
+    let pages = pages();
+    let documented = |name: &str| -> Value {
+        let (_, page) = pages.iter().find(|(page, _)| page == name).unwrap();
+        serde_json::from_str(&blocks(page, "json")[0]).unwrap()
+    };
+    let folio = Folio::new();
+    for (program, arguments, page) in [
+        ("claude-code", &[][..], "claude-code.md"),
+        ("claude-code", &["--hooks"], "hooks.md"),
+        ("cursor", &["--thread", "my-project"], "cursor.md"),
+        ("gemini-cli", &[], "gemini-cli.md"),
+        ("opencode", &[], "opencode.md"),
+        ("vscode", &["--thread", "${workspaceFolder}"], "vscode.md"),
+    ] {
+        let told = folio.json(&[&["connect", program], arguments].concat());
+        assert_eq!(told["adds"], documented(page), "{program}");
+        let file = told["file"].as_str().unwrap();
+        assert_eq!(
+            (&told["changes"], &told["written"]),
+            (&json!(true), &json!(false)),
+            "{told}"
+        );
+        assert!(!folio.path().join(file).exists(), "{file} is only shown");
+        folio.ok(&[&["connect", program, "--write"], arguments].concat());
+        let written: Value = serde_json::from_slice(&std::fs::read(folio.path().join(file)).unwrap()).unwrap();
+        assert_eq!(written, documented(page), "{program}");
+        let again = folio.json(&[&["connect", program, "--write"], arguments].concat());
+        assert_eq!(
+            (&again["changes"], again.get("backup")),
+            (&json!(false), None),
+            "{again}"
+        );
+    }
+    for (arguments, hint) in [
+        (&["connect", "codex"][..], "codex mcp add folio -- folio mcp"),
+        (&["connect", "cursor", "--hooks"], "docs/connect/hooks.md"),
+    ] {
+        let told = folio.call(arguments);
+        assert_eq!(told.code, 2, "{told}");
+        assert!(told.stderr.contains(hint), "{told}");
+    }
+}
+
+#[test]
+fn connect_keeps_what_a_file_has_and_a_copy_of_it() {
+    let folio = Folio::new();
+    let settings = folio.path().join(".claude/settings.json");
+    std::fs::create_dir(folio.path().join(".claude")).unwrap();
+    let other = "{\n\t\"model\": \"opus\", \"hooks\": {\"Stop\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"say done\"}]},\n\
+        {\"hooks\": [{\"type\": \"command\", \"command\": \"folio --thread t hook stop\"}]}]}}\n";
+    std::fs::write(&settings, other).unwrap();
+    let told = folio.json(&[
+        "connect",
+        "claude-code",
+        "--hooks",
+        "--write",
+        "--store",
+        "sqlite:my store.db",
+    ]);
+    assert_eq!(told["backup"], ".claude/settings.json.before-folio-1", "{told}");
+    let kept = std::fs::read_to_string(folio.path().join(".claude/settings.json.before-folio-1")).unwrap();
+    assert_eq!(kept, other);
+    let written: Value = serde_json::from_slice(&std::fs::read(&settings).unwrap()).unwrap();
+    let before: Value = serde_json::from_str(other).unwrap();
+    assert_eq!(written["model"], "opus");
+    assert_eq!(
+        written["hooks"]["Stop"], before["hooks"]["Stop"],
+        "there is such a hook, with options of its own"
+    );
+    let begins = "folio --store 'sqlite:my store.db' hook session-start";
+    assert_eq!(written["hooks"]["SessionStart"][0]["hooks"][0]["command"], begins);
+    // What cannot be read is left alone.
+    for unreadable in ["// mine\n{}", "[]", "{\"hooks\": 1}"] {
+        std::fs::write(&settings, unreadable).unwrap();
+        let told = folio.call(&["connect", "claude-code", "--hooks", "--write"]);
+        assert_eq!(told.code, 4, "{told}");
+        assert!(told.stderr.contains("add this by hand: {\"hooks\":"), "{told}");
+        assert_eq!(std::fs::read_to_string(&settings).unwrap(), unreadable);
+    }
+    let told = folio.call(&["--role", "client", "connect", "gemini-cli", "--write"]);
+    assert_eq!(told.code, 4, "{told}");
+}
+
 #[test]
 fn connect_readme_lists_every_page() {
     let pages = pages();

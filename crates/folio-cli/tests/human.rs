@@ -114,7 +114,7 @@ fn waiting_and_paused_states_of_a_run_are_shown_e9_14() {
         "{shown}"
     );
     let told = folio.call(&["pause", "r1"]);
-    let words = "r1 is paused and starts no new calls until `folio continue`; no calls are under way";
+    let words = "r1 is paused and starts no new calls until `folio continue r1`; no calls are under way";
     assert!(told.stderr.contains(words), "{told}");
     assert!(told.stdout.starts_with("r1 paused, asks 1 "), "{told}");
     let shown = folio.ok(&["show", "r1"]);

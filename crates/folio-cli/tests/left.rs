@@ -210,12 +210,17 @@ fn resume_needs_a_model_only_for_what_is_still_to_be_done() {
     assert_eq!(told.code, 0, "{told}");
     assert!(told.stderr.contains("\"gpt\" does not name a model"), "{told}");
     assert_eq!(status(&folio, "r1"), "ok");
-    // What else is wrong with a fork is told before.
-    for at in ["nothing", "w"] {
+    // Nor does a fork need a model in which only a call is due. What else is wrong with it is told before.
+    for (at, code, noted) in [
+        ("nothing", 3, "run r1 has no node nothing"),
+        ("think", 2, "\"gpt\" does not name a model"),
+        ("w", 0, "going on without a model, which this run does not need"),
+    ] {
         let told = folio.call(&["fork", "r1", "--at", at]);
-        let code = if at == "w" { 2 } else { 3 };
         assert_eq!(told.code, code, "{told}");
+        assert!(told.stderr.contains(noted), "{told}");
     }
+    assert_eq!(folio.json(&["runs"])["returned"], 2);
 }
 
 #[test]
@@ -268,6 +273,28 @@ fn question_of_an_attended_run_stays_open_when_resumed_unattended_e9_14() {
         folio.ok(&["approve", "r1"]);
         folio.ok(&["resume", "r1"]);
         assert_eq!(status(&folio, "r1"), "ok");
+    }
+}
+
+#[test]
+fn attended_run_that_is_resumed_by_name_without_a_terminal_goes_on_waiting_e9_14() {
+    for plan in ["asks.yaml", "later.yaml"] {
+        let folio = folio();
+        let running = start_run(&folio, "r1", plan);
+        if plan == "asks.yaml" {
+            folio.until(&["questions"], |seen| seen["returned"] == json!(1));
+        }
+        running.kill();
+        let told = folio.call(&["resume", "r1", "--quiet"]);
+        assert_eq!(told.code, 1, "{told}");
+        let waits = "r1 waits for approval, and there is nobody to ask; `folio questions r1` lists it\n";
+        assert_eq!(told.stderr, waits);
+        assert_eq!(folio.json(&["questions"])["returned"], json!(1));
+        assert!(is_resumable(&folio, "r1"));
+        // Who says that nobody answers is believed.
+        let told = folio.call(&["resume", "r1", "--non-interactive"]);
+        assert_eq!(told.code, 1, "{told}");
+        assert_ne!(status(&folio, "r1"), "running");
     }
 }
 

@@ -80,7 +80,7 @@ fn invalid_observation_values_are_corrected_with_a_warning_or_refused() {
     assert_snapshot!(seen, @r#"
     $ folio observe add x --confidence 1.4 --ttl-minutes -3
     e1 [observation/active 1] x
-    ! warning: confidence must be a number from 0 to 1 (given 1.4, used 1) [confidence_clamped]
+    ! warning: confidence must be a number from 0 to 1; write 1.4 percent as 0.014 (given 1.4, used 1) [confidence_clamped]
     ! warning: ttl_minutes must be a number from 0 to 525600; the default of the type is used (given -3, used 10080) [ttl_invalid]
     $ folio observe add x --type weather
     e2 [weather/active 0.5] x

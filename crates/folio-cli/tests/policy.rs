@@ -64,7 +64,7 @@ fn policy_is_set_by_key_or_as_a_whole_document() {
     !   hint: `folio policy show --document` prints a valid one
     = 2
     $ folio policy set quota.live_observations=9 retention.archive_after_minutes=-5
-    ! error[policy_invalid]: the policy cannot be read: retention.archive_after_minutes: invalid value: integer `-5`, expected a whole number in its range
+    ! error[policy_invalid]: the policy cannot be read: retention.archive_after_minutes: invalid value: integer `-5`, expected a whole number from 0
     !   hint: `folio policy show --document` prints a valid one
     = 2
     $ folio policy set policy.json
@@ -77,7 +77,7 @@ fn policy_is_set_by_key_or_as_a_whole_document() {
       }
     }
     $ folio policy set wrong.json
-    ! error[policy_invalid]: the policy cannot be read: unknown variant `perhaps`, expected one of `tools`, `everybody`, `nobody` at line 1 column 26
+    ! error[policy_invalid]: the policy cannot be read: strict_types: unknown variant `perhaps`, expected one of `tools`, `everybody`, `nobody`
     !   hint: `folio policy show --document` prints a valid one
     = 2
     $ folio trace --limit 4

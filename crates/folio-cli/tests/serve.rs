@@ -6,6 +6,7 @@ mod support;
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::Stdio;
 
 use serde_json::json;
 use support::Folio;
@@ -113,6 +114,28 @@ fn idle_connections_leave_file_descriptors_for_runs() {
     let ended = folio.until(&arguments, |runs| runs["items"][0]["status"] != json!("running"));
     assert_eq!(ended["items"][0]["status"], json!("ok"), "{ended}");
     drop(strangers);
+}
+
+#[test]
+fn server_tells_programs_in_one_line_of_json_that_it_is_ready() {
+    let folio = Folio::new();
+    let mut served = folio
+        .process(&["--json", "--store", "sqlite:f.db", "serve", "--listen", "127.0.0.1:0"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(served.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    served.kill().unwrap();
+    served.wait().unwrap();
+    let ready: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(ready["space"], "main", "{line}");
+    let url = ready["url"].as_str().unwrap();
+    assert!(url.starts_with("http://127.0.0.1:") && !url.ends_with(":0/"), "{line}");
 }
 
 #[test]

@@ -332,7 +332,7 @@ fn markdown_export_and_import_preserve_a_space() {
     }
     let again = folio.call(&["export", "--format", "markdown", "--out", "there", "--json"]);
     assert!(
-        again.code == 2 && again.stderr.contains("\"folder_unusable\""),
+        again.code == 4 && again.stderr.contains("\"folder_unusable\""),
         "{again}"
     );
     let half = page.replacen("<!-- folio:entry {", "<!-- folio:entry ", 1);
@@ -443,7 +443,7 @@ fn export_overwrites_an_existing_file_only_with_force() {
         let first = read();
         folio.file(file, "mine");
         let told = folio.call(&export);
-        assert_eq!(told.code, 2, "{told}");
+        assert_eq!(told.code, 4, "{told}");
         let said = format!("{file} already exists and was not changed");
         assert!(
             told.stderr.contains(&said) && told.stderr.contains("overwrite it with --force"),

@@ -406,17 +406,80 @@ impl Purse {
                 Dimension::Bytes => self.bytes,
                 _ => Amount::of(&self.spent).get(*dimension),
             };
-            // A limit of zero is used up only once something was used.
-            let of_nothing = if spent == 0 { 0 } else { 100 };
-            Some(spent.saturating_mul(100).checked_div(limit).unwrap_or(of_nothing))
+            Some(percent(spent, limit))
         };
         Dimension::ALL.iter().filter_map(of).max().unwrap_or(0)
     }
+
+    /// How much is spent of each limit of which something is.
+    pub fn uses(&self) -> impl Iterator<Item = LimitUse> {
+        let of = |dimension: Dimension| {
+            Some(LimitUse {
+                dimension,
+                spent: match dimension {
+                    Dimension::Bytes => self.bytes,
+                    _ => Amount::of(&self.spent).get(dimension),
+                },
+                limit: self.limit.of(dimension)?,
+            })
+        };
+        let uses = Dimension::ALL.into_iter().filter_map(of);
+        uses.filter(|of| of.spent > 0)
+    }
+}
+
+/// How much of one limit is spent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LimitUse {
+    /// What is limited.
+    pub dimension: Dimension,
+    /// What was spent, without what is only set aside.
+    pub spent: u64,
+    /// The limit.
+    pub limit: u64,
+}
+
+impl LimitUse {
+    /// The spent part in per cent, rounded down.
+    #[must_use]
+    pub fn percent(&self) -> u64 {
+        percent(self.spent, self.limit)
+    }
+}
+
+/// `part` of `whole` in per cent. A limit of zero is used up only once something was used.
+fn percent(part: u64, whole: u64) -> u64 {
+    let of_nothing = if part == 0 { 0 } else { 100 };
+    part.saturating_mul(100).checked_div(whole).unwrap_or(of_nothing)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn use_of_limits_counts_what_is_spent_and_not_what_is_set_aside_e9_10() {
+        let told = |purse: &Purse| -> Vec<_> {
+            let uses = purse.uses();
+            uses.map(|of| (of.dimension, of.spent, of.limit, of.percent()))
+                .collect()
+        };
+        let mut purse = purse(200);
+        purse.limit.tool_calls = Some(4);
+        purse.limit.bytes = Some(0);
+        purse.reserved.tokens_in = 190;
+        assert_eq!(told(&purse), []);
+        purse.spent.tokens_out = 101;
+        purse.spent.tool_calls = 3;
+        purse.spent.model_calls = 7;
+        assert_eq!(
+            told(&purse),
+            [(Dimension::Tokens, 101, 200, 50), (Dimension::ToolCalls, 3, 4, 75)]
+        );
+        // A limit of zero is used up by anything.
+        purse.bytes = 1;
+        assert_eq!(told(&purse).last(), Some(&(Dimension::Bytes, 1, 0, 100)));
+    }
 
     fn tokens(n: u64) -> Amount {
         Amount::default().with(Dimension::Tokens, n)

@@ -48,14 +48,22 @@ impl Attendance {
     }
 }
 
+impl Attendance {
+    /// Whether a person answers what such a run asks; `asks`: whether it asks something already.
+    fn has_person(self, asks: bool, has_person_here: bool, until: Until) -> bool {
+        match self {
+            Self::Nobody => false,
+            Self::Person => has_person_here || until.leaves_questions_open(),
+            // Without anybody, nothing is asked. Older versions recorded nothing of attended runs.
+            Self::Driver => has_person_here || (asks && until.leaves_questions_open()),
+        }
+    }
+}
+
 /// Whether a person answers what `run` asks while it is driven here `until` something: one who is here
 /// (`has_person_here`), or one who was there where the run was submitted, if the driver leaves questions to that person.
 pub(crate) fn has_person(run: &Run, has_person_here: bool, until: Until) -> bool {
-    match Attendance::of(run) {
-        Attendance::Nobody => false,
-        Attendance::Person => has_person_here || until.leaves_questions_open(),
-        Attendance::Driver => has_person_here,
-    }
+    Attendance::of(run).has_person(run.count_requests() > 0, has_person_here, until)
 }
 
 /// Whether a run in this state waits for a person while none is here.
@@ -65,6 +73,8 @@ pub(crate) fn waits_for_nobody(summary: &RunSummary, has_person_here: bool) -> b
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -77,6 +87,21 @@ mod tests {
             let mut variable = json!({});
             attendance.record(&mut variable);
             assert_eq!(variable, expected);
+        }
+    }
+
+    #[test]
+    fn questions_of_a_run_that_recorded_nothing_of_attendance_stay_open_e9_14() {
+        let asked = Until::Asked(Duration::from_secs(1));
+        for (attendance, asks, until, expected) in [
+            (Attendance::Driver, true, asked, true),
+            (Attendance::Driver, true, Until::Ended, false),
+            (Attendance::Driver, false, asked, false),
+            (Attendance::Nobody, true, asked, false),
+            (Attendance::Person, false, asked, true),
+        ] {
+            let has_person = attendance.has_person(asks, false, until);
+            assert_eq!(has_person, expected, "{attendance:?} {asks} {until:?}");
         }
     }
 

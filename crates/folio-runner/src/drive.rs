@@ -17,12 +17,13 @@ use std::time::Duration;
 use folio_engine::run::{Action, CheckFinding, ModelAnswer};
 use folio_engine::{Event, NodeId, Run};
 use folio_memory::{Change, EntryId, Timestamp};
-use folio_store::Workspace;
 use folio_store::workspace::WorkspaceError;
+use folio_store::{ErrorKind, Workspace};
 use folio_tools::ToolContext;
 use folio_tools::panics::caught_now;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use self::calls::{Call, Calls};
 use crate::bodies::Bodies;
@@ -57,6 +58,9 @@ const MAX_ANSWERS_PER_COMMIT: usize = 32;
 
 /// A run that continues by itself within this time counts as busy.
 const SOON: Duration = Duration::from_secs(5);
+
+/// How long calls that are under way have to end when their run is given up.
+const GIVE_UP_GRACE: Duration = Duration::from_secs(2);
 
 /// How often the clock is read while waiting for a point in time.
 const LOOKED_AT: Duration = Duration::from_secs(30);
@@ -172,10 +176,34 @@ impl Drive {
     /// run does more than wait.
     pub(crate) async fn run(mut self, busy: Option<&BusyRun>) -> Result<Driven, RunnerError> {
         self.tell_observer();
+        let mut calls = Calls::default();
+        let driven = Box::pin(self.run_with(&mut calls, busy)).await;
+        // If somebody else drives the run by now, its calls may be made again at any moment: these end at once.
+        let may_linger = |error: &RunnerError| match error {
+            RunnerError::Store(error) => error.kind() != ErrorKind::Conflict,
+            _ => true,
+        };
+        if driven.as_ref().is_err_and(may_linger) {
+            self.stop_calls(&mut calls).await;
+        }
+        driven
+    }
+
+    /// Stops what is under way in a run that is given up, because its store is unavailable for example: how it ends
+    /// cannot be recorded any more. What asks programs to end and removes what it has begun gets a moment for that, as
+    /// it does if this process is killed.
+    async fn stop_calls(&mut self, calls: &mut Calls<Outcome>) {
+        let checks = self.under_way.checks.values();
+        let under_way = self.under_way.calls.values().map(|call| &call.cancel).chain(checks);
+        under_way.for_each(CancellationToken::cancel);
+        let ended = async { while calls.next(true).await.is_some() {} };
+        let _in_time = tokio::time::timeout(GIVE_UP_GRACE, ended).await;
+    }
+
+    async fn run_with(&mut self, calls: &mut Calls<Outcome>, busy: Option<&BusyRun>) -> Result<Driven, RunnerError> {
         let follower = Arc::clone(&self.followed);
         let leaving = self.shared.leaving.clone();
         let mut outcomes: Vec<Done> = Vec::new();
-        let mut calls = Calls::default();
         let locks = self.locks.locks();
         loop {
             // From here on no release of a lock by another run is missed.

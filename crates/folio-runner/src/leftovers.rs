@@ -80,16 +80,26 @@ impl Runner {
         let rows = self.unfinished().await?;
         let now = workspace.now();
         let summaries = workspace.runs_so_far(&rows).await?;
-        let leftovers = rows.into_iter().map(|row| {
-            let summary = summaries.get(&row.id).copied().unwrap_or_default();
+        let mut leftovers = Vec::with_capacity(rows.len());
+        for row in rows {
+            let summary = self.summary_of(&row, summaries.get(&row.id).copied()).await;
             let hindrance = Hindrance::of(&row, &summary, self.has_nobody_to_answer(&summary), now);
-            Leftover {
+            leftovers.push(Leftover {
                 row,
                 summary,
                 hindrance,
-            }
-        });
-        Ok(leftovers.collect())
+            });
+        }
+        Ok(leftovers)
+    }
+
+    /// What lists show of the run of `row`: what its last commit says, which is `known`, or, if an older version wrote
+    /// that commit, what its journal says. That a journal cannot be read is reported by whoever drives the run.
+    pub async fn summary_of(&self, row: &RunRow, known: Option<RunSummary>) -> RunSummary {
+        match known {
+            Some(known) => known,
+            None => self.load(row.id).await.map(|run| run.summary()).unwrap_or_default(),
+        }
     }
 
     /// Resumes every leftover run that nothing [hinders](Hindrance), each in a task of its own, and ends the turns of

@@ -19,9 +19,10 @@ use folio_memory::{RunId, Seq};
 use folio_store::workspace::Workspace;
 use tokio::sync::Notify;
 
-/// How long a name that the store refused counts as written elsewhere if nothing is heard of the run that has it.
+/// How long a name that the store refused is waited for until the store is asked again, if nothing is committed: its
+/// driver may be gone.
 const FOREIGN_LOCK_TIMEOUT: Duration = Duration::from_secs(2);
-/// The minimum interval between checks whether that run has committed something.
+/// The minimum interval between these questions.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The names that runs have taken. Several runs may have one: what a call had taken before its driver died stays taken.
@@ -94,8 +95,10 @@ impl Locks {
             .find_map(|name| conflicting_lock(locked, run, name).or_else(|| conflicting_lock(&elsewhere, run, name)))
     }
 
-    /// Notes that `run`, which another process drives, has `name`, until it commits something after `head`, or for two
-    /// seconds.
+    /// Notes that `run`, which another process drives, had `name` at commit `head`, until the store says that it has it
+    /// no more.
+    ///
+    /// Whoever waits does not just try again with every commit of that run: each refusal folds a run anew.
     fn note_elsewhere(self: &Arc<Self>, workspace: &Workspace, name: String, run: RunId, head: Seq) {
         {
             let mut elsewhere = self.elsewhere();
@@ -105,11 +108,26 @@ impl Locks {
             }
             runs.push(run);
         }
-        let (locks, workspace) = (Arc::clone(self), workspace.clone());
+        let (locks, workspace) = (Arc::downgrade(self), workspace.clone());
         tokio::spawn(async move {
-            // Store errors surface at the next commit of a driver.
-            let wait = tokio::time::timeout(FOREIGN_LOCK_TIMEOUT, wait_for_commit(&workspace, run, head));
-            wait.await.unwrap_or_default();
+            let mut seen = head;
+            let locks = loop {
+                // Nobody may be left who waits.
+                if locks.strong_count() == 0 {
+                    return;
+                }
+                let held_names = workspace.store().written_names(workspace.space(), run).await;
+                // Store errors surface at the next commit of a driver.
+                if held_names.is_ok_and(|names| names.contains(&name)) {
+                    let next = workspace.store().wait(workspace.space(), seen);
+                    if let Ok(Ok(head)) = tokio::time::timeout(FOREIGN_LOCK_TIMEOUT, next).await {
+                        seen = head;
+                    }
+                    tokio::time::sleep(MIN_POLL_INTERVAL).await;
+                } else if let Some(locks) = locks.upgrade() {
+                    break locks;
+                }
+            };
             let mut elsewhere = locks.elsewhere();
             if let Some(runs) = elsewhere.get_mut(&name) {
                 runs.retain(|owner| *owner != run);
@@ -118,21 +136,6 @@ impl Locks {
             drop(elsewhere);
             locks.released.notify_waiters();
         });
-    }
-}
-
-/// Waits until `run` commits something after `head`.
-async fn wait_for_commit(workspace: &Workspace, run: RunId, head: Seq) {
-    let (store, space) = (workspace.store(), workspace.space());
-    let mut seen = head;
-    loop {
-        match store.run_heads(space, vec![run]).await {
-            Ok(heads) if heads.iter().any(|(_, found)| *found > head) => return,
-            _ => tokio::time::sleep(MIN_POLL_INTERVAL).await,
-        }
-        if let Ok(found) = store.wait(space, seen).await {
-            seen = found;
-        }
     }
 }
 

@@ -184,11 +184,15 @@ impl<'r> ReplayedJournal<'r> {
         Ok(())
     }
 
-    /// Whether `stored` is what the journal says; whether the run waits is left out by versions that did not write it.
+    /// Whether `stored` is what the journal says; whether the run waits, and what it was forked from, are left out by
+    /// versions that did not write it.
     fn is_summary(&self, stored: RunSummary) -> bool {
         let mut expected = self.run.summary();
         if !stored.waits {
             (expected.waits, expected.due_at) = (false, None);
+        }
+        if stored.forked_from.is_none() {
+            expected.forked_from = None;
         }
         stored == expected
     }

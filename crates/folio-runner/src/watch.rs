@@ -1,11 +1,12 @@
 //! A run as others see it, live: the events that the driver records, read from the log.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use folio_engine::template::Templates;
 use folio_engine::{Event, Run};
 use folio_memory::{RunId, Seq, SpaceName, Timestamp};
-use folio_store::{JOURNAL_PART_BYTES, Journal, Store};
+use folio_store::{JOURNAL_PART_BYTES, Journal, Store, StoreError};
 
 use crate::error::RunnerError;
 
@@ -13,6 +14,9 @@ use crate::error::RunnerError;
 const NODE_BYTES: usize = 1024;
 /// If a part of a journal goes too far, it is read again this many times smaller.
 const SHRINK_FACTOR: usize = 16;
+
+/// How often somebody who waits for news checks whether another store has taken the place of the one that was read.
+const LINEAGE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Follows one run from its beginning. Terminal, JSON lines and every other surface read this sequence of updates.
 #[derive(Debug)]
@@ -27,6 +31,8 @@ pub struct Watch {
     events: u64,
     /// Bytes of the records that were read.
     bytes: usize,
+    /// The lineage of the store that has everything that was read.
+    lineage: u64,
 }
 
 impl Watch {
@@ -42,8 +48,10 @@ impl Watch {
         run: RunId,
         templates: Arc<Templates>,
     ) -> Self {
+        let lineage = store.lineage();
         Self {
             store,
+            lineage,
             space,
             run: Run::new(run, templates),
             head: Seq(0),
@@ -101,10 +109,16 @@ impl Watch {
     ///
     /// # Errors
     ///
-    /// `Store` or `Journal`.
+    /// `Store` or `Journal`; `Store` of kind `Unavailable` also if what was read is lost, after a failover for example.
+    /// A new watch then shows what is left.
     pub async fn next(&mut self) -> Result<Option<Vec<(Timestamp, Event)>>, RunnerError> {
         let mut seen = self.head;
         loop {
+            let lineage = self.store.lineage();
+            if lineage != self.lineage {
+                check_known_end(&*self.store, &self.space, self.run.id(), self.head, self.at).await?;
+                self.lineage = lineage;
+            }
             let (events, is_whole) = self.read_part().await?;
             if !events.is_empty() {
                 return Ok(Some(events));
@@ -116,7 +130,17 @@ impl Watch {
                 return Ok(None);
             }
             // The space may have grown without new events in this run.
-            seen = self.store.wait(&self.space, seen.max(self.head)).await?;
+            tokio::select! {
+                head = self.store.wait(&self.space, seen.max(self.head)) => seen = head?,
+                // The log may be shorter by now than it was.
+                () = self.wait_for_other_lineage() => seen = self.head,
+            }
+        }
+    }
+
+    async fn wait_for_other_lineage(&self) {
+        while self.store.lineage() == self.lineage {
+            tokio::time::sleep(LINEAGE_CHECK_INTERVAL).await;
         }
     }
 
@@ -139,6 +163,16 @@ impl Watch {
     /// `Store` or `Journal`.
     pub async fn catch_up(&mut self) -> Result<(), RunnerError> {
         self.for_each_part(drop).await
+    }
+
+    /// Like [`Watch::catch_up`], and passes each event to `visit`.
+    ///
+    /// # Errors
+    ///
+    /// `Store` or `Journal`.
+    pub async fn catch_up_with(&mut self, mut visit: impl FnMut(Timestamp, &Event)) -> Result<(), RunnerError> {
+        self.for_each_part(|events| events.iter().for_each(|(at, event)| visit(*at, event)))
+            .await
     }
 
     /// Passes everything that has happened since the last read to `take`, part by part.
@@ -205,4 +239,37 @@ impl Watch {
         self.bytes += journal.bytes;
         Ok(())
     }
+}
+
+/// Fails if `store` lacks the commit `head`, at which the journal of `run` ends as far as it was read; `at` is the time
+/// of the last event. A server that took the place of another, or was restored from a copy, may lack the last commits
+/// and have others under their numbers. Then nothing that was read counts.
+pub(crate) async fn check_known_end(
+    store: &dyn Store,
+    space: &SpaceName,
+    run: RunId,
+    head: Seq,
+    at: Option<Timestamp>,
+) -> Result<(), RunnerError> {
+    if head == Seq(0) {
+        return Ok(());
+    }
+    let rows = store.changes(space, Seq(head.0 - 1), 1).await?;
+    let is_there = rows.first().is_some_and(|row| {
+        let append = row.record.run.as_ref().filter(|append| append.run == run);
+        append.is_some_and(|append| {
+            // The known time is that of the last event.
+            let is_same = append.events.is_empty() || at.is_none_or(|at| at == row.at);
+            row.seq == head && is_same
+        })
+    });
+    if is_there {
+        return Ok(());
+    }
+    Err(RunnerError::Store(StoreError::Unavailable {
+        doing: "continue a run in",
+        location: store.location(),
+        reason: "the last commits of the run are lost: another server has taken the place of the one that had them, or it was restored from a copy".to_owned(),
+        source: None,
+    }))
 }

@@ -10,7 +10,8 @@ use folio_memory::{Actor, Role, RunId, SpaceName};
 use folio_runner::{NewRun, Runner, RunnerError, RunnerOptions};
 use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_store::workspace::TraceQuery;
-use folio_store::{RandomIds, SystemClock, Workspace};
+use folio_store::{RandomIds, Store, SystemClock, Workspace};
+use folio_testkit::FaultyStore;
 use folio_tools::{ArgKind, Effect, Registry, ToolResponse, ToolSpec};
 use futures_util::FutureExt as _;
 use serde_json::json;
@@ -25,7 +26,10 @@ fn write_on() -> ToolSpec {
 }
 
 fn runner(registry: Registry) -> Runner {
-    let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
+    runner_on(SqliteStore::open(&OpenOptions::in_memory()).unwrap(), registry)
+}
+
+fn runner_on(store: Arc<dyn Store>, registry: Registry) -> Runner {
     let workspace = Workspace::new(
         store,
         Arc::new(SystemClock),
@@ -90,6 +94,10 @@ async fn runs_that_write_one_resource_do_so_in_turn_e9_15() {
 
 /// A runner whose calls of `write_on` end when released.
 fn holding(ends: &Arc<Semaphore>) -> Runner {
+    runner(holding_tools(ends))
+}
+
+fn holding_tools(ends: &Arc<Semaphore>) -> Registry {
     let mut registry = Registry::with_builtins();
     let ends = Arc::clone(ends);
     registry.register_fn(write_on(), move |request, _| {
@@ -99,7 +107,7 @@ fn holding(ends: &Arc<Semaphore>) -> Runner {
             Ok(ToolResponse::ok(&request, json!(1), ""))
         }
     });
-    runner(registry)
+    registry
 }
 
 /// A run that writes on `desk`, and its driver.
@@ -174,4 +182,34 @@ async fn waiting_run_names_the_resource_and_its_holder_e9_15() {
 #[tokio::test]
 async fn waiting_runs_do_not_starve_runs_beyond_the_step_limit_e9_15() {
     assert_eq!(max_concurrent_calls(160, |_| "one".to_owned()).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn run_waiting_for_one_elsewhere_is_not_folded_at_each_commit_of_it_e9_15() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || SqliteStore::open(&OpenOptions::at(folder.path().join("folio.db"))).unwrap();
+    let (ends, counted) = (Arc::new(Semaphore::new(0)), Arc::new(FaultyStore::new(open())));
+    // Two processes.
+    let there = runner_on(open(), holding_tools(&ends));
+    let here = runner_on(Arc::clone(&counted) as Arc<dyn Store>, holding_tools(&ends));
+    let (first, one) = writing(&there, "one").await;
+    let mut asked = counted.written_names_asked();
+    let (second, other) = begun(&here, "one").await;
+    here.held_up(second, None).await.unwrap();
+    let read = counted.journals_read();
+    let ada = Actor::new(Role::Human, "ada");
+    for _ in 0..4 {
+        let before = *asked.borrow_and_update();
+        there.pause(first, None, &ada).await.unwrap();
+        there.go_on(first, None, &ada).await.unwrap();
+        asked.wait_for(|asked| *asked > before + 1).await.unwrap();
+    }
+    assert_eq!(counted.journals_read(), read);
+    ends.add_permits(2);
+    for driven in [one, other] {
+        assert_eq!(driven.await.unwrap().unwrap().status, Outcome::Ok);
+    }
+    tokio::task::spawn_blocking(|| drop((there, here, counted)))
+        .await
+        .unwrap();
 }

@@ -182,6 +182,38 @@ async fn run_with_other_commits_in_place_of_lost_ones_is_given_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watch_reports_that_what_it_has_read_is_lost() {
+    let cluster = Cluster::start(ClusterOptions::default());
+    let scene = Scene::on(&cluster).await;
+    let driving = scene.drive();
+    scene.gate.begun.notified().await;
+    let copy = cluster.copy();
+    scene.gate.release.notify_one();
+    scene.wait_for_question().await;
+    let other = Scene::on(&cluster).await.runner;
+    let (mut whole, mut lost) = (other.watch(scene.run), other.watch(scene.run));
+    lost.catch_up().await.unwrap();
+    let waiting = tokio::spawn(async move {
+        let next = lost.next().await;
+        (next, lost.head())
+    });
+    copy.replace();
+    // The log stays shorter than it was.
+    let (next, head) = tokio::time::timeout(FAR_AWAY, waiting)
+        .await
+        .expect("an answer")
+        .unwrap();
+    match next {
+        Err(RunnerError::Store(StoreError::Unavailable { reason, .. })) => assert!(reason.contains("lost"), "{reason}"),
+        next => panic!("{next:?}"),
+    }
+    // A new one shows what is left.
+    whole.next().await.unwrap().unwrap();
+    assert!(whole.head() < head);
+    ended(driving).await.unwrap_err();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn run_goes_on_when_its_server_restarts_and_nothing_is_lost() {
     let cluster = Cluster::start(ClusterOptions::default());
     let scene = Scene::on(&cluster).await;

@@ -11,6 +11,7 @@
 //! - [`mcp`]: the tools of a model's memory, over the Model Context Protocol
 //! - [`wire`]: the types of JSON answers, for every surface
 //! - [`run_pages`]: the handles of a run's pages, which some of these types contain
+//! - [`run_origins`]: the handles of the runs that others were forked from
 //! - [`spaces`]: the served spaces, with a runner for each
 //! - `submit`, `driving`: checks of requested runs, and the runs that are driven here
 //! - `one_or_more`: fields that take one text or several
@@ -34,6 +35,7 @@ mod http;
 mod listen;
 pub mod mcp;
 mod one_or_more;
+pub mod run_origins;
 pub mod run_pages;
 pub mod server;
 mod shares;

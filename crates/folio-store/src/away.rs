@@ -94,6 +94,7 @@ away! {
     runs(&SpaceName, &RunQuery) -> Vec<RunRow>;
     run(&SpaceName, RunRef) -> RunRow;
     run_heads(&SpaceName, Vec<RunId>) -> Vec<(RunId, Seq)>;
+    written_names(&SpaceName, RunId) -> Vec<String>;
     runs_so_far(&SpaceName, Vec<RunId>) -> Vec<(RunId, RunSummary)>;
     journal_part(&SpaceName, RunId, Seq, usize) -> Journal;
     claim_run(&SpaceName, RunId, &OwnerId) -> u64;

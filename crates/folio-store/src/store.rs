@@ -299,6 +299,14 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Unavailable` or `Corrupt`.
     async fn run_heads(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, Seq)>, StoreError>;
 
+    /// The names of what calls of `run` write ([`Expected::Writes`](crate::Expected::Writes)), as long as its driver is
+    /// there: those for which a commit of another run is refused. Empty if there is no such run.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    async fn written_names(&self, space: &SpaceName, run: RunId) -> Result<Vec<String>, StoreError>;
+
     /// What the last commit of each of `runs` says of the run ([`RunAppend::so_far`](crate::RunAppend::so_far)), looked
     /// up together. A run whose last commit says nothing, or that does not exist, is left out.
     ///

@@ -74,7 +74,7 @@ pub use offload::{Block, Compacted, Compactor, Desk, Offload, Offloaded, Said};
 pub use outbox::Delivered;
 pub use pages::{AddedPage, PageInput, TreeNode};
 pub use patch::Guard;
-pub use policy::PolicyInForce;
+pub use policy::{PolicyInForce, PolicySet};
 pub use reads::EntryPlace;
 pub use receipts::KeptReceipt;
 pub use record::{Recorded, Write};
@@ -253,6 +253,12 @@ impl Workspace {
             asked: Some(Arc::new(request_key)),
             ..self.clone()
         }
+    }
+
+    /// The key of the request, if it has one, for a commit that would otherwise have `own_key`: what the request sends
+    /// names itself.
+    fn asked_key_or(&self, own_key: impl FnOnce() -> String) -> String {
+        self.asked.as_ref().map_or_else(own_key, |asked| asked.key().to_owned())
     }
 
     /// The fingerprint of the request that a commit under `key` records.

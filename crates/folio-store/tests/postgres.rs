@@ -169,6 +169,112 @@ async fn commits_waiting_for_one_lock_time_out_together() {
     tokio::task::spawn_blocking(|| drop(scene)).await.expect("a thread");
 }
 
+/// Runs `sql` in a session of its own, until that is terminated; returns once it holds a lock that `granted` finds.
+async fn locked(database: &Database, sql: &str, granted: &str) -> tokio::task::JoinHandle<()> {
+    let (url, sql) = (database.url(), sql.to_owned());
+    let locks = tokio::task::spawn_blocking(move || drop(folio_testkit::postgres::ask(&url, &sql)));
+    while database.ask(granted) != Ok("t".to_owned()) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    locks
+}
+
+/// Ends the sessions of [`locked`].
+fn unlock(database: &Database) {
+    let sql = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+               WHERE query LIKE '%pg_sleep(%' AND pid <> pg_backend_pid() AND datname = current_database()";
+    database.ask(sql).expect("an end");
+}
+
+const SPACE_LOCKED: &str = "SELECT NOT EXISTS (SELECT 1 FROM folio.space_end FOR UPDATE SKIP LOCKED)";
+
+async fn opened_scene(database: &Database) -> Arc<Scene> {
+    let url = database.url();
+    let opened = tokio::task::spawn_blocking(move || PostgresStore::open(&OpenOptions::at(url))).await;
+    Arc::new(Scene::on(opened.expect("a thread").expect("a store")))
+}
+
+/// Commits while something is locked; returns how long that took, and the error.
+async fn refused(scene: Arc<Scene>) -> (Duration, String) {
+    let begun = tokio::time::Instant::now();
+    let error = scene.try_commit(Vec::new()).await.expect_err("locked");
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    (begun.elapsed(), error.to_string())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commits_that_come_one_after_the_other_to_a_locked_space_wait_ten_seconds_each() {
+    let database = Database::fresh();
+    let (here, elsewhere) = (opened_scene(&database).await, opened_scene(&database).await);
+    here.commit(Vec::new()).await;
+    let lock = "BEGIN; SELECT 1 FROM folio.space_end FOR UPDATE; SELECT pg_sleep(60)";
+    let locks = locked(&database, lock, SPACE_LOCKED).await;
+    let first = tokio::spawn(refused(Arc::clone(&here)));
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    // One waits behind the first in this process, one behind it in the server's queue.
+    let (behind, beside) = (
+        tokio::spawn(refused(Arc::clone(&here))),
+        tokio::spawn(refused(Arc::clone(&elsewhere))),
+    );
+    for one in [first, behind, beside] {
+        let (waited, error) = one.await.expect("a task");
+        assert!(
+            waited >= Duration::from_secs(9) && waited < Duration::from_secs(12),
+            "{waited:?}: {error}"
+        );
+        assert!(
+            error.contains("waited 10") && error.contains("another writer of this space"),
+            "{error}"
+        );
+    }
+    unlock(&database);
+    locks.await.expect("a thread");
+    here.commit(Vec::new()).await;
+    tokio::task::spawn_blocking(|| drop((here, elsewhere)))
+        .await
+        .expect("a thread");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commit_that_needs_several_locks_waits_for_all_of_them_together() {
+    let database = Database::fresh();
+    let scene = opened_scene(&database).await;
+    scene.commit(Vec::new()).await;
+    let table = "BEGIN; LOCK TABLE folio.log IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(60)";
+    let table_locked = "SELECT count(*) > 0 FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted AND relation = 'folio.log'::regclass";
+    let table = locked(&database, table, table_locked).await;
+    let space = "BEGIN; SELECT 1 FROM folio.space_end FOR UPDATE; SELECT pg_sleep(6)";
+    let space = locked(&database, space, SPACE_LOCKED).await;
+    let (waited, error) = refused(Arc::clone(&scene)).await;
+    assert!(
+        waited >= Duration::from_secs(9) && waited < Duration::from_secs(14),
+        "{waited:?}: {error}"
+    );
+    assert!(error.contains("has locked a table"), "{error}");
+    unlock(&database);
+    for locks in [table, space] {
+        locks.await.expect("a thread");
+    }
+    scene.commit(Vec::new()).await;
+    tokio::task::spawn_blocking(|| drop(scene)).await.expect("a thread");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_error_of_the_server_is_reported_in_its_own_words() {
+    let database = Database::fresh();
+    let scene = opened_scene(&database).await;
+    scene.commit(Vec::new()).await;
+    let odd = "CREATE FUNCTION folio.odd() RETURNS trigger LANGUAGE plpgsql AS
+                   $$BEGIN RAISE EXCEPTION 'the moon is full' USING ERRCODE = '55000'; END$$;
+               CREATE TRIGGER odd BEFORE INSERT ON folio.log FOR EACH ROW EXECUTE FUNCTION folio.odd()";
+    database.ask(odd).expect("a trigger");
+    let error = scene.try_commit(Vec::new()).await.expect_err("the moon");
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    let message = error.to_string();
+    assert!(message.contains("SQLSTATE 55000: the moon is full"), "{message}");
+    tokio::task::spawn_blocking(|| drop(scene)).await.expect("a thread");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn closing_a_read_only_store_ignores_aborted_writes() {
     let database = Database::fresh();

@@ -18,7 +18,7 @@ use folio_store::{
     Residue, Revision, RunQuery, RunRow, Store, StoreError, WatchAnswer, WatchQuery,
 };
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::{Barrier, Notify};
+use tokio::sync::{Barrier, Notify, watch};
 
 /// The way in which a commit fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,12 +36,15 @@ pub enum Fault {
 pub struct FaultyStore {
     inner: Arc<dyn Store>,
     state: Mutex<State>,
+    /// How often somebody has asked what a run writes.
+    written_names: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     commits: u64,
     histories: u64,
+    journals: u64,
     links: u64,
     entries: u64,
     /// How many commits of the log were read.
@@ -113,7 +116,20 @@ impl FaultyStore {
         Self {
             inner,
             state: Mutex::default(),
+            written_names: watch::Sender::default(),
         }
+    }
+
+    /// How many parts of journals were read so far.
+    #[must_use]
+    pub fn journals_read(&self) -> u64 {
+        self.state().journals
+    }
+
+    /// How often somebody has asked what a run writes.
+    #[must_use]
+    pub fn written_names_asked(&self) -> watch::Receiver<u64> {
+        self.written_names.subscribe()
     }
 
     /// How many commits of the log were read.
@@ -467,6 +483,12 @@ impl Store for FaultyStore {
         self.inner_unless_gone(READING)?.run_heads(space, runs).await
     }
 
+    async fn written_names(&self, space: &SpaceName, run: RunId) -> Result<Vec<String>, StoreError> {
+        let names = self.inner_unless_gone(READING)?.written_names(space, run).await;
+        self.written_names.send_modify(|asked| *asked += 1);
+        names
+    }
+
     async fn runs_so_far(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, RunSummary)>, StoreError> {
         self.inner_unless_gone(READING)?.runs_so_far(space, runs).await
     }
@@ -479,9 +501,10 @@ impl Store for FaultyStore {
         bytes: usize,
     ) -> Result<Journal, StoreError> {
         let fails = {
-            let to_fail = &mut self.state().journals_to_fail;
-            let fails = *to_fail > 0;
-            *to_fail = to_fail.saturating_sub(1);
+            let mut state = self.state();
+            state.journals += 1;
+            let fails = state.journals_to_fail > 0;
+            state.journals_to_fail = state.journals_to_fail.saturating_sub(1);
             fails
         };
         if fails {

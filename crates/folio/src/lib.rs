@@ -17,7 +17,7 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `docs/rust.md` has three complete programs: memory for your own agent, a plan with your own tool, and a goal. The
+//! `docs/rust.md` has complete programs: the shortest, memory for your own agent, a plan with your own tool, a goal. The
 //! underlying crates are re-exported here under their own names: [`memory`], [`engine`], [`store`], [`model`],
 //! [`tools`], [`mcp`], [`runner`].
 
@@ -41,7 +41,7 @@ pub use async_trait::async_trait;
 pub use files::{Files, FilesError};
 pub use folio_memory::observation::{ObservationInput, ObservationPatch};
 pub use folio_memory::scratchbook::{ItemInput, ItemPatch};
-pub use folio_memory::{Actor, Entry, EntryQuery, Page, Role, SpaceName, ThreadKey, Timestamp};
+pub use folio_memory::{Actor, Entry, EntryKind, EntryQuery, Page, Role, SpaceName, ThreadKey, Timestamp};
 pub use folio_store::{StoreError, Workspace, WorkspaceError};
 pub use open::OpenError;
 

@@ -1524,6 +1524,32 @@ class PlanVersionShape(TypedDict):
     timestamp: str
 
 
+class PolicyChanges(TypedDict):
+    """Single keys to change. A key is a path with dots, such as `retention.purge_after_minutes`."""
+
+    # The reason to record.
+    reason: NotRequired[str | None]
+    # Values by their keys. An object takes the place of everything below its key.
+    set: NotRequired[dict[str, Any]]
+    # Keys to reset to their built-in values.
+    unset: NotRequired[list[str]]
+
+
+class PolicyShape(TypedDict):
+    """The policy of a space."""
+
+    # The commit that last changed it; 0 if none did.
+    changed_seq: int
+    # All values in force.
+    in_force: dict[str, Any]
+    # The document: what differs from the built-in values.
+    policy: dict[str, Any]
+    # The space.
+    space: str
+    # The version of the policy; 0 if nobody has set one.
+    version: int
+
+
 class Problem(TypedDict):
     """An error. The code is stable; the texts are for people."""
 
@@ -1816,6 +1842,9 @@ class RunShape(TypedDict):
     driven: bool
     # What is still known of the run if its status is `forgotten`.
     forgotten: NotRequired["ForgottenShape | None"]
+    # The handle of the run that it was forked from, if it is a fork, or that run's id if nothing is left of it. Get
+    # the run itself to learn before which part; also if an older version wrote the run's last event.
+    fork_of: NotRequired[str | None]
     handle: str
     # The last commit of its journal.
     head: int
@@ -1834,12 +1863,21 @@ class RunShape(TypedDict):
 
 
 class SaidShape(TypedDict):
-    """Messages of the history of a thread."""
+    """Messages of the history of a thread: a list like all others."""
 
+    # The last commit that the answer takes into account.
+    as_of: int
     # The messages, oldest first.
+    items: list["Numbered"]
+    # The same as `items`, under the name that they had before.
     messages: list["Numbered"]
-    # The number of the first message after those given here.
+    # The number of the first message after those given here, which continues as `cursor` or as `from`; null at the
+    # end.
     next: NotRequired[int | None]
+    # The number of messages in this answer.
+    returned: int
+    # The estimated number of tokens that a model needs to read the items as JSON.
+    tokens: int
     # The number of messages in the history.
     total: int
 
@@ -2326,6 +2364,23 @@ class Warning(TypedDict):
     used: Any
 
 
+class WholePolicy(TypedDict):
+    """A policy to be set, as GET returns it. The document alone is accepted, too."""
+
+    # The commit that last changed it, if it is sent back; it follows from the version.
+    changed_seq: NotRequired[int | None]
+    # All values in force, if they are sent back; they must be those of the policy that this one replaces.
+    in_force: NotRequired[dict[str, Any] | None]
+    # The document, with all that is to differ from the built-in values.
+    policy: dict[str, Any]
+    # The reason to record.
+    reason: NotRequired[str | None]
+    # The space, if it is sent back; it must be the one that the path names.
+    space: NotRequired[str | None]
+    # The version of the policy that this one replaces. The header `If-Match` has the same effect.
+    version: NotRequired[int | None]
+
+
 class Why(TypedDict):
     """The reason for an action."""
 
@@ -2562,6 +2617,27 @@ class WrittenPageShape(TypedDict):
     # When it last changed.
     updated_at: str
     # The number of its latest revision, counted from 1. Use it in the header `If-Match`.
+    version: int
+    # Values that were corrected on input.
+    warnings: NotRequired[list["Warning"]]
+
+
+class WrittenPolicyShape(TypedDict):
+    """The result of a write."""
+
+    # The commit that last changed it; 0 if none did.
+    changed_seq: int
+    # Fields that this write overwrote although somebody else had changed them in the meantime.
+    conflicts: NotRequired[list["FieldConflict"]]
+    # All values in force.
+    in_force: dict[str, Any]
+    # The document: what differs from the built-in values.
+    policy: dict[str, Any]
+    # Whether an earlier call with the same key had written it already.
+    replayed: NotRequired[bool]
+    # The space.
+    space: str
+    # The version of the policy; 0 if nobody has set one.
     version: int
     # Values that were corrected on input.
     warnings: NotRequired[list["Warning"]]

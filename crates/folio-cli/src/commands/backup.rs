@@ -7,9 +7,9 @@ use clap::Args;
 use folio::Folio;
 use folio::memory::counted::counted;
 use folio::runner::check_journals;
-use folio::store::ErrorKind;
 use folio::store::sqlite::{self, Look, Restored};
 use folio::store::store::Checkup;
+use folio::store::{ErrorKind, StoreError};
 use serde::Serialize;
 use serde_json::json;
 
@@ -98,6 +98,9 @@ pub(crate) async fn back_up(context: &Context<'_>, backup: Backup) -> Result<Exi
     }
     let folio = context.existing().await?;
     if let Err(error) = folio.store().back_up(&backup.to).await {
+        if is_in_the_way(&backup.to, &error) {
+            return Err(in_the_way(&error).hint("every backup is a new file; choose another name"));
+        }
         let failure = Failure::from(error);
         return Err(match failure.exit() {
             Exit::Usage => failure.hint("every backup is a new file; choose another name"),
@@ -240,11 +243,21 @@ async fn put_in_place(restore: &Restore, to: &Path) -> Result<InPlace, Failure> 
         Ok(Restored::Damaged(found)) => Err(damaged(&restore.from, &found)),
         // The store that is replaced may be damaged; only the copy has to be sound.
         Err(error) if error.kind() == ErrorKind::Corrupt => Err(Failure::from(error).hint_instead(FROM_A_BACKUP)),
-        Err(error) if !replace && to.exists() => {
-            Err(Failure::from(error).hint("--replace renames the existing store and puts the copy in its place"))
+        Err(error) if !replace && is_in_the_way(to, &error) => {
+            Err(in_the_way(&error).hint("--replace renames the existing store and puts the copy in its place"))
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Whether there is a file at `to`, where the copy that failed with `error` was to go.
+fn is_in_the_way(to: &Path, error: &StoreError) -> bool {
+    error.kind() == ErrorKind::Invalid && to.exists()
+}
+
+/// The failure for a file that is there and is not overwritten.
+fn in_the_way(error: &StoreError) -> Failure {
+    Failure::new(Exit::Refused, "file_unusable", error.to_string())
 }
 
 /// Says which access tokens the restored store has, `valid` of them, and which it no longer has.

@@ -8,7 +8,7 @@ use clap::builder::NonEmptyStringValueParser;
 use folio::Timestamp;
 use folio::engine::event::NewLimits;
 use folio::engine::run::{LimitKind, micro_usd};
-use folio::engine::spend::{Allowance, Dimension, Purse, in_dollars};
+use folio::engine::spend::{Allowance, Dimension, LimitUse, Purse, in_dollars};
 use folio::engine::{NodeId, Run, StopReason};
 use folio::memory::id::RunRef;
 use folio::runner::Runner;
@@ -23,6 +23,10 @@ use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 use crate::report::{instant, printable};
 
+/// At how many per cent of a limit people are told of it, the highest first.
+const WARNING_STEPS: [u64; 2] = [80, 50];
+/// The smallest limit of which people are told.
+const WARNED_LIMIT_MIN: u64 = 10;
 /// The most tasks without a plan that are named when a run has ended.
 const UNPLANNED_SHOWN: usize = 5;
 /// The longest time that a run may be given, in minutes: ten years.
@@ -356,7 +360,7 @@ fn nothing_to_add_to(unit: &str) -> Failure {
 
 /// The limits, and how much of them is used up.
 #[derive(Debug, Serialize)]
-struct BudgetShape {
+pub(crate) struct BudgetShape {
     run: String,
     run_id: String,
     path: String,
@@ -404,6 +408,41 @@ impl Report for BudgetShape {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         let separator = if self.path.is_empty() { "" } else { " " };
         writeln!(out, "{}{separator}{}", style.strong(&self.run), self.path)?;
+        self.limits(out)
+    }
+}
+
+impl BudgetShape {
+    /// The limits of `node` of `run`, whose handle is `handle`, at `now`.
+    pub(crate) fn of(run: &Run, handle: &str, node: NodeId, now: Timestamp) -> Self {
+        let view = run.node(node);
+        let purse = view.as_ref().and_then(|view| view.purse);
+        let limits = purse.into_iter().flat_map(|purse| {
+            let dimensions = Dimension::ALL
+                .into_iter()
+                .filter(|dimension| !is_rarely_limited(*dimension) || purse.limit.of(*dimension).is_some());
+            dimensions.map(|dimension| LimitShape::of(dimension, purse))
+        });
+        Self {
+            run: handle.to_owned(),
+            run_id: run.id().to_string(),
+            path: view.as_ref().map_or("", |view| view.path).to_owned(),
+            limits: limits.collect(),
+            nodes: run.nodes_within(node).map(|(used, maximum)| LimitShape {
+                what: "nodes",
+                dimension: None,
+                limit: Some(maximum.into()),
+                used: used as u64,
+                set_aside: None,
+                over: None,
+                unknown: None,
+            }),
+            deadline: run.deadline_of(node, now),
+        }
+    }
+
+    /// Writes a line for each limit.
+    pub(crate) fn limits(&self, out: &mut String) -> fmt::Result {
         if self.limits.is_empty() && self.nodes.is_none() && self.deadline.is_none() {
             writeln!(out, "  no limits of its own; the limits of the nodes above it apply")?;
         }
@@ -440,6 +479,29 @@ impl Report for BudgetShape {
         }
         Ok(())
     }
+}
+
+/// How much of a limit is used: `52 % of its tokens (104,321 of 200,000)`.
+pub(crate) fn use_in_words(used: LimitUse) -> String {
+    let (name, amount): (_, fn(u64) -> String) = match used.dimension {
+        Dimension::Tokens => ("tokens", grouped),
+        Dimension::TokensIn => ("input tokens", grouped),
+        Dimension::TokensCached => ("cached input tokens", grouped),
+        Dimension::TokensOut => ("output tokens", grouped),
+        Dimension::MicroUsd => ("dollars", in_dollars),
+        Dimension::ModelCalls => ("model calls", grouped),
+        Dimension::ToolCalls => ("tool calls", grouped),
+        Dimension::Bytes => ("bytes", grouped),
+    };
+    let (spent, limit) = (amount(used.spent), amount(used.limit));
+    format!("{} % of its {name} ({spent} of {limit})", used.percent())
+}
+
+/// The highest of the steps at which people are told how much of a limit is used that `used` has reached. Of a limit of
+/// a few calls, each step would come with a single call.
+pub(crate) fn warning_step(used: LimitUse) -> Option<u64> {
+    let reached = WARNING_STEPS.into_iter().find(|step| used.percent() >= *step);
+    reached.filter(|_| used.limit >= WARNED_LIMIT_MIN)
 }
 
 /// `number` in groups of three digits, as people read it: `2,000,000`.
@@ -480,32 +542,9 @@ pub(crate) async fn budget(context: &Context<'_>, budget: Budget) -> Result<Exit
         hint_if_not_driven(context, &runner, &row).await?;
     }
     let run = runner.load(row.id).await?;
-    let view = run.node(node.unwrap_or(root));
-    let purse = view.and_then(|view| view.purse.copied());
-    let limits = purse.iter().flat_map(|purse| {
-        let dimensions = Dimension::ALL
-            .into_iter()
-            .filter(|dimension| !is_rarely_limited(*dimension) || purse.limit.of(*dimension).is_some());
-        dimensions.map(|dimension| LimitShape::of(dimension, purse))
-    });
-    context.output.report(&BudgetShape {
-        run: row.handle.to_string(),
-        run_id: row.id.to_string(),
-        path: view.map_or("", |view| view.path).to_owned(),
-        limits: limits.collect(),
-        nodes: run
-            .nodes_within(node.unwrap_or(root))
-            .map(|(used, maximum)| LimitShape {
-                what: "nodes",
-                dimension: None,
-                limit: Some(maximum.into()),
-                used: used as u64,
-                set_aside: None,
-                over: None,
-                unknown: None,
-            }),
-        deadline: run.deadline_of(node.unwrap_or(root), runner.workspace().now()),
-    })?;
+    let now = runner.workspace().now();
+    let shown = BudgetShape::of(&run, &row.handle.to_string(), node.unwrap_or(root), now);
+    context.output.report(&shown)?;
     Ok(Exit::Done)
 }
 

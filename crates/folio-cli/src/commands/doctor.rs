@@ -87,7 +87,7 @@ pub(crate) async fn run(context: &Context<'_>, _: Doctor) -> Result<Exit, Failur
     };
     for folder in &left {
         let folder = folder.path.display();
-        context.output.note(format_args!(
+        context.output.advise(format_args!(
             "{folder} was left by a fork that never began; `folio tidy` removes it"
         ));
     }
@@ -95,7 +95,7 @@ pub(crate) async fn run(context: &Context<'_>, _: Doctor) -> Result<Exit, Failur
         let copy = restore_hint(&location);
         context
             .output
-            .note(format_args!("`folio export` saves what is still readable; {copy}"));
+            .advise(format_args!("`folio export` saves what is still readable; {copy}"));
     }
     Ok(final_exit)
 }

@@ -160,7 +160,7 @@ fn check_not_overwriting(file: &Path, force: bool) -> Result<(), Failure> {
         return Err(Failure::usage("file_unusable", message).hint("name a file in it"));
     }
     let message = format!("{} already exists and was not changed", file.display());
-    Err(Failure::usage("file_unusable", message).hint("overwrite it with --force"))
+    Err(Failure::new(Exit::Refused, "file_unusable", message).hint("overwrite it with --force"))
 }
 
 /// Whether `file` is a pipe, a device or the like, which cannot be replaced by a file.

@@ -7,11 +7,11 @@ use folio::engine::event::NewLimits;
 use folio::engine::run::{ForkAt, LimitKind, LimitMet};
 use folio::engine::{NodeId, Run};
 use folio::memory::id::RunRef;
-use folio::runner::ForkOptions;
+use folio::runner::{ForkOptions, RunnerError};
 
 use super::budget::{Raised, raise_option};
 use super::cancel::node_called;
-use super::driving::{Driving, Minds};
+use super::driving::{Driving, Minds, without_models_note};
 use super::people::runner;
 use super::{Absent, Context};
 use crate::arguments::run_ref;
@@ -67,7 +67,9 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
         Some(node) => ForkAt::Node(node),
         None => new_limits.as_ref().map_or(ForkAt::Limit, LimitsOfFork::moment),
     };
-    let runner = fork.minds.runner(context, &fork.driving, false, Absent::Empty).await?;
+    let (models, unopened) = fork.minds.models_if_any(context)?;
+    let with = (models, Absent::Empty);
+    let runner = fork.minds.runner_with(context, &fork.driving, false, with).await?;
     let thread = context.settings.thread.clone();
     let options = ForkOptions {
         paused: fork.paused,
@@ -75,13 +77,17 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
     };
     let (now, actor) = (runner.workspace().now(), context.actor());
     let forked = match &new_limits {
-        None => runner.fork(source.id, at, thread, actor, options).await?,
+        None => runner.fork(source.id, at, thread, actor, options).await,
         Some(new_limits) => {
             let limits = |run: &Run| new_limits.of_fork(run, now);
             runner
                 .fork_with_limits(source.id, at, thread, actor, options, &limits)
-                .await?
+                .await
         }
+    };
+    let (forked, unopened) = match (forked, unopened) {
+        (Err(RunnerError::NeedsModel { .. }), Some(unopened)) => return Err(unopened),
+        (forked, unopened) => (forked?, unopened),
     };
     let (id, handle) = (forked.id, forked.handle);
     if let Some(files) = &forked.files {
@@ -100,12 +106,22 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
             "{handle} is paused; to carry on, use `folio continue {handle}{again}` and `folio resume {handle}{again}`"
         ));
         let (row, run) = runner.seen(id).await?;
+        let line = RunLine::of(&row, run.summary(), runner.workspace().now());
         context
             .output
-            .report(&RunLine::of(&row, run.summary(), runner.workspace().now()))?;
+            .report(&line.forked_from(Some(source.handle.to_string())))?;
         return Ok(Exit::Done);
     }
     context.output.detail(format_args!("run: {handle} ({id})"));
+    if let Some(unopened) = unopened {
+        // What is checked by a judge is not done without one.
+        if runner.load(id).await?.needs().asks_model() {
+            return Err(unopened.hint(format!(
+                "the new run is {handle}; resume it with `folio resume {handle}{again}` once there is a model"
+            )));
+        }
+        context.output.note(without_models_note(&unopened));
+    }
     let hint = || format!("the new run is {handle}; resume it with `folio resume {handle}{again} --model …`");
     follow::drive(context, &runner, id)
         .await

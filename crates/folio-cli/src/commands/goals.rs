@@ -85,7 +85,7 @@ pub(crate) async fn run(context: &Context<'_>, goals: Goals) -> Result<Exit, Fai
             let list = List::whole(found.iter().map(GoalShape::of).collect(), as_of);
             context.output.report(&list)?;
             if let Some(remark) = remark(&list, "there are no goals; add one with `folio goals add`") {
-                context.output.note(remark);
+                context.output.advise(remark);
             }
         }
         Some(GoalsCommand::Add(add)) => {

@@ -12,7 +12,7 @@ use folio::memory::transfer::markdown::{self, PAGES, PageOfFile, Places, ROOT, W
 use folio::store::private;
 
 use super::input::opened_if_file;
-use crate::error::Failure;
+use crate::error::{Exit, Failure};
 
 /// The longest line of a file, in bytes: longer than any text of an entry.
 const LINE_BYTES_MAX: u64 = 128 * 1024 * 1024;
@@ -43,7 +43,8 @@ impl MarkdownFolder {
         };
         if !is_free {
             let message = format!("the folder {} is not empty", folder.display());
-            return Err(Failure::usage("folder_unusable", message).hint("name a folder that does not exist yet"));
+            let failure = Failure::new(Exit::Refused, "folder_unusable", message);
+            return Err(failure.hint("name a folder that does not exist yet"));
         }
         let removed = match std::fs::remove_dir_all(partial) {
             // Left behind by an interrupted export.

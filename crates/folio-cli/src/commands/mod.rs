@@ -9,6 +9,7 @@ pub(crate) mod book;
 pub(crate) mod budget;
 pub(crate) mod cancel;
 pub(crate) mod completions;
+pub(crate) mod connect;
 pub(crate) mod context;
 pub(crate) mod diff;
 pub(crate) mod doctor;
@@ -490,6 +491,7 @@ async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Fail
         Command::Serve(Later(serve)) => serve::run(context, *serve).await,
         Command::Worker(Later(worker)) => worker::run(context, worker).await,
         Command::Mcp(Later(arguments)) => mcp::run(context, *arguments).await,
+        Command::Connect(Later(connect)) => connect::run(context, &connect),
         Command::Hook(Later(hook)) => hook::run(context, *hook).await,
         Command::Bench(Later(bench)) => bench::run(context, *bench).await,
         Command::Completions(Later(completions)) => completions::run(context, &completions),

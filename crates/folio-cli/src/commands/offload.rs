@@ -139,7 +139,7 @@ pub(crate) async fn history(context: &Context<'_>, history: History) -> Result<E
         None => workspace.said(thread, from, to).await?,
         Some(words) => workspace.search_said(thread, words, (from, to), FOUND_MAX).await?,
     };
-    let answer = SaidShape::of(messages);
+    let answer = SaidShape::of(messages, workspace.head().await?.0);
     context.output.report(&answer)?;
     if answer.messages.is_empty() {
         let total = counted(answer.total, "message");

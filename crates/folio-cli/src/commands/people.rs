@@ -23,6 +23,7 @@ use crate::output::{Report, Style};
 use crate::report::instant;
 use crate::report::list::List;
 use crate::report::run::{RunLine, active_paths, join_few, path_of};
+use crate::settings::quoted;
 
 /// How many runs are read at a time.
 const RUNS_AT_A_TIME: u32 = 1_000;
@@ -316,7 +317,7 @@ pub(crate) async fn pause(context: &Context<'_>, arguments: Pause) -> Result<Exi
     let PauseTarget { runner, row, node } = PauseTarget::of(context, arguments).await?;
     runner.pause(row.id, node, &context.actor()).await?;
     let (row, run) = runner.seen(row.id).await?;
-    context.output.note(paused_in_words(&row, &run, node));
+    context.output.advise(paused_in_words(&row, &run, node));
     context
         .output
         .report(&RunLine::of(&row, run.summary(), runner.workspace().now()))?;
@@ -393,5 +394,10 @@ fn paused_in_words(row: &RunRow, run: &Run, node: Option<NodeId>) -> String {
         [] => "no calls are under way".to_owned(),
         names => format!("calls under way finish first: {}", join_few(names)),
     };
-    format!("{of} is paused and starts no new calls until `folio continue`; {still}")
+    let part = node
+        .and_then(|node| run.node(node))
+        .filter(|view| !view.path.is_empty());
+    let part = part.map_or_else(String::new, |view| format!(" --node {}", quoted(view.path)));
+    let run = row.handle;
+    format!("{of} is paused and starts no new calls until `folio continue {run}{part}`; {still}")
 }

@@ -1,22 +1,20 @@
 //! `folio policy`: the rules of a space beyond the built-in ones.
 
-use std::fmt::{self, Display, Write as _};
+use std::fmt::{self, Write as _};
 
 use clap::{Args, Subcommand};
-use folio::Workspace;
 use folio::memory::SpacePolicy;
-use folio::memory::policy::PolicyValue;
+use folio::memory::policy::{PolicyEdit, PolicyValue};
 use folio::memory::wrong_field::in_plain_words;
-use folio::store::workspace::PolicyInForce;
+use folio::store::workspace::{Guard, PolicyInForce};
+use folio::{Workspace, WorkspaceError};
+use folio_server::wire::PolicyShape;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{Context, check_given_once, json_or_text, text_of};
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
-
-/// How often a change of single keys is retried when somebody else changes the policy meanwhile.
-const ATTEMPTS: u32 = 8;
 
 /// `folio policy`.
 #[derive(Debug, Subcommand)]
@@ -63,13 +61,8 @@ pub(crate) struct Unset {
 /// A policy for display.
 #[derive(Debug, Serialize)]
 struct Shown {
-    space: String,
-    version: u32,
-    changed_seq: u64,
-    /// The values that were set.
-    policy: SpacePolicy,
-    /// All values in force.
-    in_force: Value,
+    #[serde(flatten)]
+    policy: PolicyShape,
     /// Whether people see only what was set, not everything in force.
     #[serde(skip)]
     is_document: bool,
@@ -79,17 +72,11 @@ impl Report for Shown {
     /// The document, in the format of a file for `set`; or each value in force, in the form that `set` accepts.
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         if !self.is_document {
-            return self
-                .policy
-                .in_force()
-                .iter()
-                .try_for_each(|one| write_value(one, out, style));
+            let values = self.policy.policy.in_force();
+            return values.iter().try_for_each(|one| write_value(one, out, style));
         }
-        writeln!(
-            out,
-            "{}",
-            serde_json::to_string_pretty(&self.policy).map_err(|_| fmt::Error)?
-        )
+        let document = serde_json::to_string_pretty(&self.policy.policy).map_err(|_| fmt::Error)?;
+        writeln!(out, "{document}")
     }
 }
 
@@ -122,17 +109,18 @@ pub(crate) async fn run(context: &Context<'_>, policy: Policy) -> Result<Exit, F
             Some(pairs) => {
                 let keys: Vec<&str> = pairs.iter().map(|(key, _)| *key).collect();
                 check_given_once("`folio policy set`", keys.iter().copied())?;
-                change(context, &workspace, reason, &keys, |document| {
-                    pairs
-                        .iter()
-                        .try_for_each(|(key, value)| put(document, key, json_or_text(value)))
-                })
-                .await?
+                let pairs = pairs.into_iter();
+                let edit = PolicyEdit {
+                    set: pairs
+                        .map(|(key, value)| (key.to_owned(), json_or_text(value)))
+                        .collect(),
+                    ..PolicyEdit::default()
+                };
+                change(context, &workspace, edit, reason).await?
             }
             None if assignments.len() == 1 => {
                 let text = text_of("read the policy in", assignments[0].as_ref())?;
-                let document = serde_json::from_str(&text).map_err(|error| invalid_policy(&error))?;
-                set(context, &workspace, document, None, reason).await?
+                set(context, &workspace, read_document(&text)?, reason).await?
             }
             None => {
                 return Err(Failure::usage(
@@ -142,11 +130,11 @@ pub(crate) async fn run(context: &Context<'_>, policy: Policy) -> Result<Exit, F
             }
         },
         Policy::Unset(Unset { keys, reason }) => {
-            keys.iter().try_for_each(|key| check_known_key(key))?;
-            change(context, &workspace, reason, &[], |document| {
-                keys.iter().try_for_each(|key| remove(document, key))
-            })
-            .await?
+            let edit = PolicyEdit {
+                unset: keys,
+                ..PolicyEdit::default()
+            };
+            change(context, &workspace, edit, reason).await?
         }
     };
     if is_only_document && context.output.is_json() {
@@ -154,11 +142,7 @@ pub(crate) async fn run(context: &Context<'_>, policy: Policy) -> Result<Exit, F
         return Ok(Exit::Done);
     }
     context.output.report(&Shown {
-        space: workspace.space().to_string(),
-        version: now.version(),
-        changed_seq: now.changed_seq().0,
-        policy: now.document().clone(),
-        in_force: now.document().whole(),
+        policy: PolicyShape::of(workspace.space(), &now),
         is_document,
     })?;
     Ok(Exit::Done)
@@ -166,46 +150,37 @@ pub(crate) async fn run(context: &Context<'_>, policy: Policy) -> Result<Exit, F
 
 type InForce = std::sync::Arc<PolicyInForce>;
 
-/// Sets the document that `edit` makes of the present one by putting values at `keys`; retries if somebody else was
-/// quicker.
 async fn change(
     context: &Context<'_>,
     workspace: &Workspace,
+    edit: PolicyEdit,
     reason: Option<String>,
-    keys: &[&str],
-    edit: impl Fn(&mut Map<String, Value>) -> Result<(), Failure>,
 ) -> Result<InForce, Failure> {
-    let mut attempt = 1;
-    loop {
-        let now = workspace.policy().await?;
-        let mut document = match serde_json::to_value(now.document()) {
-            Ok(Value::Object(document)) => document,
-            _ => Map::new(),
-        };
-        edit(&mut document)?;
-        let document = read(&document).map_err(|error| match find_invalid_key(&document, keys) {
-            Some(key) => invalid_policy(&format!("{key}: {error}")),
-            None => invalid_policy(&error),
-        })?;
-        match set(context, workspace, document, Some(now.version()), reason.clone()).await {
-            Err(failure) if failure.code() == "stale_policy" && attempt < ATTEMPTS => attempt += 1,
-            result => return result,
-        }
-    }
+    let guard = because_of(reason);
+    let changed = workspace.change_policy(&context.actor(), &edit, guard).await;
+    let set = changed.map_err(|error| advised(error.into()))?;
+    context.output.warnings(&set.warnings);
+    Ok(set.in_force)
 }
 
 async fn set(
     context: &Context<'_>,
     workspace: &Workspace,
-    document: SpacePolicy,
-    expected_version: Option<u32>,
+    policy: SpacePolicy,
     reason: Option<String>,
 ) -> Result<InForce, Failure> {
-    let (now, warnings) = workspace
-        .set_policy(&context.actor(), document, expected_version, reason)
-        .await?;
-    context.output.warnings(&warnings);
-    Ok(now)
+    let guard = because_of(reason);
+    let set = workspace.set_policy_under(&context.actor(), policy, guard).await;
+    let set = set.map_err(|error| advised(error.into()))?;
+    context.output.warnings(&set.warnings);
+    Ok(set.in_force)
+}
+
+fn because_of(reason: Option<String>) -> Guard {
+    Guard {
+        reason,
+        ..Guard::default()
+    }
 }
 
 /// The arguments as keys and values; `None` if they name a file.
@@ -224,70 +199,27 @@ fn keys_and_values(assignments: &[String]) -> Option<Vec<(&str, &str)>> {
         .collect()
 }
 
-/// Puts `value` at a dotted path.
-fn put(document: &mut Map<String, Value>, key: &str, value: Value) -> Result<(), Failure> {
-    let mut parts: Vec<&str> = key.split('.').collect();
-    let last = parts.pop().unwrap_or_default();
-    let mut target = document;
-    for part in parts {
-        let inner = target.entry(part).or_insert_with(|| Value::Object(Map::new()));
-        target = inner.as_object_mut().ok_or_else(|| no_keys_inside(part, key))?;
-    }
-    target.insert(last.to_owned(), value);
-    Ok(())
-}
-
-/// Removes what is at a dotted path, and what is empty without it: an empty type or manifest would be one that is set.
-fn remove(document: &mut Map<String, Value>, key: &str) -> Result<(), Failure> {
-    fn remove_in(inside: &mut Map<String, Value>, path: &str, key: &str) -> Result<bool, Failure> {
-        let Some((part, rest)) = path.split_once('.') else {
-            return Ok(inside.remove(path).is_some());
-        };
-        let Some(value) = inside.get_mut(part) else {
-            return Ok(false);
-        };
-        let inner = value.as_object_mut().ok_or_else(|| no_keys_inside(part, key))?;
-        let is_removed = remove_in(inner, rest, key)?;
-        if is_removed && inner.is_empty() {
-            inside.remove(part);
-        }
-        Ok(is_removed)
-    }
-    remove_in(document, key, key).map(drop)
-}
-
-fn no_keys_inside(part: &str, key: &str) -> Failure {
-    Failure::usage("policy_invalid", format!("{part} of {key} has no keys of its own"))
-}
-
-/// Refuses a key that no policy has: otherwise removing it would look like a success.
-fn check_known_key(key: &str) -> Result<(), Failure> {
-    let mut probe = Map::new();
-    put(&mut probe, key, Value::Null)?;
-    let unknown = ["unknown field", "unknown variant", "invalid type: map"];
-    match read(&probe) {
-        Err(error) if unknown.iter().any(|start| error.to_string().starts_with(start)) => {
-            Err(invalid_policy(&format!("{key}: {error}")))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn read(document: &Map<String, Value>) -> serde_json::Result<SpacePolicy> {
-    serde_json::from_value(Value::Object(document.clone()))
-}
-
-/// The one of `keys` without which `document` would be valid.
-fn find_invalid_key<'k>(document: &Map<String, Value>, keys: &[&'k str]) -> Option<&'k str> {
-    let is_to_blame = |key: &&str| {
-        let mut without = document.clone();
-        remove(&mut without, key).is_ok() && read(&without).is_ok()
+/// Reads a policy from the text of a file.
+fn read_document(text: &str) -> Result<SpacePolicy, Failure> {
+    let unreadable = |error: &serde_json::Error| {
+        let problem = in_plain_words(error, "an object");
+        advised(Failure::usage(
+            "policy_invalid",
+            format!("the policy cannot be read: {problem}"),
+        ))
     };
-    keys.iter().copied().find(is_to_blame)
+    let document: Map<String, Value> = serde_json::from_str(text).map_err(|error| unreadable(&error))?;
+    let policy =
+        SpacePolicy::from_document(&document).map_err(|mistakes| advised(WorkspaceError::from(mistakes).into()))?;
+    // Only the text tells that a key occurs twice.
+    serde_json::from_str::<SpacePolicy>(text).map_err(|error| unreadable(&error))?;
+    Ok(policy)
 }
 
-fn invalid_policy(error: &dyn Display) -> Failure {
-    let problem = in_plain_words(error, "an object");
-    Failure::usage("policy_invalid", format!("the policy cannot be read: {problem}"))
-        .hint("`folio policy show --document` prints a valid one")
+/// Adds to a failure how to see a policy that can be read.
+fn advised(failure: Failure) -> Failure {
+    match failure.code() {
+        "policy_invalid" => failure.hint("`folio policy show --document` prints a valid one"),
+        _ => failure,
+    }
 }

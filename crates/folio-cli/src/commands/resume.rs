@@ -55,9 +55,32 @@ pub(crate) async fn run(context: &Context<'_>, resume: Resume) -> Result<Exit, F
         context.output.note(without_models_note(&unopened));
     }
     match (resume.run, rows.as_slice()) {
-        (Some(_), [row]) => follow::drive(context, &runner, row.id).await,
+        (Some(_), [row]) if runner.has_person() || resume.minds.is_non_interactive() => {
+            follow::drive(context, &runner, row.id).await
+        }
+        (Some(_), [row]) => one_for_nobody(context, &runner, row).await,
         _ => all(context, &runner, rows).await,
     }
+}
+
+/// Resumes the run of `row` although there is no terminal. What it asks of the person who was there where it was begun
+/// stays open for that person: nobody said that nobody answers.
+async fn one_for_nobody(context: &Context<'_>, runner: &Runner, row: &RunRow) -> Result<Exit, Failure> {
+    let result = follow::drive_until_asked(context, runner, row.id).await;
+    if result.is_ok() || !is_left_asking(runner, row).await? {
+        return result.map(|(exit, _)| exit);
+    }
+    let waits = nobody_to_ask(runner, row, context.settings.repeated()).await;
+    context.output.trouble(&waits);
+    let mut output_failure = None;
+    report_left(context, row, (WAITS_FOR_PERSON, &waits), &mut output_failure);
+    output_failure.map_or(Ok(Exit::RunNotOk), Err)
+}
+
+/// Whether the run of `row` was given up because it waits for a person while none is there.
+async fn is_left_asking(runner: &Runner, row: &RunRow) -> Result<bool, Failure> {
+    let summary = current_summary(runner, row).await?;
+    Ok(runner.has_nobody_to_answer(&summary))
 }
 
 /// Resumes `rows`, the runs that have not ended. A failure of one is reported and does not stop the others; the exit code is
@@ -112,7 +135,7 @@ async fn all(context: &Context<'_>, runner: &Runner, rows: Vec<RunRow>) -> Resul
             Ok((exit, true)) => return Ok(exit),
             Ok((exit, false)) => exit,
             Err(failure) if failure.code() == "cancelled" => return Err(failure),
-            Err(_) if runner.has_nobody_to_answer(&current_summary(runner, &row).await?) => {
+            Err(_) if is_left_asking(runner, &row).await? => {
                 let waits = nobody_to_ask(runner, &row, again).await;
                 context.output.note(&waits);
                 report_left(context, &row, (WAITS_FOR_PERSON, &waits), &mut output_failure);
@@ -165,9 +188,6 @@ fn report_left(
 async fn current_summary(runner: &Runner, row: &RunRow) -> Result<RunSummary, Failure> {
     let workspace = runner.workspace();
     let summaries = workspace.store().runs_so_far(workspace.space(), vec![row.id]).await?;
-    Ok(summaries
-        .into_iter()
-        .next()
-        .map(|(_, summary)| summary)
-        .unwrap_or_default())
+    let known = summaries.into_iter().next().map(|(_, summary)| summary);
+    Ok(runner.summary_of(row, known).await)
 }

@@ -1,11 +1,14 @@
 //! `folio runs`: the runs of a space.
 
+use std::collections::hash_map::Entry;
+
 use clap::Args;
 use folio::Workspace;
 use folio::engine::Run;
 use folio::memory::id::{Ref, RunHandle};
 use folio::runner::{Watch, row_as_of};
 use folio::store::{RunQuery, RunRow};
+use folio_server::run_origins::origin_handles;
 
 use super::Context;
 use super::people::is_driven;
@@ -101,22 +104,22 @@ async fn lines_of(workspace: &Workspace, mut rows: Vec<RunRow>) -> Result<Vec<Ru
         *row = workspace.run(Ref::Id(row.id)).await?;
         row.driven = has_driver && !row.has_ended();
     }
-    let summaries = workspace.runs_so_far(&rows).await?;
-    let mut lines = Vec::new();
-    for row in rows {
-        if let Some(summary) = summaries.get(&row.id) {
-            lines.push(RunLine::of(&row, *summary, workspace.now()));
-            continue;
+    let mut summaries = workspace.runs_so_far(&rows).await?;
+    for row in &mut rows {
+        if let Entry::Vacant(unknown) = summaries.entry(row.id) {
+            let mut watch = Watch::new(workspace.store().clone(), workspace.space().clone(), row.id);
+            watch.catch_up().await?;
+            unknown.insert(watch.run().summary());
+            *row = row_as_of(watch.run(), row.clone());
         }
-        let mut watch = Watch::new(workspace.store().clone(), workspace.space().clone(), row.id);
-        watch.catch_up().await?;
-        lines.push(RunLine::of(
-            &row_as_of(watch.run(), row),
-            watch.run().summary(),
-            workspace.now(),
-        ));
     }
-    Ok(lines)
+    let origins = origin_handles(workspace, &rows, summaries.values()).await?;
+    let line = |row: &RunRow| {
+        let summary = summaries.get(&row.id).copied().unwrap_or_default();
+        let origin = summary.forked_from.and_then(|origin| origins.get(&origin).cloned());
+        RunLine::of(row, summary, workspace.now()).forked_from(origin)
+    };
+    Ok(rows.iter().map(line).collect())
 }
 
 /// Carries out `folio runs`.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use folio_server::{ServeError, ServeOptions, Server, Spaces};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde::Serialize;
 
 use super::driving::{Driving, Minds, MindsOfMany};
 use super::mcp::Offer;
@@ -50,6 +51,13 @@ pub(crate) struct Serve {
     driving: Driving,
 }
 
+/// What programs learn as soon as the server listens.
+#[derive(Debug, Serialize)]
+struct Ready {
+    url: String,
+    space: String,
+}
+
 /// Parses an address to listen on.
 fn address(text: &str) -> Result<SocketAddr, String> {
     let usual = ServeOptions::default().listen;
@@ -87,7 +95,11 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
     } else {
         Some(Leftovers::resume_unfinished(&runner, context.output, WaitingRuns::Kept).await?)
     };
-    context.output.text(&format!("{}\n", server.url()))?;
+    let ready = Ready {
+        url: server.url(),
+        space: context.settings.space.to_string(),
+    };
+    context.output.ready(&ready.url, &ready)?;
     let resuming = async {
         if let Some(leftovers) = leftovers {
             // Waits for what is under way: afterwards the tools of other programs are gone.

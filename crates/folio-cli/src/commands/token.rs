@@ -189,7 +189,7 @@ pub(crate) async fn run(context: &Context<'_>, token: Token) -> Result<Exit, Fai
                 &list,
                 "there are no tokens for this space; create one with `folio token new`",
             ) {
-                context.output.note(remark);
+                context.output.advise(remark);
             }
         }
         Token::Revoke(revoke) => {

@@ -1,6 +1,7 @@
 //! `folio worker`: drives runs that others submit.
 
 use clap::Args;
+use serde_json::json;
 
 use super::driving::{Driving, Minds, MindsOfMany};
 use super::{Absent, Context, interrupted};
@@ -35,7 +36,8 @@ pub(crate) async fn run(context: &Context<'_>, worker: Box<WorkerArguments>) -> 
     let runner = minds.runner(context, &worker.driving, true, Absent::Made).await?;
     let leftovers = Leftovers::resume_unfinished(&runner, context.output, WaitingRuns::Kept).await?;
     let space = &context.settings.space;
-    context.output.text(&format!("driving runs of the space {space}\n"))?;
+    let ready = format!("driving runs of the space {space}");
+    context.output.ready(&ready, &json!({"space": space}))?;
     let working = leftovers.keep_resuming(|| vec![runner.clone()], context.output, runs, interrupted()?);
     let mut working = Box::pin(working);
     tokio::select! {
@@ -52,6 +54,7 @@ mod shared {
 
     use clap::Args;
     use folio_restate::{Place, Worker, WorkerError, WorkerOptions};
+    use serde_json::json;
 
     use super::{Context, Exit, Failure, Minds, WorkerArguments, interrupted};
     use crate::models;
@@ -104,7 +107,9 @@ mod shared {
         options.runs = runs.unwrap_or(options.runs);
         let worker =
             Worker::bind(options, context.folio().await?, context.registry().await?, runner).map_err(refused)?;
-        context.output.text(&format!("listening on {}\n", worker.address()))?;
+        let address = worker.address().to_string();
+        let ready = format!("listening on {address}");
+        context.output.ready(&ready, &json!({"address": address}))?;
         let note = |text: &str| context.output.note(text);
         Box::pin(worker.run(interrupted()?, note)).await;
         Ok(Exit::Done)

@@ -8,6 +8,7 @@ pub(crate) mod list;
 pub(crate) mod nodes;
 pub(crate) mod observation;
 pub(crate) mod page;
+pub(crate) mod part;
 pub(crate) mod run;
 pub(crate) mod run_in_full;
 pub(crate) mod timeline;

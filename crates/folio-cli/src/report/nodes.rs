@@ -94,6 +94,7 @@ impl Titles {
                 Some(_) => view.started_at,
             },
             finished_at: view.finished_at,
+            cost: String::new(),
             note: super::first_line(&note, 200),
         }
     }

@@ -45,6 +45,14 @@ impl RunLine {
         }
     }
 
+    /// The same as a fork of the run with the handle `origin`, if there is one.
+    pub(crate) fn forked_from(self, origin: Option<String>) -> Self {
+        Self {
+            shape: self.shape.forked_from(origin),
+            ..self
+        }
+    }
+
     pub(crate) fn handle(&self) -> &str {
         self.shape.handle()
     }
@@ -110,9 +118,11 @@ impl Report for RunLine {
             Some(forgotten) => format!("(was {}){}", forgotten.left.status, reason_of(forgotten)),
             None => folio::memory::view::one_line(&self.row.title),
         };
+        let origin = self.shape.origin();
+        let origin = origin.map_or_else(String::new, |run| style.faint(format_args!("fork of {run} ")));
         writeln!(
             out,
-            "{} {status}{asks} {title} {elapsed} {at}",
+            "{} {status}{asks} {title} {origin}{elapsed} {at}",
             style.strong(self.handle()),
         )
     }

@@ -6,6 +6,7 @@ use std::fmt::{self, Write as _};
 use folio::Timestamp;
 use folio::engine::Run;
 use folio::engine::run::NodeView;
+use folio::engine::spend::Spend;
 use folio::memory::counted::counted;
 use folio::memory::{PageHandle, PageId};
 use folio_server::wire::{NodeShape, OriginShape, ResultShape};
@@ -70,7 +71,7 @@ impl InFull {
         Self {
             nodes: nodes.collect(),
             nodes_left_out: 0,
-            tree: with_paths(standing_still(titles.nodes_of(run, &views), is_driven), &views),
+            tree: with_paths_and_costs(standing_still(titles.nodes_of(run, &views), is_driven), &views),
             inputs: inputs_in_words(run.inputs()),
             tree_lines: TREE_LINES,
             doing: run
@@ -91,6 +92,14 @@ impl InFull {
     /// The same run, with the `handle` of the run that it was forked from.
     pub(crate) fn with_origin(self, handle: Option<String>) -> Self {
         Self { origin: handle, ..self }
+    }
+
+    /// The same run, with what it is doing as `change` words it.
+    pub(crate) fn offering(mut self, change: impl Fn(&str) -> String) -> Self {
+        if let Some((doing, _)) = &mut self.doing {
+            *doing = change(doing);
+        }
+        self
     }
 
     /// The same run with at most `limit` nodes, if one is given.
@@ -190,16 +199,27 @@ fn inputs_in_words(inputs: &Value) -> String {
     inputs.iter().map(input).collect::<Vec<_>>().join(", ")
 }
 
-/// `nodes` with the paths of `views`, by which `--node` names them, where a title is not the path.
-fn with_paths(mut nodes: Vec<tree::Node>, views: &[NodeView<'_>]) -> Vec<tree::Node> {
-    for (node, view) in nodes.iter_mut().zip(views).skip(1) {
-        if node.title != view.path {
+/// `nodes` with what each cost, and with the paths of `views`, by which `--node` names them, where a title is not the
+/// path.
+pub(super) fn with_paths_and_costs(mut nodes: Vec<tree::Node>, views: &[NodeView<'_>]) -> Vec<tree::Node> {
+    for (node, view) in nodes.iter_mut().zip(views) {
+        node.cost = cost_of(view.spent);
+        if !view.path.is_empty() && node.title != view.path {
             let note = std::mem::take(&mut node.note);
             let parts = [view.path, note.as_str()].into_iter().filter(|part| !part.is_empty());
             node.note = parts.collect::<Vec<_>>().join(" · ");
         }
     }
     nodes
+}
+
+/// What models cost, in a few words; empty if none was asked. An unknown price is left to the account of the run.
+fn cost_of(spent: &Spend) -> String {
+    match spent.tokens() {
+        0 => String::new(),
+        tokens if spent.micro_usd == 0 => counted(tokens, "token"),
+        tokens => format!("{}, {}", counted(tokens, "token"), spent.dollars()),
+    }
 }
 
 /// A node of a run as the tree over HTTP tells it, with its result.

@@ -95,8 +95,25 @@ pub(crate) struct Node {
     pub(crate) started_at: Option<Timestamp>,
     /// When it ended.
     pub(crate) finished_at: Option<Timestamp>,
+    /// What it and everything below it cost, in a few words; empty if nothing, or if that is not to be shown.
+    pub(crate) cost: String,
     /// What it does, or its outcome, in a few words.
     pub(crate) note: String,
+}
+
+impl Node {
+    /// The first node of a tree whose top is not part of it.
+    pub(crate) fn unnamed() -> Self {
+        Self {
+            depth: 0,
+            title: String::new(),
+            mark: Mark::Inside,
+            started_at: None,
+            finished_at: None,
+            cost: String::new(),
+            note: String::new(),
+        }
+    }
 }
 
 /// The available room, and the moment.
@@ -222,7 +239,10 @@ fn line(nodes: &[Node], row: &Row, frame: Frame) -> String {
                 (Some(start), None) => Some(frame.now.since(start)),
                 (None, _) => None,
             };
-            let time = time.map_or_else(String::new, |time| format!(" {}", seconds(time)));
+            let mut time = time.map_or_else(String::new, |time| format!(" {}", seconds(time)));
+            if !node.cost.is_empty() {
+                time.push_str(&format!(" · {}", node.cost));
+            }
             let indent = node.depth * 2;
             // The mark and a space take two columns; the title gets what it needs, the note the rest.
             let available = frame.width.saturating_sub(indent + 2 + time.len());
@@ -311,7 +331,7 @@ pub(crate) fn seconds(time: Duration) -> String {
 }
 
 /// `text` in one line of at most `width` columns.
-fn cut(text: &str, width: usize) -> String {
+pub(crate) fn cut(text: &str, width: usize) -> String {
     let text = one_line(&super::printable(text));
     if columns(&text) <= width {
         return text;

@@ -150,19 +150,24 @@ fn steps_of(root: Node, target: &EditTarget<'_>, errors: &mut Vec<PlanError>) ->
         errors.push(mistake(code::WRONG_TYPE, root.place, "", message));
         return None;
     };
-    let (mut steps, mut version) = (None, None);
+    let (mut steps, mut version, mut shown) = (None, None, None);
     let mut others = Vec::new();
     for entry in entries {
         match entry.key.as_str() {
             "steps" => steps = Some(entry.value),
             "plan_version" => version = entry.value.to_json().as_u64().and_then(|n| u32::try_from(n).ok()),
             // What Folio shows of a run beside its steps.
-            "run_id" | "run" | "node_id" | "path" | "editable" | "states" => {}
+            "run_id" | "run" | "node_id" | "path" | "editable" | "states" | "difference" => {}
+            "markdown" => shown = Some(entry.value),
             _ => others.push(entry),
         }
     }
+    let is_missing = steps.is_none() && shown.is_none();
+    if let Some(shown) = shown {
+        steps = edited_of_two(steps, &shown, target, errors);
+    }
     check_other_keys_unchanged(others, target, errors);
-    if steps.is_none() {
+    if is_missing {
         errors.push(mistake(
             code::MISSING,
             root.place,
@@ -174,6 +179,41 @@ fn steps_of(root: Node, target: &EditTarget<'_>, errors: &mut Vec<PlanError>) ->
         steps.map(|steps| (steps, version))
     } else {
         None
+    }
+}
+
+/// The steps of a plan that is given both as `steps` and as `markdown`, as Folio shows it: those of the form that was
+/// edited.
+fn edited_of_two(
+    steps: Option<Node>,
+    shown: &Node,
+    target: &EditTarget<'_>,
+    errors: &mut Vec<PlanError>,
+) -> Option<Node> {
+    let Some(text) = shown.to_json().as_str().map(str::to_owned) else {
+        let message = format!("the markdown of a plan is a text; this is {}", shown.kind());
+        errors.push(mistake(code::WRONG_TYPE, shown.place, "markdown", message));
+        return steps;
+    };
+    let is_edited = text != markdown::to_markdown(target.steps);
+    let are_as_shown = |steps: &Node| {
+        let now = target.steps.iter().map(|shown| &shown.step);
+        decode(steps).plan.steps.iter().eq(now)
+    };
+    match steps {
+        Some(steps) if !is_edited => Some(steps),
+        Some(steps) if !are_as_shown(&steps) => {
+            let message = "`steps` and `markdown` both differ from the plan; leave out the one that you did not edit";
+            errors.push(mistake(code::WRONG_TYPE, shown.place, "markdown", message.to_owned()));
+            Some(steps)
+        }
+        _ => match markdown::read(&text, target.steps) {
+            Ok(steps) => Some(steps),
+            Err(mistakes) => {
+                errors.extend(mistakes);
+                None
+            }
+        },
     }
 }
 

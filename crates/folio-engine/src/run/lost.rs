@@ -39,7 +39,7 @@ impl Run {
     /// assumed (E9.12).
     #[must_use]
     pub fn call_assumed_done(&self, call: &CallAction) -> Event {
-        let notes = "it had started when its driver died, and the settings count it as done; its output is unknown";
+        let notes = "it had started when its driver stopped, and the settings count it as done; its output is unknown";
         Event::Finished {
             node: call.node,
             result: Box::new(NodeResult {
@@ -52,7 +52,7 @@ impl Run {
     /// The event that records a call with an unknown effect that was not repeated.
     pub(super) fn outcome_unknown(&self, node: NodeId, why: &str) -> Event {
         let notes = format!(
-            "it had started when its driver died, and it is unknown whether it took effect; it was not retried{why}"
+            "it had started when its driver stopped, and it is unknown whether it took effect; it was not retried{why}"
         );
         let result = NodeResult::failed(Severity::Hard, StopReason::OutcomeUnknown, notes);
         Event::Finished {

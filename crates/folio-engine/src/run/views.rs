@@ -37,6 +37,9 @@ pub struct RunSummary {
     /// Until when it waits; `None` if only people can end its waiting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_at: Option<Timestamp>,
+    /// The run that it was forked from, if it is a fork. Versions that did not write this leave it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<RunId>,
 }
 
 impl RunSummary {
@@ -99,7 +102,14 @@ impl Run {
             broken_off: self.broken_off,
             waits,
             due_at: self.wakes_at().filter(|_| waits),
+            forked_from: self.forked_from(),
         }
+    }
+
+    /// The run that it was forked from, if it is a fork.
+    fn forked_from(&self) -> Option<RunId> {
+        let origin = self.run_variable.get("forked_from")?;
+        origin.get("run")?.as_str()?.parse().ok()
     }
 
     /// What the run has used and may use; `None` before it began.

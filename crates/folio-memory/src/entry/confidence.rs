@@ -17,6 +17,12 @@ fn shown(number: f64) -> Value {
     text.parse::<Number>().map_or_else(|_| text.into(), Value::Number)
 }
 
+/// A hundredth of `percent`, without the noise of a division in binary.
+fn hundredth(percent: f64) -> f64 {
+    let plain = format!("{percent}e-2").parse();
+    plain.unwrap_or(percent / 100.0)
+}
+
 impl Confidence {
     /// The confidence that is assumed if none is given.
     pub const DEFAULT: Self = Self(0.5);
@@ -26,14 +32,14 @@ impl Confidence {
     #[must_use]
     pub fn clamped(raw: f64) -> (Self, Option<Warning>) {
         let warn = |code, corrected: Self| {
+            let mut message = "confidence must be a number from 0 to 1".to_owned();
+            // What models write who mean percent.
+            if raw > 1.0 && raw <= 100.0 {
+                message.push_str(&format!("; write {raw} percent as {}", hundredth(raw)));
+            }
             (
                 corrected,
-                Some(Warning::new(
-                    code,
-                    "confidence must be a number from 0 to 1",
-                    shown(raw),
-                    shown(corrected.0),
-                )),
+                Some(Warning::new(code, message, shown(raw), shown(corrected.0))),
             )
         };
         if !raw.is_finite() {
@@ -90,6 +96,16 @@ mod tests {
         check(f64::NAN, 0.5, Some("confidence_not_finite"));
         check(f64::INFINITY, 0.5, Some("confidence_not_finite"));
         assert!(Confidence::clamped(-0.0).0.value().is_sign_positive());
+    }
+
+    #[test]
+    fn warning_about_a_percentage_says_what_to_write_m7_3_21() {
+        let told = |raw| Confidence::clamped(raw).1.map(|warning| warning.message);
+        let said = |hint: &str| Some(format!("confidence must be a number from 0 to 1{hint}"));
+        assert_eq!(told(90.0), said("; write 90 percent as 0.9"));
+        assert_eq!(told(29.0), said("; write 29 percent as 0.29"));
+        assert_eq!(told(100.0), said("; write 100 percent as 1"));
+        assert_eq!([told(101.0), told(-0.1), told(1.0)], [said(""), said(""), None]);
     }
 
     #[test]

@@ -113,14 +113,11 @@ pub struct QuotaPolicy {
 }
 
 impl QuotaPolicy {
-    /// Checks that the quota is not zero.
-    pub(crate) fn check(&self) -> Result<(), Invalid> {
-        if self.live_observations > 0 {
-            return Ok(());
-        }
+    /// What is wrong with the quota: it may not be zero.
+    pub(crate) fn mistake(&self) -> Option<Invalid> {
         let message =
             "live_observations is 0: every observation would be archived at once; for no limit, give 1000000000000";
-        Err(Invalid::new("policy_invalid", "quota", message))
+        (self.live_observations == 0).then(|| Invalid::new("policy_invalid", "quota", message))
     }
 }
 

@@ -3,12 +3,14 @@
 //! Every section has defaults, so an empty document is the policy of a new space. A person replaces the document as a
 //! whole. A type that an open space meets for the first time is added automatically.
 
+mod edit;
 mod in_force;
 mod registered;
 mod scratchbook;
 
 use serde::{Deserialize, Serialize};
 
+pub use edit::{PolicyEdit, PolicyMistakes};
 pub use in_force::PolicyValue;
 pub use registered::{DEFAULT_TTL_MINUTES, MAX_TTL_MINUTES, MAX_TYPES, StrictTypes, TypePolicy, TypesPolicy};
 pub use scratchbook::{Profile, SCRATCHBOOKS_OFF, SMALL_WINDOW, ScratchbookPolicy, within_share};
@@ -60,10 +62,16 @@ impl SpacePolicy {
     ///
     /// The first section that is wrong, with the reason.
     pub fn check(&self) -> Result<(), Invalid> {
-        self.types.check()?;
-        self.manifests.check()?;
-        self.quota.check()?;
-        self.scratchbook.check()
+        self.mistakes().into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// What is wrong with the values, in all sections.
+    fn mistakes(&self) -> Vec<Invalid> {
+        let mut all = self.types.mistakes();
+        all.extend(self.manifests.mistakes());
+        all.extend(self.quota.mistake());
+        all.extend(self.scratchbook.mistakes());
+        all
     }
 }
 

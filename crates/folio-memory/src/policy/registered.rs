@@ -131,22 +131,26 @@ impl TypesPolicy {
         is_new
     }
 
-    pub(super) fn check(&self) -> Result<(), Invalid> {
-        let wrong = |message| Err(Invalid::new("policy_invalid", "types", message));
+    /// What is wrong with the types.
+    pub(super) fn mistakes(&self) -> Vec<Invalid> {
+        let wrong = |message| Invalid::new("policy_invalid", "types", message);
+        let mut all = Vec::new();
         if self.0.len() > MAX_TYPES {
-            return wrong(format!("{} types are more than {MAX_TYPES}", self.0.len()));
+            all.push(wrong(format!("{} types are more than {MAX_TYPES}", self.0.len())));
         }
         for (name, known) in &self.0 {
             if !TypeRegistry::is_well_formed(name) {
-                return wrong(format!(
+                all.push(wrong(format!(
                     "{name:?} is not a type name: a-z, 0-9 and _, beginning with a letter"
-                ));
+                )));
             }
             if let Some(minutes) = known.default_ttl_minutes.filter(|minutes| *minutes > MAX_TTL_MINUTES) {
-                return wrong(format!("{minutes} minutes of {name} are more than {MAX_TTL_MINUTES}"));
+                all.push(wrong(format!(
+                    "{minutes} minutes of {name} are more than {MAX_TTL_MINUTES}"
+                )));
             }
         }
-        Ok(())
+        all
     }
 }
 
@@ -156,7 +160,7 @@ mod tests {
 
     fn check(types: Value, message: Option<&str>) {
         let types: TypesPolicy = serde_json::from_value(types).unwrap();
-        let found = types.check().err();
+        let found = types.mistakes().into_iter().next();
         match (&found, message) {
             (Some(found), Some(message)) => assert!(found.message.contains(message), "{found}"),
             _ => assert_eq!(found.is_some(), message.is_some(), "{types:?}"),

@@ -130,16 +130,20 @@ impl ScratchbookPolicy {
         self.placement.unwrap_or(usual)
     }
 
-    pub(super) fn check(&self) -> Result<(), Invalid> {
-        let wrong = |message| Err(Invalid::new("policy_invalid", "scratchbook", message));
+    /// What is wrong with the settings.
+    pub(super) fn mistakes(&self) -> Vec<Invalid> {
+        let wrong = |message| Invalid::new("policy_invalid", "scratchbook", message);
+        let mut all = Vec::new();
         if let Some(tokens) = self.view_token_limit.filter(|tokens| *tokens > MAX_TOKENS) {
-            return wrong(format!("view_token_limit {tokens} is more than {MAX_TOKENS}"));
+            all.push(wrong(format!("view_token_limit {tokens} is more than {MAX_TOKENS}")));
         }
         if let Some(items) = self
             .max_rendered_items
             .filter(|items| *items == 0 || *items > MAX_ITEMS)
         {
-            return wrong(format!("max_rendered_items {items} is not from 1 to {MAX_ITEMS}"));
+            all.push(wrong(format!(
+                "max_rendered_items {items} is not from 1 to {MAX_ITEMS}"
+            )));
         }
         let is_path = self.path_prefix.starts_with('/') && !self.path_prefix.ends_with('/');
         let is_plain = self
@@ -147,13 +151,11 @@ impl ScratchbookPolicy {
             .split('/')
             .skip(1)
             .all(|part| !matches!(part, "" | "." | ".."));
-        if is_path && is_plain {
-            return Ok(());
+        if !(is_path && is_plain) {
+            let message = format!("path_prefix {:?} is not a path like \"/scratchbook\"", self.path_prefix);
+            all.push(wrong(message));
         }
-        wrong(format!(
-            "path_prefix {:?} is not a path like \"/scratchbook\"",
-            self.path_prefix
-        ))
+        all
     }
 }
 
@@ -209,10 +211,10 @@ mod tests {
             (json!({"path_prefix": "scratchbook"}), "path_prefix"),
             (json!({"path_prefix": "/a/../b"}), "path_prefix"),
         ] {
-            let invalid = policy(wrong.clone()).check().unwrap_err();
+            let invalid = policy(wrong.clone()).mistakes().remove(0);
             assert_eq!(invalid.field, "scratchbook", "{wrong}");
             assert!(invalid.message.contains(field), "{wrong}: {invalid}");
         }
-        assert!(policy(json!({})).check().is_ok());
+        assert!(policy(json!({})).mistakes().is_empty());
     }
 }

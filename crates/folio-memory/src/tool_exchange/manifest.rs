@@ -64,7 +64,7 @@ pub struct ReadScope {
 read_from_an_object!(ToolManifest, ReadScope);
 
 /// Reads tags in the form that entries have them in, each once. A tag that cannot be one is kept for
-/// [`ManifestsPolicy::check`] to name: a policy that was set before must stay readable.
+/// [`ManifestsPolicy::mistakes`] to name: a policy that was set before must stay readable.
 fn canonical_tags<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Tag>, D::Error> {
     let mut tags = Vec::new();
     for written in Vec::<Tag>::deserialize(deserializer)? {
@@ -248,37 +248,31 @@ impl ManifestsPolicy {
         }
     }
 
-    /// Checks that all manifests are valid.
-    ///
-    /// # Errors
-    ///
-    /// `policy_invalid` for an invalid name of a type, an invalid tag, or an impossible limit.
-    pub fn check(&self) -> Result<(), Invalid> {
-        for (tool, manifest) in &self.0 {
-            let wrong = |message: String| Err(Invalid::new("policy_invalid", "manifests", message));
-            let mut names = manifest.observes.iter().chain(&manifest.reads.types);
-            if let Some(name) = names.find(|name| *name != ANY && !TypeRegistry::is_well_formed(name)) {
-                return wrong(format!("{name:?} of {tool} is not a type name"));
-            }
-            if let Some(invalid) = manifest
-                .reads
-                .tags
-                .iter()
-                .find_map(|tag| Tag::parse(tag.as_str()).err())
-            {
-                return wrong(format!("{} (reads.tags of {tool})", invalid.message));
-            }
-            if manifest.max_per_call > 10_000 {
-                return wrong(format!("{} items of {tool} are more than 10000", manifest.max_per_call));
-            }
-            if manifest
-                .ttl_max_minutes
-                .is_some_and(|minutes| minutes > MAX_TTL_MINUTES)
-            {
-                return wrong(format!("the lifetime of {tool} is more than {MAX_TTL_MINUTES} minutes"));
-            }
+    /// What is wrong with the manifests: invalid names of types, invalid tags, impossible limits.
+    pub(crate) fn mistakes(&self) -> Vec<Invalid> {
+        self.0
+            .iter()
+            .flat_map(|(tool, manifest)| manifest.mistakes_of(tool))
+            .map(|message| Invalid::new("policy_invalid", "manifests", message))
+            .collect()
+    }
+}
+
+impl ToolManifest {
+    fn mistakes_of(&self, tool: &str) -> Vec<String> {
+        let mut all = Vec::new();
+        let names = self.observes.iter().chain(&self.reads.types);
+        let wrong_names = names.filter(|name| *name != ANY && !TypeRegistry::is_well_formed(name));
+        all.extend(wrong_names.map(|name| format!("{name:?} of {tool} is not a type name")));
+        let wrong_tags = self.reads.tags.iter().filter_map(|tag| Tag::parse(tag.as_str()).err());
+        all.extend(wrong_tags.map(|invalid| format!("{} (reads.tags of {tool})", invalid.message)));
+        if self.max_per_call > 10_000 {
+            all.push(format!("{} items of {tool} are more than 10000", self.max_per_call));
         }
-        Ok(())
+        if self.ttl_max_minutes.is_some_and(|minutes| minutes > MAX_TTL_MINUTES) {
+            all.push(format!("the lifetime of {tool} is more than {MAX_TTL_MINUTES} minutes"));
+        }
+        all
     }
 }
 
@@ -441,8 +435,8 @@ mod tests {
         assert_eq!(all.of("x").reads.tags, Tag::parse_all(["user_profile", "é"]).unwrap());
         for wrong in ["sys:x", " ", "a\u{7}"] {
             let refused = manifests(json!({"x": {"reads": {"tags": [wrong]}}}))
-                .check()
-                .unwrap_err();
+                .mistakes()
+                .remove(0);
             assert_eq!(
                 (refused.code.as_str(), refused.field.as_str()),
                 ("policy_invalid", "manifests")
@@ -457,14 +451,14 @@ mod tests {
             ("max_per_call", json!(10_001)),
             ("ttl_max_minutes", json!(525_601)),
         ] {
-            let invalid = manifests(json!({"x": {field: wrong}})).check().unwrap_err();
+            let invalid = manifests(json!({"x": {field: wrong}})).mistakes().remove(0);
             assert_eq!(invalid.field, "manifests", "{field}");
             assert!(invalid.message.contains(" of x "), "{field}: {invalid}");
         }
         assert!(
             manifests(json!({"x": {"reads": {"types": ["alert"], "tags": ["wine"]}}}))
-                .check()
-                .is_ok()
+                .mistakes()
+                .is_empty()
         );
         let misspelt = serde_json::from_value::<ManifestsPolicy>(json!({"x": {"observe": []}})).unwrap_err();
         assert!(

@@ -177,13 +177,6 @@ pub fn part_of(handle: EntryHandle) -> u64 {
     handle.0 / PART
 }
 
-/// The first and the last handle of a part, both inclusive.
-#[must_use]
-pub fn handles_of(part: u64) -> (EntryHandle, EntryHandle) {
-    let first = part.saturating_mul(PART);
-    (EntryHandle(first), EntryHandle(first.saturating_add(PART - 1)))
-}
-
 /// A part of a manifest as JSON, one entry per line.
 #[must_use]
 pub fn part_to_jsonl(listed: &[Listed]) -> String {

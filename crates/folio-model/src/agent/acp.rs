@@ -132,7 +132,8 @@ pub(super) async fn converse(
         |FailedPrompt {
              failed: (_, reason), ..
          }| {
-            let message = format!("it was at work when its driver died, and did not go on with its session: {reason}");
+            let message =
+                format!("it was at work when its driver stopped, and did not go on with its session: {reason}");
             FailedPrompt::from((ModelErrorKind::Unknown, message))
         },
     )

@@ -513,7 +513,7 @@ async fn acp_agent_that_cannot_resume_fails_with_unknown_outcome_e9_12() {
         let bench = Bench::new(mode);
         let error = bench.resume_reply().await.unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Unknown, "{mode}: {error}");
-        assert!(error.message.contains("was at work when its driver died"), "{error}");
+        assert!(error.message.contains("was at work when its driver stopped"), "{error}");
         assert_eq!(bench.calls().0, methods, "{mode}");
     }
 }

@@ -20,7 +20,7 @@ pub(super) async fn run(
     place: &Place,
 ) -> Result<AgentAnswer, FailedPrompt> {
     if place.session.is_some() {
-        let message = "it was at work when its driver died, and only one with the form acp can continue a session";
+        let message = "it was at work when its driver stopped, and only one with the form acp can continue a session";
         return Err((ModelErrorKind::Unknown, message.to_owned()).into());
     }
     let (mut output, mut errors) = (Whole::new(settings.output_bytes()), Tail::new(ERROR_BYTES));

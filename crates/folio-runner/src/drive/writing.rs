@@ -8,6 +8,7 @@ use super::{Done, Drive};
 use crate::error::RunnerError;
 use crate::pending_writes::Writing;
 use crate::steps::status_of;
+use crate::watch::check_known_end;
 
 /// How often in a row a commit is rebuilt because somebody else wrote to the journal in between.
 const CONFLICTS_MAX: u32 = 100;
@@ -246,29 +247,10 @@ impl Drive {
         Ok(journal)
     }
 
-    /// Fails if the store lacks the commit at which the journal ends, as far as it is known here: a server that took
-    /// the place of another, or was restored from a copy, may lack the last commits and have others under their
-    /// numbers. Then nothing that `run` says counts, and whoever drives it next begins with what is there.
+    /// Fails if the store lacks what is known of the journal. Whoever drives the run next begins with what is there.
     async fn check_known_end(&mut self) -> Result<(), RunnerError> {
         let workspace = &self.shared.workspace;
         let (store, space, known) = (workspace.store(), workspace.space(), self.followed.head());
-        let rows = store.changes(space, Seq(known.0.saturating_sub(1)), 1).await?;
-        let is_there = rows.first().is_some_and(|row| {
-            let append = row.record.run.as_ref().filter(|append| append.run == self.run.id());
-            append.is_some_and(|append| {
-                // The known time is that of the last event.
-                let is_same = append.events.is_empty() || self.followed_at.is_none_or(|at| at == row.at);
-                row.seq == known && is_same
-            })
-        });
-        if is_there {
-            return Ok(());
-        }
-        Err(RunnerError::Store(StoreError::Unavailable {
-            doing: "continue a run in",
-            location: store.location(),
-            reason: "the last commits of the run are lost: another server has taken the place of the one that had them, or it was restored from a copy".to_owned(),
-            source: None,
-        }))
+        check_known_end(&**store, space, self.run.id(), known, self.followed_at).await
     }
 }

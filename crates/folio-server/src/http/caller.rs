@@ -60,6 +60,7 @@ impl FromRequestParts<App> for Caller {
             let detail = "the request was not authenticated";
             return Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail));
         };
+        refuse_unknown_conditions(&parts.method, &parts.headers)?;
         let runner = app.runner_of(&permit, space)?;
         let thread = names
             .get("thread")
@@ -111,6 +112,14 @@ impl Caller {
     /// Returns the same key as an owned string.
     pub(crate) fn own_key(&self) -> Option<String> {
         self.key().map(str::to_owned)
+    }
+
+    /// Refuses the request if its key was used for something else, also where nothing would be written.
+    pub(crate) async fn check_key(&self) -> Result<(), Problem> {
+        if let Some(key) = self.key() {
+            self.workspace.is_recorded(&self.actor, key).await?;
+        }
+        Ok(())
     }
 
     /// Adds a warning to `written` if the turn in which it was written has ended, because it is not in the turn's
@@ -326,6 +335,18 @@ fn request_scope<'a>(method: &'a Method, path: &'a str, actor: &'a Actor, token:
         place: path,
         actor,
         token,
+    }
+}
+
+/// Refuses a change under a condition that is not checked, because it would seem to hold.
+fn refuse_unknown_conditions(method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
+    let unknown = [header::IF_NONE_MATCH, header::IF_UNMODIFIED_SINCE];
+    match unknown.into_iter().find(|name| headers.contains_key(name)) {
+        Some(name) if !matches!(*method, Method::GET | Method::HEAD) => {
+            let detail = format!("a change under the condition {name} is not possible");
+            Err(Problem::invalid("header_invalid", detail).hint("use If-Match with a version, as ETag returns it"))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -186,6 +186,9 @@ impl<'de> Visitor<'de> for UniqueKeysVisitor {
 ///
 /// A list is not accepted as the values of an object in order, because the client has left something out.
 pub(crate) fn read_json<T: DeserializeOwned + JsonSchema>(body: &[u8]) -> Result<T, Problem> {
+    if body.trim_ascii().is_empty() {
+        return Err(body_invalid("the body is empty, but has to be JSON"));
+    }
     let is_list = body.trim_ascii_start().starts_with(b"[");
     if is_list && is_object::<T>() {
         let parsed: Result<IgnoredAny, _> = serde_json::from_slice(&readable(body));

@@ -201,10 +201,11 @@ fn plain_formats(value: &mut Value) {
 /// Returns whether a request can have an idempotency key. Some ignore it: they only read, or the same content twice is
 /// nothing new.
 fn takes_key(method: &str, path: &str) -> bool {
-    const IGNORE_KEYS: [&str; 4] = ["/context", "/evict", "/history", "/import"];
+    const IGNORE_KEYS: [&str; 2] = ["/context", "/import"];
     match method {
         "post" => !IGNORE_KEYS.iter().any(|end| path.ends_with(end)),
         "patch" => !path.ends_with("/limits"),
+        "put" => path.ends_with("/policy"),
         _ => false,
     }
 }

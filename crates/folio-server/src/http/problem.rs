@@ -16,7 +16,7 @@ use folio::runner::RunnerError;
 use folio::store::{ErrorKind, StoreError, WorkspaceError};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::unread::UnreadableInput;
 use crate::statuses;
@@ -268,6 +268,11 @@ impl From<WorkspaceError> for Problem {
             }
             WorkspaceError::Refused(denied) => denied.into(),
             WorkspaceError::Invalid(invalid) => invalid.into(),
+            WorkspaceError::Policy(ref mistakes) => {
+                let errors = mistakes.all().iter();
+                let errors = errors.map(|one| json!({"key": one.field, "message": one.message}));
+                Self::of(error.kind(), error.code(), &error).errors(errors.collect())
+            }
             error => Self::of(error.kind(), error.code(), &error),
         }
     }

@@ -36,6 +36,8 @@ pub(super) struct Conversations {
     pub(super) sessions: Arc<LocalSessionManager>,
     spaces: Spaces,
     opened: Arc<Mutex<HashMap<String, Opened>>>,
+    /// How many sessions of each space are about to begin.
+    starting: Arc<Mutex<HashMap<SpaceName, usize>>>,
     /// Cancelled when the server stops, which ends all sessions.
     stopping: CancellationToken,
     /// The requests that are being answered in each session.
@@ -65,6 +67,25 @@ impl Drop for SessionUse {
         if let Some(session) = self.opened.lock().get_mut(&self.session) {
             session.uses -= 1;
             session.last_used = Instant::now();
+        }
+    }
+}
+
+/// A place for a session that is about to begin, until the session is recorded or has failed to begin.
+#[derive(Debug)]
+pub(super) struct SessionPlace {
+    starting: Arc<Mutex<HashMap<SpaceName, usize>>>,
+    space: SpaceName,
+}
+
+impl Drop for SessionPlace {
+    fn drop(&mut self) {
+        let mut starting = self.starting.lock();
+        if let Some(count) = starting.get_mut(&self.space) {
+            *count -= 1;
+            if *count == 0 {
+                starting.remove(&self.space);
+            }
         }
     }
 }
@@ -99,6 +120,7 @@ impl Conversations {
             sessions: Arc::new(sessions),
             spaces,
             opened: Arc::default(),
+            starting: Arc::default(),
             stopping,
             pending_requests: Arc::default(),
         }
@@ -169,8 +191,15 @@ impl Conversations {
         }))
     }
 
-    /// Records that the session `id` was opened in `space` with `token`, and forgets the sessions that have ended.
-    async fn record_session(&self, id: &str, token: Option<String>, space: SpaceName) {
+    /// Records that the session `id` was opened in `space` with `token`, in the place that was taken for it, and forgets
+    /// the sessions that have ended.
+    async fn record_session(
+        &self,
+        id: &str,
+        token: Option<String>,
+        space: SpaceName,
+        place: Option<Arc<SessionPlace>>,
+    ) {
         let open = self.sessions.sessions.read().await;
         let mut opened = self.opened.lock();
         opened.retain(|id, _| open.contains_key(id.as_str()));
@@ -181,24 +210,40 @@ impl Conversations {
             last_used: Instant::now(),
         };
         opened.insert(id.to_owned(), session);
+        // From here on, it counts as open.
+        drop(place);
         let stopping = self.stopping.clone();
         let ending = self.clone().end_when_idle(id.to_owned());
         tokio::spawn(async move { stopping.run_until_cancelled(ending).await });
     }
 
-    /// Checks that `space` may open another session.
+    /// Takes a place for another session of `space`.
     ///
     /// # Errors
     ///
-    /// A 503 if as many are open as this server allows, or as many of `space` as its share is.
-    pub(super) async fn check_session_limit(&self, space: &SpaceName) -> Result<(), Problem> {
+    /// A 503 if as many are open as this server allows, or as many of `space` as its share is. Those that are about to
+    /// begin count as well.
+    pub(super) async fn take_session_place(&self, space: &SpaceName) -> Result<SessionPlace, Problem> {
         let open = self.sessions.sessions.read().await;
         let opened = self.opened.lock();
-        let is_here = |(id, opened): &(&String, &Opened)| opened.space == *space && open.contains_key(id.as_str());
-        let (all, here) = (open.len(), opened.iter().filter(is_here).count());
-        let free = MAX_SESSIONS.saturating_sub(all);
+        let mut starting = self.starting.lock();
+        let still_open = opened.iter().filter(|(id, _)| open.contains_key(id.as_str()));
+        let (mut all, mut here) = (
+            starting.values().sum::<usize>(),
+            starting.get(space).copied().unwrap_or_default(),
+        );
+        for (_, session) in still_open {
+            all += 1;
+            here += usize::from(session.space == *space);
+        }
+        // A session whose client went while it began is open, but nobody's.
+        let free = MAX_SESSIONS.saturating_sub(all.max(open.len()));
         if may_take(here, free, self.spaces.is_only_one()) {
-            return Ok(());
+            *starting.entry(space.clone()).or_default() += 1;
+            return Ok(SessionPlace {
+                starting: Arc::clone(&self.starting),
+                space: space.clone(),
+            });
         }
         let detail = match free {
             0 => format!("{all} sessions are open, the most that this server allows"),
@@ -238,12 +283,13 @@ pub(super) async fn restrict_to_owner(State(open): State<Conversations>, request
         return Problem::not_found("not_found", format!("there is no session {id}")).into_response();
     }
     let used = session_in(request.headers()).and_then(|id| open.begin_use(id));
-    let response = next.run(request).await;
+    let mut response = next.run(request).await;
+    let place = response.extensions_mut().remove::<Arc<SessionPlace>>();
     // The transport names the session in its answers to later requests as well.
     if used.is_none()
         && let Some((id, permit)) = session_in(response.headers()).zip(permit.as_ref())
     {
-        open.record_session(id, token_id, permit.space.clone()).await;
+        open.record_session(id, token_id, permit.space.clone(), place).await;
     }
     let response = hold_until_sent(response, used);
     match permit.filter(Permit::has_token) {

@@ -1,5 +1,6 @@
 //! Translates messages of the protocol into what they ask for, and back.
 
+use folio::Role;
 use folio::mcp::IDEMPOTENCY_KEY;
 use folio::memory::canonical::canonical;
 use folio::store::Asking;
@@ -16,9 +17,10 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::Value;
 
+use super::answer::Reply;
 use super::request_slots::RequestSlot;
 use super::resources::Address;
-use super::{Caller, Mcp, ToolSet, answer, complete, follow, malformed, prompts, resources, tools};
+use super::{Caller, Mcp, ToolSet, answer, complete, follow, malformed, notices, prompts, resources, tools};
 use crate::http::Permit;
 use crate::http::problem::Problem;
 use crate::http::turn_in;
@@ -31,7 +33,10 @@ const SCRATCHBOOK: &str = "\
 Begin with scratch_read: without arguments it shows the scratchbook, with `query` it searches. \
 Write while you work, not at the end: scratch_add a todo or task for what has to be done, a note for what you decided or \
 found out and why, an observation for what holds for the whole project. scratch_update and scratch_complete as soon as \
-something changes; scratch_pin what must never be missed.";
+something changes";
+
+/// What those are told besides who may pin.
+const PINS: &str = "; scratch_pin what must never be missed";
 
 /// The instructions for the other tools to read and write memory, where there is no scratchbook.
 const NO_SCRATCHBOOK: [(ToolSet, &str); 2] = [
@@ -66,7 +71,7 @@ impl ServerHandler for Mcp {
         let version = env!("CARGO_PKG_VERSION");
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("folio", version).with_title("Folio"))
-            .with_instructions(self.instructions(true))
+            .with_instructions(self.instructions(self.shared.options.role, true))
     }
 
     async fn initialize(
@@ -76,13 +81,13 @@ impl ServerHandler for Mcp {
     ) -> Result<InitializeResult, ErrorData> {
         context.peer.set_peer_info(request.clone());
         let mut info = self.negotiate_initialize(&request)?;
-        info.instructions = Some(self.instructions(self.has_scratchbook().await));
+        info.instructions = Some(self.instructions(self.role_of(&context), self.has_scratchbook().await));
         Ok(info)
     }
 
-    async fn discover(&self, _context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+    async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
         let mut info = self.get_info();
-        info.instructions = Some(self.instructions(self.has_scratchbook().await));
+        info.instructions = Some(self.instructions(self.role_of(&context), self.has_scratchbook().await));
         let versions = self.supported_protocol_versions().into_owned();
         Ok(DiscoverResult::from_server_info(versions, info))
     }
@@ -93,8 +98,7 @@ impl ServerHandler for Mcp {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let mut offered = tools::offered_tools(&self.shared.options);
-        let permit = permit_of(&context).filter(|permit| permit.has_token());
-        let role = permit.map_or(self.shared.options.role, |permit| permit.actor.role);
+        let role = self.role_of(&context);
         offered.retain(|tool| tools::is_for(role, &tool.name));
         if !self.has_scratchbook().await {
             offered.retain(|tool| !tools::is_of_scratchbook(&tool.name));
@@ -167,7 +171,12 @@ impl ServerHandler for Mcp {
         };
         let result = run_with_slot(&slot, &context, Box::pin(work)).await?;
         Ok(match result {
-            Ok(reply) => reply.into_response(&self.shared.options.tokens),
+            Ok(mut reply) => {
+                if let Reply::Answer(answer) = &mut reply {
+                    answer.text = notices::for_clients(&answer.text, self.has_scratchbook().await).into_owned();
+                }
+                reply.into_response(&self.shared.options.tokens)
+            }
             Err(problem) => {
                 let problem = reword_unknown_argument(&tool, unknown.as_deref(), problem);
                 answer::failed(problem, &self.shared.options.tokens).into()
@@ -361,17 +370,24 @@ impl Mcp {
         policy.map_or(true, |policy| policy.scratchbook.enabled)
     }
 
-    /// The server's instructions, which name only tools that it offers.
-    fn instructions(&self, has_scratchbook: bool) -> String {
-        let mut parts = vec![WHAT_IT_IS];
+    /// The role of the client, which decides what it is offered.
+    fn role_of(&self, context: &RequestContext<RoleServer>) -> Role {
+        let permit = permit_of(context).filter(|permit| permit.has_token());
+        permit.map_or(self.shared.options.role, |permit| permit.actor.role)
+    }
+
+    /// The server's instructions, which name only tools that it offers to `role`.
+    fn instructions(&self, role: Role, has_scratchbook: bool) -> String {
+        let mut parts = vec![WHAT_IT_IS.to_owned()];
         if has_scratchbook {
-            parts.push(SCRATCHBOOK);
+            let pins = if tools::is_for(role, "scratch_pin") { PINS } else { "" };
+            parts.push(format!("{SCRATCHBOOK}{pins}."));
         } else {
             let sets = &self.shared.options.sets;
             let offered = NO_SCRATCHBOOK.iter().filter(|(set, _)| sets.contains(set));
-            parts.extend(offered.map(|(_, instructions)| *instructions));
+            parts.extend(offered.map(|(_, instructions)| (*instructions).to_owned()));
         }
-        parts.push(HOW_TO_READ);
+        parts.push(HOW_TO_READ.to_owned());
         parts.join(" ")
     }
 

@@ -146,13 +146,15 @@ async fn normalize_request(State(open): State<Conversations>, request: Request, 
         Some(Line::Message(message)) => Some(message),
         Some(Line::Nothing) | None => None,
     };
-    let (mut guard, mut is_subscription) = (None, false);
+    let (mut guard, mut place, mut is_subscription) = (None, None, false);
     if let Some(message) = message {
         if conversations::begins_session(&parts.headers, &message)
             && let Some(permit) = parts.extensions.get::<Permit>()
-            && let Err(full) = open.check_session_limit(&permit.space).await
         {
-            return full.into_response();
+            place = match open.take_session_place(&permit.space).await {
+                Ok(place) => Some(Arc::new(place)),
+                Err(full) => return full.into_response(),
+            };
         }
         guard = match open.begin_request(&parts.headers, &message) {
             Ok(guard) => guard,
@@ -163,6 +165,9 @@ async fn normalize_request(State(open): State<Conversations>, request: Request, 
     parts.headers.insert(header::CONTENT_LENGTH, body.len().into());
     let response = next.run(Request::from_parts(parts, Body::from(body))).await;
     let mut response = conversations::hold_until_sent(response, guard);
+    if let Some(place) = place {
+        response.extensions_mut().insert(place);
+    }
     if is_subscription {
         response.extensions_mut().insert(LiveStream);
     }
@@ -179,7 +184,8 @@ fn is_json(headers: &HeaderMap) -> bool {
 /// Turns plain-text refusals of the transport into problems, the shape of every error here, and the end of a session
 /// into an answer without content.
 async fn refusals_to_problems(request: Request, next: Next) -> Response {
-    let ends_session = request.method() == Method::DELETE;
+    let method = request.method().clone();
+    let ends_session = method == Method::DELETE;
     let mut response = next.run(request).await;
     if ends_session && response.status() == StatusCode::ACCEPTED {
         // The transport says that it has accepted the end. Clients expect the end itself, which has no content.
@@ -205,7 +211,15 @@ async fn refusals_to_problems(request: Request, next: Next) -> Response {
         status if status.is_client_error() => "header_invalid",
         _ => "internal",
     };
-    let mut refusal = Problem::new(status, code, words).into_response();
+    let problem = match status {
+        StatusCode::METHOD_NOT_ALLOWED => Problem::new(status, code, format!("{PATH} does not take {method}"))
+            .hint("the header Allow lists the methods that it takes"),
+        StatusCode::NOT_ACCEPTABLE => {
+            Problem::new(status, code, words).hint("send Accept: application/json, text/event-stream")
+        }
+        _ => Problem::new(status, code, words),
+    };
+    let mut refusal = problem.into_response();
     if let Some(allowed) = parts.headers.get(header::ALLOW) {
         refusal.headers_mut().insert(header::ALLOW, allowed.clone());
     }

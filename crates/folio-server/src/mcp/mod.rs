@@ -4,6 +4,7 @@
 //! - `handler`: translates messages of the protocol into calls of these modules, and back; `malformed`: requests with
 //!   unusable params
 //! - `answer`: what a call answers, within its limit of tokens
+//! - `notices`: what runs wrote for their own models, in words for clients
 //! - `resources`, `follow`: what can be read under an address, and who is notified when it changes
 //! - `asking`: the questions of runs to people, as forms that the client shows
 //! - `tasks`: runs as tasks of the protocol
@@ -26,6 +27,7 @@ mod id_search;
 mod input;
 mod lines;
 mod malformed;
+mod notices;
 mod options;
 mod parts;
 mod pending_requests;

@@ -9,9 +9,11 @@ use folio::memory::{Entry, EntryKind};
 use folio::store::workspace::{BookFilter, ViewRequest};
 use rmcp::model::{GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
 
-use super::Caller;
+use super::{Caller, tools};
 use crate::http::problem::Problem;
 
+/// Stands for the words that tell to pin a note, for those who may.
+const AND_PIN_IT: &str = "{and pin it}";
 /// The most lines that a section has.
 const MAX_SECTION_LINES: usize = 40;
 
@@ -56,7 +58,7 @@ pub(super) async fn render_prompt(caller: &Caller, name: &str) -> Result<Option<
             "Hand over the work",
             "Hand over the work of this thread. This is what is remembered of it.",
             "Bring the scratchbook up to date: complete the items that are done and add what is still open, each with what the next \
-             worker needs to know. Then add one note with the title \"Handover\" and pin it. It says what was wanted, what is done \
+             worker needs to know. Then add one note with the title \"Handover\"{and pin it}. It says what was wanted, what is done \
              and how that is known, what is open and in which order to do it, what was decided and why, and what went wrong. Name \
              entries by their handles. Write only what you know.",
         ),
@@ -113,8 +115,13 @@ pub(super) async fn render_prompt(caller: &Caller, name: &str) -> Result<Option<
         };
         section(&mut text, heading, &lines, total);
     }
+    let pins = match tools::is_for(caller.actor.role, "scratch_pin") {
+        true => " and pin it",
+        false => "",
+    };
+    let after = after.replace(AND_PIN_IT, pins);
     let after = match name {
-        _ if has_scratchbook => after,
+        _ if has_scratchbook => &*after,
         "resume" => {
             "Continue with what is remembered, and ask the user for what is not. Ask the user before you do anything that needs \
              confirmation."

@@ -15,7 +15,7 @@ use rmcp::model::{ListResourcesResult, Resource, ResourceTemplate};
 use serde_json::json;
 
 use super::run_text::run_markdown;
-use super::{Caller, Mcp, ToolSet};
+use super::{Caller, Mcp, ToolSet, notices};
 use crate::http::problem::Problem;
 
 /// The media type of every resource.
@@ -159,6 +159,7 @@ impl Mcp {
             Address::View(_) | Address::Page(_) => self.page_reader().await,
             Address::Run(_) => self.has_runs().then_some("run_status"),
         };
+        let text = notices::for_clients(&text, self.has_scratchbook().await).into_owned();
         Ok(truncate_text(text, reader))
     }
 

@@ -52,6 +52,36 @@ export function keep(list, items, key, make) {
   same?.focus({ preventScroll: true });
 }
 
+/** A function for each list that was moved under the mouse: until it is shortly over, no click there counts. */
+const guards = new WeakMap();
+
+/**
+ * Like `keep`, for a list to which others add at its top: the item under the mouse stays there. The page scrolls with
+ * it; if it cannot, what has come under the mouse takes no click for a moment. A page that was scrolled is kept in place
+ * by the browser.
+ */
+export function keepStill(list, items, key, make) {
+  if (!guards.has(list)) guards.set(list, aimed(list, 'a, button'));
+  const under = [...list.children].find((child) => child.matches(':hover')), name = under?.dataset.key;
+  const before = under?.getBoundingClientRect().top, stood = scrollY;
+  keep(list, items, key, make);
+  if (!under) return;
+  const there = [...list.children].find((child) => child.dataset.key === name);
+  const moved = () => (there ? there.getBoundingClientRect().top - before : Infinity);
+  if (there && stood === 0 && moved() > 1) scrollBy({ top: moved(), behavior: 'instant' });
+  if (Math.abs(moved()) > 1) guards.get(list)();
+}
+
+/**
+ * A link to an item of a list with these `parts`. Its name is what the `called` of them say, its title and its state, and
+ * not everything in it; `about` describes it. `name` is its name among all items of the page.
+ */
+export function row(name, to, parts, { called, about }) {
+  const labels = called.filter(Boolean).map((one, at) => Object.assign(one, { id: `${name}-${at}` }).id);
+  if (about) about.id = `${name}-about`;
+  return element('a', { class: 'card', href: to, 'aria-labelledby': labels.join(' '), 'aria-describedby': about?.id }, ...parts);
+}
+
 /**
  * Makes `block` show `parts`. Unchanged parts stay, and with them what somebody has selected or opened there; in lists
  * and paragraphs that have changed, what has not. What counts is how a part was made, not what it became by use.
@@ -88,14 +118,14 @@ export function moved(block, label) {
 const AIMED = 500;
 
 /**
- * Lets no click press a button in `block` that has just come under the mouse: no second one of a double click, and none
- * shortly after the returned function was called.
+ * Lets no click press a button in `block`, or what else `pressed` names, that has just come under the mouse: no second
+ * one of a double click, and none shortly after the returned function was called.
  */
-export function aimed(block) {
+export function aimed(block, pressed = 'button') {
   let movedAt = -AIMED;
   block.addEventListener('click', (event) => {
     const isMouse = event.detail > 0, isLate = event.detail > 1 || event.timeStamp - movedAt < AIMED;
-    if (!isMouse || !isLate || !event.target.closest('button')) return;
+    if (!isMouse || !isLate || !event.target.closest(pressed)) return;
     event.preventDefault();
     event.stopPropagation();
   }, { capture: true });

@@ -33,7 +33,7 @@ macro_rules! files {
 }
 
 /// What the page loads, from below `/ui/`.
-const FILES: [(&str, &str); 29] = files![
+const FILES: [(&str, &str); 30] = files![
     "app.js",
     "ask.js",
     "branches.js",
@@ -62,6 +62,7 @@ const FILES: [(&str, &str); 29] = files![
     "tree.js",
     "turn.js",
     "turns.js",
+    "uses.js",
     "values.js",
 ];
 

@@ -2,14 +2,14 @@
 
 import { get, told } from './ask.js';
 import { element, empty, isPlain, trouble, written } from './dom.js';
-import { absolute, bytes, cost, dollars, mark, marked, meter, number, revealed, stateLine, why, words } from './format.js';
+import { absolute, bytes, cost, mark, marked, meter, number, revealed, stateLine, why, words } from './format.js';
 import { link, markdown } from './markdown.js';
+import { LIMITS, figure } from './uses.js';
 import { hasLines, hasValues, lines, values } from './values.js';
 
 const PART = 32 * 1024;
 /** How many pieces of evidence are shown at first. */
 const MANY = 50;
-const LIMITS = { tokens: 'tokens', tokens_in: 'input tokens', tokens_cached: 'cached input tokens', tokens_out: 'output tokens', micro_usd: 'spent', model_calls: 'model calls', tool_calls: 'tool calls', bytes: 'written to journal and pages', nodes: 'nodes' };
 
 /**
  * The parts of a node's description. `find(id)` returns another node of the run, `choose` shows it; `state` is the
@@ -107,7 +107,6 @@ function budget(node) {
   const isLimited = (name) => limits.some((one) => one.what === name);
   const calls = [!isLimited('model_calls') && callsOf(spent.model_calls, 'model'), !isLimited('tool_calls') && callsOf(spent.tool_calls, 'tool'), twice && `${number(twice)} possibly charged twice (it is unknown how the first attempt ended)`].filter(Boolean);
   if (!used && calls.length === 0 && limits.length === 0) return [];
-  const figure = (name, n) => ({ micro_usd: dollars, bytes }[name] ?? number)(n);
   const rows = limits.map((one) => element('li', {}, meter(one.limit ? one.used / one.limit : 1, `${LIMITS[one.what]}: ${figure(one.what, one.used)} of ${figure(one.what, one.limit)}`, { isLimit: true }),
     ` ${figure(one.what, one.used)} of ${figure(one.what, one.limit)} ${LIMITS[one.what] ?? one.what}${one.over ? `, ${figure(one.what, one.over)} over the limit` : ''}`));
   return [element('h3', {}, 'Cost, including all parts below'), used || calls.length ? element('p', {}, [used, ...calls].filter(Boolean).join(' · ')) : rows.length ? '' : element('p', {}, 'None'), rows.length ? element('ul', { class: 'plain' }, ...rows) : ''];

@@ -2,7 +2,7 @@
 
 import { get, live, query as addressOf } from './ask.js';
 import { now } from './clock.js';
-import { element, empty, keep, settle, soon, written } from './dom.js';
+import { element, empty, keepStill, settle, soon, written } from './dom.js';
 import { MOST, filters, kept, latest, shownPart } from './filters.js';
 import { meter, moment, number, perCent } from './format.js';
 
@@ -50,7 +50,7 @@ export async function showObservations(view, { query, signal, title }) {
     show(answer) {
       known = part.part(answer.items);
       count.textContent = `${answer.at_least ? 'at least ' : ''}${number(answer.total)} in total${known.length < answer.total ? `, ${number(known.length)} shown` : ''}`;
-      keep(list, known, (one) => one.observation_id, card);
+      keepStill(list, known, (one) => one.observation_id, card);
       const more = element('button', { type: 'button', onclick: () => { limit.value = Math.min(MOST, known.length + MANY); draw(); } }, 'Show more');
       const isFiltered = Object.keys(wanted).length > 0;
       const nothing = isFiltered ? empty('No matching observations. Change or clear the filters.') : empty('No observations yet. Add one with', 'folio observe add "The tests need a database" --tag tests');

@@ -13,9 +13,10 @@ import { mayLeave, showPlan } from './plan.js';
 import { questions } from './questions.js';
 import { countsOf, showWaiting, standingOf } from './standing.js';
 import { Tree, stateOf } from './tree.js';
+import { uses, usesLine } from './uses.js';
 
-/** The stop reasons of runs that a higher limit would have let continue. */
-const LIMITED = /^(budget_|deadline$)/;
+/** The stop reasons that a higher limit would have avoided. Nobody can raise how deep and how large plans may be. */
+const LIMITED = /^(budget_(?!depth|children)|deadline$)/;
 /** Milliseconds between two looks of a hidden tab, which follows no events. */
 const HIDDEN = 15_000;
 /** The number of nodes from which a tree gets a search box. */
@@ -86,6 +87,8 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
       about));
 
   let tab = query.get('tab') ?? 'result', isChosen = query.has('tab'), wasDrawn = 0, underWay = 0, isOwed = false, shown = null, standing = null, saidTitle = null, drivenAt = 0;
+  /** How much of each limit was used when it was said last. */
+  const saidUses = {};
   const nodePath = (node) => `${at}/nodes/${node.node_id}`;
 
   // Until when a process may still begin to drive the run after it was started or continued.
@@ -111,7 +114,9 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     const took = (root.finished_at ? Date.parse(root.finished_at) : stoodAt ?? now()) - Date.parse(root.started_at ?? run.created_at);
     const parts = [stateLine(stand), root.status && root.stop_reason && element('span', { class: 'quiet', title: root.stop_reason }, why(root.stop_reason)), all > 0 && element('span', { class: 'quiet' }, `${number(ended)} of ${number(all)} node${all === 1 ? '' : 's'}`)];
     const used = cost(root.spent);
-    parts.push(element('span', { class: 'time' }, span(took)), used && element('span', { class: 'quiet' }, used), element('span', { class: 'quiet' }, run.handle, ' · ', moment(run.created_at)));
+    const much = root.status ? [] : uses(root);
+    for (const { what, step, text } of much) if (step > (saidUses[what] ?? 0)) { saidUses[what] = step; announce(text); }
+    parts.push(element('span', { class: 'time' }, span(took)), used && element('span', { class: 'quiet' }, used), ...usesLine(much), element('span', { class: 'quiet' }, run.handle, ' · ', moment(run.created_at)));
     const text = parts.filter(Boolean).map((part) => part.textContent).join('|');
     if (state.said !== text) { state.said = text; state.replaceChildren(...parts.filter(Boolean)); }
     drawTally(ends);
@@ -197,10 +202,12 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
       button(node ? 'Limits of this part' : 'Limits', () => doing('limits', () => changeLimits(run.handle, { node: node?.node_id, what, signal }), said, node)),
       button(`Cancel${whose}`, async () => { if (await sure(`Cancel ${what}?`, 'Work in progress stops. Finished work is kept.', 'Yes, cancel')) does('cancel'); })];
   }
+  /** Whether a limit stopped the run, or a part of it that counts. */
+  const isLimited = () => LIMITED.test(tree.root.stop_reason) || [...tree.nodes.values()].some((one) => !one.superseded && LIMITED.test(one.stop_reason));
   function drawControls() {
     const node = part();
     const ofRun = actions(null, note), ofPart = node ? actions(node, partNote) : [];
-    if (LIMITED.test(tree.root.stop_reason)) {
+    if (tree.root.status && isLimited()) {
       ofRun.push(button('Fork with higher limits', async () => {
         if (!await sure('Fork with higher limits?', 'A new run starts from the point before a limit stopped anything. It stays paused until you raise its limits and continue it.', 'Start fork')) return;
         fork({ before_limit: true, paused: true }, note);

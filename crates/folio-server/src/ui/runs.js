@@ -2,7 +2,7 @@
 
 import { CHANCE, get, live } from './ask.js';
 import { now } from './clock.js';
-import { address, element, empty, keep, settle, soon, written } from './dom.js';
+import { address, element, empty, keepStill, row, settle, soon, written } from './dom.js';
 import { MOST, kept, latest, shownPart } from './filters.js';
 import { cost, mark, moment, number, span, words } from './format.js';
 
@@ -71,7 +71,7 @@ export async function showRuns(view, { query: asked, signal, title }) {
     const runs = known.filter((run) => run.title.toLowerCase().includes(text.toLowerCase()) || run.handle === text)
       .filter((run) => !wanted.has('asks') || wanted.has(run.status) || (run.status === 'running' && facts.get(run.handle)?.asks > 0))
       .map((run) => ({ ...run, used: facts.get(run.handle)?.used, paused: facts.get(run.handle)?.paused, waits: facts.get(run.handle)?.waits, asks: run.status === 'running' ? facts.get(run.handle)?.asks : 0 }));
-    keep(list, runs, (run) => run.handle, card);
+    keepStill(list, runs, (run) => run.handle, card);
     for (const one of list.children) watcher.observe(one);
     const more = element('button', { type: 'button', onclick: () => { limit.value = Math.min(MOST, known.length + MANY); draw().catch(() => {}); } }, 'Show older');
     const isFiltered = wanted.size > 0 || text !== '';
@@ -138,8 +138,9 @@ const factOf = ({ asks, paused, waits, spent }, head) => ({ asks, paused, waits,
 function card(run) {
   const state = run.status !== 'running' ? run.status : run.paused ? 'paused' : run.driven || run.waits ? (run.asks ? 'asks' : 'running') : run.isNew ? 'taken_up' : 'interrupted';
   const took = run.ended_at ? ` after ${span(Date.parse(run.ended_at) - Date.parse(run.created_at))}` : '';
-  return element('li', {}, element('a', { href: `/runs/${run.handle}`, class: 'card' }, mark(state),
-    written('span', { class: 'title' }, run.title || words(state)),
-    run.asks ? element('span', { class: 'badge' }, run.asks === 1 ? 'waiting for you' : `waiting for you (${run.asks})`) : null,
-    element('span', { class: 'meta' }, `${run.handle} · `, ...(state === 'asks' ? [] : [element('span', { class: state }, words(state)), `${took} · `]), `${run.used ? `${run.used} · ` : ''}`, moment(run.created_at))));
+  const title = written('span', { class: 'title' }, run.title || words(state));
+  const asks = run.asks ? element('span', { class: 'badge' }, run.asks === 1 ? 'waiting for you' : `waiting for you (${run.asks})`) : null;
+  const standing = state === 'asks' ? null : element('span', { class: state }, words(state));
+  const about = element('span', { class: 'meta' }, `${run.handle} · `, ...(run.fork_of ? [`fork of ${run.fork_of} · `] : []), ...(standing ? [standing, `${took} · `] : []), `${run.used ? `${run.used} · ` : ''}`, moment(run.created_at));
+  return element('li', {}, row(`run-${run.handle}`, `/runs/${run.handle}`, [mark(state), title, asks, about], { called: [title, asks, standing], about }));
 }

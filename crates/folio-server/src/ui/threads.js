@@ -1,7 +1,7 @@
 // Scratchbooks: the list of threads, and for each the exact text that a model reads, with its receipt.
 
 import { get, live, query as addressOf } from './ask.js';
-import { cut, element, empty, keep, settle, soon, wide, written } from './dom.js';
+import { cut, element, empty, keep, keepStill, row, settle, soon, wide, written } from './dom.js';
 import { filters, kept, latest } from './filters.js';
 import { meter, moment, number } from './format.js';
 import { tagged } from './observations.js';
@@ -23,9 +23,7 @@ export async function showThreads(view, { query, signal, title }) {
   const draw = () => {
     const sought = (wanted.name ?? '').toLowerCase();
     const found = sought ? books.filter(({ thread }) => thread.toLowerCase().includes(sought)) : books;
-    keep(list, found.slice(0, limit.value).map(({ thread, handle, updated_at }) => ({ thread, handle, updated_at })), (book) => book.thread, (book) =>
-      element('li', {}, element('a', { class: 'card', href: `/threads/${encodeURIComponent(book.thread)}` }, element('span', { class: 'mark', 'aria-hidden': 'true' }, '≡'),
-        written('span', { class: 'title' }, book.thread), element('span', { class: 'meta' }, `${book.handle} · changed `, moment(book.updated_at)))));
+    keepStill(list, found.slice(0, limit.value).map(({ thread, handle, updated_at }) => ({ thread, handle, updated_at })), (book) => book.thread, card);
     settings.hidden = books.length <= BOOKS && !sought;
     count.textContent = [found.length > limit.value && `Showing ${number(limit.value)} of ${number(found.length)}.`, !isAll && `Only the first ${number(books.length)} scratchbooks of this space are known here.`].filter(Boolean).join(' ');
     const more = element('button', { type: 'button', onclick: () => { limit.value *= 2; draw(); } }, 'Show more');
@@ -46,6 +44,11 @@ export async function showThreads(view, { query, signal, title }) {
     isAll = !cursor;
     draw();
   }, signal, { concerns, most: MINUTE });
+}
+
+function card(book) {
+  const title = written('span', { class: 'title' }, book.thread), about = element('span', { class: 'meta' }, `${book.handle} · changed `, moment(book.updated_at));
+  return element('li', {}, row(`book-${book.handle}`, `/threads/${encodeURIComponent(book.thread)}`, [element('span', { class: 'mark', 'aria-hidden': 'true' }, '≡'), title, about], { called: [title], about }));
 }
 
 /** How many items are shown at first, and at most. */

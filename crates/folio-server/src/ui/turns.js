@@ -1,7 +1,7 @@
 // The list of turns.
 
 import { get, live, query as addressOf } from './ask.js';
-import { element, empty, keep, settle, soon, written } from './dom.js';
+import { element, empty, keepStill, row, settle, soon, written } from './dom.js';
 import { MOST, filters, kept, latest, shownPart } from './filters.js';
 import { marked, moment, span } from './format.js';
 
@@ -25,7 +25,7 @@ export async function showTurns(view, { query, signal, title }) {
     ask: () => get(addressOf('/turns', { ...wanted, limit: shown.ask() }), { signal }),
     show({ items, next }) {
       const part = shown.part(items);
-      keep(list, part, (turn) => turn.turn_id, card);
+      keepStill(list, part, (turn) => turn.turn_id, card);
       const more = element('button', { type: 'button', onclick: () => { limit.value = Math.min(MOST, part.length + MANY); draw(); } }, 'Show older');
       const nothing = Object.keys(wanted).length ? empty('No matching turns. Change or clear the filters.') : empty('No turns yet. Start one with', 'folio turn begin --input "Rotate the key"');
       settle(note, [...(items.length === 0 ? [nothing] : []), ...((next || part.length < items.length) && part.length < MOST ? [more] : [])]);
@@ -41,9 +41,8 @@ export async function showTurns(view, { query, signal, title }) {
 function card(turn) {
   const state = turn.ended_at ? (turn.complete ? 'ok' : 'partial') : 'running';
   const took = turn.ended_at ? `took ${span(Date.parse(turn.ended_at) - Date.parse(turn.started_at))}` : 'in progress';
-  return element('li', {}, element('a', { class: 'card', href: `/turns/${turn.handle}` },
-    ...marked(state),
-    written('span', { class: 'title' }, turn.input || '(no input)'),
-    turn.urgency ? element('span', { class: `badge ${/critical|high/.test(turn.urgency) ? '' : 'calm'}` }, turn.urgency) : null,
-    element('span', { class: 'meta' }, `${turn.handle} · ${turn.thread} · ${took} · `, moment(turn.started_at))));
+  const [sign, word] = marked(state), title = written('span', { class: 'title' }, turn.input || '(no input)');
+  const urgency = turn.urgency ? element('span', { class: `badge ${/critical|high/.test(turn.urgency) ? '' : 'calm'}` }, turn.urgency) : null;
+  const about = element('span', { class: 'meta' }, `${turn.handle} · ${turn.thread} · ${took} · `, moment(turn.started_at));
+  return element('li', {}, row(`turn-${turn.handle}`, `/turns/${turn.handle}`, [sign, word, title, urgency, about], { called: [word, title, urgency], about }));
 }

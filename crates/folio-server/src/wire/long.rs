@@ -8,6 +8,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::List;
+
 /// What takes the place of a tool's result in a prompt.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct EvictedShape {
@@ -208,15 +210,24 @@ impl Conversation {
 /// How many messages one search of a history returns.
 pub const FOUND_MAX: usize = 100;
 
-/// Messages of the history of a thread.
+/// Messages of the history of a thread: a list like all others.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct SaidShape {
     /// The messages, oldest first.
+    pub items: Vec<Numbered>,
+    /// The same as `items`, under the name that they had before.
     pub messages: Vec<Numbered>,
+    /// The number of messages in this answer.
+    pub returned: usize,
     /// The number of messages in the history.
     pub total: u64,
-    /// The number of the first message after those given here.
+    /// The number of the first message after those given here, which continues as `cursor` or as `from`; null at the
+    /// end.
     pub next: Option<u64>,
+    /// The last commit that the answer takes into account.
+    pub as_of: u64,
+    /// The estimated number of tokens that a model needs to read the items as JSON.
+    pub tokens: u64,
 }
 
 /// A message of the history with its number.
@@ -229,14 +240,19 @@ pub struct Numbered {
 }
 
 impl SaidShape {
-    /// Returns `passage` in its wire form.
+    /// Returns `passage`, which was read as of the commit `as_of`, in its wire form.
     #[must_use]
-    pub fn of(passage: Said) -> Self {
+    pub fn of(passage: Said, as_of: u64) -> Self {
         let numbered = |(number, message)| Numbered { number, message };
+        let list = List::whole(passage.messages.into_iter().map(numbered).collect(), as_of);
         Self {
-            messages: passage.messages.into_iter().map(numbered).collect(),
+            messages: list.items.clone(),
+            items: list.items,
+            returned: list.returned,
             total: passage.total,
             next: passage.next,
+            as_of,
+            tokens: list.tokens,
         }
     }
 }

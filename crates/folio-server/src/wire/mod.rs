@@ -16,6 +16,7 @@ pub mod long;
 pub mod observation;
 pub mod page;
 pub mod plan;
+pub mod policy;
 pub mod question;
 pub(crate) mod run;
 pub mod trace;
@@ -35,8 +36,9 @@ pub use self::long::{Conversation, EvictedShape, PassageShape, ReadOn, SaidShape
 pub use self::observation::Observation;
 pub use self::page::{EntryShape, LinkShape, PageShape};
 pub use self::plan::{StepState, plan_mistake};
+pub use self::policy::PolicyShape;
 pub use self::question::QuestionShape;
-pub use self::run::{HeldUpShape, NodeShape, OriginShape, ResultShape, RunInFull, RunShape, SpendShape};
+pub use self::run::{HeldUpShape, NodeInFull, NodeShape, OriginShape, ResultShape, RunInFull, RunShape, SpendShape};
 pub use self::trace::TraceLine;
 pub use self::turn::{
     BegunShape, ContextShape, EndedShape, EpisodeShape, GoalShape, ReceiptShape, SectionShape, TurnShape,

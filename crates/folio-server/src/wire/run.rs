@@ -39,6 +39,10 @@ pub struct RunShape {
     /// How often in a row the run's driver was gone while the same work was under way; absent if its last one was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     broken_off: Option<u32>,
+    /// The handle of the run that it was forked from, if it is a fork, or that run's id if nothing is left of it. Get
+    /// the run itself to learn before which part; also if an older version wrote the run's last event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fork_of: Option<String>,
 }
 
 impl RunShape {
@@ -52,7 +56,23 @@ impl RunShape {
             asks: so_far.map(|so_far| so_far.asks),
             waits: so_far.map(|so_far| so_far.waits_at(now)),
             broken_off: so_far.map(|so_far| so_far.broken_off).filter(|times| *times > 0),
+            fork_of: None,
         }
+    }
+
+    /// Returns it as a fork of the run with the handle `origin`, if there is one.
+    #[must_use]
+    pub fn forked_from(self, origin: Option<String>) -> Self {
+        Self {
+            fork_of: origin,
+            ..self
+        }
+    }
+
+    /// Returns the handle of the run that it was forked from, if that is known.
+    #[must_use]
+    pub fn origin(&self) -> Option<&str> {
+        self.fork_of.as_deref()
     }
 
     /// Returns the run's handle.
@@ -597,7 +617,7 @@ impl LimitShape {
 
 /// A node of a run with its result.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct NodeInFull {
+pub struct NodeInFull {
     #[serde(flatten)]
     node: NodeShape,
     /// The arguments of its last call in full, with everything filled in and secrets replaced; absent where they are no longer known.
@@ -619,7 +639,8 @@ struct CriterionShape {
 impl NodeInFull {
     /// Returns `view` of `run` in its wire form, with its page if it exists, and with `args`, the arguments of its last
     /// call.
-    pub(crate) fn of(run: &Run, view: &NodeView<'_>, args: Option<Value>, pages: &HashMap<PageId, PageHandle>) -> Self {
+    #[must_use]
+    pub fn of(run: &Run, view: &NodeView<'_>, args: Option<Value>, pages: &HashMap<PageId, PageHandle>) -> Self {
         let criteria: &[Criterion] = match view.step {
             Some(Step::Task(task)) => &task.criteria,
             None => &run.plan().criteria,

@@ -1,6 +1,8 @@
 //! How a conversation begins and ends.
 
+use folio::Role;
 use folio_server::{Mcp, McpError, ToolSet};
+use rmcp::model::GetPromptRequestParams;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 
@@ -40,6 +42,25 @@ async fn instructions_name_only_tools_that_are_offered() {
             assert_eq!(unknown, [""; 0], "{instructions}");
             let names_search = instructions.contains("memory_search");
             assert_eq!(names_search, offered.iter().any(|tool| tool.name == "memory_search"));
+            pair.end().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn role_that_may_not_pin_is_not_told_to_m7_7() {
+    for era in Era::BOTH {
+        for (role, may_pin) in [(Role::Client, true), (Role::Evaluator, false), (Role::Reflector, false)] {
+            let mut options = options();
+            options.role = role;
+            let pair = Pair::new(era, options).await;
+            let instructions = pair.client.peer_info().unwrap().instructions.clone().unwrap();
+            assert_eq!(instructions.contains("scratch_pin"), may_pin, "{role}: {instructions}");
+            let request = GetPromptRequestParams::new("handover");
+            let prompt = pair.client.get_prompt(request).await.unwrap();
+            let text = prompt.messages[0].content.as_text().unwrap().text.clone();
+            assert_eq!(text.contains("and pin it"), may_pin, "{role}: {text}");
+            assert!(!text.contains('{'), "{text}");
             pair.end().await;
         }
     }

@@ -87,3 +87,25 @@ async fn result_of_a_node_is_read_in_parts() {
     );
     pair.end().await;
 }
+
+#[tokio::test]
+async fn notice_of_a_shortened_output_names_what_the_client_can_use() {
+    let mut options = with_runs();
+    options.sets = vec![ToolSet::Run, ToolSet::Memory];
+    let pair = Pair::of(Era::Requests, options, &runner().await, Plain).await;
+    let long = json!("the long way of invoices ".repeat(20_000));
+    let plan = json!({"title": "Long", "steps": [{"id": "one", "do": {"tool": "text", "args": {"op": "echo", "value": long}}}]});
+    pair.call("run_start", json!({"plan": plan})).await;
+    let pages = pair.client.list_all_resources().await.unwrap();
+    let (mut texts, mut named) = (Vec::new(), 0);
+    for page in pages.iter().filter(|one| one.uri.starts_with("folio://page/")) {
+        let (text, _) = pair.call("memory_page", json!({"id": page.name})).await;
+        texts.push(text);
+    }
+    for text in &texts {
+        assert!(!text.contains("read it with result_read"), "{text}");
+        named += text.matches("folio blob reads it").count();
+    }
+    assert!(named > 0, "{texts:?}");
+    pair.end().await;
+}

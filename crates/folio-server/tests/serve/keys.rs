@@ -144,3 +144,73 @@ async fn no_body_and_an_empty_object_are_one_request() {
         assert_problem(&house.ask("POST", path, &[&key], other).await, 422, "key_reused");
     }
 }
+
+#[tokio::test]
+async fn key_of_an_eviction_or_an_offload_is_refused_for_another_request() {
+    let house = House::new().await;
+    let talk = |word: &str| {
+        let message =
+            |n: u32| json!({"role": if n % 2 == 1 { "user" } else { "assistant" }, "content": format!("{word} {n}")});
+        json!({"messages": (1..=20).map(message).collect::<Vec<_>>(), "force": true, "keep": 4})
+    };
+    let long = |word: &str| json!({"result": format!("{word} ").repeat(5_000), "limit": 200});
+    for (path, first, other, nothing) in [
+        (
+            "/threads/t/evict",
+            long("tide"),
+            long("wave"),
+            json!({"result": "short", "limit": 200}),
+        ),
+        (
+            "/threads/t/history",
+            talk("tide"),
+            talk("wave"),
+            json!({"messages": [], "keep": 4}),
+        ),
+    ] {
+        let ask = async |body: &Value| {
+            house
+                .ask("POST", path, &["Idempotency-Key: k"], Some(body.clone()))
+                .await
+        };
+        let made = ask(&first).await;
+        assert_eq!(made.status, 200, "{path}: {made:?}");
+        let name = |answer: &Answer| {
+            let answer = answer.json();
+            match path {
+                "/threads/t/evict" => answer["ref"].clone(),
+                _ => answer["receipt"]["history"].clone(),
+            }
+        };
+        assert!(!name(&made).is_null(), "{path}: {made:?}");
+        // Also a request that would write nothing.
+        for wrong in [&other, &nothing] {
+            assert_problem(&ask(wrong).await, 422, "key_reused");
+        }
+        let again = ask(&first).await;
+        assert_eq!((again.status, name(&again)), (200, name(&made)), "{path}: {again:?}");
+        // The same under another key, or under none, is nothing new either.
+        for headers in [&["Idempotency-Key: another"][..], &[]] {
+            let same = house.ask("POST", path, headers, Some(first.clone())).await;
+            assert_eq!(name(&same), name(&made), "{path}: {same:?}");
+        }
+    }
+    house.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn eviction_under_a_key_is_not_kept_again_after_it_was_forgotten() {
+    let house = House::new().await;
+    let evict = async |headers: &[&str]| {
+        let body = json!({"result": "tide ".repeat(5_000), "limit": 200});
+        house.ask("POST", "/threads/t/evict", headers, Some(body)).await.json()["ref"].clone()
+    };
+    let kept = evict(&["Idempotency-Key: k"]).await;
+    house.post_and_expect("/forget", 200, json!({"entries": [kept]})).await;
+    let as_of = async || house.get_json("/observations").await["as_of"].clone();
+    let before = as_of().await;
+    assert_eq!(evict(&["Idempotency-Key: k"]).await, kept);
+    assert_eq!(as_of().await, before, "a retry writes nothing");
+    assert_ne!(evict(&[]).await, kept, "asked for anew, it is kept anew");
+    house.stop().await.unwrap();
+}

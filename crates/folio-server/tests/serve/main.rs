@@ -17,6 +17,7 @@ mod mcp;
 mod observations;
 mod openapi;
 mod pages;
+mod policy;
 mod refusals;
 mod roles;
 mod scratchbook;

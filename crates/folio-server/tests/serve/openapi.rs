@@ -9,7 +9,7 @@ use crate::client::{get, send};
 use crate::house::House;
 
 /// Paths below the space that others rely on, with their methods.
-const PATHS: [(&str, &str); 49] = [
+const PATHS: [(&str, &str); 50] = [
     ("/observations", "get post"),
     ("/observations/active", "get"),
     ("/observations/{observation}", "get patch"),
@@ -59,6 +59,7 @@ const PATHS: [(&str, &str); 49] = [
     ("/export", "get"),
     ("/import", "post"),
     ("/forget", "post"),
+    ("/policy", "get put patch"),
 ];
 
 #[test]
@@ -82,6 +83,8 @@ fn requests_that_ignore_keys_are_described_without_one() {
     for (path, takes_key) in [
         ("/observations", true),
         ("/forget", true),
+        ("/threads/{thread}/history", true),
+        ("/threads/{thread}/evict", true),
         ("/import", false),
         ("/context", false),
     ] {

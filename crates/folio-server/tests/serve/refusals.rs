@@ -379,3 +379,40 @@ async fn invalid_turn_header_if_match_or_thread_key_is_refused() {
     assert_problem(&kept, 422, "thread_is_secret");
     assert!(!kept.body.contains("Zm9v"), "{kept:?}");
 }
+
+#[tokio::test]
+async fn change_under_a_condition_that_is_not_checked_is_refused() {
+    let house = House::new().await;
+    house
+        .post_and_expect("/observations", 201, json!({"content": "x"}))
+        .await;
+    for condition in ["If-None-Match: *", "If-Unmodified-Since: Tue, 01 Dec 2026 00:00:00 GMT"] {
+        let body = Some(json!({"title": "t"}));
+        let refused = house.ask("PATCH", "/observations/e1", &[condition], body).await;
+        assert_problem(&refused, 400, "header_invalid");
+        assert!(refused.body.contains("use If-Match"), "{refused:?}");
+        let read = house.ask("GET", "/observations/e1", &[condition], None).await;
+        assert_eq!(read.json()["version"], 1, "{read:?}");
+    }
+    house.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn wrong_number_inside_a_body_is_named_with_its_path_and_range() {
+    let house = House::new().await;
+    for (path, body, told) in [
+        ("/runs", r#"{"goal": "g", "limits": {"tokens": -5}}"#, "limits.tokens: "),
+        (
+            "/runs",
+            r#"{"goal": "g", "limits": {"nodes": 99999999999}}"#,
+            "a whole number from 0 to 4294967295",
+        ),
+        ("/context", r#"{"budget": -1}"#, "budget: "),
+        ("/observations", "", "the body is empty"),
+    ] {
+        let refused = house.post(path, body).await;
+        assert_problem(&refused, 422, "body_invalid");
+        assert!(refused.body.contains(told), "{refused:?}");
+    }
+    house.stop().await.unwrap();
+}

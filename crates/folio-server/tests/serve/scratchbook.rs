@@ -200,6 +200,24 @@ async fn offloaded_history_is_read_by_message_range() {
     house
         .assert_refused("/threads/t/history?search=%20", 400, "query_invalid")
         .await;
+    // It is a list like the others, whose items had another name once.
+    assert_eq!(said["items"], said["messages"]);
+    assert!(said["as_of"].is_u64() && said["tokens"].is_u64(), "{said}");
+    let (mut read, mut path) = (Vec::new(), "/threads/t/history?to=9&limit=4".to_owned());
+    loop {
+        let part = house.get_json(&path).await;
+        assert_eq!(part["returned"], part["items"].as_array().unwrap().len());
+        read.extend(
+            part["items"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|one| one["number"].clone()),
+        );
+        let Some(next) = part["next"].as_u64() else { break };
+        path = format!("/threads/t/history?to=9&limit=4&cursor={next}");
+    }
+    assert_eq!(read, (1..=9).map(Value::from).collect::<Vec<_>>());
     // The whole conversation again, with one request more.
     let mut longer = talk.clone();
     longer["messages"]

@@ -83,6 +83,47 @@ async fn plan_edit_requires_the_current_plan_version_e9_14() {
 }
 
 #[tokio::test]
+async fn plan_goes_back_as_it_was_read_e9_14() {
+    let house = House::new().await;
+    let run = house.submit(ECHO).await;
+    let path = format!("/runs/{run}/plan");
+    let read = house.get_json(&path).await;
+    let put = async |plan: &Value| house.put_if(&path, None, &plan.to_string()).await;
+    let same = put(&read).await;
+    assert_eq!(
+        (same.status, &same.json()["plan_version"]),
+        (200, &json!(1)),
+        "{same:?}"
+    );
+    // Either of its two forms may be edited; the version is in it.
+    let more = json!({"id": "e", "do": {"tool": "text", "args": {"op": "echo", "value": "more"}}});
+    let mut by_steps = read.clone();
+    by_steps["steps"].as_array_mut().unwrap().push(more);
+    let edited = put(&by_steps).await.json();
+    assert_eq!(
+        (&edited["plan_version"], &edited["difference"]["added"]),
+        (&json!(2), &json!(["e"]))
+    );
+    let mut by_markdown = edited.clone();
+    by_markdown["markdown"] = json!(edited["markdown"].as_str().unwrap().replace("{#e}", "{#f}"));
+    let edited_again = put(&by_markdown).await.json();
+    assert_eq!(edited_again["difference"]["added"], json!(["f"]), "{edited_again}");
+    assert_problem(&put(&by_steps).await, 422, "plan_invalid");
+    by_steps.as_object_mut().unwrap().remove("markdown");
+    assert_problem(&put(&by_steps).await, 409, "plan_stale");
+    let mut both = edited_again.clone();
+    both["markdown"] = json!(edited_again["markdown"].as_str().unwrap().replace("{#f}", "{#g}"));
+    both["steps"].as_array_mut().unwrap().pop();
+    let refused = put(&both).await;
+    assert_problem(&refused, 422, "plan_invalid");
+    assert!(
+        refused.body.contains("leave out the one that you did not edit"),
+        "{refused:?}"
+    );
+    house.stop().await.unwrap();
+}
+
+#[tokio::test]
 async fn waiting_call_is_listed_and_decided_by_its_approval_id_e9_14() {
     let house = House::attended().await;
     let run = house

@@ -13,6 +13,7 @@ use folio_memory::{Entry, EntryHandle, EntryId, Link, Page, PageId, RunId, Seq, 
 
 use super::column::{count, encode_text, get};
 use super::error::Failure;
+use super::patience::Wait;
 use super::reach::Call;
 use super::session::{Purpose, Session};
 use super::{Inner, blob, entry, journal, page, policy, run, text as index, turn, watch};
@@ -28,7 +29,7 @@ use crate::store::Checkup;
 
 pub(super) async fn check(inner: &Inner) -> Result<Checkup, Failure> {
     let mut findings = Findings::default();
-    let client = inner.connections.take(Call::Reads).await?;
+    let client = inner.connections.take(Call::Reads, Wait::begin()).await?;
     let rows = client.query("SELECT id, name FROM all_spaces()", &[]).await?;
     drop(client);
     findings.add_checked(counted(rows.len() as u64, "space"));
@@ -36,7 +37,9 @@ pub(super) async fn check(inner: &Inner) -> Result<Checkup, Failure> {
     for row in &rows {
         let space = SpaceId(get(row, 0)?);
         let name: String = get(row, 1)?;
-        let session = Session::begin(inner.connections.take(Call::Reads).await?, space, Purpose::Read);
+        let wait = Wait::begin();
+        let client = inner.connections.take(Call::Reads, wait).await?;
+        let session = Session::begin(client, space, Purpose::Read, wait, &inner.reach);
         let mut replay = Replay {
             session: &session,
             rebuilt: Rebuilt::default(),

@@ -10,7 +10,7 @@ use super::error::{Failure, damaged};
 use super::lease::Owners;
 use super::loaded::Loaded;
 use super::rows::Rows;
-use super::session::{Session, Unwritten, Write, values};
+use super::session::{Parameters, Session, Unwritten, Write, values};
 use super::wake::CHANNEL;
 use super::written::Written;
 use super::{blob, entry, erase, journal, page, policy, replay, run, turn, unclaimed};
@@ -21,20 +21,30 @@ use crate::prepare::Prepared;
 use crate::store::LogRow;
 
 const ENDS: &str = "SELECT head, at, entries, pages, runs, turns FROM space_end WHERE space = $1";
-const ENDS_LOCKED: &str = "SELECT head, at, entries, pages, runs, turns FROM space_end WHERE space = $1 FOR UPDATE";
+/// Locks the space. Afterwards, locks are waited for no longer than $2 milliseconds after the transaction began. The time
+/// of this statement was limited as a whole ([`Session::begin`]), and that of the next ones is not.
+const ENDS_LOCKED: &str = "WITH locked AS MATERIALIZED
+                               (SELECT head, at, entries, pages, runs, turns FROM space_end WHERE space = $1 FOR UPDATE)
+                           SELECT head, at, entries, pages, runs, turns,
+                               set_config('lock_timeout', greatest(2000, $2::bigint
+                                   - (extract(epoch FROM clock_timestamp() - transaction_timestamp()) * 1000)::bigint)::text, true),
+                               set_config('statement_timeout', current_setting('folio.statement_timeout'), true)
+                           FROM locked";
 
 /// The last numbers assigned in the space.
 pub(super) async fn ends(session: &Session) -> Result<Ends, Failure> {
-    read(session, ENDS).await
+    read(session, ENDS, &[&session.space.0]).await
 }
 
 /// Locks the space against other writers until the transaction ends; returns the last numbers assigned.
 pub(super) async fn lock(session: &Session) -> Result<Ends, Failure> {
-    read(session, ENDS_LOCKED).await
+    let values: Parameters<'_> = &[&session.space.0, &session.locks_until_millis()];
+    let locked = read(session, ENDS_LOCKED, values).await;
+    locked.map_err(|failure| failure.after_waiting_for_space(session.wait()))
 }
 
-async fn read(session: &Session, sql: &str) -> Result<Ends, Failure> {
-    let row = session.one(sql, &[&session.space.0]).await?;
+async fn read(session: &Session, sql: &str, values: Parameters<'_>) -> Result<Ends, Failure> {
+    let row = session.one(sql, values).await?;
     let row = row.ok_or_else(|| damaged("a space", "its last numbers are missing"))?;
     Ok(Ends {
         head: column::seq(&row, 0)?,
@@ -120,20 +130,27 @@ pub(super) enum Fate {
 
 /// What became of `commits`, which were in doubt. The space stays locked, so that the answer stays true.
 pub(super) async fn fate(session: &Session, commits: &[Prepared], doubt: &InDoubt) -> Result<Fate, Failure> {
+    let Last { index, seq, at } = doubt.last;
+    fate_of_last(session, &commits[index], seq, at).await
+}
+
+/// The same, given the last of them, with its number and its time.
+pub(super) async fn fate_of_last(
+    session: &Session,
+    commit: &Prepared,
+    seq: Seq,
+    at: Timestamp,
+) -> Result<Fate, Failure> {
     // Their transaction has this lock as long as it is not decided.
     lock(session).await?;
     let sql = "SELECT at, key, actor, record FROM log WHERE space = $1 AND seq = $2";
-    let (last, space) = (doubt.last, session.space);
-    let Some(row) = session.one(sql, &[&space.0, &to_column(last.seq.0)]).await? else {
+    let Some(row) = session.one(sql, &[&session.space.0, &to_column(seq.0)]).await? else {
         return Ok(Fate::NotWritten);
     };
     // Their numbers may be those of others by now.
-    let commit = &commits[last.index];
     let key: Option<&[u8]> = column::get(&row, 1)?;
     let (actor, record): (&str, &str) = (column::get(&row, 2)?, column::get(&row, 3)?);
-    if column::instant(&row, 0)? != last.at
-        || key != commit.key.as_deref().map(str::as_bytes)
-        || actor != commit.actor_json
+    if column::instant(&row, 0)? != at || key != commit.key.as_deref().map(str::as_bytes) || actor != commit.actor_json
     {
         return Ok(Fate::NotWritten);
     }

@@ -6,11 +6,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use deadpool_postgres::{Object, Pool};
+use deadpool_postgres::{Object, Pool, Timeouts};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::error::Failure;
+use super::patience::Wait;
 use super::reach::Call;
 
 /// How long to wait for one of the present connections until another one is tried.
@@ -39,13 +40,18 @@ impl Connections {
         }
     }
 
-    /// A connection for a `call`.
-    pub(super) async fn take(&self, call: Call) -> Result<Object, Failure> {
+    /// A connection for a `call` of an operation that waits.
+    pub(super) async fn take(&self, call: Call, wait: Wait) -> Result<Object, Failure> {
+        // How long a new connection takes is limited for each address.
+        let within = || Timeouts {
+            wait: Some(wait.left()),
+            ..Timeouts::new()
+        };
         let (own, other) = match call {
             Call::Reads => (&self.readers, &self.writers),
             Call::Writes => (&self.writers, &self.readers),
         };
-        let mut refused = match own.get().await.map_err(Failure::from) {
+        let mut refused = match own.timeout_get(&within()).await.map_err(Failure::from) {
             Err(failure) if failure.is_too_many() => failure,
             taken => return taken,
         };
@@ -58,7 +64,7 @@ impl Connections {
             for pool in [own, other] {
                 // Somebody else may be faster, and then a new connection is tried.
                 if pool.status().available > 0 {
-                    match pool.get().await.map_err(Failure::from) {
+                    match pool.timeout_get(&within()).await.map_err(Failure::from) {
                         Err(failure) if failure.is_too_many() => refused = failure,
                         taken => return taken,
                     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use deadpool_postgres::{PoolError, TimeoutType};
 use tokio_postgres::error::{Severity, SqlState};
 
+use super::patience::Wait;
 use crate::error::StoreError;
 pub(super) use crate::error::not_found;
 
@@ -23,6 +24,52 @@ pub(super) enum Failure {
     Away(Duration),
     /// The server has stopped answering on a connection that is there.
     Silent,
+    /// Another transaction had locked what the operation needs for as long as it could wait.
+    Locked {
+        /// What was locked.
+        lock: Lock,
+        /// How long the operation had taken by then.
+        waited: Duration,
+        /// The error of the server.
+        source: tokio_postgres::Error,
+    },
+    /// All connections were used by others for as long as the operation could wait.
+    Busy {
+        /// How long the operation had taken by then.
+        waited: Duration,
+    },
+}
+
+/// What another transaction has locked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Lock {
+    /// A space, by a writer of it.
+    Space,
+    /// A row of this table.
+    Row(String),
+    /// A whole table, or something else that the server does not name.
+    Table,
+}
+
+impl Lock {
+    /// What `error` says about the lock that was waited for.
+    fn of(error: &tokio_postgres::Error) -> Self {
+        // "while updating tuple (0,1) in relation "run"": the server says it nowhere else.
+        let context = error.as_db_error().and_then(|error| error.where_()).unwrap_or_default();
+        let named = context.lines().find_map(|line| line.split_once(" in relation \""));
+        match named.and_then(|(_, rest)| rest.split_once('"')) {
+            Some((table, _)) => Self::Row(table.to_owned()),
+            None => Self::Table,
+        }
+    }
+
+    fn in_words(&self) -> String {
+        match self {
+            Self::Space => "another writer of this space to end its transaction".to_owned(),
+            Self::Row(table) => format!("another transaction that has locked a row of the table {table}"),
+            Self::Table => "something that has locked a table, as CREATE INDEX and VACUUM FULL do".to_owned(),
+        }
+    }
 }
 
 impl From<tokio_postgres::Error> for Failure {
@@ -61,15 +108,70 @@ impl Failure {
                         SqlState::T_R_DEADLOCK_DETECTED,
                         SqlState::T_R_SERIALIZATION_FAILURE,
                         SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+                        SqlState::IDLE_SESSION_TIMEOUT,
                         SqlState::TOO_MANY_CONNECTIONS,
                     ]
                     .contains(code)
                         || code.code().starts_with("08")
+                        || is_lost_session(error)
                 }
                 None => is_connection(error) && tls_reason(error).is_none(),
             },
             Self::Silent => true,
-            Self::Refused(_) | Self::Pool(_) | Self::Damaged(_) | Self::Away(_) => false,
+            Self::Refused(_)
+            | Self::Pool(_)
+            | Self::Damaged(_)
+            | Self::Away(_)
+            | Self::Locked { .. }
+            | Self::Busy { .. } => false,
+        }
+    }
+
+    /// Whether the connections that are there may be of no use any more, although they are not closed: the server does
+    /// not answer on them, or has lost what this program has set up on them.
+    pub(super) fn is_of_useless_connection(&self) -> bool {
+        match self {
+            Self::Sql(error) => is_lost_session(error),
+            Self::Silent => true,
+            _ => false,
+        }
+    }
+
+    /// Whether what others have locked, or the connections that they use, kept the operation waiting for too long.
+    pub(super) fn is_waited_out(&self) -> bool {
+        matches!(self, Self::Locked { .. } | Self::Busy { .. })
+    }
+
+    /// The failure of an operation that waited as `wait` says: of one that waited for others in vain, it says how long,
+    /// and for what.
+    pub(super) fn after_waiting(self, wait: Wait) -> Self {
+        let waited = wait.waited();
+        match self {
+            Self::Sql(source) if source.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => Self::Locked {
+                lock: Lock::of(&source),
+                waited,
+                source,
+            },
+            Self::Pool(PoolError::Timeout(TimeoutType::Wait)) => Self::Busy { waited },
+            other => other,
+        }
+    }
+
+    /// The same, of the statement that locks a space. Its time is limited as a whole as well ([`super::session`]).
+    pub(super) fn after_waiting_for_space(self, wait: Wait) -> Self {
+        let waited = wait.waited();
+        match self {
+            Self::Sql(source)
+                if source.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
+                    || source.code() == Some(&SqlState::QUERY_CANCELED) && wait.is_over() =>
+            {
+                Self::Locked {
+                    lock: Lock::Space,
+                    waited,
+                    source,
+                }
+            }
+            other => other,
         }
     }
 
@@ -86,13 +188,14 @@ impl Failure {
         match self {
             Self::Sql(error) => error.code().map_or_else(|| self.is_transient(), is_away),
             Self::Silent => true,
-            Self::Refused(_) | Self::Pool(_) | Self::Damaged(_) | Self::Away(_) => false,
+            _ => false,
         }
     }
 
     /// Whether the server itself has given this answer, so that it is there.
     pub(super) fn is_answer(&self) -> bool {
         matches!(self, Self::Sql(error) if error.code().is_some()) && !self.is_loss()
+            || matches!(self, Self::Locked { .. })
     }
 
     /// Whether the server takes no more connections.
@@ -131,9 +234,6 @@ impl Failure {
             Self::Sql(error) => explained(error, doing, location),
             Self::Pool(error) => {
                 let reason = match &error {
-                    PoolError::Timeout(TimeoutType::Wait) => {
-                        "all connections were busy for ten seconds; try again, or allow more of them"
-                    }
                     PoolError::Timeout(_) => "the server does not answer",
                     _ => "no connection could be set up",
                 };
@@ -164,6 +264,22 @@ impl Failure {
                 reason: "the server has stopped answering".to_owned(),
                 source: None,
             },
+            Self::Locked { lock, waited, source } => StoreError::Unavailable {
+                doing,
+                location,
+                reason: format!("waited {} s for {}; try again", seconds(waited), lock.in_words()),
+                source: Some(Box::new(source)),
+            },
+            Self::Busy { waited } => StoreError::Unavailable {
+                doing,
+                location,
+                reason: format!(
+                    "waited {} s for a connection, and others used all of them; try again, or allow more with \
+                     connections=N in the store URL",
+                    seconds(waited)
+                ),
+                source: None,
+            },
         }
     }
 }
@@ -171,6 +287,33 @@ impl Failure {
 /// The failure that `label` could not be read.
 pub(super) fn damaged(label: &str, error: impl std::fmt::Display) -> Failure {
     Failure::Damaged(format!("{label} cannot be read: {error}"))
+}
+
+/// A time for people, in seconds.
+fn seconds(time: Duration) -> String {
+    let tenths = time.as_millis() / 100;
+    match (tenths / 10, tenths % 10) {
+        (whole, 0) => whole.to_string(),
+        (whole, tenth) => format!("{whole}.{tenth}"),
+    }
+}
+
+/// Whether the session behind the connection is not the one that this program has set up: what was prepared there is
+/// gone, or a transaction that was not begun here has failed there. As a rule, a pooler has put another connection in
+/// its place. Nothing was written, and on a new connection it may succeed.
+fn is_lost_session(error: &tokio_postgres::Error) -> bool {
+    let Some(error) = error.as_db_error() else {
+        return false;
+    };
+    let lost = [
+        SqlState::INVALID_SQL_STATEMENT_NAME,
+        SqlState::DUPLICATE_PSTATEMENT,
+        SqlState::IN_FAILED_SQL_TRANSACTION,
+        SqlState::NO_ACTIVE_SQL_TRANSACTION,
+    ];
+    // A migration has changed a table since the statement was prepared.
+    let is_outdated = *error.code() == SqlState::FEATURE_NOT_SUPPORTED && error.message().contains("cached plan");
+    lost.contains(error.code()) || is_outdated
 }
 
 /// Whether the connection is at fault, and not what was sent over it.
@@ -262,9 +405,8 @@ fn explained(error: tokio_postgres::Error, doing: &'static str, location: String
     {
         return StoreError::Invalid("the database cannot store a character of the text".to_owned());
     }
-    let reason = reason(code);
+    let reason = reason(code).map_or_else(|| reported(&error, code), str::to_owned);
     let is_corrupt = ["22", "23", "XX"].iter().any(|class| code.code().starts_with(class));
-    let reason = reason.to_owned();
     // The server's message about a login names the user, and others may know only what Folio says about it. The
     // server's log has the rest.
     let names_user = code.code().starts_with("28") || *code == SqlState::TOO_MANY_CONNECTIONS;
@@ -285,7 +427,21 @@ fn explained(error: tokio_postgres::Error, doing: &'static str, location: String
     }
 }
 
-fn reason(code: &SqlState) -> &'static str {
+/// The words of the server, if Folio has none of its own.
+fn reported(error: &tokio_postgres::Error, code: &SqlState) -> String {
+    let message = error.as_db_error().map_or("no message", |error| error.message());
+    format!(
+        "the server reports SQLSTATE {}: {message}; its log may tell more",
+        code.code()
+    )
+}
+
+const NO_TABLES: &str = "tables are missing; open the store once with the role that owns it. If it has them, a pooler \
+                         between this program and the server has to pool sessions, not transactions (docs/postgres.md)";
+const LOST_SESSION: &str = "the connection lost what was set up on it; a pooler between this program and the server has \
+                            to pool sessions, not transactions (docs/postgres.md); try again";
+
+fn reason(code: &SqlState) -> Option<&'static str> {
     let known = [
         (
             SqlState::DISK_FULL,
@@ -333,23 +489,38 @@ fn reason(code: &SqlState) -> &'static str {
             SqlState::QUERY_CANCELED,
             "it took longer than the server allows; try again",
         ),
+        (SqlState::INVALID_SQL_STATEMENT_NAME, LOST_SESSION),
+        (SqlState::DUPLICATE_PSTATEMENT, LOST_SESSION),
+        (SqlState::IN_FAILED_SQL_TRANSACTION, LOST_SESSION),
+        (SqlState::NO_ACTIVE_SQL_TRANSACTION, LOST_SESSION),
+        (SqlState::UNDEFINED_TABLE, NO_TABLES),
+        (SqlState::UNDEFINED_FUNCTION, NO_TABLES),
+        (SqlState::INVALID_SCHEMA_NAME, NO_TABLES),
         (
-            SqlState::LOCK_NOT_AVAILABLE,
-            "another transaction kept a row locked for ten seconds; try again",
+            SqlState::IDLE_SESSION_TIMEOUT,
+            "the server ended the connection because it was idle; try again",
         ),
         (
-            SqlState::UNDEFINED_TABLE,
-            "tables are missing; open the store once with the role that owns it",
+            SqlState::DATABASE_DROPPED,
+            "the database was dropped; restore it from a backup, or name another one",
+        ),
+        (
+            SqlState::IO_ERROR,
+            "the server cannot read or write its files; see its log",
+        ),
+        (
+            SqlState::T_R_DEADLOCK_DETECTED,
+            "another transaction locked the same rows in another order, again and again; try again",
         ),
     ];
     if let Some((_, reason)) = known.iter().find(|(known, _)| known == code) {
-        return reason;
+        return Some(reason);
     }
-    match code.code().get(..2) {
-        Some("22" | "23") => "its rows contradict each other; run the doctor",
-        Some("XX") => "the server reports damage; restore it from a backup",
-        Some("08") => "the connection to the server was lost, or could not be made; try again",
-        Some("53") => "the server lacks something that it needs; see its log",
-        _ => "the server reports a fault",
-    }
+    Some(match code.code().get(..2)? {
+        "22" | "23" => "its rows contradict each other; run the doctor",
+        "XX" => "the server reports damage; restore it from a backup",
+        "08" => "the connection to the server was lost, or could not be made; try again",
+        "53" => "the server lacks something that it needs; see its log",
+        _ => return None,
+    })
 }

@@ -22,6 +22,7 @@ use super::Inner;
 use super::connections::Connections;
 use super::error::Failure;
 use super::open::{ProcessLock, Target};
+use super::patience::Wait;
 use super::reach::Call;
 use super::session::Session;
 use super::wake::CHANNEL;
@@ -41,6 +42,8 @@ const STANDBY_CONNECTION_MAX_AGE: Duration = Duration::from_secs(60);
 /// How long an answer may take, if a lease is not shorter. With the default lease this leaves time for another
 /// connection.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// The longest time between two questions whether the server still answers.
+const HEARTBEAT_MAX: Duration = Duration::from_secs(5);
 /// Rows of owners that were silent for this long are deleted.
 const OWNER_ROW_RETENTION: &str = "24 hours";
 
@@ -134,7 +137,8 @@ impl Owners {
             // A connection that hears nothing is replaced after a while, in case another server would notify.
             while hears || connected.elapsed() < STANDBY_CONNECTION_MAX_AGE {
                 self.in_time(inner.clock.set_by(&client)).await??;
-                tokio::time::sleep(self.lease / 3).await;
+                // The server is checked as often as leases of the default length are renewed, however long they are.
+                tokio::time::sleep((self.lease / 3).min(HEARTBEAT_MAX)).await;
                 if !hears {
                     hears = self.listen(&client).await?;
                     if hears {
@@ -188,8 +192,11 @@ impl Owners {
             return Ok(());
         }
         // An owner that can still write goes on: it need not hear of commits for that.
-        self.in_time(async { self.renew_here(&*connections.take(Call::Writes).await?).await })
-            .await?
+        self.in_time(async {
+            self.renew_here(&*connections.take(Call::Writes, Wait::begin()).await?)
+                .await
+        })
+        .await?
     }
 
     /// The same over `client`; does nothing if there are no owners.
@@ -271,7 +278,7 @@ impl Owners {
         let owners: Vec<_> = locked(&self.here).drain().map(|owner| owner.0).collect();
         if !owners.is_empty() {
             let leaving = async {
-                let client = connections.take(Call::Writes).await?;
+                let client = connections.take(Call::Writes, Wait::begin()).await?;
                 client
                     .execute("DELETE FROM owner WHERE id = ANY($1)", &[&owners])
                     .await?;

@@ -12,6 +12,7 @@ use tokio_postgres::Row;
 
 use super::column::{count, decode_text, get};
 use super::error::{Failure, damaged};
+use super::patience::Wait;
 use super::session::Session;
 use super::{Inner, commit, entry};
 use crate::live::{Builder, Facts, Found, IndexQuery, LiveIndex, Missing, NEWS_MAX, Ready, Space, Spaces, State};
@@ -140,7 +141,7 @@ async fn begin(inner: &Arc<Inner>, seen: Seen<'_>, space: &Arc<Space>) -> Result
     }
     let (inner, name, space) = (Arc::clone(inner), seen.name.clone(), Arc::clone(space));
     tokio::spawn(async move {
-        let built = match inner.begin_read(&name).await {
+        let built = match inner.begin_read(&name, Wait::begin()).await {
             Ok(Some(session)) => build_index(&session, inner.living.options.bytes_max).await,
             Ok(None) => Ok(State::None),
             Err(failure) => Err(failure),

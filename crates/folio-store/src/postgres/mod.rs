@@ -84,7 +84,7 @@ use self::connections::Connections;
 use self::error::{Failure, damaged};
 use self::lease::Owners;
 use self::open::Target;
-use self::patience::patiently;
+use self::patience::{Wait, patiently};
 use self::reach::{Call, Reach};
 use self::session::{Purpose, Session};
 use self::wake::Wake;
@@ -115,7 +115,7 @@ pub struct PostgresStore {
 struct Inner {
     target: Target,
     connections: Connections,
-    reach: Reach,
+    reach: Arc<Reach>,
     /// Spaces are never removed, so this stays valid as long as no other server takes over.
     spaces: Mutex<HashMap<SpaceName, SpaceId>>,
     owners: Owners,
@@ -233,8 +233,9 @@ impl PostgresStore {
     {
         let (inner, space) = (Arc::clone(&self.inner), space.clone());
         self.on_threads("read from", async move {
-            let answer = patiently!(reads & inner.reach, {
-                let session = inner.begin_read(&space).await?;
+            let wait = Wait::begin();
+            let answer = patiently!(reads inner, wait, {
+                let session = inner.begin_read(&space, wait).await?;
                 question(session, Arc::clone(&inner)).await
             });
             answer.map_err(|failure| failure.into_error("read from", &inner.target.location))
@@ -252,8 +253,9 @@ impl PostgresStore {
     {
         let (inner, space) = (Arc::clone(&self.inner), space.clone());
         self.on_threads("write to", async move {
-            let done = patiently!(inner, {
-                let session = inner.begin_write(&space, false, Purpose::Write).await?;
+            let wait = Wait::begin();
+            let done = patiently!(inner, wait, {
+                let session = inner.begin_write(&space, false, Purpose::Write, wait).await?;
                 if let Some(session) = &session {
                     commit::lock(session).await?;
                 }
@@ -271,10 +273,10 @@ impl PostgresStore {
 
 impl Inner {
     async fn open(target: Target) -> Result<Arc<Self>, StoreError> {
-        let (connections, reach) = (Connections::of(target.pools()?), Reach::default());
+        let (connections, reach) = (Connections::of(target.pools()?), Arc::<Reach>::default());
         let explained = |failure: Failure| failure.into_error("open", &target.location);
         // A process that is started while the server restarts waits for it as all others do.
-        let clock = patiently!(reads & reach, {
+        let clock = patiently!(opens & reach, Wait::begin(), {
             let (client, connection) = target.connect().await?;
             let driver = tokio::spawn(connection);
             let migrated = migrate::bring_up_to_date(&client, &target.location, target.make).await;
@@ -307,12 +309,13 @@ impl Inner {
     }
 
     /// A transaction that sees one state of the space `name`; `None` if there is no such space.
-    async fn begin_read(&self, name: &SpaceName) -> Result<Option<Arc<Session>>, Failure> {
-        let client = self.connections.take(Call::Reads).await?;
+    async fn begin_read(&self, name: &SpaceName, wait: Wait) -> Result<Option<Arc<Session>>, Failure> {
+        let client = self.connections.take(Call::Reads, wait).await?;
         let Some(space) = self.space(&client, name).await? else {
             return Ok(None);
         };
-        Ok(Some(Arc::new(Session::begin(client, space, Purpose::Read))))
+        let session = Session::begin(client, space, Purpose::Read, wait, &self.reach);
+        Ok(Some(Arc::new(session)))
     }
 
     /// A transaction that writes to the space `name`, which is created if it does not exist and `make` says so.
@@ -321,17 +324,21 @@ impl Inner {
         name: &SpaceName,
         make: bool,
         purpose: Purpose,
+        wait: Wait,
     ) -> Result<Option<Arc<Session>>, Failure> {
-        let client = self.connections.take(Call::Writes).await?;
+        let client = self.connections.take(Call::Writes, wait).await?;
         let space = match self.space(&client, name).await? {
             Some(space) => space,
             None if make => {
-                let row = client.query_one("SELECT make_space($1)", &[&name.as_str()]).await?;
+                let values: session::Parameters<'_> = &[&name.as_str()];
+                let making = client.query_one("SELECT make_space($1)", values);
+                let row = self.reach.unless_gone(making).await?;
                 self.know(name, SpaceId(row.try_get(0)?))
             }
             None => return Ok(None),
         };
-        Ok(Some(Arc::new(Session::begin(client, space, purpose))))
+        let session = Session::begin(client, space, purpose, wait, &self.reach);
+        Ok(Some(Arc::new(session)))
     }
 
     /// Takes note that the server that answers was started at `started`, in microseconds. A server that took the place
@@ -356,21 +363,33 @@ impl Inner {
         }
     }
 
+    /// After a `failure` that shows that connections may be of no use although they are not closed: drops those that
+    /// nobody uses now, also the one that has failed.
+    fn drop_useless_connections(&self, failure: &Failure) {
+        if failure.is_of_useless_connection() {
+            self.connections.drop_idle(Duration::ZERO);
+        }
+    }
+
     /// The row of the space `name`, if it has one.
     async fn space(&self, client: &deadpool_postgres::Object, name: &SpaceName) -> Result<Option<SpaceId>, Failure> {
         if let Some(space) = self.known(name) {
             return Ok(Some(space));
         }
-        let statement = client.prepare_cached("SELECT space_called($1)").await?;
-        let row = client.query_one(&statement, &[&name.as_str()]).await?;
+        let looking = async {
+            let statement = client.prepare_cached("SELECT space_called($1)").await?;
+            client.query_one(&statement, &[&name.as_str()]).await
+        };
+        let row = self.reach.unless_gone(looking).await?;
         let found: Option<i64> = row.try_get(0)?;
         Ok(found.map(|space| self.know(name, SpaceId(space))))
     }
 
     /// The names of all spaces that have a row, sorted.
-    async fn all_spaces(&self) -> Result<Vec<SpaceName>, Failure> {
-        let client = self.connections.take(Call::Reads).await?;
-        let rows = client.query("SELECT name FROM all_spaces()", &[]).await?;
+    async fn all_spaces(&self, wait: Wait) -> Result<Vec<SpaceName>, Failure> {
+        let client = self.connections.take(Call::Reads, wait).await?;
+        let listing = client.query("SELECT name FROM all_spaces()", &[]);
+        let rows = self.reach.unless_gone(listing).await?;
         let name = |row| SpaceName::parse(get(row, 0)?).map_err(|error| damaged("the name of a space", error));
         let mut names = rows.iter().map(name).collect::<Result<Vec<_>, _>>()?;
         names.sort();

@@ -22,6 +22,10 @@ use crate::live::LiveOptions;
 pub(super) const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long unacknowledged TCP data may keep a connection alive.
 const TCP_TIMEOUT: Duration = Duration::from_secs(20);
+/// The time between two probes of a silent connection, and how many are sent. The system's defaults take more than ten
+/// minutes.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+const KEEPALIVE_PROBES: u32 = 3;
 /// How long a transaction of a process that hangs, or whose machine is gone, blocks other writers of its space.
 const IDLE_IN_TRANSACTION: Duration = Duration::from_secs(5);
 /// Number of connections that only write. Commits of a space share one, so these are for different spaces.
@@ -135,6 +139,13 @@ impl Target {
         }
         if !own.says_idle {
             config.keepalives_idle(TCP_TIMEOUT);
+        }
+        // Probes follow one another fast: whoever does not answer is gone within the time that the probes may take.
+        if config.get_keepalives_interval().is_none() {
+            config.keepalives_interval(KEEPALIVE_INTERVAL);
+        }
+        if config.get_keepalives_retries().is_none() {
+            config.keepalives_retries(KEEPALIVE_PROBES);
         }
         let location = location(&config);
         // Without TLS no certificates are loaded.
@@ -403,6 +414,15 @@ mod tests {
         assert_eq!(times(""), [5, 20, 20]);
         assert_eq!(times("&connect_timeout=30"), [30, 20, 20]);
         assert_eq!(times("&keepalives_idle=7200&tcp_user_timeout=60"), [5, 7200, 60]);
+        let probes = |settings: &str| {
+            let config = target(&format!("postgres://db/x?sslmode=disable{settings}"))
+                .unwrap()
+                .config;
+            let interval = config.get_keepalives_interval().unwrap().as_secs();
+            (interval, config.get_keepalives_retries().unwrap())
+        };
+        assert_eq!(probes(""), (5, 3));
+        assert_eq!(probes("&keepalives_interval=9&keepalives_retries=2"), (9, 2));
     }
 
     /// Takes connections and never says a word.

@@ -12,6 +12,9 @@ use tokio::time::Instant;
 use super::error::Failure;
 use super::open::WAIT_TIMEOUT;
 
+/// How often a call that is under way checks whether the server is gone.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Since when the server has not been there for its callers.
 #[derive(Debug, Default)]
 pub(super) struct Reach(Mutex<Outages>);
@@ -58,6 +61,24 @@ impl Reach {
         let since = self.0.lock().unreachable?;
         Some(now.saturating_duration_since(since)).filter(|gone| *gone >= WAIT_TIMEOUT)
     }
+
+    /// The result of `query`, which waits for an answer of the server; fails once nothing has reached the server for so
+    /// long that no call waits for it any more. The connection may still be there, and nothing will come over it.
+    pub(super) async fn unless_gone<T, E>(&self, query: impl Future<Output = Result<T, E>>) -> Result<T, Failure>
+    where
+        Failure: From<E>,
+    {
+        let gone = async {
+            while self.gone_for(Instant::now()).is_none() {
+                tokio::time::sleep(CHECK_INTERVAL).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            done = query => Ok(done?),
+            () = gone => Err(Failure::Silent),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -65,6 +86,20 @@ mod tests {
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn call_under_way_ends_when_the_server_is_gone() {
+        let (reach, start) = (Reach::default(), Instant::now());
+        let never = std::future::pending::<Result<(), Failure>>();
+        let away = async {
+            tokio::time::sleep(60 * SECOND).await;
+            reach.note_failure(&Failure::Silent, Instant::now());
+        };
+        let (ended, ()) = tokio::join!(reach.unless_gone(never), away);
+        assert!(matches!(ended, Err(Failure::Silent)), "{ended:?}");
+        let waited = start.elapsed();
+        assert!(waited >= 70 * SECOND && waited <= 72 * SECOND, "{waited:?}");
+    }
 
     #[test]
     fn outage_counts_from_its_first_failure_until_the_first_answer() {

@@ -2,17 +2,27 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use deadpool_postgres::Object;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, OptionFuture};
 use parking_lot::Mutex;
+use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::column::Statement;
 use super::error::Failure;
+use super::patience::Wait;
+use super::reach::Reach;
 use crate::place::SpaceId;
+use crate::silence::millis;
+
+/// How long after `lock_timeout` was set it is set anew: as long as nothing waits, once is enough.
+const LOCK_TIMEOUT_VALID_FOR: Duration = Duration::from_millis(250);
+/// How long BEGIN may take, which waits for nothing, until its connection counts as dead.
+const BEGIN_WITHIN: Duration = Duration::from_secs(20);
 
 /// The values for a statement.
 pub(super) type Parameters<'p> = &'p [&'p (dyn ToSql + Sync)];
@@ -36,6 +46,18 @@ pub(super) struct Session {
     /// The pending answer to BEGIN, until somebody has checked it.
     begun: Mutex<Option<BoxFuture<'static, Result<(), tokio_postgres::Error>>>>,
     is_over: AtomicBool,
+    reach: Arc<Reach>,
+    /// When it was begun.
+    since: Instant,
+    locks: Mutex<LockTimeout>,
+}
+
+/// How long statements may wait for a lock.
+#[derive(Debug, Clone, Copy)]
+struct LockTimeout {
+    wait: Wait,
+    /// When the server was last told.
+    set: Instant,
 }
 
 impl std::fmt::Debug for Session {
@@ -46,15 +68,32 @@ impl std::fmt::Debug for Session {
 
 impl Session {
     /// Begins on `client`. BEGIN is pipelined with the first statement, so it takes no round trip of its own.
-    pub(super) fn begin(client: Object, space: SpaceId, purpose: Purpose) -> Self {
+    ///
+    /// Its statements may wait for locks as long as `wait` says, all together. A transaction that writes first locks its
+    /// space ([`super::commit::lock`]), and `wait` is the time for that whole statement: the server waits for a row that
+    /// has a queue several times, each time for as long as it may wait for a lock.
+    pub(super) fn begin(client: Object, space: SpaceId, purpose: Purpose, wait: Wait, reach: &Arc<Reach>) -> Self {
         let begin = match purpose {
             Purpose::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             // Every statement after the lock sees all commits made before the lock was granted.
             Purpose::Write | Purpose::WriteCarelessly => "BEGIN ISOLATION LEVEL READ COMMITTED",
         };
-        let mut sql = format!("{begin}; SELECT set_config('folio.space', '{}', true)", space.0);
-        if purpose == Purpose::WriteCarelessly {
-            sql += "; SET LOCAL synchronous_commit = off";
+        let left = wait.left_millis();
+        let mut sql = format!(
+            "{begin}; SELECT set_config('folio.space', '{}', true), set_config('lock_timeout', '{left}', true)",
+            space.0
+        );
+        match purpose {
+            Purpose::Read => {}
+            Purpose::Write => {
+                let time = "current_setting('statement_timeout')";
+                sql += &format!(
+                    ", set_config('folio.statement_timeout', {time}, true), \
+                     CASE WHEN {time} = '0' OR {time}::interval > '{left} ms' \
+                     THEN set_config('statement_timeout', '{left}', true) END"
+                );
+            }
+            Purpose::WriteCarelessly => sql += "; SET LOCAL synchronous_commit = off",
         }
         let client = Arc::new(client);
         let sender = Arc::clone(&client);
@@ -65,7 +104,43 @@ impl Session {
             purpose,
             begun: Mutex::new(sending),
             is_over: AtomicBool::new(false),
+            reach: Arc::clone(reach),
+            since: Instant::now(),
+            locks: Mutex::new(LockTimeout {
+                wait,
+                set: Instant::now(),
+            }),
         }
+    }
+
+    /// Gives what comes next in this transaction a patience of its own: it was handed in only now.
+    pub(super) fn wait_anew(&self) -> Wait {
+        let wait = Wait::begin();
+        self.locks.lock().wait = wait;
+        wait
+    }
+
+    /// The waiting of the operation for which it is there.
+    pub(super) fn wait(&self) -> Wait {
+        self.locks.lock().wait
+    }
+
+    /// Until when it may wait for locks, in milliseconds since it was begun.
+    pub(super) fn locks_until_millis(&self) -> i64 {
+        millis(self.since.elapsed()).saturating_add(self.wait().left_millis())
+    }
+
+    /// The statement that tells the server how long the next ones may wait for locks, if that has changed.
+    fn next_lock_timeout(&self) -> Option<String> {
+        let mut locks = self.locks.lock();
+        if locks.set.elapsed() < LOCK_TIMEOUT_VALID_FOR {
+            return None;
+        }
+        locks.set = Instant::now();
+        Some(format!(
+            "SET LOCAL lock_timeout = {}",
+            locks.wait.left_under_way_millis()
+        ))
     }
 
     /// The rows of a fixed statement, which is prepared once.
@@ -149,11 +224,15 @@ impl Session {
             sent.push(start_sending(self.client.execute(statement, values).boxed()));
         }
         let committed = start_sending(self.client.batch_execute("COMMIT").boxed());
-        let mut written = Ok(());
-        for write in sent {
-            written = written.and(write.await.map(drop));
-        }
-        let committed = committed.await;
+        let answers = async {
+            let mut written = Ok(());
+            for write in sent {
+                written = written.and(write.await.map(drop));
+            }
+            Ok::<_, Failure>((written, committed.await))
+        };
+        let answered = self.reach.unless_gone(answers).boxed().await;
+        let (written, committed) = answered.map_err(Unwritten::Perhaps)?;
         self.is_over.store(committed.is_ok(), Ordering::Release);
         match written {
             Ok(()) => committed.map_err(|error| Unwritten::Perhaps(error.into())),
@@ -172,16 +251,41 @@ impl Session {
 
     /// The result of `query`, if the transaction has begun.
     ///
-    /// Both answers are awaited together: they arrive in order, and an answer that nobody reads blocks everything
-    /// behind it.
-    async fn having_begun<T>(
-        &self,
-        query: impl Future<Output = Result<T, tokio_postgres::Error>>,
-    ) -> Result<T, Failure> {
-        let sending = self.begun.lock().take();
-        let (begin_result, query_result) = futures_util::future::join(OptionFuture::from(sending), query).await;
-        begin_result.unwrap_or(Ok(()))?;
-        Ok(query_result?)
+    /// All answers are awaited together: they arrive in order, and an answer that nobody reads blocks everything behind
+    /// it.
+    fn having_begun<'s, T: Send + 's>(
+        &'s self,
+        query: impl Future<Output = Result<T, tokio_postgres::Error>> + Send + 's,
+    ) -> BoxFuture<'s, Result<T, Failure>> {
+        let all = async move {
+            let sending = self.begun.lock().take();
+            let lock_timeout = match &sending {
+                Some(_) => None,
+                None => self.next_lock_timeout(),
+            };
+            let set = lock_timeout
+                .as_deref()
+                .map(|sql| self.client.batch_execute(sql).boxed());
+            let set = set.map(start_sending);
+            let beginning = async {
+                match sending {
+                    Some(sending) => match tokio::time::timeout(BEGIN_WITHIN, sending).await {
+                        Ok(begun) => Ok(begun?),
+                        Err(_) => Err(Failure::Silent),
+                    },
+                    None => Ok(()),
+                }
+            };
+            // If the transaction has failed, the query says so as well.
+            let setting = async {
+                drop(OptionFuture::from(set).await);
+                Ok(())
+            };
+            let query = async { Ok::<_, Failure>(query.await?) };
+            let all = futures_util::future::try_join3(beginning, setting, query).await;
+            Ok::<_, Failure>(all?.2)
+        };
+        self.reach.unless_gone(all).boxed()
     }
 }
 

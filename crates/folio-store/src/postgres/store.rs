@@ -14,11 +14,12 @@ use folio_memory::{
 };
 use tokio::time::Instant;
 
+use super::patience::Wait;
 use super::reach::Call;
 use super::wake::POLL_INTERVAL;
 use super::{
     PostgresStore, blob, check, commit, compact, entry, erase, journal, link, list, page, patiently, policy, residue,
-    run, token, trace, turn, watch,
+    run, token, trace, turn, watch, written,
 };
 use crate::access::KeptToken;
 use crate::commit::{BlobHash, Commit, Committed};
@@ -309,6 +310,13 @@ impl Store for PostgresStore {
         .await
     }
 
+    async fn written_names(&self, space: &SpaceName, run: RunId) -> Result<Vec<String>, StoreError> {
+        self.read(space, move |session, inner| async move {
+            written::names_of(or_none!(session, Vec::new()), run, &inner.owners).await
+        })
+        .await
+    }
+
     async fn runs_so_far(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, RunSummary)>, StoreError> {
         let runs = Arc::new(runs);
         self.read(space, move |session, _| {
@@ -444,7 +452,8 @@ impl Store for PostgresStore {
     async fn spaces(&self) -> Result<Vec<SpaceName>, StoreError> {
         let inner = Arc::clone(&self.inner);
         let spaces = self.on_threads("read from", async move {
-            let spaces = patiently!(reads & inner.reach, { inner.all_spaces().await });
+            let wait = Wait::begin();
+            let spaces = patiently!(reads inner, wait, { inner.all_spaces(wait).await });
             spaces.map_err(|failure| failure.into_error("read from", &inner.target.location))
         });
         // What has no commit may have a row all the same, for its notes.
@@ -466,8 +475,10 @@ impl Store for PostgresStore {
     async fn keep_token(&self, token: KeptToken) -> Result<(), StoreError> {
         let inner = Arc::clone(&self.inner);
         self.on_threads("write to", async move {
-            let kept = patiently!(inner, {
-                token::keep(&inner.connections.take(Call::Writes).await?, &token).await
+            let wait = Wait::begin();
+            let kept = patiently!(inner, wait, {
+                let client = inner.connections.take(Call::Writes, wait).await?;
+                inner.reach.unless_gone(token::keep(&client, &token)).await
             });
             kept.map_err(|failure| failure.into_error("write to", &inner.target.location))
         })
@@ -477,8 +488,10 @@ impl Store for PostgresStore {
     async fn tokens(&self) -> Result<Vec<KeptToken>, StoreError> {
         let inner = Arc::clone(&self.inner);
         self.on_threads("read from", async move {
-            let tokens = patiently!(reads & inner.reach, {
-                token::list(&inner.connections.take(Call::Reads).await?).await
+            let wait = Wait::begin();
+            let tokens = patiently!(reads inner, wait, {
+                let client = inner.connections.take(Call::Reads, wait).await?;
+                inner.reach.unless_gone(token::list(&client)).await
             });
             tokens.map_err(|failure| failure.into_error("read from", &inner.target.location))
         })

@@ -11,7 +11,7 @@ use folio_memory::{Entry, EntryId, Seq, SpaceName};
 use super::Inner;
 use super::column::{count, get, seq};
 use super::error::{Failure, damaged};
-use super::patience::patiently;
+use super::patience::{Wait, patiently};
 use super::session::{Purpose, Session};
 use super::{blob, entry, rewrite};
 use crate::fold;
@@ -55,8 +55,9 @@ impl Inner {
     pub(super) async fn index(&self, space: &SpaceName, head: Seq) -> Result<(), Failure> {
         let mut until = Seq(0);
         while until < head {
-            let reached = patiently!(self, {
-                let Some(session) = self.begin_write(space, false, Purpose::WriteCarelessly).await? else {
+            let wait = Wait::begin();
+            let reached = patiently!(self, wait, {
+                let Some(session) = self.begin_write(space, false, Purpose::WriteCarelessly, wait).await? else {
                     return Ok(head);
                 };
                 let until = catch_up(&session).await?;

@@ -7,7 +7,7 @@ use folio_memory::{EntryId, NoteQuery, NotesKept, RunId, SpaceName, Timestamp, T
 use super::Inner;
 use super::column::{Statement, Value, count, encode_text, get};
 use super::error::{Failure, damaged};
-use super::patience::patiently;
+use super::patience::{Wait, patiently};
 use super::session::{Purpose, Session};
 use crate::error::StoreError;
 use crate::kept_notes::{NoteCleanup, storable};
@@ -50,8 +50,9 @@ pub(super) fn rows_of(notes: &[TraceNote]) -> Result<Rows, StoreError> {
 impl Inner {
     /// Stores `rows`, and deletes the oldest notes beyond what is kept. Does not wait for the disk.
     pub(super) async fn keep_notes(&self, space: &SpaceName, rows: &Rows, kept: NotesKept) -> Result<(), Failure> {
-        patiently!(self, {
-            let Some(session) = self.begin_write(space, true, Purpose::WriteCarelessly).await? else {
+        let wait = Wait::begin();
+        patiently!(self, wait, {
+            let Some(session) = self.begin_write(space, true, Purpose::WriteCarelessly, wait).await? else {
                 return Ok(());
             };
             append(&session, rows, kept).await?;

@@ -19,7 +19,7 @@ use tokio_postgres::error::SqlState;
 use super::Inner;
 use super::commit::{self, Fate, InDoubt, Unapplied};
 use super::error::Failure;
-use super::patience::patiently;
+use super::patience::{Wait, patiently};
 use super::session::Purpose;
 use crate::commit::{Commit, Committed};
 use crate::copy::CopiedCommit;
@@ -38,6 +38,8 @@ const BYTES_MAX: usize = 8 * 1024 * 1024;
 pub(super) struct Waiting {
     pub(super) commit: Prepared,
     pub(super) answer: oneshot::Sender<Result<Committed, StoreError>>,
+    /// Counts from when the commit was handed in.
+    pub(super) wait: Wait,
 }
 
 /// The waiting commits by space. A space is here as long as a task works on it.
@@ -66,6 +68,15 @@ impl Writer {
     pub(super) async fn is_idle(&self) {
         // The sender lives as long as the writer, so this ends only when nobody is busy.
         drop(self.busy.subscribe().wait_for(|busy| *busy == 0).await);
+    }
+
+    /// Puts `waiting` back to the front of the queue of `space`, on which a task works.
+    fn put_back(&self, space: &SpaceName, waiting: Vec<Waiting>) {
+        let mut spaces = self.spaces();
+        let queue = spaces.entry(space.clone()).or_default();
+        for one in waiting.into_iter().rev() {
+            queue.push_front(one);
+        }
     }
 
     /// Queues `waiting`; returns whether a task works on the space already.
@@ -174,10 +185,11 @@ impl Inner {
             reason: "the writer has stopped".to_owned(),
             source: None,
         };
+        let wait = Wait::begin();
         let _room = self.writer.room.acquire().await.map_err(|_| unavailable())?;
         let space = commit.space.clone();
         let (answer, written) = oneshot::channel();
-        if !self.writer.queue(Waiting { commit, answer }) {
+        if !self.writer.queue(Waiting { commit, answer, wait }) {
             let inner = Arc::clone(&self);
             // The caller may go away; what was begun goes on.
             tokio::spawn(async move {
@@ -226,13 +238,14 @@ impl Inner {
             .map(|commit| Waiting {
                 commit,
                 answer: oneshot::channel().0,
+                wait: Wait::begin(),
             })
             .collect();
         let mut last = Seq(0);
         while !queue.is_empty() {
             let commits: Vec<_> = group(&mut queue).into_iter().map(|one| one.commit).collect();
             let done = self
-                .write_together(space, &commits)
+                .write_together(space, &commits, Wait::begin())
                 .await
                 .map_err(|(failure, _)| failure);
             for done in done
@@ -246,14 +259,35 @@ impl Inner {
     }
 
     async fn write_group(&self, space: &SpaceName, group: Vec<Waiting>) {
+        // They stand in the queue in the order in which they came.
+        let wait = group.first().map_or_else(Wait::begin, |first| first.wait);
+        let waits: Vec<_> = group.iter().map(|one| one.wait).collect();
         let (commits, answers): (Vec<_>, Vec<_>) = group.into_iter().map(|one| (one.commit, one.answer)).unzip();
-        let done = match self.write_together(space, &commits).await {
+        let done = match self.write_together(space, &commits, wait).await {
             Ok(done) => done,
+            // Whoever came later has time left, and waits on.
+            Err((failure, false))
+                if (failure.is_waited_out() || failure.is_transient())
+                    && wait.is_over()
+                    && !waits.iter().all(|wait| wait.is_over()) =>
+            {
+                let (mut over, mut left) = (Vec::new(), Vec::new());
+                for ((commit, answer), wait) in commits.into_iter().zip(answers).zip(waits) {
+                    if wait.is_over() {
+                        over.push(answer);
+                    } else {
+                        left.push(Waiting { commit, answer, wait });
+                    }
+                }
+                self.writer.put_back(space, left);
+                self.refuse_all(over, failure);
+                return;
+            }
             // One of the commits, or all together, is more than the server can do, so each is written by itself.
             Err((failure, false)) if commits.len() > 1 && may_affect_one_commit(&failure) => {
                 let mut done = Vec::with_capacity(commits.len());
                 for commit in &commits {
-                    let result = self.write_together(space, std::slice::from_ref(commit)).await;
+                    let result = self.write_together(space, std::slice::from_ref(commit), wait).await;
                     let result = result.map_err(|(failure, _)| failure).map(|mut one| one.pop());
                     done.push(match result {
                         Ok(Some(done)) => done,
@@ -264,22 +298,25 @@ impl Inner {
                 done
             }
             Err((failure, _)) => {
-                // All callers get the same error.
-                let error = failure.into_error("write to", &self.target.location);
-                let mut answers = answers;
-                let last = answers.pop();
-                for answer in answers {
-                    drop(answer.send(Err(repeated(&error))));
-                }
-                if let Some(last) = last {
-                    drop(last.send(Err(error)));
-                }
+                self.refuse_all(answers, failure);
                 return;
             }
         };
         for (answer, done) in answers.into_iter().zip(done) {
             // It does not matter if the caller does not wait any more.
             drop(answer.send(done.map_err(|failure| failure.into_error("write to", &self.target.location))));
+        }
+    }
+
+    /// Gives all callers the same error.
+    fn refuse_all(&self, mut answers: Vec<oneshot::Sender<Result<Committed, StoreError>>>, failure: Failure) {
+        let error = failure.into_error("write to", &self.target.location);
+        let last = answers.pop();
+        for answer in answers {
+            drop(answer.send(Err(repeated(&error))));
+        }
+        if let Some(last) = last {
+            drop(last.send(Err(error)));
         }
     }
 
@@ -290,10 +327,11 @@ impl Inner {
         &self,
         space: &SpaceName,
         commits: &[Prepared],
+        wait: Wait,
     ) -> Result<Vec<Result<Committed, Failure>>, (Failure, bool)> {
         let mut in_doubt: Option<InDoubt> = None;
-        let written = patiently!(self, {
-            let session = self.begin_write(space, true, Purpose::Write).await?;
+        let written = patiently!(self, wait, {
+            let session = self.begin_write(space, true, Purpose::Write, wait).await?;
             let Some(session) = session else { return Ok(None) };
             if let Some(doubt) = &in_doubt {
                 match commit::fate(&session, commits, doubt).await? {
@@ -339,20 +377,19 @@ impl Inner {
 /// Whether one commit alone may be at fault, so that the others can be written without it.
 fn may_affect_one_commit(failure: &Failure) -> bool {
     match failure {
-        // A shortage of the server affects all of them, and so does a row that another transaction has locked: each by
-        // itself would wait as long again.
+        // A shortage of the server affects all of them, and so does what makes the server slow: each by itself would
+        // take as long again.
         Failure::Sql(error) => {
-            let is_waiting = |code: &SqlState| [SqlState::LOCK_NOT_AVAILABLE, SqlState::QUERY_CANCELED].contains(code);
-            let is_of_one = |code: &SqlState| !code.code().starts_with("53") && !is_waiting(code);
+            let is_of_one = |code: &SqlState| !code.code().starts_with("53") && *code != SqlState::QUERY_CANCELED;
             error.code().is_some_and(is_of_one) && !failure.is_transient()
         }
         Failure::Damaged(_) | Failure::Refused(_) => true,
-        Failure::Pool(_) | Failure::Away(_) | Failure::Silent => false,
+        Failure::Pool(_) | Failure::Away(_) | Failure::Silent | Failure::Locked { .. } | Failure::Busy { .. } => false,
     }
 }
 
 /// The error that commits were written, or not, and that it cannot be found out any more.
-fn outcome_unknown(location: &str) -> StoreError {
+pub(super) fn outcome_unknown(location: &str) -> StoreError {
     StoreError::Unavailable {
         doing: "write to",
         location: location.to_owned(),
@@ -413,6 +450,7 @@ mod tests {
         Waiting {
             commit: Prepared::of(commit).unwrap(),
             answer: oneshot::channel().0,
+            wait: Wait::begin(),
         }
     }
 

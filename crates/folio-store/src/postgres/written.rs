@@ -128,3 +128,19 @@ impl Written {
         writes
     }
 }
+
+/// The names of what calls of `run` write, as long as its driver is there.
+pub(super) async fn names_of(session: &Session, run: RunId, owners: &Owners) -> Result<Vec<String>, Failure> {
+    let sql = "SELECT name, run.owner FROM written JOIN run ON run.space = written.space AND run.number = written.run
+               WHERE written.space = $1 AND run.id = $2 AND written.fence = run.fence AND run.owner IS NOT NULL";
+    let rows = session
+        .query(sql, &[&session.space.0, &run.to_bytes().as_slice()])
+        .await?;
+    let Some(row) = rows.first() else {
+        return Ok(Vec::new());
+    };
+    if !owners.is_alive(session, &OwnerId(decode_text(get(row, 1)?))).await? {
+        return Ok(Vec::new());
+    }
+    rows.iter().map(|row| Ok(decode_text(get(row, 0)?))).collect()
+}

@@ -19,6 +19,13 @@ pub(super) const WITHOUT_FILE: &str = "there is no such file, but its -wal is th
     removed on purpose, end the processes that have it open and remove its -wal and -shm, too; otherwise keep them, and restore it from a backup";
 /// What to do if the disk is full.
 const DISK_FULL: &str = "the disk is full; free some space and try again";
+/// What to do if a file may not become larger.
+const SIZE_LIMIT: &str =
+    "its files are as large as this process may make them (`ulimit -f`); raise that limit and try again";
+/// What may be the reason if a write failed although the disk has room.
+const NOT_WRITTEN: &str = "the disk did not take what was written: a quota may be used up, or the disk has a fault";
+/// How near to the limit a file is that has reached it, in bytes: a write comes in pieces of at most a page.
+const PIECE_BYTES: u64 = 64 * 1024;
 
 /// Why a step of the embedded store failed, before the caller adds what the step belonged to.
 #[derive(Debug)]
@@ -100,6 +107,10 @@ pub(super) fn explained(error: rusqlite::Error, doing: &'static str, location: &
         // The index of the write-ahead log is extended before anything is read; only that step fails this way on a full
         // disk.
         ErrorCode::SystemIoFailure if extended == Some(ffi::SQLITE_IOERR_SHMSIZE) => DISK_FULL,
+        ErrorCode::SystemIoFailure if is_write(extended) => match has_reached_size_limit(&location) {
+            true => SIZE_LIMIT,
+            false => NOT_WRITTEN,
+        },
         ErrorCode::SystemIoFailure => "the disk reports a fault",
         ErrorCode::TooBig => "a text or body is larger than a row can be",
         _ => "the database reports a fault",
@@ -123,6 +134,28 @@ pub(super) fn explained(error: rusqlite::Error, doing: &'static str, location: &
             source,
         }
     }
+}
+
+/// Whether the extended code of an error is that of a write: SQLite tells a full disk apart, but no other reason.
+fn is_write(extended: Option<std::ffi::c_int>) -> bool {
+    let writes = [
+        ffi::SQLITE_IOERR_WRITE,
+        ffi::SQLITE_IOERR_TRUNCATE,
+        ffi::SQLITE_IOERR_FSYNC,
+        ffi::SQLITE_IOERR_SHMMAP,
+    ];
+    extended.is_some_and(|extended| writes.contains(&extended))
+}
+
+/// Whether the store at `location`, or a file beside it, is as large as files of this process may be.
+fn has_reached_size_limit(location: &str) -> bool {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
+    let Some(limit) = limit else { return false };
+    let sizes = ["", "-wal", "-journal", "-shm"].map(|suffix| std::fs::metadata(format!("{location}{suffix}")));
+    let sizes = sizes.into_iter().flatten().map(|file| file.len());
+    sizes
+        .max()
+        .is_some_and(|size| size.saturating_add(PIECE_BYTES) >= limit)
 }
 
 /// Whether `error` reports a full disk.

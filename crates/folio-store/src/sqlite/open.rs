@@ -20,6 +20,7 @@ use super::moved::Places;
 use crate::error::StoreError;
 use crate::live::LiveOptions;
 use crate::private;
+use crate::upkeep::OUTBOX_SUFFIX;
 
 /// The path that stands for a store without a file, which is gone when it is closed.
 pub const IN_MEMORY: &str = "memory:";
@@ -31,6 +32,8 @@ const WAL_BYTES_KEPT: u32 = 32 * 1024 * 1024;
 /// Size in bytes of the smallest file that SQLite creates.
 const BYTES_MIN: u64 = 512;
 
+/// The longest suffix with which SQLite names a file beside the store.
+const JOURNAL_SUFFIX: &str = "-journal";
 /// The most links that are followed to find where a file is created; the system follows no more.
 const LINKS_MAX: u32 = 40;
 /// How often, and how far apart, a file with two names is looked at before it is refused.
@@ -206,12 +209,17 @@ impl Target {
             return Err(self.unwritable("it is a device, a pipe or a socket, not a file"));
         }
         let target_file = made_at(file);
+        // The names of the files beside it are longer. SQLite itself only says that it cannot open something.
+        for suffix in [JOURNAL_SUFFIX, OUTBOX_SUFFIX] {
+            if let Err(error) = with_suffix(&target_file, suffix).symlink_metadata()
+                && error.kind() == std::io::ErrorKind::InvalidFilename
+                && (suffix == JOURNAL_SUFFIX || !file.exists())
+            {
+                return Err(self.unavailable("create", self.location.clone(), error));
+            }
+        }
         // The log first: another process that is creating the store meanwhile creates the file before it.
         match log_of(&target_file).metadata() {
-            // The names of the files beside it are longer.
-            Err(error) if error.kind() == std::io::ErrorKind::InvalidFilename && !file.exists() => {
-                Err(self.unavailable("create", self.location.clone(), error))
-            }
             // Even an empty one: a process that has the file open under another name may write to it.
             Ok(_) if !file.exists() => Err(self.unwritable(WITHOUT_FILE)),
             _ => Ok(()),

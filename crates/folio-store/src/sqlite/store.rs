@@ -20,7 +20,7 @@ use super::trace::Notes;
 use super::writer::Writer;
 use super::{
     SqliteStore, backup, blob, check, compact, entry, journal, link, list, page, policy, run, scope, token, trace,
-    turn, watch,
+    turn, watch, written,
 };
 use crate::access::KeptToken;
 use crate::commit::{BlobHash, Commit, Committed};
@@ -284,6 +284,12 @@ impl Store for SqliteStore {
 
     async fn run_heads(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, Seq)>, StoreError> {
         self.read(space, move |conn, space| run::heads(conn, space, &runs))
+            .await
+    }
+
+    async fn written_names(&self, space: &SpaceName, run: RunId) -> Result<Vec<String>, StoreError> {
+        let owners = Arc::clone(&self.owners);
+        self.read(space, move |conn, space| written::names_of(conn, space, run, &owners))
             .await
     }
 

@@ -35,6 +35,30 @@ pub(super) fn overlapping_names(
     Ok(found)
 }
 
+/// The names of what calls of `run` write, as long as its driver is there.
+pub(super) fn names_of(
+    conn: &Connection,
+    space: Option<SpaceId>,
+    run: RunId,
+    owners: &Owners,
+) -> Result<Vec<String>, Failure> {
+    let Some(space) = space else { return Ok(Vec::new()) };
+    let mut statement = conn.prepare_cached(
+        "SELECT name, run.owner FROM written JOIN run ON run.place = written.run
+         WHERE written.space = ?1 AND run.id = ?2 AND written.fence = run.fence AND run.owner IS NOT NULL",
+    )?;
+    let mut rows = statement.query(params![space, run.to_bytes()])?;
+    let (mut names, mut driver) = (Vec::new(), None);
+    while let Some(row) = rows.next()? {
+        names.push(row.get(0)?);
+        driver = Some(OwnerId(row.get(1)?));
+    }
+    Ok(match driver {
+        Some(driver) if owners.is_alive(conn, &driver)? => names,
+        _ => Vec::new(),
+    })
+}
+
 fn look(
     conn: &Connection,
     condition: &str,

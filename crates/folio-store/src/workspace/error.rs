@@ -1,6 +1,7 @@
 //! Errors of the workspace.
 
 use folio_memory::lifecycle::AlreadyClaimed;
+use folio_memory::policy::PolicyMistakes;
 use folio_memory::roles::Denied;
 use folio_memory::{Entry, Invalid, Timestamp};
 
@@ -13,6 +14,9 @@ pub enum WorkspaceError {
     /// A field of the input cannot be used.
     #[error(transparent)]
     Invalid(#[from] Invalid),
+    /// A policy has mistakes.
+    #[error(transparent)]
+    Policy(#[from] PolicyMistakes),
     /// The actor's role does not allow it (M7.7).
     #[error(transparent)]
     Refused(#[from] Denied),
@@ -55,6 +59,7 @@ impl WorkspaceError {
     pub fn code(&self) -> &str {
         match self {
             Self::Invalid(invalid) => &invalid.code,
+            Self::Policy(_) => PolicyMistakes::CODE,
             Self::Refused(_) => Denied::CODE,
             Self::Taken(_) => "claimed",
             Self::Stale { source, .. } => source.code(),
@@ -70,7 +75,7 @@ impl WorkspaceError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Invalid(invalid) if matches!(&*invalid.code, "archived" | "superseded") => ErrorKind::Conflict,
-            Self::Invalid(_) | Self::Input(_) => ErrorKind::Invalid,
+            Self::Invalid(_) | Self::Policy(_) | Self::Input(_) => ErrorKind::Invalid,
             Self::Output(_) => ErrorKind::Unavailable,
             Self::Refused(_) | Self::Taken(_) | Self::Stale { .. } => ErrorKind::Conflict,
             Self::Store(error) => error.kind(),

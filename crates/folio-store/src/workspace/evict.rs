@@ -18,6 +18,7 @@ pub(super) use self::pieces::Stored;
 use self::pieces::{Taken, take_pieces};
 use super::record::Cleaned;
 use super::{PolicyInForce, Workspace, WorkspaceError, Write, source_of};
+use crate::error::StoreError;
 
 /// How many commits may wait for the disk while the next batch is read.
 const BATCHES_AHEAD: usize = 1;
@@ -149,12 +150,23 @@ impl Workspace {
             }
         };
         let record = async |write| self.record_cleaned(actor, write, None, stored.rest.clone()).await;
-        let (mut generation, mut key) = (0, format!("evict:{hash}"));
+        let mut generation = 0;
         let committed = loop {
             let id = entry_of(self.space(), hash, generation);
-            let committed = record(write(id, Some(key))).await?.committed;
-            if !committed.replayed || self.kept_entry(id).await?.is_some() {
-                break committed;
+            let key = self.asked_key_or(|| match generation {
+                0 => format!("evict:{hash}"),
+                more => format!("evict:{hash}:{more}"),
+            });
+            match record(write(id, Some(key))).await {
+                // The request was made before: that it was kept then is enough, whatever has become of it.
+                Ok(recorded) if recorded.committed.replayed && self.asked.is_some() => break recorded.committed,
+                Ok(recorded) if !recorded.committed.replayed => break recorded.committed,
+                Ok(_) | Err(WorkspaceError::Store(StoreError::Invalid(_))) => {}
+                Err(error) => return Err(error),
+            }
+            // It is there, perhaps kept by another request just now.
+            if let Some(entry) = self.kept_entry(id).await? {
+                return Ok(entry.handle);
             }
             // The entry existed and was forgotten; the result is now kept again as another entry.
             generation += 1;
@@ -162,7 +174,6 @@ impl Workspace {
                 let id = EntryId::draw(&*self.inner.ids, self.now());
                 break record(write(id, None)).await?.committed;
             }
-            key = format!("evict:{hash}:{generation}");
         };
         match committed.entries.first() {
             Some(entry) => Ok(entry.handle),

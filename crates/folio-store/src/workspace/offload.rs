@@ -369,9 +369,12 @@ impl Workspace {
                 .changes_for(actor, thread, (&new, later), (next, &kept, known), (body, &fingerprint))
                 .await?;
             // A thread key may contain anything, an idempotency key may not.
-            let key = EntryId::derived(&["offload", &thread.0, &fingerprint, &number.to_string()]);
+            let key = self.asked_key_or(|| {
+                let key = EntryId::derived(&["offload", &thread.0, &fingerprint, &number.to_string()]);
+                format!("offload:{key}")
+            });
             let write = Write {
-                idempotency_key: Some(format!("offload:{key}")),
+                idempotency_key: Some(key),
                 reason: Some("a conversation outgrew its window".to_owned()),
                 ..Write::of(changes)
             };
@@ -379,7 +382,12 @@ impl Workspace {
                 // A concurrent offload may have put away the very same messages.
                 Ok(recorded) => {
                     let kept = self.blocks(thread).await?;
-                    if let Some(at) = kept.iter().position(|block| block.number == number) {
+                    let written = &recorded.committed.entries;
+                    let is_written = |block: &Kept| match recorded.committed.replayed {
+                        true => written.iter().any(|entry| entry.id == block.entry.id),
+                        false => block.number == number,
+                    };
+                    if let Some(at) = kept.iter().position(is_written) {
                         let place = Place {
                             block: at,
                             number: kept[at].to,

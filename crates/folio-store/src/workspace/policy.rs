@@ -5,10 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use folio_memory::observation::TypeRegistry;
+use folio_memory::policy::PolicyEdit;
 use folio_memory::roles::Operation;
 use folio_memory::{Actor, Change, KeptPolicy, Role, Seq, SpacePolicy, Trust, Warning};
 
-use super::{Workspace, WorkspaceError, Write, trust_of_role};
+use super::{Guard, Workspace, WorkspaceError, Write, trust_of_role};
+use crate::error::StoreError;
+
+/// How often a change of single keys is made again because somebody else changes the policy meanwhile.
+const ATTEMPTS: u32 = 8;
 
 /// The policy in force in a space, with what is derived from it. Its sections are read directly: `policy.strict_types`.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -120,12 +125,21 @@ impl Workspace {
         self.inner.policy.lock().manifests.may_be_quoted(name)
     }
 
+    /// Returns the policy in force to somebody who wants to see it.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` for those who may not read the whole space; `Unavailable` or `Corrupt`.
+    pub async fn policy_to_read(&self) -> Result<Arc<PolicyInForce>, WorkspaceError> {
+        self.require_space_read("the policy of the space")?;
+        self.policy().await
+    }
+
     /// Replaces the policy of the space as a whole. Only for people.
     ///
     /// # Errors
     ///
-    /// `Invalid` names the section that is wrong; `Conflict` unless the actor is a person, or if the version in force
-    /// is not `expected_version`; otherwise as [`Workspace::record`].
+    /// As [`Workspace::set_policy_under`].
     pub async fn set_policy(
         &self,
         actor: &Actor,
@@ -133,18 +147,106 @@ impl Workspace {
         expected_version: Option<u32>,
         reason: Option<String>,
     ) -> Result<(Arc<PolicyInForce>, Vec<Warning>), WorkspaceError> {
-        let note_name = ("policy", "set_policy");
-        self.authorise(actor, Operation::SetPolicy, "the policy of the space", note_name)?;
+        let guard = Guard {
+            expected_version,
+            reason,
+            ..Guard::default()
+        };
+        let set = self.set_policy_under(actor, policy, guard).await?;
+        Ok((set.in_force, set.warnings))
+    }
+
+    /// The same under the conditions of `guard`.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` names what is wrong; `Conflict` unless the actor is a person, or if the version in force is not the
+    /// expected one; otherwise as [`Workspace::record`].
+    pub async fn set_policy_under(
+        &self,
+        actor: &Actor,
+        policy: SpacePolicy,
+        guard: Guard,
+    ) -> Result<PolicySet, WorkspaceError> {
+        self.check_may_set_policy(actor)?;
         policy.check()?;
         let change = Change::SetPolicy {
             policy: Box::new(policy),
-            expected_version,
+            expected_version: guard.expected_version,
         };
         let write = Write {
-            reason,
+            reason: guard.reason,
+            idempotency_key: guard.idempotency_key,
             ..Write::of(vec![change])
         };
         let recorded = self.record(actor, write).await?;
-        Ok((self.policy().await?, recorded.warnings))
+        Ok(PolicySet {
+            in_force: self.policy().await?,
+            warnings: recorded.warnings,
+            replayed: recorded.committed.replayed,
+        })
     }
+
+    /// Changes single keys of the policy. Only for people. Without an expected version, the change is made to whatever
+    /// is in force.
+    ///
+    /// # Errors
+    ///
+    /// `Policy` names all mistakes; otherwise as [`Workspace::set_policy_under`].
+    pub async fn change_policy(
+        &self,
+        actor: &Actor,
+        edit: &PolicyEdit,
+        guard: Guard,
+    ) -> Result<PolicySet, WorkspaceError> {
+        self.check_may_set_policy(actor)?;
+        // What the request did once may be impossible now.
+        if let Some(key) = &guard.idempotency_key
+            && self.is_recorded(actor, key).await?
+        {
+            return Ok(PolicySet {
+                in_force: self.policy().await?,
+                warnings: Vec::new(),
+                replayed: true,
+            });
+        }
+        let mut attempt = 1;
+        loop {
+            let now = self.policy().await?;
+            let policy = now.document().edited(edit)?;
+            let guarded = Guard {
+                expected_version: guard.expected_version.or(Some(now.version())),
+                ..guard.clone()
+            };
+            match self.set_policy_under(actor, policy, guarded).await {
+                Err(WorkspaceError::Store(StoreError::StalePolicy { .. }))
+                    if guard.expected_version.is_none() && attempt < ATTEMPTS =>
+                {
+                    attempt += 1;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// Refuses everybody who may not set the policy.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` unless the actor is a person.
+    pub fn check_may_set_policy(&self, actor: &Actor) -> Result<(), WorkspaceError> {
+        let note_name = ("policy", "set_policy");
+        self.authorise(actor, Operation::SetPolicy, "the policy of the space", note_name)
+    }
+}
+
+/// A policy that was set.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PolicySet {
+    /// The policy now in force.
+    pub in_force: Arc<PolicyInForce>,
+    /// What was redacted.
+    pub warnings: Vec<Warning>,
+    /// Whether an earlier call with the same key had set it already.
+    pub replayed: bool,
 }

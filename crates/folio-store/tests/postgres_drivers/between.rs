@@ -34,6 +34,8 @@ pub(crate) struct Between {
     wanted: Arc<AtomicU32>,
     /// How often the program's side of all connections was cut.
     cuts: watch::Sender<u32>,
+    /// How often the server has lost what was prepared on all connections.
+    losses: watch::Sender<u32>,
     /// The server's side of connections that were cut.
     left: Arc<Mutex<Vec<(OwnedReadHalf, OwnedWriteHalf)>>>,
 }
@@ -49,9 +51,11 @@ impl Between {
             way: watch::Sender::new(Way::Open),
             wanted: Arc::default(),
             cuts: watch::Sender::new(0),
+            losses: watch::Sender::new(0),
             left: Arc::default(),
         };
         let (way, cuts, left) = (between.way.clone(), between.cuts.clone(), Arc::clone(&between.left));
+        let losses = between.losses.clone();
         let (server, wanted) = (server.to_owned(), Arc::clone(&between.wanted));
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
@@ -60,7 +64,8 @@ impl Between {
                     continue;
                 }
                 if let Ok(server) = TcpStream::connect(&server).await {
-                    tokio::spawn(pass(client, server, way.clone(), cuts.subscribe(), Arc::clone(&left)));
+                    let ends = (cuts.subscribe(), losses.subscribe());
+                    tokio::spawn(pass(client, server, way.clone(), ends, Arc::clone(&left)));
                 }
             }
         });
@@ -86,6 +91,12 @@ impl Between {
         self.cuts.send_modify(|cuts| *cuts += 1);
     }
 
+    /// Makes the server forget what was prepared on the connections that are there, as a pooler does that puts another
+    /// one in their place: each with its next transaction.
+    pub(crate) fn forget_prepared(&self) {
+        self.losses.send_modify(|losses| *losses += 1);
+    }
+
     /// How many connections the server still has that the program has lost.
     pub(crate) fn left(&self) -> usize {
         self.left.lock().unwrap().len()
@@ -101,7 +112,7 @@ async fn pass(
     client: TcpStream,
     server: TcpStream,
     way: watch::Sender<Way>,
-    mut cuts: watch::Receiver<u32>,
+    (mut cuts, mut losses): (watch::Receiver<u32>, watch::Receiver<u32>),
     left: Arc<Mutex<Vec<(OwnedReadHalf, OwnedWriteHalf)>>>,
 ) {
     let (mut from_client, mut to_client) = client.into_split();
@@ -115,6 +126,10 @@ async fn pass(
                 let Ok(read @ 1..) = read else { return };
                 listens |= holds(&asked[..read], b"LISTEN");
                 writes |= holds(&asked[..read], b"READ COMMITTED");
+                if holds(&asked[..read], b"BEGIN ISOLATION") && losses.has_changed().unwrap_or(false) {
+                    losses.mark_unchanged();
+                    if to_server.write_all(FORGET).await.is_err() { return }
+                }
                 if to_server.write_all(&asked[..read]).await.is_err() { return }
                 if writes && holds(&asked[..read], COMMIT) && loses_server(&way) {
                     let mut said = Vec::new();
@@ -128,7 +143,8 @@ async fn pass(
             }
             read = from_server.read(&mut answered) => {
                 let Ok(read @ 1..) = read else { return };
-                if to_client.write_all(&answered[..read]).await.is_err() { return }
+                let bytes = without(&answered[..read], FORGOTTEN);
+                if to_client.write_all(&bytes).await.is_err() { return }
             }
             Ok(()) = cuts.changed() => {
                 left.lock().unwrap().push((from_server, to_server));
@@ -136,6 +152,19 @@ async fn pass(
             }
             () = async { drop(shut.wait_for(|way| listens && *way == Way::ShutToListeners).await) } => return,
         }
+    }
+}
+
+/// A query that drops everything that was prepared, and the answer to it, after which one more byte says whether a
+/// transaction is under way.
+const FORGET: &[u8] = b"Q\x00\x00\x00\x13DEALLOCATE ALL\x00";
+const FORGOTTEN: &[u8] = b"C\x00\x00\x00\x13DEALLOCATE ALL\x00Z\x00\x00\x00\x05";
+
+/// `bytes` without `part` and the byte behind it.
+fn without(bytes: &[u8], part: &[u8]) -> Vec<u8> {
+    match bytes.windows(part.len()).position(|found| found == part) {
+        Some(at) => [&bytes[..at], &bytes[at + part.len() + 1..]].concat(),
+        None => bytes.to_vec(),
     }
 }
 

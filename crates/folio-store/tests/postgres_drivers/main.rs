@@ -132,6 +132,22 @@ async fn commit_is_not_repeated_when_the_pooler_loses_its_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn call_is_repeated_on_another_connection_when_what_was_prepared_is_lost() {
+    let database = Database::fresh();
+    let two = Two::at(&database.url(), LEASE).await;
+    for _ in 0..3 {
+        two.driver.commit(Vec::new()).await;
+    }
+    let head = two.driver.head().await;
+    two.way.forget_prepared();
+    assert_eq!(two.driver.head().await, head);
+    two.way.forget_prepared();
+    assert_eq!(two.driver.commit(Vec::new()).await.seq, Seq(head.0 + 1));
+    assert_eq!(two.other.head().await, Seq(head.0 + 1));
+    two.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn driver_keeps_its_runs_after_server_sleep_or_clock_jump() {
     let database = Database::fresh();
     let two = Two::at(&database.url(), LEASE * 2).await;

@@ -8,6 +8,7 @@ mod writers;
 
 use folio_memory::{Change, PageRole, Seq};
 use folio_store::postgres::{OpenOptions, PostgresStore};
+use folio_store::{Record, in_parts};
 use folio_testkit::cluster::{Cluster, ClusterOptions};
 use folio_testkit::contract::scene::Scene;
 
@@ -85,6 +86,43 @@ async fn commit_without_a_key_is_acknowledged_once_although_its_connection_was_c
     let cut = proxy.cut();
     assert!(cut.before > 0 && cut.behind > 0, "{cut:?}");
     assert_eq!(scene.head().await, Seq(100), "each is there once");
+    tokio::task::spawn_blocking(|| drop(scene)).await.expect("a thread");
+}
+
+/// The parts are not there any more to be written again, but the program knows what became of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn write_in_parts_whose_connection_was_cut_has_a_known_outcome() {
+    let cluster = Cluster::start(ClusterOptions::default());
+    let proxy = Proxy::before(cluster.address()).await;
+    let through = cluster.url().replace(cluster.address(), &proxy.address());
+    let options = OpenOptions::at(through);
+    let opened = tokio::task::spawn_blocking(move || PostgresStore::open(&options)).await;
+    let scene = Scene::on(opened.expect("a thread").expect("a store"));
+    let mut head = scene.head().await;
+    for _ in 1..=60 {
+        let (giving, parts) = in_parts();
+        let commits = [
+            scene.commit_of(Record::of(Vec::new())),
+            scene.commit_of(Record::of(Vec::new())),
+        ];
+        let given = async {
+            for commit in commits {
+                giving.give(commit).await;
+            }
+            giving.end().await;
+        };
+        let (written, ()) = tokio::join!(scene.store.commit_parts(parts), given);
+        match written {
+            Ok(written) => {
+                assert_eq!(written.head, Seq(head.0 + 2));
+                head = written.head;
+            }
+            Err(error) => assert!(error.to_string().contains("nothing was written"), "{error}"),
+        }
+        assert_eq!(scene.head().await, head);
+    }
+    let cut = proxy.cut();
+    assert!(cut.before > 0 && cut.behind > 0, "{cut:?}");
     tokio::task::spawn_blocking(|| drop(scene)).await.expect("a thread");
 }
 

@@ -268,6 +268,7 @@ pub async fn run_progress_is_taken_from_the_last_commit_only(home: &dyn Home) {
         broken_off: 1,
         waits: true,
         due_at: Some(Timestamp::from_millis(1_000)),
+        forked_from: Some(silent),
     };
     // A run that reports no usage differs from one that reports nothing.
     for so_far in [some, RunSummary::default()] {

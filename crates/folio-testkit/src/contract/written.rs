@@ -40,6 +40,14 @@ impl<'s> Driven<'s> {
         written
     }
 
+    /// The names for which others are refused, sorted.
+    async fn names(&self) -> Vec<String> {
+        let names = self.scene.store.written_names(&self.scene.space, self.run);
+        let mut names = names.await.expect("names");
+        names.sort();
+        names
+    }
+
     async fn is_refused(&mut self, names: &[&str], by: RunId) {
         let before = self.scene.head().await;
         let error = self.writes(names).await.expect_err("written elsewhere");
@@ -74,7 +82,9 @@ pub async fn overlapping_written_name_of_another_run_is_refused_e9_15(home: &dyn
     one.is_refused(&["x"], other.run).await;
     other.writes(&["/repo/src/b"]).await.expect("what was given back");
     one.writes(&[]).await.expect("nothing");
+    assert_eq!(one.names().await, [""; 0]);
     other.writes(&["/repo", "desk"]).await.expect("all of it");
+    assert_eq!(other.names().await, ["/repo", "desk"]);
     // Names are separate per space.
     let elsewhere = scene.other_space("elsewhere");
     let mut third = Driven::begin(&elsewhere, "third", "driver").await;
@@ -87,11 +97,13 @@ pub async fn released_run_no_longer_blocks_its_written_names_e9_15(home: &dyn Ho
     let mut one = Driven::begin(&scene, "one", "first").await;
     let mut other = Driven::begin(&scene, "other", "driver").await;
     one.writes(&["desk"]).await.expect("a name");
+    assert_eq!(one.names().await, ["desk"]);
     scene
         .store
         .release_run(&scene.space, one.run, one.fence)
         .await
         .expect("a release");
+    assert_eq!(one.names().await, [""; 0]);
     other.writes(&["desk"]).await.expect("a name that nobody has");
     let second = OwnerId("second".to_owned());
     one.fence = scene
@@ -117,8 +129,12 @@ pub async fn taking_a_name_of_a_dead_driver_releases_its_run_e9_15(home: &dyn Ho
     one.writes(&["desk"]).await.expect("a name");
     let mut other = Driven::begin(&living, "other", "living").await;
     other.is_refused(&["desk/1"], one.run).await;
+    let names = living.store.written_names(&living.space, one.run).await;
+    assert_eq!(names.expect("names"), ["desk"]);
     let (run, fence, head) = (one.run, one.fence, one.head);
     drop(dying);
+    let names = living.store.written_names(&living.space, run).await;
+    assert_eq!(names.expect("names"), [""; 0]);
     other.writes(&["desk/1"]).await.expect("what a dead driver had");
     let mut back = Driven {
         scene: &living,

@@ -472,6 +472,37 @@ class AsyncFolio:
         later."""
         return await self._wire.post(shapes.Forgot, "/forget", dict(which), key=key, takes=WHOLE_MOST)
 
+    async def policy(self) -> shapes.PolicyShape:
+        """Returns the policy of the space: `policy`, what was set, and `in_force`, all values."""
+        return await self._wire.get(shapes.PolicyShape, "/policy")
+
+    async def set_policy(
+        self,
+        policy: Mapping[str, Any],
+        *,
+        reason: str | None = None,
+        version: int | None = None,
+        key: str | None = None,
+    ) -> shapes.WrittenPolicyShape:
+        """Replaces the policy of the space by the document `policy`. For people. With `version`, raises `Conflict` if
+        another version is in force."""
+        body = {"policy": dict(policy), **body_of({"reason": reason})}
+        return await self._wire.change(shapes.WrittenPolicyShape, "PUT", "/policy", body, version=version, key=key)
+
+    async def change_policy(
+        self,
+        set: Mapping[str, Any] | None = None,
+        *,
+        unset: Some | None = None,
+        reason: str | None = None,
+        version: int | None = None,
+        key: str | None = None,
+    ) -> shapes.WrittenPolicyShape:
+        """Changes single keys of the policy of the space: `set={"retention.purge_after_minutes": None}`, or resets them
+        to their built-in values. For people."""
+        body = body_of({"set": None if set is None else dict(set), "unset": several(unset), "reason": reason})
+        return await self._wire.change(shapes.WrittenPolicyShape, "PATCH", "/policy", body, version=version, key=key)
+
     async def export(self) -> bytes:
         """Returns the whole space as lines of JSON."""
         return (await self._wire.fetch("/export", "application/x-ndjson", takes=WHOLE_MOST)).content

@@ -146,11 +146,12 @@ class Scratchbook:
         return self._wire.post(Conversation, path, body, takes=OFFLOAD_MOST)
 
     def history(
-        self, first: int | None = None, last: int | None = None, *, search: str | None = None
+        self, first: int | None = None, last: int | None = None, *, search: str | None = None, limit: int | None = None
     ) -> SaidShape:
         """Returns the offloaded messages, by their numbers from 1; with `search`, those that contain all its words: at
-        most 100, and `next` tells from where to go on."""
-        return self._wire.get(SaidShape, f"{self._path}/history", {"from": first, "to": last, "search": search})
+        most 100. `next` of the answer is the `first` for the next call."""
+        query = {"from": first, "to": last, "search": search, "limit": limit}
+        return self._wire.get(SaidShape, f"{self._path}/history", query)
 
     def evict(
         self,

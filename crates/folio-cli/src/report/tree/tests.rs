@@ -30,6 +30,7 @@ fn tree(text: &str) -> Vec<Node> {
             mark,
             started_at: (mark != Mark::Waiting).then_some(start),
             finished_at: mark.is_finished().then(|| start.plus(Duration::from_millis(2_500))),
+            cost: String::new(),
             note: note.to_owned(),
         }
     });
@@ -222,4 +223,12 @@ fn tree_durations_are_short_and_readable() {
     for (millis, wanted) in cases {
         assert_eq!(seconds(Duration::from_millis(millis)), wanted);
     }
+}
+
+#[test]
+fn cost_of_a_part_stands_between_its_time_and_its_note() {
+    let mut nodes = tree("in All\n  ok Count | three files");
+    nodes[1].cost = "1200 tokens".to_owned();
+    let text = drawn(&nodes, 80, None);
+    assert!(text.contains("Count 2.5s · 1200 tokens  three files"), "{text}");
 }

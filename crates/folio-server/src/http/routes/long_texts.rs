@@ -10,7 +10,7 @@ use folio::memory::evict::{LIMIT_TOKENS, ResultOf};
 use folio::memory::passage::Part;
 use folio::memory::tokens::for_model;
 use folio::runner::COMPACTOR_TIME;
-use folio::store::workspace::{Eviction, Offload};
+use folio::store::workspace::{Eviction, Offload, Said};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -22,13 +22,16 @@ use crate::http::describe::describe_operation;
 use crate::http::guard::{RESPONSE_TIMEOUT, declare_response_time};
 use crate::http::input::{Body, Raw, read_json};
 use crate::http::problem::Problem;
-use crate::http::query::{Fields, Nothing, QueryParams, check_exclusive, invalid_value_problem};
+use crate::http::query::{Fields, Nothing, QueryParams, check_exclusive, invalid_value_problem, parse_cursor};
 use crate::wire::long::FOUND_MAX;
 use crate::wire::{Conversation, EvictedShape, PassageShape, ReadOn, SaidShape};
 
 /// The default number of bytes of a text in one answer.
 const READ_BYTES: u32 = 32 * 1024;
+/// The most messages of a history in one answer.
+const MESSAGES_MAX: u32 = 10_000;
 const GROUP: &str = "long texts";
+
 /// Returns the routes that take or return long texts.
 pub(super) fn routes() -> ApiRouter<App> {
     // If the model does not answer within its time, the operation continues without its answer.
@@ -125,6 +128,7 @@ async fn offload(
         has_view: true,
         compactor: caller.runner.compactor(),
     };
+    caller.check_key().await?;
     let offloaded = caller
         .workspace
         .offload(&caller.actor, &caller.thread(), &conversation.messages, &options)
@@ -148,6 +152,11 @@ struct Range {
     range: Option<String>,
     /// Only messages that contain all of these words, ignoring case; at most 100.
     search: Option<String>,
+    /// The maximum number of messages; 10,000 if not given.
+    #[schemars(range(min = 1, max = 10_000))]
+    limit: Option<u32>,
+    /// The value of `next` in an earlier answer, to continue there with the same filters.
+    cursor: Option<String>,
 }
 
 impl Fields for Range {}
@@ -165,16 +174,29 @@ async fn said(caller: Caller, QueryParams(params): QueryParams<Range>) -> Result
     if from > to {
         return Err(invalid_value_problem("to", &to.to_string(), "at least `from`"));
     }
-    let thread = caller.thread();
+    let from = parse_cursor(params.cursor.as_deref())?.unwrap_or(from).max(from);
+    let (workspace, thread) = (&caller.workspace, caller.thread());
+    let as_of = workspace.head().await?.0;
     let messages = match params.search.as_deref() {
-        None => caller.workspace.said(&thread, from, to).await?,
+        None => {
+            let limit = u64::from(params.limit.unwrap_or(MESSAGES_MAX));
+            let last = to.min(from.saturating_add(limit - 1));
+            let said = workspace.said(&thread, from, last).await?;
+            // What the limit leaves out is asked for as well.
+            let more = (last < to.min(said.total)).then(|| last + 1);
+            Said {
+                next: said.next.or(more),
+                ..said
+            }
+        }
         Some(words) if words.trim().is_empty() => return Err(invalid_value_problem("search", words, "a text")),
         Some(words) => {
-            let found = caller.workspace.search_said(&thread, words, (from, to), FOUND_MAX);
-            found.await?
+            let most = params.limit.and_then(|limit| usize::try_from(limit).ok());
+            let most = most.map_or(FOUND_MAX, |limit| limit.min(FOUND_MAX));
+            workspace.search_said(&thread, words, (from, to), most).await?
         }
     };
-    Ok(Answer::of(SaidShape::of(messages)))
+    Ok(Answer::of(SaidShape::of(messages, as_of)))
 }
 
 /// Parses a range such as `10:20`, `10:` or `10`.
@@ -225,6 +247,7 @@ async fn evict(
         limit_tokens: large.limit,
         tokens: Arc::new(for_model(large.model.as_deref().unwrap_or_default())),
     };
+    caller.check_key().await?;
     let evicted = caller
         .workspace
         .evict(&caller.actor, Cursor::new(text.into_bytes()), options)

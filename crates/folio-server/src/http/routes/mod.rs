@@ -11,6 +11,7 @@ mod observations;
 mod pages;
 mod part;
 mod people;
+mod policy;
 pub(super) mod runs;
 mod spaces;
 mod start;
@@ -50,6 +51,7 @@ pub(super) fn all() -> ApiRouter<App> {
         .merge(threads::routes())
         .merge(turns::routes())
         .merge(memory::routes())
+        .merge(policy::routes())
         .merge(events::routes())
         .layer(hash_layer)
         .merge(large_routes);

@@ -23,6 +23,7 @@ use crate::http::describe::{describe_event_stream, describe_operation};
 use crate::http::problem::Problem;
 use crate::http::query::{Fields, Nothing, QueryParams, invalid_value_problem, parse_cursor};
 use crate::http::sse::{self, RunMessage};
+use crate::run_origins::origin_handles;
 use crate::run_pages::{main_pages, page_handles};
 use crate::wire::List;
 use crate::wire::run::{HeldUpShape, NodeInFull, RunInFull, RunShape, TreePart, TreeShape};
@@ -124,11 +125,14 @@ async fn list(caller: Caller, QueryParams(params): QueryParams<Filter>) -> Resul
     };
     let rows = workspace.runs(&query).await?;
     let summaries = workspace.runs_so_far(&rows).await?;
+    let origins = origin_handles(workspace, &rows, summaries.values()).await?;
     let now = workspace.now();
-    let items = rows
-        .iter()
-        .map(|row| RunShape::of(row, summaries.get(&row.id), now))
-        .collect();
+    let shape = |row: &RunRow| {
+        let summary = summaries.get(&row.id);
+        let origin = summary.and_then(|summary| origins.get(&summary.forked_from?).cloned());
+        RunShape::of(row, summary, now).forked_from(origin)
+    };
+    let items = rows.iter().map(shape).collect();
     let list = List::part(items, limit, as_of, |run: &RunShape| run.handle().to_owned());
     Ok(Answer::of(list.from_start(before.is_none())))
 }

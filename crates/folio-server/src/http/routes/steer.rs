@@ -240,9 +240,7 @@ async fn fork(
     caller.may_steer()?;
     let row = caller.run_row().await?;
     // A key that was used for something else is refused even if the node is not there.
-    if let Some(key) = caller.key() {
-        caller.workspace.is_recorded(&caller.actor, key).await?;
-    }
+    caller.check_key().await?;
     let at = match &input.at {
         Some(node) if !input.before_limit => {
             let run = caller.runner.load(row.id).await?;

@@ -200,3 +200,20 @@ async fn unused_session_ends_after_five_minutes() {
     pass(301).await;
     assert_eq!(endpoint.ping(&session).await, (404, json!("not_found")));
 }
+
+#[tokio::test]
+async fn sessions_that_begin_at_once_stay_within_the_limit() {
+    let endpoint = Endpoint::new().await;
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}});
+    let begin = || {
+        let (endpoint, initialize) = (endpoint.clone(), initialize.to_string());
+        async move { endpoint.send(Method::POST, &[], initialize).await.status() }
+    };
+    let statuses = futures_util::future::join_all((0..300).map(|_| begin())).await;
+    let begun = statuses.iter().filter(|status| **status == StatusCode::OK).count();
+    let refused = statuses
+        .iter()
+        .filter(|status| **status == StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!((begun, refused.count()), (256, 44));
+}

@@ -127,7 +127,16 @@ impl State {
                         conflicts: Vec::new(),
                     });
                 }
-                Change::SetPolicy { .. } | Change::RegisterType { .. } => drop(self.policy.apply(change, seq)),
+                Change::SetPolicy { expected_version, .. } => {
+                    let found = self.policy.version;
+                    let mut policy = self.policy.clone();
+                    let is_changed = policy.apply(change, seq);
+                    if let Some(expected) = expected_version.filter(|expected| is_changed && *expected != found) {
+                        return Err(StoreError::StalePolicy { found, expected });
+                    }
+                    self.policy = policy;
+                }
+                Change::RegisterType { .. } => drop(self.policy.apply(change, seq)),
                 _ => panic!("no test needs it"),
             }
         }
@@ -360,6 +369,10 @@ impl Store for FakeStore {
     }
 
     async fn run_heads(&self, _: &SpaceName, _: Vec<RunId>) -> Result<Vec<(RunId, Seq)>, StoreError> {
+        panic!("no test needs it")
+    }
+
+    async fn written_names(&self, _: &SpaceName, _: RunId) -> Result<Vec<String>, StoreError> {
         panic!("no test needs it")
     }
 

@@ -1,4 +1,4 @@
-use folio_memory::policy::StrictTypes;
+use folio_memory::policy::{PolicyEdit, StrictTypes};
 use folio_memory::{Invalid, SpacePolicy};
 
 use super::*;
@@ -42,6 +42,59 @@ async fn policy_must_be_valid_and_set_by_a_human() {
     let error = f.set(json!({"types": {"No Such": {}}})).await.unwrap_err();
     assert!(matches!(error, WorkspaceError::Invalid(Invalid { code, .. }) if code == "policy_invalid"));
     assert_eq!(f.store.log(), []);
+}
+
+#[tokio::test]
+async fn change_of_single_keys_is_made_to_what_is_in_force_unless_a_version_is_expected() {
+    let f = fixture();
+    let edit = |key: &str, value: serde_json::Value| PolicyEdit {
+        set: vec![(key.to_owned(), value)],
+        unset: Vec::new(),
+    };
+    let change = async |edit: &PolicyEdit, guard: Guard| f.workspace.change_policy(&person(), edit, guard).await;
+    let nobody = edit("strict_types", json!("nobody"));
+    assert_eq!(change(&nobody, Guard::default()).await.unwrap().in_force.version(), 1);
+    let quota = edit("quota.live_observations", json!(9));
+    let stale = change(&quota, Guard::from(Some(0))).await.unwrap_err();
+    assert_eq!(stale.code(), "stale_policy");
+    let now = change(&quota, Guard::from(Some(1))).await.unwrap().in_force;
+    assert_eq!(
+        (now.version(), now.strict_types, now.quota.live_observations),
+        (2, StrictTypes::Nobody, 9)
+    );
+    // It is as wanted already.
+    assert_eq!(
+        change(&quota, Guard::from(Some(1))).await.unwrap().in_force.version(),
+        2
+    );
+    let planner = Actor::new(Role::Planner, "p");
+    let refused = f
+        .workspace
+        .change_policy(&planner, &edit("x", json!(1)), Guard::default())
+        .await;
+    assert_eq!(refused.unwrap_err().code(), "role_denied");
+}
+
+#[tokio::test]
+async fn change_of_the_policy_under_a_key_is_made_once() {
+    let f = fixture();
+    let guard = || Guard {
+        idempotency_key: Some("k".to_owned()),
+        ..Guard::default()
+    };
+    let edit = PolicyEdit {
+        set: vec![("types.tide.class".to_owned(), json!("alert"))],
+        unset: Vec::new(),
+    };
+    let first = f.workspace.change_policy(&person(), &edit, guard()).await.unwrap();
+    f.set(json!({})).await.unwrap();
+    let again = f.workspace.change_policy(&person(), &edit, guard()).await.unwrap();
+    assert_eq!((first.replayed, again.replayed), (false, true));
+    assert_eq!(
+        *again.in_force.document(),
+        SpacePolicy::default(),
+        "what came later stays"
+    );
 }
 
 #[tokio::test]

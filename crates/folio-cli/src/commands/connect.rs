@@ -1,0 +1,297 @@
+//! `folio connect`: adds Folio to the configuration of another program.
+
+mod insert;
+
+use std::fmt::{self, Write as _};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use self::insert::insert;
+use super::{Context, MAX_INPUT_BYTES, opened_if_file};
+use crate::error::{Exit, Failure};
+use crate::output::{Report, Style};
+use crate::settings::quoted;
+
+/// The moments at which Claude Code calls hooks, and the hook of Folio for each.
+const HOOKS: [(&str, &str); 4] = [
+    ("SessionStart", "session-start"),
+    ("UserPromptSubmit", "user-prompt"),
+    ("PreCompact", "pre-compact"),
+    ("Stop", "stop"),
+];
+
+/// `folio connect`.
+#[derive(Debug, Args)]
+pub(crate) struct Connect {
+    /// Program to connect: claude-code, codex, cursor, gemini-cli, opencode or vscode
+    #[arg(value_enum, hide_possible_values = true)]
+    program: Program,
+    /// Add the hooks by which the program uses memory by itself, instead of the MCP server (claude-code only)
+    #[arg(long)]
+    hooks: bool,
+    /// Write it into the file of this folder, beside which the file as it was is kept; without this, only show it
+    #[arg(long)]
+    write: bool,
+}
+
+/// A program that can be connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Program {
+    ClaudeCode,
+    Codex,
+    Cursor,
+    GeminiCli,
+    Opencode,
+    Vscode,
+}
+
+impl Program {
+    fn name(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude-code",
+            Self::Codex => "codex",
+            Self::Cursor => "cursor",
+            Self::GeminiCli => "gemini-cli",
+            Self::Opencode => "opencode",
+            Self::Vscode => "vscode",
+        }
+    }
+
+    /// The file of this folder that names its MCP servers, and what belongs into it for a server that is called with
+    /// these `arguments`; `None` if it has no such file.
+    fn server(self, arguments: &[String]) -> Option<(&'static str, Value)> {
+        let stdio = json!({"command": "folio", "args": arguments});
+        Some(match self {
+            Self::Codex => return None,
+            Self::ClaudeCode => (".mcp.json", json!({"mcpServers": {"folio": stdio}})),
+            Self::Cursor => (".cursor/mcp.json", json!({"mcpServers": {"folio": stdio}})),
+            Self::GeminiCli => (".gemini/settings.json", json!({"mcpServers": {"folio": stdio}})),
+            Self::Opencode => {
+                let command: Vec<&str> = std::iter::once("folio")
+                    .chain(arguments.iter().map(String::as_str))
+                    .collect();
+                let server = json!({"type": "local", "command": command, "enabled": true});
+                ("opencode.json", json!({"mcp": {"folio": server}}))
+            }
+            Self::Vscode => {
+                let server = json!({"type": "stdio", "command": "folio", "args": arguments});
+                (".vscode/mcp.json", json!({"servers": {"folio": server}}))
+            }
+        })
+    }
+
+    /// Whether it need not start a server in the folder of the project, so that the thread has to be named.
+    fn starts_anywhere(self) -> bool {
+        matches!(self, Self::Cursor | Self::Vscode)
+    }
+}
+
+/// What was added, or would be.
+#[derive(Debug, Serialize)]
+struct Connected {
+    program: &'static str,
+    file: String,
+    /// What belongs into the file.
+    adds: Value,
+    /// Whether the file lacked some of it.
+    changes: bool,
+    written: bool,
+    /// Where the file as it was is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backup: Option<String>,
+}
+
+impl Report for Connected {
+    fn text(&self, out: &mut String, style: Style) -> fmt::Result {
+        let file = style.strong(&self.file);
+        if !self.changes {
+            return writeln!(out, "{file} has it already");
+        }
+        let verb = if self.written { "has now" } else { "would get" };
+        writeln!(out, "{file} {verb}")?;
+        let adds = serde_json::to_string_pretty(&self.adds).unwrap_or_default();
+        writeln!(out, "{adds}")?;
+        match &self.backup {
+            Some(backup) => writeln!(out, "{}", style.faint(format_args!("as it was: {backup}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Carries out `folio connect`.
+pub(crate) fn run(context: &Context<'_>, connect: &Connect) -> Result<Exit, Failure> {
+    let (file, adds) = match connect.hooks {
+        true => hooks_of(context, connect.program)?,
+        false => server_of(context, connect.program)?,
+    };
+    let file = Path::new(file);
+    let before = read(file)?;
+    let text = before.as_deref().unwrap_or_default();
+    let after = insert_unless_there(text, &adds).map_err(|reason| {
+        let message = format!("cannot change {}: {reason}", file.display());
+        let by_hand = serde_json::to_string(&adds).unwrap_or_default();
+        Failure::new(Exit::Refused, "file_unusable", message).hint(format!("add this by hand: {by_hand}"))
+    })?;
+    let changes = after.is_some();
+    let mut backup = None;
+    if connect.write
+        && let Some(after) = after
+    {
+        context.only_people("change the configuration of other programs")?;
+        if before.is_some() {
+            backup = Some(back_up(file)?);
+        }
+        write(file, &after)?;
+    }
+    context.output.report(&Connected {
+        program: connect.program.name(),
+        file: file.display().to_string(),
+        adds,
+        changes,
+        written: connect.write && changes,
+        backup: backup.map(|path| path.display().to_string()),
+    })?;
+    if changes && !connect.write {
+        context.output.note("nothing was written; --write does it");
+    }
+    Ok(Exit::Done)
+}
+
+/// The file for the MCP server of `program`, and what belongs into it.
+fn server_of(context: &Context<'_>, program: Program) -> Result<(&'static str, Value), Failure> {
+    let mut arguments = vec!["mcp".to_owned()];
+    arguments.extend(
+        context
+            .settings
+            .given()
+            .iter()
+            .flat_map(|(flag, value)| [(*flag).to_owned(), value.clone()]),
+    );
+    if context.settings.names_thread || program.starts_anywhere() {
+        arguments.extend(["--thread".to_owned(), context.settings.thread.0.clone()]);
+    }
+    program.server(&arguments).ok_or_else(|| {
+        let words: Vec<_> = arguments.iter().map(|word| quoted(word)).collect();
+        let message = "codex keeps its MCP servers in your home folder and adds them itself";
+        Failure::usage("usage", message).hint(format!("run: codex mcp add folio -- folio {}", words.join(" ")))
+    })
+}
+
+/// The file for the hooks of `program`, and what belongs into it.
+fn hooks_of(context: &Context<'_>, program: Program) -> Result<(&'static str, Value), Failure> {
+    if program != Program::ClaudeCode {
+        let message = format!("the hooks of {} are not known", program.name());
+        return Err(
+            Failure::usage("usage", message).hint("docs/connect/hooks.md says what hooks have to call, and when")
+        );
+    }
+    let mut options = context.settings.repeated().to_owned();
+    if context.settings.names_thread {
+        options.push_str(&format!(" --thread {}", quoted(&context.settings.thread.0)));
+    }
+    let hooks = HOOKS.into_iter().map(|(moment, hook)| {
+        let command = format!("folio{options} hook {hook}");
+        (
+            moment.to_owned(),
+            json!([{"hooks": [{"type": "command", "command": command}]}]),
+        )
+    });
+    Ok((
+        ".claude/settings.json",
+        json!({"hooks": Value::Object(hooks.collect())}),
+    ))
+}
+
+/// `text` with `adds`; `None` if it has them already, whatever their options.
+fn insert_unless_there(text: &str, adds: &Value) -> Result<Option<String>, String> {
+    let there: Value = serde_json::from_str(text).unwrap_or_default();
+    for (section, value) in adds.as_object().into_iter().flatten() {
+        // A server of that name is Folio, however it is started.
+        if value.get("folio").is_some() && there.get(section).is_some_and(|servers| servers.get("folio").is_some()) {
+            return Ok(None);
+        }
+    }
+    let after = insert(text, adds, &calls_same_hook)?;
+    Ok(Some(after).filter(|after| after != text))
+}
+
+/// Whether both call the same hook of Folio.
+fn calls_same_hook(one: &Value, other: &Value) -> bool {
+    let hook_of = |value: &Value| -> Option<String> {
+        let hooks = value.get("hooks")?.as_array()?;
+        let mut commands = hooks.iter().filter_map(|hook| hook.get("command")?.as_str());
+        commands.find_map(|command| {
+            let (program, hook) = command.rsplit_once(" hook ")?;
+            program
+                .contains("folio")
+                .then(|| hook.split_whitespace().next().unwrap_or_default().to_owned())
+        })
+    };
+    let hook = hook_of(one);
+    one == other || hook.is_some() && hook == hook_of(other)
+}
+
+/// The text of `file`; `None` if it does not exist.
+fn read(file: &Path) -> Result<Option<String>, Failure> {
+    let unreadable = |error: std::io::Error| Failure::file("read", file, &error);
+    let opened = match opened_if_file(file) {
+        Ok(opened) => opened,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(error)),
+    };
+    let mut text = String::new();
+    opened
+        .take(MAX_INPUT_BYTES)
+        .read_to_string(&mut text)
+        .map_err(unreadable)?;
+    Ok(Some(text))
+}
+
+/// Copies `file` to a name beside it that is free.
+fn back_up(file: &Path) -> Result<PathBuf, Failure> {
+    let mut number = 1_u32;
+    loop {
+        let mut name = file.as_os_str().to_owned();
+        name.push(format!(".before-folio-{number}"));
+        let copy = PathBuf::from(name);
+        if copy.symlink_metadata().is_err() {
+            let copied = std::fs::copy(file, &copy);
+            return copied
+                .map(|_| copy.clone())
+                .map_err(|error| Failure::file("write", &copy, &error));
+        }
+        number += 1;
+    }
+}
+
+fn write(file: &Path, text: &str) -> Result<(), Failure> {
+    let unwritable = |error: std::io::Error| Failure::file("write", file, &error);
+    if let Some(folder) = file.parent() {
+        std::fs::create_dir_all(folder).map_err(unwritable)?;
+    }
+    std::fs::write(file, text).map_err(unwritable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hook_with_other_options_is_the_same_hook() {
+        let hook = |command: &str| json!({"hooks": [{"type": "command", "command": command}]});
+        let wanted = hook("folio hook stop");
+        for (command, expected) in [
+            ("/usr/bin/folio --thread t hook stop", true),
+            ("folio hook stop --json", true),
+            ("folio hook session-start", false),
+            ("other hook stop", false),
+            ("say stop", false),
+        ] {
+            assert_eq!(calls_same_hook(&hook(command), &wanted), expected, "{command}");
+        }
+    }
+}
