@@ -423,27 +423,29 @@ impl From<RunnerError> for Failure {
 
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
-        match error {
-            OpenError::Store(error) => error.into(),
-            error @ OpenError::NotThere { .. } => Self::new(Exit::NotFound, "not_found", error.to_string())
-                .hint("name another store with --store URL; a command that writes creates it"),
-            OpenError::NoScheme { ref given } if !given.is_empty() => {
-                Self::usage("store_url_invalid", error.to_string()).hint(format!(
-                    "if it is a file, write sqlite:{given}; other stores are postgres://… and memory:"
-                ))
+        let error = match error {
+            OpenError::Store(error) => return error.into(),
+            error => error,
+        };
+        let hint = match &error {
+            OpenError::NotThere { .. } => {
+                "name another store with --store URL; a command that writes creates it".to_owned()
             }
-            OpenError::Home { ref path } => {
+            OpenError::NoScheme { given } if !given.is_empty() => {
+                format!("if it is a file, write sqlite:{given}; other stores are postgres://… and memory:")
+            }
+            OpenError::Home { path } => {
                 let below_home = match path.trim_start_matches(['~', '/']) {
                     "" => "folio.db",
                     below_home => below_home,
                 };
-                Self::usage("store_url_invalid", error.to_string()).hint(format!(
+                format!(
                     "write the whole path, for example sqlite:/home/ada/{below_home}, or in a shell \"sqlite:$HOME/{below_home}\""
-                ))
+                )
             }
-            error => Self::usage("store_url_invalid", error.to_string())
-                .hint("a store is sqlite:PATH, postgres://… or memory:, for example --store sqlite:./folio.db"),
-        }
+            _ => "a store is sqlite:PATH, postgres://… or memory:, for example --store sqlite:./folio.db".to_owned(),
+        };
+        Self::new(error.kind().into(), error.code(), error.to_string()).hint(hint)
     }
 }
 

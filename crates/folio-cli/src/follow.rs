@@ -8,7 +8,7 @@ use folio::engine::spend::{Dimension, Purse};
 use folio::engine::{Event, NodeResult, Outcome, StopReason, projection};
 use folio::memory::RunId;
 use folio::memory::id::Ref;
-use folio::runner::{HeldUp, Runner, RunnerError, Watch};
+use folio::runner::{HeldUp, LEFTOVER_PATIENCE, Runner, RunnerError, Watch};
 use folio::store::RunRow;
 use folio::{Timestamp, Workspace};
 use folio_server::run_pages::main_pages;
@@ -19,7 +19,6 @@ use tokio::task::JoinHandle;
 use crate::commands::Context;
 use crate::commands::budget::{before_raising, raise_commands, unplanned_line, use_in_words, warning_step};
 use crate::error::{Exit, Failure};
-use crate::leftovers::PATIENCE;
 use crate::progress::{Lines, Progress};
 use crate::report::run::Summary;
 use crate::report::{for_people, printable};
@@ -60,7 +59,7 @@ pub(crate) async fn drive_until_asked(
         return drive_until_stopped(context, runner, run).await;
     }
     let driver = runner.clone();
-    let task = tokio::spawn(async move { driver.drive_until_asked(run, PATIENCE).await });
+    let task = tokio::spawn(async move { driver.drive_until_asked(run, LEFTOVER_PATIENCE).await });
     show_while_driven(context, runner, run, task).await
 }
 

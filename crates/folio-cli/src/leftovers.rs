@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use folio::SpaceName;
 use folio::engine::run::RunSummary;
-use folio::memory::{RunId, Seq, Timestamp};
-use folio::runner::{Busy, BusyRun, Driven, Runner, RunnerError};
+use folio::memory::{RunId, Seq};
+use folio::runner::{Busy, BusyRun, Driven, Hindrance, LEFTOVER_PATIENCE, Leftover, Runner, RunnerError};
 use folio::store::{ErrorKind, RunRow, StoreError};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
@@ -28,13 +28,6 @@ const DRIVEN_RUNS_MAX: usize = 8;
 const HELD_RUNS_MAX: usize = 256;
 /// How long what is under way has to end when the program was told to.
 const END_GRACE: Duration = Duration::from_secs(10);
-
-/// How long the process that submitted a run may take to begin driving it: it may have to wait ten seconds for a store
-/// that others write to.
-const BEGIN_TIME_MAX: Duration = Duration::from_secs(15);
-
-/// How long everything in a run must have waited until a program that is there for another run gives it up.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Whether the store is a file of another user. If so, a note says which of its runs are left alone, or, for a process
 /// that is there for all runs (`Kept`), that it leaves them alone. What those runs may do is recorded in that file,
@@ -63,15 +56,6 @@ pub(crate) async fn are_of_another_user(
         }
     }
     Ok(is_of_another)
-}
-
-/// What lists show of the run of `row`: what its last commit says, which is `known`, or, if an older version wrote that
-/// commit, what its journal says. That a journal cannot be read is reported by whoever drives the run.
-pub(crate) async fn summary_of(runner: &Runner, row: &RunRow, known: Option<RunSummary>) -> RunSummary {
-    match known {
-        Some(known) => known,
-        None => runner.load(row.id).await.map(|run| run.summary()).unwrap_or_default(),
-    }
 }
 
 /// A run by its space and its id.
@@ -141,30 +125,24 @@ impl Leftovers {
             own_space: Some(runner.workspace().space().clone()),
             ..Self::default()
         };
-        let now = runner.workspace().now();
-        let unfinished = runner.unfinished().await?;
-        let (starting, rows): (Vec<_>, Vec<_>) = unfinished.into_iter().partition(|row| is_being_begun(row, now));
-        if waiting == WaitingRuns::GivenUp {
-            // A process that is there for all runs looks again later.
-            for row in starting {
-                output.note(format_args!(
+        for Leftover { row, hindrance, .. } in runner.leftovers().await? {
+            match (hindrance, waiting) {
+                (Some(Hindrance::BeingBegun), WaitingRuns::GivenUp) => output.note(format_args!(
                     "{} was submitted a moment ago and is left to the process that submitted it",
                     row.handle
-                ));
-            }
-        }
-        let summaries = runner.workspace().runs_so_far(&rows).await?;
-        for row in rows {
-            let summary = summary_of(runner, &row, summaries.get(&row.id).copied()).await;
-            if summary.needs_manual_resume() {
-                leftovers.note_not_resumed(runner, &row, output);
-            } else if waiting == WaitingRuns::GivenUp && runner.has_nobody_to_answer(&summary) {
+                )),
+                // A process that is there for all runs looks again later.
+                (Some(Hindrance::BeingBegun), WaitingRuns::Kept) => {}
+                (Some(Hindrance::BrokenOff), _) => leftovers.note_not_resumed(runner, &row, output),
                 // A process that is there for all runs was told that nobody answers.
-                output.note(nobody_to_ask(runner, &row, output.options()).await);
-            } else {
-                let busy = leftovers.busy.begin();
-                let note = leftovers.resumed_note(&row, runner);
-                leftovers.spawn_drive(row, busy, runner, Some((note, output)));
+                (Some(Hindrance::NeedsPerson), WaitingRuns::GivenUp) => {
+                    output.note(nobody_to_ask(runner, &row, output.options()).await);
+                }
+                _ => {
+                    let busy = leftovers.busy.begin();
+                    let note = leftovers.resumed_note(&row, runner);
+                    leftovers.spawn_drive(row, busy, runner, Some((note, output)));
+                }
             }
         }
         Ok(leftovers)
@@ -258,23 +236,19 @@ impl Leftovers {
         given_up: &HashSet<RunKey>,
     ) {
         let workspace = runner.workspace();
-        let Ok(mut rows) = runner.unfinished().await else {
+        let Ok(mut left) = runner.leftovers().await else {
             return;
         };
-        self.end_outage_if_claimed(workspace.space(), &rows);
-        let now = workspace.now();
-        rows.retain(|row| !is_being_begun(row, now));
-        let before = std::mem::replace(seen, rows.iter().map(|row| (row.id, row.head)).collect());
+        self.end_outage_if_claimed(workspace.space(), left.iter().map(|leftover| leftover.row.id));
+        left.retain(|leftover| leftover.hindrance != Some(Hindrance::BeingBegun));
+        let heads = left.iter().map(|leftover| (leftover.row.id, leftover.row.head));
+        let before = std::mem::replace(seen, heads.collect());
         let is_left = |row: &RunRow| {
             let key = (workspace.space().clone(), row.id);
             before.get(&row.id) == Some(&row.head) && !given_up.contains(&key)
         };
-        let rows: Vec<_> = rows.into_iter().filter(is_left).collect();
-        let Ok(summaries) = workspace.runs_so_far(&rows).await else {
-            return;
-        };
-        for row in rows {
-            if summaries.get(&row.id).is_some_and(RunSummary::needs_manual_resume) {
+        for Leftover { row, hindrance, .. } in left.into_iter().filter(|leftover| is_left(&leftover.row)) {
+            if hindrance == Some(Hindrance::BrokenOff) {
                 self.note_not_resumed(runner, &row, output);
                 continue;
             }
@@ -296,10 +270,10 @@ impl Leftovers {
     }
 
     /// Ends the outage if the run that is tried could be claimed: then it is not among those that nobody drives.
-    fn end_outage_if_claimed(&mut self, space: &SpaceName, undriven: &[RunRow]) {
+    fn end_outage_if_claimed(&mut self, space: &SpaceName, mut undriven: impl Iterator<Item = RunId>) {
         if let Outage::Lasts(Some((tried_space, tried))) = &self.outage
             && tried_space == space
-            && !undriven.iter().any(|row| row.id == *tried)
+            && !undriven.any(|run| run == *tried)
         {
             self.outage = Outage::None;
         }
@@ -341,7 +315,7 @@ impl Leftovers {
         let space = runner.workspace().space().clone();
         let patience = match self.waiting {
             WaitingRuns::Kept => None,
-            WaitingRuns::GivenUp => Some(PATIENCE),
+            WaitingRuns::GivenUp => Some(LEFTOVER_PATIENCE),
         };
         let (runner, note) = (runner.clone(), note.map(|(note, output)| (note, output.clone())));
         self.driving.spawn(async move {
@@ -410,14 +384,6 @@ fn age_to_tidy(tidied: Option<Instant>, now: Instant) -> Option<Duration> {
     }
 }
 
-/// Whether `row` is a run that was submitted a moment ago and was never driven: its submitter may be about to drive
-/// it, and would find its own run taken.
-fn is_being_begun(row: &RunRow, now: Timestamp) -> bool {
-    // The clocks of two processes may differ a little; a time far ahead comes from a clock that was wrong.
-    let apart = now.since(row.created_at).max(row.created_at.since(now));
-    !row.was_driven && apart < BEGIN_TIME_MAX
-}
-
 /// The note on a run that is not resumed automatically because its process ended again and again.
 /// `again` are the options that another command needs to use the same space.
 pub(crate) fn not_resumed_note(row: &RunRow, again: &str) -> String {
@@ -433,6 +399,7 @@ pub(crate) fn not_resumed_note(row: &RunRow, again: &str) -> String {
 mod tests {
     use clap::Parser as _;
     use folio::engine::Run;
+    use folio::memory::Timestamp;
     use folio::memory::id::RunHandle;
 
     use super::*;
@@ -476,12 +443,12 @@ mod tests {
         leftovers.outage = Outage::Lasts(Some(tried.clone()));
         // What another run meets meanwhile says nothing about the one that is tried.
         leftovers.report_end(&refused(&rows[0]), &output);
-        leftovers.end_outage_if_claimed(&space, &rows);
+        leftovers.end_outage_if_claimed(&space, rows.iter().map(|row| row.id));
         assert_eq!(leftovers.outage, Outage::Lasts(Some(tried)));
         leftovers.report_end(&refused(&rows[1]), &output);
         assert_eq!(leftovers.outage, Outage::Lasts(None));
         leftovers.outage = Outage::Lasts(Some((space.clone(), rows[1].id)));
-        leftovers.end_outage_if_claimed(&space, &rows[2..]);
+        leftovers.end_outage_if_claimed(&space, rows[2..].iter().map(|row| row.id));
         assert_eq!(leftovers.outage, Outage::None);
     }
 
@@ -496,21 +463,5 @@ mod tests {
         assert_eq!(age_to_tidy(Some(start), start + TIDY_INTERVAL / 2), None);
         // The store may have been unavailable when a run of this process ended, or of another one.
         assert_eq!(age_to_tidy(Some(start), start + TIDY_INTERVAL), Some(TIDY_INTERVAL));
-    }
-
-    #[test]
-    fn new_run_is_not_a_leftover_within_its_grace_period() {
-        let submitted = Timestamp::from_millis(1_000_000);
-        let row = |was_driven| row(1, submitted, was_driven);
-        let later = |millis| submitted.plus(Duration::from_millis(millis));
-        assert!(is_being_begun(&row(false), later(0)));
-        assert!(is_being_begun(&row(false), later(14_999)));
-        assert!(!is_being_begun(&row(false), later(15_000)));
-        // Its driver is gone.
-        assert!(!is_being_begun(&row(true), later(0)));
-        // It was written by a clock that ran ahead.
-        let early = |millis| submitted.minus(Duration::from_millis(millis));
-        assert!(is_being_begun(&row(false), early(14_999)));
-        assert!(!is_being_begun(&row(false), early(15_000)));
     }
 }

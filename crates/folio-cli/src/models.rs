@@ -145,6 +145,8 @@ impl<'s> Opener<'s> {
             self.scripts.insert(name.clone(), Arc::clone(&client));
         }
         let patience = Duration::from_secs(chosen.patience.whole_s.into());
+        // The model itself enforces shorter limits, and says which one it was.
+        let patience = patience.max(RunnerModel::ANSWER_TIME);
         let mut model = RunnerModel::new(name, client).answers_within(patience);
         if let Some(tokens) = chosen.window {
             model = model.with_window(tokens);
@@ -223,14 +225,10 @@ fn prices(file: Option<&Path>) -> Result<Prices, Failure> {
 }
 
 fn refused(error: &OpenError) -> Failure {
-    let message = error.to_string();
-    let failure = match error {
-        OpenError::Address(_) => Failure::usage("model_unknown", message),
-        OpenError::Agent { .. } => Failure::usage("agent_unusable", message),
-        OpenError::Script(script) if script.is_missing() => Failure::new(Exit::NotFound, "script_unusable", message),
-        OpenError::Script(_) => Failure::usage("script_unusable", message),
-        OpenError::KeyMissing { .. } => Failure::usage("model_key_missing", message),
-        _ => Failure::new(Exit::Unavailable, "model_unusable", message),
+    let exit = match error {
+        OpenError::Script(script) if script.is_missing() => Exit::NotFound,
+        OpenError::Unusable { .. } => Exit::Unavailable,
+        _ => Exit::Usage,
     };
-    failure.caused_by(error)
+    Failure::new(exit, error.code(), error.to_string()).caused_by(error)
 }

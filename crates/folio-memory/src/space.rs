@@ -93,6 +93,19 @@ impl ThreadKey {
     }
 }
 
+impl FromStr for ThreadKey {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        if text.is_empty() || text.contains('\0') {
+            return Err(ParseError::new(format!(
+                "{text:?} is not the key of a thread: it is empty, or has a zero character"
+            )));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
 impl Default for ThreadKey {
     fn default() -> Self {
         Self::main()
@@ -107,7 +120,7 @@ impl fmt::Display for ThreadKey {
 
 #[cfg(test)]
 mod tests {
-    use super::SpaceName;
+    use super::{SpaceName, ThreadKey};
 
     #[test]
     fn space_name_resembling_a_path_or_a_flag_is_refused() {
@@ -117,5 +130,13 @@ mod tests {
             assert_eq!(bad.parse::<SpaceName>().unwrap_err().to_string(), invalid);
         }
         assert_eq!(SpaceName::parse("team-1.dev_x").unwrap().as_str(), "team-1.dev_x");
+    }
+
+    #[test]
+    fn thread_key_is_any_text_but_none_that_no_write_accepts() {
+        for bad in ["", "a\0b"] {
+            assert!(bad.parse::<ThreadKey>().is_err(), "{bad:?}");
+        }
+        assert_eq!("a/b ä".parse::<ThreadKey>().unwrap(), ThreadKey("a/b ä".to_owned()));
     }
 }

@@ -214,6 +214,46 @@ pub struct Reply {
     pub permissions: Vec<String>,
 }
 
+impl Reply {
+    /// A finished answer in words, or in JSON as text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            tool_calls: Vec::new(),
+            stop: StopCause::Done,
+            usage: None,
+            permissions: Vec::new(),
+        }
+    }
+
+    /// An answer that requests `calls`, each a tool and its arguments; if there are none, an empty text.
+    pub fn calls<T: Into<String>>(calls: impl IntoIterator<Item = (T, Value)>) -> Self {
+        let calls = calls.into_iter().enumerate().map(|(at, (tool, args))| ToolCall {
+            id: format!("call_{}", at + 1),
+            tool: tool.into(),
+            args,
+        });
+        let tool_calls: Vec<_> = calls.collect();
+        let stop = if tool_calls.is_empty() {
+            StopCause::Done
+        } else {
+            StopCause::ToolCalls
+        };
+        Self {
+            tool_calls,
+            stop,
+            ..Self::text("")
+        }
+    }
+
+    /// Adds what the provider counted.
+    #[must_use]
+    pub fn with_usage(mut self, usage: Usage) -> Self {
+        self.usage = Some(usage);
+        self
+    }
+}
+
 /// Where an agent works, and how it is stopped.
 #[derive(Debug, Clone, Default)]
 pub struct Place {

@@ -61,6 +61,20 @@ pub enum OpenError {
     },
 }
 
+impl OpenError {
+    /// The stable name of this error, which every surface shows.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Address(_) => "model_unknown",
+            Self::Script(_) => "script_unusable",
+            Self::KeyMissing { .. } => "model_key_missing",
+            Self::Agent { .. } => "agent_unusable",
+            Self::Unusable { .. } => "model_unusable",
+        }
+    }
+}
+
 /// Opens the model at `address`. Nothing is sent before it is asked.
 ///
 /// # Errors

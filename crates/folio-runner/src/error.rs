@@ -11,6 +11,7 @@ use folio_tools::ToolError;
 
 /// Why a run could not be submitted or driven.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunnerError {
     /// The store failed. The run continues from where it was as soon as somebody drives it again.
     #[error(transparent)]

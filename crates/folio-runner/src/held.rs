@@ -72,15 +72,16 @@ impl Held {
         }
     }
 
-    /// Gives `run` up in `store`, unless somebody holds it meanwhile: then the run continues, or the holder gives it
-    /// up.
-    pub(crate) async fn give_up(
-        self: &Arc<Self>,
-        workspace: &Workspace,
-        run: RunId,
-        fence: u64,
-    ) -> Result<(), StoreError> {
-        let Ok(_hold) = self.hold(run) else { return Ok(()) };
+    /// Gives `run` up in `store`, unless somebody drives it meanwhile: then the run continues, or the driver gives it up.
+    /// Waits while it is being claimed or given up.
+    pub(crate) async fn give_up(self: &Arc<Self>, workspace: &Workspace, run: RunId) -> Result<(), StoreError> {
+        let Some(_hold) = self.hold_soon(run).await else {
+            return Ok(());
+        };
+        // Somebody else may have given it up meanwhile.
+        let Some(fence) = self.not_given_up.lock().get(&run).copied() else {
+            return Ok(());
+        };
         workspace.store().release_run(workspace.space(), run, fence).await?;
         self.forget(run);
         Ok(())
@@ -104,9 +105,8 @@ impl Held {
     }
 
     /// The runs that are still to be given up.
-    pub(crate) fn runs_to_give_up(&self) -> Vec<(RunId, u64)> {
-        let kept = self.not_given_up.lock();
-        kept.iter().map(|(run, fence)| (*run, *fence)).collect()
+    pub(crate) fn runs_to_give_up(&self) -> Vec<RunId> {
+        self.not_given_up.lock().keys().copied().collect()
     }
 
     /// Notes that `run` was given up, or is driven again.
@@ -190,7 +190,7 @@ impl Drop for Claim {
         };
         runtime.spawn(async move {
             // On failure it stays noted as one that is to be given up.
-            let _later = shared.held.give_up(&shared.workspace, run, fence).await;
+            let _later = shared.held.give_up(&shared.workspace, run).await;
         });
     }
 }

@@ -3,7 +3,8 @@
 //! The engine decides what is due. This crate performs it, records the outcome in one commit with everything that it
 //! writes to memory, and asks the engine again. It waits, retries, stops and reads the clock; it never decides.
 //!
-//! - [`runner`]: submits, drives, resumes and cancels runs; `reads`: queries about runs
+//! - [`runner`]: submits, drives, resumes and cancels runs; `reads`: queries about runs; `leftovers`: runs whose process
+//!   is gone
 //! - `drive`: the loop of one run; [`dispatch`]: runs that other processes drive; `busy`: counts runs that do more than
 //!   wait
 //! - [`models`]: the models of a runner, and one call of a model; `brief`: what a model is told from memory first;
@@ -43,6 +44,7 @@ mod journal;
 mod journals;
 mod known;
 mod left_folders;
+mod leftovers;
 mod locks;
 pub mod lost;
 mod memory;
@@ -85,6 +87,7 @@ pub use grants::{allows_tool, check_allowed};
 pub use journals::check_journals;
 pub use known::known_tools;
 pub use left_folders::{LeftFolder, left_folders, remove_run_folders};
+pub use leftovers::{Hindrance, LEFTOVER_PATIENCE, Leftover, ResumedRuns};
 pub use locks::HeldUp;
 pub use lost::{LostCall, LostCalls};
 pub use models::{RunnerExecutor, RunnerModel, RunnerModels};

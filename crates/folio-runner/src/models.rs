@@ -131,12 +131,16 @@ impl RunnerModel {
         self
     }
 
-    /// Allows answers to take `time`, if that is longer than the default. The model itself enforces shorter limits.
+    /// Sets how long an answer may take; by default [`ANSWER_TIME`](Self::ANSWER_TIME). Among the models of a runner and
+    /// their fallbacks the longest time holds for all.
     #[must_use]
     pub fn answers_within(mut self, time: Duration) -> Self {
-        self.time = self.time.max(time);
+        self.time = time;
         self
     }
+
+    /// How long an answer may take by default.
+    pub const ANSWER_TIME: Duration = TIMEOUT;
 
     /// How long it, or one of its fallbacks, may take.
     fn max_timeout(&self) -> Duration {
@@ -509,6 +513,8 @@ mod tests {
     fn longest_model_timeout_covers_fallbacks_and_the_default() {
         let model = |name: &str| RunnerModel::new(name, Arc::new(ScriptedModel::new([])));
         let mut models = RunnerModels::one(model("quick").answers_within(Duration::from_secs(60)));
+        assert_eq!(models.max_timeout(), Duration::from_secs(60));
+        models.planner = model("default");
         assert_eq!(models.max_timeout(), TIMEOUT);
         models.executor = model("quick").or(model("large").answers_within(Duration::from_secs(3600)));
         assert_eq!(models.max_timeout(), Duration::from_secs(3600));

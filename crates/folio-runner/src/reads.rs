@@ -1,5 +1,7 @@
 //! Queries about runs.
 
+use std::time::Duration;
+
 use folio_engine::{Run, projection};
 use folio_memory::Page;
 use folio_memory::id::{PageRef, Ref, RunId, RunRef};
@@ -16,6 +18,8 @@ use crate::watch::Watch;
 const RUNS_PER_QUERY: u32 = 500;
 /// How many notes of a run are searched for the run that it waits for.
 const MAX_NOTES: usize = 10;
+/// How long somebody who looks for unfinished runs waits for one that is just being given up.
+const GIVE_UP_TIME_MAX: Duration = Duration::from_secs(5);
 
 impl Runner {
     /// Follows `run` live, from its beginning, whoever drives it.
@@ -145,8 +149,9 @@ impl Runner {
         Ok((row_as_of(&folded, row), folded))
     }
 
-    /// The runs that have not ended and that no living process drives, oldest first. First gives up the runs that this
-    /// process could not give up when it stopped driving them, because the store was unavailable.
+    /// The runs that have not ended and that no living process drives, oldest first; [`Runner::leftovers`] also says which
+    /// of them may be resumed without being asked for. First gives up the runs that this
+    /// process could not give up when it stopped driving them, because the store was unavailable, or is just giving up.
     ///
     /// # Errors
     ///
@@ -154,8 +159,10 @@ impl Runner {
     pub async fn unfinished(&self) -> Result<Vec<RunRow>, RunnerError> {
         let workspace = &self.shared.workspace;
         let held = &self.shared.held;
-        for (run, fence) in held.runs_to_give_up() {
-            held.give_up(workspace, run, fence).await?;
+        for run in held.runs_to_give_up() {
+            // Whoever is giving it up may belong to a runtime that stands still.
+            let given_up = tokio::time::timeout(GIVE_UP_TIME_MAX, held.give_up(workspace, run)).await;
+            given_up.unwrap_or(Ok(()))?;
         }
         let mut query = RunQuery::running(RUNS_PER_QUERY);
         let mut rows = Vec::new();

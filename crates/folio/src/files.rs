@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use folio_memory::files::{FileEntry, Hits};
 use folio_memory::passage::{Part, PartRead};
+use folio_memory::roles::Denied;
 use folio_store::{ErrorKind, Workspace, WorkspaceError};
 use folio_tools::{Folder, FolderError};
 
@@ -27,6 +28,36 @@ pub enum FilesError {
         /// The underlying error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+impl FilesError {
+    /// The stable name of this error, which every surface shows.
+    #[must_use]
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Escapes(_) => "path_escapes",
+            Self::NotFound(_) => "not_found",
+            Self::Refused(_) => Denied::CODE,
+            Self::Failed { source, .. } => match source.downcast_ref::<WorkspaceError>() {
+                Some(error) => error.code(),
+                None => "io",
+            },
+        }
+    }
+
+    /// What the caller should do next.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Escapes(_) => ErrorKind::Invalid,
+            Self::NotFound(_) => ErrorKind::NotFound,
+            Self::Refused(_) => ErrorKind::Conflict,
+            Self::Failed { source, .. } => match source.downcast_ref::<WorkspaceError>() {
+                Some(error) => error.kind(),
+                None => ErrorKind::Unavailable,
+            },
+        }
+    }
 }
 
 /// Files that can be listed, read and searched. Paths start at a root and cannot leave it.

@@ -26,6 +26,7 @@ mod open;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use folio_engine as engine;
 pub use folio_mcp as mcp;
@@ -35,6 +36,8 @@ pub use folio_runner as runner;
 pub use folio_store as store;
 pub use folio_tools as tools;
 
+/// For your own [`tools::Tool`]s and [`model::Model`]s.
+pub use async_trait::async_trait;
 pub use files::{Files, FilesError};
 pub use folio_memory::observation::{ObservationInput, ObservationPatch};
 pub use folio_memory::scratchbook::{ItemInput, ItemPatch};
@@ -45,6 +48,10 @@ pub use open::OpenError;
 use folio_memory::turn::Stages;
 use folio_memory::{Clock, IdSource};
 use folio_store::{AwayStore, RandomIds, Store};
+use tokio::time::Instant;
+
+/// How often whoever closes a store checks whether others still use it.
+const CLOSE_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// An open store. Cheap to clone; closed when the last clone and the last workspace are gone.
 #[derive(Debug, Clone)]
@@ -136,6 +143,25 @@ impl Folio {
             Some(file) => workspace.with_outbox(file.clone()),
             None => workspace,
         }
+    }
+
+    /// Closes the store, after what its workspaces and runners have still to write, such as the trace of the last reads.
+    /// Drop them all before; nothing of theirs may be under way in another runtime. Returns whether the store is closed:
+    /// `false` if somebody still uses it after `patience`, or its server does not answer. Dropping everything closes it
+    /// as well, but then nobody knows when, what has still to be written is lost when the runtime ends, and the last
+    /// drop blocks its thread.
+    pub async fn close(self, patience: Duration) -> bool {
+        let until = Instant::now() + patience;
+        let store = Arc::clone(&self.store);
+        drop(self);
+        while Arc::strong_count(&store) > 1 {
+            if Instant::now() >= until {
+                return false;
+            }
+            tokio::time::sleep(CLOSE_POLL_INTERVAL).await;
+        }
+        let closing = tokio::task::spawn_blocking(move || drop(store));
+        matches!(tokio::time::timeout_at(until, closing).await, Ok(Ok(())))
     }
 
     /// The underlying store.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use folio_store::sqlite::{OpenOptions, SqliteStore};
-use folio_store::{OUTBOX_SUFFIX, PostgresStore, Store, StoreError, postgres};
+use folio_store::{ErrorKind, OUTBOX_SUFFIX, PostgresStore, Store, StoreError, postgres};
 
 /// Why a store could not be opened. Contains only the scheme of the URL: the rest may hold a password.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +50,33 @@ pub enum OpenError {
     /// The store failed or refused.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl OpenError {
+    /// The stable name of this error, which every surface shows.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NoScheme { .. }
+            | Self::UnknownScheme { .. }
+            | Self::NoPath
+            | Self::Home { .. }
+            | Self::NoSettings
+            | Self::InMemory => "store_url_invalid",
+            Self::NotThere { .. } => "not_found",
+            Self::Store(error) => error.code(),
+        }
+    }
+
+    /// What the caller should do next.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NotThere { .. } => ErrorKind::NotFound,
+            Self::Store(error) => error.kind(),
+            _ => ErrorKind::Invalid,
+        }
+    }
 }
 
 /// The outbox of the store at `url`: beside it, if it is a file. If that is a link to another file, beside that one:
@@ -164,6 +191,33 @@ mod tests {
         ] {
             let error = open(url, true).unwrap_err();
             assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn open_error_says_what_to_do_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| format!("sqlite:{}", folder.path().join(name).display());
+        std::fs::write(
+            folder.path().join("none.db"),
+            "no database, but a text that is long enough",
+        )
+        .unwrap();
+        std::fs::write(folder.path().join("folder"), "").unwrap();
+        for (url, may_create, code, kind) in [
+            ("folio.db".to_owned(), true, "store_url_invalid", ErrorKind::Invalid),
+            ("mysql:x".to_owned(), true, "store_url_invalid", ErrorKind::Invalid),
+            (file("gone.db"), false, "not_found", ErrorKind::NotFound),
+            (
+                file("folder/folio.db"),
+                true,
+                "store_unavailable",
+                ErrorKind::Unavailable,
+            ),
+            (file("none.db"), true, "store_damaged", ErrorKind::Corrupt),
+        ] {
+            let error = open(&url, may_create).unwrap_err();
+            assert_eq!((error.code(), error.kind()), (code, kind), "{url}: {error}");
         }
     }
 

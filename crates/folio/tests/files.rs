@@ -8,6 +8,7 @@ use folio::files::{Files, FilesError};
 use folio::memory::files::FileKind;
 use folio::memory::passage::{Part, Reading};
 use folio::memory::tokens::Estimate;
+use folio::store::ErrorKind;
 use folio::store::workspace::{Eviction, Offload, PageInput};
 use folio::tools::Folder;
 use folio::{Actor, Folio, ItemInput, Role, SpaceName, ThreadKey, Workspace};
@@ -87,7 +88,10 @@ async fn keeps_its_promises(files: &dyn Files, one: &str) {
             files.search(way_out, "x", None, 10).await.err(),
         ] {
             assert!(
-                matches!(refused, Some(FilesError::Escapes(_))),
+                matches!(refused, Some(FilesError::Escapes(_)))
+                    && refused
+                        .as_ref()
+                        .is_some_and(|error| (error.code(), error.kind()) == ("path_escapes", ErrorKind::Invalid)),
                 "{way_out}: {refused:?}"
             );
         }
@@ -95,6 +99,8 @@ async fn keeps_its_promises(files: &dyn Files, one: &str) {
     for missing in ["/nothing", "/pages/p99.md", "/pages/p99.md/deeper"] {
         let read = files.read(missing, &Part::WHOLE, 10).await;
         assert!(matches!(read, Err(FilesError::NotFound(_))), "{missing}: {read:?}");
+        let error = read.unwrap_err();
+        assert_eq!((error.code(), error.kind()), ("not_found", ErrorKind::NotFound));
         let found = files.search(missing, "oak", None, 10).await;
         assert!(matches!(found, Err(FilesError::NotFound(_))), "{missing}: {found:?}");
     }

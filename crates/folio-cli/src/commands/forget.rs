@@ -174,18 +174,6 @@ pub(crate) async fn run(context: &Context<'_>, forget: Forget) -> Result<Exit, F
 }
 
 fn filter(forget: Forget) -> Result<ForgetFilter, Failure> {
-    let names_nothing = forget.what.is_empty()
-        && forget.text.is_none()
-        && [&forget.types, &forget.kind, &forget.tags, &forget.owner]
-            .iter()
-            .all(|list| list.is_empty())
-        && forget.context.is_empty();
-    if names_nothing {
-        return Err(Failure::usage(
-            "usage",
-            "name what to forget: entries, runs, or what entries have in common",
-        ));
-    }
     let kinds = forget.kind.iter().map(|kind| {
         let known = EntryKind::parse(kind);
         known.ok_or_else(|| Failure::usage("kind_invalid", format!("{kind:?} is not a kind of entry")))
@@ -215,6 +203,7 @@ fn filter(forget: Forget) -> Result<ForgetFilter, Failure> {
         runs,
         query,
         text: forget.text,
+        ..ForgetFilter::default()
     })
 }
 

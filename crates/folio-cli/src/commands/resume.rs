@@ -14,7 +14,7 @@ use super::{Absent, Context};
 use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::follow;
-use crate::leftovers::{not_resumed_note, summary_of};
+use crate::leftovers::not_resumed_note;
 
 /// How many runs are listed as driven by others.
 const LISTED_RUNS_MAX: u32 = 20;
@@ -189,5 +189,5 @@ async fn current_summary(runner: &Runner, row: &RunRow) -> Result<RunSummary, Fa
     let workspace = runner.workspace();
     let summaries = workspace.store().runs_so_far(workspace.space(), vec![row.id]).await?;
     let known = summaries.into_iter().next().map(|(_, summary)| summary);
-    Ok(summary_of(runner, row, known).await)
+    Ok(runner.summary_of(row, known).await)
 }

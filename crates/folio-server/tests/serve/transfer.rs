@@ -96,12 +96,12 @@ async fn forgotten_entry_leaves_no_residue() {
             "{told:?}"
         );
     }
-    for body in [json!({}), json!({"kind": ["none"]}), json!({"entries": ["x"]})] {
-        assert_problem(
-            &house.ask("POST", "/forget", &[], Some(body)).await,
-            422,
-            "body_invalid",
-        );
+    for (body, code) in [
+        (json!({}), "filter_invalid"),
+        (json!({"kind": ["none"]}), "body_invalid"),
+        (json!({"entries": ["x"]}), "body_invalid"),
+    ] {
+        assert_problem(&house.ask("POST", "/forget", &[], Some(body)).await, 422, code);
     }
 }
 
@@ -172,6 +172,11 @@ async fn forget_filter_accepts_one_value_or_a_list_m7_2_12() {
     let both = json!({"kind": "observation", "dry_run": true});
     let dry = house.post_and_expect("/forget", 200, both).await;
     assert_eq!(dry["forgotten"].as_array().unwrap().len(), 2);
+    for nothing in [json!({}), json!({"entries": [], "tags": [], "dry_run": true})] {
+        let refused = house.ask("POST", "/forget", &[], Some(nothing)).await;
+        assert_problem(&refused, 422, "filter_invalid");
+        assert!(refused.body.contains("name what to forget"), "{refused:?}");
+    }
     for wrong in [json!(1), json!([1]), json!({"a": "b"})] {
         let refused = house.ask("POST", "/forget", &[], Some(json!({"tags": wrong}))).await;
         assert_problem(&refused, 422, "body_invalid");

@@ -11,7 +11,10 @@ use folio_memory::id::{EntryRef, Ref, RunHandle, RunRef, TurnHandle};
 use folio_memory::keeping::ErasedFor;
 use folio_memory::roles::Operation;
 use folio_memory::view::is_blank;
-use folio_memory::{Actor, Change, Entry, EntryId, EntryQuery, Invalid, RunId, Seq, TraceNote, Turn, TurnId};
+use folio_memory::{
+    Actor, Change, Entry, EntryId, EntryQuery, Invalid, Order, RunId, Seq, TextMatch, TraceNote, Turn, TurnId,
+    TypeRanks,
+};
 
 use self::find::Fitting;
 use self::runs::{NamedRuns, RunSaid};
@@ -26,10 +29,11 @@ use crate::upkeep::Residue;
 /// How many entries or turns one commit erases.
 const BATCH: usize = 500;
 
-/// What is to be forgotten. All conditions given must hold.
+/// What is to be forgotten. All conditions given must hold. A filter without any is refused: a list of entries may
+/// happen to be empty, and forgetting cannot be undone. [`ForgetFilter::everything`] is for whoever means all of them.
 #[derive(Debug, Clone, Default)]
 pub struct ForgetFilter {
-    /// The entry is one of these; empty restricts nothing.
+    /// The entry is one of these; empty restricts nothing if there is another condition.
     pub entries: Vec<EntryRef>,
     /// Runs that have ended, to be forgotten as a whole: everything that their journals say, their titles, the titles of
     /// their pages and what stands on them, and what was said in their turns. If any is given, entries have to be named,
@@ -41,6 +45,8 @@ pub struct ForgetFilter {
     /// tag, the context, the metadata, in an earlier version of them, or in the reason for a change. Alone, it also finds
     /// turns: by their input, or by the reason for a decision.
     pub text: Option<String>,
+    /// Every entry of the space, in any state. No other condition may be given; runs, and what was said in turns, stay.
+    pub everything: bool,
 }
 
 /// What was forgotten.
@@ -63,9 +69,27 @@ pub struct Forgotten {
 }
 
 impl ForgetFilter {
-    /// Checks that the text can be searched for: nearly everything contains whitespace, and forgetting cannot be
-    /// undone.
+    /// Every entry of the space.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self {
+            everything: true,
+            ..Self::default()
+        }
+    }
+
+    /// Checks that the filter says what is meant, and that the text can be searched for: nearly everything contains
+    /// whitespace, and forgetting cannot be undone.
     fn check(&self) -> Result<(), Invalid> {
+        let has_condition = self.names_something() || self.text.is_some() || selects_some(&self.query);
+        if !has_condition && !self.everything {
+            let message = "names none, and nothing else is given; name what to forget: entries, runs, or what entries have in common";
+            return Err(Invalid::new("filter_invalid", "entries", message));
+        }
+        if has_condition && self.everything {
+            let message = "is given beside a condition; leave out one of them";
+            return Err(Invalid::new("filter_invalid", "everything", message));
+        }
         if self.text.as_deref().is_some_and(is_blank) {
             let message = "has no word in it; leave it out to restrict nothing";
             return Err(Invalid::new("filter_invalid", "text", message));
@@ -97,13 +121,33 @@ impl ForgetFilter {
     }
 }
 
+/// Whether `query` selects some of the entries by what they are or say. Their state, and the order and size of a list,
+/// select nothing here.
+fn selects_some(query: &EntryQuery) -> bool {
+    let selection = EntryQuery {
+        status: Vec::new(),
+        include_expired: false,
+        include_superseded: false,
+        text: query.text.clone().filter(|text| !is_blank(text)),
+        text_match: TextMatch::default(),
+        order: Order::default(),
+        ranks: TypeRanks::default(),
+        limit: 0,
+        cursor: None,
+        uncounted: false,
+        ..query.clone()
+    };
+    selection != EntryQuery::default()
+}
+
 impl Workspace {
     /// Returns the entries that [`Workspace::forget`] would erase. It reads everything, whoever may see it, so only
     /// those who may forget may call it (M7.7).
     ///
     /// # Errors
     ///
-    /// `Refused` unless the asker is a person; `NotFound` if a named entry does not exist; `Unavailable` or `Corrupt`.
+    /// `Refused` unless the asker is a person; `Invalid` if the filter names nothing; `NotFound` if a named entry does not
+    /// exist; `Unavailable` or `Corrupt`.
     pub async fn to_forget(&self, filter: &ForgetFilter) -> Result<Vec<Entry>, WorkspaceError> {
         Ok(self.find_forgettable(filter).await?.entries)
     }
@@ -184,10 +228,10 @@ impl Workspace {
         actor: &Actor,
         filter: &ForgetFilter,
         reason: &str,
-        key: Option<&str>,
+        key: Option<String>,
     ) -> Result<Forgotten, WorkspaceError> {
         self.authorise_forgetting(actor)?;
-        let mut key = key.map(BatchKey::of);
+        let mut key = key.map(|key| BatchKey { key, batch: 0 });
         let mut before = self.erased_under(actor, &mut key).await?;
         let Fitting {
             entries: mut found,
@@ -461,13 +505,6 @@ struct BatchKey {
 }
 
 impl BatchKey {
-    fn of(key: &str) -> Self {
-        Self {
-            key: key.to_owned(),
-            batch: 0,
-        }
-    }
-
     fn name(&self) -> String {
         match self.batch {
             0 => self.key.clone(),

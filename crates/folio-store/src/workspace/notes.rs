@@ -107,7 +107,8 @@ impl Notebook {
             state.is_hurried |= is_much;
             drop(state);
             let wait = if is_much { Duration::ZERO } else { LINGER };
-            drop(runtime.spawn(write_later(Arc::downgrade(self), wait)));
+            let scheduled = Scheduled(Arc::downgrade(self));
+            drop(runtime.spawn(scheduled.write_later(wait)));
         }
     }
 
@@ -118,8 +119,12 @@ impl Notebook {
         let written = tokio::spawn(async move { notebook.write_waiting().await }).await;
         let Err(error) = written.unwrap_or_else(|broken| match broken.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime is shutting down, and the caller with it.
-            Err(_) => Ok(()),
+            // The runtime is shutting down, and the caller with it. What waits is written on another one.
+            Err(_) => {
+                let mut state = self.state();
+                (state.is_scheduled, state.is_hurried) = (false, false);
+                Ok(())
+            }
         }) else {
             return Ok(());
         };
@@ -182,13 +187,30 @@ impl Notebook {
     }
 }
 
-/// Writes the waiting notes after `wait`, unless the workspace is gone: then dropping it has written them.
-async fn write_later(notebook: Weak<Notebook>, wait: Duration) {
-    tokio::time::sleep(wait).await;
-    if let Some(notebook) = notebook.upgrade() {
-        // There is nobody to tell here; the next flush may report the failure.
-        let failed = notebook.flush().await.is_err();
-        notebook.state().is_reported &= !failed;
+/// The task that writes the waiting notes. If its runtime ends before, the next note schedules another one.
+#[derive(Debug)]
+struct Scheduled(Weak<Notebook>);
+
+impl Scheduled {
+    /// Writes the waiting notes after `wait`, unless the workspace is gone: then dropping it has written them.
+    async fn write_later(self, wait: Duration) {
+        tokio::time::sleep(wait).await;
+        // From here on the state is that of the flush.
+        let waiting = std::mem::take(&mut { self }.0);
+        if let Some(notebook) = waiting.upgrade() {
+            // There is nobody to tell here; the next flush may report the failure.
+            let failed = notebook.flush().await.is_err();
+            notebook.state().is_reported &= !failed;
+        }
+    }
+}
+
+impl Drop for Scheduled {
+    fn drop(&mut self) {
+        if let Some(notebook) = self.0.upgrade() {
+            let mut state = notebook.state();
+            (state.is_scheduled, state.is_hurried) = (false, false);
+        }
     }
 }
 

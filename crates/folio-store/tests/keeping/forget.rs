@@ -1,12 +1,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use folio_memory::entry::Status;
 use folio_memory::id::Ref;
 use folio_memory::keeping::ErasedFor;
-use folio_memory::{Actor, Entry, EntryQuery, Role, SpaceName, Tag};
+use folio_memory::{Actor, Entry, EntryQuery, Order, Role, SpaceName, Tag};
 use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_store::workspace::{ForgetFilter, TraceQuery};
-use folio_store::{RequestKey, Store, Workspace};
+use folio_store::{ErrorKind, RequestKey, Store, Workspace};
 use folio_testkit::process::{Process, orders, say};
 use folio_testkit::{Fault, FaultyStore, Work};
 use serde_json::json;
@@ -499,14 +500,14 @@ async fn said_everywhere() -> (House, ForgetFilter) {
 
 #[tokio::test]
 async fn forget_interrupted_after_erasing_entries_completes_on_retry_m7_6_50() {
-    for key in [None, Some("key-1")] {
+    for key in [None, Some("key-1".to_owned())] {
         let (house, filter) = said_everywhere().await;
         let (workspace, store) = interrupted(&house);
         let by_name = house.workspace.entry(filter.entries[0]).await.unwrap();
         // The entry is gone, and then the store is.
         let gate = store.hold(Work::Scrub);
         let forgetting = tokio::spawn({
-            let (workspace, filter) = (workspace.clone(), filter.clone());
+            let (workspace, filter, key) = (workspace.clone(), filter.clone(), key.clone());
             async move { workspace.forget_under(&human(), &filter, "asked", key).await }
         });
         gate.wait_until_reached().await;
@@ -525,8 +526,9 @@ async fn forget_interrupted_after_erasing_entries_completes_on_retry_m7_6_50() {
         );
         assert_eq!(workspace.to_forget(&filter).await.unwrap(), []);
         assert_eq!(workspace.forgotten_before(&filter).await.unwrap(), 1);
+        let has_key = key.is_some();
         let forgotten = workspace.forget_under(&human(), &filter, "asked", key).await.unwrap();
-        assert_eq!(forgotten.replayed, key.is_some());
+        assert_eq!(forgotten.replayed, has_key);
         let residue = forgotten.residue;
         assert_eq!((residue.no_longer_known, residue.found), (1, Vec::new()));
         for word in [WORDS, "wedding", "june"] {
@@ -563,7 +565,7 @@ async fn forgotten_entries_match_again_by_id_or_as_sole_matches_m7_6_50() {
         entries: vec![Ref::Id(first.id), Ref::Id(other.id)],
         ..ForgetFilter::default()
     };
-    let all = ForgetFilter::default();
+    let all = ForgetFilter::everything();
     let before = async |filter: &ForgetFilter| house.workspace.forgotten_before(filter).await.unwrap();
     assert_eq!((before(&named).await, before(&all).await), (0, 0));
     house.workspace.forget(&human(), &with_text("mill"), "").await.unwrap();
@@ -572,6 +574,56 @@ async fn forgotten_entries_match_again_by_id_or_as_sole_matches_m7_6_50() {
     assert_eq!((forgotten.entries.len(), forgotten.residue.no_longer_known), (1, 1));
     assert_eq!((before(&named).await, before(&all).await), (2, 2));
     assert_eq!(before(&with_text("mill")).await, 0);
+}
+
+#[tokio::test]
+async fn filter_that_names_nothing_is_refused_unless_it_says_everything_m7_6_50() {
+    let house = House::new();
+    house.say("by the mill").await;
+    house.say("by the sea").await;
+    let of = |query: EntryQuery| ForgetFilter {
+        query,
+        ..ForgetFilter::default()
+    };
+    // A list that happens to be empty; a search without words; what orders a list, or means entries in any state.
+    let nothing = [
+        ForgetFilter::default(),
+        of(EntryQuery {
+            text: Some("  ".to_owned()),
+            ..EntryQuery::default()
+        }),
+        of(EntryQuery {
+            limit: 1,
+            order: Order::Oldest,
+            include_expired: true,
+            status: vec![Status::Archived],
+            ..EntryQuery::default()
+        }),
+    ];
+    let contradictory = ForgetFilter {
+        everything: true,
+        ..with_text("mill")
+    };
+    let workspace = &house.workspace;
+    for filter in nothing.iter().chain([&contradictory]) {
+        let refusals = [
+            workspace.to_forget(filter).await.unwrap_err(),
+            workspace.turns_to_forget(filter).await.unwrap_err(),
+            workspace.runs_to_forget(filter).await.unwrap_err(),
+            workspace.waiting_to_forget(filter).await.unwrap_err(),
+            workspace.forget(&human(), filter, "").await.unwrap_err(),
+        ];
+        for refused in refusals {
+            assert_eq!((refused.kind(), refused.code()), (ErrorKind::Invalid, "filter_invalid"));
+        }
+    }
+    let everything = ForgetFilter::everything();
+    assert_eq!(workspace.to_forget(&everything).await.unwrap().len(), 2);
+    assert_eq!(
+        workspace.forget(&human(), &everything, "").await.unwrap().entries.len(),
+        2
+    );
+    assert!(!house.holds("by the"));
 }
 
 #[tokio::test]
@@ -586,7 +638,9 @@ async fn forget_under_an_idempotency_key_is_applied_once_m7_6_50() {
         let asked = house
             .workspace
             .asked_under(RequestKey::new(key.to_owned(), "k", &[says]));
-        asked.forget_under(&human(), filter, "asked", Some(key)).await
+        asked
+            .forget_under(&human(), filter, "asked", Some(key.to_owned()))
+            .await
     };
     for replayed in [false, true] {
         let forgotten = forget("a", &named(&first), b"first").await.unwrap();

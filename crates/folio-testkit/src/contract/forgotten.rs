@@ -310,7 +310,10 @@ pub async fn forgetting_a_run_again_changes_nothing_m7_6_50(home: &dyn Home) {
         ..of(talkative.run)
     };
     let forget = async || {
-        let forgotten = scene.workspace().forget_under(&person(), &filter, "", Some("k")).await;
+        let forgotten = scene
+            .workspace()
+            .forget_under(&person(), &filter, "", Some("k".to_owned()))
+            .await;
         forgotten.expect("it is forgotten")
     };
     let first = forget().await;

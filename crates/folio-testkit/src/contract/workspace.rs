@@ -588,7 +588,9 @@ pub async fn forgotten_text_is_gone_from_turns_m7_6_50(home: &dyn Home) {
     let found: Vec<_> = found.iter().map(|turn| turn.handle).collect();
     assert_eq!(found, [open.handle, ended.handle]);
     let forget = async || {
-        let forgotten = memory.forget_under(&person, &filter, "they asked", Some("k")).await;
+        let forgotten = memory
+            .forget_under(&person, &filter, "they asked", Some("k".to_owned()))
+            .await;
         forgotten.expect("it is forgotten")
     };
     let forgotten = forget().await;

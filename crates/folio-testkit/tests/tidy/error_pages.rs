@@ -84,8 +84,8 @@ fn program_codes() -> BTreeSet<String> {
             r#"\bconst CODE: &str = "([a-z_]+)";"#,
         ],
     ));
-    for owner in ["engine", "store", "runner"] {
-        let named = names_in_functions(&format!("crates/folio-{owner}"), "pub fn code(&self)", r#""([a-z_]+)""#);
+    for owner in ["folio", "folio-engine", "folio-model", "folio-runner", "folio-store"] {
+        let named = names_in_functions(&format!("crates/{owner}"), "pub fn code(&self)", r#""([a-z_]+)""#);
         codes.extend(named);
     }
     codes

@@ -310,19 +310,6 @@ struct Forget {
 
 impl Forget {
     fn filter(self) -> Result<ForgetFilter, Problem> {
-        let lists = [
-            &self.entries,
-            &self.runs,
-            &self.types,
-            &self.kind,
-            &self.tags,
-            &self.owner,
-        ];
-        if self.text.is_none() && self.context.is_empty() && lists.iter().all(|list| list.is_empty()) {
-            return Err(body_invalid(
-                "name what to forget: entries, runs, or what entries have in common",
-            ));
-        }
         let kind = |name: &String| {
             EntryKind::parse(name).ok_or_else(|| body_invalid(format!("kind: {name:?} is not a kind of entry")))
         };
@@ -346,6 +333,7 @@ impl Forget {
             runs: self.runs.iter().map(run).collect::<Result<_, _>>()?,
             query,
             text: self.text,
+            ..ForgetFilter::default()
         })
     }
 }
@@ -362,7 +350,7 @@ async fn forget(
         return Ok(Answer::of(Forgot::dry_run(workspace, &filter).await?));
     }
     let forgotten = workspace
-        .forget_under(&caller.actor, &filter, &reason, caller.key())
+        .forget_under(&caller.actor, &filter, &reason, caller.own_key())
         .await?;
     let folders = caller.runner.remove_run_folders(&forgotten.of_runs).await;
     let saying = Forgot::runs_saying(workspace, &filter).await?;

@@ -293,3 +293,20 @@ async fn trace_notes_are_flushed_after_a_second_or_when_many() {
     tokio::time::sleep(Duration::from_millis(2)).await;
     assert_eq!(f.workspace.notes_state().waiting, 0, "many do not wait for a second");
 }
+
+#[test]
+fn notes_whose_runtime_has_ended_are_written_on_the_next_one() {
+    let runtime = || {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_time().start_paused(true).build().unwrap()
+    };
+    let f = fixture();
+    let note = || f.workspace.note(f.workspace.noted("router", "route"));
+    runtime().block_on(async { note() });
+    assert_eq!(f.workspace.notes_state().waiting, 1);
+    runtime().block_on(async {
+        note();
+        tokio::time::sleep(Duration::from_millis(1_001)).await;
+        assert_eq!(f.workspace.notes_state().waiting, 0);
+    });
+}

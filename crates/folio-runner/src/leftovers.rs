@@ -1,0 +1,193 @@
+//! Runs whose process is gone: which of them another process may resume on its own (E9.9).
+
+use std::time::Duration;
+
+use folio_engine::run::RunSummary;
+use folio_memory::Timestamp;
+use folio_store::RunRow;
+use tokio::task::JoinSet;
+
+use crate::busy::Busy;
+use crate::dispatch::Driven;
+use crate::error::RunnerError;
+use crate::runner::Runner;
+
+/// How long everything in a leftover run must have waited until a process that is there for something else gives it up.
+pub const LEFTOVER_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long the process that submitted a run may take to begin driving it: it may have to wait ten seconds for a store
+/// that others write to.
+const BEGIN_TIME_MAX: Duration = Duration::from_secs(15);
+
+/// A run that has not ended and that no living process drives.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Leftover {
+    /// The run's row.
+    pub row: RunRow,
+    /// The run as its last commit left it.
+    pub summary: RunSummary,
+    /// What keeps this process from resuming it on its own; `None` if nothing does.
+    pub hindrance: Option<Hindrance>,
+}
+
+/// What keeps a process from resuming a leftover run on its own. If there is more than one reason, it is the first one
+/// of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Hindrance {
+    /// It was submitted a moment ago and was never driven: its submitter is about to drive it, and would find its own
+    /// run taken.
+    BeingBegun,
+    /// Its process ended again and again while the same work was under way, which may be what ends it. It continues
+    /// only if somebody asks for it.
+    BrokenOff,
+    /// It asks a person, and none is here: driving it here would answer in the person's place (E9.14).
+    NeedsPerson,
+    /// It is paused, so there is nothing to do before somebody continues it.
+    Paused,
+}
+
+/// The runs that [`Runner::resume_leftovers`] resumed, and how far each was driven. They are released if this is
+/// dropped.
+pub type ResumedRuns = JoinSet<(RunRow, Result<Driven, RunnerError>)>;
+
+impl Hindrance {
+    /// What hinders a process at `now` that is there with a person or without one.
+    fn of(row: &RunRow, summary: &RunSummary, needs_person: bool, now: Timestamp) -> Option<Self> {
+        if is_being_begun(row, now) {
+            Some(Self::BeingBegun)
+        } else if summary.needs_manual_resume() {
+            Some(Self::BrokenOff)
+        } else if needs_person {
+            Some(Self::NeedsPerson)
+        } else if summary.stands_paused() {
+            Some(Self::Paused)
+        } else {
+            None
+        }
+    }
+}
+
+impl Runner {
+    /// The runs that have not ended and that no living process drives, oldest first, and whether this process may resume
+    /// them on its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`Runner::unfinished`].
+    pub async fn leftovers(&self) -> Result<Vec<Leftover>, RunnerError> {
+        let workspace = self.workspace();
+        let rows = self.unfinished().await?;
+        let now = workspace.now();
+        let summaries = workspace.runs_so_far(&rows).await?;
+        let mut leftovers = Vec::with_capacity(rows.len());
+        for row in rows {
+            let summary = self.summary_of(&row, summaries.get(&row.id).copied()).await;
+            let hindrance = Hindrance::of(&row, &summary, self.has_nobody_to_answer(&summary), now);
+            leftovers.push(Leftover {
+                row,
+                summary,
+                hindrance,
+            });
+        }
+        Ok(leftovers)
+    }
+
+    /// What lists show of the run of `row`: what its last commit says, which is `known`, or, if an older version wrote
+    /// that commit, what its journal says. That a journal cannot be read is reported by whoever drives the run.
+    pub async fn summary_of(&self, row: &RunRow, known: Option<RunSummary>) -> RunSummary {
+        match known {
+            Some(known) => known,
+            None => self.load(row.id).await.map(|run| run.summary()).unwrap_or_default(),
+        }
+    }
+
+    /// Resumes every leftover run that nothing [hinders](Hindrance), each in a task of its own, and ends the turns of
+    /// runs whose process died just before it ended them. For the start of a program: a run in which everything waits
+    /// is given up where it is, and questions stay open for the person who was there where the run was submitted.
+    ///
+    /// # Errors
+    ///
+    /// `Store`. The failure of one run is among the results, and does not affect the others.
+    pub async fn resume_leftovers(&self) -> Result<ResumedRuns, RunnerError> {
+        self.end_leftover_turns(Duration::ZERO).await?;
+        let mut resumed = JoinSet::new();
+        let due = self.leftovers().await?.into_iter();
+        for Leftover { row, .. } in due.filter(|leftover| leftover.hindrance.is_none()) {
+            let runner = self.clone();
+            resumed.spawn(async move {
+                let busy = Busy::default().begin();
+                let driven = runner.drive_leftover(row.id, Some(LEFTOVER_PATIENCE), &busy, || ());
+                let driven = driven.await;
+                (row, driven)
+            });
+        }
+        Ok(resumed)
+    }
+}
+
+/// Whether `row` is a run that was submitted a moment ago and was never driven.
+fn is_being_begun(row: &RunRow, now: Timestamp) -> bool {
+    // The clocks of two processes may differ a little; a time far ahead comes from a clock that was wrong.
+    let apart = now.since(row.created_at).max(row.created_at.since(now));
+    !row.was_driven && apart < BEGIN_TIME_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use folio_engine::Run;
+    use folio_memory::id::RunHandle;
+    use folio_memory::{RunId, Seq};
+
+    use super::*;
+
+    const SUBMITTED: Timestamp = Timestamp::from_millis(1_000_000);
+
+    fn row(was_driven: bool) -> RunRow {
+        RunRow {
+            id: RunId::derived(&["r"]),
+            handle: RunHandle(1),
+            title: String::new(),
+            status: Run::RUNNING.to_owned(),
+            created_at: SUBMITTED,
+            updated_at: SUBMITTED,
+            head: Seq(1),
+            driven: false,
+            was_driven,
+            forgotten: None,
+        }
+    }
+
+    #[test]
+    fn new_run_is_not_resumed_within_its_grace_period() {
+        let later = |millis| SUBMITTED.plus(Duration::from_millis(millis));
+        assert!(is_being_begun(&row(false), later(0)));
+        assert!(is_being_begun(&row(false), later(14_999)));
+        assert!(!is_being_begun(&row(false), later(15_000)));
+        // Its driver is gone.
+        assert!(!is_being_begun(&row(true), later(0)));
+        // It was written by a clock that ran ahead.
+        let early = |millis| SUBMITTED.minus(Duration::from_millis(millis));
+        assert!(is_being_begun(&row(false), early(14_999)));
+        assert!(!is_being_begun(&row(false), early(15_000)));
+    }
+
+    #[test]
+    fn first_of_several_hindrances_is_told() {
+        let mut summary = RunSummary {
+            broken_off: RunSummary::BROKEN_OFF_MAX,
+            paused: true,
+            ..RunSummary::default()
+        };
+        let of = |was_driven, summary: &RunSummary, needs_person| {
+            Hindrance::of(&row(was_driven), summary, needs_person, SUBMITTED)
+        };
+        assert_eq!(of(false, &summary, true), Some(Hindrance::BeingBegun));
+        assert_eq!(of(true, &summary, true), Some(Hindrance::BrokenOff));
+        summary.broken_off -= 1;
+        assert_eq!(of(true, &summary, true), Some(Hindrance::NeedsPerson));
+        assert_eq!(of(true, &summary, false), Some(Hindrance::Paused));
+        summary.paused = false;
+        assert_eq!(of(true, &summary, false), None);
+    }
+}
