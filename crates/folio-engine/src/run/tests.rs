@@ -73,6 +73,7 @@ mod stuck;
 mod table;
 mod told;
 mod under_way;
+mod undriven;
 mod unheard;
 mod unplanned;
 mod waiting;
@@ -372,7 +373,10 @@ impl Sim {
         sim.journal = journal.to_vec();
         let in_flight = sim.run.in_flight();
         if !in_flight.is_empty() {
-            sim.record(Event::Resumed { in_flight });
+            sim.record(Event::Resumed {
+                in_flight,
+                uncounted_us: 0,
+            });
         }
         sim
     }
