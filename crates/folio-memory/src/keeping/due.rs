@@ -105,7 +105,8 @@ fn expiry_counts_from(entry: &Entry, policy: &RetentionPolicy) -> Option<Timesta
     let fields = &entry.fields;
     let end = fields.lifetime.expires_at()?;
     let touched_at = if fields.status == Status::Archived {
-        entry.updated_at.minus(policy.archive_after().unwrap_or_default())
+        let archived_after = policy.archive_after().or(policy.purge_after());
+        entry.updated_at.minus(archived_after.unwrap_or_default())
     } else {
         last_touched_at(entry)
     };

@@ -113,7 +113,8 @@ fn content_is_erased_thirty_days_after_its_lifetime_ends_m7_1_10() {
     assert_eq!(due_at(&note, 37 * DAY - 1), None);
     assert_eq!(due_at(&note, 37 * DAY), AGE);
     note.patch(&archived(Some(ArchivedFor::Age)), Seq(2), at(37 * DAY));
-    assert_eq!(due_at(&note, 44 * DAY), expired);
+    assert_eq!(due_at(&note, 60 * DAY - 1), None);
+    assert_eq!(due_at(&note, 60 * DAY), expired);
     let mut by_hand = observation();
     by_hand.patch(&archived(None), Seq(2), at(8 * DAY));
     assert_eq!(due_at(&by_hand, 4_000 * DAY), None, "what somebody put away is kept");
@@ -125,8 +126,12 @@ fn content_is_erased_only_after_a_week_in_the_archive_however_late_anybody_tidie
     let mut entry = observation();
     assert_eq!(due_at(&entry, 60 * DAY), AGE, "it was never in the archive");
     entry.patch(&archived(Some(ArchivedFor::Age)), Seq(2), at(60 * DAY));
-    assert_eq!(due_at(&entry, 67 * DAY - 1), None);
-    assert_eq!(due_at(&entry, 67 * DAY), expired);
+    assert_eq!(
+        due_at(&entry, 83 * DAY - 1),
+        None,
+        "as if it had been archived when it was due"
+    );
+    assert_eq!(due_at(&entry, 83 * DAY), expired);
     // Whoever wants it gone sooner has it gone sooner, but not at once, either.
     let sooner = RetentionPolicy {
         purge_after_minutes: Some(60),
@@ -144,6 +149,7 @@ fn content_is_erased_only_after_a_week_in_the_archive_however_late_anybody_tidie
     let due_never = |entry: &Entry, seconds| due(entry, entry.created_at, &never, at(seconds));
     assert_eq!(due_never(&observation(), 37 * DAY - 1), None);
     assert_eq!(due_never(&observation(), 37 * DAY), AGE);
+    assert_eq!(due_never(&entry, 67 * DAY - 1), None);
     assert_eq!(due_never(&entry, 67 * DAY), expired);
 }
 

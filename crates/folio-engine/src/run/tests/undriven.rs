@@ -79,8 +79,10 @@ fn take_over_recorded_by_an_earlier_version_leaves_no_time_out_e9_9() {
 }
 
 fn failure() -> Failure {
-    serde_json::from_value(json!({"code": "busy", "message": "not now", "reason": "tool_failed", "may_retry": true}))
-        .unwrap()
+    serde_json::from_value(
+        json!({"code": "busy", "message": "not now", "reason": "retries_exhausted", "may_retry": true}),
+    )
+    .unwrap()
 }
 
 #[test]
