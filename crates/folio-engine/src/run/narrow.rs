@@ -211,8 +211,8 @@ impl Run {
     }
 
     /// The deadline of the run, of a task around `node` or of `node` itself that has passed at `now`, and whose it is.
-    /// What follows from it is due, whether or not somebody drives the run (E9.9). A limit of the run that nobody set does
-    /// not pass while nobody drives it.
+    /// What follows from it is due, whether or not somebody drives the run (E9.9). A limit of the run that nobody set
+    /// does not pass while nobody drives it.
     #[must_use]
     pub fn passed_deadline(&self, node: NodeId, now: Timestamp) -> Option<(NodeId, Timestamp)> {
         let index = self.index(node).ok()?;
