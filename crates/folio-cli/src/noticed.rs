@@ -7,6 +7,7 @@ use folio::Workspace;
 
 use crate::error::{Exit, Failure};
 use crate::output::Output;
+use crate::report::tree::seconds;
 
 /// How long that may take: the answer has been given by then, so this is all that the caller still waits for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
@@ -50,6 +51,37 @@ pub(crate) async fn write(
         std::mem::forget(opened);
     }
     is_in_time
+}
+
+/// By how much the newest commit of a space may be ahead of the clock without a word: less is what clocks differ by.
+const LEAD_MIN: Duration = Duration::from_secs(60);
+
+/// Says which of the spaces are ahead of the clock, because it was ahead when somebody wrote there: nothing ends there
+/// until it has caught up.
+pub(crate) async fn note_clocks_behind(workspaces: &[Workspace], output: &Output) {
+    for workspace in workspaces {
+        // Whoever cannot read the space hears of that elsewhere.
+        if let Ok(lead) = workspace.lead().await
+            && let Some(note) = clock_behind(workspace.space().as_str(), lead)
+        {
+            output.note(note);
+        }
+    }
+}
+
+fn clock_behind(space: &str, lead: Duration) -> Option<String> {
+    if lead < LEAD_MIN {
+        return None;
+    }
+    let lead = match lead.as_secs() / (24 * 60 * 60) {
+        0 | 1 => seconds(lead),
+        days => format!("{days} days"),
+    };
+    Some(format!(
+        "the newest commit of the space {space} is {lead} ahead of this clock. Until the clock has caught up, nothing \
+         expires there and no claim lapses. If the clock is right now, `folio export` and an import into a new space \
+         begin again with the right time"
+    ))
 }
 
 /// The note that follows the command's own outcome if the store could not be written to within `patience`.

@@ -6,6 +6,7 @@ mod people;
 pub(crate) mod words;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use folio_memory::Timestamp;
 use folio_memory::view::Placement;
@@ -16,6 +17,7 @@ pub use people::{Always, Approval, NewLimits, PlanDifference, Question};
 
 use crate::node::NodeId;
 use crate::result::{Evidence, Failure, NodeResult, Outcome, Output, Severity, StopReason, Verdict};
+use crate::run::Run;
 use crate::spend::{Allowance, Spend};
 use crate::talk::{Purpose, Reply, Wanted};
 
@@ -441,10 +443,15 @@ pub enum Event {
         /// Who asked.
         by: String,
     },
-    /// Another process took over the run after its driver was gone.
+    /// Another process took over the run after its driver was gone. Or, if nothing was in flight, some time does not
+    /// count.
     Resumed {
         /// The calls that had begun and have no outcome.
         in_flight: Vec<NodeId>,
+        /// How long nobody drove the run before, or the machine of its driver slept, in microseconds: that time does
+        /// not count against a time limit that nobody set (E9.10). Versions that do not know this field count it.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        uncounted_us: u64,
     },
     /// What follows may be of a later format than what precedes: a newer version continues the run. An older version
     /// that reads this leaves the run to others instead of continuing with the part that it understands (E9.9).
@@ -454,7 +461,38 @@ pub enum Event {
     },
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 impl Event {
+    /// How long neither anybody drove the run nor time counted, as the event says.
+    #[must_use]
+    pub fn uncounted(&self) -> Duration {
+        match self {
+            Self::Resumed { uncounted_us, .. } => Duration::from_micros(*uncounted_us),
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// Whether people or other programs may have written it while no process drove the run.
+    pub(crate) fn may_come_from_outside(&self) -> bool {
+        match self {
+            Self::CancelRequested { by, .. } => by != Run::DEADLINE,
+            Self::Paused { .. }
+            | Self::Continued { .. }
+            | Self::LimitsChanged { .. }
+            | Self::PlanEdited { .. }
+            | Self::PlanApproved { .. }
+            | Self::PlanRejected { .. }
+            | Self::CallApproved { .. }
+            | Self::CallRejected { .. }
+            | Self::Answered { .. } => true,
+            _ => false,
+        }
+    }
+
     /// The event's name as it is written.
     #[must_use]
     pub fn name(&self) -> &'static str {

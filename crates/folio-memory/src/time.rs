@@ -139,6 +139,12 @@ impl<'de> Deserialize<'de> for Timestamp {
 pub trait Clock: Send + Sync + fmt::Debug {
     /// The current instant.
     fn now(&self) -> Timestamp;
+
+    /// How long this machine has been awake since some fixed moment, whatever anybody sets clocks to; `None` if that is
+    /// not known. Where [`now`](Self::now) has moved further than this, the machine has slept, or a clock was set.
+    fn awake(&self) -> Option<Duration> {
+        None
+    }
 }
 
 #[cfg(test)]

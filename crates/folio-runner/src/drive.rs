@@ -131,6 +131,8 @@ pub(crate) struct Drive {
     actions_computed_at: Option<Timestamp>,
     /// The clock of the run.
     time: RunTime,
+    /// How long in all nobody drove the run, or this machine slept while it did: what its journal is to say.
+    uncounted: Duration,
     /// Requests of calls for results.
     questions: mpsc::Receiver<Question>,
     pending_writes: PendingWrites<Done>,
@@ -292,6 +294,8 @@ impl Drive {
             begun_call.is_some_and(|call| call.batch == batch)
         };
         outcomes.retain(|done| !matches!(done, Done::Call(performed, batch) if !is_expected(performed, *batch)));
+        self.note_sleep();
+        self.record_sleep().await?;
         for outcome in &mut outcomes {
             if let Done::Call(performed, ..) = outcome {
                 appends::resolve_pages(&self.shared.workspace, self.run.id(), performed).await?;

@@ -1,38 +1,80 @@
 //! The clock of a run.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use folio_memory::Timestamp;
 use folio_store::workspace::Workspace;
+use parking_lot::Mutex;
+
+/// By how much the clock has to move further than this machine was awake to count as sleep. Less is what clocks are
+/// corrected by.
+pub(crate) const SLEEP_MIN: Duration = Duration::from_secs(60);
+/// By how much two clocks may seem to differ because they are not read at the same moment.
+const TOLERANCE: Duration = Duration::from_secs(1);
 
 /// The time of a space (M7.1.9), which advances even while the system clock is behind it.
 ///
 /// In that case the time of the space stands still until the clock has caught up; whatever waits for a point in time
 /// would wait as long.
 #[derive(Debug, Default)]
-pub(crate) struct RunTime {
-    /// How many nanoseconds the clock is behind: the maximum seen since it last was not.
-    lag_nanos: AtomicU64,
+pub(crate) struct RunTime(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// How much the clock is behind: the maximum seen since it last was not.
+    lag: Duration,
+    /// The instant of the last look, and for how long this machine had been awake then, if that is known.
+    last: Option<(Timestamp, Option<Duration>)>,
+    /// How long the machine has slept since somebody last asked for it.
+    slept: Duration,
 }
 
 impl RunTime {
     /// The present instant in the space of `workspace`.
     pub(crate) fn now(&self, workspace: &Workspace) -> Timestamp {
-        let space = workspace.now();
+        let mut state = self.0.lock();
+        let last = state.last.map_or(Timestamp::MIN, |(last, _)| last);
+        let space = workspace.now().max(last);
         // Read afterwards: time passes between the two, and must not look as if the clock were behind.
-        self.advance_to(space, workspace.clock().now())
+        let now = state.advance_to(space, workspace.clock().now());
+        state.look(now, workspace.clock().awake())
     }
 
+    /// How long this machine has slept, or by how much its clock was set forward, since the last call. Less than
+    /// [`SLEEP_MIN`] at a time does not count.
+    pub(crate) fn take_slept(&self, workspace: &Workspace) -> Duration {
+        self.now(workspace);
+        std::mem::take(&mut self.0.lock().slept)
+    }
+}
+
+impl State {
     /// The present instant if the space says `space` and the clock `clock`.
-    fn advance_to(&self, space: Timestamp, clock: Timestamp) -> Timestamp {
-        let lag = u64::try_from(space.since(clock).as_nanos()).unwrap_or(u64::MAX);
-        if lag == 0 {
-            self.lag_nanos.store(0, Ordering::Relaxed);
+    fn advance_to(&mut self, space: Timestamp, clock: Timestamp) -> Timestamp {
+        let lag = space.since(clock);
+        if lag.is_zero() {
+            self.lag = Duration::ZERO;
             return space;
         }
-        let max_lag = self.lag_nanos.fetch_max(lag, Ordering::Relaxed).max(lag);
-        space.max(clock.plus(Duration::from_nanos(max_lag)))
+        self.lag = self.lag.max(lag);
+        space.max(clock.plus(self.lag))
+    }
+
+    /// The present instant if that seems to be `now` and the machine has been `awake` for so long: the machine's clock
+    /// may have been set back since the last look.
+    fn look(&mut self, now: Timestamp, awake: Option<Duration>) -> Timestamp {
+        let mut least = now;
+        if let (Some((last, Some(awake_then))), Some(awake)) = (self.last, awake) {
+            least = last.plus(awake.saturating_sub(awake_then));
+            let slept = now.since(least);
+            if slept >= SLEEP_MIN {
+                self.slept += slept;
+            }
+        }
+        // The two are not read at the same moment.
+        let now = if least.since(now) > TOLERANCE { least } else { now };
+        self.last = Some((now, awake));
+        now
     }
 }
 
@@ -76,7 +118,7 @@ mod tests {
 
     #[test]
     fn run_time_advances_even_when_the_clock_lags_m7_1_9() {
-        let (time, start) = (RunTime::default(), Timestamp::from_nanos(1_000_000_000_000));
+        let (mut time, start) = (State::default(), Timestamp::from_nanos(1_000_000_000_000));
         let second = |n| start.plus(Duration::from_secs(n));
         // The space is an hour ahead, and nothing is written.
         assert_eq!(time.advance_to(second(3_600), second(0)), second(3_600));
@@ -88,5 +130,45 @@ mod tests {
         assert_eq!(time.advance_to(second(3_701), second(3_701)), second(3_701));
         assert_eq!(time.advance_to(second(3_702), second(3_700)), second(3_702));
         assert_eq!(time.advance_to(second(3_703), second(3_703)), second(3_703));
+    }
+
+    fn workspace_with(clock: &SimClock) -> Workspace {
+        let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
+        let ids = Arc::new(RandomIds::default());
+        Workspace::new(store, Arc::new(clock.clone()), ids, SpaceName::main())
+    }
+
+    #[test]
+    fn clock_that_is_set_back_between_two_looks_costs_a_run_no_time_m7_1_9() {
+        let (clock, time) = (SimClock::default(), RunTime::default());
+        let workspace = workspace_with(&clock);
+        let start = time.now(&workspace);
+        clock.advance(Duration::from_secs(3));
+        clock.set(start.minus(Duration::from_secs(3_600)));
+        clock.advance(Duration::from_secs(9));
+        assert_eq!(time.now(&workspace), start.plus(Duration::from_secs(12)));
+        clock.advance(Duration::from_secs(5));
+        assert_eq!(time.now(&workspace), start.plus(Duration::from_secs(17)));
+        assert_eq!(time.take_slept(&workspace), Duration::ZERO);
+    }
+
+    #[test]
+    fn sleep_is_what_the_clock_moved_further_than_the_machine_was_awake() {
+        let (clock, time) = (SimClock::default(), RunTime::default());
+        let workspace = workspace_with(&clock);
+        let start = time.now(&workspace);
+        clock.advance(Duration::from_secs(600));
+        assert_eq!(time.take_slept(&workspace), Duration::ZERO);
+        // A correction of the clock.
+        clock.set(clock.now().plus(Duration::from_secs(2)));
+        assert_eq!(time.take_slept(&workspace), Duration::ZERO);
+        clock.set(clock.now().plus(Duration::from_secs(7_200)));
+        clock.advance(Duration::from_secs(5));
+        assert_eq!(
+            time.now(&workspace),
+            start.plus(Duration::from_secs(600 + 2 + 7_200 + 5))
+        );
+        assert_eq!(time.take_slept(&workspace), Duration::from_secs(7_200));
+        assert_eq!(time.take_slept(&workspace), Duration::ZERO);
     }
 }

@@ -46,9 +46,14 @@ struct House {
 impl House {
     /// A store that contains only `text`, one second later.
     async fn of(text: &str) -> Self {
+        Self::later(text, Duration::from_secs(1)).await
+    }
+
+    /// A store that contains only `text`, as much later.
+    async fn later(text: &str, later: Duration) -> Self {
         let lines: Vec<Line> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let run = lines[0].record.run.as_ref().unwrap().run;
-        let clock = SimClock::at(Timestamp::from_nanos(lines.last().unwrap().at).plus(Duration::from_secs(1)));
+        let clock = SimClock::at(Timestamp::from_nanos(lines.last().unwrap().at).plus(later));
         let folder = tempfile::tempdir().unwrap();
         let store: Arc<dyn Store> = SqliteStore::open(&OpenOptions::at(folder.path().join("folio.db"))).unwrap();
         let commits = lines.into_iter().map(|line| CopiedCommit {
@@ -126,7 +131,13 @@ async fn resumed_run_of_an_older_format_records_the_raise_once_e9_9() {
 }
 
 async fn assert_finished_with_format(text: &str, format: u32) {
-    let house = House::of(text).await;
+    Box::pin(assert_finished_later(text, format, Duration::from_secs(1))).await;
+    // Nobody set a time limit, and for so long nobody drove the run.
+    Box::pin(assert_finished_later(text, format, Duration::from_secs(7_200))).await;
+}
+
+async fn assert_finished_later(text: &str, format: u32, later: Duration) {
+    let house = House::later(text, later).await;
     let before = house.events().await.len();
     let result: NodeResult = house.runner.drive(house.run).await.unwrap();
     assert_eq!(

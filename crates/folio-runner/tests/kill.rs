@@ -174,7 +174,7 @@ async fn calls_again(runner: &Runner, id: RunId) -> (usize, Vec<NodeId>) {
     let (mut allowed, mut again, mut unexpected) = (BTreeSet::new(), 0, Vec::new());
     for (at, event) in &journal.events {
         match event {
-            Event::Resumed { in_flight } => allowed = in_flight.iter().copied().collect(),
+            Event::Resumed { in_flight, .. } => allowed = in_flight.iter().copied().collect(),
             Event::Started { node, .. } if run.node(*node).is_some_and(|view| view.attempt > 0) => {
                 again += 1;
                 if !allowed.remove(node) {

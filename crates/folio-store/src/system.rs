@@ -1,7 +1,8 @@
 //! The real clock and the real source of ids: the only place where either is read.
 
 use std::fmt;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use folio_memory::{Clock, IdSource, Timestamp};
 use parking_lot::Mutex;
@@ -21,6 +22,20 @@ impl Clock for SystemClock {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Timestamp::from_nanos(i64::try_from(since_epoch.as_nanos()).unwrap_or(i64::MAX))
     }
+
+    fn awake(&self) -> Option<Duration> {
+        Some(awake())
+    }
+}
+
+/// How long the machine has been awake since somebody first asked.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "no test pauses the time for which a machine is awake"
+)]
+pub(crate) fn awake() -> Duration {
+    static ASKED: OnceLock<Instant> = OnceLock::new();
+    ASKED.get_or_init(Instant::now).elapsed()
 }
 
 /// Ids with eighty random bits, drawn from the operating system.

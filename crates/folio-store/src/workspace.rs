@@ -48,6 +48,7 @@ mod work;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use folio_memory::actor::Source;
 use folio_memory::history::FieldConflict;
@@ -126,7 +127,7 @@ struct Inner {
     policy_read_at: AtomicI64,
     /// When a reader next starts a search for entries whose lifetime has ended, in nanoseconds.
     looks_again: AtomicI64,
-    /// The latest instant seen: the times of a space never run backwards (M7.1.9).
+    /// The latest instant known to have been written: the times of a space never run backwards (M7.1.9).
     latest: AtomicI64,
     /// Whether `latest` covers what other processes wrote before this one looked.
     is_up_to_date: AtomicBool,
@@ -313,13 +314,24 @@ impl Workspace {
         &self.inner.ids
     }
 
-    /// The present instant by its clock, but never earlier than one it has returned or knows to have been written
-    /// (M7.1.9).
+    /// The present instant by its clock, but never earlier than one that it knows to have been written (M7.1.9). What
+    /// was only looked at does not count: a moment in which the clock is wrong leaves no trace.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        let now = self.inner.clock.now();
-        let before = self.inner.latest.fetch_max(now.as_nanos(), Ordering::Relaxed);
-        now.max(Timestamp::from_nanos(before))
+        let written = Timestamp::from_nanos(self.inner.latest.load(Ordering::Relaxed));
+        self.inner.clock.now().max(written)
+    }
+
+    /// By how much the newest commit of the space is ahead of the clock: until the clock has caught up, the time of the
+    /// space stands still, and nothing ends.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    pub async fn lead(&self) -> Result<Duration, StoreError> {
+        self.load_latest_instant().await?;
+        let written = Timestamp::from_nanos(self.inner.latest.load(Ordering::Relaxed));
+        Ok(written.since(self.inner.clock.now()))
     }
 
     /// Takes in the latest instant of the space, since another process may have written with a clock that is ahead. It

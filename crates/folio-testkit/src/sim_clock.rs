@@ -10,6 +10,8 @@ use folio_memory::{Clock, Timestamp};
 #[derive(Debug, Clone)]
 pub struct SimClock {
     nanos: Arc<AtomicI64>,
+    /// For how long its machine has been awake.
+    awake_nanos: Arc<AtomicI64>,
 }
 
 impl SimClock {
@@ -18,15 +20,19 @@ impl SimClock {
     pub fn at(now: Timestamp) -> Self {
         Self {
             nanos: Arc::new(AtomicI64::new(now.as_nanos())),
+            awake_nanos: Arc::default(),
         }
     }
 
-    /// Moves the clock forward by `by`.
+    /// Moves the clock forward by `by`, with the machine awake.
     pub fn advance(&self, by: Duration) {
+        let by_nanos = i64::try_from(by.as_nanos()).unwrap_or(i64::MAX);
+        self.awake_nanos.fetch_add(by_nanos, Ordering::SeqCst);
         self.set(self.now().plus(by));
     }
 
-    /// Sets the clock to `now`, which may be earlier than before, as with any clock that people can set.
+    /// Sets the clock to `now`, which may be earlier than before, as with any clock that people can set. Set to a later
+    /// time, it looks as if the machine had slept.
     pub fn set(&self, now: Timestamp) {
         self.nanos.store(now.as_nanos(), Ordering::SeqCst);
     }
@@ -42,6 +48,11 @@ impl Default for SimClock {
 impl Clock for SimClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_nanos(self.nanos.load(Ordering::SeqCst))
+    }
+
+    fn awake(&self) -> Option<Duration> {
+        let nanos = self.awake_nanos.load(Ordering::SeqCst);
+        Some(Duration::from_nanos(u64::try_from(nanos).unwrap_or(0)))
     }
 }
 

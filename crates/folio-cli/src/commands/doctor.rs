@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::Context;
 use crate::error::{Exit, Failure};
+use crate::noticed::note_clocks_behind;
 use crate::output::{Report, Style};
 use crate::servers::{self, LookedAt};
 use crate::settings::Unseen;
@@ -71,6 +72,8 @@ pub(crate) async fn run(context: &Context<'_>, _: Doctor) -> Result<Exit, Failur
         true => Exit::Done,
     };
     let is_damaged = exit == Exit::Damaged;
+    let spaces = folio.store().spaces().await.unwrap_or_default();
+    let workspaces: Vec<_> = spaces.into_iter().map(|space| folio.workspace(space)).collect();
     let location = folio.store().location();
     let findings = Findings {
         store: location.clone(),
@@ -91,6 +94,7 @@ pub(crate) async fn run(context: &Context<'_>, _: Doctor) -> Result<Exit, Failur
             "{folder} was left by a fork that never began; `folio tidy` removes it"
         ));
     }
+    note_clocks_behind(&workspaces, context.output).await;
     if is_damaged {
         let copy = restore_hint(&location);
         context

@@ -14,6 +14,7 @@ use super::mcp::Offer;
 use super::{Absent, Context, interrupted};
 use crate::error::{Exit, Failure};
 use crate::leftovers::{Leftovers, WaitingRuns, are_of_another_user};
+use crate::noticed::note_clocks_behind;
 use crate::store_watch::watch_store;
 
 /// How often each space is tidied.
@@ -89,6 +90,12 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
     let spaces = server.spaces();
     // Their unfinished runs are resumed and they are tidied, even if no request comes.
     spaces.open_those_with_tokens().await?;
+    let workspaces: Vec<_> = spaces
+        .runners()
+        .iter()
+        .map(|runner| runner.workspace().clone())
+        .collect();
+    note_clocks_behind(&workspaces, context.output).await;
     let leaves = serve.no_resume || serve.driving.is_elsewhere();
     let leftovers = if leaves || are_of_another_user(&runner, context.output, WaitingRuns::Kept).await? {
         None

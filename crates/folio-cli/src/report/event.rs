@@ -1,5 +1,7 @@
 //! The events of a run, as lines for programs and for people.
 
+use std::time::Duration;
+
 use folio::Timestamp;
 use folio::engine::run::{NodeKind, NodeView, PlanMode};
 use folio::engine::{Event, NodeId, Outcome, Run};
@@ -60,8 +62,12 @@ impl EventLine {
                 more
             }
             Event::CancelRequested { by, .. } => json!({"by": by}),
-            Event::Resumed { in_flight } => {
-                json!({"in_flight": in_flight.iter().map(ToString::to_string).collect::<Vec<_>>()})
+            Event::Resumed {
+                in_flight,
+                uncounted_us,
+            } => {
+                let in_flight: Vec<_> = in_flight.iter().map(ToString::to_string).collect();
+                json!({"in_flight": in_flight, "uncounted_us": uncounted_us})
             }
             // The event as in the journal, without the fields that every line has.
             of_a_model => {
@@ -139,7 +145,13 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
         }
         Event::AttemptFailed { node, failure, .. } => line("retry", *node, &failure.message),
         Event::CancelRequested { node, by } => request_line("cancelling", node, by),
-        Event::Resumed { in_flight } => Some(format!("[{elapsed:>6}] resumed, {} in flight", in_flight.len())),
+        Event::Resumed { in_flight, .. } => {
+            let uncounted = uncounted_words(event.uncounted());
+            Some(format!(
+                "[{elapsed:>6}] resumed, {} in flight{uncounted}",
+                in_flight.len()
+            ))
+        }
         Event::LimitsChanged { limits, by, .. } => Some(format!(
             "[{elapsed:>6}] limits changed, as {by}: {}",
             limits.in_plan_words()
@@ -148,6 +160,14 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
         Event::Continued { node, by } => request_line("continued", node, by),
         Event::FormatRaised { .. } => Some(format!("[{elapsed:>6}] {}", event.in_words())),
         other => line(label_of(other)?, other.node()?, &other.in_words()),
+    }
+}
+
+/// What the line of a run that was taken over says of the time that does not count against it.
+fn uncounted_words(uncounted: Duration) -> String {
+    match uncounted {
+        Duration::ZERO => String::new(),
+        time => format!("; {} in which nobody drove it do not count", seconds(time)),
     }
 }
 

@@ -95,7 +95,7 @@ impl Event {
                 }
                 Self::Questioned { question, .. } => of_question(question),
                 Self::Answered { answer, by, .. } => journal_and_page_bytes(answer) + journal_and_page_bytes(by),
-                Self::Resumed { in_flight } => count(in_flight.len()) * NODE,
+                Self::Resumed { in_flight, .. } => count(in_flight.len()) * NODE,
                 Self::Compacting { .. } | Self::Asked { .. } | Self::Spent { .. } | Self::FormatRaised { .. } => 0,
             }
     }

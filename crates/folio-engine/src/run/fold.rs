@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use folio_memory::Timestamp;
 use serde_json::Value;
@@ -30,10 +31,15 @@ impl Run {
         if self.nodes.is_empty() != matches!(event, Event::RunStarted { .. }) {
             return Err(JournalError::Start);
         }
+        let undriven = match event.may_come_from_outside() {
+            true => self.undriven_until(at),
+            false => Duration::ZERO,
+        };
         self.end_idle_time(at);
         let limits = self.limits_of(event);
         self.fold(at, event)?;
         self.begin_idle_time(at);
+        self.time.note_event(at, undriven);
         if let Some((reason, met)) = limits {
             self.note_limits(reason, met);
             self.note_unplanned(event, reason);
@@ -48,7 +54,7 @@ impl Run {
     /// resumed.
     fn count_breaks(&mut self, event: &Event) {
         match event {
-            Event::Resumed { in_flight } if in_flight.is_empty() => {}
+            Event::Resumed { in_flight, .. } if in_flight.is_empty() => {}
             Event::Resumed { .. } => self.broken_off = self.broken_off.saturating_add(1),
             Event::Started { .. }
             | Event::Asked { .. }
@@ -112,7 +118,11 @@ impl Run {
                 self.format = self.format.max(*format);
                 Ok(())
             }
-            Event::Resumed { in_flight } => self.resumed(in_flight),
+            Event::Resumed { in_flight, .. } => {
+                self.resumed(in_flight)?;
+                self.time.leave_out(event.uncounted());
+                Ok(())
+            }
             Event::Paused { node, by } => {
                 // Whoever names the root means the whole run.
                 if node.is_none_or(|node| node == NodeId::root(self.id)) {

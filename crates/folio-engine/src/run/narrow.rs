@@ -211,14 +211,16 @@ impl Run {
     }
 
     /// The deadline of the run, of a task around `node` or of `node` itself that has passed at `now`, and whose it is.
-    /// What follows from it is due, whether or not somebody drives the run (E9.9).
+    /// What follows from it is due, whether or not somebody drives the run (E9.9). A limit of the run that nobody set
+    /// does not pass while nobody drives it.
     #[must_use]
     pub fn passed_deadline(&self, node: NodeId, now: Timestamp) -> Option<(NodeId, Timestamp)> {
         let index = self.index(node).ok()?;
         let own = self
             .self_and_ancestors(index)
             .filter_map(|at| Some((at, self.own_deadline(at)?)));
-        let run = self.time.deadline_at(now).map(|deadline| (0, deadline));
+        let undriven = self.undriven_until(now);
+        let run = self.time.deadline_at(now).map(|deadline| (0, deadline.plus(undriven)));
         let mut all = run.into_iter().chain(own);
         let (at, deadline) = all.find(|(at, deadline)| *deadline <= now && self.nodes[*at].cancel.is_none())?;
         Some((self.nodes[at].id, deadline))

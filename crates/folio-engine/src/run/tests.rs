@@ -74,6 +74,7 @@ mod table;
 mod told;
 mod tools;
 mod under_way;
+mod undriven;
 mod unheard;
 mod unplanned;
 mod waiting;
@@ -373,7 +374,10 @@ impl Sim {
         sim.journal = journal.to_vec();
         let in_flight = sim.run.in_flight();
         if !in_flight.is_empty() {
-            sim.record(Event::Resumed { in_flight });
+            sim.record(Event::Resumed {
+                in_flight,
+                uncounted_us: 0,
+            });
         }
         sim
     }

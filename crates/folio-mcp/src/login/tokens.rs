@@ -3,7 +3,7 @@
 use std::fs::{File, TryLockError};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use rmcp::transport::auth::{AuthError, CredentialRefreshGuard, CredentialStore, StoredCredentials};
@@ -92,7 +92,8 @@ impl TokenFile {
 impl CredentialStore for TokenFile {
     async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
         let this = self.clone();
-        run_blocking(move || this.read()).await
+        let stored = run_blocking(move || this.read()).await?;
+        Ok(stored.map(|stored| with_plausible_age(stored, seconds_since_epoch())))
     }
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
@@ -119,9 +120,38 @@ impl CredentialStore for TokenFile {
     }
 }
 
+/// Tokens that seem to come from the future were received while the clock was ahead. Nobody knows how old they are, so
+/// they count as old and are renewed.
+fn with_plausible_age(mut stored: StoredCredentials, now: u64) -> StoredCredentials {
+    stored.token_received_at = stored.token_received_at.map(|at| if at > now { 0 } else { at });
+    stored
+}
+
+#[expect(clippy::disallowed_methods, reason = "rmcp goes by this clock")]
+fn seconds_since_epoch() -> u64 {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
+    since_epoch.unwrap_or_default().as_secs()
+}
+
 async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, AuthError> + Send + 'static,
 ) -> Result<T, AuthError> {
     let result = tokio::task::spawn_blocking(work).await;
     result.unwrap_or_else(|error| Err(AuthError::CredentialStoreError(error.to_string())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_received_while_the_clock_was_ahead_count_as_old() {
+        let received = |at| {
+            let stored = StoredCredentials::new("folio".to_owned(), None, Vec::new(), at);
+            with_plausible_age(stored, 1_000).token_received_at
+        };
+        assert_eq!(received(Some(1_001)), Some(0));
+        assert_eq!(received(Some(1_000)), Some(1_000));
+        assert_eq!(received(None), None);
+    }
 }

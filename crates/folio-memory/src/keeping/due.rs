@@ -6,6 +6,9 @@ use crate::change::{Change, FieldChange};
 use crate::entry::{Entry, EntryKind, Status};
 use crate::time::Timestamp;
 
+/// How long an expired entry is in the archive before its content is erased, unless the policy erases sooner: a week.
+const IN_ARCHIVE_MINUTES: u64 = 7 * 24 * 60;
+
 /// What retention requires for an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Due {
@@ -52,7 +55,15 @@ pub fn due(entry: &Entry, personal_since: Timestamp, policy: &RetentionPolicy, n
     // An entry that a writer archived is kept; one that a rule archived may expire as it would have otherwise.
     let may_end = !is_archived || fields.archived_for.is_some();
     if may_end && expiry_counts_from(entry, policy).is_some_and(|end| is_past(end, policy.purge_after_minutes)) {
-        return Some(Due::Erase(ErasedFor::Expired));
+        // Nothing is erased that nobody could have missed in the archive, even if the clock was wrong when it came
+        // there.
+        if !is_archived {
+            return Some(Due::Archive(archive_reason(fields.status, ArchivedFor::Age)));
+        }
+        let in_archive = policy.purge_after_minutes.map(|after| after.min(IN_ARCHIVE_MINUTES));
+        if is_past(entry.updated_at, in_archive) {
+            return Some(Due::Erase(ErasedFor::Expired));
+        }
     }
     if is_archived || entry.kind != EntryKind::Observation {
         return None;
@@ -94,7 +105,8 @@ fn expiry_counts_from(entry: &Entry, policy: &RetentionPolicy) -> Option<Timesta
     let fields = &entry.fields;
     let end = fields.lifetime.expires_at()?;
     let touched_at = if fields.status == Status::Archived {
-        entry.updated_at.minus(policy.archive_after().unwrap_or_default())
+        let archived_after = policy.archive_after().or(policy.purge_after());
+        entry.updated_at.minus(archived_after.unwrap_or_default())
     } else {
         last_touched_at(entry)
     };

@@ -109,11 +109,48 @@ fn content_is_erased_thirty_days_after_its_lifetime_ends_m7_1_10() {
     entry.patch(&archived(Some(ArchivedFor::Age)), Seq(2), at(8 * DAY));
     assert_eq!(due_at(&entry, 37 * DAY - 1), None);
     assert_eq!(due_at(&entry, 37 * DAY), expired);
-    let note = Entry::added(new(EntryKind::Note, 1), EntryHandle(1), Seq(1), at(0));
-    assert_eq!(due_at(&note, 37 * DAY), expired);
+    let mut note = Entry::added(new(EntryKind::Note, 1), EntryHandle(1), Seq(1), at(0));
+    assert_eq!(due_at(&note, 37 * DAY - 1), None);
+    assert_eq!(due_at(&note, 37 * DAY), AGE);
+    note.patch(&archived(Some(ArchivedFor::Age)), Seq(2), at(37 * DAY));
+    assert_eq!(due_at(&note, 60 * DAY - 1), None);
+    assert_eq!(due_at(&note, 60 * DAY), expired);
     let mut by_hand = observation();
     by_hand.patch(&archived(None), Seq(2), at(8 * DAY));
     assert_eq!(due_at(&by_hand, 4_000 * DAY), None, "what somebody put away is kept");
+}
+
+#[test]
+fn content_is_erased_only_after_a_week_in_the_archive_however_late_anybody_tidies_m7_1_10() {
+    let expired = Some(Due::Erase(ErasedFor::Expired));
+    let mut entry = observation();
+    assert_eq!(due_at(&entry, 60 * DAY), AGE, "it was never in the archive");
+    entry.patch(&archived(Some(ArchivedFor::Age)), Seq(2), at(60 * DAY));
+    assert_eq!(
+        due_at(&entry, 83 * DAY - 1),
+        None,
+        "as if it had been archived when it was due"
+    );
+    assert_eq!(due_at(&entry, 83 * DAY), expired);
+    // Whoever wants it gone sooner has it gone sooner, but not at once, either.
+    let sooner = RetentionPolicy {
+        purge_after_minutes: Some(60),
+        ..RetentionPolicy::default()
+    };
+    let due_sooner = |entry: &Entry, seconds| due(entry, entry.created_at, &sooner, at(seconds));
+    assert_eq!(due_sooner(&observation(), 60 * DAY), AGE);
+    assert_eq!(due_sooner(&entry, 60 * DAY + HOUR - 1), None);
+    assert_eq!(due_sooner(&entry, 60 * DAY + HOUR), expired);
+    // Also where nothing is archived by age.
+    let never = RetentionPolicy {
+        archive_after_minutes: None,
+        ..RetentionPolicy::default()
+    };
+    let due_never = |entry: &Entry, seconds| due(entry, entry.created_at, &never, at(seconds));
+    assert_eq!(due_never(&observation(), 37 * DAY - 1), None);
+    assert_eq!(due_never(&observation(), 37 * DAY), AGE);
+    assert_eq!(due_never(&entry, 67 * DAY - 1), None);
+    assert_eq!(due_never(&entry, 67 * DAY), expired);
 }
 
 fn archived(why: Option<ArchivedFor>) -> [FieldChange; 2] {

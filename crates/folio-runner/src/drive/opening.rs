@@ -3,9 +3,10 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use folio_engine::event::FORMAT;
-use folio_engine::{Event, Run};
+use folio_engine::{Event, NodeId, Run};
 use folio_memory::id::Ref;
 use folio_memory::{RunId, ThreadKey, TurnId};
 use folio_store::workspace::WorkspaceError;
@@ -24,7 +25,7 @@ use crate::memory::{MemoryWriter, turn_of};
 use crate::pending_writes::PendingWrites;
 use crate::prefer::Preferences;
 use crate::results::RunResults;
-use crate::run_time::RunTime;
+use crate::run_time::{RunTime, SLEEP_MIN};
 use crate::runner::Shared;
 use crate::steps::{UnderWay, is_ending};
 use crate::submitted::Opened;
@@ -85,6 +86,7 @@ impl Drive {
             unpolled_calls: Vec::new(),
             actions_computed_at: None,
             time: RunTime::default(),
+            uncounted: Duration::ZERO,
             questions,
             pending_writes: PendingWrites::default(),
             archived_entries: HashSet::new(),
@@ -96,19 +98,25 @@ impl Drive {
         };
         drive.configure_run();
         drive.resume().await?;
+        drive.uncounted = drive.run.left_out();
         Ok(drive)
     }
 
-    /// Records which calls were under way when the driver before this one was gone, and that this version drives the
-    /// run, if an older one did before: also of a run that only waits, so that people can edit its plan (E9.9).
+    /// Records which calls were under way when the driver before this one was gone, and for how long nobody drove the
+    /// run, if that does not count (E9.10). And that this version drives the run, if an older one did before: also of a
+    /// run that only waits, so that people can edit its plan (E9.9).
     async fn resume(&mut self) -> Result<(), RunnerError> {
         // A request to stop may come in between; the calls in flight are then determined again.
         loop {
             let in_flight = self.run.in_flight();
-            let event = match in_flight.is_empty() {
-                false => Event::Resumed { in_flight },
-                true if self.run.format() < FORMAT => Event::FormatRaised { format: FORMAT },
-                true => return Ok(()),
+            let undriven = self.run.undriven_until(self.time.now(&self.shared.workspace));
+            let uncounted = Some(undriven).filter(|undriven| *undriven >= SLEEP_MIN);
+            let event = if !in_flight.is_empty() || uncounted.is_some() {
+                resumed_event(in_flight, uncounted.unwrap_or_default())
+            } else if self.run.format() < FORMAT {
+                Event::FormatRaised { format: FORMAT }
+            } else {
+                return Ok(());
             };
             let batch = self.pending_writes.batch_number();
             self.record(event).await?;
@@ -117,6 +125,24 @@ impl Drive {
                 return Ok(());
             }
         }
+    }
+
+    /// Notes for how long this machine has slept, if that time counted against the run. It must be asked before anything
+    /// else happens to the run: until then the run was as it is now.
+    pub(super) fn note_sleep(&mut self) {
+        let slept = self.time.take_slept(&self.shared.workspace);
+        if self.run.counts_time() {
+            self.uncounted += slept;
+        }
+    }
+
+    /// Records what was noted, so that it does not count (E9.10).
+    pub(super) async fn record_sleep(&mut self) -> Result<(), RunnerError> {
+        let slept = self.uncounted.saturating_sub(self.run.left_out());
+        if slept < SLEEP_MIN || self.run.result().is_some() {
+            return Ok(());
+        }
+        self.record(resumed_event(Vec::new(), slept)).await
     }
 
     /// Tells the run what is not part of its journal: which calls need approval, what calls write, and which models
@@ -138,6 +164,13 @@ impl Drive {
                     .of(models, registry, self.has_person, run, &self.memory.policy),
             );
         }
+    }
+}
+
+fn resumed_event(in_flight: Vec<NodeId>, uncounted: Duration) -> Event {
+    Event::Resumed {
+        in_flight,
+        uncounted_us: u64::try_from(uncounted.as_micros()).unwrap_or(u64::MAX),
     }
 }
 

@@ -6,14 +6,15 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use folio_engine::plan;
-use folio_memory::{Actor, Role, RunId, SpaceName};
+use folio_engine::{Outcome, plan};
+use folio_memory::{Actor, Clock as _, Role, RunId, Seq, SpaceName};
 use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_store::{RandomIds, SystemClock, Workspace};
 use folio_testkit::SimClock;
 use folio_tools::{Effect, Registry, Tool, ToolContext, ToolRequest, ToolResponse, ToolSpec};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinHandle;
 
 use super::calls::Calls;
 use super::{Done, Drive};
@@ -311,6 +312,98 @@ async fn timeout_passed_while_the_machine_slept_is_noticed_on_wake() {
     let woken = tokio::time::timeout(minutes(10), driving).await;
     let ended = woken.expect("it looks how late it is").unwrap().unwrap();
     assert!(matches!(ended, Driven::Ended(_)), "{ended:?}");
+}
+
+/// A run of two steps, the first of which has begun, its gate, and the task that drives it. If `is_set`, somebody set
+/// its time limit, half an hour.
+async fn driven_to_the_gate(clock: &SimClock, is_set: bool) -> (Runner, RunId, Arc<Gate>, JoinHandle<Ended>) {
+    let gate = Gate::of("gate");
+    let mut registry = Registry::with_builtins();
+    registry.register(Arc::clone(&gate) as Arc<dyn Tool>);
+    let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
+    let ids = Arc::new(RandomIds::default());
+    let workspace = Workspace::new(store, Arc::new(clock.clone()), ids, SpaceName::main());
+    let runner = Runner::new(workspace, registry, RunnerOptions::default());
+    let budget = if is_set { json!({"deadline": "30m"}) } else { json!({}) };
+    let steps = json!([{"id": "gate", "do": {"tool": "gate"}}, echo("after", &json!(1))]);
+    let plan = json!({"version": 1, "title": "t", "budget": budget, "steps": steps});
+    let plan = plan::from_value(&plan, &runner.known()).unwrap();
+    let (run, _) = runner.submit(NewRun::of(plan, ada())).await.unwrap();
+    let driving = tokio::spawn(open_drive(&runner, run, Until::Ended).await.run(None));
+    gate.begun.notified().await;
+    (runner, run, gate, driving)
+}
+
+type Ended = Result<Driven, RunnerError>;
+
+fn status_of(ended: Ended) -> Outcome {
+    match ended.unwrap() {
+        Driven::Ended(result) => result.status,
+        waits => panic!("{waits:?}"),
+    }
+}
+
+/// How much time the journal of `run` leaves out, event by event.
+async fn left_out(runner: &Runner, run: RunId) -> Vec<Duration> {
+    let journal = runner.workspace().journal(run, Seq(0)).await.unwrap();
+    let uncounted = journal.events.iter().map(|(_, event)| event.uncounted());
+    uncounted.filter(|time| !time.is_zero()).collect()
+}
+
+const TWO_HOURS: Duration = Duration::from_secs(7_200);
+
+#[tokio::test]
+async fn default_time_of_a_run_does_not_count_while_the_machine_sleeps_e9_10() {
+    for (is_set, status) in [(false, Outcome::Ok), (true, Outcome::Partial)] {
+        let clock = SimClock::default();
+        let (runner, run, gate, driving) = driven_to_the_gate(&clock, is_set).await;
+        clock.set(clock.now().plus(TWO_HOURS));
+        gate.release.notify_one();
+        assert_eq!(status_of(driving.await.unwrap()), status);
+        let expected = if is_set { vec![] } else { vec![TWO_HOURS] };
+        assert_eq!(left_out(&runner, run).await, expected);
+        let differences = runner.replay(run).await.unwrap().differences;
+        assert_eq!(differences, Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn default_time_of_a_run_counts_while_its_call_goes_on_e9_10() {
+    let clock = SimClock::default();
+    let (runner, run, gate, driving) = driven_to_the_gate(&clock, false).await;
+    clock.advance(TWO_HOURS);
+    gate.release.notify_one();
+    assert_eq!(status_of(driving.await.unwrap()), Outcome::Partial);
+    assert_eq!(left_out(&runner, run).await, []);
+}
+
+#[tokio::test]
+async fn run_taken_over_after_hours_goes_on_unless_somebody_set_its_time_e9_10() {
+    for (is_set, status) in [(false, Outcome::Ok), (true, Outcome::Failed)] {
+        let clock = SimClock::default();
+        let (runner, run, gate, driving) = driven_to_the_gate(&clock, is_set).await;
+        driving.abort();
+        driving.await.unwrap_err();
+        clock.advance(TWO_HOURS);
+        let driving = tokio::spawn(open_drive(&runner, run, Until::Ended).await.run(None));
+        gate.release.notify_one();
+        assert_eq!(status_of(driving.await.unwrap()), status);
+        let expected = if is_set { vec![] } else { vec![TWO_HOURS] };
+        assert_eq!(left_out(&runner, run).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn default_time_of_a_run_begins_with_its_first_driver_e9_10() {
+    let clock = SimClock::default();
+    let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
+    let ids = Arc::new(RandomIds::default());
+    let workspace = Workspace::new(store, Arc::new(clock.clone()), ids, SpaceName::main());
+    let runner = Runner::new(workspace, Registry::with_builtins(), RunnerOptions::default());
+    let run = submit_steps(&runner, json!([echo("only", &json!(1))])).await;
+    clock.advance(TWO_HOURS);
+    let ended = open_drive(&runner, run, Until::Ended).await.run(None).await;
+    assert_eq!(status_of(ended), Outcome::Ok);
 }
 
 #[tokio::test(start_paused = true)]

@@ -146,6 +146,7 @@ impl Drive {
         if matches!(error, StoreError::OtherPolicy { .. }) {
             self.memory.policy = self.shared.workspace.policy().await?;
         }
+        self.note_sleep();
         let now = self.shared.read(self.run.id()).await?;
         self.read_foreign_writes().await?;
         self.run = now.run;
@@ -172,6 +173,7 @@ impl Drive {
             }
             counts
         });
+        self.record_sleep().await?;
         self.conclude_all(outcomes).await
     }
 
@@ -199,6 +201,7 @@ impl Drive {
 
     /// Takes in what others wrote to the journal.
     pub(super) async fn catch_up(&mut self) -> Result<(), RunnerError> {
+        self.note_sleep();
         let journal = self.read_foreign_writes().await?;
         // Whoever asked for something wrote that onto the run's pages.
         self.pages = None;

@@ -8,6 +8,7 @@
 //!   with a key
 //! - [`answer`], [`describe`]: successful responses, and the descriptions of operations
 //! - [`openapi`]: the OpenAPI document
+//! - [`space_time`]: tells the time of the space with each answer
 //! - [`metrics`]: metrics of the server
 //! - [`streams`], [`bodies`]: how many live streams a client may have, and how much memory bodies may take together
 //! - [`leftover`]: what an answer has left unread of the body of its request
@@ -33,6 +34,7 @@ pub(crate) mod problem;
 mod query;
 mod routes;
 mod space_events;
+mod space_time;
 mod sse;
 mod streams;
 mod transfers;
@@ -68,6 +70,7 @@ pub(crate) fn routers(app: App) -> (Router, Router) {
         ))
         .layer(Extension(BodyLimit(MAX_BODY_BYTES)))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .layer(middleware::from_fn_with_state(app.clone(), space_time::tell_time))
         .with_state(app);
     let pages = crate::ui::routes().method_not_allowed_fallback(problem::method_not_allowed);
     (routes, pages)

@@ -97,7 +97,7 @@ async function raw(path, { isStream = false, ...options } = {}) {
     const headers = { ...options.headers, ...(token ? { authorization: `Bearer ${token}` } : {}) };
     const signal = AbortSignal.any(isStream ? given : [...given, AbortSignal.timeout(PATIENCE)]);
     const answer = await fetch(path, { ...options, headers, signal });
-    heardAt(answer.headers.get('date'));
+    heardAt(answer.headers);
     if (answer.ok) return answer;
     const problem = await answer.json().catch(() => ({}));
     // A token for another space is of no use here: like for an invalid one, another is asked for.

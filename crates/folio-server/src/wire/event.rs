@@ -89,6 +89,9 @@ pub(crate) enum EventShape {
     Resumed {
         at: Timestamp,
         in_flight: Vec<String>,
+        /// How long nobody drove the run before, or the machine of its driver slept: that time does not count against
+        /// the 30 minutes of a run without a deadline.
+        uncounted_us: u64,
     },
     /// What a model or a person did for a task: the name of the event, and a line of text about it.
     Told {
@@ -208,9 +211,13 @@ impl EventShape {
                 node_id: node.map(|node| node.to_string()),
                 by: by.clone(),
             },
-            Event::Resumed { in_flight } => Self::Resumed {
+            Event::Resumed {
+                in_flight,
+                uncounted_us,
+            } => Self::Resumed {
                 at,
                 in_flight: in_flight.iter().map(ToString::to_string).collect(),
+                uncounted_us: *uncounted_us,
             },
             other => Self::told(run, at, other),
         }

@@ -1,13 +1,19 @@
 //! Start and stop of a server.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use folio::Role;
+use folio::memory::Clock as _;
+use folio::runner::{Runner, RunnerOptions};
+use folio::store::sqlite::{OpenOptions, SqliteStore};
+use folio::tools::Registry;
+use folio::{Role, SpaceName, Workspace};
 use folio_server::{ServeError, ServeOptions, Server};
+use folio_testkit::{SeededIds, SimClock};
 
 use crate::client::{Events, get, send};
-use crate::house::{House, SLOW};
+use crate::house::{ECHO, House, SLOW};
 
 #[tokio::test]
 async fn binding_a_public_address_needs_an_access_token() {
@@ -200,4 +206,36 @@ async fn metrics_are_typed_and_have_no_client_supplied_labels() {
     assert!(!counted.body.contains("BREW") && !counted.body.contains("POUR"));
     assert!(!counted.body.contains("made/up") && counted.body.contains("folio_http_request_duration_seconds_bucket"));
     drop(events);
+}
+
+#[tokio::test]
+async fn answers_tell_the_time_of_their_space() {
+    let clock = SimClock::default();
+    let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
+    let workspace = Workspace::new(
+        store,
+        Arc::new(clock.clone()),
+        Arc::new(SeededIds::new(1)),
+        SpaceName::main(),
+    );
+    let runner = Runner::new(workspace, Registry::with_builtins(), RunnerOptions::default());
+    let options = ServeOptions::at(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let house = House::serving(runner, None, options).await;
+    let told = async || {
+        let answer = get(house.address, "/v1/spaces/main/runs").await;
+        answer.header("folio-time").to_owned()
+    };
+    assert_eq!(told().await, "2026-01-01T00:00:00Z");
+    // The time of the space is that of its newest commit while the clock is behind it.
+    clock.advance(Duration::from_secs(3_600));
+    house.submit(ECHO).await;
+    clock.set(clock.now().minus(Duration::from_secs(3_000)));
+    assert_eq!(told().await, "2026-01-01T01:00:00Z");
+    // A refusal tells it, too, and the pages for everybody do not.
+    let refused = get(house.address, "/v1/spaces/main/runs/r99").await;
+    assert_eq!(
+        (refused.status, refused.header("folio-time")),
+        (404, "2026-01-01T01:00:00Z")
+    );
+    assert_eq!(get(house.address, "/").await.header("folio-time"), "");
 }

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use tokio_postgres::Client;
 
 use super::error::Failure;
+use crate::system::awake;
 
 /// In microseconds, the precision of the server.
 const TIME: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
@@ -42,6 +43,10 @@ impl ServerClock {
 impl Clock for ServerClock {
     fn now(&self) -> Timestamp {
         self.lock_estimate().at(Instant::now())
+    }
+
+    fn awake(&self) -> Option<Duration> {
+        Some(awake())
     }
 }
 

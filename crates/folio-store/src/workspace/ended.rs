@@ -2,7 +2,6 @@
 //! of the history.
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use data_encoding::HEXLOWER;
 use folio_memory::entry::ImportedTimes;
@@ -17,8 +16,8 @@ const BATCH: u32 = 500;
 /// How often the same expiries are noted under another key, because those of before noted none.
 const ATTEMPTS: u32 = 64;
 
-/// How long readers wait before one of them looks again.
-const PAUSE: Duration = Duration::from_secs(1);
+/// How long readers wait before one of them looks again: a second.
+const PAUSE_NANOS: i64 = 1_000_000_000;
 
 impl Workspace {
     /// Gives those of `entries` whose end an earlier version noted the time of their last change, which the note hid.
@@ -81,6 +80,8 @@ impl Workspace {
             }
             let key = HEXLOWER.encode(&key.finalize());
             let write = Write {
+                // A clock that is ahead for a moment must not take the space with it only because somebody reads.
+                at: ended.iter().map(|(_, end)| *end).max(),
                 idempotency_key: Some(format!("expired/{key}")),
                 ..Write::of(changes)
             };
@@ -97,7 +98,9 @@ impl Workspace {
     pub(super) fn notice_ended(&self) {
         let now = self.now().as_nanos();
         let next_look = self.inner.looks_again.load(Ordering::Relaxed);
-        let is_ours = now >= next_look
+        // Somebody may have set the clock back.
+        let is_far = next_look < i64::MAX && next_look.saturating_sub(now) > PAUSE_NANOS;
+        let is_ours = (now >= next_look || is_far)
             && self
                 .inner
                 .looks_again
@@ -119,8 +122,7 @@ struct Search(Workspace);
 
 impl Drop for Search {
     fn drop(&mut self) {
-        let pause = i64::try_from(PAUSE.as_nanos()).unwrap_or(i64::MAX);
-        let next = self.0.now().as_nanos().saturating_add(pause);
+        let next = self.0.now().as_nanos().saturating_add(PAUSE_NANOS);
         self.0.inner.looks_again.store(next, Ordering::Relaxed);
     }
 }

@@ -1,7 +1,9 @@
+use std::time::Duration;
+
 use folio_memory::entry::Status;
 use folio_memory::id::Ref;
 use folio_memory::keeping::{ArchivedFor, ErasedFor};
-use folio_memory::{Entry, EntryQuery, NoteQuery, SpaceName, State, ThreadKey};
+use folio_memory::{Clock as _, Entry, EntryQuery, NoteQuery, SpaceName, State, ThreadKey};
 use folio_store::ErrorKind;
 use folio_store::workspace::{Guard, TurnInput};
 use serde_json::json;
@@ -50,6 +52,28 @@ async fn old_observation_is_archived_then_erased_to_a_tombstone_m7_6_44() {
     let gone = house.workspace.entry(Ref::Id(entry.id)).await.unwrap_err();
     assert_eq!(gone.kind(), ErrorKind::NotFound, "{gone}");
     house.assert_sound().await;
+}
+
+#[tokio::test]
+async fn clock_that_is_ahead_for_a_minute_erases_nothing_m7_1_10() {
+    let house = House::new();
+    let entry = house.say("precious").await;
+    let start = house.clock.now();
+    house.clock.set(start.plus(60 * DAY));
+    for _ in 0..2 {
+        house.tidy().await;
+        house.clock.advance(Duration::from_secs(60));
+    }
+    house.clock.set(start.plus(Duration::from_secs(180)));
+    assert!(house.tidy().await.erased.is_empty());
+    let kept = house.get(&entry).await;
+    assert_eq!(
+        (kept.fields.status, kept.fields.body.as_str()),
+        (Status::Archived, "precious")
+    );
+    let there = (Ref::Id(entry.id), Guard::default());
+    house.workspace.restore(&human(), there.0, there.1).await.unwrap();
+    assert_eq!(house.get(&entry).await.fields.status, Status::Active);
 }
 
 #[tokio::test]

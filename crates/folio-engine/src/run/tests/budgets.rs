@@ -58,7 +58,7 @@ pub(super) fn check_accounts(journal: &[(Timestamp, Event)]) -> Run {
                     pay(*node, &reserved);
                 }
             }
-            Event::Resumed { in_flight } => {
+            Event::Resumed { in_flight, .. } => {
                 for node in in_flight {
                     if let Some(reserved) = open.remove(node) {
                         pay(*node, &reserved);

@@ -275,7 +275,7 @@ pub(super) fn of_event(line: TraceEntry, event: &Event) -> TraceEntry {
             source: by.clone(),
             ..line
         },
-        Event::Resumed { in_flight } => TraceEntry {
+        Event::Resumed { in_flight, .. } => TraceEntry {
             detail: text_detail(match in_flight.len() {
                 1 => "1 call was in flight".to_owned(),
                 count => format!("{count} calls were in flight"),
