@@ -115,7 +115,7 @@ impl Calls {
                 };
                 self.end(*node, at, "model", &end);
             }
-            Event::Resumed { in_flight } => in_flight.iter().for_each(|node| self.interrupt(*node)),
+            Event::Resumed { in_flight, .. } => in_flight.iter().for_each(|node| self.interrupt(*node)),
             _ => {}
         }
     }
@@ -221,7 +221,11 @@ mod tests {
         };
         let mut calls = Calls::default();
         calls.take(at(10), &asked(Purpose::Decide));
-        calls.take(at(20), &Event::Resumed { in_flight: vec![node] });
+        let resumed = Event::Resumed {
+            in_flight: vec![node],
+            uncounted_us: 0,
+        };
+        calls.take(at(20), &resumed);
         calls.take(at(30), &asked(Purpose::Decide));
         calls.take(at(35), &replied(0));
         calls.take(at(40), &asked(Purpose::Work));

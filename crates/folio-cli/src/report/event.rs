@@ -231,7 +231,7 @@ mod tests {
         let (mut run, at) = begun();
         let root = NodeId::root(run.id());
         let roof = run.node_at("roof").map(|view| view.id).unwrap();
-        let later = at.plus(std::time::Duration::from_millis(250));
+        let later = at.plus(Duration::from_millis(250));
         let ends = |node: NodeId| Event::Finished {
             node,
             result: Box::new(folio::engine::NodeResult::new(Outcome::Ok, "")),

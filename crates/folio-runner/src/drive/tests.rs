@@ -339,7 +339,7 @@ type Ended = Result<Driven, RunnerError>;
 fn status_of(ended: Ended) -> Outcome {
     match ended.unwrap() {
         Driven::Ended(result) => result.status,
-        waits => panic!("{waits:?}"),
+        waits @ Driven::Waits { .. } => panic!("{waits:?}"),
     }
 }
 

@@ -68,7 +68,7 @@ impl Runner {
             && let Some(result) = self.shared.fold(run).await?.0.result()
         {
             let result = result.clone();
-            self.end_own_turn(run).await;
+            Box::pin(self.end_own_turn(run)).await;
             return Ok(Driven::Ended(result));
         }
         if self.shared.leaving.is_cancelled() {
@@ -95,7 +95,7 @@ impl Runner {
         };
         claim.give_up().await;
         if let Ok(Driven::Ended(_)) = result {
-            self.end_own_turn(run).await;
+            Box::pin(self.end_own_turn(run)).await;
         }
         // Writes the notes that were made on the way. A trace that cannot be kept does not affect the run.
         let _unwritten = workspace.flush_trace().await;
