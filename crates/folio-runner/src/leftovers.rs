@@ -1,11 +1,12 @@
 //! Runs whose process is gone: which of them another process may resume on its own (E9.9).
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use folio_engine::run::RunSummary;
 use folio_memory::Timestamp;
 use folio_store::RunRow;
-use tokio::task::JoinSet;
+use tokio::task::JoinHandle;
 
 use crate::busy::Busy;
 use crate::dispatch::Driven;
@@ -47,9 +48,42 @@ pub enum Hindrance {
     Paused,
 }
 
-/// The runs that [`Runner::resume_leftovers`] resumed, and how far each was driven. They are released if this is
-/// dropped.
-pub type ResumedRuns = JoinSet<(RunRow, Result<Driven, RunnerError>)>;
+/// The runs that [`Runner::resume_leftovers`] resumed. They go on if this is dropped.
+#[derive(Debug)]
+pub struct ResumedRuns {
+    drives: VecDeque<(RunRow, JoinHandle<Result<Driven, RunnerError>>)>,
+}
+
+impl ResumedRuns {
+    /// Waits for the next one, and returns how far it was driven; `None` if there are no more. One whose runtime has
+    /// ended is left out. If the future is dropped, the next call returns the same run.
+    pub async fn next(&mut self) -> Option<(RunRow, Result<Driven, RunnerError>)> {
+        while let Some((_, drive)) = self.drives.front_mut() {
+            let joined = drive.await;
+            if let (Some((row, _)), Ok(driven)) = (self.drives.pop_front(), joined) {
+                return Some((row, driven));
+            }
+        }
+        None
+    }
+
+    /// Waits for all of them, and returns how far each was driven.
+    pub async fn join_all(mut self) -> Vec<(RunRow, Result<Driven, RunnerError>)> {
+        let mut driven = Vec::with_capacity(self.drives.len());
+        while let Some(next) = self.next().await {
+            driven.push(next);
+        }
+        driven
+    }
+
+    /// Stops all of them at once, and gives the runs up where they are.
+    pub async fn shutdown(mut self) {
+        for (_, drive) in &self.drives {
+            drive.abort();
+        }
+        while self.next().await.is_some() {}
+    }
+}
 
 impl Hindrance {
     /// What hinders a process at `now` that is there with a person or without one.
@@ -103,7 +137,7 @@ impl Runner {
     }
 
     /// Resumes every leftover run that nothing [hinders](Hindrance), each in a task of its own, and ends the turns of
-    /// runs whose process died just before it ended them. For the start of a program: a run in which everything waits
+    /// runs whose process died just before it ended them; [`Runner::leave`] ends them. For the start of a program: a run in which everything waits
     /// is given up where it is, and questions stay open for the person who was there where the run was submitted.
     ///
     /// # Errors
@@ -111,18 +145,20 @@ impl Runner {
     /// `Store`. The failure of one run is among the results, and does not affect the others.
     pub async fn resume_leftovers(&self) -> Result<ResumedRuns, RunnerError> {
         self.end_leftover_turns(Duration::ZERO).await?;
-        let mut resumed = JoinSet::new();
         let due = self.leftovers().await?.into_iter();
-        for Leftover { row, .. } in due.filter(|leftover| leftover.hindrance.is_none()) {
-            let runner = self.clone();
-            resumed.spawn(async move {
+        let due = due.filter(|leftover| leftover.hindrance.is_none());
+        let drives = due.map(|Leftover { row, .. }| {
+            let (runner, run) = (self.clone(), row.id);
+            let drive = tokio::spawn(async move {
                 let busy = Busy::default().begin();
-                let driven = runner.drive_leftover(row.id, Some(LEFTOVER_PATIENCE), &busy, || ());
-                let driven = driven.await;
-                (row, driven)
+                let driven = runner.drive_leftover(run, Some(LEFTOVER_PATIENCE), &busy, || ());
+                driven.await
             });
-        }
-        Ok(resumed)
+            (row, drive)
+        });
+        Ok(ResumedRuns {
+            drives: drives.collect(),
+        })
     }
 }
 

@@ -84,7 +84,7 @@ impl Service {
                 }
             }
             for resumed in &mut self.resumed {
-                while let Some(Ok((row, driven))) = resumed.join_next().await {
+                while let Some((row, driven)) = resumed.next().await {
                     match driven {
                         Ok(Driven::Ended(result)) => println!("{} ended: {}", row.handle, result.status),
                         waits => println!("{} goes on later: {waits:?}", row.handle),
@@ -97,7 +97,7 @@ impl Service {
         }
         // Tasks that go on would keep the store open.
         self.driving.shutdown().await;
-        for resumed in &mut self.resumed {
+        for resumed in std::mem::take(&mut self.resumed) {
             resumed.shutdown().await;
         }
         let folio = self.folio.clone();
