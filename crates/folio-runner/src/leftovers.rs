@@ -9,7 +9,7 @@ use folio_store::RunRow;
 use tokio::task::JoinHandle;
 
 use crate::busy::Busy;
-use crate::dispatch::Driven;
+use crate::dispatch::{Driven, Until};
 use crate::error::RunnerError;
 use crate::runner::Runner;
 
@@ -137,8 +137,9 @@ impl Runner {
     }
 
     /// Resumes every leftover run that nothing [hinders](Hindrance), each in a task of its own, and ends the turns of
-    /// runs whose process died just before it ended them; [`Runner::leave`] ends them. For the start of a program: a run in which everything waits
-    /// is given up where it is, and questions stay open for the person who was there where the run was submitted.
+    /// runs whose process died just before it ended them. For the start of a program: each run is driven to its end, or
+    /// until it waits only for the person who was there where it was submitted, to whom questions stay open.
+    /// [`Runner::leave`] gives them up where they are.
     ///
     /// # Errors
     ///
@@ -151,8 +152,8 @@ impl Runner {
             let (runner, run) = (self.clone(), row.id);
             let drive = tokio::spawn(async move {
                 let busy = Busy::default().begin();
-                let driven = runner.drive_leftover(run, Some(LEFTOVER_PATIENCE), &busy, || ());
-                driven.await
+                let until = Until::Asked(LEFTOVER_PATIENCE);
+                runner.drive_for(run, until, Some(&busy), || ()).await
             });
             (row, drive)
         });

@@ -159,9 +159,10 @@ impl Runner {
     pub async fn unfinished(&self) -> Result<Vec<RunRow>, RunnerError> {
         let workspace = &self.shared.workspace;
         let held = &self.shared.held;
+        // Whoever is giving one up may belong to a runtime that stands still.
+        let until = tokio::time::Instant::now() + GIVE_UP_TIME_MAX;
         for run in held.runs_to_give_up() {
-            // Whoever is giving it up may belong to a runtime that stands still.
-            let given_up = tokio::time::timeout(GIVE_UP_TIME_MAX, held.give_up(workspace, run)).await;
+            let given_up = tokio::time::timeout_at(until, held.give_up(workspace, run)).await;
             given_up.unwrap_or(Ok(()))?;
         }
         let mut query = RunQuery::running(RUNS_PER_QUERY);

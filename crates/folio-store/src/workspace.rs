@@ -315,7 +315,8 @@ impl Workspace {
     }
 
     /// The present instant by its clock, but never earlier than one that it knows to have been written (M7.1.9). What
-    /// was only looked at does not count: a moment in which the clock is wrong leaves no trace.
+    /// was only looked at does not count: a moment in which the clock is wrong moves nothing but lifetimes that seem to
+    /// be over, which are noted with their end.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         let written = Timestamp::from_nanos(self.inner.latest.load(Ordering::Relaxed));

@@ -1,7 +1,5 @@
 //! The events of a run, as lines for programs and for people.
 
-use std::time::Duration;
-
 use folio::Timestamp;
 use folio::engine::run::{NodeKind, NodeView, PlanMode};
 use folio::engine::{Event, NodeId, Outcome, Run};
@@ -146,11 +144,16 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
         Event::AttemptFailed { node, failure, .. } => line("retry", *node, &failure.message),
         Event::CancelRequested { node, by } => request_line("cancelling", node, by),
         Event::Resumed { in_flight, .. } => {
-            let uncounted = uncounted_words(event.uncounted());
-            Some(format!(
-                "[{elapsed:>6}] resumed, {} in flight{uncounted}",
-                in_flight.len()
-            ))
+            let uncounted = event.uncounted();
+            Some(match (in_flight.len(), uncounted.is_zero()) {
+                // Its driver is still there: the machine slept, or its clock was set forward.
+                (0, false) => format!("[{elapsed:>6}] {} do not count: nobody drove it", seconds(uncounted)),
+                (count, true) => format!("[{elapsed:>6}] resumed, {count} in flight"),
+                (count, false) => format!(
+                    "[{elapsed:>6}] resumed, {count} in flight; {} in which nobody drove it do not count",
+                    seconds(uncounted)
+                ),
+            })
         }
         Event::LimitsChanged { limits, by, .. } => Some(format!(
             "[{elapsed:>6}] limits changed, as {by}: {}",
@@ -160,14 +163,6 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
         Event::Continued { node, by } => request_line("continued", node, by),
         Event::FormatRaised { .. } => Some(format!("[{elapsed:>6}] {}", event.in_words())),
         other => line(label_of(other)?, other.node()?, &other.in_words()),
-    }
-}
-
-/// What the line of a run that was taken over says of the time that does not count against it.
-fn uncounted_words(uncounted: Duration) -> String {
-    match uncounted {
-        Duration::ZERO => String::new(),
-        time => format!("; {} in which nobody drove it do not count", seconds(time)),
     }
 }
 
@@ -222,6 +217,8 @@ mod tests {
     use folio::engine::event::FORMAT;
     use folio::engine::plan::{self, Known};
     use folio::engine::template::Templates;
+    use std::time::Duration;
+
     use folio::memory::RunId;
 
     use super::*;

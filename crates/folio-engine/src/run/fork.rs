@@ -533,11 +533,11 @@ impl NodeIdMap {
         let unreadable = |error: serde_json::Error| JournalError::Plan(error.to_string());
         let text = serde_json::to_string(event).map_err(unreadable)?;
         let mut rewritten: Event = serde_json::from_str(&self.renamed(&text)).map_err(unreadable)?;
-        // The new run has its own deadline.
         // The time of a fork counts from its own beginning.
         if let Event::Resumed { uncounted_us, .. } = &mut rewritten {
             *uncounted_us = 0;
         }
+        // The new run has its own deadline.
         if let Event::LimitsChanged { limits, .. } = &mut rewritten {
             limits.deadline = None;
         }

@@ -47,8 +47,8 @@ pub(super) enum Lock {
     Space,
     /// A row of this table.
     Row(String),
-    /// A whole table, or something else that the server does not name.
-    Table,
+    /// Something that the server does not name, or not in English.
+    Other,
 }
 
 impl Lock {
@@ -59,7 +59,7 @@ impl Lock {
         let named = context.lines().find_map(|line| line.split_once(" in relation \""));
         match named.and_then(|(_, rest)| rest.split_once('"')) {
             Some((table, _)) => Self::Row(table.to_owned()),
-            None => Self::Table,
+            None => Self::Other,
         }
     }
 
@@ -67,7 +67,10 @@ impl Lock {
         match self {
             Self::Space => "another writer of this space to end its transaction".to_owned(),
             Self::Row(table) => format!("another transaction that has locked a row of the table {table}"),
-            Self::Table => "something that has locked a table, as CREATE INDEX and VACUUM FULL do".to_owned(),
+            Self::Other => {
+                "another transaction, or something that has locked a table, as CREATE INDEX and VACUUM FULL do"
+                    .to_owned()
+            }
         }
     }
 }

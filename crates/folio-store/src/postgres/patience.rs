@@ -46,14 +46,15 @@ impl Wait {
         WAIT_TIMEOUT.saturating_sub(self.waited()).max(LAST_WAIT)
     }
 
-    /// The same in milliseconds, as the server's settings have it.
+    /// The same in milliseconds, as the server's settings have it. Rounded up: what the server refuses then is over here,
+    /// too.
     pub(super) fn left_millis(self) -> i64 {
-        millis(self.left())
+        millis(self.left()).saturating_add(1)
     }
 
     /// How long a further statement of a transaction may wait, in milliseconds.
     pub(super) fn left_under_way_millis(self) -> i64 {
-        millis(self.left().max(UNDER_WAY_WAIT))
+        millis(self.left().max(UNDER_WAY_WAIT)).saturating_add(1)
     }
 
     /// Whether it has waited for as long as anybody waits.

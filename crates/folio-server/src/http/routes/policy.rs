@@ -125,7 +125,12 @@ async fn replace(
     let now = workspace.policy().await?;
     // What follows from another version is as stale as the rest.
     let is_of_now = guard.expected_version.is_none_or(|version| version == now.version());
-    if let Some(in_force) = input.in_force.filter(|_| is_of_now)
+    // By now something else may be in force than when the same request was first made.
+    let is_again = match &guard.idempotency_key {
+        Some(key) => workspace.is_recorded(&caller.actor, key).await?,
+        None => false,
+    };
+    if let Some(in_force) = input.in_force.filter(|_| is_of_now && !is_again)
         && Value::Object(in_force) != now.document().whole()
     {
         let problem = body_invalid("in_force: it is not what is in force, and cannot be set");

@@ -277,6 +277,7 @@ pub(super) fn of_event(line: TraceEntry, event: &Event) -> TraceEntry {
         },
         Event::Resumed { in_flight, .. } => TraceEntry {
             detail: text_detail(match in_flight.len() {
+                0 if !event.uncounted().is_zero() => "some time does not count".to_owned(),
                 1 => "1 call was in flight".to_owned(),
                 count => format!("{count} calls were in flight"),
             }),
