@@ -134,7 +134,9 @@ fn doctor_reports_a_damaged_database_page_and_suggests_export() {
         "{called}"
     );
     assert!(
-        called.stderr.contains("`folio export` saves what is still readable"),
+        called
+            .stderr
+            .contains("`folio export --store sqlite:f.db` saves what is still readable"),
         "{called}"
     );
 }

@@ -138,7 +138,7 @@ fn ambiguous_input_asks_for_a_confirmation_that_the_answer_resolves() {
       reflector archives 1: 1 resolved: e2 [e2@2]
       goal      e1 [pending_action/done] Clarify: What does "it" mean here? Nothing is open that it could be. (100%) 0 open, 1 closed
     $ folio goals --thread t
-    ! there are no goals; add one with `folio goals add`
+    ! there are no goals; add one with `folio goals add --thread t`
     $ folio goals --thread t --all
     e1 [pending_action/done] Clarify: What does "it" mean here? Nothing is open that it could be. (100%) 0 open, 1 closed
     "#);
@@ -172,7 +172,7 @@ fn goal_progress_is_the_closed_part_of_linked_entries() {
     assert_snapshot!(seen, @r#"
     $ folio goals --thread t
     ! there is no file FOLDER/home/.local/share/folio/folio.db yet
-    ! there are no goals; add one with `folio goals add`
+    ! there are no goals; add one with `folio goals add --thread t`
     $ folio goals add 'Book a flight to Paris' --key book_flight --thread t
     e1 [goal/open] Book a flight to Paris
     $ folio observe add 'Found 3 flights' --context goal_id=book_flight --confidence 0.95
@@ -186,7 +186,7 @@ fn goal_progress_is_the_closed_part_of_linked_entries() {
     $ folio goals done e1
     e1 [goal/done] Book a flight to Paris (100%)
     $ folio goals --thread t
-    ! there are no goals; add one with `folio goals add`
+    ! there are no goals; add one with `folio goals add --thread t`
     $ folio goals add '' --thread t
     ! error[title_empty]: title: there is neither a title nor a body
     = 2
