@@ -214,14 +214,24 @@ impl Runner {
 }
 
 /// Checks the structure of a plan, which may have been made in code. Whoever drives the run knows which tools and
-/// executors there are.
+/// executors there are; whoever read or made the plan decided how large it may be.
 fn check_plan(plan: &Plan) -> Result<(), RunnerError> {
     let document = json!(plan);
     let checked = if plan.steps.is_empty() {
         // A goal, which a model plans or does itself; a written plan has steps.
         plan::from_stored(&document)
     } else {
-        plan::from_value(&document, &plan::Known::default())
+        let limits = plan::Limits {
+            depth: u32::MAX,
+            children: u32::MAX,
+            items: u32::MAX,
+            steps: u32::MAX,
+        };
+        let known = plan::Known {
+            limits,
+            ..plan::Known::default()
+        };
+        plan::from_value(&document, &known)
     };
     checked.map(drop).map_err(RunnerError::Plan)
 }

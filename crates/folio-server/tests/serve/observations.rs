@@ -96,7 +96,8 @@ async fn every_observation_filter_restricts_the_list_m7_2_12() {
         ("?min_confidence=0.5", vec!["asks", "old"]),
         ("?min_confidence=high", vec!["old"]),
         ("?text=alarms", vec!["alarm"]),
-        ("?since=2", vec!["asks"]),
+        // Whoever continues from there hears of what is over, too.
+        ("?since=2", vec!["gone", "asks"]),
         ("?order=oldest&limit=2", vec!["old", "alarm"]),
         ("?order=priority&limit=1", vec!["alarm"]),
         ("?include_expired=true&limit=1", vec!["gone"]),
