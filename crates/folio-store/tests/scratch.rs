@@ -255,7 +255,7 @@ async fn scratch_tools_add_update_pin_complete_and_read_entries() {
     assert!(
         warned
             .text
-            .contains("\nwarning: confidence must be a number from 0 to 1 (7 became 1)"),
+            .contains("\nwarning: confidence must be a number from 0 to 1; write 7 percent as 0.07 (7 became 1)"),
         "{}",
         warned.text
     );
