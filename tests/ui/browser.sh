@@ -22,4 +22,4 @@ node=$tools/node/node_modules/node/bin/node
 HOME=$(mktemp -d) || exit 1
 export HOME XDG_CONFIG_HOME=$HOME XDG_CACHE_HOME=$HOME
 trap 'rm -rf "$HOME"' EXIT
-"$node" --test ${ONLY:+--test-name-pattern "$ONLY"} --test-concurrency=2 --test-timeout=180000 --test-reporter="$here/reporter.mjs" "$@"
+"$node" --test ${ONLY:+--test-name-pattern "$ONLY"} --test-concurrency=2 --test-timeout=600000 --test-reporter="$here/reporter.mjs" "$@"
