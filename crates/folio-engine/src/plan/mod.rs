@@ -56,6 +56,7 @@ pub use step::{
     Call, ForEach, Group, HUMAN, Join, MAX_ITEMS_DEFAULT, Observe, OnHard, Sequence, Step, SubPlan, Task, Work,
     tasks_of,
 };
+pub(crate) use tools::RESULT_READ;
 pub use tools::{ToolNames, names_tool};
 
 /// The JSON schema of plan files (draft 2020-12).

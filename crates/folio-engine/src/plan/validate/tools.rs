@@ -6,7 +6,7 @@ use crate::plan::errors::code;
 use crate::plan::nearest::listed;
 use crate::plan::reads::Segment;
 use crate::plan::spanned::Tree;
-use crate::plan::tools::{family_of, has_some_of};
+use crate::plan::tools::{allows, family_of};
 use crate::plan::{Call, Graph, Step, ToolNames, Work};
 use crate::run::EXECUTOR_TOOLS;
 
@@ -92,11 +92,7 @@ impl<'a> Validator<'a> {
 
     /// The tools of the innermost step around that does not have `name`, as a hint.
     fn narrowest_without(&self, name: &str) -> Option<String> {
-        let names = self
-            .tools_around
-            .iter()
-            .rev()
-            .find(|around| !has_some_of(around, name))?;
+        let names = self.tools_around.iter().rev().find(|around| !allows(around, name))?;
         Some(if names.is_empty() {
             "it has no tools".to_owned()
         } else {

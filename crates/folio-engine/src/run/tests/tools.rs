@@ -64,6 +64,7 @@ fn executor_is_offered_only_the_tools_that_its_steps_name_e9_1() {
             ], "tools": ["desk.*"]},
             {"id": "each", "title": "think", "for_each": [1], "description": "about {{ item }}", "tools": ["grep"]},
         ]},
+            {"id": "rest", "title": "think", "tools": ["result_read"]},
     ]);
     let sim = planned(many_tools(), steps, |_| finish("thought")).driven_on();
     for (path, names) in [
@@ -76,6 +77,7 @@ fn executor_is_offered_only_the_tools_that_its_steps_name_e9_1() {
         ("planned/group-2/sequence-4/least", "result_read desk.file finish"),
         ("planned/each/each[0]", "grep result_read finish"),
     ] {
+        ("planned/rest", "result_read finish"),
         assert_eq!(offered(&sim, path), [names], "{path}");
         assert_eq!(sim.status(path), Outcome::Ok);
     }
@@ -168,6 +170,9 @@ fn plan_of_a_model_narrows_tools_and_never_widens_them_e9_1() {
         planned(equipment, steps, splitting(second)).driven_on()
     };
     let right = sim(json!({"tools": []}));
+    // Whoever has tools has the one that reads the rest, and may name it.
+    let also_right = sim(json!({"tools": ["grep", "result_read"]}));
+    assert_eq!(sim_rejections(&also_right), Vec::<String>::new());
     assert_eq!(sim_rejections(&right), Vec::<String>::new());
     let tools_of = |sim: &Sim, path: &str| {
         let step = sim.run.node_at(path).unwrap().step.cloned();
@@ -182,7 +187,7 @@ fn plan_of_a_model_narrows_tools_and_never_widens_them_e9_1() {
         ),
         (
             json!({"tools": ["weather"]}),
-            "steps[1].tools[0]: unknown tool \"weather\" (the tools are desk.file, desk.find, grep)",
+            "steps[1].tools[0]: unknown tool \"weather\" (the tools are desk.file, desk.find, grep, result_read)",
         ),
         (
             json!({"tools": ["read"]}),
