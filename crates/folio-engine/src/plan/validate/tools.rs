@@ -7,7 +7,7 @@ use crate::plan::nearest::listed;
 use crate::plan::reads::Segment;
 use crate::plan::spanned::Tree;
 use crate::plan::tools::{allows, family_of};
-use crate::plan::{Call, Graph, Step, ToolNames, Work};
+use crate::plan::{Call, Graph, Step, Task, ToolNames, Work};
 use crate::run::EXECUTOR_TOOLS;
 
 /// The most tools that one step names.
@@ -76,6 +76,18 @@ impl<'a> Validator<'a> {
             let at = origin.follow_near(&[Segment::Key("do"), Segment::Key("tool")]);
             let message = format!("the step around it may not use the tool {:?}", call.tool);
             self.faults.add(&at, code::TOOL_BEYOND, message).with_hint(around);
+        }
+    }
+
+    /// Reports that the executor `name` of `task`, whose tools are limited, is a program, which has tools of its own.
+    pub(super) fn program_within(&mut self, name: &str, task: &Task, origin: &At<'a>) {
+        let is_limited = task.tools.is_some() || !self.tools_around.is_empty();
+        if is_limited && matches!(task.work, Work::Model) && self.known.programs.contains(name) {
+            let at = origin.follow_near(&[Segment::Key("executor")]);
+            let message = format!("{name:?} has tools of its own, and the tools of this step are limited");
+            self.faults
+                .add(&at, code::BAD_VALUE, message)
+                .with_hint("leave out `executor`, or `tools` here and at the steps around it");
         }
     }
 

@@ -63,9 +63,9 @@ fn executor_is_offered_only_the_tools_that_its_steps_name_e9_1() {
                 {"sequence": [{"id": "least", "title": "think"}], "tools": ["desk.file"]},
             ], "tools": ["desk.*"]},
             {"id": "each", "title": "think", "for_each": [1], "description": "about {{ item }}", "tools": ["grep"]},
-        ]},
             {"id": "rest", "title": "think", "tools": ["result_read"]},
     ]);
+        ]},
     let sim = planned(many_tools(), steps, |_| finish("thought")).driven_on();
     for (path, names) in [
         ("all", "grep read result_read desk.find desk.file finish"),
@@ -76,9 +76,9 @@ fn executor_is_offered_only_the_tools_that_its_steps_name_e9_1() {
         ("planned/group-2/less", "result_read desk.find desk.file finish"),
         ("planned/group-2/sequence-4/least", "result_read desk.file finish"),
         ("planned/each/each[0]", "grep result_read finish"),
-    ] {
         ("planned/rest", "result_read finish"),
         assert_eq!(offered(&sim, path), [names], "{path}");
+    ] {
         assert_eq!(sim.status(path), Outcome::Ok);
     }
     let reserved = |path: &str| {
