@@ -16,6 +16,7 @@ fn known() -> Known {
         tools: Some(BTreeMap::from([
             of("grep", &["pattern"]),
             of("list", &[]),
+            of("result_read", &[]),
             of("shell", &["argv"]),
             of("maps.route", &[]),
         ])),
@@ -46,6 +47,9 @@ steps:
           - {id: g, tools: [], plan: [{id: h, do: {tool: grep, args: {pattern: x}}}]}
         tools: [maps.route]
       - {id: i, for_each: [1], step: {sequence: [{id: j, do: {tool: shell, args: {argv: [ls]}}}], tools: [shell]}}
+      - {id: k, title: look, tools: [grep, result_read]}
+      - {id: l, tools: [maps.*], plan: [{id: m, do: {tool: result_read}}, {id: n, title: look, tools: [result_read]}]}
+      - {id: o, tools: [], plan: [{id: p, do: {tool: result_read}}, {id: q, title: look, tools: [result_read]}]}
 "#
         ),
         @r#"
@@ -61,6 +65,8 @@ steps:
         12:58 steps[2].plan[1].parallel[2].plan[0].do.tool: P032 the step around it may not use the tool "grep" (it has no tools)
         14:69 steps[2].plan[2].step.sequence[0].do.tool: P032 the step around it may not use the tool "shell" (it has grep, maps.*)
         14:107 steps[2].plan[2].step.tools[0]: P032 the step around it may not use the tool "shell" (it has grep, maps.*)
+        17:54 steps[2].plan[5].plan[0].do.tool: P032 the step around it may not use the tool "result_read" (it has no tools)
+        17:98 steps[2].plan[5].plan[1].tools[0]: P032 the step around it may not use the tool "result_read" (it has no tools)
         "#
     );
     // Without a list of tools, only widening is a mistake.

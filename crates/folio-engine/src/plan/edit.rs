@@ -68,6 +68,14 @@ impl EditTarget<'_> {
         errors.retain(|error| !before.contains(&self.identity(error, &edited)));
     }
 
+    /// Whether `steps` are, without a mistake in their form, those of the plan as they are now, whatever state they are
+    /// in.
+    fn has_steps(&self, steps: &Node) -> bool {
+        let draft = decode(steps);
+        let now = self.steps.iter().map(|shown| &shown.step);
+        draft.faults.errors.is_empty() && draft.plan.steps.iter().eq(now)
+    }
+
     /// What identifies a mistake: where it is, with the step out of `steps` that contains it in place of a position.
     fn identity<'e>(&self, error: &'e PlanError, steps: &[ShownStep]) -> (&'e str, &'e str, &'e str, Option<Step>) {
         let inside = error.path.strip_prefix(&path_of(&self.at)).and_then(|inside| {
@@ -92,13 +100,15 @@ impl EditTarget<'_> {
     }
 }
 
-/// What the text of an edit says.
-#[derive(Debug)]
-pub(crate) struct EditedText {
-    /// The steps.
-    pub(crate) steps: Vec<Step>,
-    /// The version of the plan that the text is based on, if it says.
-    pub(crate) version: Option<u32>,
+/// The version of the plan that the text of an edit is based on, if it says: in a comment, or as `plan_version`.
+pub(crate) fn version_in(text: &str) -> Option<u32> {
+    let text = without_mark(text);
+    let as_key = || {
+        let reading = (!markdown::is_markdown(text)).then(|| spanned::read(text).ok())??;
+        let version = reading.root.get("plan_version")?.to_json().as_u64()?;
+        u32::try_from(version).ok()
+    };
+    markdown::version_of(text).or_else(as_key)
 }
 
 /// Reads the steps of an edited plan and checks the plan with them.
@@ -106,9 +116,8 @@ pub(crate) struct EditedText {
 /// A text is a list of steps, an object with `steps`, or markdown as [`markdown::to_markdown`] writes it. Of a whole
 /// plan only the steps can be edited: another part that differs in meaning from the plan, however it is written, is a
 /// mistake.
-pub(crate) fn read_edit(text: &str, target: EditTarget<'_>, known: &Known) -> Result<EditedText, PlanErrors> {
+pub(crate) fn read_edit(text: &str, target: EditTarget<'_>, known: &Known) -> Result<Vec<Step>, PlanErrors> {
     let text = without_mark(text);
-    let mut version = markdown::version_of(text);
     let mut errors = Vec::new();
     let steps = if markdown::is_markdown(text) {
         markdown::read(text, target.steps).map_err(PlanErrors::first_of)?
@@ -116,10 +125,7 @@ pub(crate) fn read_edit(text: &str, target: EditTarget<'_>, known: &Known) -> Re
         let reading = spanned::read(text).map_err(|error| PlanErrors::first_of(vec![error]))?;
         errors.extend(reading.errors);
         match steps_of(reading.root, &target, &mut errors) {
-            Some((steps, stated_version)) => {
-                version = version.or(stated_version);
-                steps
-            }
+            Some(steps) => steps,
             None => return Err(PlanErrors::first_of(errors)),
         }
     };
@@ -134,14 +140,14 @@ pub(crate) fn read_edit(text: &str, target: EditTarget<'_>, known: &Known) -> Re
             return Err(PlanErrors::first_of(errors));
         }
     }
-    Ok(EditedText { steps, version })
+    Ok(steps)
 }
 
-/// The steps of a text in YAML or JSON, and the plan version that it names.
-fn steps_of(root: Node, target: &EditTarget<'_>, errors: &mut Vec<PlanError>) -> Option<(Node, Option<u32>)> {
+/// The steps of a text in YAML or JSON.
+fn steps_of(root: Node, target: &EditTarget<'_>, errors: &mut Vec<PlanError>) -> Option<Node> {
     let Tree::Object(entries) = root.tree else {
         if matches!(root.tree, Tree::List(_)) {
-            return Some((root, None));
+            return Some(root);
         }
         let message = format!(
             "an edited plan is a list of steps, or an object with `steps`; this is {}",
@@ -150,14 +156,13 @@ fn steps_of(root: Node, target: &EditTarget<'_>, errors: &mut Vec<PlanError>) ->
         errors.push(mistake(code::WRONG_TYPE, root.place, "", message));
         return None;
     };
-    let (mut steps, mut version, mut shown) = (None, None, None);
+    let (mut steps, mut shown) = (None, None);
     let mut others = Vec::new();
     for entry in entries {
         match entry.key.as_str() {
             "steps" => steps = Some(entry.value),
-            "plan_version" => version = entry.value.to_json().as_u64().and_then(|n| u32::try_from(n).ok()),
             // What Folio shows of a run beside its steps.
-            "run_id" | "run" | "node_id" | "path" | "editable" | "states" | "difference" => {}
+            "run_id" | "run" | "node_id" | "path" | "plan_version" | "editable" | "states" | "difference" => {}
             "markdown" => shown = Some(entry.value),
             _ => others.push(entry),
         }
@@ -175,11 +180,7 @@ fn steps_of(root: Node, target: &EditTarget<'_>, errors: &mut Vec<PlanError>) ->
             "`steps` is missing: a plan is a list of steps".to_owned(),
         ));
     }
-    if errors.is_empty() {
-        steps.map(|steps| (steps, version))
-    } else {
-        None
-    }
+    steps.filter(|_| errors.is_empty())
 }
 
 /// The steps of a plan that is given both as `steps` and as `markdown`, as Folio shows it: those of the form that was
@@ -195,25 +196,22 @@ fn edited_of_two(
         errors.push(mistake(code::WRONG_TYPE, shown.place, "markdown", message));
         return steps;
     };
-    let is_edited = text != markdown::to_markdown(target.steps);
-    let are_as_shown = |steps: &Node| {
-        let now = target.steps.iter().map(|shown| &shown.step);
-        decode(steps).plan.steps.iter().eq(now)
-    };
-    match steps {
-        Some(steps) if !is_edited => Some(steps),
-        Some(steps) if !are_as_shown(&steps) => {
+    let read = markdown::read(&text, target.steps);
+    // A step that began or ended since then has another mark by now, which changes no step.
+    let is_edited =
+        text != markdown::to_markdown(target.steps) && !read.as_ref().is_ok_and(|steps| target.has_steps(steps));
+    match (steps, read) {
+        (Some(steps), _) if !is_edited => Some(steps),
+        (Some(steps), _) if !target.has_steps(&steps) => {
             let message = "`steps` and `markdown` both differ from the plan; leave out the one that you did not edit";
             errors.push(mistake(code::WRONG_TYPE, shown.place, "markdown", message.to_owned()));
             Some(steps)
         }
-        _ => match markdown::read(&text, target.steps) {
-            Ok(steps) => Some(steps),
-            Err(mistakes) => {
-                errors.extend(mistakes);
-                None
-            }
-        },
+        (_, Ok(steps)) => Some(steps),
+        (_, Err(mistakes)) => {
+            errors.extend(mistakes);
+            None
+        }
     }
 }
 

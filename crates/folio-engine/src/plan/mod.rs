@@ -42,7 +42,7 @@ pub use budget::{Budget, NODES_MAX, Retry, Share};
 pub(crate) use criterion::resolve_criterion_id as criterion_meant;
 pub use criterion::{Check, Criterion};
 pub use document::{HERE, InputKind, InputSpec, PLAN_VERSION, Plan, Report};
-pub(crate) use edit::{EditTarget, Part, read_edit};
+pub(crate) use edit::{EditTarget, Part, read_edit, version_in};
 pub use errors::{CODES, MISTAKES_LISTED, Place, PlanError, PlanErrors};
 pub use graph::{Graph, GraphNode};
 pub use inputs::{InputError, check_inputs};
@@ -56,6 +56,7 @@ pub use step::{
     Call, ForEach, Group, HUMAN, Join, MAX_ITEMS_DEFAULT, Observe, OnHard, Sequence, Step, SubPlan, Task, Work,
     tasks_of,
 };
+pub(crate) use tools::RESULT_READ;
 pub use tools::{ToolNames, names_tool};
 
 /// The JSON schema of plan files (draft 2020-12).

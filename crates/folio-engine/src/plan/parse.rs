@@ -22,6 +22,9 @@ pub struct Known {
     pub servers: Option<BTreeSet<String>>,
     /// The allowed values of `executor`; if `None`, they are not checked.
     pub executors: Option<BTreeSet<String>>,
+    /// The executors that are programs with tools of their own: they do no task whose tools are limited. A person who
+    /// writes a plan may decide otherwise, and then it is empty.
+    pub programs: BTreeSet<String>,
     /// Whether the executor may not be a person: a model that plans may give people only the tasks meant for them
     /// (E9.17).
     pub without_person: bool,

@@ -2,6 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::run::EXECUTOR_TOOLS;
+
+/// The tool that reads the rest of what is too long for a prompt: whoever has tools has it, too.
+pub(crate) const RESULT_READ: &str = "result_read";
+
 /// The tools that a step names.
 pub type ToolNames = Arc<[String]>;
 
@@ -19,8 +24,14 @@ pub(super) fn family_of(name: &str) -> Option<&str> {
     name.strip_suffix('*').filter(|family| family.ends_with('.'))
 }
 
+/// Whether a step with the tools `names` may use `name`, or if it is a family some of it.
+pub(super) fn allows(names: &[String], name: &str) -> bool {
+    let has_tools = || names.iter().any(|name| !EXECUTOR_TOOLS.contains(&name.as_str()));
+    has_some_of(names, name) || name == RESULT_READ && has_tools()
+}
+
 /// Whether `name`, which may be a family, has a tool in common with `names`.
-pub(super) fn has_some_of(names: &[String], name: &str) -> bool {
+fn has_some_of(names: &[String], name: &str) -> bool {
     names.iter().any(|around| match (family_of(around), family_of(name)) {
         (Some(around), Some(own)) => around.starts_with(own) || own.starts_with(around),
         (None, Some(own)) => around.starts_with(own),
@@ -65,5 +76,20 @@ mod tests {
             assert_eq!(has_some_of(&names, name), is_shared, "{name}");
         }
         assert!(!has_some_of(&[], "grep"));
+    }
+
+    #[test]
+    fn tool_that_reads_the_rest_is_beside_any_other() {
+        for (names, name, is_allowed) in [
+            (&["grep"][..], "result_read", true),
+            (&["desk.*"], "result_read", true),
+            (&["result_read"], "result_read", true),
+            (&["grep"], "read", false),
+            (&["finish"], "result_read", false),
+            (&[], "result_read", false),
+        ] {
+            let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+            assert_eq!(allows(&names, name), is_allowed, "{names:?} {name}");
+        }
     }
 }

@@ -125,6 +125,16 @@ impl Run {
         let Some(plan) = at.plan.as_ref().filter(|_| at.state.has_steps_to_come()) else {
             return Err(EditError::NoPlan { path: path() });
         };
+        let base_version = version.or_else(|| plan::version_in(text));
+        let stale = || EditError::Stale {
+            path: path(),
+            current: plan.members_version,
+            given: base_version,
+        };
+        // First, because what was written for another version cannot be compared with this one.
+        if base_version.is_some_and(|base| base != plan.members_version) {
+            return Err(stale());
+        }
         let shown_steps: Vec<ShownStep> = plan.members.iter().map(|member| self.shown_step(*member)).collect();
         let scope = Scope {
             inputs: Arc::clone(&self.inputs),
@@ -136,16 +146,7 @@ impl Run {
         };
         let target = self.edit_target(index, &shown_steps, &render_title);
         let edited = plan::read_edit(text, target, &self.known_to_editor(index, known)).map_err(EditError::Mistakes)?;
-        let base_version = version.or(edited.version);
-        let stale = || EditError::Stale {
-            path: path(),
-            current: plan.members_version,
-            given: base_version,
-        };
-        if base_version.is_some_and(|base| base != plan.members_version) {
-            return Err(stale());
-        }
-        let (steps, kept, difference) = self.compared(&plan.members, &shown_steps, edited.steps)?;
+        let (steps, kept, difference) = self.compared(&plan.members, &shown_steps, edited)?;
         let is_waiting = at.state == NodeState::AwaitingApproval;
         if difference.is_empty() && !is_waiting {
             return Ok(None);

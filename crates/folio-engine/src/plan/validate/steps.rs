@@ -38,6 +38,7 @@ impl<'a> Validator<'a> {
                 self.check_has_criteria(task, &origin);
                 if let Some(name) = &task.executor {
                     self.executor(name, &origin);
+                    self.program_within(name, task, &origin);
                 }
                 match &task.work {
                     Work::Do(call) => self.call(call, &origin),
@@ -268,7 +269,9 @@ impl<'a> Validator<'a> {
             return;
         }
         let at = origin.follow_near(&[Segment::Key("executor")]);
-        let names: Vec<&str> = known.into_iter().flatten().map(String::as_str).collect();
+        let is_open = |name: &&String| self.tools_around.is_empty() || !self.known.programs.contains(*name);
+        let names = known.into_iter().flatten().filter(is_open);
+        let names: Vec<&str> = names.map(String::as_str).collect();
         let hint = self.suggest_name(name, names.iter().copied()).unwrap_or_else(|| {
             let executors = match names.as_slice() {
                 [] => "leave it out: there is only the default executor".to_owned(),

@@ -6,8 +6,8 @@ use crate::plan::errors::code;
 use crate::plan::nearest::listed;
 use crate::plan::reads::Segment;
 use crate::plan::spanned::Tree;
-use crate::plan::tools::{family_of, has_some_of};
-use crate::plan::{Call, Graph, Step, ToolNames, Work};
+use crate::plan::tools::{allows, family_of};
+use crate::plan::{Call, Graph, Step, Task, ToolNames, Work};
 use crate::run::EXECUTOR_TOOLS;
 
 /// The most tools that one step names.
@@ -79,6 +79,18 @@ impl<'a> Validator<'a> {
         }
     }
 
+    /// Reports that the executor `name` of `task`, whose tools are limited, is a program, which has tools of its own.
+    pub(super) fn program_within(&mut self, name: &str, task: &Task, origin: &At<'a>) {
+        let is_limited = task.tools.is_some() || !self.tools_around.is_empty();
+        if is_limited && matches!(task.work, Work::Model) && self.known.programs.contains(name) {
+            let at = origin.follow_near(&[Segment::Key("executor")]);
+            let message = format!("{name:?} has tools of its own, and the tools of this step are limited");
+            self.faults
+                .add(&at, code::BAD_VALUE, message)
+                .with_hint("leave out `executor`, or `tools` here and at the steps around it");
+        }
+    }
+
     /// Whether there is such a tool, or a server of that name.
     fn has_tool(&self, name: &str) -> bool {
         let Some(tools) = &self.known.tools else { return true };
@@ -92,11 +104,7 @@ impl<'a> Validator<'a> {
 
     /// The tools of the innermost step around that does not have `name`, as a hint.
     fn narrowest_without(&self, name: &str) -> Option<String> {
-        let names = self
-            .tools_around
-            .iter()
-            .rev()
-            .find(|around| !has_some_of(around, name))?;
+        let names = self.tools_around.iter().rev().find(|around| !allows(around, name))?;
         Some(if names.is_empty() {
             "it has no tools".to_owned()
         } else {

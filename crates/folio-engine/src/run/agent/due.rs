@@ -48,14 +48,17 @@ impl Run {
             return Some(Action::Record(Event::PassedOn { node: id, reason }));
         }
         if let Some((purpose, reply)) = &agent.unread {
-            return Some(Action::Record(self.reply_event(index, *purpose, reply, now)));
+            let event = self.reply_event(index, *purpose, reply, now);
+            return Some(Action::Record(self.with_note_on_tools(index, event)));
         }
         if let Some((purpose, failure)) = &agent.unanswered {
             return Some(Action::Record(self.no_answer_event(index, *purpose, failure)));
         }
         match agent.stage {
             Stage::Deciding => match self.leaf_rule(index) {
-                Some((rule, reason)) => Some(Action::Record(decided(id, rule, reason))),
+                Some((rule, reason)) => Some(Action::Record(
+                    self.with_note_on_tools(index, decided(id, rule, reason)),
+                )),
                 None => self.ask(index, Purpose::Decide, now, has_room),
             },
             Stage::Working if self.is_for_person_at(index) => Some(self.hand_over_action(index, now)),
@@ -156,6 +159,20 @@ impl Run {
             return Some(("opaque", explanation.to_owned()));
         }
         None
+    }
+
+    /// `event`, which as the decision on node `index` says so if a program does a task whose tools are limited, because
+    /// a person named the program or made it the usual executor.
+    fn with_note_on_tools(&self, index: usize, mut event: Event) -> Event {
+        if let Event::Decided {
+            reason, executor: None, ..
+        } = &mut event
+            && self.tool_scope(index).is_narrow()
+            && self.is_filled_by_program(index, ModelRole::Executor)
+        {
+            reason.push_str("; `tools` does not limit it, because a program has tools of its own");
+        }
+        event
     }
 
     /// The deepest level for plans of models, according to the plan of the run.

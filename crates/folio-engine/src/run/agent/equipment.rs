@@ -1,6 +1,6 @@
 //! What a run may ask models for. Not part of the journal: each driver of the run provides it anew.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -234,6 +234,13 @@ impl Equipment {
             .filter(move |(_, executor)| takes_programs || executor.model.program.is_none());
         let human = self.human.as_ref().map(|_| HUMAN);
         executors.map(|(name, _)| name.as_str()).chain(human)
+    }
+
+    /// The names of the executors that are programs.
+    pub(super) fn programs(&self) -> BTreeSet<String> {
+        let executors = self.executors.iter();
+        let programs = executors.filter(|(_, executor)| executor.model.program.is_some());
+        programs.map(|(name, _)| name.clone()).collect()
     }
 
     pub(in crate::run) fn tool(&self, name: &str) -> Option<&ToolOffer> {

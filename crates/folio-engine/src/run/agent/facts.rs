@@ -176,7 +176,11 @@ impl Run {
             push_list_item(text, &line);
         }
         if left_out > 0 {
-            let hint = sizes.hint(": ask_person returns an answer already given");
+            // Whoever works has this tool, whatever others the task has.
+            let hint = match purpose {
+                Purpose::Decide | Purpose::Work => ": ask_person returns an answer already given",
+                _ => "",
+            };
             push_list_item(text, &format!("and {left_out} more{hint}"));
         }
     }

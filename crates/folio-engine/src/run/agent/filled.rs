@@ -128,6 +128,10 @@ impl Run {
             }
             (_, rendered) => rendered,
         };
-        rendered.unwrap_or_else(|_| text.to_owned())
+        let rendered = rendered.unwrap_or_else(|_| text.to_owned());
+        match sizes.filter(|_| reads_results) {
+            Some(sizes) => sizes.without_hints(rendered),
+            None => rendered,
+        }
     }
 }

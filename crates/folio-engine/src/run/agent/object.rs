@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::fields::{mistakes_in, status_of};
 use super::repair::{self, Ended};
 use super::schema::{self, FINISH};
+use super::sizes::READ_ON;
 use crate::result::{Outcome, StopReason};
 use crate::run::state::Run;
 use crate::talk::{Purpose, Reply, Stop};
@@ -190,7 +191,7 @@ pub(super) fn notes_and_output(notes: &str, answer: &Value, entry: Option<EntryI
         };
     }
     let left_out = all - (NOTES_CHARS - 1);
-    let rest = entry.map_or_else(String::new, |entry| format!("; use result_read node={entry}"));
+    let rest = entry.map_or_else(String::new, |entry| format!("; {READ_ON}{entry}"));
     NotesAndOutput {
         notes: format!("{beginning}\n[{left_out} of {all} characters left out{rest}]"),
         whole_notes: entry.map(|_| notes.to_owned()),

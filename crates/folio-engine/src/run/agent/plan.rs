@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::Equipment;
 use super::repair::too_deep_to_keep;
 use super::similar::likeness;
 use crate::node::NodeId;
@@ -162,20 +163,10 @@ impl Run {
             before: kept.iter().map(|index| self.view(*index).slug().to_owned()).collect(),
             criteria: criteria.iter().map(|criterion| criterion.id.clone()).collect(),
             to_meet: Some(open.map(|open| (open.id.clone(), open.text.clone())).collect()),
-            executors: self.executors_of_steps(index, known.executors),
+            programs: self.equipment.as_deref().map(Equipment::programs).unwrap_or_default(),
             tools_around: self.tool_scope(index).into_lists(),
             ..known
         }
-    }
-
-    /// Those of the `known` executors that a plan for node `index` may name: no programs if its tools are limited.
-    fn executors_of_steps(&self, index: usize, known: Option<BTreeSet<String>>) -> Option<BTreeSet<String>> {
-        let (mut known, equipment) = (known?, self.equipment.as_deref());
-        if let Some(equipment) = equipment {
-            let open: BTreeSet<&str> = equipment.others(&self.tool_scope(index)).collect();
-            known.retain(|name| open.contains(name.as_str()) || !equipment.executors.contains_key(name));
-        }
-        Some(known)
     }
 
     /// The steps of node `index` that succeeded and stay when it plans anew, without those named in `dropped`. For a

@@ -2,6 +2,11 @@
 
 use std::fmt::Display;
 
+/// What a text that was cut says of what is left out, after the number of characters.
+const LEFT_OUT: &str = " characters left out";
+/// How to read that, before the id of the whole text.
+pub(super) const READ_ON: &str = "use result_read node=";
+
 /// The characters that a digest of a result always gets.
 pub(super) const DIGEST_MIN: usize = 200;
 
@@ -15,7 +20,7 @@ pub(super) struct Sizes {
     pub(super) digests: usize,
     /// For the answer of a tool.
     pub(super) answer: usize,
-    /// Whether the reader can call the tools that give the rest.
+    /// Whether the reader can call the tool that gives the rest.
     pub(super) can_read: bool,
 }
 
@@ -47,10 +52,25 @@ impl Sizes {
     /// How the rest of the result `id` is read; empty if the reader cannot read it.
     pub(super) fn rest_of(self, id: impl Display) -> String {
         if self.can_read {
-            format!("use result_read node={id}")
+            format!("{READ_ON}{id}")
         } else {
             String::new()
         }
+    }
+
+    /// `text`, in which earlier results may say how their rest is read, as this reader reads it: not so if it cannot.
+    pub(super) fn without_hints(self, text: String) -> String {
+        let hint = format!("{LEFT_OUT}; {READ_ON}");
+        if self.can_read || !text.contains(&hint) {
+            return text;
+        }
+        let mut parts = text.split(&hint);
+        let mut out = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            out.push_str(LEFT_OUT);
+            out.push_str(part.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')));
+        }
+        out
     }
 
     /// `hint`, which names a tool, if the reader can call it.

@@ -323,7 +323,7 @@ impl Run {
             self.put_memory(text, index, detail.memory);
             return Ok(());
         }
-        self.put_combined(text, index);
+        self.put_combined(text, index, sizes);
         push_list(text, "Gaps", &self.gaps_and_doubts(index));
         push_list(
             text,
@@ -337,10 +337,11 @@ impl Run {
     }
 
     /// Adds what came of the plan as a whole, in the words of whoever combined its results.
-    fn put_combined(&self, text: &mut String, index: usize) {
+    fn put_combined(&self, text: &mut String, index: usize, sizes: Sizes) {
         if let Some(proposal) = self.agent(index).and_then(|agent| agent.proposal.as_deref()) {
             text.push_str("# Combined result\n");
-            self.put_data(text, index, &[format!("{}: {}", proposal.status, proposal.notes)]);
+            let notes = sizes.without_hints(proposal.notes.clone());
+            self.put_data(text, index, &[format!("{}: {notes}", proposal.status)]);
         }
     }
 
@@ -402,7 +403,8 @@ impl Run {
             return Ok(());
         };
         let output = self.output_needed(&proposal.output)?;
-        let mut lines = vec![format!("{}: {}", proposal.status, proposal.notes)];
+        let notes = sizes.without_hints(proposal.notes.clone());
+        let mut lines = vec![format!("{}: {notes}", proposal.status)];
         if !output.is_null() {
             lines.push(format!(
                 "output: {}",

@@ -5,12 +5,9 @@ use std::sync::Arc;
 
 use super::Equipment;
 use super::offer::Offered;
-use crate::plan::{ToolNames, names_tool};
+use crate::plan::{RESULT_READ, ToolNames, names_tool};
 use crate::run::state::Run;
 use crate::talk::ToolOffer;
-
-/// The tool that reads the rest of what is too long for a prompt: whoever has tools has it, too.
-const RESULT_READ: &str = "result_read";
 
 /// The tools that all of these lists name; without a list, all tools.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -36,12 +33,12 @@ impl ToolScope {
 
     /// Those of `tools` that are in it.
     pub(super) fn of<'t>(&self, tools: &'t [ToolOffer]) -> Vec<&'t ToolOffer> {
-        let is_named = |tool: &&ToolOffer| {
+        let names_it = |names: &ToolNames, tool: &ToolOffer| names.iter().any(|name| names_tool(name, &tool.name));
+        let names_some = |names: &ToolNames| tools.iter().any(|tool| names_it(names, tool));
+        let is_in = |tool: &&ToolOffer| {
             let mut lists = self.0.iter();
-            lists.all(|names| names.iter().any(|name| names_tool(name, &tool.name)))
+            lists.all(|names| names_it(names, tool) || tool.name == RESULT_READ && names_some(names))
         };
-        let has_some = tools.iter().any(|tool| is_named(&tool));
-        let is_in = |tool: &&ToolOffer| is_named(tool) || has_some && tool.name == RESULT_READ;
         tools.iter().filter(is_in).collect()
     }
 }

@@ -2,7 +2,8 @@
 
 use super::forks::forked;
 use super::models::{
-    equipment, finish, goal_with, house, nested, prompt_text, purposes, reply_answer, root, text_answer, verdict_answer,
+    equipment, execute, finish, goal_with, house, nested, prompt_text, purposes, reply_answer, root, text_answer,
+    verdict_answer,
 };
 use super::pages::Pages;
 use super::*;
@@ -55,6 +56,44 @@ fn agent_program_gets_the_whole_task_and_answers_once_e9_3() {
         _ => None,
     });
     assert_eq!(decided, Some("opaque"));
+}
+
+#[test]
+fn decision_says_that_tools_do_not_limit_the_program_that_does_the_task_e9_17() {
+    let steps = json!({"steps": [
+        {"id": "limited", "title": "mend the clock", "tools": ["echo"]},
+        {"id": "inside", "tools": [], "plan": [{"id": "atomic", "title": "mend the door", "atomic": true}]},
+        {"id": "free", "title": "mend the chair"},
+    ]});
+    let reasons = |equipment: Equipment, answer: fn() -> ModelAnswer| {
+        let sim = goal_with("mend", &steps, equipment, move |_| answer()).driven_on();
+        let reasons = sim.journal.iter().filter_map(|(_, event)| match event {
+            Event::Decided { reason, .. } => Some(reason.clone()),
+            _ => None,
+        });
+        reasons.collect::<Vec<_>>()
+    };
+    let note = "; `tools` does not limit it, because a program has tools of its own";
+    assert_eq!(
+        reasons(with_program(), || done("it is whole")),
+        [
+            format!("it is executed by a program that splits work by itself{note}"),
+            format!("its plan marks it as atomic{note}"),
+            "it is executed by a program that splits work by itself".to_owned(),
+        ]
+    );
+    // The same where a model decides.
+    let always = Equipment {
+        plan: PlanMode::Always,
+        ..with_program()
+    };
+    let of_model = reasons(always, || execute("finish", json!({})));
+    assert_eq!(of_model[0], format!("it is small{note}"));
+    let model = Equipment {
+        plan: PlanMode::Never,
+        ..equipment()
+    };
+    assert_eq!(reasons(model, || finish("it is whole")), ["planning is disabled"; 3]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Tasks whose plan names the tools that may be used for them (E9.1).
 
+use super::judged::{answer_question, drive_to_question};
 use super::models::*;
 use super::*;
 use crate::plan::{KnownTool, PlanErrors};
@@ -63,6 +64,7 @@ fn executor_is_offered_only_the_tools_that_its_steps_name_e9_1() {
                 {"sequence": [{"id": "least", "title": "think"}], "tools": ["desk.file"]},
             ], "tools": ["desk.*"]},
             {"id": "each", "title": "think", "for_each": [1], "description": "about {{ item }}", "tools": ["grep"]},
+            {"id": "rest", "title": "think", "tools": ["result_read"]},
         ]},
     ]);
     let sim = planned(many_tools(), steps, |_| finish("thought")).driven_on();
@@ -75,6 +77,7 @@ fn executor_is_offered_only_the_tools_that_its_steps_name_e9_1() {
         ("planned/group-2/less", "result_read desk.find desk.file finish"),
         ("planned/group-2/sequence-4/least", "result_read desk.file finish"),
         ("planned/each/each[0]", "grep result_read finish"),
+        ("planned/rest", "result_read finish"),
     ] {
         assert_eq!(offered(&sim, path), [names], "{path}");
         assert_eq!(sim.status(path), Outcome::Ok);
@@ -167,6 +170,9 @@ fn plan_of_a_model_narrows_tools_and_never_widens_them_e9_1() {
         let steps = json!([{"id": "a", "title": "think", "tools": ["grep", "desk.*"]}]);
         planned(equipment, steps, splitting(second)).driven_on()
     };
+    // Whoever has tools has the one that reads the rest, and may name it.
+    let also_right = sim(json!({"tools": ["grep", "result_read"]}));
+    assert_eq!(sim_rejections(&also_right), Vec::<String>::new());
     let right = sim(json!({"tools": []}));
     assert_eq!(sim_rejections(&right), Vec::<String>::new());
     let tools_of = |sim: &Sim, path: &str| {
@@ -182,7 +188,7 @@ fn plan_of_a_model_narrows_tools_and_never_widens_them_e9_1() {
         ),
         (
             json!({"tools": ["weather"]}),
-            "steps[1].tools[0]: unknown tool \"weather\" (the tools are desk.file, desk.find, grep)",
+            "steps[1].tools[0]: unknown tool \"weather\" (the tools are desk.file, desk.find, grep, result_read)",
         ),
         (
             json!({"tools": ["read"]}),
@@ -208,8 +214,8 @@ fn sim_rejections(sim: &Sim) -> Vec<String> {
     problems.flatten().collect()
 }
 
-#[test]
-fn task_with_limited_tools_is_given_to_no_program_by_a_model_e9_17() {
+/// The same tools, and besides the usual executor `mender`, a program, and `small`, a model; plans are made.
+fn with_mender() -> Equipment {
     let mut equipment = many_tools();
     equipment.plan = PlanMode::Auto;
     let of_program = |program: Option<AgentProgram>| NamedExecutor {
@@ -225,9 +231,40 @@ fn task_with_limited_tools_is_given_to_no_program_by_a_model_e9_17() {
         shown: json!({"argv": ["mender"]}),
     };
     let executors = [("mender", of_program(Some(mender))), ("small", of_program(None))];
+    equipment.known.executors = Some(["mender", "small"].map(str::to_owned).into());
     equipment.executors = executors.map(|(name, executor)| (name.to_owned(), executor)).into();
+    equipment
+}
+
+#[test]
+fn step_of_a_model_with_limited_tools_names_no_program_e9_17() {
+    let told = |around: Value, second: Value| {
+        let steps = json!([{"id": "a", "title": "think", "tools": around}]);
+        let mut sim = planned(with_mender(), steps, splitting(second));
+        while sim_rejections(&sim).is_empty() && sim.run.node_at("a/rest").is_none() {
+            sim.derive();
+            assert!(sim.end_one());
+            sim.derive();
+        }
+        sim_rejections(&sim).pop()
+    };
+    let problem = "steps[1].executor: \"mender\" has tools of its own, and the tools of this step are limited \
+                   (leave out `executor`, or `tools` here and at the steps around it)";
+    let by_mender = json!({"executor": "mender"});
+    assert_eq!(told(json!(null), by_mender.clone()), None);
+    assert_eq!(told(json!(["grep"]), by_mender).as_deref(), Some(problem));
+    let limited = |executor: &str| json!({"executor": executor, "tools": []});
+    assert_eq!(told(json!(null), limited("mender")).as_deref(), Some(problem));
+    assert_eq!(told(json!(null), limited("small")), None);
+    let unknown = told(json!(["grep"]), json!({"executor": "watchmaker"}));
+    let problem = "steps[1].executor: unknown executor \"watchmaker\" (the executors are small)";
+    assert_eq!(unknown.as_deref(), Some(problem));
+}
+
+#[test]
+fn task_with_limited_tools_is_given_to_no_program_by_a_model_e9_17() {
     let steps = json!([{"id": "a", "title": "think"}, {"id": "b", "title": "think", "tools": ["grep"]}]);
-    let sim = planned(equipment, steps, |ask| match ask.purpose {
+    let sim = planned(with_mender(), steps, |ask| match ask.purpose {
         Purpose::Decide => execute("finish", json!({"notes": "thought"})),
         _ => finish("thought"),
     })
@@ -294,6 +331,60 @@ fn reader_without_tools_is_told_of_none_that_reads_the_rest_e9_2() {
         none.contains("characters left out") && !none.contains("result_read"),
         "{none}"
     );
+}
+
+#[test]
+fn reader_without_tools_is_told_in_no_notes_how_to_read_on_e9_2() {
+    let told = |tools: Value| {
+        let steps = json!([
+            {"id": "long", "title": "say much"},
+            {"id": "a", "title": "think", "description": "about {{ results.long.notes }}", "tools": tools},
+        ]);
+        let sim = planned(many_tools(), steps, |ask| match task_named(ask).as_str() {
+            "say much" => calls_answer(&[(
+                "finish",
+                json!({"status": "ok", "notes": "word ".repeat(1_000), "output": {"words": 1_000}}),
+            )]),
+            _ => finish("thought"),
+        })
+        .driven_on();
+        prompt_text(&sim, 1)
+    };
+    for tools in [json!(null), json!(["grep"])] {
+        assert!(told(tools).contains("[1000 of 4999 characters left out; use result_read node="));
+    }
+    let none = told(json!([]));
+    assert!(
+        none.contains("[1000 of 4999 characters left out]") && !none.contains("result_read"),
+        "{none}"
+    );
+}
+
+#[test]
+fn task_without_tools_is_told_that_ask_person_has_the_other_answers_e9_14() {
+    let mut equipment = many_tools();
+    equipment.has_person = true;
+    let asks = |n: usize| json!({"id": format!("asks{n}"), "title": format!("ask {n}")});
+    let steps = json!([[asks(0), asks(1), asks(2), asks(3)], {"id": "a", "title": "think", "tools": []}]);
+    let mut sim = planned(equipment, steps, |ask| {
+        let asked = ask.messages.iter().filter(|message| !message.calls.is_empty()).count();
+        match task_named(ask) {
+            task if task.starts_with("ask") && asked < 12 => {
+                calls_answer(&[("ask_person", json!({"question": format!("What is {task}-{asked}?")}))])
+            }
+            _ => finish("done"),
+        }
+    });
+    while let Some((node, _)) = drive_to_question(&mut sim) {
+        answer_question(&mut sim, node, &"word ".repeat(1_000));
+    }
+    let last = sim.asks.iter().find(|ask| task_named(ask) == "think").unwrap();
+    let told = &last.messages[1].text;
+    assert!(
+        told.contains(" more: ask_person returns an answer already given"),
+        "{told}"
+    );
+    assert!(!told.contains("result_read"), "{told}");
 }
 
 #[test]
