@@ -181,7 +181,8 @@ fn connect_keeps_what_a_file_has_and_a_copy_of_it() {
         written["hooks"]["Stop"], before["hooks"]["Stop"],
         "there is such a hook, with options of its own"
     );
-    let begins = "folio --store 'sqlite:my store.db' hook session-start";
+    let store = folio.path().canonicalize().unwrap().join("my store.db");
+    let begins = format!("folio --store 'sqlite:{}' hook session-start", store.display());
     assert_eq!(written["hooks"]["SessionStart"][0]["hooks"][0]["command"], begins);
     // What cannot be read is left alone.
     for unreadable in ["// mine\n{}", "[]", "{\"hooks\": 1}"] {
@@ -193,6 +194,42 @@ fn connect_keeps_what_a_file_has_and_a_copy_of_it() {
     }
     let told = folio.call(&["--role", "client", "connect", "gemini-cli", "--write"]);
     assert_eq!(told.code, 4, "{told}");
+}
+
+#[test]
+fn connect_names_files_so_that_they_are_found_from_every_folder() {
+    let folio = Folio::new();
+    folio.settings("");
+    let here = folio.path().canonicalize().unwrap();
+    let at = |name: &str| here.join(name).display().to_string();
+    for (store, named) in [
+        ("sqlite:./f.db", at("f.db")),
+        ("sqlite:../f.db", at("../f.db")),
+        ("./a/./f.db", at("a/f.db")),
+        ("sqlite:///tmp/f.db", "/tmp/f.db".to_owned()),
+    ] {
+        let told = folio.json(&["connect", "cursor", "--thread", "t", "--space", "s", "--store", store]);
+        let store = format!("sqlite:{named}");
+        let args = json!(["mcp", "--store", store, "--space", "s", "--thread", "t"]);
+        assert_eq!(told["adds"]["mcpServers"]["folio"]["args"], args, "{told}");
+    }
+    let told = folio.json(&["connect", "opencode", "--config", "./folio.toml"]);
+    let command = json!(["folio", "mcp", "--config", at("folio.toml")]);
+    assert_eq!(told["adds"]["mcp"]["folio"]["command"], command, "{told}");
+}
+
+#[test]
+fn connect_refuses_a_store_that_it_would_have_to_leave_out() {
+    let folio = Folio::new();
+    for store in ["postgres://ada:secret@127.0.0.1/folio", "memory:"] {
+        for program in [&["claude-code"][..], &["claude-code", "--hooks"], &["codex"]] {
+            let told = folio.call(&[&["connect"], program, &["--write", "--store", store]].concat());
+            assert_eq!(told.code, 2, "{told}");
+            assert!(told.stderr.contains("name the store in your folio.toml"), "{told}");
+            assert!(!told.stderr.contains("secret"), "{told}");
+        }
+    }
+    assert!(!folio.path().join(".mcp.json").exists() && !folio.path().join(".claude").exists());
 }
 
 #[test]

@@ -14,7 +14,7 @@ use self::insert::insert;
 use super::{Context, MAX_INPUT_BYTES, opened_if_file};
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
-use crate::settings::quoted;
+use crate::settings::{quoted, repeated};
 
 /// The moments at which Claude Code calls hooks, and the hook of Folio for each.
 const HOOKS: [(&str, &str); 4] = [
@@ -164,13 +164,8 @@ pub(crate) fn run(context: &Context<'_>, connect: &Connect) -> Result<Exit, Fail
 /// The file for the MCP server of `program`, and what belongs into it.
 fn server_of(context: &Context<'_>, program: Program) -> Result<(&'static str, Value), Failure> {
     let mut arguments = vec!["mcp".to_owned()];
-    arguments.extend(
-        context
-            .settings
-            .given()
-            .iter()
-            .flat_map(|(flag, value)| [(*flag).to_owned(), value.clone()]),
-    );
+    let given = context.settings.given_anywhere()?;
+    arguments.extend(given.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]));
     if context.settings.names_thread || program.starts_anywhere() {
         arguments.extend(["--thread".to_owned(), context.settings.thread.0.clone()]);
     }
@@ -189,7 +184,7 @@ fn hooks_of(context: &Context<'_>, program: Program) -> Result<(&'static str, Va
             Failure::usage("usage", message).hint("docs/connect/hooks.md says what hooks have to call, and when")
         );
     }
-    let mut options = context.settings.repeated().to_owned();
+    let mut options = repeated(&context.settings.given_anywhere()?);
     if context.settings.names_thread {
         options.push_str(&format!(" --thread {}", quoted(&context.settings.thread.0)));
     }
