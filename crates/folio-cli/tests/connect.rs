@@ -184,6 +184,10 @@ fn connect_keeps_what_a_file_has_and_a_copy_of_it() {
     let store = folio.path().canonicalize().unwrap().join("my store.db");
     let begins = format!("folio --store 'sqlite:{}' hook session-start", store.display());
     assert_eq!(written["hooks"]["SessionStart"][0]["hooks"][0]["command"], begins);
+    // Only what was added is told, and what was left.
+    assert_eq!(told["left"], json!(["Stop"]), "{told}");
+    let added = told["adds"]["hooks"].as_object().unwrap();
+    assert!(added.len() == 3 && !added.contains_key("Stop"), "{told}");
     // What cannot be read is left alone.
     for unreadable in ["// mine\n{}", "[]", "{\"hooks\": 1}"] {
         std::fs::write(&settings, unreadable).unwrap();
@@ -216,6 +220,29 @@ fn connect_names_files_so_that_they_are_found_from_every_folder() {
     let told = folio.json(&["connect", "opencode", "--config", "./folio.toml"]);
     let command = json!(["folio", "mcp", "--config", at("folio.toml")]);
     assert_eq!(told["adds"]["mcp"]["folio"]["command"], command, "{told}");
+}
+
+#[test]
+fn connect_tells_what_it_adds_and_what_it_leaves_with_other_options() {
+    let folio = Folio::new();
+    let server = ["connect", "claude-code", "--write"];
+    folio.ok(&server);
+    assert_eq!(folio.ok(&server), ".mcp.json has it already\n");
+    let other = [&server[..], &["--space", "s"]].concat();
+    let left = ".mcp.json has with other options, left as they are: folio\n";
+    assert_eq!(folio.ok(&other), left);
+    assert_eq!(folio.json(&other)["left"], json!(["folio"]));
+    folio.file(
+        ".claude/settings.json",
+        r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "folio --space s hook stop"}]}]}}"#,
+    );
+    let told = folio.ok(&["connect", "claude-code", "--hooks"]);
+    assert!(
+        told.contains("folio hook pre-compact") && !told.contains("hook stop"),
+        "{told}"
+    );
+    let left = "\n.claude/settings.json has with other options, left as they are: Stop\n";
+    assert!(told.ends_with(left), "{told}");
 }
 
 #[test]

@@ -95,9 +95,12 @@ impl Program {
 struct Connected {
     program: &'static str,
     file: String,
-    /// What belongs into the file.
+    /// What the file lacked.
     adds: Value,
-    /// Whether the file lacked some of it.
+    /// The servers or hooks of Folio that it has with other options.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    left: Vec<String>,
+    /// Whether it lacked something.
     changes: bool,
     written: bool,
     /// Where the file as it was is kept.
@@ -108,13 +111,17 @@ struct Connected {
 impl Report for Connected {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         let file = style.strong(&self.file);
-        if !self.changes {
-            return writeln!(out, "{file} has it already");
+        if self.changes {
+            let verb = if self.written { "has now" } else { "would get" };
+            let adds = serde_json::to_string_pretty(&self.adds).unwrap_or_default();
+            writeln!(out, "{file} {verb}\n{adds}")?;
+        } else if self.left.is_empty() {
+            writeln!(out, "{file} has it already")?;
         }
-        let verb = if self.written { "has now" } else { "would get" };
-        writeln!(out, "{file} {verb}")?;
-        let adds = serde_json::to_string_pretty(&self.adds).unwrap_or_default();
-        writeln!(out, "{adds}")?;
+        if !self.left.is_empty() {
+            let left = self.left.join(", ");
+            writeln!(out, "{file} has with other options, left as they are: {left}")?;
+        }
         match &self.backup {
             Some(backup) => writeln!(out, "{}", style.faint(format_args!("as it was: {backup}"))),
             None => Ok(()),
@@ -131,16 +138,15 @@ pub(crate) fn run(context: &Context<'_>, connect: &Connect) -> Result<Exit, Fail
     let file = Path::new(file);
     let before = read(file)?;
     let text = before.as_deref().unwrap_or_default();
-    let after = insert_unless_there(text, &adds).map_err(|reason| {
+    let (adds, left) = compare(&serde_json::from_str(text).unwrap_or_default(), &adds);
+    let after = insert(text, &adds, &calls_same_hook).map_err(|reason| {
         let message = format!("cannot change {}: {reason}", file.display());
         let by_hand = serde_json::to_string(&adds).unwrap_or_default();
         Failure::new(Exit::Refused, "file_unusable", message).hint(format!("add this by hand: {by_hand}"))
     })?;
-    let changes = after.is_some();
+    let changes = after != text;
     let mut backup = None;
-    if connect.write
-        && let Some(after) = after
-    {
+    if connect.write && changes {
         context.only_people("change the configuration of other programs")?;
         if before.is_some() {
             backup = Some(back_up(file)?);
@@ -151,6 +157,7 @@ pub(crate) fn run(context: &Context<'_>, connect: &Connect) -> Result<Exit, Fail
         program: connect.program.name(),
         file: file.display().to_string(),
         adds,
+        left,
         changes,
         written: connect.write && changes,
         backup: backup.map(|path| path.display().to_string()),
@@ -201,17 +208,28 @@ fn hooks_of(context: &Context<'_>, program: Program) -> Result<(&'static str, Va
     ))
 }
 
-/// `text` with `adds`; `None` if it has them already, whatever their options.
-fn insert_unless_there(text: &str, adds: &Value) -> Result<Option<String>, String> {
-    let there: Value = serde_json::from_str(text).unwrap_or_default();
-    for (section, value) in adds.as_object().into_iter().flatten() {
-        // A server of that name is Folio, however it is started.
-        if value.get("folio").is_some() && there.get(section).is_some_and(|servers| servers.get("folio").is_some()) {
-            return Ok(None);
+/// What `there` lacks of `adds`, and the names of what it has with other options.
+fn compare(there: &Value, adds: &Value) -> (Value, Vec<String>) {
+    let (mut lacks, mut others) = (json!({}), Vec::new());
+    for (section, parts) in adds.as_object().into_iter().flatten() {
+        for (name, wanted) in parts.as_object().into_iter().flatten() {
+            let has = there.get(section).and_then(|parts| parts.get(name));
+            // A server of that name is Folio, and a hook of Folio is that hook, however they are started.
+            let (has, wanted_one) = match wanted.get(0) {
+                None => (has, wanted),
+                Some(hook) => {
+                    let mut hooks = has.and_then(Value::as_array).into_iter().flatten();
+                    (hooks.find(|one| calls_same_hook(one, hook)), hook)
+                }
+            };
+            match has {
+                None => lacks[section][name] = wanted.clone(),
+                Some(has) if has != wanted_one => others.push(name.clone()),
+                Some(_) => {}
+            }
         }
     }
-    let after = insert(text, adds, &calls_same_hook)?;
-    Ok(Some(after).filter(|after| after != text))
+    (lacks, others)
 }
 
 /// Whether both call the same hook of Folio.
