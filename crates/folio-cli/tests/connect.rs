@@ -4,6 +4,8 @@
 
 mod support;
 
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -243,6 +245,53 @@ fn connect_tells_what_it_adds_and_what_it_leaves_with_other_options() {
     );
     let left = "\n.claude/settings.json has with other options, left as they are: Stop\n";
     assert!(told.ends_with(left), "{told}");
+}
+
+#[test]
+fn connect_replaces_a_file_whole_and_keeps_its_permissions_and_links() {
+    let folio = Folio::new();
+    folio.file("kept/mcp.json", "{}");
+    let (kept, link) = (folio.path().join("kept/mcp.json"), folio.path().join(".mcp.json"));
+    std::fs::set_permissions(&kept, Permissions::from_mode(0o640)).unwrap();
+    let inode = |file: &Path| std::fs::metadata(file).unwrap().ino();
+    let before = inode(&kept);
+    std::os::unix::fs::symlink("kept/mcp.json", &link).unwrap();
+    folio.ok(&["connect", "claude-code", "--write"]);
+    assert_eq!(std::fs::read_link(&link).unwrap(), Path::new("kept/mcp.json"));
+    assert!(std::fs::read_to_string(&kept).unwrap().contains("mcpServers"));
+    assert_ne!(inode(&kept), before, "another file took its place");
+    assert_eq!(std::fs::metadata(&kept).unwrap().mode() & 0o777, 0o640);
+    let names = |folder: &Path| -> Vec<_> {
+        let mut names: Vec<_> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|file| file.unwrap().file_name())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(
+        names(&folio.path().join("kept")),
+        ["mcp.json"],
+        "nothing stays beside it"
+    );
+    // A new file is one as any other program makes it.
+    folio.file("usual", "");
+    folio.ok(&["connect", "opencode", "--write"]);
+    let mode = |name: &str| std::fs::metadata(folio.path().join(name)).unwrap().mode();
+    assert_eq!(mode("opencode.json"), mode("usual"));
+}
+
+#[test]
+fn connect_does_not_follow_a_link_to_nowhere() {
+    let folio = Folio::new();
+    std::os::unix::fs::symlink("nowhere.json", folio.path().join(".mcp.json")).unwrap();
+    let told = folio.call(&["connect", "claude-code", "--write"]);
+    assert_ne!(told.code, 0, "{told}");
+    assert!(
+        told.stderr.contains("it is a link to a file that is not there"),
+        "{told}"
+    );
+    assert!(!folio.path().join("nowhere.json").exists());
 }
 
 #[test]

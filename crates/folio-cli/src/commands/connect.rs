@@ -3,7 +3,8 @@
 mod insert;
 
 use std::fmt::{self, Write as _};
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -151,7 +152,7 @@ pub(crate) fn run(context: &Context<'_>, connect: &Connect) -> Result<Exit, Fail
         if before.is_some() {
             backup = Some(back_up(file)?);
         }
-        write(file, &after)?;
+        write_whole(file, &after).map_err(|error| Failure::file("write", file, &error))?;
     }
     context.output.report(&Connected {
         program: connect.program.name(),
@@ -253,8 +254,14 @@ fn read(file: &Path) -> Result<Option<String>, Failure> {
     let unreadable = |error: std::io::Error| Failure::file("read", file, &error);
     let opened = match opened_if_file(file) {
         Ok(opened) => opened,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(unreadable(error)),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(unreadable(error)),
+        // Whoever made the link wants the file somewhere else, maybe on a disk that is not there.
+        Err(_) if file.symlink_metadata().is_ok() => {
+            return Err(unreadable(std::io::Error::other(
+                "it is a link to a file that is not there",
+            )));
+        }
+        Err(_) => return Ok(None),
     };
     let mut text = String::new();
     opened
@@ -281,12 +288,31 @@ fn back_up(file: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
-fn write(file: &Path, text: &str) -> Result<(), Failure> {
-    let unwritable = |error: std::io::Error| Failure::file("write", file, &error);
-    if let Some(folder) = file.parent() {
-        std::fs::create_dir_all(folder).map_err(unwritable)?;
+/// Writes `text` to `file`, which is replaced whole or not at all. A file that is there keeps its permissions, and a link
+/// to it stays one.
+fn write_whole(file: &Path, text: &str) -> std::io::Result<()> {
+    let (file, permissions) = match file.canonicalize() {
+        Ok(file) => {
+            // A file that must not be written is not to be replaced either.
+            let writable = std::fs::File::options().write(true).open(&file)?;
+            (file, Some(writable.metadata()?.permissions()))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => (file.to_owned(), None),
+        Err(error) => return Err(error),
+    };
+    let folder = file.parent().unwrap_or(Path::new(""));
+    std::fs::create_dir_all(folder)?;
+    let mut beside = tempfile::Builder::new()
+        // What is left of them once the mask of the process is applied.
+        .permissions(std::fs::Permissions::from_mode(0o666))
+        .tempfile_in(folder)?;
+    beside.write_all(text.as_bytes())?;
+    if let Some(permissions) = permissions {
+        beside.as_file().set_permissions(permissions)?;
     }
-    std::fs::write(file, text).map_err(unwritable)
+    beside.as_file().sync_all()?;
+    beside.persist(&file)?;
+    Ok(())
 }
 
 #[cfg(test)]
