@@ -358,17 +358,19 @@ async fn confidence_stated_later_does_not_move_calibration_m7_11_6() {
 }
 
 #[tokio::test]
-async fn alerts_that_came_in_one_commit_are_calibrated_by_reading_it_once_m7_11_6() {
+async fn observations_that_came_in_one_commit_are_calibrated_by_reading_it_once_m7_11_6() {
     let store = Arc::new(FaultyStore::new(SqliteStore::open(&OpenOptions::in_memory()).unwrap()));
     let scene = Scene::on(Arc::clone(&store) as Arc<dyn Store>);
     let space = &scene.workspace;
-    let alert = |n: usize| json!({"type": "risk_alert", "content": format!("Alarm number {n}"), "confidence": 0.9});
-    let alerts: Vec<Value> = (0..5).map(alert).collect();
-    let answer = json!({"request_id": "r", "status": "ok", "observations": alerts});
+    let advice =
+        |n: usize| json!({"type": "action_suggestion", "content": format!("Advice number {n}"), "confidence": 0.9});
+    let advice: Vec<Value> = (0..5).map(advice).collect();
+    let answer = json!({"request_id": "r", "status": "ok", "outputs": {}, "observations": advice});
     let answer = serde_json::from_value(answer).unwrap();
     let ingested = space
         .ingest(&tool("card_monitor"), &answer, &IngestContext::default())
         .await;
+    assert_eq!(ingested.rejected, []);
     let commits: BTreeSet<Seq> = ingested.stored.iter().map(|entry| entry.created_seq).collect();
     assert_eq!((ingested.stored.len(), commits.len()), (5, 1));
     for entry in ingested.stored {
