@@ -486,7 +486,7 @@ fn tell(
     } else {
         if let Some(report) = summary.report() {
             output.note("");
-            output.text(&for_people(report))?;
+            output.text(&for_people(report, context.settings.repeated()))?;
         }
         let style = output.error_style();
         let status = crate::report::run::colored(style, result.status.as_str());

@@ -220,9 +220,43 @@ impl Settings {
         &self.repeated
     }
 
-    /// The same, each with its value.
-    pub(crate) fn given(&self) -> &[(&'static str, String)] {
-        &self.given
+    /// The same, each with its value, for a command that another program calls, maybe in another folder.
+    ///
+    /// # Errors
+    ///
+    /// If the store was named by a URL that is not repeated, because it may contain a password.
+    pub(crate) fn given_anywhere(&self) -> Result<Vec<(&'static str, String)>, Failure> {
+        // Without a flag, the store is a file or was set in another place.
+        if self.store_setting.is_by_flag() && !self.store.starts_with("sqlite:") {
+            let message = "of stores, only sqlite:PATH is written there: any other URL may contain a password";
+            let hint = "leave out --store, and name the store in your folio.toml or in the variable FOLIO_STORE";
+            return Err(Failure::usage("usage", message).hint(hint));
+        }
+        let anywhere = |(flag, value): &(&'static str, String)| {
+            let value = match *flag {
+                "--config" => self.absolute(value),
+                "--store" => self.absolute_store(value),
+                _ => value.clone(),
+            };
+            (*flag, value)
+        };
+        Ok(self.given.iter().map(anywhere).collect())
+    }
+
+    fn absolute(&self, path: &str) -> String {
+        // Without `.` in between.
+        let path: PathBuf = self.current.join(path).components().collect();
+        path.display().to_string()
+    }
+
+    /// The same for the URL of a file. What begins with `~` is refused as it is written.
+    fn absolute_store(&self, url: &str) -> String {
+        let path = url.strip_prefix("sqlite:").unwrap_or(url);
+        let path = path.strip_prefix("//").unwrap_or(path);
+        if path.is_empty() || path == "~" || path.starts_with("~/") {
+            return url.to_owned();
+        }
+        format!("sqlite:{}", self.absolute(path))
     }
 
     /// What a command has to repeat that is offered as a next step.
@@ -295,7 +329,8 @@ fn given(flags: &Global) -> Vec<(&'static str, String)> {
     given.collect()
 }
 
-fn repeated(given: &[(&str, String)]) -> String {
+/// `given` as options for a shell; empty, or beginning with a space.
+pub(crate) fn repeated(given: &[(&str, String)]) -> String {
     let options = given.iter().map(|(flag, value)| format!(" {flag} {}", quoted(value)));
     options.collect()
 }

@@ -4,6 +4,8 @@
 
 mod support;
 
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -181,8 +183,13 @@ fn connect_keeps_what_a_file_has_and_a_copy_of_it() {
         written["hooks"]["Stop"], before["hooks"]["Stop"],
         "there is such a hook, with options of its own"
     );
-    let begins = "folio --store 'sqlite:my store.db' hook session-start";
+    let store = folio.path().canonicalize().unwrap().join("my store.db");
+    let begins = format!("folio --store 'sqlite:{}' hook session-start", store.display());
     assert_eq!(written["hooks"]["SessionStart"][0]["hooks"][0]["command"], begins);
+    // Only what was added is told, and what was left.
+    assert_eq!(told["left"], json!(["Stop"]), "{told}");
+    let added = told["adds"]["hooks"].as_object().unwrap();
+    assert!(added.len() == 3 && !added.contains_key("Stop"), "{told}");
     // What cannot be read is left alone.
     for unreadable in ["// mine\n{}", "[]", "{\"hooks\": 1}"] {
         std::fs::write(&settings, unreadable).unwrap();
@@ -193,6 +200,112 @@ fn connect_keeps_what_a_file_has_and_a_copy_of_it() {
     }
     let told = folio.call(&["--role", "client", "connect", "gemini-cli", "--write"]);
     assert_eq!(told.code, 4, "{told}");
+}
+
+#[test]
+fn connect_names_files_so_that_they_are_found_from_every_folder() {
+    let folio = Folio::new();
+    folio.settings("");
+    let here = folio.path().canonicalize().unwrap();
+    let at = |name: &str| here.join(name).display().to_string();
+    for (store, named) in [
+        ("sqlite:./f.db", at("f.db")),
+        ("sqlite:../f.db", at("../f.db")),
+        ("./a/./f.db", at("a/f.db")),
+        ("sqlite:///tmp/f.db", "/tmp/f.db".to_owned()),
+    ] {
+        let told = folio.json(&["connect", "cursor", "--thread", "t", "--space", "s", "--store", store]);
+        let store = format!("sqlite:{named}");
+        let args = json!(["mcp", "--store", store, "--space", "s", "--thread", "t"]);
+        assert_eq!(told["adds"]["mcpServers"]["folio"]["args"], args, "{told}");
+    }
+    let told = folio.json(&["connect", "opencode", "--config", "./folio.toml"]);
+    let command = json!(["folio", "mcp", "--config", at("folio.toml")]);
+    assert_eq!(told["adds"]["mcp"]["folio"]["command"], command, "{told}");
+}
+
+#[test]
+fn connect_tells_what_it_adds_and_what_it_leaves_with_other_options() {
+    let folio = Folio::new();
+    let server = ["connect", "claude-code", "--write"];
+    folio.ok(&server);
+    assert_eq!(folio.ok(&server), ".mcp.json has it already\n");
+    let other = [&server[..], &["--space", "s"]].concat();
+    let left = ".mcp.json has with other options, left as they are: folio\n";
+    assert_eq!(folio.ok(&other), left);
+    assert_eq!(folio.json(&other)["left"], json!(["folio"]));
+    folio.file(
+        ".claude/settings.json",
+        r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "folio --space s hook stop"}]}]}}"#,
+    );
+    let told = folio.ok(&["connect", "claude-code", "--hooks"]);
+    assert!(
+        told.contains("folio hook pre-compact") && !told.contains("hook stop"),
+        "{told}"
+    );
+    let left = "\n.claude/settings.json has with other options, left as they are: Stop\n";
+    assert!(told.ends_with(left), "{told}");
+}
+
+#[test]
+fn connect_replaces_a_file_whole_and_keeps_its_permissions_and_links() {
+    let folio = Folio::new();
+    folio.file("kept/mcp.json", "{}");
+    let (kept, link) = (folio.path().join("kept/mcp.json"), folio.path().join(".mcp.json"));
+    std::fs::set_permissions(&kept, Permissions::from_mode(0o640)).unwrap();
+    let inode = |file: &Path| std::fs::metadata(file).unwrap().ino();
+    let before = inode(&kept);
+    std::os::unix::fs::symlink("kept/mcp.json", &link).unwrap();
+    folio.ok(&["connect", "claude-code", "--write"]);
+    assert_eq!(std::fs::read_link(&link).unwrap(), Path::new("kept/mcp.json"));
+    assert!(std::fs::read_to_string(&kept).unwrap().contains("mcpServers"));
+    assert_ne!(inode(&kept), before, "another file took its place");
+    assert_eq!(std::fs::metadata(&kept).unwrap().mode() & 0o777, 0o640);
+    let names = |folder: &Path| -> Vec<_> {
+        let mut names: Vec<_> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|file| file.unwrap().file_name())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(
+        names(&folio.path().join("kept")),
+        ["mcp.json"],
+        "nothing stays beside it"
+    );
+    // A new file is one as any other program makes it.
+    folio.file("usual", "");
+    folio.ok(&["connect", "opencode", "--write"]);
+    let mode = |name: &str| std::fs::metadata(folio.path().join(name)).unwrap().mode();
+    assert_eq!(mode("opencode.json"), mode("usual"));
+}
+
+#[test]
+fn connect_does_not_follow_a_link_to_nowhere() {
+    let folio = Folio::new();
+    std::os::unix::fs::symlink("nowhere.json", folio.path().join(".mcp.json")).unwrap();
+    let told = folio.call(&["connect", "claude-code", "--write"]);
+    assert_ne!(told.code, 0, "{told}");
+    assert!(
+        told.stderr.contains("it is a link to a file that is not there"),
+        "{told}"
+    );
+    assert!(!folio.path().join("nowhere.json").exists());
+}
+
+#[test]
+fn connect_refuses_a_store_that_it_would_have_to_leave_out() {
+    let folio = Folio::new();
+    for store in ["postgres://ada:secret@127.0.0.1/folio", "memory:"] {
+        for program in [&["claude-code"][..], &["claude-code", "--hooks"], &["codex"]] {
+            let told = folio.call(&[&["connect"], program, &["--write", "--store", store]].concat());
+            assert_eq!(told.code, 2, "{told}");
+            assert!(told.stderr.contains("name the store in your folio.toml"), "{told}");
+            assert!(!told.stderr.contains("secret"), "{told}");
+        }
+    }
+    assert!(!folio.path().join(".mcp.json").exists() && !folio.path().join(".claude").exists());
 }
 
 #[test]

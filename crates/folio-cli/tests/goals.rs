@@ -361,4 +361,16 @@ fn long_notes_name_the_command_that_prints_the_rest() {
         assert!(rest.starts_with(']') && !shown.contains("result_read"), "{shown}");
         assert!(folio.ok(&["blob", entry]).contains("the very end"));
     }
+    let there = ["--store", "sqlite:f.db"];
+    folio.ok(&[&run[..], &there].concat());
+    for show in [&["show", "r1"][..], &["show", "r1", "--node", "run"]] {
+        let shown = folio.ok(&[show, &there].concat());
+        let (_, pointer) = shown.split_once("left out; `folio blob ").expect(&shown);
+        let (entry, _) = pointer.split_once(" --store sqlite:f.db` prints all").expect(&shown);
+        assert!(
+            folio
+                .ok(&[&["blob", entry], &there[..]].concat())
+                .contains("the very end")
+        );
+    }
 }

@@ -299,6 +299,25 @@ fn attended_run_that_is_resumed_by_name_without_a_terminal_goes_on_waiting_e9_14
 }
 
 #[test]
+fn ended_resume_of_a_run_that_asks_and_works_names_the_command_that_resumes_it() {
+    let folio = folio();
+    folio.file(
+        "both.yaml",
+        "steps: [{parallel: [{id: s, do: {tool: shell, args: {command: 'true'}}}, {id: w, do: {tool: wait, args: {ms: 60000}}}]}]",
+    );
+    let running = start_run(&folio, "r1", "both.yaml");
+    folio.until(&["questions"], |seen| seen["returned"] == json!(1));
+    running.kill();
+    let running = folio.spawn(&["resume", "r1", "--quiet"]);
+    folio.until(&["runs"], |seen| seen["items"][0]["driven"] == true);
+    running.terminate();
+    let told = running.wait();
+    assert_eq!(told.code, 130, "{told}");
+    assert!(told.stderr.contains("resume it with `folio resume r1`"), "{told}");
+    assert!(is_resumable(&folio, "r1"));
+}
+
+#[test]
 fn answer_after_the_question_timeout_is_refused_e9_9() {
     let folio = folio();
     folio.file(

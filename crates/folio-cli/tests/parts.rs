@@ -208,3 +208,20 @@ fn offered_commands_name_the_store_space_and_thread_that_were_given() {
         assert!(told.stderr.contains(&offered), "{command:?}: {told}");
     }
 }
+
+#[test]
+fn command_that_prints_a_large_output_names_the_store_that_was_given() {
+    let folio = Folio::new();
+    let value = "long ".repeat(20_000);
+    folio.file(
+        "plan.yaml",
+        format!("steps: [{{id: a, do: {{tool: text, args: {{op: echo, value: '{value}'}}}}}}]"),
+    );
+    let there = ["--store", "sqlite:f.db"];
+    folio.ok(&[&["run", "--plan", "plan.yaml", "--quiet"], &there[..]].concat());
+    let shown = folio.ok(&[&["show", "r1", "--node", "a"], &there[..]].concat());
+    let (_, command) = shown.split_once("bytes; `folio ").expect(&shown);
+    let (command, _) = command.split_once("` prints them").expect(&shown);
+    let words: Vec<&str> = command.split(' ').collect();
+    assert!(folio.ok(&words).contains("long long long"), "{command}");
+}

@@ -63,13 +63,16 @@ fn is_zero(lower: &str, at: usize, len: usize) -> bool {
     ZERO_WORDS.contains(&before.trim_matches(['(', ',', ';', '"'])) || number == "0"
 }
 
-/// Whether the word of `len` bytes at `at` is part of the name of a file, a module or a function.
+/// Whether the word of `len` bytes at `at` is part of the name of a file, a module or a function, and not the end of the
+/// name of an error (`struct.error: …`).
 fn is_in_a_name(line: &str, at: usize, len: usize) -> bool {
     let before = line[..at].chars().next_back();
     let mut after = line[at + len..].chars();
     let (next, second) = (after.next(), after.next());
     let goes_on = second.is_some_and(char::is_alphanumeric);
-    matches!(before, Some('/' | '\\' | '_' | '.'))
+    let begins_report = next == Some(':') && second.is_none_or(char::is_whitespace);
+    matches!(before, Some('/' | '\\' | '_'))
+        || (before == Some('.') && !begins_report)
         || matches!(next, Some('/' | '\\' | '_'))
         || (matches!(next, Some('.' | '-')) && goes_on)
         || (next == Some(':') && second == Some(':'))
@@ -154,6 +157,9 @@ mod tests {
             "[ERROR] disk full",
             "level=error msg=x",
             "{\"errors\": 3}",
+            "struct.error: unpack requires a buffer of 4 bytes",
+            "binascii.Error: Incorrect padding",
+            "sqlite3.Error:",
         ];
         for line in reports {
             assert!(place_of_failure(line).is_some(), "{line}");
@@ -164,6 +170,8 @@ mod tests {
             "src/error.rs",
             "   Compiling serde_error v1.0",
             "use crate::error::Kind;",
+            "src/lib.error:3, log.error(x), self.error",
+            "suite.errors: 0",
             "fn on_error(x: u8) {}",
             "error-prone, errors/README.md",
             "class ValueErrors(Base)",

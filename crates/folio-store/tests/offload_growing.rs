@@ -1,4 +1,5 @@
-//! Conversations that are passed whole each time, also after older messages were put away (M7.8 V8, seed 003 A6).
+//! Conversations that are passed whole each time, also after older messages were put away, and how what was put away is
+//! read (M7.8 V7 and V8, seed 003 A6).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -13,8 +14,10 @@ use folio_memory::id::Ref;
 use folio_memory::offload::page_of;
 use folio_memory::tokens::Estimate;
 use folio_memory::{Actor, Change, Entry, FieldChange, Role, ThreadKey};
+use folio_store::WorkspaceError;
 use folio_store::workspace::{
-    Block, Compacted, Compactor, Desk, ForgetFilter, Offload, Offloaded, ScratchCaller, ViewRequest, Write,
+    Block, Compacted, Compactor, Desk, ForgetFilter, Offload, Offloaded, ScratchAnswer, ScratchCaller, ViewRequest,
+    Write,
 };
 use house::House;
 use serde_json::{Value, json};
@@ -45,6 +48,19 @@ async fn offload(house: &House, messages: &[Value], how: &Offload) -> Offloaded 
     let space = house.space.in_thread(&thread());
     let client = Actor::new(Role::Client, "agent");
     space.offload(&client, &thread(), &list, how).await.unwrap()
+}
+
+/// What a model is answered that calls the tool `name` in the thread.
+async fn call(house: &House, name: &str, arguments: Value) -> Result<ScratchAnswer, WorkspaceError> {
+    let client = Actor::new(Role::Client, "agent");
+    let space = house.space.asked_by(&client).in_thread(&thread());
+    let caller = ScratchCaller {
+        actor: &client,
+        thread: &thread(),
+        tokens: &Estimate,
+        idempotency_key: None,
+    };
+    space.call_scratch_tool(&caller, name, &arguments).await
 }
 
 /// The messages of the history, which are numbered through from 1.
@@ -385,17 +401,7 @@ async fn messages_that_were_put_away_are_found_by_their_words_m7_8_v7() {
     assert_eq!(find("euros cents", every, 9).await, (vec![5], 28, None));
     assert_eq!(find("user", every, 9).await, (vec![], 28, None));
 
-    let client = Actor::new(Role::Client, "agent");
-    let space = house.space.asked_by(&client).in_thread(&thread());
-    let read = async |arguments: Value| {
-        let caller = ScratchCaller {
-            actor: &client,
-            thread: &thread(),
-            tokens: &Estimate,
-            idempotency_key: None,
-        };
-        space.call_scratch_tool(&caller, "scratch_read", &arguments).await
-    };
+    let read = async |arguments: Value| call(&house, "scratch_read", arguments).await;
     let found = read(json!({"page": "history", "query": "cents"})).await.unwrap();
     let wanted =
         "5 user: Amounts are integers in CENTS, not in euros.\n10 assistant: Cents it is.\n28 messages were put away";
@@ -410,4 +416,34 @@ async fn messages_that_were_put_away_are_found_by_their_words_m7_8_v7() {
     assert!(elsewhere.contains("page \"history\""), "{elsewhere}");
     let refused = read(json!({"page": "history", "tags": ["x"]})).await.unwrap_err();
     assert_eq!(refused.code(), "arguments_invalid");
+}
+
+#[tokio::test]
+async fn line_above_a_text_repeats_nothing_of_it_m7_8_v7() {
+    let house = House::new();
+    let note = json!({"kind": "note", "title": "Ships", "body": "The mill is old.", "tags": ["boat"]});
+    call(&house, "scratch_add", note).await.unwrap();
+    let read = call(&house, "scratch_read", json!({"id": "e1"})).await.unwrap();
+    assert_eq!(read.text, "e1 [note/active] Ships #boat\nThe mill is old.");
+}
+
+#[tokio::test]
+async fn call_in_the_history_is_read_as_its_tool_and_then_its_arguments_m7_8_v8() {
+    let house = House::new();
+    let call_of = json!([{"id": "c", "function": {"name": "write", "arguments": "{\"path\": \"a.sql\"}"}}]);
+    let said = [
+        json!({"role": "user", "content": "Write it."}),
+        json!({"role": "assistant", "content": "I write.", "tool_calls": call_of}),
+    ];
+    let whole = Offload {
+        keep_last: 0,
+        ..at_once()
+    };
+    offload(&house, &said, &whole).await;
+    let read = call(&house, "scratch_read", json!({"page": "history"})).await.unwrap();
+    assert!(
+        read.text.contains("2 assistant: I write. write {\"path\": \"a.sql\"}"),
+        "{}",
+        read.text
+    );
 }

@@ -784,34 +784,3 @@ async fn view_includes_observations_of_unregistered_types_m7_8_v2() {
     let (asked, _) = both(&house.space, 800, 2).await;
     assert!(asked.contains("+1 more"), "{asked}");
 }
-
-#[tokio::test]
-async fn line_above_a_text_repeats_nothing_of_it_m7_8_v7() {
-    let house = House::new();
-    let space = &house.space;
-    let note = json!({"kind": "note", "title": "Ships", "body": "The mill is old.", "tags": ["boat"]});
-    call(space, "scratch_add", note).await;
-    let read = call(space, "scratch_read", json!({"id": "e1"})).await;
-    assert_eq!(read.text, "e1 [note/active] Ships #boat\nThe mill is old.");
-}
-
-#[tokio::test]
-async fn call_in_the_history_is_read_as_its_tool_and_then_its_arguments_m7_8_v8() {
-    let house = House::new();
-    let call_of = json!([{"id": "c", "function": {"name": "write", "arguments": "{\"path\": \"a.sql\"}"}}]);
-    let said = json!([{"role": "user", "content": "Write it."}, {"role": "assistant", "content": "I write.", "tool_calls": call_of}]);
-    let how = folio_store::workspace::Offload {
-        force: true,
-        keep_last: 0,
-        ..folio_store::workspace::Offload::default()
-    };
-    let main = thread("main");
-    let space = house.space.in_thread(&main);
-    space.offload(&model(), &main, &said, &how).await.unwrap();
-    let read = call(&space, "scratch_read", json!({"page": "history"})).await;
-    assert!(
-        read.text.contains("2 assistant: I write. write {\"path\": \"a.sql\"}"),
-        "{}",
-        read.text
-    );
-}

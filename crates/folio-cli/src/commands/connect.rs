@@ -3,7 +3,8 @@
 mod insert;
 
 use std::fmt::{self, Write as _};
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -14,7 +15,7 @@ use self::insert::insert;
 use super::{Context, MAX_INPUT_BYTES, opened_if_file};
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
-use crate::settings::quoted;
+use crate::settings::{quoted, repeated};
 
 /// The moments at which Claude Code calls hooks, and the hook of Folio for each.
 const HOOKS: [(&str, &str); 4] = [
@@ -95,9 +96,12 @@ impl Program {
 struct Connected {
     program: &'static str,
     file: String,
-    /// What belongs into the file.
+    /// What the file lacked.
     adds: Value,
-    /// Whether the file lacked some of it.
+    /// The servers or hooks of Folio that it has with other options.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    left: Vec<String>,
+    /// Whether it lacked something.
     changes: bool,
     written: bool,
     /// Where the file as it was is kept.
@@ -108,13 +112,17 @@ struct Connected {
 impl Report for Connected {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         let file = style.strong(&self.file);
-        if !self.changes {
-            return writeln!(out, "{file} has it already");
+        if self.changes {
+            let verb = if self.written { "has now" } else { "would get" };
+            let adds = serde_json::to_string_pretty(&self.adds).unwrap_or_default();
+            writeln!(out, "{file} {verb}\n{adds}")?;
+        } else if self.left.is_empty() {
+            writeln!(out, "{file} has it already")?;
         }
-        let verb = if self.written { "has now" } else { "would get" };
-        writeln!(out, "{file} {verb}")?;
-        let adds = serde_json::to_string_pretty(&self.adds).unwrap_or_default();
-        writeln!(out, "{adds}")?;
+        if !self.left.is_empty() {
+            let left = self.left.join(", ");
+            writeln!(out, "{file} has with other options, left as they are: {left}")?;
+        }
         match &self.backup {
             Some(backup) => writeln!(out, "{}", style.faint(format_args!("as it was: {backup}"))),
             None => Ok(()),
@@ -131,26 +139,26 @@ pub(crate) fn run(context: &Context<'_>, connect: &Connect) -> Result<Exit, Fail
     let file = Path::new(file);
     let before = read(file)?;
     let text = before.as_deref().unwrap_or_default();
-    let after = insert_unless_there(text, &adds).map_err(|reason| {
+    let (adds, left) = compare(&serde_json::from_str(text).unwrap_or_default(), &adds);
+    let after = insert(text, &adds, &calls_same_hook).map_err(|reason| {
         let message = format!("cannot change {}: {reason}", file.display());
         let by_hand = serde_json::to_string(&adds).unwrap_or_default();
         Failure::new(Exit::Refused, "file_unusable", message).hint(format!("add this by hand: {by_hand}"))
     })?;
-    let changes = after.is_some();
+    let changes = after != text;
     let mut backup = None;
-    if connect.write
-        && let Some(after) = after
-    {
+    if connect.write && changes {
         context.only_people("change the configuration of other programs")?;
         if before.is_some() {
             backup = Some(back_up(file)?);
         }
-        write(file, &after)?;
+        write_whole(file, &after).map_err(|error| Failure::file("write", file, &error))?;
     }
     context.output.report(&Connected {
         program: connect.program.name(),
         file: file.display().to_string(),
         adds,
+        left,
         changes,
         written: connect.write && changes,
         backup: backup.map(|path| path.display().to_string()),
@@ -164,13 +172,8 @@ pub(crate) fn run(context: &Context<'_>, connect: &Connect) -> Result<Exit, Fail
 /// The file for the MCP server of `program`, and what belongs into it.
 fn server_of(context: &Context<'_>, program: Program) -> Result<(&'static str, Value), Failure> {
     let mut arguments = vec!["mcp".to_owned()];
-    arguments.extend(
-        context
-            .settings
-            .given()
-            .iter()
-            .flat_map(|(flag, value)| [(*flag).to_owned(), value.clone()]),
-    );
+    let given = context.settings.given_anywhere()?;
+    arguments.extend(given.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]));
     if context.settings.names_thread || program.starts_anywhere() {
         arguments.extend(["--thread".to_owned(), context.settings.thread.0.clone()]);
     }
@@ -189,7 +192,7 @@ fn hooks_of(context: &Context<'_>, program: Program) -> Result<(&'static str, Va
             Failure::usage("usage", message).hint("docs/connect/hooks.md says what hooks have to call, and when")
         );
     }
-    let mut options = context.settings.repeated().to_owned();
+    let mut options = repeated(&context.settings.given_anywhere()?);
     if context.settings.names_thread {
         options.push_str(&format!(" --thread {}", quoted(&context.settings.thread.0)));
     }
@@ -206,17 +209,28 @@ fn hooks_of(context: &Context<'_>, program: Program) -> Result<(&'static str, Va
     ))
 }
 
-/// `text` with `adds`; `None` if it has them already, whatever their options.
-fn insert_unless_there(text: &str, adds: &Value) -> Result<Option<String>, String> {
-    let there: Value = serde_json::from_str(text).unwrap_or_default();
-    for (section, value) in adds.as_object().into_iter().flatten() {
-        // A server of that name is Folio, however it is started.
-        if value.get("folio").is_some() && there.get(section).is_some_and(|servers| servers.get("folio").is_some()) {
-            return Ok(None);
+/// What `there` lacks of `adds`, and the names of what it has with other options.
+fn compare(there: &Value, adds: &Value) -> (Value, Vec<String>) {
+    let (mut lacks, mut others) = (json!({}), Vec::new());
+    for (section, parts) in adds.as_object().into_iter().flatten() {
+        for (name, wanted) in parts.as_object().into_iter().flatten() {
+            let has = there.get(section).and_then(|parts| parts.get(name));
+            // A server of that name is Folio, and a hook of Folio is that hook, however they are started.
+            let (has, wanted_one) = match wanted.get(0) {
+                None => (has, wanted),
+                Some(hook) => {
+                    let mut hooks = has.and_then(Value::as_array).into_iter().flatten();
+                    (hooks.find(|one| calls_same_hook(one, hook)), hook)
+                }
+            };
+            match has {
+                None => lacks[section][name] = wanted.clone(),
+                Some(has) if has != wanted_one => others.push(name.clone()),
+                Some(_) => {}
+            }
         }
     }
-    let after = insert(text, adds, &calls_same_hook)?;
-    Ok(Some(after).filter(|after| after != text))
+    (lacks, others)
 }
 
 /// Whether both call the same hook of Folio.
@@ -240,8 +254,14 @@ fn read(file: &Path) -> Result<Option<String>, Failure> {
     let unreadable = |error: std::io::Error| Failure::file("read", file, &error);
     let opened = match opened_if_file(file) {
         Ok(opened) => opened,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(unreadable(error)),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(unreadable(error)),
+        // Whoever made the link wants the file somewhere else, maybe on a disk that is not there.
+        Err(_) if file.symlink_metadata().is_ok() => {
+            return Err(unreadable(std::io::Error::other(
+                "it is a link to a file that is not there",
+            )));
+        }
+        Err(_) => return Ok(None),
     };
     let mut text = String::new();
     opened
@@ -268,12 +288,31 @@ fn back_up(file: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
-fn write(file: &Path, text: &str) -> Result<(), Failure> {
-    let unwritable = |error: std::io::Error| Failure::file("write", file, &error);
-    if let Some(folder) = file.parent() {
-        std::fs::create_dir_all(folder).map_err(unwritable)?;
+/// Writes `text` to `file`, which is replaced whole or not at all. A file that is there keeps its permissions, and a link
+/// to it stays one.
+fn write_whole(file: &Path, text: &str) -> std::io::Result<()> {
+    let (file, permissions) = match file.canonicalize() {
+        Ok(file) => {
+            // A file that must not be written is not to be replaced either.
+            let writable = std::fs::File::options().write(true).open(&file)?;
+            (file, Some(writable.metadata()?.permissions()))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => (file.to_owned(), None),
+        Err(error) => return Err(error),
+    };
+    let folder = file.parent().unwrap_or(Path::new(""));
+    std::fs::create_dir_all(folder)?;
+    let mut beside = tempfile::Builder::new()
+        // What is left of them once the mask of the process is applied.
+        .permissions(std::fs::Permissions::from_mode(0o666))
+        .tempfile_in(folder)?;
+    beside.write_all(text.as_bytes())?;
+    if let Some(permissions) = permissions {
+        beside.as_file().set_permissions(permissions)?;
     }
-    std::fs::write(file, text).map_err(unwritable)
+    beside.as_file().sync_all()?;
+    beside.persist(&file)?;
+    Ok(())
 }
 
 #[cfg(test)]

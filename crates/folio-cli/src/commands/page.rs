@@ -129,9 +129,10 @@ pub(crate) async fn run(context: &Context<'_>, page: Page) -> Result<Exit, Failu
             if page.fields.run.is_some() {
                 markdown.push_str(&runner(context).await?.waiting_section(&page).await?);
             }
+            let options = context.output.options();
             context
                 .output
-                .report(&PageInFull::of(&page, &entries, &children, markdown))?;
+                .report(&PageInFull::of(&page, &entries, &children, markdown, options))?;
         }
         Page::Rollup(rollup) => {
             let tokens = rollup.model.counter(context);

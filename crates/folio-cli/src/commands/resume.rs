@@ -66,9 +66,12 @@ pub(crate) async fn run(context: &Context<'_>, resume: Resume) -> Result<Exit, F
 /// Resumes the run of `row` although there is no terminal. What it asks of the person who was there where it was begun
 /// stays open for that person: nobody said that nobody answers.
 async fn one_for_nobody(context: &Context<'_>, runner: &Runner, row: &RunRow) -> Result<Exit, Failure> {
-    let result = follow::drive_until_asked(context, runner, row.id).await;
-    if result.is_ok() || !is_left_asking(runner, row).await? {
-        return result.map(|(exit, _)| exit);
+    match follow::drive_until_asked(context, runner, row.id).await {
+        Ok((exit, _)) => return Ok(exit),
+        // Whoever ends the program leaves the run, whatever it asks.
+        Err(failure) if failure.code() == "cancelled" => return Err(failure),
+        Err(_) if is_left_asking(runner, row).await => {}
+        Err(failure) => return Err(failure),
     }
     let waits = nobody_to_ask(runner, row, context.settings.repeated()).await;
     context.output.trouble(&waits);
@@ -77,10 +80,11 @@ async fn one_for_nobody(context: &Context<'_>, runner: &Runner, row: &RunRow) ->
     output_failure.map_or(Ok(Exit::RunNotOk), Err)
 }
 
-/// Whether the run of `row` was given up because it waits for a person while none is there.
-async fn is_left_asking(runner: &Runner, row: &RunRow) -> Result<bool, Failure> {
-    let summary = current_summary(runner, row).await?;
-    Ok(runner.has_nobody_to_answer(&summary))
+/// Whether the run of `row` was given up because it waits for a person while none is there; not if that cannot be read,
+/// so that what stopped the run is reported.
+async fn is_left_asking(runner: &Runner, row: &RunRow) -> bool {
+    let summary = current_summary(runner, row).await;
+    summary.is_ok_and(|summary| runner.has_nobody_to_answer(&summary))
 }
 
 /// Resumes `rows`, the runs that have not ended. A failure of one is reported and does not stop the others; the exit code is
@@ -135,7 +139,7 @@ async fn all(context: &Context<'_>, runner: &Runner, rows: Vec<RunRow>) -> Resul
             Ok((exit, true)) => return Ok(exit),
             Ok((exit, false)) => exit,
             Err(failure) if failure.code() == "cancelled" => return Err(failure),
-            Err(_) if is_left_asking(runner, &row).await? => {
+            Err(_) if is_left_asking(runner, &row).await => {
                 let waits = nobody_to_ask(runner, &row, again).await;
                 context.output.note(&waits);
                 report_left(context, &row, (WAITS_FOR_PERSON, &waits), &mut output_failure);

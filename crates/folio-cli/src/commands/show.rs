@@ -69,10 +69,8 @@ pub(crate) async fn run(context: &Context<'_>, show: Show) -> Result<Exit, Failu
         None => None,
     };
     let origin = origin.map(|row| row.handle.to_string());
-    let again = |advice: &str| context.output.again(advice);
-    context
-        .output
-        .report(&shown.with_origin(origin).offering(again).limited_to(show.limit))?;
+    let shown = shown.with_origin(origin).offering(context.output);
+    context.output.report(&shown.limited_to(show.limit))?;
     Ok(Exit::Done)
 }
 
@@ -95,6 +93,6 @@ async fn show_part(
     let made = calls.of_part(run, node);
     let handle = row.handle.to_string();
     let part = PartInFull::of((run, &handle), &view, &pages, (args, made), moment);
-    context.output.report(&part)?;
+    context.output.report(&part.repeating(context.output.options()))?;
     Ok(Exit::Done)
 }

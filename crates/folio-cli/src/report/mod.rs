@@ -31,14 +31,14 @@ pub(crate) fn instant(at: Timestamp) -> String {
 }
 
 /// `text` that a run wrote, printable, and naming the command of people where it names the tool by which models read
-/// the rest of what was shortened.
-pub(crate) fn for_people(text: &str) -> String {
+/// the rest of what was shortened. The command has the `options` that it has to repeat.
+pub(crate) fn for_people(text: &str, options: &str) -> String {
     let text = printable(text);
     let text = with_commands(&text, "; use result_read node=", "", |name| {
-        format!("; `folio blob {name}` prints all")
+        format!("; `folio blob {name}{options}` prints all")
     });
     with_commands(&text, "kept as blob:", "; read it with result_read", |hash| {
-        format!("kept as blob:{hash}; read it with `folio blob {hash}`")
+        format!("kept as blob:{hash}; read it with `folio blob {hash}{options}`")
     })
 }
 
@@ -118,8 +118,10 @@ mod tests {
             ("; use result_read node=…", "; use result_read node=…"),
             ("models use result_read", "models use result_read"),
         ] {
-            assert_eq!(for_people(text), shown);
+            assert_eq!(for_people(text, ""), shown);
         }
+        let shown = for_people("[9 left out; use result_read node=e1]", " --space s");
+        assert_eq!(shown, "[9 left out; `folio blob e1 --space s` prints all]");
     }
 
     #[test]

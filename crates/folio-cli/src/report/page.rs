@@ -36,6 +36,9 @@ pub(crate) struct PageInFull {
     entries: Vec<EntryShape>,
     /// The page as people read it.
     markdown: String,
+    /// What commands in it have to repeat.
+    #[serde(skip)]
+    options: String,
 }
 
 impl Report for EntryShape {
@@ -53,8 +56,8 @@ impl Report for EntryShape {
 }
 
 impl PageInFull {
-    /// `page` with `entries`, the pages that it contains, and the page as markdown.
-    pub(crate) fn of(page: &Page, entries: &[Entry], children: &[Page], markdown: String) -> Self {
+    /// `page` with `entries`, the pages that it contains, and the page as markdown, in which commands repeat `options`.
+    pub(crate) fn of(page: &Page, entries: &[Entry], children: &[Page], markdown: String, options: &str) -> Self {
         let mut shape = PageShape::of(page);
         shape
             .links
@@ -63,6 +66,7 @@ impl PageInFull {
             page: shape,
             entries: entries.iter().map(EntryShape::of).collect(),
             markdown,
+            options: options.to_owned(),
         }
     }
 }
@@ -70,7 +74,7 @@ impl PageInFull {
 impl Report for PageInFull {
     /// The markdown.
     fn text(&self, out: &mut String, _: Style) -> fmt::Result {
-        out.push_str(&for_people(&self.markdown));
+        out.push_str(&for_people(&self.markdown, &self.options));
         Ok(())
     }
 }

@@ -57,6 +57,9 @@ pub(crate) struct PartInFull<'r> {
     is_driven: bool,
     #[serde(skip)]
     now: Timestamp,
+    /// What commands that are offered have to repeat.
+    #[serde(skip)]
+    options: &'r str,
 }
 
 /// How a run stands in which a part is shown.
@@ -94,7 +97,13 @@ impl<'r> PartInFull<'r> {
             budget: BudgetShape::of(run, handle, view.id, now),
             is_driven,
             now,
+            options: "",
         }
+    }
+
+    /// The same part, offering commands that repeat `options`.
+    pub(crate) fn repeating(self, options: &'r str) -> Self {
+        Self { options, ..self }
     }
 }
 
@@ -132,7 +141,7 @@ impl Report for PartInFull<'_> {
             Some(_) => (String::new(), &[]),
         };
         if !wanted.trim().is_empty() && wanted.trim() != run.label(view.id) {
-            section(out, style, "wanted", &for_people(wanted.trim()))?;
+            section(out, style, "wanted", &for_people(wanted.trim(), self.options))?;
         }
         // A call that was begun is listed with the others.
         if self.calls.is_empty() && !view.call.is_empty() {
@@ -141,7 +150,7 @@ impl Report for PartInFull<'_> {
         self.criteria(out, style, criteria, view.result)?;
         if let Some(result) = view.result {
             if !result.notes.trim().is_empty() {
-                section(out, style, "notes", &for_people(result.notes.trim()))?;
+                section(out, style, "notes", &for_people(result.notes.trim(), self.options))?;
             }
             if let Some(output) = self.output(result) {
                 section(out, style, "output", &output)?;
@@ -241,7 +250,8 @@ impl PartInFull<'_> {
     /// The beginning of the output, and how to read the rest.
     fn output(&self, result: &NodeResult) -> Option<String> {
         if let Output::Blob { hash, bytes } = &result.output {
-            return Some(format!("{bytes} bytes; `folio blob {hash}` prints them"));
+            let options = self.options;
+            return Some(format!("{bytes} bytes; `folio blob {hash}{options}` prints them"));
         }
         let Some((value, _)) = self.folded.given(self.id)?.display_value(OUTPUT_BYTES_MAX) else {
             return Some("too large to show here; each part below shows its own".to_owned());
@@ -251,7 +261,7 @@ impl PartInFull<'_> {
             Value::String(text) => text.clone(),
             other => serde_json::to_string_pretty(other).unwrap_or_default(),
         };
-        let text = for_people(text.trim_end());
+        let text = for_people(text.trim_end(), self.options);
         let count = text.lines().count();
         if count <= OUTPUT_LINES {
             return Some(text);

@@ -18,7 +18,7 @@ use super::run::{INTERRUPTED, ROOT, Summary, activity, colored, standing, standi
 use super::tree;
 use super::{for_people, printable};
 use crate::follow::waits_for;
-use crate::output::{Report, Style};
+use crate::output::{Output, Report, Style};
 
 /// How many bytes of outputs are shown with a run in all: the outputs of long runs are read from their pages.
 const OUTPUT_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -48,6 +48,9 @@ pub(crate) struct InFull {
     /// What an unfinished run is doing.
     #[serde(skip)]
     doing: Option<(String, bool)>,
+    /// What commands that are offered have to repeat.
+    #[serde(skip)]
+    options: String,
     #[serde(skip)]
     now: Timestamp,
 }
@@ -80,6 +83,7 @@ impl InFull {
                 .then(|| (activity(run, is_driven, now), is_driven)),
             summary,
             origin: None,
+            options: String::new(),
             now,
         }
     }
@@ -94,11 +98,12 @@ impl InFull {
         Self { origin: handle, ..self }
     }
 
-    /// The same run, with what it is doing as `change` words it.
-    pub(crate) fn offering(mut self, change: impl Fn(&str) -> String) -> Self {
+    /// The same run, offering commands that repeat what `output` says.
+    pub(crate) fn offering(mut self, output: &Output) -> Self {
         if let Some((doing, _)) = &mut self.doing {
-            *doing = change(doing);
+            *doing = output.again(doing);
         }
+        output.options().clone_into(&mut self.options);
         self
     }
 
@@ -157,7 +162,7 @@ impl Report for InFull {
             {
                 writeln!(out, ": {}", super::first_line(notes, 200))?;
             }
-            notes => writeln!(out, ": {}", for_people(notes))?,
+            notes => writeln!(out, ": {}", for_people(notes, &self.options))?,
         }
         if !self.inputs.is_empty() {
             writeln!(out, "{}", style.faint(format_args!("with {}", self.inputs)))?;
@@ -178,7 +183,7 @@ impl Report for InFull {
             writeln!(out, "{}", style.warning(waits_for(&held_up.name, &held_up.by)))?;
         }
         if let Some(report) = &summary.report {
-            write!(out, "\n{}", for_people(report))?;
+            write!(out, "\n{}", for_people(report, &self.options))?;
         }
         Ok(())
     }

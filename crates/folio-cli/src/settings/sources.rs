@@ -32,6 +32,11 @@ impl PlacedValue {
         }
     }
 
+    /// Whether it was set on the command line, or nowhere.
+    pub(super) fn is_by_flag(&self) -> bool {
+        self.place.is_none()
+    }
+
     /// `failure`, which is about this value, prefixed with the place where it was set.
     pub(crate) fn refused(&self, failure: Failure) -> Failure {
         match &self.place {

@@ -1,5 +1,8 @@
 //! Patterns, facts and calibration (M7.9, M7.11.5, M7.11.6).
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use folio_memory::entry::{Outcome, Status};
 use folio_memory::id::Ref;
 use folio_memory::turn::{NewTurn, Urgency};
@@ -7,11 +10,13 @@ use folio_memory::{
     Change, Entry, EntryFields, EntryId, EntryKind, EntryQuery, FieldChange, NewEntry, Owner, Relation, Seq, Tag,
     ThreadKey, Trust, TurnId,
 };
+use folio_store::Store;
 use folio_store::sqlite::{OpenOptions, SqliteStore};
-use folio_store::workspace::{ForgetFilter, Write};
+use folio_store::workspace::{ForgetFilter, Guard, IngestContext, Write};
+use folio_testkit::FaultyStore;
 use serde_json::{Value, json};
 
-use crate::scene::{Scene, person};
+use crate::scene::{Scene, person, tool};
 
 fn burgundy() -> Value {
     json!({"type": "contextual_insight", "content": "User prefers Burgundy wines",
@@ -342,17 +347,46 @@ async fn confidence_stated_later_does_not_move_calibration_m7_11_6() {
         .unwrap();
     scene
         .workspace
-        .resolve_as(
-            &person(),
-            entry,
-            Outcome::Refuted,
-            folio_store::workspace::Guard::default(),
-        )
+        .resolve_as(&person(), entry, Outcome::Refuted, Guard::default())
         .await
         .unwrap();
     for _ in 0..2 {
         let rows = scene.workspace.calibration().await.unwrap();
         assert!((rows[0].mean_stated - 0.9).abs() < 1e-9, "{rows:?}");
         assert!((rows[0].brier - 0.81).abs() < 1e-9, "{rows:?}");
+    }
+}
+
+#[tokio::test]
+async fn observations_that_came_in_one_commit_are_calibrated_by_reading_it_once_m7_11_6() {
+    let store = Arc::new(FaultyStore::new(SqliteStore::open(&OpenOptions::in_memory()).unwrap()));
+    let scene = Scene::on(Arc::clone(&store) as Arc<dyn Store>);
+    let space = &scene.workspace;
+    let advice =
+        |n: usize| json!({"type": "action_suggestion", "content": format!("Advice number {n}"), "confidence": 0.9});
+    let advice: Vec<Value> = (0..5).map(advice).collect();
+    let answer = json!({"request_id": "r", "status": "ok", "outputs": {}, "observations": advice});
+    let answer = serde_json::from_value(answer).unwrap();
+    let ingested = space
+        .ingest(&tool("card_monitor"), &answer, &IngestContext::default())
+        .await;
+    assert_eq!(ingested.rejected, []);
+    let commits: BTreeSet<Seq> = ingested.stored.iter().map(|entry| entry.created_seq).collect();
+    assert_eq!((ingested.stored.len(), commits.len()), (5, 1));
+    for entry in ingested.stored {
+        let entry = Ref::Id(entry.id);
+        let patch = serde_json::from_value(json!({"confidence": 0.1})).unwrap();
+        space.update_observation(&person(), entry, patch, None).await.unwrap();
+        space
+            .resolve_as(&person(), entry, Outcome::Refuted, Guard::default())
+            .await
+            .unwrap();
+    }
+    for (read, why) in [(1, "the commit with all of them"), (0, "what is known")] {
+        let before = store.rows_read();
+        let rows = space.calibration().await.unwrap();
+        assert_eq!(store.rows_read() - before, read, "{why}");
+        assert_eq!(rows[0].refuted, 5);
+        assert!((rows[0].mean_stated - 0.9).abs() < 1e-9, "{rows:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! Learns from observations: patterns, facts, and how often stated confidences proved right.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use folio_memory::calibration::{Calibration, Reliability, needs_first_confidence};
 use folio_memory::entry::Status;
@@ -113,30 +113,45 @@ impl Workspace {
         let asks =
             |entry: &&Entry| policy.types().class_of(entry.fields.type_name.as_deref()) == Class::PendingConfirmation;
         let counted: Vec<&Entry> = entries.iter().filter(|entry| !asks(entry)).collect();
-        let mut firsts = Vec::with_capacity(counted.len());
-        for entry in &counted {
-            firsts.push(match needs_first_confidence(entry) {
-                true => self.first_confidence(entry).await?,
-                false => None,
-            });
-        }
-        Ok(Calibration::of(counted.into_iter().zip(firsts)))
+        let firsts = self.first_confidences(&counted).await?;
+        let first_of = |entry: &Entry| firsts.get(&entry.id).copied().flatten();
+        Ok(Calibration::of(
+            counted.into_iter().map(|entry| (entry, first_of(entry))),
+        ))
     }
 
-    /// The confidence that `entry` was added with; `None` if the log does not tell any more.
-    async fn first_confidence(&self, entry: &Entry) -> Result<Option<Confidence>, WorkspaceError> {
-        if let Some(known) = self.inner.first_confidences.get(entry.id) {
-            return Ok(known);
+    /// The confidence that those of `entries` were added with of which it is needed; `None` if the log does not tell any
+    /// more. A commit that added several of them is read once.
+    async fn first_confidences(
+        &self,
+        entries: &[&Entry],
+    ) -> Result<HashMap<EntryId, Option<Confidence>>, WorkspaceError> {
+        let known = &self.inner.first_confidences;
+        let (mut firsts, mut added_in) = (HashMap::new(), BTreeMap::<Seq, Vec<EntryId>>::new());
+        for entry in entries.iter().filter(|entry| needs_first_confidence(entry)) {
+            if let Some(first) = known.get(entry.id) {
+                firsts.insert(entry.id, first);
+            } else {
+                added_in.entry(entry.created_seq).or_default().push(entry.id);
+            }
         }
-        let before = Seq(entry.created_seq.0.saturating_sub(1));
-        let rows = self.inner.store.changes(self.space(), before, 1).await?;
-        let changes = rows.into_iter().flat_map(|row| row.record.changes);
-        let first = changes.into_iter().find_map(|change| match change {
-            Change::AddEntry(new) if new.id == entry.id => new.fields.confidence,
-            _ => None,
-        });
-        self.inner.first_confidences.insert(entry.id, first);
-        Ok(first)
+        for (seq, ids) in added_in {
+            let before = Seq(seq.0.saturating_sub(1));
+            let rows = self.inner.store.changes(self.space(), before, 1).await?;
+            let changes = rows.into_iter().flat_map(|row| row.record.changes);
+            let added: HashMap<EntryId, Option<Confidence>> = changes
+                .filter_map(|change| match change {
+                    Change::AddEntry(new) => Some((new.id, new.fields.confidence)),
+                    _ => None,
+                })
+                .collect();
+            for id in ids {
+                let first = added.get(&id).copied().flatten();
+                known.insert(id, first);
+                firsts.insert(id, first);
+            }
+        }
+        Ok(firsts)
     }
 
     /// The patterns among what was noticed last, where there may be new ones.
