@@ -35,8 +35,8 @@ fn folio() -> Folio {
     folio
 }
 
-#[test]
-fn part_of_a_run_is_shown_with_its_result_calls_and_cost() {
+/// The same with run r1 of the plan, which has ended.
+fn folio_with_run() -> Folio {
     let folio = folio();
     let run = [
         "run",
@@ -47,6 +47,12 @@ fn part_of_a_run_is_shown_with_its_result_calls_and_cost() {
         "--quiet",
     ];
     folio.ok(&[&run[..], &["--non-interactive"]].concat());
+    folio
+}
+
+#[test]
+fn part_of_a_run_is_shown_with_its_result_calls_and_cost() {
+    let folio = folio_with_run();
     assert_snapshot!(folio.seen(&["show", "r1", "--node", "think"]), @r#"
     r1 think  Think about it
     ok · 0.0s · 2 model calls · 2468 tokens · unknown cost
@@ -92,16 +98,7 @@ fn part_of_a_run_is_shown_with_its_result_calls_and_cost() {
 
 #[test]
 fn part_of_a_run_as_json_is_the_node_over_http_with_its_calls_and_parts() {
-    let folio = folio();
-    let run = [
-        "run",
-        "--plan",
-        "plan.yaml",
-        "--model",
-        "scripted:script.json",
-        "--quiet",
-    ];
-    folio.ok(&[&run[..], &["--non-interactive"]].concat());
+    let folio = folio_with_run();
     let part = folio.json(&["show", "r1", "--node", "think"]);
     let node = node_at(&folio.json(&["show", "r1"]), "think");
     for (name, value) in node.as_object().unwrap() {
