@@ -343,6 +343,7 @@ pub fn check_choice(names: &[String], args: CallArgs<'_>) -> Result<(), ChoiceEr
 
 /// How a call fails to give exactly one of some arguments. The text is the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ChoiceError {
     /// It gives none of them.
     Missing(String),

@@ -41,6 +41,7 @@ pub struct JsonSchema<'s> {
 
 /// Why a schema is not applied to a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Unbounded {
     /// It would take too long.
     #[error(

@@ -82,6 +82,9 @@ pub mod view;
 pub mod warning;
 pub mod wrong_field;
 
+/// What an [`IdSource`] gives.
+pub use ulid::Ulid;
+
 pub use actor::{Actor, Role, Source, Trust};
 pub use canonical::{canonical, canonical_json};
 pub use change::{Change, FieldChange, NewEntry, NewPage};

@@ -181,7 +181,7 @@ impl PageFields {
 }
 
 /// A page in its current form.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Page {
     /// The page's permanent id.
     pub id: PageId,

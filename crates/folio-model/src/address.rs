@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 /// The provider of a model, which decides the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Provider {
     /// Anthropic, by its Messages API.
     Anthropic,

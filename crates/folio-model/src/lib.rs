@@ -24,6 +24,9 @@ pub mod reach;
 pub mod scripted;
 pub mod secret;
 
+/// Stops an agent ([`Place::stop`]).
+pub use tokio_util::sync::CancellationToken;
+
 pub use address::{AddressError, ModelAddress, ModelParts, Provider};
 pub use agent::{
     AgentForm, AgentGrant, AgentProgram, AgentPrompt, AgentSettings, AgentToAsk, AgentsSection, RemoteAgent, ToolAgent,

@@ -265,6 +265,7 @@ impl Tape {
 
 /// The result of replaying a run with a cassette.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Asked {
     /// How many model answers the journal has.
     pub answers: usize,

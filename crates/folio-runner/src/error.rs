@@ -212,13 +212,13 @@ impl RunnerError {
             | Self::TimeIsUp { .. }
             | Self::Edit(_)
             | Self::Limit(_)
-            | Self::Fork(ForkError::NotBegun { .. } | ForkError::TakenOver { .. } | ForkError::Unlimited)
             | Self::Ended => ErrorKind::Conflict,
             Self::Dispatch { .. } | Self::Leaving => ErrorKind::Unavailable,
             Self::Journal { source, .. } | Self::Fork(ForkError::Journal(source)) => match source {
                 JournalError::TooNew { .. } => ErrorKind::Unavailable,
                 _ => ErrorKind::Corrupt,
             },
+            Self::Fork(_) => ErrorKind::Conflict,
             Self::Panicked { .. } => ErrorKind::Corrupt,
         }
     }

@@ -9,6 +9,7 @@ use folio_memory::id::RunHandle;
 use folio_memory::trace::WARNING;
 use folio_memory::{Actor, Change, RunId, ThreadKey, Timestamp, TraceNote, roles};
 use folio_store::{Commit, CommittedParts, Giving, JOURNAL_PART_BYTES, Record, RunAppend, Workspace, in_parts};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::error::RunnerError;
@@ -35,7 +36,8 @@ pub struct ForkOptions {
 }
 
 /// A run that was forked from another.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Forked {
     /// Its id.
     pub id: RunId,

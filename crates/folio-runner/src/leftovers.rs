@@ -22,6 +22,7 @@ const BEGIN_TIME_MAX: Duration = Duration::from_secs(15);
 
 /// A run that has not ended and that no living process drives.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Leftover {
     /// The run's row.
     pub row: RunRow,

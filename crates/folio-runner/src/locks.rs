@@ -17,6 +17,7 @@ use folio_engine::Run;
 use folio_engine::run::WrittenElsewhere;
 use folio_memory::{RunId, Seq};
 use folio_store::workspace::Workspace;
+use serde::Serialize;
 use tokio::sync::Notify;
 
 /// How long a name that the store refused is waited for until the store is asked again, if nothing is committed: its
@@ -50,7 +51,8 @@ pub(crate) struct RunLocks {
 }
 
 /// Why a call of one run waits: a call of another run writes the same resource.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[non_exhaustive]
 pub struct HeldUp {
     /// The resource, as a path or another name.
     pub name: String,

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 /// What happens to a call that had begun when its driver died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum LostCall {
     /// The call counts as done, without an output.
     AssumeDone,

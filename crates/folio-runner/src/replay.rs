@@ -12,6 +12,7 @@ use folio_memory::id::Ref;
 use folio_memory::{Change, EntryId, FieldChange, PageId, RunId};
 use folio_store::StoreError;
 use folio_store::workspace::WorkspaceError;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::RunnerError;
@@ -19,7 +20,8 @@ use crate::journal::JournalReader;
 use crate::runner::Runner;
 
 /// The result of replaying a run from its first event.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Replayed {
     /// How many events were folded.
     pub events: usize,

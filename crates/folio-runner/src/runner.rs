@@ -20,6 +20,7 @@ use folio_memory::{RunId, Seq};
 use folio_store::workspace::{Advisor, Compactor, Workspace};
 use folio_store::{RequestKey, RunRow};
 use folio_tools::{HostList, Registry};
+use serde::Serialize;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -81,7 +82,8 @@ pub struct RunnerOptions {
 }
 
 /// A run that was recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Submitted {
     /// The run's id.
     pub id: RunId,

@@ -20,6 +20,7 @@ pub enum ErrorKind {
 
 /// Why a store could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StoreError {
     /// Something that was named does not exist.
     #[error("there is no {what} {name} in this space")]

@@ -59,6 +59,7 @@ use folio_memory::{
     TurnId, Warning,
 };
 use parking_lot::Mutex;
+use serde::Serialize;
 
 pub use answer_cache::Moment;
 pub use book::BookFilter;
@@ -163,7 +164,8 @@ struct Inner {
 }
 
 /// The outcome of a write to one entry.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Written {
     /// The entry after the write.
     pub entry: Entry,

@@ -49,6 +49,11 @@ mod schema;
 mod sha256;
 mod walk;
 
+/// An address, as [`HostList::allows`] takes it.
+pub use reqwest::Url;
+/// Fires when a call is cancelled ([`ToolContext::cancel`]).
+pub use tokio_util::sync::CancellationToken;
+
 pub use context::{NoScratchbook, ScratchSource, ShellPolicy, ToolContext, ToolLimits};
 pub use folder::{Folder, FolderError};
 pub use hosts::{HostList, HostRule};

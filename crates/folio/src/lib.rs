@@ -43,6 +43,8 @@ pub use folio_memory::observation::{ObservationInput, ObservationPatch};
 pub use folio_memory::scratchbook::{ItemInput, ItemPatch};
 pub use folio_memory::{Actor, Entry, EntryKind, EntryQuery, Page, Role, SpaceName, ThreadKey, Timestamp};
 pub use folio_store::{StoreError, Workspace, WorkspaceError};
+/// Says to a [`tools::Tool`] or an agent that nobody waits for its answer any more.
+pub use folio_tools::CancellationToken;
 pub use open::OpenError;
 
 use folio_memory::turn::Stages;

@@ -129,7 +129,7 @@ fn refused(error: CopyError) -> Failure {
                 .hint("do not use the copy until everybody has moved to it")
         }
         CopyError::Store(error) => error.into(),
-        error @ CopyError::NotACopy { .. } => Failure::new(Exit::Refused, "target_not_a_copy", error.to_string())
+        error => Failure::new(Exit::Refused, error.code(), error.to_string())
             .hint("use --to URL with an empty store, or with an earlier copy that nobody has changed"),
     }
 }

@@ -17,6 +17,7 @@ use crate::template::Scope;
 
 /// Why an edit of a plan was refused. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum EditError {
     /// There is no such node, or it has no plan.
     #[error("{path} has no plan that is being carried out")]

@@ -45,6 +45,7 @@ fn stopped_by_limit(source: RunId, event: &Event) -> Option<NodeId> {
 
 /// Why a run cannot be forked there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ForkError {
     /// The node has not begun, so there is no such moment.
     #[error("{part} has not begun in that run")]

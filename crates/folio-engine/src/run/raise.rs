@@ -15,6 +15,7 @@ use crate::spend::{Allowance, Dimension};
 
 /// Why a change of a limit was refused. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum LimitError {
     /// The part has no limit of its own.
     #[error("{path} has no limit of its own on {what}; change the limit of the run")]

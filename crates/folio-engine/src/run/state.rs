@@ -134,6 +134,7 @@ pub struct Run {
 
 /// Why a journal cannot be folded. It was not written by a correct runner, or by a newer one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum JournalError {
     /// A newer version wrote the journal.
     #[error("the journal has event format {found}; this version of folio knows formats up to {FORMAT}")]

@@ -30,6 +30,7 @@ pub struct TemplateError {
 
 /// The kinds of failure of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TemplateErrorKind {
     /// It cannot be parsed.
     Syntax,

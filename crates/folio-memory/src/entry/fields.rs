@@ -146,7 +146,7 @@ impl EntryFields {
 }
 
 /// An entry in its current form.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Entry {
     /// The entry's permanent id.
     pub id: EntryId,

@@ -47,7 +47,7 @@ pub struct TurnEnd {
 }
 
 /// How a turn ended, and when.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TurnEnded {
     /// When the turn ended.
     pub at: Timestamp,
@@ -58,7 +58,7 @@ pub struct TurnEnded {
 }
 
 /// A turn in its current form.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Turn {
     /// The turn's handle in its space.
     pub handle: TurnHandle,

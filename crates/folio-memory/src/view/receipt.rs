@@ -116,13 +116,14 @@ impl Receipt {
 }
 
 /// A text that fits its budget, with its receipt.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Rendered {
     /// The text for the prompt.
     pub text: String,
     /// The receipt of the text.
     pub receipt: Receipt,
     /// The byte offset at which each section of the receipt ends; the next one begins there.
+    #[serde(skip)]
     pub(super) ends: Vec<usize>,
 }
 

@@ -17,6 +17,7 @@ const PROBLEM_CHARS: usize = 400;
 /// The output format of an agent program, or the protocol that it speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum AgentForm {
     /// Its answer, as text.
     #[default]

@@ -112,6 +112,7 @@ pub struct AgentToAsk {
 /// How the prompt is passed to a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum AgentPrompt {
     /// On its standard input.
     #[default]

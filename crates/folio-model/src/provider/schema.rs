@@ -6,6 +6,7 @@ use serde_json::Value;
 /// How a model is told which JSON is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum SchemaForm {
     /// By the provider's structured output, which enforces the schema. A schema that it cannot express goes into the
     /// prompt.

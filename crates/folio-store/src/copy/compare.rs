@@ -16,6 +16,7 @@ const CHUNK: u32 = 500;
 
 /// How a supposed copy differs from its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Difference {
     /// It has a commit that the source does not have.
     More(Seq),

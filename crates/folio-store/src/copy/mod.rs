@@ -17,7 +17,7 @@ use serde::Serialize;
 pub use self::compare::Difference;
 
 use crate::commit::{Blob, BlobHash, Record};
-use crate::error::StoreError;
+use crate::error::{ErrorKind, StoreError};
 use crate::fold;
 use crate::store::{LogRow, RunQuery, Store};
 
@@ -56,6 +56,7 @@ pub struct Copied {
 
 /// Why a store could not be copied.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CopyError {
     /// An error of one of the two stores.
     #[error(transparent)]
@@ -72,6 +73,26 @@ pub enum CopyError {
         /// How they differ.
         difference: Difference,
     },
+}
+
+impl CopyError {
+    /// A stable code, for programs.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Store(error) => error.code(),
+            Self::NotACopy { .. } => "target_not_a_copy",
+        }
+    }
+
+    /// What the caller should do next.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Store(error) => error.kind(),
+            Self::NotACopy { .. } => ErrorKind::Conflict,
+        }
+    }
 }
 
 /// Makes `target` a copy of `source`, or updates a copy, with everything that is committed when the last round begins.

@@ -6,6 +6,7 @@ use folio_memory::observation::ObservationInput;
 use folio_memory::{
     Actor, Change, Entry, EntryId, FieldChange, Invalid, Link, NewEntry, Relation, Status, Timestamp, Trust, Warning,
 };
+use serde::Serialize;
 
 use super::{Workspace, WorkspaceError, Write, source_of, trust_of_role};
 use crate::commit::Expected;
@@ -24,7 +25,8 @@ pub enum Successor {
 }
 
 /// The outcome of a consolidation.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[non_exhaustive]
 pub struct Consolidated {
     /// The entry that stands for the others; `None` if it was to be added and there is nothing for it to stand for.
     pub by: Option<Entry>,

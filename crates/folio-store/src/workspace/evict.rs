@@ -11,6 +11,7 @@ use folio_memory::evict::{self, GENERATIONS, Preview, ResultOf, entry_of, page_o
 use folio_memory::passage::newlines;
 use folio_memory::tokens::{Estimate, Tokens};
 use folio_memory::{Actor, Change, Entry, EntryFields, EntryHandle, EntryId, EntryKind, Invalid, NewEntry, Warning};
+use serde::Serialize;
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -52,7 +53,8 @@ impl Default for Eviction {
 }
 
 /// What goes into the prompt, and where the rest is.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Evicted {
     /// The result itself, or its preview.
     pub text: String,
@@ -69,7 +71,8 @@ pub struct Evicted {
 }
 
 /// A result that was put away.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct KeptResult {
     /// The handle to read it by.
     pub handle: EntryHandle,

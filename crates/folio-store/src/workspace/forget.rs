@@ -15,6 +15,7 @@ use folio_memory::{
     Actor, Change, Entry, EntryId, EntryQuery, Invalid, Order, RunId, Seq, TextMatch, TraceNote, Turn, TurnId,
     TypeRanks,
 };
+use serde::Serialize;
 
 use self::find::Fitting;
 use self::runs::{NamedRuns, RunSaid};
@@ -50,7 +51,8 @@ pub struct ForgetFilter {
 }
 
 /// What was forgotten.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Forgotten {
     /// The entries as they are now: their tombstones.
     pub entries: Vec<Entry>,

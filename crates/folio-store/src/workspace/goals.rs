@@ -14,6 +14,7 @@ use folio_memory::{
     Actor, Change, Entry, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, Link, NewEntry, Relation, Role, Seq,
     State, ThreadKey,
 };
+use serde::Serialize;
 use serde_json::json;
 
 use super::observations::Whose;
@@ -25,7 +26,8 @@ use crate::store::MemoryMark;
 const ATTEMPTS: u32 = 8;
 
 /// A goal or a pending action, and its progress.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct GoalState {
     /// The goal or pending action.
     pub entry: Entry,

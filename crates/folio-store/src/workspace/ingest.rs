@@ -13,6 +13,7 @@ use folio_memory::{
     Actor, Change, Entry, EntryId, EntryKind, NewEntry, PageId, Source, ThreadKey, Timestamp, TraceNote, TurnId,
     Warning, scratchbook,
 };
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
@@ -46,7 +47,8 @@ pub struct IngestContext {
 }
 
 /// The outcome of taking in an answer.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[non_exhaustive]
 pub struct Ingested {
     /// The entries now in memory, in the order of their items, including those of an earlier call with the same answer.
     pub stored: Vec<Entry>,

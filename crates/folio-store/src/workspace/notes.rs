@@ -34,6 +34,7 @@ const SECRET_BYTES: usize = 4 * 1024;
 
 /// The state of a workspace's notes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct NotesState {
     /// How many notes are not written yet.
     pub waiting: usize,

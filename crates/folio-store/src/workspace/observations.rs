@@ -26,6 +26,7 @@ const DRAFTS_MAX: u32 = 8;
 
 /// An observation that is ready to be written, alone or with others.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct DraftedObservation {
     /// The change that adds it. It needs the scratch page: see [`Workspace::scratch_page`].
     pub new: Box<NewEntry>,

@@ -23,6 +23,7 @@ use folio_memory::{
     Actor, Change, Entry, EntryFields, EntryHandle, EntryId, EntryKind, Invalid, NewEntry, NewPage, Role, ThreadKey,
     Warning, scratchbook,
 };
+use serde::Serialize;
 use serde_json::{Value, json};
 
 pub use compactor::{Compacted, Compactor, Desk};
@@ -115,7 +116,8 @@ impl Offload {
 }
 
 /// The outcome of an offload.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Offloaded {
     /// The conversation as it goes on: the messages that hold throughout, one that stands for those put away, and the
     /// rest, each as it was given.
@@ -129,7 +131,8 @@ pub struct Offloaded {
 }
 
 /// Messages that were put away together.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Block {
     /// The number of the first message in the history.
     pub from: u64,

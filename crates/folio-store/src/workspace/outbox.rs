@@ -56,7 +56,8 @@ struct SpooledItem {
 }
 
 /// The outcome of a delivery.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
 pub struct Delivered {
     /// Items that are in memory now and were not before.
     pub items: usize,

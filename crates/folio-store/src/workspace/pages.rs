@@ -13,6 +13,7 @@ use folio_memory::{
     Actor, Change, Entry, EntryFields, EntryId, EntryKind, EntryQuery, Invalid, NewEntry, NewPage, Owner, Page,
     PageFields, PageId, PageQuery, PageRole, Seq, Tag, Warning, scratchbook,
 };
+use serde::Serialize;
 use serde_json::json;
 
 use super::notes::Stopwatch;
@@ -48,7 +49,8 @@ pub struct AddedPage {
 }
 
 /// A page with its place in a tree.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct TreeNode {
     /// How many ancestors the page has in the tree.
     pub depth: usize,

@@ -242,6 +242,7 @@ impl Workspace {
 
 /// A policy that was set.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct PolicySet {
     /// The policy now in force.
     pub in_force: Arc<PolicyInForce>,

@@ -5,6 +5,7 @@ use folio_memory::query::MAX_LIMIT;
 use folio_memory::view::Receipt;
 use folio_memory::{Entry, EntryKind, NoteQuery, Seq, State, Timestamp, TraceNote, Turn};
 use serde::Deserialize;
+use serde::Serialize;
 
 use super::context::ASSEMBLE_CONTEXT;
 use super::view::RENDER_VIEW;
@@ -14,7 +15,8 @@ use super::{Workspace, WorkspaceError};
 const MAX_SEARCHED_NOTES: usize = 10 * MAX_LIMIT as usize;
 
 /// A receipt and when it was made.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct KeptReceipt {
     /// What it is a receipt of: `view` or `context`.
     pub of: &'static str,

@@ -33,6 +33,7 @@ const UNCLAIMED: Duration = Duration::from_hours(7 * 24);
 
 /// The outcome of tidying.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
 pub struct Tidied {
     /// How many entries were archived, by reason.
     pub archived: BTreeMap<ArchivedFor, u64>,

@@ -16,6 +16,7 @@ use folio_memory::turn::Turn;
 use folio_memory::{
     Actor, Change, EntryHandle, EntryId, EntryKind, NoteQuery, PageId, Role, RunId, Seq, Timestamp, TraceNote, TurnId,
 };
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use self::expiries::Span;
@@ -55,7 +56,8 @@ pub struct TraceQuery {
 }
 
 /// A part of a timeline.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct TracePart {
     /// The lines, oldest first.
     pub lines: Vec<TraceEntry>,
@@ -65,7 +67,8 @@ pub struct TracePart {
 }
 
 /// One line of a timeline.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct TraceEntry {
     /// The commit, or the last one before it if it is not in the log.
     pub seq: Seq,

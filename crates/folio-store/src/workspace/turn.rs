@@ -75,6 +75,7 @@ impl TurnInput {
 
 /// What the stages before the work decided, with the turn that is ready to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DraftedTurn {
     /// The turn.
     pub new: NewTurn,
@@ -166,6 +167,7 @@ pub enum Questions {
 
 /// A turn that has begun.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Begun {
     /// The turn.
     pub turn: Turn,
@@ -186,6 +188,7 @@ pub struct Begun {
 
 /// What those who work in a turn need to know of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WorkingIn {
     /// Its id, with which everything is stamped.
     pub id: TurnId,

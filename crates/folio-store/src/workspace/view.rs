@@ -16,6 +16,7 @@ use folio_memory::view::{
     Audience, BookSections, Candidate, Placement, Render, Rendered, Shown, ViewSection, folded, render,
 };
 use folio_memory::{Actor, Seq, ThreadKey, Timestamp, TraceNote, TurnId};
+use serde::Serialize;
 use serde_json::json;
 
 pub(super) use self::kept::KeptViews;
@@ -70,7 +71,8 @@ impl ViewRequest {
 }
 
 /// A rendered view.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct View {
     /// The text, with the receipt.
     pub rendered: Arc<Rendered>,

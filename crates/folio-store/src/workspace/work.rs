@@ -11,6 +11,7 @@ use folio_memory::view::is_blank;
 use folio_memory::{
     Actor, Change, Entry, EntryId, EntryKind, FieldChange, Invalid, Link, NewEntry, Owner, Relation, ThreadKey,
 };
+use serde::Serialize;
 
 use super::book::BookFilter;
 use super::observations::Adding;
@@ -27,7 +28,8 @@ const MAX_AFTER: usize = 32;
 const RESULT_TAG: &str = "result";
 
 /// What is ready to be begun, and what waits.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[non_exhaustive]
 pub struct ReadyWork {
     /// What can be begun now: first what is in progress, then most urgent first.
     pub items: Vec<Entry>,

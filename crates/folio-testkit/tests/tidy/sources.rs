@@ -134,3 +134,32 @@ fn promised_repository_files_exist() {
         .collect();
     assert_none(&missing);
 }
+
+/// A program that matches on an error must not break when there is a further one (decision 0148).
+#[test]
+fn error_enums_of_the_library_are_open() {
+    const BEYOND: [&str; 2] = ["crates/folio-cli/", "crates/folio-testkit/"];
+    let mut closed = Vec::new();
+    for file in rust_files() {
+        if BEYOND.iter().any(|folder| file.path.starts_with(folder)) || !file.path.contains("/src/") {
+            continue;
+        }
+        let mut attributes = String::new();
+        for line in file.text.lines() {
+            match line.strip_prefix("pub enum ") {
+                Some(rest) => {
+                    let name = rest.split([' ', '<']).next().unwrap_or_default();
+                    let is_error = name.ends_with("Error") || attributes.contains("thiserror::Error");
+                    if is_error && !attributes.contains("#[non_exhaustive]") {
+                        closed.push(format!("{}: {name} is not `#[non_exhaustive]`", file.path));
+                    }
+                    attributes.clear();
+                }
+                None if line.starts_with("#[") => attributes.push_str(line),
+                None if line.starts_with("//") => {}
+                None => attributes.clear(),
+            }
+        }
+    }
+    assert_none(&closed);
+}

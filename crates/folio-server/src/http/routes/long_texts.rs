@@ -10,7 +10,7 @@ use folio::memory::evict::{LIMIT_TOKENS, ResultOf};
 use folio::memory::passage::Part;
 use folio::memory::tokens::for_model;
 use folio::runner::COMPACTOR_TIME;
-use folio::store::workspace::{Eviction, Offload, Said};
+use folio::store::workspace::{Eviction, Offload};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -181,13 +181,11 @@ async fn said(caller: Caller, QueryParams(params): QueryParams<Range>) -> Result
         None => {
             let limit = u64::from(params.limit.unwrap_or(MESSAGES_MAX));
             let last = to.min(from.saturating_add(limit - 1));
-            let said = workspace.said(&thread, from, last).await?;
+            let mut said = workspace.said(&thread, from, last).await?;
             // What the limit leaves out is asked for as well.
             let more = (last < to.min(said.total)).then(|| last + 1);
-            Said {
-                next: said.next.or(more),
-                ..said
-            }
+            said.next = said.next.or(more);
+            said
         }
         Some(words) if words.trim().is_empty() => return Err(invalid_value_problem("search", words, "a text")),
         Some(words) => {

@@ -4,6 +4,7 @@ use folio_memory::id::Ref;
 use folio_memory::offload::{BlockIds, page_of};
 use folio_memory::text::plain;
 use folio_memory::{Entry, ThreadKey};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::super::{Workspace, WorkspaceError};
@@ -23,7 +24,8 @@ const FOUND_BYTES_MAX: usize = 256 * 1024;
 const WHAT_IT_IS: [&str; 5] = ["role", "type", "id", "tool_call_id", "tool_use_id"];
 
 /// A range of a thread's history.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Said {
     /// The messages with their numbers, counted from 1.
     pub messages: Vec<(u64, Value)>,

@@ -44,6 +44,7 @@ impl Fate {
 
 /// A remark about one item of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[non_exhaustive]
 pub struct Remark {
     /// What happened to the item.
     pub fate: Fate,
@@ -57,6 +58,7 @@ pub struct Remark {
 
 /// What was brought in, or would be in a dry run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
+#[non_exhaustive]
 pub struct Imported {
     /// Scratchbooks that were read.
     pub threads: u64,

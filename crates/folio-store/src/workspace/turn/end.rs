@@ -28,6 +28,7 @@ const ATTEMPTS_FOR_ALL: u32 = 8;
 
 /// A turn that has ended, and its outcome.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Ended {
     /// The turn.
     pub turn: Turn,

@@ -3,6 +3,7 @@
 use folio_memory::turn::words::words;
 use folio_memory::turn::{Turn, TurnQuery};
 use folio_memory::{Entry, ThreadKey, Timestamp};
+use serde::Serialize;
 
 use super::super::{Workspace, WorkspaceError};
 
@@ -27,7 +28,8 @@ pub struct EpisodeQuery {
 }
 
 /// An earlier turn.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Episode {
     /// The turn.
     pub turn: Turn,
@@ -36,7 +38,8 @@ pub struct Episode {
 }
 
 /// Earlier turns, newest first.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[non_exhaustive]
 pub struct Episodes {
     /// Those that match.
     pub found: Vec<Episode>,
