@@ -8,7 +8,7 @@ use super::models::{
 use super::*;
 use crate::event::NewLimits;
 use crate::result::Output;
-use crate::run::{ModelFailure, ModelFailureKind};
+use crate::run::{LimitError, ModelFailure, ModelFailureKind};
 use crate::spend::Allowance;
 use crate::talk::{Purpose, Reply, Stop};
 
@@ -38,7 +38,14 @@ fn counting(last: fn() -> ModelAnswer) -> impl Fn(&AskAction) -> ModelAnswer + C
 
 /// A run whose model is being asked to hand back what it has.
 fn at_the_limit(model: impl Fn(&AskAction) -> ModelAnswer + 'static) -> Sim {
-    let mut sim = goal_with("count", &json!({"budget": {"model_calls": 3}}), equipment(), model);
+    at_the_limit_with(&json!({}), model)
+}
+
+/// The same, with more of its plan.
+fn at_the_limit_with(plan: &Value, model: impl Fn(&AskAction) -> ModelAnswer + 'static) -> Sim {
+    let mut plan = plan.clone();
+    plan["budget"] = json!({"model_calls": 3});
+    let mut sim = goal_with("count", &plan, equipment(), model);
     sim.concurrency = 1;
     loop {
         sim.derive();
@@ -91,6 +98,49 @@ fn raised_limit_continues_a_task_after_its_failed_hand_back_e9_10() {
         let sim = sim.driven_on();
         assert_eq!((root(&sim).status, root(&sim).notes.as_str()), (Outcome::Ok, "counted"));
     }
+}
+
+#[test]
+fn raised_limit_of_the_run_continues_the_tasks_inside_it_e9_10() {
+    let plan = json!({"steps": [{"id": "a", "title": "count"}]});
+    let mut sim = at_the_limit_with(&plan, counting(failed));
+    raise(&mut sim);
+    assert_eq!(sim.run.limits().allowance.model_calls, Some(30));
+    let sim = sim.driven_on();
+    let result = sim.run.node_at("a").unwrap().result.unwrap();
+    assert_eq!((result.status, result.notes.as_str()), (Outcome::Ok, "counted"));
+}
+
+#[test]
+fn raised_limit_of_one_task_leaves_that_of_the_run_e9_10() {
+    let plan = json!({"steps": [{"id": "a", "title": "count", "budget": {"model_calls": 2}}]});
+    let mut sim = at_the_limit_with(&plan, counting(failed));
+    let part = sim.run.node_at("a").unwrap().id;
+    let more = NewLimits::from(Allowance {
+        model_calls: Some(30),
+        ..Allowance::default()
+    });
+    let event = sim.run.change_limits(Some(part), more, "ada", sim.now).unwrap();
+    sim.record(event);
+    assert_eq!(sim.run.limits().allowance.model_calls, Some(3));
+}
+
+#[test]
+fn limit_may_become_exactly_what_is_used_e9_10() {
+    let steps = "{id: a, do: {tool: echo, args: {n: 1}}}, {id: b, do: {tool: echo, args: {n: 2}}}";
+    let mut sim = Sim::new(&format!("budget: {{tool_calls: 9}}\nsteps: [{steps}]"));
+    sim.derive();
+    assert!(sim.end_one());
+    let changed = |calls| {
+        let limits = NewLimits::from(Allowance {
+            tool_calls: Some(calls),
+            ..Allowance::default()
+        });
+        sim.run.change_limits(None, limits, "ada", sim.now)
+    };
+    assert!(matches!(changed(0), Err(LimitError::Used { wanted: 0, used: 1, .. })));
+    // Of the whole run, and so of no part.
+    assert!(matches!(changed(1), Ok(Event::LimitsChanged { node: None, .. })));
 }
 
 #[test]

@@ -732,6 +732,19 @@ fn unpriced_model_under_a_usd_limit_needs_permission_e9_10() {
 }
 
 #[test]
+fn usd_limit_of_the_run_holds_for_a_task_with_other_limits_of_its_own_e9_10() {
+    let mut unpriced = equipment();
+    unpriced.planner.price = None;
+    unpriced.executor.price = None;
+    let steps = json!([{"id": "a", "title": "say hello", "budget": {"model_calls": 5}}]);
+    let plan = json!({"budget": {"usd": 1}, "steps": steps});
+    let sim = goal_with("greet", &plan, unpriced, |_| finish("hello")).driven_on();
+    assert!(sim.asks.is_empty(), "nobody knows what that would cost");
+    let notes = &sim.run.node_at("a").unwrap().result.unwrap().notes;
+    assert!(notes.contains("--allow-unpriced"), "{notes}");
+}
+
+#[test]
 fn task_deadline_begins_when_a_concurrency_slot_is_free_e9_15() {
     let mut members: Vec<Value> = (0..40)
         .map(|n| json!({"id": format!("m{n}"), "title": format!("look at thing {n}"), "budget": {"deadline": "10s"}}))

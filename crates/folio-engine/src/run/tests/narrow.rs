@@ -384,6 +384,8 @@ fn deadline_and_node_limit_of_a_task_can_be_raised_e9_10() {
         too_few.unwrap_err().to_string(),
         "the limit on nodes cannot be 1: 2 are already used or set aside"
     );
+    // What is planned around it does not count.
+    assert!(sim.run.change_limits(Some(part), more(60, 2), "ada", began).is_ok());
     let event = sim.run.change_limits(Some(part), more(60, 5), "ada", began).unwrap();
     sim.record(event);
     assert_eq!(
