@@ -94,7 +94,11 @@ def test_tags_may_contain_commas_and_context_values_keep_their_type(folio: Folio
     for value in values:
         found = folio.observations(context={"of.a": value})["items"]
         assert [one["content"] for one in found] == [f"{value!r}"]
-    book = folio.thread("..")
+    # Browsers take this name for a step in the path. What earlier versions kept under it is read.
+    with pytest.raises(Invalid, match="thread_invalid"):
+        folio.thread("..").add("note", "Dots")
+    assert folio.thread("..").items()["total"] == 0
+    book = folio.thread("../dots")
     item = book.add("note", "Dots", tags="one, with a comma")
     assert [one["handle"] for one in book.items(tags="one, with a comma", kind="note")["items"]] == [item["handle"]]
 
