@@ -66,6 +66,24 @@ def test_run_starts_from_a_list_of_steps(folio: Folio) -> None:
     assert (first["id"], [step["id"] for step in group["parallel"]]) == ("a", ["b", "c"])
 
 
+def test_runs_are_compared_and_replayed(folio: Folio) -> None:
+    def echo(value: int) -> str:
+        steps = [{"id": "a", "do": {"tool": "text", "args": {"op": "echo", "value": value}}}]
+        run = folio.start({"steps": steps})
+        run.wait(timeout=30)
+        return run.run
+
+    one, other = echo(1), echo(2)
+    diff = folio.run(one).diff(other)
+    assert (diff["one"]["run_id"], diff["other"]["run_id"]) == (
+        folio.run(one).get()["run_id"],
+        folio.run(other).get()["run_id"],
+    )
+    assert "a" in [node["path"] for node in diff["nodes"]]
+    assert folio.run(one).diff(one)["nodes"] == []
+    assert folio.run(one).replay()["differences"] == []
+
+
 def test_events_after_an_unknown_id_begin_with_a_gap(folio: Folio) -> None:
     run = folio.start(PLAN, inputs={"n": 1})
     run.wait(timeout=10)

@@ -243,3 +243,21 @@ fn empty_view_states_its_reason() {
     ! scratchbooks are switched off by the policy of the space (scratchbook.enabled)
     "#);
 }
+
+#[test]
+fn key_that_is_shown_for_a_tool_with_a_dot_in_its_name_sets_it() {
+    let folio = Folio::new();
+    let key = r"manifests.mail\.send.max_per_call";
+    let set = folio.json(&["policy", "set", &format!("{key}=3")]);
+    assert_eq!(set["policy"]["manifests"]["mail.send"]["max_per_call"], 3);
+    let shown = folio.ok(&["policy", "show"]);
+    let line = shown.lines().find(|line| line.contains("max_per_call")).unwrap();
+    assert!(line.starts_with(&format!("{key}=3")), "{line}");
+    let failed = folio.seen(&["policy", "set", "manifests.mail.send.max_per_call=3"]);
+    assert!(
+        failed.contains(r"a dot in the name of a tool is written `\.`"),
+        "{failed}"
+    );
+    let left = folio.json(&["policy", "unset", r"manifests.mail\.send"]);
+    assert_eq!(left["policy"], json!({}));
+}

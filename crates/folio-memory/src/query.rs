@@ -246,6 +246,23 @@ pub fn keys_of(path: &str) -> impl Iterator<Item = Cow<'_, str>> {
     })
 }
 
+/// The dotted path of `keys`, outermost first, from which [`keys_of`] reads them again.
+pub fn path_of<'k>(keys: impl IntoIterator<Item = &'k str>) -> String {
+    let mut path = String::new();
+    for (at, key) in keys.into_iter().enumerate() {
+        if at > 0 {
+            path.push('.');
+        }
+        for c in key.chars() {
+            if matches!(c, '.' | '\\') {
+                path.push('\\');
+            }
+            path.push(c);
+        }
+    }
+    path
+}
+
 /// A query for pages. As in [`EntryQuery`], an empty list restricts nothing.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PageQuery {
@@ -333,7 +350,7 @@ impl<T> ListAnswer<T> {
 mod tests {
     use serde_json::json;
 
-    use super::{at_path, keys_of};
+    use super::{at_path, keys_of, path_of};
 
     #[test]
     fn missing_context_path_has_no_value_m7_2_18() {
@@ -356,6 +373,8 @@ mod tests {
             ("a..b.", &["a", "", "b", ""]),
         ] {
             assert_eq!(keys_of(path).collect::<Vec<_>>(), keys, "{path}");
+            let again = path_of(keys.iter().copied());
+            assert_eq!(keys_of(&again).collect::<Vec<_>>(), keys, "{again}");
         }
         let context = json!({"src/main.rs": {"line": 7}, "src/main": {"rs": 8}});
         assert_eq!(at_path(Some(&context), r"src/main\.rs.line"), Some(&json!(7)));

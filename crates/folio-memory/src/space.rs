@@ -80,7 +80,8 @@ impl From<SpaceName> for String {
 }
 
 /// The key of a thread. Opaque: `a/b`, `a_b` and any script are different keys, and none is ever used as a path
-/// (M7.4.38). An empty key, and one with a zero character, are refused when something is written.
+/// (M7.4.38). An empty key, and one with a zero character, are refused when something is written, and so are `.` and
+/// `..` when the thread begins.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ThreadKey(pub String);
@@ -90,6 +91,13 @@ impl ThreadKey {
     #[must_use]
     pub fn main() -> Self {
         Self("main".to_owned())
+    }
+
+    /// Whether the key cannot stand in a URL: browsers and many libraries take it for a step in the path, also if it is
+    /// percent-encoded.
+    #[must_use]
+    pub fn is_step_in_a_path(&self) -> bool {
+        matches!(self.0.as_str(), "." | "..")
     }
 }
 

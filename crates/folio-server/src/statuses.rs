@@ -44,6 +44,7 @@ pub const STATUSES: &[(u16, &[&str])] = &[
             "claimed",
             "fork_unusable",
             "limit_unusable",
+            "not_claimable",
             "plan_stale",
             "plan_too_large",
             "policy_changed",

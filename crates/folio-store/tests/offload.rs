@@ -446,7 +446,7 @@ async fn refusal_in_another_thread_says_how_to_work_there_m7_7() {
 #[tokio::test]
 async fn thread_without_a_usable_name_is_refused() {
     let house = House::new();
-    for name in ["", "a\0"] {
+    for name in ["", "a\0", ".", ".."] {
         let thread = ThreadKey(name.to_owned());
         let item = ItemInput::new(EntryKind::Todo, "Ask");
         let refused = house.space.add_item(&client(), &thread, item, None).await.unwrap_err();

@@ -139,6 +139,35 @@ class ChangeShape(TypedDict):
     page_id: NotRequired[str | None]
 
 
+class ClaimInput(TypedDict):
+    """Who claims an item, and for how long."""
+
+    # The minutes until the claim ends and anybody may claim the item; without it, the claim lasts until the item is
+    # done or released.
+    lease_minutes: NotRequired[int | None]
+    # Who claims it: a name that each worker has for itself, without white space.
+    owner: str
+    # The reason, in words.
+    reason: NotRequired[str | None]
+
+
+class ClaimNextInput(TypedDict):
+    """Who claims the next item, and for how long."""
+
+    # The minutes until the claim ends and anybody may claim the item; without it, the claim lasts until the item is
+    # done or released.
+    lease_minutes: NotRequired[int | None]
+    # Who claims it: a name that each worker has for itself, without white space.
+    owner: str
+
+
+class Claimed(TypedDict):
+    """The item that was claimed."""
+
+    # The item; null if none is ready.
+    claimed: NotRequired["ScratchItem | None"]
+
+
 class CommitShape(TypedDict):
     """A commit of a space."""
 
@@ -230,6 +259,19 @@ class Correction(TypedDict):
     used: Any
 
 
+class CostDiff(TypedDict):
+    """A node that is the same in both runs except for its cost."""
+
+    # How many newer nodes have that path.
+    newer: int
+    # What it used in the first run.
+    one: "SpendShape"
+    # What it used in the second run.
+    other: "SpendShape"
+    # The path of the node; empty for the run as a whole.
+    path: str
+
+
 class CriterionShape(TypedDict):
     """CriterionShape"""
 
@@ -262,6 +304,42 @@ class Decision2(TypedDict):
     used: NotRequired[list["Used"]]
     # The result, in one word: `high`, `clear`, `complete` …
     verdict: str
+
+
+class DecisionInTurn(TypedDict):
+    """A decision, and the turn that it was made in."""
+
+    # The input that the turn handles.
+    input: str
+    # The reasons, in words.
+    reasons: NotRequired[list[str]]
+    # The stage that decided.
+    stage: "Stage"
+    # The turn's handle, such as `t5`.
+    turn: str
+    # The turn's permanent id.
+    turn_id: str
+    # The entries that made a difference, sorted and without duplicates.
+    used: NotRequired[list["Used"]]
+    # The result, in one word: `high`, `clear`, `complete` …
+    verdict: str
+
+
+class DiffShape(TypedDict):
+    """How two runs differ."""
+
+    # Those of them whose costs differ.
+    costs: list["CostDiff"]
+    # The `cursor` for the next part of `nodes` and `costs`; absent at the end.
+    next: NotRequired[str | None]
+    # Nodes that are not the same in both, in the order of their paths.
+    nodes: list["NodeDiff"]
+    # The first run.
+    one: "SideShape"
+    # The second run.
+    other: "SideShape"
+    # How many nodes are the same in both except for their cost.
+    same: int
 
 
 class EditedShape(TypedDict):
@@ -355,6 +433,65 @@ class EntryShape(TypedDict):
     updated_at: str
     # The number of its latest revision, counted from 1. Use it in the header `If-Match`.
     version: int
+
+
+class EpisodeShape(TypedDict):
+    """An earlier turn with the entries that it touched."""
+
+    # The last commit that the turn takes into account.
+    as_of: int
+    # Whether it runs in the background: nobody waits for it.
+    background: bool
+    # Whether nothing was left to do; null while it is open.
+    complete: NotRequired[bool | None]
+    # The decisions of the stages, with the entries that they used.
+    decisions: list["Decision2"]
+    # When the turn ended; null while it is open.
+    ended_at: NotRequired[str | None]
+    # The entries that the turn touched, as they were then.
+    entries: list["Observation"]
+    # The hash of its export; null while it is open.
+    export: NotRequired[str | None]
+    # The turn's handle, such as `t5`.
+    handle: str
+    # The input that the turn handles.
+    input: str
+    # The id of the run whose turn this is.
+    run_id: NotRequired[str | None]
+    # When the turn began.
+    started_at: str
+    # The commit that began it.
+    started_seq: int
+    # The thread of the turn.
+    thread: str
+    # The number of entries that it touched; null while it is open.
+    touched: NotRequired[int | None]
+    # The turn's permanent id.
+    turn_id: str
+    # The urgency that the router decided on.
+    urgency: NotRequired[str | None]
+
+
+class EpisodesShape(TypedDict):
+    """Earlier turns, newest first."""
+
+    # The last commit that the answer takes into account.
+    as_of: int
+    # Whether more than `total` match: counting stopped at that number.
+    at_least: NotRequired[bool]
+    # The items, in the requested order.
+    items: list["EpisodeShape"]
+    # The `cursor` for the next part of the list; null at the end.
+    next: NotRequired[str | None]
+    # The number of items in this answer.
+    returned: int
+    # If only the newest turns were searched: those that began at this time or later. `until` this time searches older
+    # ones.
+    searched_from: NotRequired[str | None]
+    # The estimated number of tokens that a model needs to read the items as JSON.
+    tokens: int
+    # The number of all matches; null where they are not counted.
+    total: NotRequired[int | None]
 
 
 class EvictedShape(TypedDict):
@@ -1148,6 +1285,21 @@ class NewRunBody(TypedDict):
     thread: NotRequired[str | None]
 
 
+class NodeDiff(TypedDict):
+    """A node that is not the same in both runs."""
+
+    # What differs, if both exist: `kind`, `status`, `notes`, `call`, `output`, `cost`.
+    differs: list[str]
+    # How many newer nodes have that path: each version of a plan has its own.
+    newer: int
+    # The node in the first run; null if it does not exist there.
+    one: NotRequired["NodeSide | None"]
+    # The node in the second run; null if it does not exist there.
+    other: NotRequired["NodeSide | None"]
+    # The path of the node; empty for the run as a whole.
+    path: str
+
+
 class NodeInFull(TypedDict):
     """A node of a run with its result."""
 
@@ -1238,6 +1390,25 @@ class NodeShape(TypedDict):
     # Whether another version of a plan superseded it or a node above it: its result no longer counts.
     superseded: NotRequired[bool]
     title: str
+
+
+class NodeSide(TypedDict):
+    """A node in one of the two runs."""
+
+    # Its call, in one line.
+    call: NotRequired[str]
+    # The kind of the node.
+    kind: str
+    # The notes of its result.
+    notes: str
+    # The output for later steps. `{"blob": HASH, "bytes": N}` stands for an output that is kept beside the journal.
+    output: Any
+    # What the node and everything below it used.
+    spent: "SpendShape"
+    # How it ended, or its state.
+    status: str
+    # Why it ended as it did.
+    stop_reason: NotRequired[str | None]
 
 
 class NodesShape(TypedDict):
@@ -1702,6 +1873,15 @@ class RejectionShape(TypedDict):
     reason: str
 
 
+class ReleaseInput(TypedDict):
+    """Who releases an item."""
+
+    # Who has claimed it.
+    owner: str
+    # The reason, in words.
+    reason: NotRequired[str | None]
+
+
 class Reliability(TypedDict):
     """The reliability of the observations of one type by one tool."""
 
@@ -1733,6 +1913,26 @@ class Remark(TypedDict):
     item: str
     # The reason, in words.
     message: str
+
+
+class ReplayShape(TypedDict):
+    """What came of folding the journal of a run from its first event."""
+
+    # What differs from what is stored, in words; empty if nothing does.
+    differences: list[str]
+    # The number of entries that follow from them.
+    entries: int
+    # The number of events in the journal.
+    events: int
+    # Whether the run went on each time that the differences were checked again: then they may be due to what happened
+    # meanwhile.
+    goes_on: NotRequired[bool]
+    # The number of pages that follow from them.
+    pages: int
+    # The run's handle.
+    run: str
+    # The run's permanent id.
+    run_id: str
 
 
 class Residue(TypedDict):
@@ -1872,8 +2072,8 @@ class SaidShape(TypedDict):
     as_of: int
     # The messages, oldest first.
     items: list["Numbered"]
-    # The same as `items`, under the name that they had before.
-    messages: list["Numbered"]
+    # The same as `items`, under the name that they had before, unless they are not wanted twice.
+    messages: NotRequired[list["Numbered"]]
     # The number of the first message after those given here, which continues as `cursor` or as `from`; null at the
     # end.
     next: NotRequired[int | None]
@@ -1974,6 +2174,54 @@ class Settled(TypedDict):
     outcome: NotRequired["CameTrue | None"]
     # The reason, in words.
     reason: NotRequired[str | None]
+
+
+class ShownShape(TypedDict):
+    """What happened to an entry in a view or a context."""
+
+    # The last commit that it takes into account.
+    as_of: int
+    # When it was made.
+    at: str
+    # Its budget in tokens.
+    budget: int
+    # What happened to the entry in it, in words: that it was shown, or why not.
+    fate: str
+    # The hash of its text.
+    hash: str
+    # `view` or `context`.
+    of: str
+    # The thread that it is of.
+    thread: NotRequired[str | None]
+    # The number of its tokens.
+    tokens: int
+
+
+class SideShape(TypedDict):
+    """One of two runs that are compared."""
+
+    # How long it took; null until it has ended.
+    duration_ms: NotRequired[int | None]
+    # Its goal.
+    goal: str
+    # Its inputs.
+    inputs: Any
+    # The number of its nodes.
+    nodes: int
+    # The notes of its result.
+    notes: str
+    # The run's handle.
+    run: str
+    # The run's permanent id.
+    run_id: str
+    # What it has used.
+    spent: "SpendShape"
+    # How it ended, `running`, or `interrupted` if it has something to do and no process drives it.
+    status: str
+    # Why it ended as it did.
+    stop_reason: NotRequired[str | None]
+    # The title of its plan.
+    title: str
 
 
 class SnippetPart(TypedDict):
@@ -2389,6 +2637,27 @@ class Why(TypedDict):
 
     # The reason, in words.
     reason: NotRequired[str | None]
+
+
+class WhyShape(TypedDict):
+    """The decisions that rest on an entry, and what models were shown of it."""
+
+    # The last commit that the answer takes into account.
+    as_of: int
+    # Whether more than `total` match: counting stopped at that number.
+    at_least: NotRequired[bool]
+    # The items, in the requested order.
+    items: list["DecisionInTurn"]
+    # The `cursor` for the next part of the list; null at the end.
+    next: NotRequired[str | None]
+    # The number of items in this answer.
+    returned: int
+    # What happened to the entry in each view and context of the turn; only if one turn was asked about.
+    shown: NotRequired[list["ShownShape"]]
+    # The estimated number of tokens that a model needs to read the items as JSON.
+    tokens: int
+    # The number of all matches; null where they are not counted.
+    total: NotRequired[int | None]
 
 
 class WrittenAnyEntry(TypedDict):

@@ -3,11 +3,11 @@
 use clap::Args;
 use folio::Timestamp;
 use folio::store::workspace::EpisodeQuery;
+use folio_server::wire::EpisodesShape;
 
 use super::Context;
 use crate::error::{Exit, Failure};
-use crate::report::list::{List, remark};
-use crate::report::turn::EpisodeShape;
+use crate::report::list::remark;
 
 /// `folio episodes`.
 #[derive(Debug, Args)]
@@ -43,19 +43,16 @@ pub(crate) async fn run(context: &Context<'_>, episodes: Episodes) -> Result<Exi
     let as_of = workspace.head().await?.0;
     let now = workspace.now();
     let answer = workspace.episodes(&query).await?;
-    let found = answer.found.iter();
-    let found = found.map(|episode| EpisodeShape::of(episode, now)).collect();
-    let mut list = List::first(found, episodes.limit, as_of);
-    list.at_least |= answer.searched_from.is_some();
-    context.output.report(&list)?;
-    if let Some(from) = answer.searched_from {
+    let shape = EpisodesShape::of(&answer, episodes.limit, as_of, now);
+    context.output.report(&shape)?;
+    if let Some(from) = shape.searched_from {
         context.output.note(format_args!(
             "{} among the newest 1,000 turns; --until {from} searches older ones",
-            list.returned
+            shape.list.returned
         ));
         return Ok(Exit::Done);
     }
-    if let Some(remark) = remark(&list, "no ended turn matches") {
+    if let Some(remark) = remark(&shape.list, "no ended turn matches") {
         context.output.note(remark);
     }
     Ok(Exit::Done)

@@ -83,7 +83,7 @@ impl Report for Conversation {
 
 impl Report for SaidShape {
     fn text(&self, out: &mut String, _: Style) -> fmt::Result {
-        for Numbered { number, message } in &self.messages {
+        for Numbered { number, message } in &self.items {
             writeln!(out, "{number}: {message}")?;
         }
         Ok(())
@@ -141,7 +141,7 @@ pub(crate) async fn history(context: &Context<'_>, history: History) -> Result<E
     };
     let answer = SaidShape::of(messages, workspace.head().await?.0);
     context.output.report(&answer)?;
-    if answer.messages.is_empty() {
+    if answer.items.is_empty() {
         let total = counted(answer.total, "message");
         context
             .output

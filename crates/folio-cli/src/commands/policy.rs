@@ -190,7 +190,7 @@ fn keys_and_values(assignments: &[String]) -> Option<Vec<(&str, &str)>> {
         let is_key = at > 0
             && text[..at]
                 .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"_.-:".contains(&byte));
+                .all(|byte| byte.is_ascii_alphanumeric() || b"_.-:\\".contains(&byte));
         is_key.then_some((at, at + 1))
     };
     assignments

@@ -8,6 +8,7 @@ use folio::memory::counted::counted;
 use folio::memory::id::RunRef;
 use folio::model::Cassette;
 use folio::runner::Tape;
+use folio_server::wire::ReplayShape;
 use serde::Serialize;
 
 use super::Context;
@@ -59,21 +60,6 @@ impl Report for AskedShape {
     }
 }
 
-/// The outcome of replaying a journal from its first event.
-#[derive(Debug, Serialize)]
-struct ReplayShape {
-    run: String,
-    run_id: String,
-    events: usize,
-    pages: usize,
-    entries: usize,
-    differences: Vec<String>,
-    /// Whether the run went on each time that the differences were checked again: then they may be due to what
-    /// happened meanwhile.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    goes_on: bool,
-}
-
 impl Report for ReplayShape {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         let verdict = write_differences(&self.differences, "as they are stored", out, style)?;
@@ -116,15 +102,7 @@ pub(crate) async fn replay(context: &Context<'_>, replay: Replay) -> Result<Exit
         (false, false) => Exit::Damaged,
         (false, true) => Exit::Unavailable,
     };
-    let replayed = ReplayShape {
-        run: row.handle.to_string(),
-        run_id: row.id.to_string(),
-        events: found.events,
-        pages: found.pages,
-        entries: found.entries,
-        differences: found.differences,
-        goes_on: found.goes_on,
-    };
+    let replayed = ReplayShape::of(&row, found);
     context.output.report_ending(&replayed, exit)
 }
 

@@ -9,6 +9,7 @@ use folio::engine::run::{NodeView, RunSummary};
 use folio::engine::{NodeId, NodeResult, Run, StopReason};
 use folio::memory::counted::counted;
 use folio::store::{ForgottenRun, RunRow};
+pub(crate) use folio_server::wire::{INTERRUPTED, standing};
 use folio_server::wire::{RunInFull, RunShape};
 use serde::Serialize;
 
@@ -246,17 +247,6 @@ pub(super) fn activity(run: &Run, is_driven: bool, now: Timestamp) -> String {
         parts.push("no process drives it (`folio resume`)".to_owned());
     }
     parts.join("; ")
-}
-
-/// The word for a run that has something to do and that no process drives.
-pub(crate) const INTERRUPTED: &str = "interrupted";
-
-/// The state of a run with that `status`; `goes_on`: whether a process drives it or it only waits.
-pub(crate) fn standing(status: &str, goes_on: bool) -> &str {
-    match (status, goes_on) {
-        (Run::RUNNING, false) => INTERRUPTED,
-        (status, _) => status,
-    }
 }
 
 /// The word for how something ended, in its colour.

@@ -5,7 +5,9 @@ use std::fmt::{self, Write as _};
 use folio::memory::calibration::Reliability;
 use folio::memory::counted::counted;
 use folio::memory::turn::{Decision, Used};
-pub(crate) use folio_server::wire::{BegunShape, ContextShape, EndedShape, EpisodeShape, GoalShape, TurnShape};
+pub(crate) use folio_server::wire::{
+    BegunShape, ContextShape, EndedShape, EpisodeShape, EpisodesShape, GoalShape, TurnShape,
+};
 use serde::Serialize;
 
 use super::{first_line, instant, printable};
@@ -170,6 +172,12 @@ impl Report for ContextShape {
             out.push('\n');
         }
         Ok(())
+    }
+}
+
+impl Report for EpisodesShape {
+    fn text(&self, out: &mut String, style: Style) -> fmt::Result {
+        self.list.text(out, style)
     }
 }
 

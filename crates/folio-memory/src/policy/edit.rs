@@ -1,18 +1,25 @@
 //! A policy as people write it: the whole document, or changes of single keys. All mistakes are found at once.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
 use serde_json::{Map, Value};
 
 use super::SpacePolicy;
+use crate::query::{keys_of, path_of};
 use crate::warning::Invalid;
 use crate::wrong_field::in_plain_words;
 
 /// How many mistakes a message names.
 const NAMED_MAX: usize = 20;
+/// The section with a key for each tool.
+const MANIFESTS: &str = "manifests";
+/// What a mistake adds that may come from a dot in the name of a tool.
+const DOTTED_NAME: &str = "; a dot in the name of a tool is written `\\.`";
 
-/// Changes of single keys. A key is a path with dots: `retention.purge_after_minutes`, `types.weather`.
+/// Changes of single keys. A key is a path with dots: `retention.purge_after_minutes`, `types.weather`. A dot in a name
+/// is written `\.`, and a backslash `\\`: `manifests.mail\.send.max_per_call`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PolicyEdit {
     /// The keys to set, with their values. An object takes the place of everything below its key.
@@ -100,7 +107,7 @@ impl SpacePolicy {
             .map(|(key, value)| put(&mut document, key, value.clone()));
         let mut mistakes: Vec<Invalid> = set.filter_map(Result::err).collect();
         for key in &edit.unset {
-            let is_set = edit.set.iter().any(|(set, _)| set == key);
+            let is_set = edit.set.iter().any(|(set, _)| keys_of(set).eq(keys_of(key)));
             let removed = match is_set {
                 true => Err(refused(key, "is both set and reset")),
                 false => check_known_key(key).and_then(|()| remove(&mut document, key)),
@@ -150,8 +157,12 @@ fn collect_mistakes<'d>(path: &mut Vec<&'d String>, value: &'d Value, mistakes: 
         }
     }
     if mistakes.len() == before {
-        let names: Vec<&str> = path.iter().map(|name| name.as_str()).collect();
-        mistakes.push(mistake(&names.join("."), &error));
+        let key = path_of(path.iter().map(|name| name.as_str()));
+        let mut mistake = mistake(&key, &error);
+        if path.len() > 2 && path[0] == MANIFESTS && is_unknown(path) {
+            mistake.message.push_str(DOTTED_NAME);
+        }
+        mistakes.push(mistake);
     }
 }
 
@@ -162,22 +173,24 @@ fn is_unknown(path: &[&String]) -> bool {
 
 /// Puts `value` at a dotted path.
 fn put(document: &mut Map<String, Value>, key: &str, value: Value) -> Result<(), Invalid> {
-    let mut parts: Vec<&str> = key.split('.').collect();
+    let mut parts: Vec<_> = keys_of(key).collect();
     let last = parts.pop().unwrap_or_default();
     let mut target = document;
     for part in parts {
-        let inner = target.entry(part).or_insert_with(|| Value::Object(Map::new()));
-        target = inner.as_object_mut().ok_or_else(|| no_keys_inside(part, key))?;
+        let inner = target.entry(&*part).or_insert_with(|| Value::Object(Map::new()));
+        target = inner.as_object_mut().ok_or_else(|| no_keys_inside(&part, key))?;
     }
-    target.insert(last.to_owned(), value);
+    target.insert(last.into_owned(), value);
     Ok(())
 }
 
 /// Removes what is at a dotted path, and what is empty without it: an empty type or manifest would be one that is set.
 fn remove(document: &mut Map<String, Value>, key: &str) -> Result<(), Invalid> {
-    fn remove_in(inside: &mut Map<String, Value>, path: &str, key: &str) -> Result<bool, Invalid> {
-        let Some((part, rest)) = path.split_once('.') else {
-            return Ok(inside.remove(path).is_some());
+    fn remove_in(inside: &mut Map<String, Value>, path: &[Cow<'_, str>], key: &str) -> Result<bool, Invalid> {
+        let (part, rest) = match path {
+            [] => return Ok(false),
+            [last] => return Ok(inside.remove(&**last).is_some()),
+            [part, rest @ ..] => (&**part, rest),
         };
         let Some(value) = inside.get_mut(part) else {
             return Ok(false);
@@ -189,7 +202,8 @@ fn remove(document: &mut Map<String, Value>, key: &str) -> Result<(), Invalid> {
         }
         Ok(is_removed)
     }
-    remove_in(document, key, key).map(drop)
+    let path: Vec<_> = keys_of(key).collect();
+    remove_in(document, &path, key).map(drop)
 }
 
 fn no_keys_inside(part: &str, key: &str) -> Invalid {
@@ -217,7 +231,7 @@ mod tests {
         value.as_object().unwrap().clone()
     }
 
-    fn keys_of(mistakes: &PolicyMistakes) -> Vec<&str> {
+    fn keys_of_mistakes(mistakes: &PolicyMistakes) -> Vec<&str> {
         mistakes.all().iter().map(|one| &*one.field).collect()
     }
 
@@ -237,7 +251,7 @@ mod tests {
             "retention": {"purge_after_minutes": "long", "tombstone_minutes": 5},
         })))
         .unwrap_err();
-        let mut keys = keys_of(&mistakes);
+        let mut keys = keys_of_mistakes(&mistakes);
         keys.sort_unstable();
         assert_eq!(
             keys,
@@ -264,7 +278,7 @@ mod tests {
             "manifests": {"mail": {"max_per_call": 10_001}},
         })))
         .unwrap_err();
-        let mut keys = keys_of(&mistakes);
+        let mut keys = keys_of_mistakes(&mistakes);
         keys.sort_unstable();
         assert_eq!(keys, ["manifests", "quota", "scratchbook", "scratchbook", "types"]);
     }
@@ -287,19 +301,57 @@ mod tests {
     }
 
     #[test]
+    fn escaped_dot_of_a_key_belongs_to_the_name_of_a_tool() {
+        let policy = SpacePolicy::default();
+        let set = edit(
+            json!({r"manifests.mail\.send.max_per_call": 3, "manifests.mail.max_per_call": 2}),
+            &[],
+        );
+        let with_mail = policy.edited(&set).unwrap();
+        let document = json!(with_mail);
+        let most = |tool: &str| document["manifests"][tool]["max_per_call"].clone();
+        assert_eq!((most("mail.send"), most("mail")), (json!(3), json!(2)));
+        // What lists each value names it by the key that sets it.
+        let listed = with_mail.in_force();
+        let key = r"manifests.mail\.send.max_per_call";
+        assert!(listed.iter().any(|one| one.key == key && one.is_set), "{listed:?}");
+        let reset = with_mail.edited(&edit(json!({}), &[r"manifests.mail\.send", "manifests.mail"]));
+        assert_eq!(reset.unwrap(), policy);
+        // The same key, also if it is written in another way.
+        let both = edit(
+            json!({r"manifests.a\b.max_per_call": 1}),
+            &[r"manifests.a\\b.max_per_call"],
+        );
+        assert_eq!(keys_of_mistakes(&policy.edited(&both).unwrap_err()).len(), 1);
+    }
+
+    #[test]
+    fn mistake_of_a_dotted_tool_name_says_how_to_write_it() {
+        let mistakes = SpacePolicy::default()
+            .edited(&edit(json!({"manifests.mail.send.max_per_call": 3}), &[]))
+            .unwrap_err();
+        assert_eq!(keys_of_mistakes(&mistakes), ["manifests.mail.send"]);
+        assert!(mistakes.to_string().contains(r"is written `\.`"), "{mistakes}");
+        let mistakes = SpacePolicy::default()
+            .edited(&edit(json!({r"manifests.mail\.send.max": 3}), &[]))
+            .unwrap_err();
+        assert_eq!(keys_of_mistakes(&mistakes), [r"manifests.mail\.send.max"]);
+    }
+
+    #[test]
     fn every_key_of_an_edit_that_cannot_be_used_is_named() {
         let nobody = SpacePolicy::from_document(&document(json!({"strict_types": "nobody"}))).unwrap();
         let keys = ["strict_type", "strict_types.x.y", "redaction"];
         let set = json!({"strict_types.z": 1, "redaction": "pii"});
         let mistakes = nobody.edited(&edit(set, &keys)).unwrap_err();
         assert_eq!(
-            keys_of(&mistakes),
+            keys_of_mistakes(&mistakes),
             ["strict_types.z", "strict_type", "strict_types.x.y", "redaction"]
         );
         let mistakes = nobody
             .edited(&edit(json!({"types.a.class": "b", "quota.x": 1}), &[]))
             .unwrap_err();
-        let mut keys = keys_of(&mistakes);
+        let mut keys = keys_of_mistakes(&mistakes);
         keys.sort_unstable();
         assert_eq!(keys, ["quota.x", "types.a.class"]);
     }

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{SpacePolicy, TypePolicy};
 use crate::observation::TypeRegistry;
+use crate::query::path_of;
 
 /// One value of a policy.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,6 +89,7 @@ fn add(all: &mut Vec<PolicyValue>, key: String, value: &Value, set: Option<&Valu
     let separator = if key.is_empty() { "" } else { "." };
     for (name, value) in inside {
         let set = set.and_then(|set| set.get(name));
+        let name = path_of([name.as_str()]);
         add(all, format!("{key}{separator}{name}"), value, set);
     }
 }

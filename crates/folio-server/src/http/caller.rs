@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::str::FromStr;
 use std::time::Duration;
 
-use axum::extract::{FromRequestParts, Path};
+use axum::extract::{FromRequestParts, MatchedPath, Path};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use folio::memory::id::{EntryRef, IdError, Ref, RunRef, TurnHandle, TurnRef};
@@ -89,6 +89,8 @@ impl FromRequestParts<App> for Caller {
             workspace = workspace.asked_under(request_key.clone());
         }
         let if_match = if_match_in(&parts.headers)?;
+        let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+        refuse_idle_version(&parts.method, route, if_match)?;
         Ok(Self {
             runner,
             permit,
@@ -132,15 +134,6 @@ impl Caller {
     /// Returns the warning for what is written if the turn in which it is written has ended.
     pub(crate) fn ended_turn_warning(&self) -> Option<Warning> {
         self.ended_turn.map(warning_of_ended_turn)
-    }
-
-    /// Refuses `If-Match` where the changed thing has no version, because the condition would seem to hold.
-    pub(crate) fn refuse_if_match(&self, subject: &str) -> Result<(), Problem> {
-        let IfMatch::Version(version) = self.if_match else {
-            return Ok(());
-        };
-        let detail = format!("the header If-Match names the version {version}, but {subject} have no versions");
-        Err(Problem::invalid("if_match_invalid", detail).hint("leave it out"))
     }
 
     /// Returns the path parameter `name`.
@@ -347,6 +340,41 @@ fn refuse_unknown_conditions(method: &Method, headers: &HeaderMap) -> Result<(),
             Err(Problem::invalid("header_invalid", detail).hint("use If-Match with a version, as ETag returns it"))
         }
         _ => Ok(()),
+    }
+}
+
+/// Refuses a version where nothing that is changed has one, because the condition would seem to hold.
+fn refuse_idle_version(method: &Method, route: &str, if_match: IfMatch) -> Result<(), Problem> {
+    let IfMatch::Version(version) = if_match else {
+        return Ok(());
+    };
+    if method.is_safe() || takes_version(method, route) {
+        return Ok(());
+    }
+    let detail = format!("the header If-Match names the version {version}, but what this changes or adds has none");
+    Err(Problem::invalid("if_match_invalid", detail).hint("leave it out"))
+}
+
+/// Returns whether a request changes something that has a version, so `If-Match` can require a version.
+pub(crate) fn takes_version(method: &Method, route: &str) -> bool {
+    const VERSIONED_ACTIONS: [&str; 10] = [
+        "archive",
+        "restore",
+        "confirm",
+        "resolve",
+        "supersede",
+        "complete",
+        "pin",
+        "unpin",
+        "claim",
+        "release",
+    ];
+    match *method {
+        Method::PATCH | Method::PUT => !route.ends_with("/limits"),
+        Method::POST => route
+            .rsplit_once('/')
+            .is_some_and(|(of, act)| of.ends_with('}') && VERSIONED_ACTIONS.contains(&act)),
+        _ => false,
     }
 }
 

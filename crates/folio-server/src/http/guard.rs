@@ -254,6 +254,8 @@ mod tests {
             (Method::POST, "/forget", 600),
             (Method::POST, "/runs/r1/fork", 600),
             (Method::GET, "/runs/r1", 30),
+            (Method::GET, "/runs/r1/diff/r2", 600),
+            (Method::GET, "/runs/r1/replay", 600),
             (Method::POST, "/observations", 30),
         ] {
             let limit = Arc::new(Mutex::new(RESPONSE_TIMEOUT));

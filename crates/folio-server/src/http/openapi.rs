@@ -6,12 +6,14 @@ use std::sync::LazyLock;
 
 use aide::openapi::{Info, License, OpenApi};
 use axum::Router;
+use axum::http::Method;
 use folio::memory::canonical::canonical;
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::app::App;
+use super::caller::takes_version;
 use super::problem::Problem;
 use super::routes;
 
@@ -19,13 +21,14 @@ use super::routes;
 const SCHEMAS: &str = "#/components/schemas/";
 
 /// The descriptions of the path parameters.
-const PATH_PARAM_DESCRIPTIONS: [(&str, &str); 11] = [
+const PATH_PARAM_DESCRIPTIONS: [(&str, &str); 12] = [
     ("space", "The space that the server serves, or that the token opens"),
     ("thread", "The thread, an opaque key"),
     ("observation", "A handle or an id: `e42` or `obs_…`"),
     ("item", "A handle or an id: `e42` or `obs_…`"),
     ("page", "A handle or an id: `p7` or `page_…`"),
     ("run", "A handle or an id: `r3` or `run_…`"),
+    ("other", "The run to compare with, by its handle or id"),
     ("node", "The path of the node, made of slugs, or its id"),
     ("turn", "A handle or an id: `t3` or `turn_…`"),
     ("question", "The `id` of the question in the list of questions"),
@@ -145,7 +148,7 @@ fn complete(path: &str, method: &str, operation: &mut Value) {
             "A key for the request: repeating it with the same key does nothing more",
         );
     }
-    if takes_version(method, path) {
+    if Method::from_bytes(method.to_ascii_uppercase().as_bytes()).is_ok_and(|method| takes_version(&method, path)) {
         header(
             "If-Match",
             "The version that it must have, as `ETag` returned it: `\"3\"`",
@@ -199,35 +202,13 @@ fn plain_formats(value: &mut Value) {
 }
 
 /// Returns whether a request can have an idempotency key. Some ignore it: they only read, or the same content twice is
-/// nothing new.
+/// nothing new, or the same item is claimed again.
 fn takes_key(method: &str, path: &str) -> bool {
-    const IGNORE_KEYS: [&str; 2] = ["/context", "/import"];
+    const IGNORE_KEYS: [&str; 3] = ["/context", "/import", "/scratchbook/claim"];
     match method {
         "post" => !IGNORE_KEYS.iter().any(|end| path.ends_with(end)),
         "patch" => !path.ends_with("/limits"),
         "put" => path.ends_with("/policy"),
-        _ => false,
-    }
-}
-
-/// Returns whether a request changes something that has a version, so `If-Match` can require a version.
-fn takes_version(method: &str, path: &str) -> bool {
-    const VERSIONED_ACTIONS: [&str; 8] = [
-        "archive",
-        "restore",
-        "confirm",
-        "resolve",
-        "supersede",
-        "complete",
-        "pin",
-        "unpin",
-    ];
-    match method {
-        "patch" | "put" => !path.ends_with("/limits"),
-        "post" => path
-            .rsplit('/')
-            .next()
-            .is_some_and(|act| VERSIONED_ACTIONS.contains(&act)),
         _ => false,
     }
 }

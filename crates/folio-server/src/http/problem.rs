@@ -225,6 +225,8 @@ fn hint_of(code: &str) -> Option<&'static str> {
         "policy_changed" => "the policy of the space keeps changing; try again",
         "stale_run" => "read the current state of the run, then decide again",
         "turn_ended" => "begin another turn",
+        "claimed" => "take something else, or wait until the claim ends",
+        "not_claimable" => "take something else",
         "run_taken" => "its events show what the other process does",
         "key_reused" => "use a new key for every operation",
         "store_unavailable" => "try again in a moment",

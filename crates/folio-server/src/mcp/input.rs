@@ -9,6 +9,7 @@ use rmcp::ErrorData;
 use rmcp::model::{JsonRpcError, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage};
 use serde::Deserialize as _;
+use serde::de::IgnoredAny;
 use serde_json::{Number, Value};
 
 use super::id_search::IdSearch;
@@ -45,6 +46,9 @@ pub(super) fn parse_line(line: &[u8]) -> Line {
     let line = readable(sent);
     if line.trim_ascii().is_empty() {
         return Line::Nothing;
+    }
+    if line.trim_ascii_start().starts_with(b"[") && serde_json::from_slice::<IgnoredAny>(&line).is_ok() {
+        return refused(None, batch_error());
     }
     // An id that was turned into a text would be answered under that text, for which nobody waits.
     let may_be_another = matches!(line, Cow::Owned(_));
@@ -118,6 +122,14 @@ fn not_a_message_error() -> ErrorData {
     ErrorData::invalid_request("the message is JSON, but not a JSON-RPC 2.0 message", None)
 }
 
+/// Returns the error for a list of messages. It has no id, as JSON-RPC wants it for a batch that is not accepted.
+fn batch_error() -> ErrorData {
+    ErrorData::invalid_request(
+        "a list of messages (a JSON-RPC batch) is not accepted, and none of them was read: send each message by itself",
+        None,
+    )
+}
+
 fn refused(id: Option<RequestId>, error: ErrorData) -> Line {
     Line::Refused(Box::new(JsonRpcError::new(id, error)))
 }
@@ -160,8 +172,31 @@ mod tests {
         // An answer is nobody's request.
         let error = answered(r#"{"id": 4, "result": {}}"#);
         assert_eq!((&error["error"]["code"], &error["id"]), (&json!(-32600), &Value::Null));
-        let error = answered("[1]");
+        let error = answered("1");
         assert_eq!((&error["error"]["code"], &error["id"]), (&json!(-32600), &Value::Null));
+    }
+
+    #[test]
+    fn batch_of_messages_is_refused_as_such_whatever_is_in_it() {
+        let ping = r#"{"jsonrpc": "2.0", "id": 1, "method": "ping"}"#;
+        for batch in [
+            "[]",
+            "[1]",
+            &format!("[{ping}]"),
+            &format!(" [{ping}, {ping}]"),
+            r#"["2.0", 1, {"code": 1, "message": ""}]"#,
+        ] {
+            let error = answered(batch);
+            assert_eq!(
+                (&error["error"]["code"], &error["id"]),
+                (&json!(-32600), &Value::Null),
+                "{batch}"
+            );
+            let said = error["error"]["message"].as_str().unwrap_or_default();
+            assert!(said.contains("send each message by itself"), "{batch}: {said}");
+        }
+        // What is cut off is no batch.
+        assert_eq!(answered("[{\"jsonrpc\": \"2.0\"")["error"]["code"], json!(-32700));
     }
 
     #[test]

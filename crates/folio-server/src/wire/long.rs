@@ -215,8 +215,10 @@ pub const FOUND_MAX: usize = 100;
 pub struct SaidShape {
     /// The messages, oldest first.
     pub items: Vec<Numbered>,
-    /// The same as `items`, under the name that they had before.
-    pub messages: Vec<Numbered>,
+    /// The same as `items`, under the name that they had before, unless they are not wanted twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<Numbered>")]
+    pub messages: Option<Vec<Numbered>>,
     /// The number of messages in this answer.
     pub returned: usize,
     /// The number of messages in the history.
@@ -246,7 +248,7 @@ impl SaidShape {
         let numbered = |(number, message)| Numbered { number, message };
         let list = List::whole(passage.messages.into_iter().map(numbered).collect(), as_of);
         Self {
-            messages: list.items.clone(),
+            messages: Some(list.items.clone()),
             items: list.items,
             returned: list.returned,
             total: passage.total,
@@ -254,5 +256,11 @@ impl SaidShape {
             as_of,
             tokens: list.tokens,
         }
+    }
+
+    /// Returns the same with the messages once.
+    #[must_use]
+    pub fn once(self) -> Self {
+        Self { messages: None, ..self }
     }
 }

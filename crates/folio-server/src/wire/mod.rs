@@ -5,6 +5,7 @@
 
 pub mod any_entry;
 pub mod commit;
+pub mod diff;
 pub(crate) mod event;
 pub mod exchange;
 pub mod export;
@@ -18,14 +19,17 @@ pub mod page;
 pub mod plan;
 pub mod policy;
 pub mod question;
+pub mod replay;
 pub(crate) mod run;
 pub mod trace;
 pub mod turn;
 pub mod view;
+pub mod why;
 pub mod written;
 
 pub use self::any_entry::AnyEntry;
 pub use self::commit::{ChangeShape, CommitShape};
+pub use self::diff::DiffShape;
 pub use self::exchange::{Seen, TakenIn};
 pub use self::export::{manifest_line, touched_line};
 pub use self::found::Found;
@@ -38,12 +42,17 @@ pub use self::page::{EntryShape, LinkShape, PageShape};
 pub use self::plan::{StepState, plan_mistake};
 pub use self::policy::PolicyShape;
 pub use self::question::QuestionShape;
-pub use self::run::{HeldUpShape, NodeInFull, NodeShape, OriginShape, ResultShape, RunInFull, RunShape, SpendShape};
+pub use self::replay::ReplayShape;
+pub use self::run::{
+    HeldUpShape, INTERRUPTED, NodeInFull, NodeShape, OriginShape, ResultShape, RunInFull, RunShape, SpendShape,
+    standing,
+};
 pub use self::trace::TraceLine;
 pub use self::turn::{
-    BegunShape, ContextShape, EndedShape, EpisodeShape, GoalShape, ReceiptShape, SectionShape, TurnShape,
+    BegunShape, ContextShape, EndedShape, EpisodeShape, EpisodesShape, GoalShape, ReceiptShape, SectionShape, TurnShape,
 };
 pub use self::view::{RollupShape, ViewShape};
+pub use self::why::WhyShape;
 pub use self::written::Written;
 
 use folio::Timestamp;

@@ -22,6 +22,18 @@ use super::micros_between;
 /// output inside the journal.
 const GROUP_BYTES_MAX: usize = 64 * 1024;
 
+/// The word for a run that has something to do and that no process drives.
+pub const INTERRUPTED: &str = "interrupted";
+
+/// The state of a run with that `status`; `goes_on`: whether a process drives it or it only waits.
+#[must_use]
+pub fn standing(status: &str, goes_on: bool) -> &str {
+    match (status, goes_on) {
+        (Run::RUNNING, false) => INTERRUPTED,
+        (status, _) => status,
+    }
+}
+
 /// A run in a list.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RunShape {

@@ -6,11 +6,12 @@ use folio::memory::patterns::FoundPattern;
 use folio::memory::scratchbook::ScratchItem;
 use folio::memory::turn::{Decision, Turn, Used};
 use folio::memory::view::{Receipt, Rendered};
-use folio::store::workspace::{Ended, Episode, GoalState, KeptReceipt};
+use folio::store::workspace::{Ended, Episode, Episodes, GoalState, KeptReceipt};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::List;
 use super::observation::Observation;
 
 /// A turn.
@@ -238,6 +239,33 @@ impl EpisodeShape {
                 .iter()
                 .map(|entry| Observation::of(entry, now))
                 .collect(),
+        }
+    }
+}
+
+/// Earlier turns, newest first.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct EpisodesShape {
+    /// The turns.
+    #[serde(flatten)]
+    pub list: List<EpisodeShape>,
+    /// If only the newest turns were searched: those that began at this time or later. `until` this time searches older
+    /// ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub searched_from: Option<Timestamp>,
+}
+
+impl EpisodesShape {
+    /// Returns the first `limit` of `episodes`, of which one more was asked for, as of the commit `as_of` and at `now`.
+    #[must_use]
+    pub fn of(episodes: &Episodes, limit: u32, as_of: u64, now: Timestamp) -> Self {
+        let found = episodes.found.iter();
+        let found = found.map(|episode| EpisodeShape::of(episode, now)).collect();
+        let mut list = List::first(found, limit, as_of);
+        list.at_least |= episodes.searched_from.is_some();
+        Self {
+            list,
+            searched_from: episodes.searched_from,
         }
     }
 }

@@ -4,7 +4,9 @@
 
 mod access;
 mod away;
+mod claims;
 mod client;
+mod compare;
 mod crowded;
 mod events;
 mod exchange;

@@ -9,7 +9,7 @@ use crate::client::{get, send};
 use crate::house::House;
 
 /// Paths below the space that others rely on, with their methods.
-const PATHS: [(&str, &str); 50] = [
+const PATHS: [(&str, &str); 57] = [
     ("/observations", "get post"),
     ("/observations/active", "get"),
     ("/observations/{observation}", "get patch"),
@@ -23,6 +23,9 @@ const PATHS: [(&str, &str); 50] = [
     ("/threads/{thread}/scratchbook/items/{item}/complete", "post"),
     ("/threads/{thread}/scratchbook/items/{item}/pin", "post"),
     ("/threads/{thread}/scratchbook/items/{item}/unpin", "post"),
+    ("/threads/{thread}/scratchbook/items/{item}/claim", "post"),
+    ("/threads/{thread}/scratchbook/items/{item}/release", "post"),
+    ("/threads/{thread}/scratchbook/claim", "post"),
     ("/threads/{thread}/history", "get post"),
     ("/threads/{thread}/evict", "post"),
     ("/blobs/{reference}", "get"),
@@ -42,6 +45,8 @@ const PATHS: [(&str, &str); 50] = [
     ("/runs/{run}/pause", "post"),
     ("/runs/{run}/continue", "post"),
     ("/runs/{run}/questions", "get"),
+    ("/runs/{run}/diff/{other}", "get"),
+    ("/runs/{run}/replay", "get"),
     ("/questions/{question}/answer", "post"),
     ("/approvals/{approval}", "post"),
     ("/turns", "post"),
@@ -54,6 +59,8 @@ const PATHS: [(&str, &str); 50] = [
     ("/goals", "get"),
     ("/patterns", "get"),
     ("/calibration", "get"),
+    ("/why", "get"),
+    ("/episodes", "get"),
     ("/trace", "get"),
     ("/events", "get"),
     ("/export", "get"),
@@ -87,6 +94,8 @@ fn requests_that_ignore_keys_are_described_without_one() {
         ("/threads/{thread}/evict", true),
         ("/import", false),
         ("/context", false),
+        ("/threads/{thread}/scratchbook/items/{item}/claim", true),
+        ("/threads/{thread}/scratchbook/claim", false),
     ] {
         let operation = &document["paths"][format!("/v1/spaces/{{space}}{path}")]["post"];
         let parameters = operation["parameters"].as_array().unwrap();

@@ -58,6 +58,22 @@ async fn policy_is_read_changed_by_key_and_replaced_as_a_whole() {
 }
 
 #[tokio::test]
+async fn key_of_a_tool_with_a_dot_in_its_name_is_set_and_reset() {
+    let house = House::new().await;
+    let set = json!({"set": {r"manifests.mail\.send.max_per_call": 3}});
+    let changed = house.change_policy(&[], set).await.json();
+    assert_eq!(changed["policy"]["manifests"]["mail.send"]["max_per_call"], 3);
+    let refused = house
+        .change_policy(&[], json!({"set": {"manifests.mail.send.max_per_call": 3}}))
+        .await;
+    assert_problem(&refused, 422, "policy_invalid");
+    assert_eq!(refused.json()["errors"][0]["key"], "manifests.mail.send");
+    let unset = json!({"unset": [r"manifests.mail\.send"]});
+    assert_eq!(house.change_policy(&[], unset).await.json()["policy"], json!({}));
+    house.stop().await.unwrap();
+}
+
+#[tokio::test]
 async fn policy_at_another_version_is_refused() {
     let house = House::new().await;
     let nobody = json!({"set": {"strict_types": "nobody"}});

@@ -373,11 +373,56 @@ async fn invalid_turn_header_if_match_or_thread_key_is_refused() {
     let said = json!({"request_id": "q", "tool_id": "wine", "status": "ok"});
     let taken = house.ask("POST", "/tool-responses?thread=", &[], Some(said)).await;
     assert_problem(&taken, 422, "thread_invalid");
+    // No browser can ask for such a thread: it takes the name for a step in the path.
+    for name in [".", ".."] {
+        let item = json!({"kind": "note", "title": "x"});
+        let path = format!("/threads/{}/scratchbook/items", name.replace('.', "%2E"));
+        let refused = house.ask("POST", &path, &[], Some(item)).await;
+        assert_problem(&refused, 422, "thread_invalid");
+        assert_eq!(house.get_json(&path).await["total"], 0, "whatever there was is read");
+        for (path, body) in [
+            ("/turns", json!({"thread": name, "input": "x"})),
+            (
+                "/runs",
+                json!({"thread": name, "plan": {"steps": [{"id": "a", "do": {"tool": "text", "args": {"op": "echo", "value": 1}}}]}}),
+            ),
+        ] {
+            assert_problem(&house.ask("POST", path, &[], Some(body)).await, 422, "thread_invalid");
+        }
+    }
     let secret = "/threads/sk-ant-api03-Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4/scratchbook/items";
     let item = json!({"kind": "note", "title": "x"});
     let kept = house.ask("POST", secret, &[], Some(item)).await;
     assert_problem(&kept, 422, "thread_is_secret");
     assert!(!kept.body.contains("Zm9v"), "{kept:?}");
+}
+
+#[tokio::test]
+async fn version_of_what_has_none_is_refused() {
+    let house = House::new().await;
+    let item = json!({"kind": "note", "title": "x"});
+    for (path, body) in [
+        ("/observations", json!({"content": "x"})),
+        ("/threads/a/scratchbook/items", item.clone()),
+        ("/pages", json!({"title": "x"})),
+        ("/turns", json!({"input": "x"})),
+        ("/context", json!({})),
+        ("/forget", json!({"text": "x"})),
+    ] {
+        let refused = house.ask("POST", path, &["If-Match: \"1\""], Some(body)).await;
+        assert_problem(&refused, 400, "if_match_invalid");
+    }
+    assert_eq!(house.workspace().head().await.unwrap().0, 0);
+    // Any version is no version.
+    let added = house
+        .ask("POST", "/threads/a/scratchbook/items", &["If-Match: *"], Some(item))
+        .await;
+    assert_eq!(added.status, 201, "{added:?}");
+    let pinned = house
+        .ask("POST", "/threads/a/scratchbook/e1/pin", &["If-Match: \"1\""], None)
+        .await;
+    assert_eq!(pinned.status, 200, "{pinned:?}");
+    house.stop().await.unwrap();
 }
 
 #[tokio::test]

@@ -232,6 +232,12 @@ async fn offloaded_history_is_read_by_message_range() {
             .assert_refused(&format!("/threads/t/history?{query}"), 400, "query_invalid")
             .await;
     }
+    let twice = house.get_json("/threads/t/history?limit=2").await;
+    assert_eq!((&twice["messages"], &twice["returned"]), (&twice["items"], &json!(2)));
+    let mut once = house.get_json("/threads/t/history?limit=2&messages=false").await;
+    assert_eq!(once.get("messages"), None, "{once}");
+    once["messages"] = once["items"].clone();
+    assert_eq!(once, twice);
     let short = json!({"messages": [{"role": "user", "content": "hi"}]});
     let kept = house.post_and_expect("/threads/u/history", 200, short).await;
     for name in ["summary", "next_actions", "history"] {
@@ -241,6 +247,25 @@ async fn offloaded_history_is_read_by_message_range() {
         .ask("POST", "/threads/t/history", &[], Some(json!({"messages": 7})))
         .await;
     assert_problem(&refused, 422, "messages_invalid");
+}
+
+#[tokio::test]
+async fn long_text_of_an_item_is_read_in_whole() {
+    let house = House::new().await;
+    let body = "long ".repeat(20_000);
+    let item = json!({"kind": "note", "title": "x", "body": body});
+    let added = house.post_and_expect(ITEMS, 201, item).await;
+    assert!(
+        added["body_ref"].is_object() && added["body"] != json!(body),
+        "{}",
+        added["body_ref"]
+    );
+    assert_eq!(house.get_json(&format!("{ITEMS}/e1")).await, added);
+    assert_eq!(
+        house.get_json(&format!("{ITEMS}/e1?whole=true")).await["body"],
+        json!(body)
+    );
+    house.stop().await.unwrap();
 }
 
 #[tokio::test]

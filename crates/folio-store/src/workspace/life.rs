@@ -112,8 +112,8 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// `Conflict` names the owner who has claimed it; `Invalid` if it is not open work, or names what has to be done
-    /// before it; `NotFound`.
+    /// `Conflict` names the owner who has claimed it, also where the same request claimed it before and lost it since;
+    /// `Invalid` if it is not open work, or names what has to be done before it; `NotFound`.
     pub async fn claim(
         &self,
         actor: &Actor,
@@ -126,8 +126,16 @@ impl Workspace {
         let expected = [Expected::MayBegin { entry }];
         let trying = Trying::to("claim").expecting(&expected);
         let changes = |current: &Entry| Ok((lifecycle::claim(current, owner, lease, self.now())??, Vec::new()));
-        self.patch_under(actor, Ref::Id(entry), guard, trying, &[], changes)
-            .await
+        let written = self
+            .patch_under(actor, Ref::Id(entry), guard, trying, &[], changes)
+            .await?;
+        // Whoever repeats a request that claimed it wants to know whether it is still theirs.
+        if written.replayed
+            && let Ok(Err(other)) = lifecycle::claim(&written.entry, owner, lease, self.now())
+        {
+            return Err(other.into());
+        }
+        Ok(written)
     }
 
     /// Gives up a piece of work that `owner` has claimed, so that it is open again.

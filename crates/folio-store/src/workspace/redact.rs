@@ -486,8 +486,11 @@ pub(crate) fn clean_actor(actor: &mut Actor, mode: Redaction) {
     Cleaner::new(mode).name(&mut actor.name, "name");
 }
 
-/// Refuses the name of a thread that is empty or has a zero character in it, which nobody could name afterwards, and
-/// one that is a secret: under another name it would be another thread.
+/// Refuses the name of a thread that is empty or has a zero character in it, which nobody could name afterwards, or that
+/// no URL can have in its path; and one that is a secret: under another name it would be another thread.
+///
+/// Earlier versions took any name that a URL cannot have. What there is in such a thread stays readable: its pages are
+/// not made again, and runs that began in it write to pages of their own.
 ///
 /// # Errors
 ///
@@ -516,6 +519,18 @@ pub(crate) fn refuse_secret_threads(changes: &[Change], mode: Redaction) -> Resu
     }
     if named().any(|thread| thread.0.contains('\0')) {
         let message = "the name of a thread has a zero character in it";
+        return Err(Invalid::new("thread_invalid", "thread", message));
+    }
+    let mut begins = changes.iter().filter_map(|change| match change {
+        Change::EnsurePage(page) if page.fields.run.is_none() => page.fields.thread.as_ref(),
+        Change::BeginTurn(turn) => Some(&turn.thread),
+        _ => None,
+    });
+    if let Some(thread) = begins.find(|thread| thread.is_step_in_a_path()) {
+        let message = format!(
+            "a thread cannot be called {:?}, which a URL takes for a step in its path",
+            thread.0
+        );
         return Err(Invalid::new("thread_invalid", "thread", message));
     }
     if named().any(is_secret) {

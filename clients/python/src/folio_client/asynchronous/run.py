@@ -11,12 +11,14 @@ from ..events import Event
 from ..filters import body_of
 from ..outage import Outage
 from ..shapes import (
+    DiffShape,
     EditedShape,
     LimitsShape,
     ListOfPlanVersionShape,
     ListOfQuestionShape,
     NodeInFull,
     PlanShape,
+    ReplayShape,
     RunInFull,
     TreeShape,
     WrittenRunInFull,
@@ -115,6 +117,17 @@ class AsyncRun:
         in it."""
         body = body_of({"at": at, "before_limit": before_limit, "paused": paused})
         return await self._wire.post(WrittenRunInFull, f"{self._path}/fork", body, key=key, takes=WHOLE_MOST)
+
+    async def diff(self, other: str, *, limit: int | None = None, cursor: str | None = None) -> DiffShape:
+        """Compares the run with another one: what was done, what came out and what it cost. At most 1,000 nodes without
+        a `limit`; `next` of the answer, if it has one, is the `cursor` for the next call."""
+        query = {"limit": limit, "cursor": cursor}
+        return await self._wire.get(DiffShape, f"{self._path}/diff/{part(other)}", query, takes=WHOLE_MOST)
+
+    async def replay(self) -> ReplayShape:
+        """Folds the journal of the run from its first event, and compares the result with what is stored: `differences`
+        is empty if that is the same. Nothing is carried out again."""
+        return await self._wire.get(ReplayShape, f"{self._path}/replay", takes=WHOLE_MOST)
 
     async def plan(self, *, node: str | None = None) -> PlanShape:
         """Returns the current plan, as markdown and as steps."""

@@ -350,6 +350,26 @@ class Folio:
         }
         return self._wire.get(shapes.ListOfTraceLine, "/trace", query)
 
+    def episodes(
+        self,
+        text: str | None = None,
+        *,
+        thread: str | None = None,
+        from_: str | None = None,
+        until: str | None = None,
+        limit: int | None = None,
+    ) -> shapes.EpisodesShape:
+        """Returns earlier turns with the entries that they touched, newest first: those with all words of `text`, that
+        began between `from_` and `until` (RFC 3339). If the answer has `searched_from`, `until` that time searches older
+        ones."""
+        query = {"text": text, "thread": thread, "from": from_, "until": until, "limit": limit}
+        return self._wire.get(shapes.EpisodesShape, "/episodes", query)
+
+    def why(self, entry: str, *, turn: str | None = None) -> shapes.WhyShape:
+        """Returns the decisions that rest on an entry; with `turn`, those of that turn, and what happened to the entry
+        in each view and context of it (`shown`)."""
+        return self._wire.get(shapes.WhyShape, "/why", {"entry": entry, "turn": turn})
+
     # ---- all of memory ------------------------------------------------------------------------------------------------
 
     def search(

@@ -6,6 +6,7 @@ from typing import Any, Literal, Unpack
 from ..coding import part
 from ..filters import ItemFields, Some, body_of, several
 from ..shapes import (
+    Claimed,
     Conversation,
     EvictedShape,
     ListOfScratchItem,
@@ -56,9 +57,9 @@ class Scratchbook:
         query = {"kind": kind, "status": status, "tags": tags, "all": all or None, "limit": limit, "cursor": cursor}
         return self._wire.get(ListOfScratchItem, f"{self._path}/scratchbook/items", query)
 
-    def item(self, item: str) -> ScratchItem:
-        """Returns one item."""
-        return self._wire.get(ScratchItem, self._item(item))
+    def item(self, item: str, *, whole: bool = False) -> ScratchItem:
+        """Returns one item; with the whole of a long text if `whole`."""
+        return self._wire.get(ScratchItem, self._item(item), {"whole": whole or None})
 
     def add(
         self,
@@ -93,7 +94,7 @@ class Scratchbook:
     ) -> WrittenScratchItem:
         """Changes the given fields; `None` empties a field. With `version`, raises `Conflict` if the item is at a later
         version, unless it already is as the change wants it: of two equal changes at one version, both succeed. So this
-        does not claim a task for one of several workers, as `plan_claim` of the Model Context Protocol does."""
+        does not claim a task for one of several workers; `claim` does."""
         body: dict[str, Any] = dict(fields)
         if "tags" in fields:
             body["tags"] = several(fields["tags"])
@@ -105,6 +106,43 @@ class Scratchbook:
         """Marks the item as done."""
         path = f"{self._item(item)}/complete"
         return self._wire.post(WrittenScratchItem, path, body_of({"reason": reason}), version=version)
+
+    def claim(
+        self,
+        item: str,
+        owner: str,
+        *,
+        lease_minutes: int | None = None,
+        reason: str | None = None,
+        version: int | None = None,
+        key: str | None = None,
+    ) -> WrittenScratchItem:
+        """Claims a todo or a task for `owner`, a name that each worker has for itself, for `lease_minutes` or until it is
+        done or released. Raises `Conflict` if somebody else has it, or if it is not open work. Whoever has it already
+        renews the claim."""
+        said = {"owner": owner, "lease_minutes": lease_minutes, "reason": reason}
+        path = f"{self._item(item)}/claim"
+        return self._wire.post(WrittenScratchItem, path, body_of(said), version=version, key=key)
+
+    def claim_next(self, owner: str, *, lease_minutes: int | None = None) -> Claimed:
+        """Claims the next todo or task that is ready: one that `owner` has begun, or else the most urgent one that is
+        open and waits for nothing. `claimed` is `None` if there is none."""
+        said = {"owner": owner, "lease_minutes": lease_minutes}
+        return self._wire.post(Claimed, f"{self._path}/scratchbook/claim", body_of(said))
+
+    def release(
+        self,
+        item: str,
+        owner: str,
+        *,
+        reason: str | None = None,
+        version: int | None = None,
+        key: str | None = None,
+    ) -> WrittenScratchItem:
+        """Releases an item that `owner` has claimed: it is open again for anybody."""
+        path = f"{self._item(item)}/release"
+        body = body_of({"owner": owner, "reason": reason})
+        return self._wire.post(WrittenScratchItem, path, body, version=version, key=key)
 
     def pin(
         self, item: str, *, reason: str | None = None, version: int | None = None
@@ -146,11 +184,18 @@ class Scratchbook:
         return self._wire.post(Conversation, path, body, takes=OFFLOAD_MOST)
 
     def history(
-        self, first: int | None = None, last: int | None = None, *, search: str | None = None, limit: int | None = None
+        self,
+        first: int | None = None,
+        last: int | None = None,
+        *,
+        search: str | None = None,
+        limit: int | None = None,
+        messages: bool | None = None,
     ) -> SaidShape:
-        """Returns the offloaded messages, by their numbers from 1; with `search`, those that contain all its words: at
-        most 100. `next` of the answer is the `first` for the next call."""
-        query = {"from": first, "to": last, "search": search, "limit": limit}
+        """Returns the offloaded messages (`items`), by their numbers from 1; with `search`, those that contain all its
+        words: at most 100. `next` of the answer is the `first` for the next call. With `messages=False` the answer does
+        not repeat them as `messages`."""
+        query = {"from": first, "to": last, "search": search, "limit": limit, "messages": messages}
         return self._wire.get(SaidShape, f"{self._path}/history", query)
 
     def evict(

@@ -157,6 +157,8 @@ struct Range {
     limit: Option<u32>,
     /// The value of `next` in an earlier answer, to continue there with the same filters.
     cursor: Option<String>,
+    /// Whether `messages` repeats `items`, for programs that know them by that name; `false` leaves it out.
+    messages: Option<bool>,
 }
 
 impl Fields for Range {}
@@ -194,7 +196,12 @@ async fn said(caller: Caller, QueryParams(params): QueryParams<Range>) -> Result
             workspace.search_said(&thread, words, (from, to), most).await?
         }
     };
-    Ok(Answer::of(SaidShape::of(messages, as_of)))
+    let said = SaidShape::of(messages, as_of);
+    Ok(Answer::of(if params.messages == Some(false) {
+        said.once()
+    } else {
+        said
+    }))
 }
 
 /// Parses a range such as `10:20`, `10:` or `10`.

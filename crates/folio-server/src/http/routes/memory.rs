@@ -23,7 +23,7 @@ use crate::http::describe::describe_operation;
 use crate::http::input::{MayBody, body_invalid};
 use crate::http::problem::Problem;
 use crate::http::query::{Fields, Nothing, QueryParams, check_exclusive, invalid_value_problem};
-use crate::wire::{AsJson, ContextShape, Found, GoalShape, List, Observation, TraceLine};
+use crate::wire::{AsJson, ContextShape, Found, GoalShape, List, Observation, TraceLine, WhyShape};
 
 /// The default number of lines of a trace.
 const LINES_DEFAULT: u32 = 50;
@@ -77,6 +77,17 @@ pub(super) fn routes() -> ApiRouter<App> {
                     "calibration",
                     GROUP,
                     "Returns how often stated confidences proved right",
+                ),
+            ),
+        )
+        .api_route(
+            "/why",
+            get_with(
+                why,
+                describe_operation(
+                    "why",
+                    GROUP,
+                    "Returns the decisions that rest on an entry, and what models were shown of it in a turn",
                 ),
             ),
         )
@@ -308,6 +319,32 @@ async fn patterns(
 async fn calibration(caller: Caller, _: QueryParams<Nothing>) -> Result<Answer<List<Reliability>>, Problem> {
     let as_of = caller.workspace.head().await?.0;
     Ok(Answer::of(List::whole(caller.workspace.calibration().await?, as_of)))
+}
+
+/// An entry, and a turn.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct EntryInTurn {
+    /// The entry: `e42` or `obs_…`.
+    entry: String,
+    /// Only decisions of this turn, and what models were shown in it: `t3` or `turn_…`; without it, decisions of all
+    /// turns.
+    #[serde(default)]
+    turn: Option<String>,
+}
+
+impl Fields for EntryInTurn {}
+
+async fn why(caller: Caller, QueryParams(params): QueryParams<EntryInTurn>) -> Result<Answer<WhyShape>, Problem> {
+    let workspace = &caller.workspace;
+    let entry: EntryRef = params.entry.parse()?;
+    let turn: Option<TurnRef> = params.turn.as_deref().map(str::parse).transpose()?;
+    let as_of = workspace.head().await?.0;
+    let found = workspace.why(entry, turn).await?;
+    let shown = match turn {
+        Some(turn) => Some(workspace.shown(entry, turn).await?),
+        None => None,
+    };
+    Ok(Answer::of(WhyShape::of(found, shown, as_of)))
 }
 
 /// A filter for lines of the trace.

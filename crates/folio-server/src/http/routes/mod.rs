@@ -1,5 +1,7 @@
 //! The routes, one file per group.
 
+mod claims;
+mod compare;
 mod events;
 mod exchange;
 mod health;
@@ -42,6 +44,7 @@ pub(super) fn all() -> ApiRouter<App> {
         .layer(Extension(BodyLimit(LARGE_BODY_BYTES)))
         .layer(DefaultBodyLimit::max(LARGE_BODY_BYTES));
     let space = runs::routes()
+        .merge(compare::routes())
         .merge(people::routes())
         .merge(steer::routes())
         .merge(limits::routes())
@@ -49,6 +52,7 @@ pub(super) fn all() -> ApiRouter<App> {
         .merge(observations::routes())
         .merge(life::routes())
         .merge(threads::routes())
+        .merge(claims::routes())
         .merge(turns::routes())
         .merge(memory::routes())
         .merge(policy::routes())

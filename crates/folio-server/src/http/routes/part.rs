@@ -44,7 +44,6 @@ impl FromRequest<App> for PartOfRun {
         QueryParams::<Nothing>::from_request_parts(&mut parts, app).await?;
         let MayBody(input) = MayBody::<PartInput>::from_request(Request::from_parts(parts, body), app).await?;
         caller.may_steer()?;
-        caller.refuse_if_match("runs")?;
         let row = caller.run_row().await?;
         let node = node_named(&caller, &row, input.node).await?;
         Ok(Self { caller, row, node })

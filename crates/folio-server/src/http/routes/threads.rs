@@ -11,7 +11,7 @@ use folio::store::workspace::{BookFilter, ViewRequest};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::observations::{Base, Why};
+use super::observations::{Base, Whole, Why};
 use crate::http::answer::{Answer, Made};
 use crate::http::app::App;
 use crate::http::caller::Caller;
@@ -192,7 +192,7 @@ async fn add(
         .with_location(place))
 }
 
-fn shape(caller: &Caller, written: &folio::store::Written) -> Written<ScratchItem> {
+pub(super) fn shape(caller: &Caller, written: &folio::store::Written) -> Written<ScratchItem> {
     let item = ScratchItem::of(&written.entry);
     caller.with_ended_turn_warning(Written::of(item, &written.warnings, written.replayed).over(&written.conflicts))
 }
@@ -209,8 +209,11 @@ async fn item_of(caller: &Caller) -> Result<Entry, Problem> {
     Err(Problem::not_found("not_found", detail))
 }
 
-async fn show(caller: Caller, _: QueryParams<Nothing>) -> Result<Answer<ScratchItem>, Problem> {
-    let entry = item_of(&caller).await?;
+async fn show(caller: Caller, QueryParams(params): QueryParams<Whole>) -> Result<Answer<ScratchItem>, Problem> {
+    let mut entry = item_of(&caller).await?;
+    if params.whole {
+        entry = caller.workspace.in_whole(entry).await?;
+    }
     Ok(Answer::of(ScratchItem::of(&entry)).version(entry.version))
 }
 
@@ -231,7 +234,7 @@ async fn update(
 
 /// Returns which item the path names, to change it: one of the scratchbook that the path names, or an entry of one of
 /// the kinds `beside`. A caller may change an item of its own that it may not read (M7.7).
-async fn item_to_change(caller: &Caller, beside: &[EntryKind]) -> Result<EntryRef, Problem> {
+pub(super) async fn item_to_change(caller: &Caller, beside: &[EntryKind]) -> Result<EntryRef, Problem> {
     let item = caller.path_param("item")?;
     match caller.workspace.entry_place(item).await {
         Ok(place) if place.page == book_of(caller) || beside.contains(&place.kind) => Ok(Ref::Id(place.id)),

@@ -11,7 +11,7 @@ use folio::memory::id::{Ref, TurnHandle, TurnRef};
 use folio::memory::tokens::for_model;
 use folio::memory::turn::TurnQuery;
 use folio::runner::ADVISOR_TIME;
-use folio::store::workspace::{ContextRequest, Questions, TraceQuery, TurnInput};
+use folio::store::workspace::{ContextRequest, EpisodeQuery, Questions, TraceQuery, TurnInput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -23,14 +23,16 @@ use crate::http::describe::{JSON_LINES, describe_media_type, describe_operation}
 use crate::http::guard::{LONG_RESPONSE_TIMEOUT, RESPONSE_TIMEOUT, declare_response_time};
 use crate::http::input::MayBody;
 use crate::http::problem::Problem;
-use crate::http::query::{Fields, Nothing, QueryParams, parse_cursor};
+use crate::http::query::{Fields, Nothing, QueryParams, invalid_value_problem, parse_cursor};
 use crate::wire::{
-    BegunShape, ContextShape, EndedShape, List, Observation, ReceiptShape, TraceLine, TurnShape, manifest_line,
-    touched_line,
+    BegunShape, ContextShape, EndedShape, EpisodesShape, List, Observation, ReceiptShape, TraceLine, TurnShape,
+    manifest_line, touched_line,
 };
 
 /// The default number of turns in a list.
 const LIMIT_DEFAULT: u32 = 20;
+/// The default number of earlier turns.
+const EPISODES_DEFAULT: u32 = 10;
 /// The default number of lines of a trace.
 const LINES_DEFAULT: u32 = 1_000;
 const GROUP: &str = "turns";
@@ -62,6 +64,17 @@ pub(super) fn routes() -> ApiRouter<App> {
             .get_with(
                 list,
                 describe_operation("list_turns", GROUP, "Lists turns, newest first"),
+            ),
+        )
+        .api_route(
+            "/episodes",
+            get_with(
+                episodes,
+                describe_operation(
+                    "list_episodes",
+                    GROUP,
+                    "Lists earlier turns with the entries that they touched, newest first",
+                ),
             ),
         )
         .api_route(
@@ -142,6 +155,51 @@ async fn list(caller: Caller, QueryParams(params): QueryParams<Filter>) -> Resul
     let turns = turns.iter().map(TurnShape::of).collect();
     let list = List::part(turns, limit, as_of, TurnShape::name);
     Ok(Answer::of(list.from_start(params.cursor.is_none())))
+}
+
+/// A filter for earlier turns.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct Earlier {
+    /// Only turns with all of these words in their input or in an entry that they touched.
+    text: Option<String>,
+    /// Only turns of this thread; without it, of every thread.
+    thread: Option<String>,
+    /// Only turns that began at this time or later (RFC 3339).
+    from: Option<String>,
+    /// Only turns that began before this time (RFC 3339).
+    until: Option<String>,
+    /// The maximum number of turns; 10 if not given.
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<u32>,
+}
+
+impl Fields for Earlier {}
+
+async fn episodes(caller: Caller, QueryParams(params): QueryParams<Earlier>) -> Result<Answer<EpisodesShape>, Problem> {
+    let time = |name: &str, text: Option<String>| {
+        let parse = |text: String| {
+            Timestamp::parse(&text).map_err(|_| invalid_value_problem(name, &text, "a time as RFC 3339 has it"))
+        };
+        text.map(parse).transpose()
+    };
+    if let Some(text) = params.text.as_ref().filter(|text| text.trim().is_empty()) {
+        return Err(invalid_value_problem("text", text, "a text to search for"));
+    }
+    let limit = params.limit.unwrap_or(EPISODES_DEFAULT);
+    let query = EpisodeQuery {
+        thread: params.thread.map(thread_called).transpose()?,
+        from: time("from", params.from)?,
+        until: time("until", params.until)?,
+        text: params.text,
+        before: None,
+        limit: limit as usize + 1,
+    };
+    let workspace = &caller.workspace;
+    let as_of = workspace.head().await?.0;
+    let now = workspace.now();
+    let found = workspace.episodes(&query).await?;
+    Ok(Answer::of(EpisodesShape::of(&found, limit, as_of, now)))
 }
 
 /// A new turn and its input.
