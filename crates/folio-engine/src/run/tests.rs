@@ -66,6 +66,7 @@ mod replies;
 mod resources;
 mod retry;
 mod roll_ups;
+mod room;
 mod shares;
 mod small_windows;
 mod steering;
