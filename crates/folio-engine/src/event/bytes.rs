@@ -34,7 +34,7 @@ impl Event {
                 }
                 Self::Expanded { items, set_aside, .. } => {
                     let named = set_aside.iter().flat_map(|set_aside| set_aside.named.keys());
-                    items.iter().map(value_bytes).sum::<u64>() + named.map(|name| journal_bytes(name)).sum::<u64>()
+                    items.iter().map(value_bytes).sum::<u64>() + named.map(journal_bytes).sum::<u64>()
                 }
                 Self::Started { call, writes, .. } => journal_and_page_bytes(call) + all(writes, journal_bytes),
                 Self::AttemptFailed { failure, .. } | Self::AskFailed { failure, .. } => of_failure(failure),
