@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use folio::engine::spend::{Dimension, Purse};
-use folio::engine::{Event, NodeResult, Outcome, StopReason, projection};
+use folio::engine::spend::Dimension;
+use folio::engine::{Event, NodeId, NodeResult, Outcome, StopReason, projection};
 use folio::memory::RunId;
 use folio::memory::id::Ref;
 use folio::runner::{HeldUp, LEFTOVER_PATIENCE, Runner, RunnerError, Watch};
@@ -99,8 +99,8 @@ struct Follow<'a> {
     questions: Questions,
     /// The line that says which parts are paused, if the run waits for nothing else.
     paused: Option<String>,
-    /// How much of each limit was used when the user was told of it last, in per cent.
-    told_uses: HashMap<Dimension, u64>,
+    /// How much of each limit, of the run and of its parts, was used when the user was told of it last, in per cent.
+    told_uses: HashMap<(NodeId, Dimension), u64>,
     /// Why not all could be shown, if somebody still wanted to see it.
     unshown: Option<Failure>,
 }
@@ -267,26 +267,43 @@ impl<'a> Follow<'a> {
         }
     }
 
-    /// Says that much of a limit of the run is used, once at each step. A tree shows it all the time.
+    /// Says that much of a limit of the run or of a part of it is used, once at each step. A tree shows it all the time.
     async fn point_out_uses(&mut self) {
         let run = self.watch.run();
         if run.result().is_some() || !self.progress.has_notes() {
             return;
         }
-        let mut reached = Vec::new();
-        for used in run.purse().into_iter().flat_map(Purse::uses) {
-            let step = warning_step(used).unwrap_or_default();
-            let told = self.told_uses.entry(used.dimension).or_default();
-            if step > *told {
-                *told = step;
-                reached.push(use_in_words(used));
+        let whole = run.purse().map(|purse| (NodeId::root(run.id()), "", purse));
+        let parts = run
+            .limited_parts()
+            .filter_map(|part| Some((part.id, part.path, part.purse?)));
+        // Of each, the name and what it has used.
+        let mut reached: Vec<(String, String)> = Vec::new();
+        for (node, path, purse) in whole.into_iter().chain(parts) {
+            let mut uses = Vec::new();
+            for used in purse.uses() {
+                let step = warning_step(used).unwrap_or_default();
+                let told = self.told_uses.entry((node, used.dimension)).or_default();
+                if step > *told {
+                    *told = step;
+                    uses.push(use_in_words(used));
+                }
+            }
+            if !uses.is_empty() {
+                reached.push((printable(path), uses.join(", ")));
             }
         }
-        if !reached.is_empty() {
-            let (handle, again) = (self.handle().await, self.context.settings.repeated());
-            let reached = reached.join(", ");
+        if reached.is_empty() {
+            return;
+        }
+        let (handle, again) = (self.handle().await, self.context.settings.repeated());
+        for (path, uses) in reached {
+            let (of, part) = match path.as_str() {
+                "" => (handle.clone(), String::new()),
+                path => (format!("{handle}: {path}"), format!(" --node {}", quoted(path))),
+            };
             self.context.output.note(format_args!(
-                "{handle} has used {reached}; `folio budget {handle}{again}` shows and changes its limits"
+                "{of} has used {uses}; `folio budget {handle}{part}{again}` shows and changes its limits"
             ));
         }
     }

@@ -19,6 +19,11 @@ use crate::output::Output;
 
 /// How often a server looks for such runs.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// The pause after a look, as a multiple of its duration, if that is longer: thousands of runs that only wait cost a
+/// server next to nothing.
+const PAUSE_FACTOR: u32 = 50;
+/// The longest pause, however slow the store is.
+const MAX_POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// How often a server looks for runs that have ended and whose turns go on, and how long ago they must have ended: the
 /// store may have been unavailable just then, here or in another process.
 const TIDY_INTERVAL: Duration = Duration::from_secs(60);
@@ -211,6 +216,7 @@ impl Leftovers {
                     let first = rounds % all.len().max(1);
                     all.rotate_left(first);
                     rounds += 1;
+                    let began = Instant::now();
                     for runner in all {
                         let space = runner.workspace().space();
                         if let Some(age) = age_to_tidy(tidied.get(space).copied(), Instant::now())
@@ -221,6 +227,7 @@ impl Leftovers {
                         let seen = seen.entry(space.clone()).or_default();
                         self.resume_abandoned(&runner, output, seen, &given_up).await;
                     }
+                    again.reset_after(pause_after(began.elapsed()));
                 }
             }
         }
@@ -375,6 +382,11 @@ impl Leftovers {
     }
 }
 
+/// How long a server rests after a look that took so long.
+fn pause_after(look: Duration) -> Duration {
+    (look * PAUSE_FACTOR).clamp(POLL_INTERVAL, MAX_POLL_INTERVAL)
+}
+
 /// How long ago runs must have ended whose turns are to be ended now, given when that was last done in their space;
 /// `None`: not now.
 fn age_to_tidy(tidied: Option<Instant>, now: Instant) -> Option<Duration> {
@@ -404,6 +416,13 @@ mod tests {
 
     use super::*;
     use crate::arguments::Arguments;
+
+    #[test]
+    fn looking_for_runs_takes_at_most_a_fiftieth_of_the_time() {
+        for (look, pause) in [(0, 2_000), (40, 2_000), (100, 5_000), (3_000, 10_000)] {
+            assert_eq!(pause_after(Duration::from_millis(look)), Duration::from_millis(pause));
+        }
+    }
 
     fn row(number: u64, submitted: Timestamp, was_driven: bool) -> RunRow {
         RunRow {

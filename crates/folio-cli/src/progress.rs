@@ -6,6 +6,7 @@ use crossterm::cursor::{Hide, MoveToColumn, MoveUp, Show};
 use crossterm::terminal::{BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate};
 use crossterm::{QueueableCommand as _, terminal};
 use folio::Timestamp;
+use folio::engine::spend::Purse;
 use folio::engine::{Event, Run};
 
 use crate::commands::budget::{use_in_words, warning_step};
@@ -185,12 +186,20 @@ impl Live<'_> {
     }
 }
 
-/// How much of those limits of `run` is used of which it is much; `None` if it is of none, and for a run that has ended.
+/// How much of those limits of `run` and of its parts is used of which it is much; `None` if it is of none, and for a run
+/// that has ended.
 fn uses_line(run: &Run) -> Option<String> {
-    let uses = run.purse().filter(|_| run.result().is_none())?.uses();
-    let much = uses.filter(|used| warning_step(*used).is_some());
-    let much: Vec<String> = much.map(use_in_words).collect();
-    (!much.is_empty()).then(|| format!("used: {}", much.join(", ")))
+    let purse = run.purse().filter(|_| run.result().is_none())?;
+    let much = |purse: &Purse| {
+        let much = purse.uses().filter(|used| warning_step(*used).is_some());
+        let much: Vec<String> = much.map(use_in_words).collect();
+        (!much.is_empty()).then(|| much.join(", "))
+    };
+    let parts = run
+        .limited_parts()
+        .filter_map(|part| Some(format!("by {}: {}", part.path, much(part.purse?)?)));
+    let all: Vec<String> = much(purse).into_iter().chain(parts).collect();
+    (!all.is_empty()).then(|| format!("used: {}", all.join("; ")))
 }
 
 impl Drop for Live<'_> {

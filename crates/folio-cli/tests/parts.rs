@@ -175,6 +175,21 @@ fn use_of_a_limit_is_pointed_out_at_half_and_at_four_fifths_e9_10() {
     );
     let quiet = folio.call(&["run", "--plan", "plan.yaml", "--quiet"]);
     assert_eq!(quiet.stderr, "");
+    // The same for a part with a limit of its own.
+    let steps = steps.join("\n").replace("  - ", "      - ");
+    folio.file(
+        "part.yaml",
+        format!("steps:\n  - id: part\n    budget: {{tool_calls: 10}}\n    plan:\n{steps}\n"),
+    );
+    let run = folio.call(&["run", "--plan", "part.yaml"]);
+    let notes: Vec<&str> = run.stderr.lines().filter(|line| line.contains("has used")).collect();
+    assert_eq!(
+        notes,
+        [
+            "r3: part has used 50 % of its tool calls (5 of 10); `folio budget r3 --node part` shows and changes its limits",
+            "r3: part has used 80 % of its tool calls (8 of 10); `folio budget r3 --node part` shows and changes its limits"
+        ]
+    );
 }
 
 #[test]

@@ -22,11 +22,14 @@ use crate::spend::{Allowance, Spend};
 use crate::talk::{Purpose, Reply, Wanted};
 
 /// What is set aside for each child of a group before the first of them begins (E9.10).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetAside {
     /// What is set aside for a task that a model does; for a call of a tool it is that call, for a composite step the
     /// sum of its parts.
     pub task: Spend,
+    /// The same for tasks that name an executor, by its name: its model has a window and a price of its own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub named: BTreeMap<String, Spend>,
     /// How many children run at the same time, because more would not fit into the limits; `None` if all fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lanes: Option<u32>,

@@ -86,7 +86,7 @@ impl Done {
         match self {
             Self::Asked(ended, _) => match &ended.answer {
                 ModelAnswer::Replied { reply, .. } => reply.text.len(),
-                ModelAnswer::Failed(_) | ModelAnswer::Stopped => 0,
+                ModelAnswer::Failed(_) | ModelAnswer::Stopped { .. } => 0,
             },
             _ => 0,
         }

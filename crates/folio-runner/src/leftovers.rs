@@ -1,11 +1,11 @@
 //! Runs whose process is gone: which of them another process may resume on its own (E9.9).
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
 use folio_engine::run::RunSummary;
 use folio_memory::Timestamp;
-use folio_store::RunRow;
+use folio_store::{ErrorKind, RunRow};
 use tokio::task::JoinHandle;
 
 use crate::busy::Busy;
@@ -105,7 +105,7 @@ impl Hindrance {
 
 impl Runner {
     /// The runs that have not ended and that no living process drives, oldest first, and whether this process may resume
-    /// them on its own.
+    /// them on its own. Of runs that have not changed since the last call only the rows are read.
     ///
     /// # Errors
     ///
@@ -114,17 +114,46 @@ impl Runner {
         let workspace = self.workspace();
         let rows = self.unfinished().await?;
         let now = workspace.now();
-        let summaries = workspace.runs_so_far(&rows).await?;
-        let mut leftovers = Vec::with_capacity(rows.len());
-        for row in rows {
-            let summary = self.summary_of(&row, summaries.get(&row.id).copied()).await;
-            let hindrance = Hindrance::of(&row, &summary, self.has_nobody_to_answer(&summary), now);
-            leftovers.push(Leftover {
-                row,
-                summary,
-                hindrance,
-            });
+        let lineage = workspace.store().lineage();
+        let mut known = self.shared.seen.known(&rows, lineage);
+        let changed: Vec<RunRow> = rows
+            .iter()
+            .filter(|row| !known.contains_key(&row.id))
+            .cloned()
+            .collect();
+        let summaries = workspace.runs_so_far(&changed).await?;
+        let mut unreadable = HashSet::new();
+        for row in &changed {
+            let summary = match summaries.get(&row.id) {
+                Some(summary) => *summary,
+                // An older version wrote its last commit.
+                None => match self.load(row.id).await {
+                    Ok(run) => run.summary(),
+                    Err(error) => {
+                        // What cannot be read for the moment is read again.
+                        unreadable.extend((error.kind() == ErrorKind::Unavailable).then_some(row.id));
+                        RunSummary::default()
+                    }
+                },
+            };
+            known.insert(row.id, summary);
         }
+        let leftovers: Vec<Leftover> = rows
+            .into_iter()
+            .map(|row| {
+                let summary = known.get(&row.id).copied().unwrap_or_default();
+                let hindrance = Hindrance::of(&row, &summary, self.has_nobody_to_answer(&summary), now);
+                Leftover {
+                    row,
+                    summary,
+                    hindrance,
+                }
+            })
+            .collect();
+        let readable = leftovers.iter().filter(|one| !unreadable.contains(&one.row.id));
+        self.shared
+            .seen
+            .keep(readable.map(|one| (&one.row, one.summary)), lineage);
         Ok(leftovers)
     }
 

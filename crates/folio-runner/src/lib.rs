@@ -68,6 +68,7 @@ mod results;
 mod run_time;
 mod run_variable;
 pub mod runner;
+mod seen;
 mod sessions;
 mod steps;
 mod submitted;

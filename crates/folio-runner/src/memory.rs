@@ -8,7 +8,7 @@ use folio_engine::run::{CallAnswer, CallOutcome};
 use folio_engine::{NodeId, Outcome, Output, Run, projection};
 use folio_memory::counted::counted;
 use folio_memory::entry::{EntryFields, EntryKind, Owner, Tag, check_text};
-use folio_memory::observation::{ObservationInput, UnknownType, draft, page_of};
+use folio_memory::observation::{NewTypes, ObservationInput, draft, page_of};
 use folio_memory::scratchbook::ItemInput;
 use folio_memory::tool_exchange::{Bound, Channel, Content, Correction, Proposed, Rejection, ToolManifest, sift};
 use folio_memory::trace::{REJECTED, WARNING};
@@ -43,6 +43,8 @@ pub(crate) struct MemoryWriter {
     pub(crate) thread: ThreadKey,
     /// The policy in force; to be renewed before something is written.
     pub(crate) policy: Arc<PolicyInForce>,
+    /// The types that were registered under this policy, written or not.
+    new_types: NewTypes,
 }
 
 /// The result of a call's items.
@@ -80,10 +82,32 @@ struct Draft {
 }
 
 impl MemoryWriter {
+    /// Creates one for a run in `turn`, whose scratchbook is that of `thread`.
+    pub(crate) fn new(
+        workspace: Workspace,
+        turn: Option<TurnId>,
+        thread: ThreadKey,
+        policy: Arc<PolicyInForce>,
+    ) -> Self {
+        Self {
+            workspace,
+            turn,
+            thread,
+            policy,
+            new_types: NewTypes::default(),
+        }
+    }
+
+    /// Goes on under `policy`, with nothing that was not written.
+    pub(crate) fn renew(&mut self, policy: Arc<PolicyInForce>) {
+        self.policy = policy;
+        self.new_types = NewTypes::default();
+    }
+
     /// Ingests the items of a call of `node` that ended. Malformed items are skipped one by one, and reported in an
     /// entry of the branch's log and in the trace; they never change the outcome (seed 002).
     pub(crate) fn ingest_items(
-        &self,
+        &mut self,
         run: &Run,
         node: NodeId,
         mut writes: Writes,
@@ -133,7 +157,7 @@ impl MemoryWriter {
 
     /// The changes that write what is `proposed`, pages first, with a note for each correction. What cannot be written
     /// is added to `rejected`.
-    fn draft_all(&self, call: &Call<'_>, proposed: Vec<Proposed>, rejected: &mut Vec<Rejection>) -> IngestResult {
+    fn draft_all(&mut self, call: &Call<'_>, proposed: Vec<Proposed>, rejected: &mut Vec<Rejection>) -> IngestResult {
         let mut pages = BTreeMap::new();
         let mut entries = Vec::with_capacity(proposed.len());
         let mut notes = Vec::new();
@@ -184,16 +208,17 @@ impl MemoryWriter {
         let manifest = self.policy.manifests.of(&writes.tool);
         let observations = Value::Array(writes.observations.clone());
         let sifted = sift(&[(Channel::Observations, &observations)], &writes.tool, &manifest);
-        let unknown = UnknownType::under(&self.policy, Role::Tool);
         let now = self.workspace.now();
-        let mut refused = sifted.rejected;
+        let (mut refused, mut new_types) = (sifted.rejected, self.new_types.clone());
         for proposed in sifted.proposed {
             let Content::Observation(input) = proposed.content else {
                 continue;
             };
             let types = self.policy.types();
-            if let Err(invalid) = draft(*input, types, unknown, manifest.trust(), Source::default(), now) {
-                refused.push(Rejection::of(proposed.channel, proposed.index, &invalid));
+            let unknown = new_types.unknown_type(&self.policy, Role::Tool, &input);
+            match draft(*input, types, unknown, manifest.trust(), Source::default(), now) {
+                Ok(draft) => new_types.note(&draft),
+                Err(invalid) => refused.push(Rejection::of(proposed.channel, proposed.index, &invalid)),
             }
         }
         refused.sort_by_key(|one| one.index);
@@ -243,7 +268,7 @@ impl MemoryWriter {
         }
     }
 
-    fn draft(&self, call: &Call<'_>, proposed: Proposed) -> Result<Draft, Invalid> {
+    fn draft(&mut self, call: &Call<'_>, proposed: Proposed) -> Result<Draft, Invalid> {
         let tool = Some(call.tool).filter(|tool| !tool.is_empty());
         let source = Source {
             principal: tool.map(|tool| format!("{}:{tool}", Role::Tool)),
@@ -281,7 +306,7 @@ impl MemoryWriter {
     }
 
     fn draft_observation(
-        &self,
+        &mut self,
         call: &Call<'_>,
         id: EntryId,
         (channel, input): (Channel, ObservationInput),
@@ -292,8 +317,9 @@ impl MemoryWriter {
         // An `observe:` rule speaks for the author of the plan.
         let is_ruled = channel == Channel::Observe;
         let role = if is_ruled { Role::Human } else { Role::Tool };
-        let unknown = UnknownType::under(&self.policy, role);
+        let unknown = self.new_types.unknown_type(&self.policy, role, &input);
         let mut draft = draft(input, types, unknown, call.manifest.trust(), source, call.now)?;
+        self.new_types.note(&draft);
         if !is_ruled {
             let name = draft.fields.type_name.as_deref().unwrap_or_default();
             let ttl = types.get(name).and_then(|known| known.default_ttl);

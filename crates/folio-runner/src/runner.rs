@@ -42,6 +42,7 @@ use crate::observer::Observer;
 use crate::others::JournalWatcher;
 use crate::owner::Owner;
 use crate::places::Places;
+use crate::seen::SeenRuns;
 use crate::steps::MAX_CONCURRENT_STEPS;
 use crate::submitted::{self, Opened};
 use crate::watch::Watch;
@@ -125,6 +126,8 @@ pub(crate) struct Shared {
     pub(crate) submitted: submitted::Submitted,
     /// The cache of runs that somebody looked at.
     pub(crate) folds: Arc<Folds>,
+    /// The runs without a driver that somebody looked for last.
+    pub(crate) seen: SeenRuns,
     /// Cancelled when the process is about to end, so that nothing more begins.
     pub(crate) leaving: CancellationToken,
 }
@@ -214,6 +217,7 @@ impl Runner {
                 model_places,
                 submitted: submitted::Submitted::default(),
                 folds: Arc::default(),
+                seen: SeenRuns::default(),
                 leaving: CancellationToken::new(),
             }),
             request_key: None,

@@ -56,7 +56,7 @@ pub(crate) async fn run_task_by_tool(
     let cancel = worker_context.context.cancel.clone();
     let _place = tokio::select! {
         biased;
-        () = cancel.cancelled() => return ModelAnswer::Stopped,
+        () = cancel.cancelled() => return ModelAnswer::Stopped { used: None },
         place = model.place(all) => place,
     };
     let began = Instant::now();
@@ -74,7 +74,7 @@ pub(crate) async fn run_task_by_tool(
                 None => read(*response, &model_request, model, effect),
             }
         }
-        Ended::Stopped => ModelAnswer::Stopped,
+        Ended::Stopped => ModelAnswer::Stopped { used: None },
         Ended::TimedOut | Ended::Dropped => failed(model, ended_in_between(effect), &timeout_message(limit, "")),
     }
 }
@@ -104,7 +104,7 @@ fn read(response: ToolResponse, request: &Request, model: &RunnerModel, effect: 
         FailureKind::Unavailable if never_began(&error.code, effect) => ModelFailureKind::Unreached,
         FailureKind::Unavailable => ModelFailureKind::Unavailable,
         FailureKind::Failed => ModelFailureKind::Failed,
-        FailureKind::Cancelled => return ModelAnswer::Stopped,
+        FailureKind::Cancelled => return ModelAnswer::Stopped { used: None },
         FailureKind::TooLarge if effect.changes_nothing() => ModelFailureKind::Failed,
         FailureKind::TimedOut => ended_in_between(effect),
         // It may have had an effect by then.

@@ -27,7 +27,9 @@ enum Works {
     ByTool(&'static str),
     /// As a program that answers by a script.
     AsProgram(ScriptedModel, Vec<String>),
-    /// The same, on another machine.
+    /// As a program that works until it is told to stop, and reports then what it used.
+    UntilStopped(Usage, Vec<String>),
+    /// As a program that answers by a script, on another machine.
     Elsewhere(ScriptedModel, &'static str),
 }
 
@@ -35,7 +37,9 @@ enum Works {
 impl Model for Works {
     async fn reply(&self, request: &Request, pieces: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
         match self {
-            Self::ByTool(_) => Err(ModelError::new("slow", ModelErrorKind::Invalid, "it is a tool")),
+            Self::ByTool(_) | Self::UntilStopped(..) => {
+                Err(ModelError::new("slow", ModelErrorKind::Invalid, "it is no model"))
+            }
             Self::AsProgram(script, _) | Self::Elsewhere(script, _) => script.reply(request, pieces).await,
         }
     }
@@ -43,9 +47,14 @@ impl Model for Works {
     async fn reply_in(
         &self,
         request: &Request,
-        _: &Place,
+        place: &Place,
         pieces: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Reply, ModelError> {
+        if let Self::UntilStopped(usage, _) = self {
+            place.stop.cancelled().await;
+            let stopped = ModelError::new("slow", ModelErrorKind::Unknown, "it was stopped");
+            return Err(stopped.costing(Some(*usage)));
+        }
         self.reply(request, pieces).await
     }
 
@@ -55,7 +64,7 @@ impl Model for Works {
                 name,
                 argument: "prompt",
             },
-            Self::AsProgram(_, argv) => Worker::Program(argv),
+            Self::AsProgram(_, argv) | Self::UntilStopped(_, argv) => Worker::Program(argv),
             Self::Elsewhere(_, url) => Worker::Remote(url),
         })
     }
@@ -197,6 +206,32 @@ async fn unavailable_agent_tool_is_charged_nothing_e9_10() {
     let loaded = house.runner.load(run).await.unwrap();
     let spent = loaded.node_at("a").unwrap().spent;
     assert_eq!((spent.tokens(), spent.unpriced_calls), (0, 0));
+}
+
+#[tokio::test]
+async fn cancelled_agent_program_is_charged_what_it_reported_e9_11() {
+    let usage = Usage {
+        tokens_in: 900,
+        tokens_out: 80,
+        ..Usage::default()
+    };
+    let house = house(Works::UntilStopped(usage, vec!["mender".to_owned()]), |_| {});
+    let run = house.submit(step("Do it"), &["agent:slow"]).await;
+    let driver = house.runner.clone();
+    let driving = tokio::spawn(async move { driver.drive(run).await });
+    while house.runner.load(run).await.unwrap().in_flight().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    house.runner.cancel(run, None, &person("ada")).await.unwrap();
+    let result = driving.await.unwrap().unwrap();
+    assert_eq!(result.status, Outcome::Cancelled, "{result:?}");
+    let loaded = house.runner.load(run).await.unwrap();
+    let ended = loaded.node_at("a").unwrap();
+    assert_eq!(
+        (ended.spent.tokens_in, ended.spent.tokens_out, ended.spent.model_calls),
+        (900, 80, 1)
+    );
+    assert!(loaded.purse().unwrap().reserved.is_nothing());
 }
 
 #[tokio::test]

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use folio_engine::{Outcome, plan};
 use folio_memory::observation::ObservationInput;
+use folio_memory::policy::MAX_TYPES;
 use folio_memory::{
     Actor, Clock as _, Entry, EntryKind, EntryQuery, PageRole, Role, RunId, SpaceName, SpacePolicy, ThreadKey, Trust,
 };
 use folio_runner::{NewRun, Runner, RunnerError, RunnerOptions};
 use folio_store::Workspace;
 use folio_store::sqlite::{OpenOptions, SqliteStore};
-use folio_store::workspace::{BookFilter, TraceEntry, TraceQuery};
+use folio_store::workspace::{BookFilter, IngestContext, TraceEntry, TraceQuery};
 use folio_testkit::{SeededIds, SimClock};
 use folio_tools::response::FailureKind;
 use folio_tools::{Effect, Registry, ToolError, ToolResponse, ToolSpec};
@@ -249,6 +250,55 @@ async fn observations_of_a_run_count_toward_the_quota_m7_6_46() {
     assert_eq!(house.run().await, Outcome::Ok);
     let live = house.workspace.observations(EntryQuery::default()).await.unwrap().total;
     assert!((20..=21).contains(&live), "{live}");
+}
+
+/// A policy with as many types as a space registers, but for two.
+fn nearly_full() -> Value {
+    let types: serde_json::Map<String, Value> = (2..MAX_TYPES)
+        .map(|n| (format!("type_{n}"), json!({"class": "insight"})))
+        .collect();
+    let all = json!({"observes": ["*"]});
+    json!({"strict_types": "nobody", "types": types, "manifests": {"recommend": all, "radar": all}})
+}
+
+fn of_types(types: &[&str]) -> Value {
+    let items = types.iter().enumerate();
+    items
+        .map(|(n, name)| json!({"content": format!("{n} {name}"), "type": name}))
+        .collect()
+}
+
+#[tokio::test]
+async fn call_with_several_new_types_registers_no_more_than_the_space_may_have_m7_3_22() {
+    let noticed = of_types(&["wind", "rain", "snow", "wind", "type_7"]);
+    let house = house(json!({ "observations": noticed }));
+    house.set_policy(nearly_full()).await;
+    assert_eq!(house.run().await, Outcome::Ok);
+    assert_eq!(house.noticed_by_tool().await.len(), 4);
+    let policy = house.workspace.policy().await.unwrap();
+    assert!(policy.types.get("snow").is_none());
+    assert_eq!(policy.types.len(), MAX_TYPES);
+    let refused = house.traced("add_observation").await;
+    let refused = refused.iter().filter(|line| line.status == "rejected");
+    assert_eq!(refused.count(), 1);
+}
+
+#[tokio::test]
+async fn answer_with_several_new_types_registers_no_more_than_the_space_may_have_m7_3_22() {
+    let house = house(json!({}));
+    house.set_policy(nearly_full()).await;
+    let noticed = of_types(&["wind", "rain", "snow", "wind"]);
+    let answer = serde_json::from_value(json!({ "observations": noticed })).unwrap();
+    let radar = Actor::new(Role::Tool, "radar");
+    let taken = house.workspace.ingest(&radar, &answer, &IngestContext::default()).await;
+    assert_eq!(
+        (taken.stored.len(), taken.rejected.len()),
+        (3, 1),
+        "{:?}",
+        taken.rejected
+    );
+    assert_eq!((taken.rejected[0].index, &*taken.rejected[0].code), (2, "type_unknown"));
+    assert_eq!(house.workspace.policy().await.unwrap().types.len(), MAX_TYPES);
 }
 
 #[tokio::test]

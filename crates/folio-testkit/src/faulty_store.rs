@@ -57,6 +57,8 @@ struct State {
     fails_policies: bool,
     fails_claims: bool,
     stalls_runs: bool,
+    /// Of how many runs the summaries were asked.
+    summaries: usize,
     /// How many of the next reads of journals fail.
     journals_to_fail: u32,
     held: Option<(Work, Arc<Gate>)>,
@@ -124,6 +126,12 @@ impl FaultyStore {
     #[must_use]
     pub fn journals_read(&self) -> u64 {
         self.state().journals
+    }
+
+    /// Of how many runs somebody has asked what their last commits say.
+    #[must_use]
+    pub fn summaries_asked(&self) -> usize {
+        self.state().summaries
     }
 
     /// How often somebody has asked what a run writes.
@@ -490,6 +498,7 @@ impl Store for FaultyStore {
     }
 
     async fn runs_so_far(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, RunSummary)>, StoreError> {
+        self.state().summaries += runs.len();
         self.inner_unless_gone(READING)?.runs_so_far(space, runs).await
     }
 

@@ -32,7 +32,10 @@ impl Event {
                         .map(|(name, value)| journal_bytes(name) + value_bytes(value));
                     journal_and_page_bytes(goal) + value_bytes(plan) + inputs.sum::<u64>()
                 }
-                Self::Expanded { items, .. } => items.iter().map(value_bytes).sum(),
+                Self::Expanded { items, set_aside, .. } => {
+                    let named = set_aside.iter().flat_map(|set_aside| set_aside.named.keys());
+                    items.iter().map(value_bytes).sum::<u64>() + named.map(journal_bytes).sum::<u64>()
+                }
                 Self::Started { call, writes, .. } => journal_and_page_bytes(call) + all(writes, journal_bytes),
                 Self::AttemptFailed { failure, .. } | Self::AskFailed { failure, .. } => of_failure(failure),
                 Self::Finished { result, .. } => of_result(result),

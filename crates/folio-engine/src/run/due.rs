@@ -13,6 +13,7 @@ use super::resources::Ahead;
 use super::scope::BodyNeeded;
 use super::state::Run;
 use super::tree::NodeKind;
+use super::waiting::{DueAction, Waiting};
 use crate::event::Event;
 use crate::node::NodeId;
 use crate::plan;
@@ -149,9 +150,9 @@ impl Run {
                 continue;
             }
             let read_before = self.bodies.read();
-            if let Some(action) = self.begin(index, now, has_room, &mut room.ahead) {
-                if let Some(top) = self.waits_for_budget(index, &action, now) {
-                    waiting.push((top, action));
+            if let Some(DueAction { action, waits_within }) = self.begin(index, now, has_room, &mut room.ahead) {
+                if let Some(within) = waits_within {
+                    waiting.push(Waiting { index, within, action });
                     continue;
                 }
                 if self.takes_slot(index, &action, has_room) {
@@ -169,12 +170,14 @@ impl Run {
         // What was not looked at may begin, and give something back.
         if !is_cut && room.slots > 0 {
             let ended = self.end_of_waiting(waiting, actions, now);
-            actions.extend(ended);
+            let ended =
+                ended.filter(|ended| !ended.action.uses_call_slot() || self.has_lane(ended.index, &mut room.lanes));
+            actions.extend(ended.map(|ended| ended.action));
         }
     }
 
     /// What is due for node `index`, which may begin or go on.
-    fn begin<'r>(&'r self, index: usize, now: Timestamp, has_room: bool, ahead: &mut Ahead<'r>) -> Option<Action> {
+    fn begin<'r>(&'r self, index: usize, now: Timestamp, has_room: bool, ahead: &mut Ahead<'r>) -> Option<DueAction> {
         let is_done_by_agent = match self.nodes[index].kind {
             // The result of the call or plan is being checked.
             NodeKind::Call | NodeKind::Plan => self.agent(index).is_some(),
@@ -182,10 +185,10 @@ impl Run {
             NodeKind::Action | NodeKind::Parallel | NodeKind::Sequence | NodeKind::ForEach => false,
         };
         if is_done_by_agent {
-            let action = self.due_of_agent(index, now, has_room);
-            return action.filter(|action| self.may_check(index, action, has_room, ahead));
+            let due = self.due_of_agent(index, now, has_room);
+            return due.filter(|due| self.may_check(index, &due.action, has_room, ahead));
         }
-        match self.nodes[index].kind {
+        let action = match self.nodes[index].kind {
             NodeKind::Call | NodeKind::Action if has_room => self.call_in_turn(index, ahead),
             NodeKind::Call | NodeKind::Action => None,
             NodeKind::Model
@@ -194,7 +197,8 @@ impl Run {
             | NodeKind::Parallel
             | NodeKind::Sequence
             | NodeKind::ForEach => Some(self.opening(index)),
-        }
+        };
+        action.map(DueAction::from)
     }
 
     /// Whether `action` of node `index` takes room that another call could have had.
@@ -322,6 +326,8 @@ impl Run {
             .iter()
             .filter_map(|index| self.agent(*index)?.question.as_ref()?.deadline);
         let own = self.next_own_deadline();
-        retry.into_iter().chain(deadline).chain(own).chain(questions).min()
+        let late = after.and_then(|after| self.next_late(after));
+        let all = retry.into_iter().chain(deadline).chain(own).chain(questions);
+        all.chain(late).min()
     }
 }

@@ -94,7 +94,7 @@ impl Run {
                 items,
                 set_aside,
                 limits,
-            } => self.expand(at, *node, items, *set_aside, limits.as_deref()),
+            } => self.expand(at, *node, items, set_aside.as_ref(), limits.as_deref()),
             Event::Started {
                 node,
                 attempt,
@@ -241,7 +241,7 @@ impl Run {
         at: Timestamp,
         id: NodeId,
         items: &[Value],
-        set_aside: Option<SetAside>,
+        set_aside: Option<&SetAside>,
         limits: Option<&Allowance>,
     ) -> Result<(), JournalError> {
         let index = self.step_to(id, Move::Expand)?;
@@ -267,7 +267,7 @@ impl Run {
     }
 
     /// Lets the members of the group `index` begin. They were created with their plan, and only waited for this.
-    fn open_group(&mut self, index: usize, set_aside: Option<SetAside>) {
+    fn open_group(&mut self, index: usize, set_aside: Option<&SetAside>) {
         let members = self.nodes[index].children.clone();
         self.set_aside(index, set_aside);
         if let Some(lanes) = set_aside.and_then(|set_aside| set_aside.lanes) {
@@ -284,7 +284,7 @@ impl Run {
     }
 
     /// Creates the nodes of the list `index`, one for each of `items`.
-    fn open_list(&mut self, index: usize, for_each: &ForEach, items: &[Value], set_aside: Option<SetAside>) {
+    fn open_list(&mut self, index: usize, for_each: &ForEach, items: &[Value], set_aside: Option<&SetAside>) {
         let lanes = set_aside.and_then(|set_aside| set_aside.lanes);
         self.make_items(index, for_each, items, lanes);
         self.set_aside(index, set_aside);

@@ -4,7 +4,8 @@
 use folio_memory::counted::counted;
 use serde_json::Value;
 
-use super::agent::{Equipment, ModelSpec, PlanMode, ToolScope};
+use super::agent::Equipment;
+use super::first_calls::{FirstCalls, TaskCost, TaskKind, task_kinds};
 use super::inherit::TakenOver;
 use super::purses::reason_of;
 use super::state::Run;
@@ -13,17 +14,11 @@ use crate::event::SetAside;
 use crate::plan::{ForEach, Graph, HUMAN, Join, Step, Work};
 use crate::result::StopReason;
 use crate::spend::{Allowance, Amount, Dimension, Spend, in_dollars};
-use crate::talk::{ModelRole, Purpose};
-
-/// The tokens that the first call for a task reads at least: a group for which not even these are left does not begin.
-const TASK_TOKENS_MIN: u64 = 2_000;
-/// The estimated tokens of a task in its first call, with what is known, besides what all requests have in common.
-const TASK_TOKENS: u64 = 1_000;
 
 /// What the members of a group that begins need: one amount for each member that has something to do.
 pub(super) struct MinimumNeeds {
-    /// What the first call for a task is expected to cost at most.
-    task: Spend,
+    /// What the first calls for tasks are expected to cost at most.
+    task: FirstCalls,
     /// What the members need at least: if that is not there, none of them can begin.
     least: Vec<Amount>,
     /// What they are expected to need, which is set aside.
@@ -49,8 +44,8 @@ impl Run {
         let (earlier, limits) = (self.earlier_items(index, items), self.limits_around(index));
         let is_whole = self.is_taken_over_whole(index);
         let is_task = matches!(for_each.body, Step::Task(_));
-        let scopes = task_scopes([&for_each.body], &self.tool_scope(index));
-        self.needs_with(&scopes, |task| {
+        let kinds = task_kinds([&for_each.body], &self.tool_scope(index));
+        self.needs_with(&kinds, |task| {
             let full_need = least_of(&for_each.body, task, &limits);
             let left = |earlier: &Option<usize>| match earlier {
                 Some(earlier) => self.minimum_need_without_done(*earlier, is_whole, task, &limits),
@@ -71,8 +66,8 @@ impl Run {
         let limits = self.limits_around(index);
         let members = self.nodes[index].children.iter();
         let steps = members.filter_map(|member| self.nodes[*member].step.as_ref());
-        let scopes = task_scopes(steps, &self.tool_scope(index));
-        self.needs_with(&scopes, |task| {
+        let kinds = task_kinds(steps, &self.tool_scope(index));
+        self.needs_with(&kinds, |task| {
             let members = self.nodes[index].children.iter().copied();
             let members = members.filter(|member| self.may_begin(*member) && !self.is_inherited(*member));
             let (mut each, mut rest_only) = (Vec::new(), false);
@@ -87,16 +82,20 @@ impl Run {
         })
     }
 
-    /// The needs of members, where `each_with` says what each of them needs if the first call for a task costs that
-    /// much, and whether that leaves something out. The tasks have the tools in `scopes`.
-    fn needs_with(&self, scopes: &[ToolScope], each_with: impl Fn(&Amount) -> (Vec<Amount>, bool)) -> MinimumNeeds {
-        let equipment = self.equipment.as_deref();
-        let least_task = equipment.map(least_for_task).unwrap_or_default();
-        let task = equipment
-            .map(|equipment| expected_for_task(equipment, scopes))
-            .unwrap_or_default();
-        let (least, _) = each_with(&Amount::of(&least_task));
-        let (expected, rest_only) = each_with(&Amount::of(&task));
+    /// The needs of members, where `each_with` says what each of them needs if the first calls for tasks cost that
+    /// much, and whether that leaves something out. The tasks are of these `kinds`.
+    fn needs_with(
+        &self,
+        kinds: &[TaskKind<'_>],
+        each_with: impl Fn(TaskCost<'_>) -> (Vec<Amount>, bool),
+    ) -> MinimumNeeds {
+        let calls = |of: fn(&Equipment, &[TaskKind<'_>]) -> FirstCalls| {
+            let equipment = self.equipment.as_deref();
+            equipment.map(|equipment| of(equipment, kinds)).unwrap_or_default()
+        };
+        let (least_task, task) = (calls(FirstCalls::least), calls(FirstCalls::expected));
+        let (least, _) = each_with(&|executor| least_task.of(executor));
+        let (expected, rest_only) = each_with(&|executor| task.of(executor));
         MinimumNeeds {
             task,
             least,
@@ -153,7 +152,8 @@ impl Run {
             }
         }
         Fits::With(SetAside {
-            task,
+            task: task.usual,
+            named: task.named,
             lanes: (lanes < count && self.may_have_lanes(index)).then(|| u32::try_from(lanes).unwrap_or(u32::MAX)),
             rest_only,
         })
@@ -170,7 +170,7 @@ impl Run {
 
     /// What an item needs at least, without what it takes over from the item with the root `old`, which an earlier
     /// version of its list made.
-    fn minimum_need_without_done(&self, old: usize, is_whole: bool, task: &Amount, limits: &Allowance) -> Amount {
+    fn minimum_need_without_done(&self, old: usize, is_whole: bool, task: TaskCost<'_>, limits: &Allowance) -> Amount {
         let Some(frame) = self.nodes[old].frame else {
             return Amount::default();
         };
@@ -179,7 +179,7 @@ impl Run {
     }
 
     /// The same for node `index`, which exists already: without what has ended in it or need not be done again.
-    pub(super) fn least_left(&self, index: usize, task: &Amount, limits: &Allowance) -> Amount {
+    pub(super) fn least_left(&self, index: usize, task: TaskCost<'_>, limits: &Allowance) -> Amount {
         let node = &self.nodes[index];
         if node.is_terminal() || self.is_inherited(index) {
             return Amount::default();
@@ -244,81 +244,14 @@ fn budget_too_small_message(dimension: Dimension, needed: u64, left: u64, member
     format!("{subject} at least {needed}, and {left} {are} left; none was begun")
 }
 
-/// The least that the first call for a task that a model does may cost.
-fn least_for_task(equipment: &Equipment) -> Spend {
-    let cost = |role| {
-        let model = equipment.model(role);
-        first_call(model, TASK_TOKENS_MIN.min(u64::from(model.window) / 2))
-    };
-    most_of(cost(ModelRole::Planner), cost(ModelRole::Executor))
-}
-
-/// The most that the first call for a usual task that a model does costs, with the rules and the tools that it reads:
-/// those in whichever of `scopes` has the most.
-fn expected_for_task(equipment: &Equipment, scopes: &[ToolScope]) -> Spend {
-    let cost = |purpose: Purpose| {
-        let model = equipment.model(purpose.role());
-        let room = u64::from(model.window.saturating_sub(model.first_answer_tokens()));
-        let fixed = scopes.iter().map(|scope| equipment.fixed_tokens(purpose, scope));
-        first_call(model, (fixed.max().unwrap_or_default() + TASK_TOKENS).min(room))
-    };
-    let work = most_of(cost(Purpose::Work), least_for_task(equipment));
-    match equipment.plan {
-        PlanMode::Never => work,
-        PlanMode::Auto | PlanMode::Always => most_of(cost(Purpose::Decide), work),
-    }
-}
-
-/// The different tools that the tasks of models in `steps` have, where those in `around` may be used; `around` if there
-/// is no such task.
-fn task_scopes<'s>(steps: impl IntoIterator<Item = &'s Step>, around: &ToolScope) -> Vec<ToolScope> {
-    let mut scopes: Vec<ToolScope> = Vec::new();
-    let mut rest: Vec<(&Step, ToolScope)> = steps.into_iter().map(|step| (step, around.clone())).collect();
-    while let Some((step, around)) = rest.pop() {
-        let scope = around.within(step.tools());
-        let below = match step {
-            Step::Task(task) => match &task.work {
-                Work::Plan(plan) => &*plan.steps,
-                Work::Model if task.needs_model() && !scopes.contains(&scope) => {
-                    scopes.push(scope);
-                    continue;
-                }
-                Work::Model | Work::Do(_) => &[],
-            },
-            Step::Parallel(_) | Step::Sequence(_) => step.members(),
-            // What lists need is known only once they are.
-            Step::ForEach(_) => &[],
-        };
-        rest.extend(below.iter().map(|step| (step, scope.clone())));
-    }
-    if scopes.is_empty() {
-        scopes.push(around.clone());
-    }
-    scopes
-}
-
-/// What a call of `model` may cost that reads so many tokens.
-fn first_call(model: &ModelSpec, tokens_in: u64) -> Spend {
-    model.priced(Spend {
-        tokens_in,
-        tokens_out: u64::from(model.first_answer_tokens()),
-        model_calls: 1,
-        ..Spend::default()
-    })
-}
-
-/// The larger of each.
-fn most_of(one: Spend, other: Spend) -> Spend {
-    Spend {
-        tokens_in: one.tokens_in.max(other.tokens_in),
-        tokens_out: one.tokens_out.max(other.tokens_out),
-        micro_usd: one.micro_usd.max(other.micro_usd),
-        ..one
-    }
-}
-
 /// The least that the step at `at` of `graph` needs, of whose steps `taken_over` says what they take over.
-fn least_in_graph(graph: &Graph, at: usize, taken_over: &[TakenOver], task: &Amount, limits: &Allowance) -> Amount {
+fn least_in_graph(
+    graph: &Graph,
+    at: usize,
+    taken_over: &[TakenOver],
+    task: TaskCost<'_>,
+    limits: &Allowance,
+) -> Amount {
     let planned = &graph.nodes[at];
     let is_sum = match &planned.step {
         Step::Parallel(group) => group.join == Join::AllSettled,
@@ -340,7 +273,7 @@ fn least_in_graph(graph: &Graph, at: usize, taken_over: &[TakenOver], task: &Amo
 /// What `step` needs at least: its calls of tools, and `task` for each task of a model, within the limits that its
 /// tasks set for themselves or have as a share of `limits`. The needs of lists are known only once the lists
 /// are.
-pub(super) fn least_of(step: &Step, task: &Amount, limits: &Allowance) -> Amount {
+pub(super) fn least_of(step: &Step, task: TaskCost<'_>, limits: &Allowance) -> Amount {
     let sum = |steps: &[Step], limits: &Allowance| {
         steps
             .iter()
@@ -354,7 +287,7 @@ pub(super) fn least_of(step: &Step, task: &Amount, limits: &Allowance) -> Amount
                 Work::Do(_) => Amount::of(&Spend::TOOL_CALL),
                 // No model is asked for a task that a person does.
                 Work::Model if own.executor.as_deref() == Some(HUMAN) => Amount::default(),
-                Work::Model => *task,
+                Work::Model => task(own.executor.as_deref()),
                 Work::Plan(plan) => sum(&plan.steps, &limits.least(&limit)),
             };
             let cap = |needed: Amount, dimension: Dimension| match limit.of(dimension) {

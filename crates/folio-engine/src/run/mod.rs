@@ -8,7 +8,8 @@
 //! - `shown`: a plan as people see it; `edit`: how they change it during its run; `edited`: how the new version takes
 //!   the place of the old one; `pauses`: what stays paused then
 //! - `purses`: what parts of it may use, and what is set aside; `group_needs`: what a group needs before it begins;
-//!   `waiting`: tasks that wait until others give something back; `narrow`: the other limits that tasks set for themselves
+//!   `first_calls`: what the first call for a task costs; `waiting`: calls that wait until others give something back;
+//!   `narrow`: the other limits that tasks set for themselves
 //! - `resources`: what calls write, and that no two write the same at the same time
 //! - `approval`: what waits for a person's approval; `gate`: which plans do; `lost`: calls that a dead driver had
 //!   begun; `request_ref`: what exactly an answer refers to; `raise`: how people change limits; `fork`: a run from a
@@ -36,6 +37,7 @@ mod due;
 mod edit;
 mod edited;
 mod finish;
+mod first_calls;
 mod fold;
 mod fork;
 mod gate;

@@ -269,6 +269,15 @@ impl Run {
             .is_some_and(|time| time.left == Duration::ZERO)
     }
 
+    /// The earliest time after `now` at which a task that waits for room has only the time left that is kept for handing
+    /// back: it does so then, whatever it waits for.
+    pub(super) fn next_late(&self, now: Timestamp) -> Option<Timestamp> {
+        let mut ready = self.ready.in_order();
+        let begun = std::iter::from_fn(move || ready.next_begun()).filter(|index| !self.is_paused(*index));
+        let left = begun.filter_map(|index| Some(self.time_before_late(index, now)?.left));
+        left.filter(|left| !left.is_zero()).min().map(|left| now.plus(left))
+    }
+
     /// How long node `index` may go on until only the time is left that is kept for handing back results; `None` if it
     /// has no deadline.
     pub(super) fn time_before_late(&self, index: usize, now: Timestamp) -> Option<TimeBeforeLate> {

@@ -138,7 +138,8 @@ impl Run {
         let Some(set_aside) = self.nodes[parent].set_aside.as_deref() else {
             return;
         };
-        let (limits, task) = (self.limits_around(parent), Amount::of(&set_aside.task));
+        let limits = self.limits_around(parent);
+        let task = |executor: Option<&str>| set_aside.for_task(executor);
         let step = self.nodes[index].step.as_ref();
         let needed = match step {
             Some(_) if set_aside.rest_only => self.least_left(index, &task, &limits),
@@ -273,18 +274,21 @@ impl Run {
         refused.map(|(_, dimension)| reason_of(dimension))
     }
 
-    /// The node whose limit `spend` of node `index` does not fit into, if it would fit into all of them as soon as
-    /// everything came back that is only set aside.
-    pub(super) fn refused_for_now(&self, index: usize, spend: &Spend) -> Option<usize> {
-        let (top, _) = self.refused_by_purse(index, spend, false)?;
+    /// The node whose limit on tokens or money `spend` of node `index` does not fit into, if it would fit into all of
+    /// them as soon as everything came back that is only set aside. Calls do not come back.
+    pub(super) fn refused_for_now(&self, index: usize, spend: &Spend, is_last: bool) -> Option<usize> {
+        let (top, dimension) = self.refused_by_purse(index, spend, is_last)?;
+        if !matches!(reason_of(dimension), StopReason::BudgetTokens | StopReason::BudgetUsd) {
+            return None;
+        }
         let fits_unless_spent = |purse: &Purse| {
             let used_only = Purse {
                 reserved: Spend::default(),
                 held: Amount::default(),
                 ..*purse
             };
-            let is_used_up = || used_only.used_up_dimension(spend.model_calls > 0, false);
-            let exceeded = used_only.first_exceeded(&Amount::of(spend), false);
+            let is_used_up = || used_only.used_up_dimension(spend.model_calls > 0, is_last);
+            let exceeded = used_only.first_exceeded(&Amount::of(spend), is_last);
             exceeded.or_else(is_used_up).is_none()
         };
         self.purses(index).all(fits_unless_spent).then_some(top)
@@ -342,8 +346,8 @@ impl Run {
 
     /// Sets aside what the members of the group `index` need, or, if they run in lanes, leaves that to the moment when
     /// each one's turn comes.
-    pub(super) fn set_aside(&mut self, index: usize, set_aside: Option<SetAside>) {
-        self.nodes[index].set_aside = set_aside.map(Box::new);
+    pub(super) fn set_aside(&mut self, index: usize, set_aside: Option<&SetAside>) {
+        self.nodes[index].set_aside = set_aside.cloned().map(Box::new);
         if set_aside.is_some_and(|set_aside| set_aside.lanes.is_none()) {
             for child in self.nodes[index].children.clone() {
                 self.hold_for(child);

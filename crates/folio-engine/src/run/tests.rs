@@ -67,6 +67,7 @@ mod replies;
 mod resources;
 mod retry;
 mod roll_ups;
+mod room;
 mod set_limits;
 mod shares;
 mod small_windows;

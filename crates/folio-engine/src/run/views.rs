@@ -396,6 +396,15 @@ impl Run {
         }
     }
 
+    /// The parts of the run that have limits of their own and have not ended, in the order in which they were made.
+    pub fn limited_parts(&self) -> impl Iterator<Item = NodeView<'_>> {
+        let parts = (1..self.nodes.len()).filter(|index| {
+            let node = &self.nodes[*index];
+            node.purse.is_some() && node.result.is_none()
+        });
+        parts.map(|index| self.view(index))
+    }
+
     pub(super) fn view(&self, index: usize) -> NodeView<'_> {
         let (node, tally) = (&self.nodes[index], self.tally(index).unwrap_or_default());
         NodeView {

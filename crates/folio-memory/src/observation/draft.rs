@@ -1,5 +1,7 @@
 //! From an observation as its writer sends it to the fields of an entry (M7.1, M7.3): clamp, default, warn, refuse.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -106,6 +108,30 @@ impl UnknownType {
         } else {
             Self::Registered
         }
+    }
+}
+
+/// The types that several observations of one commit register. Together with those of the policy, they are no more than
+/// a space registers (M7.3.22).
+#[derive(Debug, Clone, Default)]
+pub struct NewTypes(BTreeSet<String>);
+
+impl NewTypes {
+    /// What happens to `input` of `role` under `policy`, beside the observations before it, if its type is unknown.
+    #[must_use]
+    pub fn unknown_type(&self, policy: &SpacePolicy, role: Role, input: &ObservationInput) -> UnknownType {
+        let is_among = input.type_name.as_ref().is_some_and(|name| self.0.contains(name));
+        let is_full = policy.types.len() + self.0.len() >= MAX_TYPES;
+        match UnknownType::under(policy, role) {
+            UnknownType::Registered if is_full && !is_among => UnknownType::TooMany,
+            unknown => unknown,
+        }
+    }
+
+    /// Notes the type that `draft` registers, if it does.
+    pub fn note(&mut self, draft: &Draft) {
+        let name = draft.registers.as_ref().and(draft.fields.type_name.as_ref());
+        self.0.extend(name.cloned());
     }
 }
 
@@ -480,6 +506,29 @@ mod tests {
         };
         assert_eq!(drafted("weather").unwrap_err().code, "type_unknown");
         assert!(drafted("type_7").is_ok() && drafted("alert").is_ok());
+    }
+
+    #[test]
+    fn several_observations_register_no_more_types_together_than_one_by_one_m7_3_22() {
+        let mut policy = SpacePolicy::default();
+        for n in 2..MAX_TYPES {
+            policy
+                .types
+                .register(&format!("type_{n}"), TypePolicy::of(Class::Insight));
+        }
+        let (types, mut new) = (TypeRegistry::of(&policy), NewTypes::default());
+        let mut drafted = |name: &str| {
+            let input: ObservationInput = serde_json::from_value(json!({"content": "x", "type": name})).unwrap();
+            let unknown = new.unknown_type(&policy, Role::Human, &input);
+            let drafted = draft(input, &types, unknown, Trust::User, Source::default(), NOW);
+            drafted
+                .inspect(|draft| new.note(draft))
+                .map(|_| ())
+                .map_err(|invalid| invalid.code)
+        };
+        let (fine, refused) = (Ok(()), Err("type_unknown"));
+        let told = ["wind", "rain", "snow", "wind", "type_7", "rain", "hail"].map(&mut drafted);
+        assert_eq!(told, [fine, fine, refused, fine, fine, fine, refused]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(crate) use draft::{check_context, check_metadata};
 pub(crate) use from_json::{null_field_names, one_or_more, read};
 pub(crate) use stored::check_stored;
 
-pub use draft::{Draft, ObservationInput, UnknownType, draft};
+pub use draft::{Draft, NewTypes, ObservationInput, UnknownType, draft};
 pub use names::field_name;
 pub use patch::{ObservationPatch, patch};
 pub use priority::by_priority;

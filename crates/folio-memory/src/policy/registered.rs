@@ -105,6 +105,12 @@ impl TypesPolicy {
         self.0.is_empty()
     }
 
+    /// How many types are registered.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Whether no further type can be registered.
     #[must_use]
     pub fn is_full(&self) -> bool {

@@ -56,12 +56,8 @@ impl Drive {
             ..tool_context(&shared, &run, roots)
         };
         let turn = turn_of(&run);
-        let memory = MemoryWriter {
-            workspace: shared.workspace.clone(),
-            turn,
-            thread: thread_of(&shared.workspace, turn).await?,
-            policy,
-        };
+        let thread = thread_of(&shared.workspace, turn).await?;
+        let memory = MemoryWriter::new(shared.workspace.clone(), turn, thread, policy);
         let locks = RunLocks::of(&shared.locks, &run);
         let has_person = attendance::has_person(&run, shared.options.has_person, until);
         let prefer = Preferences::of(&shared.workspace).await?;

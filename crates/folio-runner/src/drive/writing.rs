@@ -144,7 +144,7 @@ impl Drive {
             return Err(self.too_many_conflicts());
         }
         if matches!(error, StoreError::OtherPolicy { .. }) {
-            self.memory.policy = self.shared.workspace.policy().await?;
+            self.memory.renew(self.shared.workspace.policy().await?);
         }
         self.note_sleep();
         let now = self.shared.read(self.run.id()).await?;

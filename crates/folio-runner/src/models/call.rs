@@ -73,7 +73,7 @@ async fn ask_unguarded(
         Some(worker) => ask_worker(&model, worker, all.as_ref(), action, worker_context, sessions).await,
         None => tokio::select! {
             biased;
-            () = worker_context.context.cancel.cancelled() => ModelAnswer::Stopped,
+            () = worker_context.context.cancel.cancelled() => ModelAnswer::Stopped { used: None },
             answer = ask_provider(&model, all.as_ref(), action) => answer,
         },
     };
@@ -229,7 +229,7 @@ async fn run_agent(model: &RunnerModel, all: Option<&Arc<Places>>, action: AskAc
     };
     let place_of_provider = tokio::select! {
         biased;
-        () = stop.cancelled() => return ModelAnswer::Stopped,
+        () = stop.cancelled() => return ModelAnswer::Stopped { used: None },
         place = model.place(all) => place,
     };
     let mut unheard = |_| {};
@@ -251,7 +251,7 @@ async fn run_agent(model: &RunnerModel, all: Option<&Arc<Places>>, action: AskAc
     let answer = match result {
         Some(Ok(reply)) => answer_of(reply, model),
         // It was told to stop, and did.
-        Some(Err(_)) if stop.is_cancelled() => ModelAnswer::Stopped,
+        Some(Err(error)) if stop.is_cancelled() => stopped(&error, model),
         Some(Err(error)) => failed(&error, model),
         // What still runs after the grace period is dropped, which kills it.
         None => match tokio::time::timeout(GRACE * 2, reply_future).await {
@@ -270,7 +270,8 @@ async fn run_agent(model: &RunnerModel, all: Option<&Arc<Places>>, action: AskAc
                 };
                 ModelAnswer::Failed(ModelFailure { used, ..failure })
             }
-            Ok(Err(_)) | Err(_) => ModelAnswer::Stopped,
+            Ok(Err(error)) => stopped(&error, model),
+            Err(_) => ModelAnswer::Stopped { used: None },
         },
     };
     drop(place_of_provider);
@@ -284,6 +285,15 @@ fn failed(error: &ModelError, model: &RunnerModel) -> ModelAnswer {
         retry_after: error.retry_after,
         used: used_up(error, model),
     })
+}
+
+/// The end of an agent that was told to stop, with what it had used by then, if it reported that (E9.11).
+fn stopped(error: &ModelError, model: &RunnerModel) -> ModelAnswer {
+    let used = match used_up(error, model) {
+        FailedCallUsage::Known(used) => Some(used),
+        FailedCallUsage::Unknown | FailedCallUsage::ByKind => None,
+    };
+    ModelAnswer::Stopped { used }
 }
 
 fn used_up(error: &ModelError, model: &RunnerModel) -> FailedCallUsage {

@@ -36,6 +36,7 @@ impl Runner {
                 model_places: shared.model_places.clone(),
                 submitted: Default::default(),
                 folds: Arc::clone(&shared.folds),
+                seen: Default::default(),
                 leaving: shared.leaving.clone(),
             }),
             request_key: None,

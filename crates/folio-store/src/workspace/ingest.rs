@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use folio_memory::entry::EntryFields;
-use folio_memory::observation::{self, UnknownType};
+use folio_memory::observation::{self, NewTypes};
 use folio_memory::tool_exchange::{
     Bound, Channel, Content, Correction, Proposed, Rejection, ToolManifest, ToolResponse, sift,
 };
@@ -151,11 +151,11 @@ impl Workspace {
         ingested.rejected.extend(sifted.rejected);
         let now = self.now();
         let call = call_of(&actor, response, context);
-        let mut ready = Vec::new();
+        let (mut ready, mut new_types) = (Vec::new(), NewTypes::default());
         for proposed in sifted.proposed {
             let (channel, index) = (proposed.channel, proposed.index);
             let id = self.id_of(call.as_deref(), &proposed, now);
-            match self.draft(&actor, proposed, id, &manifest, context, now) {
+            match self.draft((&actor, &manifest), proposed, id, context, now, &mut new_types) {
                 Ok((item, warnings)) => {
                     let corrections = warnings.into_iter().map(|warning| Correction {
                         index,
@@ -212,12 +212,12 @@ impl Workspace {
 
     fn draft(
         &self,
-        actor: &Actor,
+        (actor, manifest): (&Actor, &ToolManifest),
         proposed: Proposed,
         id: EntryId,
-        manifest: &ToolManifest,
         context: &IngestContext,
         now: Timestamp,
+        new_types: &mut NewTypes,
     ) -> Result<(Ready, Vec<Warning>), folio_memory::Invalid> {
         let (channel, index) = (proposed.channel, proposed.index);
         let source = Source {
@@ -231,8 +231,9 @@ impl Workspace {
             Content::Observation(input) => {
                 let policy = self.inner.policy.lock().clone();
                 let input_bound = Bound::of(&input);
-                let unknown = UnknownType::under(&policy, actor.role);
+                let unknown = new_types.unknown_type(&policy, actor.role, &input);
                 let draft = observation::draft(*input, policy.types(), unknown, manifest.trust(), source, now)?;
+                new_types.note(&draft);
                 let mut fields = draft.fields;
                 warnings.extend(draft.warnings);
                 let name = fields.type_name.clone().unwrap_or_default();

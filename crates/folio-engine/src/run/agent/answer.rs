@@ -27,6 +27,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// The longest pause that a provider is granted; a longer one is cut to this.
 const PAUSE_WANTED_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// The code of a call that was stopped because nobody wants its answer any more.
+const STOPPED: &str = "cancelled";
 /// The code of the failure of a program that was ended, or whose end nobody saw.
 const OUTCOME_UNKNOWN: &str = "agent_outcome_unknown";
 
@@ -56,7 +58,11 @@ pub enum ModelAnswer {
     /// The model did not answer.
     Failed(ModelFailure),
     /// The call was stopped before the model answered.
-    Stopped,
+    Stopped {
+        /// What an agent program had reported to have used by then; `None` if nobody knows, so that what was set aside
+        /// counts. The engine calculates the money.
+        used: Option<Spend>,
+    },
 }
 
 /// Why a model did not answer.
@@ -212,7 +218,22 @@ impl Run {
                     reply: Box::new(reply),
                 }
             }
-            ModelAnswer::Stopped => self.skipped_event(index),
+            ModelAnswer::Stopped { used } => match (self.nodes[index].cancel, used) {
+                // The node ends as soon as this is recorded.
+                (Some(cancel), Some(used)) => Event::AskFailed {
+                    node,
+                    call: pending.call,
+                    failure: Failure {
+                        code: STOPPED.to_owned(),
+                        message: "it was stopped; what it had reported to have used by then counts".to_owned(),
+                        reason: cancel.reason(),
+                        may_retry: false,
+                    },
+                    spent: priced(used, model),
+                    retry_at: None,
+                },
+                _ => self.skipped_event(index),
+            },
             ModelAnswer::Failed(failure) => {
                 let again_at = again_at(&failure, agent.failures, model, now);
                 // An attempt after the deadline would be of no use.

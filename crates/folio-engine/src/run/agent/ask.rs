@@ -10,13 +10,14 @@ use serde_json::Value;
 use super::compact::{CompactAction, Compaction};
 use super::detail::{Detail, leaves_room};
 use super::prompt::cost;
-use super::{Agent, Equipment, ModelSpec, Stage, answer};
+use super::{Agent, Equipment, ModelSpec, answer};
 use crate::event::{Event, Proposal};
 use crate::node::NodeId;
 use crate::result::{Outcome, Output, StopReason};
 use crate::run::action::Action;
 use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
+use crate::run::waiting::DueAction;
 use crate::spend::Spend;
 use crate::talk::{Message, ModelRole, Purpose, ToolOffer};
 
@@ -96,14 +97,15 @@ pub struct AskAction {
 
 /// What has to happen when a model is to be asked.
 enum Asking {
-    /// The model is asked.
-    Ask(Box<AskAction>),
-    /// A part of the conversation is offloaded first.
-    Compact(Box<CompactAction>),
-    /// The model is not asked, because of this limit.
-    Over(StopReason),
-    /// The same, but there would be room if others gave back what is set aside for them within this node.
-    OverForNow(StopReason, usize),
+    /// The model is asked. If its answer has hardly room only because of what is set aside for others: the node within
+    /// which they would have to give it back.
+    Ask(Box<AskAction>, Option<usize>),
+    /// A part of the conversation is offloaded first. If no compactor is asked only because others would have to give
+    /// back what is set aside for them first: the node within which they would.
+    Compact(Box<CompactAction>, Option<usize>),
+    /// The model is not asked, because of this limit. If there would be room once others gave back what is set aside
+    /// for them: the node within which they would.
+    Over(StopReason, Option<usize>),
     /// The model is not asked, because money is limited and its cost is unknown.
     Unpriced,
 }
@@ -144,7 +146,9 @@ impl AskAction {
 }
 
 impl Run {
-    pub(super) fn ask(&self, index: usize, purpose: Purpose, now: Timestamp, has_room: bool) -> Option<Action> {
+    /// What is due for node `index`, whose model is to be asked for `purpose`; `None` if there is no room for a call. A
+    /// call that does not fit into the budget for the moment waits for what others give back.
+    pub(super) fn ask(&self, index: usize, purpose: Purpose, now: Timestamp, has_room: bool) -> Option<DueAction> {
         let agent = self.agent(index)?;
         let id = self.nodes[index].id;
         // The time that is left is kept for handing back results (E9.10).
@@ -152,10 +156,10 @@ impl Run {
             match purpose {
                 Purpose::Decide => {
                     let notes = "not begun, because its time is almost up";
-                    return Some(Action::Record(self.failed_event(index, StopReason::Deadline, notes)));
+                    return Some(self.failed_event(index, StopReason::Deadline, notes).into());
                 }
                 Purpose::Work | Purpose::Replan => {
-                    return Some(Action::Record(self.over_budget(index, purpose, StopReason::Deadline)));
+                    return Some(self.over_budget(index, purpose, StopReason::Deadline).into());
                 }
                 Purpose::Aggregate | Purpose::RollUp | Purpose::Judge | Purpose::HandBack => {}
             }
@@ -164,17 +168,13 @@ impl Run {
             && let Some(name) = self.missing_executor(index)
         {
             let notes = format!("not asked, because this process has no executor `{name}`");
-            return Some(Action::Record(self.failed_event(
-                index,
-                StopReason::InvalidInput,
-                notes,
-            )));
+            return Some(self.failed_event(index, StopReason::InvalidInput, notes).into());
         }
         if !has_room {
             return None;
         }
         if self.needs_briefing(index, purpose) {
-            return Some(Action::Brief(id));
+            return Some(Action::Brief(id).into());
         }
         if purpose == Purpose::Work {
             let exceeded = if agent.refusals >= REFUSALS_MAX {
@@ -183,45 +183,37 @@ impl Run {
                 (u64::from(agent.calls) >= self.turns_max(index)).then_some(StopReason::TurnCap)
             };
             if let Some(reason) = exceeded {
-                return Some(Action::Record(Event::Spent { node: id, reason }));
+                return Some(Event::Spent { node: id, reason }.into());
             }
         }
         if let Some(failure) = self.session_lost(index, purpose) {
-            return Some(Action::Record(self.no_answer_event(index, purpose, &failure)));
+            return Some(self.no_answer_event(index, purpose, &failure).into());
         }
-        match self.asking_for(index, purpose, now) {
+        let asking = match self.asking_for(index, purpose, now) {
+            Ok(asking) => asking,
+            Err(BodyNeeded(hash)) => return Some(Action::Load(hash).into()),
+        };
+        let waits_within = match asking {
+            Asking::Over(_, within) | Asking::Compact(_, within) | Asking::Ask(_, within) => within,
+            Asking::Unpriced => None,
+        };
+        let action = match asking {
             // Work that was begun and no longer fits is not handed back as if nothing had been done.
-            Ok(Asking::Over(_) | Asking::OverForNow(..) | Asking::Unpriced) if self.has_session(index) => {
-                Some(Action::Record(self.no_answer_event(index, purpose, &answer::lost())))
+            Asking::Over(..) | Asking::Unpriced if self.has_session(index) => {
+                Action::Record(self.no_answer_event(index, purpose, &answer::lost()))
             }
-            Ok(Asking::Ask(ask)) => Some(match self.check_program_permission(index, *ask) {
+            Asking::Ask(ask, _) => match self.check_program_permission(index, *ask) {
                 Ok(ask) => Action::Ask(Box::new(ask)),
                 Err(event) => Action::Record(*event),
-            }),
-            Ok(Asking::Compact(compact)) => Some(Action::Compact(compact)),
-            Ok(Asking::Unpriced) if matches!(purpose, Purpose::Decide | Purpose::Work) => Some(Action::Record(
+            },
+            Asking::Compact(compact, _) => Action::Compact(compact),
+            Asking::Unpriced if matches!(purpose, Purpose::Decide | Purpose::Work) => Action::Record(
                 self.failed_event(index, StopReason::BudgetUsd, format!("{PRICE_UNKNOWN}: {WITH_A_PRICE}")),
-            )),
-            Ok(Asking::Unpriced) => Some(Action::Record(self.over_budget(index, purpose, StopReason::BudgetUsd))),
-            Ok(Asking::Over(reason) | Asking::OverForNow(reason, _)) => {
-                Some(Action::Record(self.over_budget(index, purpose, reason)))
-            }
-            Err(BodyNeeded(hash)) => Some(Action::Load(hash)),
-        }
-    }
-
-    /// The node within which others would have to give back what is set aside for them, so that there is room for what
-    /// node `index` asks its model next; `None` if that would not help, or there is room.
-    pub(in crate::run) fn out_of_room_for_now(&self, index: usize, now: Timestamp) -> Option<usize> {
-        let purpose = match self.agent(index)?.stage {
-            Stage::Deciding => Purpose::Decide,
-            Stage::Working => Purpose::Work,
-            _ => return None,
+            ),
+            Asking::Unpriced => Action::Record(self.over_budget(index, purpose, StopReason::BudgetUsd)),
+            Asking::Over(reason, _) => Action::Record(self.over_budget(index, purpose, reason)),
         };
-        match self.asking_for(index, purpose, now) {
-            Ok(Asking::OverForNow(_, top)) => Some(top),
-            _ => None,
-        }
+        Some(DueAction { action, waits_within })
     }
 
     /// The tokens that asking a model for `purpose` would set aside now, whether or not they are left; `None` if
@@ -286,10 +278,10 @@ impl Run {
     /// or has hardly room for an answer, is made with less to read.
     fn asking_for(&self, index: usize, purpose: Purpose, now: Timestamp) -> Result<Asking, BodyNeeded> {
         let (Some(agent), Some(equipment)) = (self.agent(index), self.equipment.as_ref()) else {
-            return Ok(Asking::Over(StopReason::Unsatisfiable));
+            return Ok(Asking::Over(StopReason::Unsatisfiable, None));
         };
         let Some((model, passed)) = self.model_for(index, purpose.role()) else {
-            return Ok(Asking::Over(StopReason::Unsatisfiable));
+            return Ok(Asking::Over(StopReason::Unsatisfiable, None));
         };
         let asked = Asked {
             agent,
@@ -303,10 +295,10 @@ impl Run {
         if matches!(purpose, Purpose::Decide | Purpose::Work) {
             return Ok(best);
         }
-        let roomy = ROOMY_ANSWER_TOKENS.min(model.first_answer_tokens());
+        let roomy = roomy_answer(model);
         let is_tight = |asking: &Asking| match asking {
-            Asking::Over(_) => true,
-            Asking::Ask(ask) => ask.answer_tokens < roomy,
+            Asking::Over(..) => true,
+            Asking::Ask(ask, _) => ask.answer_tokens < roomy,
             _ => false,
         };
         for place in shorter {
@@ -315,8 +307,12 @@ impl Run {
             }
             let reading = self.reading(index, purpose, model, equipment, place)?;
             let next = self.asking_with(index, purpose, now, asked, reading)?;
-            // One that can be made is better than none.
-            if !matches!((&best, &next), (Asking::Ask(_), Asking::Over(_))) {
+            // One that can be made is better than none, and one that can be made later than one that never can.
+            let is_worse = matches!(
+                (&best, &next),
+                (Asking::Ask(..), Asking::Over(..)) | (Asking::Over(_, Some(_)), Asking::Over(_, None))
+            );
+            if !is_worse {
                 best = next;
             }
         }
@@ -344,14 +340,15 @@ impl Run {
         let tokens_in = reading.tokens;
         match self.compaction(index, purpose, tokens_in)? {
             Compaction::Needless => {}
-            Compaction::Due(compact) => return Ok(Asking::Compact(compact)),
-            Compaction::Forbidden => return Ok(Asking::Over(StopReason::WindowFull)),
+            Compaction::Due(compact, within) => return Ok(Asking::Compact(compact, within)),
+            Compaction::Forbidden => return Ok(Asking::Over(StopReason::WindowFull, None)),
         }
         let room = u64::from(model.window).saturating_sub(tokens_in);
         if room < u64::from(least_room(model, purpose)) {
-            return Ok(Asking::Over(StopReason::WindowFull));
+            return Ok(Asking::Over(StopReason::WindowFull, None));
         }
-        let mut answer_tokens = wanted_answer_tokens(agent, model, purpose, room);
+        let wanted = wanted_answer_tokens(agent, model, purpose, room);
+        let mut answer_tokens = wanted;
         let set_aside = |answer: u32| {
             model.priced(Spend {
                 tokens_in,
@@ -369,16 +366,18 @@ impl Run {
             answer_tokens /= 2;
         }
         let reserved = set_aside(answer_tokens);
+        // A few words are better than none, but there may be room for more in a moment.
+        let is_cut = is_last && answer_tokens < wanted.min(roomy_answer(model));
+        let roomy = set_aside(wanted.min(roomy_answer(model)));
+        let cut_within = is_cut.then(|| self.refused_for_now(index, &roomy, true)).flatten();
         if model.price.is_none() && self.needs_price(index) {
             return Ok(Asking::Unpriced);
         }
         if let Some(reason) = self.refused_by_budget(index, &reserved, is_last) {
-            let top = self.refused_for_now(index, &reserved);
-            let top = top.filter(|_| matches!(purpose, Purpose::Decide | Purpose::Work));
-            return Ok(top.map_or(Asking::Over(reason), |top| Asking::OverForNow(reason, top)));
+            return Ok(Asking::Over(reason, self.refused_for_now(index, &reserved, is_last)));
         }
         if answer_tokens < ANSWER_TOKENS_MIN {
-            return Ok(Asking::Over(StopReason::BudgetTokens));
+            return Ok(Asking::Over(StopReason::BudgetTokens, None));
         }
         let is_attempt = matches!(purpose, Purpose::Decide | Purpose::Work);
         let attempt = agent.task.timeout.filter(|_| is_attempt);
@@ -389,7 +388,7 @@ impl Run {
             0 => String::new(),
             place => format!("-less{place}"),
         };
-        Ok(Asking::Ask(Box::new(AskAction {
+        let ask = AskAction {
             node,
             call,
             purpose,
@@ -409,7 +408,8 @@ impl Run {
             // A request that takes the place of a lost one is another, and a smaller answer or less to read makes it
             // another, too (E9.9).
             idempotency_key: format!("{}/{node}/{call}-{}-{answer_tokens}{less}", self.id, purpose.as_str()),
-        })))
+        };
+        Ok(Asking::Ask(Box::new(ask), cut_within))
     }
 
     /// How long a call for `purpose` may take, so that time is left for handing back what was done.
@@ -561,6 +561,11 @@ impl Run {
             duration_us: 0,
         }
     }
+}
+
+/// The most tokens of an answer of `model` with which nothing has to be read less for more.
+fn roomy_answer(model: &ModelSpec) -> u32 {
+    ROOMY_ANSWER_TOKENS.min(model.first_answer_tokens())
 }
 
 /// How long an answer of `model` for `purpose` may be, if the window has room for that much.

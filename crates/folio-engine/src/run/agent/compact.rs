@@ -57,8 +57,9 @@ impl CompactAction {
 pub(super) enum Compaction {
     /// No: there is room, or nothing that could be offloaded.
     Needless,
-    /// Yes: this part.
-    Due(Box<CompactAction>),
+    /// Yes: this part. If no compactor is asked only because others would have to give back what is set aside for them
+    /// first: the node within which they would.
+    Due(Box<CompactAction>, Option<usize>),
     /// It would have to be, but the policy does not allow it.
     Forbidden,
 }
@@ -108,6 +109,7 @@ impl Run {
         if !equipment.book.auto_compact() {
             return Ok(Compaction::Forbidden);
         }
+        let mut waits_within = None;
         let reserved = equipment.compactor.as_ref().and_then(|compactor| {
             let once =
                 costs[..cut].iter().sum::<u64>().min(u64::from(compactor.window) / 2) + COMPACTOR_OVERHEAD_TOKENS;
@@ -118,20 +120,26 @@ impl Run {
                 ..Spend::default()
             };
             let priced = compactor.priced(spend);
-            let is_paid_for = compactor.price.is_some() || !self.needs_price(index);
-            (is_paid_for && self.refused_by_budget(index, &priced, false).is_none()).then_some(priced)
+            if compactor.price.is_none() && self.needs_price(index) {
+                return None;
+            }
+            waits_within = self.refused_for_now(index, &priced, false);
+            self.refused_by_budget(index, &priced, false)
+                .is_none()
+                .then_some(priced)
         });
         let earlier = (!agent.offloaded_summary.is_empty())
             .then(|| Message::assistant(agent.offloaded_summary.clone(), Vec::new()));
         let messages = earlier.into_iter().chain(talk.into_iter().take(cut)).collect();
-        Ok(Compaction::Due(Box::new(CompactAction {
+        let compact = CompactAction {
             node: self.nodes[index].id,
             pieces: u32::try_from(cut).unwrap_or(u32::MAX),
             messages,
             summary_tokens: u32::try_from(summary).unwrap_or(u32::MAX),
             window: model.window,
             reserved,
-        })))
+        };
+        Ok(Compaction::Due(Box::new(compact), waits_within))
     }
 }
 

@@ -15,6 +15,7 @@ use crate::run::limit_met::{NODES_RULE, TOKENS_RULE};
 use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
+use crate::run::waiting::DueAction;
 use crate::talk::{ModelRole, Purpose, Stop};
 
 /// The default for the most levels of nested plans that models may make (E9.10).
@@ -25,56 +26,50 @@ const STEP_TOLD: u64 = 500;
 
 impl Run {
     /// What is due for node `index`; `None` if it is a call and there is no room for one.
-    pub(in crate::run) fn due_of_agent(&self, index: usize, now: Timestamp, has_room: bool) -> Option<Action> {
+    pub(in crate::run) fn due_of_agent(&self, index: usize, now: Timestamp, has_room: bool) -> Option<DueAction> {
         let id = self.nodes[index].id;
         let Some(agent) = self.agent(index) else {
             // A task that does not say what it is about is not done: a name that the check of the plan accepted may be
             // missing in what an item or a result holds.
             match self.unfillable_words(index) {
-                Err(BodyNeeded(hash)) => return Some(Action::Load(hash)),
+                Err(BodyNeeded(hash)) => return Some(Action::Load(hash).into()),
                 Ok(Some(problem)) => {
-                    return Some(Action::Record(self.failed_event(
-                        index,
-                        StopReason::InvalidInput,
-                        problem,
-                    )));
+                    return Some(self.failed_event(index, StopReason::InvalidInput, problem).into());
                 }
                 Ok(None) => {}
             }
             // The task's time begins when it is briefed. A person needs no room.
-            return (has_room || self.is_for_person_at(index)).then_some(Action::Brief(id));
+            return (has_room || self.is_for_person_at(index)).then(|| Action::Brief(id).into());
         };
         if let Some(reason) = self.why_model_failed(index) {
-            return Some(Action::Record(Event::PassedOn { node: id, reason }));
+            return Some(Event::PassedOn { node: id, reason }.into());
         }
         if let Some((purpose, reply)) = &agent.unread {
             let event = self.reply_event(index, *purpose, reply, now);
-            return Some(Action::Record(self.with_note_on_tools(index, event)));
+            return Some(self.with_note_on_tools(index, event).into());
         }
         if let Some((purpose, failure)) = &agent.unanswered {
-            return Some(Action::Record(self.no_answer_event(index, *purpose, failure)));
+            return Some(self.no_answer_event(index, *purpose, failure).into());
         }
         match agent.stage {
             Stage::Deciding => match self.leaf_rule(index) {
-                Some((rule, reason)) => Some(Action::Record(
-                    self.with_note_on_tools(index, decided(id, rule, reason)),
-                )),
+                Some((rule, reason)) => Some(self.with_note_on_tools(index, decided(id, rule, reason)).into()),
                 None => self.ask(index, Purpose::Decide, now, has_room),
             },
-            Stage::Working if self.is_for_person_at(index) => Some(self.hand_over_action(index, now)),
+            Stage::Working if self.is_for_person_at(index) => Some(self.hand_over_action(index, now).into()),
             Stage::Working => match self.question_left_event(index, now) {
-                Some(question) => Some(Action::Record(question)),
+                Some(question) => Some(question.into()),
                 None => self.ask(index, Purpose::Work, now, has_room),
             },
             Stage::Children | Stage::Aggregating => {
                 if self.members(index).next().is_none() {
-                    return Some(Action::Record(self.rolled_up(index, None)));
+                    return Some(self.rolled_up(index, None).into());
                 }
                 if self.nodes[index].kind == NodeKind::RollUp {
                     return self.ask(index, Purpose::RollUp, now, has_room);
                 }
                 if let Some(parts) = self.parts_due(index) {
-                    return Some(Action::Record(Event::RollUps { node: id, parts }));
+                    return Some(Event::RollUps { node: id, parts }.into());
                 }
                 self.ask(index, Purpose::Aggregate, now, has_room)
             }
@@ -83,7 +78,7 @@ impl Run {
             // have to end before anything follows.
             Stage::Replanning if agent.is_rejected && self.has_unskipped(index) => None,
             Stage::Replanning if agent.is_rejected && !self.may_plan_after_rejection(index) => {
-                Some(Action::Record(self.without_approved_plan(index)))
+                Some(self.without_approved_plan(index).into())
             }
             Stage::Replanning => self.ask(index, Purpose::Replan, now, has_room),
             // A program is not started again only to report what it did. Nor is what is kept of a limit used to report on
@@ -91,7 +86,7 @@ impl Run {
             Stage::HandingBack
                 if self.works_alone(index, ModelRole::Executor) || self.has_nothing_to_hand_back(index) =>
             {
-                Some(Action::Record(self.rolled_up(index, None)))
+                Some(self.rolled_up(index, None).into())
             }
             Stage::HandingBack => self.ask(index, Purpose::HandBack, now, has_room),
         }
@@ -114,7 +109,7 @@ impl Run {
     pub(in crate::run) fn reading_while_paused(&self, index: usize, now: Timestamp) -> Option<Action> {
         let is_unread = |agent: &&Agent| agent.unread.is_some() || agent.unanswered.is_some();
         self.agent(index).filter(is_unread)?;
-        let action = self.due_of_agent(index, now, false)?;
+        let action = self.due_of_agent(index, now, false)?.action;
         matches!(action, Action::Record(_)).then_some(action)
     }
 
@@ -225,9 +220,8 @@ impl Run {
     pub(in crate::run) fn model_for(&self, index: usize, role: ModelRole) -> Option<(&ModelSpec, u32)> {
         let equipment = self.equipment.as_deref()?;
         let passed = self.agent(index).map_or(0, Agent::passed_over);
-        let named_executor = self.executor_of(index).filter(|_| role == ModelRole::Executor);
-        let model_spec = named_executor.map_or_else(|| equipment.model(role), |(_, executor)| &executor.model);
-        Some(model_spec.fallback_after(passed))
+        let executor = self.executor_of(index).map(|(_, executor)| executor);
+        Some(equipment.model_of(executor, role).fallback_after(passed))
     }
 
     /// The executor that the task of node `index` names, or else the one that its decision names, if the driver of the

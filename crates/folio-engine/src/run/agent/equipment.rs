@@ -224,6 +224,18 @@ impl Equipment {
         }
     }
 
+    /// The model for a role in a task of `executor`, or of the usual one.
+    pub(in crate::run) fn model_of<'e>(
+        &'e self,
+        executor: Option<&'e NamedExecutor>,
+        role: ModelRole,
+    ) -> &'e ModelSpec {
+        match executor.filter(|_| role == ModelRole::Executor) {
+            Some(executor) => &executor.model,
+            None => self.model(role),
+        }
+    }
+
     /// The names of the executors that may be chosen for a task with the tools in `scope` besides the usual one. Programs
     /// have tools of their own, so they get no task whose tools are limited.
     pub(super) fn others(&self, scope: &ToolScope) -> impl Iterator<Item = &str> + use<'_> {

@@ -7,7 +7,7 @@ use folio_memory::tokens::Tokens;
 use serde_json::Value;
 
 use super::prompt::{MESSAGE_OVERHEAD_TOKENS, cost, rules_for};
-use super::{Equipment, ModelSpec, ToolScope, schema};
+use super::{Equipment, ModelSpec, NamedExecutor, ToolScope, schema};
 use crate::run::state::Run;
 use crate::talk::{Message, Purpose};
 
@@ -67,13 +67,18 @@ impl FixedCosts {
 }
 
 impl Equipment {
-    /// The estimated tokens that the usual model reads when it is asked for `purpose`, to decide on a task or to work
-    /// on it, whatever the task is: the rules, the tools in `scope` and the form of the answer.
-    pub(in crate::run) fn fixed_tokens(&self, purpose: Purpose, scope: &ToolScope) -> u64 {
-        let model = self.model(purpose.role());
+    /// The estimated tokens that a model reads when it is asked for `purpose`, to decide on a task of `executor` or to
+    /// work on it, whatever the task is: the rules, the tools in `scope` and the form of the answer.
+    pub(in crate::run) fn fixed_tokens(
+        &self,
+        purpose: Purpose,
+        executor: Option<&NamedExecutor>,
+        scope: &ToolScope,
+    ) -> u64 {
+        let model = self.model_of(executor, purpose.role());
         let (tokens, works_alone) = (&*model.tokens, model.program.is_some());
         let mut rules = rules_for(purpose, works_alone);
-        let offered = self.offered(None, scope);
+        let offered = self.offered(executor, scope);
         let tools = match purpose {
             Purpose::Work if works_alone => 0,
             Purpose::Work => {

@@ -16,6 +16,7 @@ use crate::run::criteria::{CheckAction, SHELL, commands_of, spend_of};
 use crate::run::scope::BodyNeeded;
 use crate::run::state::{JournalError, Run};
 use crate::run::tree::NodeKind;
+use crate::run::waiting::DueAction;
 use crate::talk::Purpose;
 use crate::template::is_template;
 
@@ -69,14 +70,14 @@ impl Run {
     }
 
     /// The next check of a proposal, or what follows when all are done.
-    pub(super) fn next_check_action(&self, index: usize, now: Timestamp, has_room: bool) -> Option<Action> {
+    pub(super) fn next_check_action(&self, index: usize, now: Timestamp, has_room: bool) -> Option<DueAction> {
         let agent = self.agent(index)?;
         let proposal = agent.proposal.as_deref()?;
         let open = agent.open_criteria().cloned();
         let (machine, others): (Vec<_>, Vec<_>) = open.partition(|criterion| criterion.check.is_machine());
         let is_judged = self.is_to_be_judged(index, agent, proposal);
         if !machine.is_empty() && is_judged {
-            return Some(self.checking(index, &machine, proposal));
+            return Some(self.checking(index, &machine, proposal).into());
         }
         if !others.is_empty() && is_judged {
             let is_missing = agent
@@ -85,36 +86,34 @@ impl Run {
                 .any(|v| v.required && matches!(v.finding, Finding::Unmet(_)));
             if is_missing {
                 let why = "not judged, because another criterion is unmet";
-                return Some(Action::Record(self.unverifiable_event(index, why, |_| true)));
+                return Some(self.unverifiable_event(index, why, |_| true).into());
             }
             // A judge comes first, so that a person need not look at an insufficient result.
             if others.iter().any(|criterion| criterion.check != Check::Human) {
                 if self.equipment.is_none() {
-                    return Some(Action::Record(
-                        self.unjudged_event(index, "there is no model to judge it"),
-                    ));
+                    return Some(self.unjudged_event(index, "there is no model to judge it").into());
                 }
                 return self.ask(index, Purpose::Judge, now, has_room);
             }
             return Some(match others.iter().find(|criterion| self.asks_person(criterion)) {
-                Some(criterion) => self.criterion_question(index, criterion, proposal),
-                None => Action::Record(self.unjudged_event(index, "nobody was asked")),
+                Some(criterion) => self.criterion_question(index, criterion, proposal).into(),
+                None => self.unjudged_event(index, "nobody was asked").into(),
             });
         }
         let gaps = self.gaps(index);
         let is_wanting = !gaps.is_empty() && agent.spent.is_none();
         if is_wanting && !agent.has_plan() && agent.sent_back < SENT_BACK_MAX && !agent.talk.is_empty() {
             let node = self.nodes[index].id;
-            return Some(Action::Record(Event::SentBack { node, gaps }));
+            return Some(Event::SentBack { node, gaps }.into());
         }
         if agent.has_plan() && agent.spent.is_none() && (is_wanting || self.has_failed_step(index)) {
             return match self.may_replan(index) {
                 Ok(()) => self.ask(index, Purpose::Replan, now, has_room),
-                Err(Some(StopReason::Stalled)) => Some(Action::Record(self.after_stalling(index, now))),
-                Err(reason) => Some(Action::Record(self.conclusion(index, reason))),
+                Err(Some(StopReason::Stalled)) => Some(self.after_stalling(index, now).into()),
+                Err(reason) => Some(self.conclusion(index, reason).into()),
             };
         }
-        Some(Action::Record(self.conclusion(index, None)))
+        Some(self.conclusion(index, None).into())
     }
 
     /// Whether what is `proposed` is judged. Nobody has to say that unfinished work is not what was wanted; but for a

@@ -110,7 +110,7 @@ pub(super) fn check_accounts(journal: &[(Timestamp, Event)]) -> Run {
 /// The tokens that were set aside for each task of the first group.
 pub(super) fn part_of_task(journal: &[(Timestamp, Event)]) -> u64 {
     let part = journal.iter().find_map(|(_, event)| match event {
-        Event::Expanded { set_aside, .. } => set_aside.map(|set_aside| set_aside.task.tokens()),
+        Event::Expanded { set_aside, .. } => set_aside.as_ref().map(|set_aside| set_aside.task.tokens()),
         _ => None,
     });
     part.expect("tokens are limited")

@@ -163,7 +163,9 @@ fn deadline_with_nothing_done_fails_an_uncancelled_run_e9_10() {
     let stopped = (Outcome::Cancelled, StopReason::Deadline);
     assert_eq!([ended(&sim, "a"), ended(&sim, "b")], [stopped; 2]);
     // A goal that a model is at work on.
-    let mut sim = goal("paint the garden fence", &json!({}), |_| ModelAnswer::Stopped);
+    let mut sim = goal("paint the garden fence", &json!({}), |_| ModelAnswer::Stopped {
+        used: None,
+    });
     sim.derive();
     sim.run.time.set(sim.now);
     let sim = sim.driven_on();

@@ -149,7 +149,7 @@ fn direct_work_stopped_by_a_limit_keeps_calls_as_evidence_e9_10() {
 fn direct_work_stopped_by_its_deadline_is_partial_e9_10() {
     let mut sim = rejected(&json!({"budget": {"deadline": "100s"}}), |ask| match ask.call {
         3 => calls_answer(&[("echo", json!({"text": "walls"}))]),
-        _ => ModelAnswer::Stopped,
+        _ => ModelAnswer::Stopped { used: None },
     });
     while sim.asks.len() < 4 {
         sim.derive();

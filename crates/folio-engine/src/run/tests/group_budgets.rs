@@ -4,6 +4,8 @@
 use super::budgets::{check_accounts, part_of_task};
 use super::models::*;
 use super::*;
+use crate::run::agent::{FixedCosts, NamedExecutor};
+use crate::spend::Dimension;
 use crate::talk::{Need, Purpose, ToolOffer};
 
 /// Seventeen tools, whose definitions are about 7,000 tokens; no plans are made.
@@ -129,4 +131,90 @@ fn task_that_never_fits_ends_while_others_are_at_work_e9_10() {
     let long = sim.run.node_at("g/b").unwrap().result.unwrap();
     assert_eq!(long.stop_reason, Some(StopReason::BudgetTokens));
     assert_eq!(members_ok(&sim.driven_on()), 1);
+}
+
+/// A model that answers at length, and costs ten times as much, does what names it.
+fn with_wordy() -> Equipment {
+    let mut equipment = equipment();
+    let price = equipment.executor.price.unwrap();
+    let model = ModelSpec {
+        answer_tokens: 16_000,
+        price: Some(Price {
+            tokens_in: 10 * price.tokens_in,
+            tokens_out: 10 * price.tokens_out,
+            ..price
+        }),
+        fixed: FixedCosts::default(),
+        ..equipment.executor.clone()
+    };
+    let named = NamedExecutor {
+        model,
+        about: "tells much".to_owned(),
+        offered: OfferedTools::default(),
+    };
+    equipment.executors.insert("wordy".to_owned(), named);
+    equipment.known.executors = Some(["wordy".to_owned()].into());
+    equipment
+}
+
+#[test]
+fn group_sets_aside_what_the_model_of_each_member_needs_e9_10() {
+    let group = |wordy: Value| {
+        let steps = json!([{"id": "g", "parallel": [
+            {"id": "a", "title": "count swallows", "executor": wordy},
+            {"id": "b", "title": "paint a door"},
+        ]}]);
+        let extra = json!({"budget": {"tokens": 50_000, "usd": 3}, "steps": steps});
+        let mut sim = goal_with("survey the house", &extra, with_wordy(), |_| finish("seen"));
+        sim.derive();
+        let held = sim.run.purse().unwrap().held;
+        let used = sim.run.purse().unwrap().reserved;
+        // Of what was set aside, the calls under way have taken their part.
+        (
+            held.get(Dimension::Tokens) + used.tokens(),
+            held.get(Dimension::MicroUsd) + used.micro_usd,
+        )
+    };
+    let ((tokens, money), (usual_tokens, usual_money)) = (group(json!("wordy")), group(json!(null)));
+    assert_eq!(tokens - usual_tokens, 3_096, "of 4,096 tokens for its answer");
+    assert!(money > 5 * usual_money, "{money} {usual_money}");
+}
+
+#[test]
+fn items_of_a_named_model_run_as_few_at_a_time_as_fit_e9_10() {
+    let items: Vec<u32> = (0..5).collect();
+    let extra = json!({"budget": {"tokens": 12_000}, "steps": [
+        {"id": "each", "for_each": items, "step": {"id": "one", "title": "look at {{ item }}", "executor": "wordy"}},
+    ]});
+    let mut sim = goal_with("survey the house", &extra, with_wordy(), |ask| match ask.purpose {
+        Purpose::Decide => execute("echo", json!({"text": "a"})),
+        _ => finish("seen"),
+    });
+    sim.concurrency = 5;
+    sim.derive_whole();
+    assert_eq!(sim.asking.len(), 1);
+    let sim = sim.driven_on();
+    assert_eq!(members_ok(&sim), 5, "{:?}", root(&sim));
+    drop(check_accounts(&sim.journal));
+}
+
+#[test]
+fn nothing_is_set_aside_to_decide_on_the_task_of_a_program_e9_10() {
+    let part = |planner_answers: u32| {
+        let mut equipment = with_wordy();
+        equipment.planner.answer_tokens = planner_answers;
+        let wordy = equipment.executors.get_mut("wordy").unwrap();
+        wordy.model.program = Some(AgentProgram {
+            name: "agent:wordy".to_owned(),
+            shown: json!({"argv": ["wordy"]}),
+        });
+        wordy.model.answer_tokens = 2_000;
+        let steps = json!([{"id": "g", "parallel": [{"id": "a", "title": "count swallows", "executor": "wordy"}]}]);
+        let extra = json!({"budget": {"tokens": 50_000}, "steps": steps});
+        let mut sim = goal_with("survey the house", &extra, equipment, |_| finish("seen"));
+        sim.derive();
+        let purse = sim.run.purse().unwrap();
+        purse.held.get(Dimension::Tokens) + purse.reserved.tokens()
+    };
+    assert_eq!(part(2_000), part(16_000));
 }

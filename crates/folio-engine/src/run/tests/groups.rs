@@ -240,7 +240,7 @@ fn quorum_cancels_losers_and_counts_their_set_aside_tokens_e9_5() {
     assert_eq!(node.state, NodeState::Cancelling, "two of three are enough");
     let stopped = sim
         .run
-        .model_answered(loser.node, ModelAnswer::Stopped, Duration::ZERO, sim.now);
+        .model_answered(loser.node, ModelAnswer::Stopped { used: None }, Duration::ZERO, sim.now);
     sim.asking.clear();
     sim.record(stopped.unwrap());
     let sim = sim.driven_on();

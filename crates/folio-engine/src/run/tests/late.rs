@@ -38,7 +38,7 @@ fn stopping(
 ) -> impl Fn(&AskAction) -> ModelAnswer + 'static {
     move |ask| {
         if ask.purpose == purpose {
-            ModelAnswer::Stopped
+            ModelAnswer::Stopped { used: None }
         } else {
             model(ask)
         }

@@ -92,7 +92,7 @@ fn replanned_list_of_groups_makes_no_calls_for_finished_items_e9_10() {
 fn replanned_list_of_groups_sets_nothing_aside_for_finished_items_e9_10() {
     let sim = driven(listed("sequence", 14));
     let is_second = |event: &Event| match event {
-        Event::Expanded { set_aside, .. } => set_aside.is_some_and(|set_aside| set_aside.rest_only),
+        Event::Expanded { set_aside, .. } => set_aside.as_ref().is_some_and(|set_aside| set_aside.rest_only),
         _ => false,
     };
     let at = sim.journal.iter().position(|(_, event)| is_second(event)).unwrap();

@@ -502,7 +502,7 @@ fn cancelled_run_stops_models_and_counts_their_set_aside_cost_e9_11() {
         cost += spent.tokens_in + spent.tokens_out;
         calls += spent.model_calls;
     }
-    sim.model = Arc::new(|_| ModelAnswer::Stopped);
+    sim.model = Arc::new(|_| ModelAnswer::Stopped { used: None });
     let sim = sim.driven_on();
     assert_eq!(root(&sim).status, Outcome::Cancelled);
     assert_eq!(sim.asks.len() as u64, calls, "nobody else was asked");

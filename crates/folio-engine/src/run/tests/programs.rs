@@ -565,3 +565,37 @@ fn program_may_ask_a_person_and_gets_the_answer_verbatim_e9_17() {
     until_asked(&mut sim);
     assert_eq!(sim.run.program_question(NodeId::root(sim.run.id())), None);
 }
+
+#[test]
+fn cancelled_program_costs_what_it_reported_and_otherwise_what_was_set_aside_e9_11() {
+    let cancelled = |used: Option<Spend>| {
+        let mut sim = mending(move |_| ModelAnswer::Stopped { used });
+        sim.derive();
+        let reserved = sim.asks[0].reserved;
+        sim.record(Event::CancelRequested {
+            node: None,
+            by: "ada".to_owned(),
+        });
+        assert!(sim.end_one());
+        let sim = sim.driven_on();
+        let mended = root(&sim);
+        assert_eq!(
+            (mended.status, mended.stop_reason),
+            (Outcome::Cancelled, Some(StopReason::CancelledByUser))
+        );
+        assert!(mended.notes.contains("may have taken effect"), "{}", mended.notes);
+        let purse = *budgets::check_accounts(&sim.journal).purse().unwrap();
+        assert!(purse.reserved.is_nothing() && purse.held.is_nothing());
+        (purse.spent, reserved)
+    };
+    let reported = Spend {
+        tokens_in: 70,
+        tokens_out: 9,
+        ..Spend::default()
+    };
+    let (spent, _) = cancelled(Some(reported));
+    assert_eq!((spent.tokens_in, spent.tokens_out, spent.model_calls), (70, 9, 1));
+    assert_eq!(spent.micro_usd, 70 + 5 * 9);
+    let (spent, reserved) = cancelled(None);
+    assert_eq!(spent, reserved);
+}
