@@ -116,7 +116,7 @@ impl Runner {
         let summaries = workspace.runs_so_far(&rows).await?;
         let mut leftovers = Vec::with_capacity(rows.len());
         for row in rows {
-            let summary = self.summary_of(&row, summaries.get(&row.id).copied()).await;
+            let summary = self.summary_of(&row, summaries.get(&row.id).cloned()).await;
             let hindrance = Hindrance::of(&row, &summary, self.has_nobody_to_answer(&summary), now);
             leftovers.push(Leftover {
                 row,
