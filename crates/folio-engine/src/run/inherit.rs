@@ -187,7 +187,17 @@ impl Run {
         Some(self.nodes[did_it].id)
     }
 
+    /// Notes that node `index` ended: what it took over is known from then on only to whoever asks who did it.
+    pub(super) fn end_inheriting(&mut self, index: usize) {
+        if let Some(inherited) = self.inherited.remove(&index).filter(|inherited| inherited.is_whole) {
+            self.ended_inherited.insert(index, inherited.from);
+        }
+    }
+
     fn taken_over_from(&self, index: usize) -> Option<usize> {
+        if let Some(from) = self.ended_inherited.get(&index) {
+            return Some(*from);
+        }
         let node = &self.nodes[index];
         if let Some(inherited) = self.inherited.get(&index) {
             return inherited.is_whole.then_some(inherited.from);
