@@ -154,7 +154,7 @@ impl Runner {
             paused_by: paused.then_some(by),
             origins: HashMap::new(),
         };
-        let committed = self.record(telling).await;
+        let committed = Box::pin(self.record(telling)).await;
         let is_recorded = committed.as_ref().is_ok_and(|committed| !committed.first.replayed);
         takeover::finish_copy(folders, id, is_recorded).await;
         let committed = committed?.first;
