@@ -187,7 +187,7 @@ fn fork_begins_at_a_node_without_repeating_earlier_ones() {
     folio.ok(&["run", "--plan", "plan.yaml", "--quiet"]);
     assert_snapshot!(folio.seen(&["replay", "r1"]), @"r1: 13 events make 8 pages with 13 entries: as they are stored");
     assert_snapshot!(folio.seen(&["fork", "r1", "--at", "three", "--paused"]), @"
-    r2 paused Three fork of r1 0.0s TIME
+    r2 paused Three fork of r1 at three 0.0s TIME
     ! r2 is paused; to carry on, use `folio continue r2` and `folio resume r2`
     ");
     let forked = folio.json(&["show", "r2"]);
@@ -271,14 +271,15 @@ fn forks_are_listed_with_the_run_that_they_come_from() {
     folio.ok(&["run", "--plan", "plan.yaml", "--quiet"]);
     folio.ok(&["fork", "r1", "--at", "a", "--quiet"]);
     let paused = folio.ok(&["fork", "r2", "--at", "a", "--paused"]);
-    assert!(paused.contains("Twice fork of r2 "), "{paused}");
+    assert!(paused.contains("Twice fork of r2 at a "), "{paused}");
     let listed = folio.ok(&["runs"]);
     let lines: Vec<&str> = listed.lines().collect();
-    assert!(lines[0].contains("r3 paused Twice fork of r2 "), "{listed}");
-    assert!(lines[1].contains("r2 ok Twice fork of r1 "), "{listed}");
+    assert!(lines[0].contains("r3 paused Twice fork of r2 at a "), "{listed}");
+    assert!(lines[1].contains("r2 ok Twice fork of r1 at a "), "{listed}");
     assert!(lines[2].starts_with("r1 ok Twice 0."), "{listed}");
     // One of them alone is told the same.
     let first = folio.json(&["runs", "--limit", "1"]);
-    assert_eq!(first["items"][0]["fork_of"], "r2", "{first}");
+    let origin = (&first["items"][0]["fork_of"], &first["items"][0]["fork_at"]);
+    assert_eq!(origin, (&json!("r2"), &json!("a")), "{first}");
     folio.ok(&["replay", "r2"]);
 }

@@ -33,8 +33,10 @@ use crate::node::NodeId;
 use crate::result::Failure;
 use crate::run::{NodeKind, NodeView, Run};
 use ids::entry_of;
-pub(crate) use ids::{answer_entry, notes_entry};
-pub use ids::{branch_page, iteration_summary_page, main_page, plan_page, report_page, summary_page, workspace_page};
+pub(crate) use ids::{answer_entry, copied_entry, notes_entry, page_of_branch};
+pub use ids::{
+    branch_page, iteration_summary_page, main_page, note_page, plan_page, report_page, summary_page, workspace_page,
+};
 pub(crate) use preview::preview;
 pub use waiting::waiting_section;
 
@@ -76,6 +78,13 @@ pub fn changes(run: &Run, event: &Event) -> Vec<Change> {
         of_a_model => pages.record_model_event(of_a_model),
     }
     pages.changes
+}
+
+/// The number of the current iteration of `run`, which is that of the plan of the root.
+#[must_use]
+pub fn iteration(run: &Run) -> u32 {
+    run.node(NodeId::root(run.id()))
+        .map_or(1, |root| root.plan_version.max(1))
 }
 
 /// When the next attempt is made, to the millisecond.
@@ -144,11 +153,8 @@ impl Projection<'_> {
         }
     }
 
-    /// The number of the current iteration, which is that of the plan of the root.
     fn iteration(&self) -> u32 {
-        self.run
-            .node(NodeId::root(self.run.id()))
-            .map_or(1, |root| root.plan_version.max(1))
+        iteration(self.run)
     }
 
     fn set_page_status(&mut self, page: PageId, status: impl ToString) {
@@ -182,11 +188,16 @@ impl Projection<'_> {
 
     /// Adds a block to the log on `page`.
     fn log(&mut self, page: PageId, block: Block) {
+        self.log_in(self.iteration(), page, block);
+    }
+
+    /// Adds a block of an iteration to the log on `page`.
+    fn log_in(&mut self, iteration: u32, page: PageId, block: Block) {
         let mut fields = EntryFields::new(EntryKind::Log, block.owner, Trust::ToolInternal);
         fields.title = block.title;
         fields.body = block.body;
         fields.parts = block.parts;
-        fields.iteration = Some(self.iteration());
+        fields.iteration = Some(iteration);
         let id = entry_of(self.run.id(), &["log", &block.id]);
         self.add_entry(page, id, EntryKind::Log, fields);
     }
@@ -205,19 +216,9 @@ impl Projection<'_> {
             &self.run.plan().title
         };
         let workspace = workspace_page(run);
-        for (page, role, title, parent) in [
-            (workspace, PageRole::Workspace, title, None),
-            (
-                main_page(run),
-                PageRole::ScratchpadRoot,
-                "Main scratchpad",
-                Some(workspace),
-            ),
-            (plan_page(run), PageRole::Plan, "Plan", Some(workspace)),
-        ] {
-            let fields = self.page_fields(role, title, parent, Owner::planner());
-            self.add_page(page, fields);
-        }
+        let fields = self.page_fields(PageRole::Workspace, title, None, Owner::planner());
+        self.add_page(workspace, fields);
+        self.write_standing_pages();
         let inputs = self.run.inputs().as_object().filter(|inputs| !inputs.is_empty());
         let parts = inputs.map(|inputs| {
             let lines: Vec<String> = inputs
@@ -230,6 +231,18 @@ impl Projection<'_> {
             .with_body(self.run.goal())
             .with_parts(parts);
         self.log(main_page(run), block);
+    }
+
+    /// Writes the pages that stay from one iteration to the next: they name the one that is being carried out.
+    fn write_standing_pages(&mut self) {
+        let run = self.run.id();
+        for (page, role, title) in [
+            (main_page(run), PageRole::ScratchpadRoot, "Main scratchpad"),
+            (plan_page(run), PageRole::Plan, "Plan"),
+        ] {
+            let fields = self.page_fields(role, title, Some(workspace_page(run)), Owner::planner());
+            self.add_page(page, fields);
+        }
     }
 
     /// Creates the branch of a task, below the branch of the task around it.

@@ -193,7 +193,8 @@ impl FieldChange {
 #[serde(tag = "op", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Change {
-    /// Adds a page. Does nothing if a page with its id exists.
+    /// Adds a page. If a page with its id exists, nothing happens, unless that is one which stays from one iteration of a
+    /// run to the next: then it is of the new page's iteration from now on, if that is a later one.
     EnsurePage(Box<NewPage>),
     /// Sets a page's status.
     SetPageStatus {
@@ -346,6 +347,19 @@ impl Page {
             created_seq: seq,
             fields: new.fields,
         }
+    }
+
+    /// Takes in that the page was ensured as `new`, and increments the version if that changed anything; returns whether
+    /// it did.
+    pub fn ensure(&mut self, new: &PageFields, at: Timestamp) -> bool {
+        let is_later = new.iteration > self.fields.iteration;
+        let changes = is_later && new.names_next_iteration() && self.fields.role == new.role;
+        if changes {
+            self.fields.iteration = new.iteration;
+            self.version += 1;
+            self.updated_at = at;
+        }
+        changes
     }
 
     /// Sets the status and increments the version.

@@ -141,7 +141,8 @@ pub struct PageFields {
     /// The branch, as the path of task slugs from the root: `survey/hot-files/look-inside`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch_id: Option<String>,
-    /// The iteration of the plan in which the page was made, from 1.
+    /// The iteration of the plan in which the page was made, from 1. The main scratchpad and the plan page of a run stay
+    /// from one iteration to the next: theirs is the one that is being carried out, or was last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
     /// Who writes the page.
@@ -177,6 +178,13 @@ impl PageFields {
             props: None,
             brought: None,
         }
+    }
+
+    /// Whether ensuring such a page begins a further iteration on a page that stays from one to the next.
+    #[must_use]
+    pub fn names_next_iteration(&self) -> bool {
+        let stays = matches!(self.role, PageRole::ScratchpadRoot | PageRole::Plan);
+        stays && self.run.is_some() && self.iteration.is_some_and(|iteration| iteration > 1)
     }
 }
 

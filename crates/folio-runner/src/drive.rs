@@ -298,7 +298,7 @@ impl Drive {
         self.record_sleep().await?;
         for outcome in &mut outcomes {
             if let Done::Call(performed, ..) = outcome {
-                appends::resolve_pages(&self.shared.workspace, self.run.id(), performed).await?;
+                appends::resolve_pages(&self.shared.workspace, &self.run, performed).await?;
             }
         }
         self.conclude_all(outcomes).await?;

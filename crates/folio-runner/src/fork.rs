@@ -2,15 +2,21 @@
 //! moment, and to be rewritten for the fork. What is rewritten is stored as it comes, and counts once all of it is
 //! there.
 
+mod journal;
+
+use std::collections::HashMap;
+
 use folio_engine::event::{FORMAT, NewLimits};
 use folio_engine::run::{ForkAt, ForkBuilder, ForkError, ForkSearch, ForkSearchOutcome, JournalError, Moment};
-use folio_engine::{Event, NodeId, Run, projection};
+use folio_engine::{Event, NodeId, Run};
 use folio_memory::id::RunHandle;
 use folio_memory::trace::WARNING;
-use folio_memory::{Actor, Change, RunId, ThreadKey, Timestamp, TraceNote, roles};
-use folio_store::{Commit, CommittedParts, Giving, JOURNAL_PART_BYTES, Record, RunAppend, Workspace, in_parts};
+use folio_memory::{Actor, RunId, ThreadKey, Timestamp, TraceNote, roles};
+use folio_store::{CommittedParts, in_parts};
 use serde::Serialize;
 use serde_json::{Value, json};
+
+use self::journal::{FirstLimits, ForkJournal};
 
 use crate::error::RunnerError;
 use crate::grants;
@@ -18,9 +24,6 @@ use crate::journal::JournalReader;
 use crate::run_variable::UNPRICED;
 use crate::runner::{Runner, person};
 use crate::takeover::{self, FolderAtMoment};
-
-/// Approximate size of a change in bytes.
-const CHANGE_BYTES: usize = 512;
 
 /// New limits of a node; of the whole run for `None`.
 type LimitsOfNode = (Option<NodeId>, NewLimits);
@@ -151,8 +154,9 @@ impl Runner {
             now,
             limits,
             paused_by: paused.then_some(by),
+            origins: HashMap::new(),
         };
-        let committed = self.record(telling).await;
+        let committed = Box::pin(self.record(telling)).await;
         let is_recorded = committed.as_ref().is_ok_and(|committed| !committed.first.replayed);
         takeover::finish_copy(folders, id, is_recorded).await;
         let committed = committed?.first;
@@ -223,104 +227,6 @@ impl Runner {
         // The writer only knows that no more came.
         sent?;
         Ok(written?)
-    }
-}
-
-/// The limits that a fork has from its beginning, and who set them.
-struct FirstLimits<'l> {
-    limits: &'l (dyn Fn(&Run) -> Vec<LimitsOfNode> + Sync),
-    by: String,
-}
-
-/// The journal of a run, to be rewritten for a fork.
-struct ForkJournal<'l> {
-    source: RunId,
-    forking: ForkBuilder,
-    /// The change that begins its turn.
-    begins: Option<Change>,
-    title: Option<String>,
-    key: Option<String>,
-    actor: Actor,
-    now: Timestamp,
-    limits: Option<FirstLimits<'l>>,
-    paused_by: Option<String>,
-}
-
-impl ForkJournal<'_> {
-    /// Sends the rewritten journal in commits of limited size, until the receiver wants no more.
-    async fn send_journal(mut self, runner: &Runner, sender: Giving) -> Result<(), RunnerError> {
-        let workspace = runner.workspace();
-        let run = self.forking.run().id();
-        let unreadable = |source| RunnerError::Journal { run, source };
-        let mut journal = JournalReader::of(workspace, self.source);
-        let bodies = runner.bodies();
-        let (mut events, mut changes, mut bytes) = (Vec::new(), Vec::from_iter(self.begins.take()), 0);
-        while !self.forking.is_over()
-            && let Some(part) = journal.next().await?
-        {
-            for (at, event) in part {
-                if self.forking.is_over() {
-                    break;
-                }
-                let Some(rewritten) = self.forking.rewrite_event(at, &event).map_err(unreadable)? else {
-                    continue;
-                };
-                let writes = bodies
-                    .with_outputs_loaded(self.forking.run(), |run| projection::changes(run, &rewritten))
-                    .await?;
-                bodies.evict_excess(self.forking.run());
-                bytes += usize::try_from(rewritten.bytes()).unwrap_or(usize::MAX) + writes.len() * CHANGE_BYTES;
-                events.push(rewritten);
-                changes.extend(writes);
-                if bytes >= JOURNAL_PART_BYTES {
-                    let commit = self.commit(workspace, std::mem::take(&mut events), std::mem::take(&mut changes));
-                    if !sender.give(commit).await {
-                        return Ok(());
-                    }
-                    bytes = 0;
-                }
-            }
-        }
-        let mut own = Vec::new();
-        if let Some(FirstLimits { limits, by }) = self.limits.take() {
-            let run = self.forking.run();
-            for (node, limits) in limits(run) {
-                own.push(run.change_limits(node, limits, &by, self.now)?);
-            }
-        }
-        own.extend(self.paused_by.take().map(|by| Event::Paused { node: None, by }));
-        for event in own {
-            self.forking.add(&event).map_err(unreadable)?;
-            changes.extend(projection::changes(self.forking.run(), &event));
-            events.push(event);
-        }
-        if events.is_empty() || sender.give(self.commit(workspace, events, changes)).await {
-            sender.end().await;
-        }
-        Ok(())
-    }
-
-    fn commit(&mut self, workspace: &Workspace, events: Vec<Event>, changes: Vec<Change>) -> Commit {
-        let title = self.title.take();
-        let append = RunAppend {
-            run: self.forking.run().id(),
-            events,
-            status: title.is_some().then(|| Run::RUNNING.to_owned()),
-            title,
-            so_far: Some(self.forking.run().summary()),
-        };
-        Commit {
-            space: workspace.space().clone(),
-            at: self.now,
-            actor: self.actor.clone(),
-            idempotency_key: self.key.take(),
-            expected: Vec::new(),
-            record: Record {
-                run: Some(append),
-                ..Record::of(changes)
-            },
-            blobs: Vec::new(),
-        }
     }
 }
 

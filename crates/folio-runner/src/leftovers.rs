@@ -125,7 +125,7 @@ impl Runner {
         let mut unreadable = HashSet::new();
         for row in &changed {
             let summary = match summaries.get(&row.id) {
-                Some(summary) => *summary,
+                Some(summary) => summary.clone(),
                 // An older version wrote its last commit.
                 None => match self.load(row.id).await {
                     Ok(run) => run.summary(),
@@ -141,7 +141,7 @@ impl Runner {
         let leftovers: Vec<Leftover> = rows
             .into_iter()
             .map(|row| {
-                let summary = known.get(&row.id).copied().unwrap_or_default();
+                let summary = known.remove(&row.id).unwrap_or_default();
                 let hindrance = Hindrance::of(&row, &summary, self.has_nobody_to_answer(&summary), now);
                 Leftover {
                     row,
@@ -153,7 +153,7 @@ impl Runner {
         let readable = leftovers.iter().filter(|one| !unreadable.contains(&one.row.id));
         self.shared
             .seen
-            .keep(readable.map(|one| (&one.row, one.summary)), lineage);
+            .keep(readable.map(|one| (&one.row, one.summary.clone())), lineage);
         Ok(leftovers)
     }
 

@@ -356,7 +356,7 @@ impl MemoryWriter {
             PageTarget::Main => projection::main_page(run.id()),
             PageTarget::Titled(title) => {
                 // One page for each title and run, whoever writes to it first.
-                let id = PageId::derived(&["note", &run.id().to_string(), &title]);
+                let id = projection::note_page(run.id(), &title);
                 let mut fields = PageFields::new(PageRole::Note, title, Owner::executor());
                 fields.parent = Some(projection::workspace_page(run.id()));
                 fields.run = Some(run.id());
@@ -382,6 +382,7 @@ impl MemoryWriter {
         fields.title = block.title;
         fields.body = block.body;
         fields.tags = block.tags;
+        fields.iteration = Some(projection::iteration(run));
         fields.source = Source {
             turn: self.turn,
             run: Some(run.id()),

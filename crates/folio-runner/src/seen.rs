@@ -32,7 +32,7 @@ impl SeenRuns {
         }
         let unchanged = rows.iter().filter_map(|row| {
             let (head, summary) = seen.runs.get(&row.id)?;
-            (*head == row.head).then_some((row.id, *summary))
+            (*head == row.head).then(|| (row.id, summary.clone()))
         });
         unchanged.collect()
     }

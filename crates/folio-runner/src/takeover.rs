@@ -36,8 +36,9 @@ pub(crate) async fn take_over(
         left_folders::mark(folders, workspace, fork);
     }
     let state = state.finish();
+    let clock = workspace.clone();
     let (takeover, folder_text) = (state.takeover, from.display().to_string());
-    let copied = tokio::task::spawn_blocking(move || takeover.copy(&from, &to)).await;
+    let copied = tokio::task::spawn_blocking(move || takeover.copy(&from, &to, &|| system_time(clock.now()))).await;
     match copied {
         Ok(Ok(Some(taken_over))) => describe_taken_over(&taken_over),
         Ok(Ok(None)) if !state.kept.paths.is_empty() => {
@@ -73,7 +74,7 @@ fn describe_taken_over(taken_over: &TakenOver) -> Option<String> {
         (&taken_over.missing, "these files were not copied:"),
         (
             &taken_over.changed,
-            "these files were changed since, and were copied in their present state:",
+            "these files were changed since, or may have been, and were copied in their present state:",
         ),
     ];
     let nonempty = parts.into_iter().filter(|(names, _)| !names.is_empty());
@@ -96,6 +97,10 @@ pub(crate) struct FolderAtMoment {
     /// What later calls, and those under way, declared to write.
     later: Written,
     under_way: BTreeMap<NodeId, Vec<String>>,
+}
+
+fn system_time(at: Timestamp) -> SystemTime {
+    SystemTime::UNIX_EPOCH + at.since(Timestamp::from_nanos(0))
 }
 
 /// What the names of written resources say about the run folder.
@@ -145,9 +150,7 @@ impl FolderAtMoment {
     /// Takes in an event after the moment, recorded at `at`.
     pub(crate) fn apply_later_event(&mut self, at: Timestamp, event: &Event) {
         let Some(folder) = &self.folder else { return };
-        self.takeover
-            .moment
-            .get_or_insert_with(|| SystemTime::UNIX_EPOCH + at.since(Timestamp::from_nanos(0)));
+        self.takeover.moment.get_or_insert_with(|| system_time(at));
         if let Event::Started { writes, .. } = event {
             self.later.add(folder, writes);
         }
@@ -160,8 +163,10 @@ impl FolderAtMoment {
                 self.later.add(folder, names);
             }
         }
+        // Whoever may write in the whole folder need not have: what was changed there is seen by the times of the files.
         let later = std::mem::take(&mut self.later.paths).into_iter();
-        self.takeover.later = later.filter(|path| !self.kept.covers(path)).collect();
+        let named = later.filter(|path| !path.as_os_str().is_empty());
+        (self.takeover.rewritten, self.takeover.later) = named.partition(|path| self.kept.covers(path));
         self
     }
 

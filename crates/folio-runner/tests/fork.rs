@@ -6,15 +6,17 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use folio_engine::run::ForkAt;
-use folio_engine::{NodeResult, Outcome, plan};
+use folio_engine::{NodeResult, Outcome, plan, projection};
+use folio_memory::id::Ref;
 use folio_memory::{Actor, PageQuery, Role, RunId, Seq, SpaceName, ThreadKey};
 use folio_runner::{ForkOptions, Forked, NewRun, Runner, RunnerError, RunnerOptions, left_folders};
 use folio_store::sqlite::OpenOptions;
+use folio_store::workspace::TraceQuery;
 use folio_store::{RandomIds, RunQuery, SqliteStore, Store, StoreError, SystemClock, Workspace};
 use folio_testkit::{Fault, FaultyStore};
 use folio_tools::Registry;
 use futures_util::FutureExt as _;
-use serde_json::json;
+use serde_json::{Value, json};
 
 struct House {
     runner: Runner,
@@ -37,7 +39,7 @@ impl House {
         Self { runner, store, folder }
     }
 
-    async fn run(&self, plan: &serde_json::Value) -> (RunId, NodeResult) {
+    async fn run(&self, plan: &Value) -> (RunId, NodeResult) {
         let plan = plan::parse(&plan.to_string(), &self.runner.known()).unwrap_or_else(|errors| panic!("{errors}"));
         let new = NewRun::of(plan, Actor::new(Role::Human, "test"));
         let (run, _) = self.runner.submit(new).await.unwrap();
@@ -45,11 +47,81 @@ impl House {
     }
 
     async fn fork(&self, run: RunId, path: &str) -> Result<Forked, RunnerError> {
+        self.fork_by("test", run, path).await
+    }
+
+    async fn fork_by(&self, name: &str, run: RunId, path: &str) -> Result<Forked, RunnerError> {
         let source = self.runner.load(run).await.unwrap();
         let at = ForkAt::Node(source.node_at(path).unwrap().id);
-        let by = Actor::new(Role::Human, "test");
+        let by = Actor::new(Role::Human, name);
         let forking = self.runner.fork(run, at, ThreadKey::main(), by, ForkOptions::default());
         Box::pin(forking).await
+    }
+
+    /// What calls wrote on the pages of `run`: the title of each page, and the text.
+    async fn written(&self, run: RunId) -> Vec<(String, String)> {
+        let workspace = self.runner.workspace();
+        let query = PageQuery {
+            run: Some(run),
+            ..PageQuery::default()
+        };
+        let mut written = Vec::new();
+        for page in workspace.store().pages(workspace.space(), &query).await.unwrap() {
+            let entries = workspace.page_entries(Ref::Id(page.id)).await.unwrap();
+            // The rest follows from the journal.
+            let of_calls = entries.into_iter().filter(|entry| entry.fields.source.run.is_some());
+            written.extend(of_calls.map(|entry| {
+                assert_eq!(entry.fields.source.run, Some(run));
+                (page.fields.title.clone(), entry.fields.body)
+            }));
+        }
+        written.sort();
+        written
+    }
+
+    /// The events of `run` as the trace has them: their names, by whom, and why if that is said.
+    async fn traced(&self, run: RunId) -> Vec<(String, String, Option<String>)> {
+        let query = TraceQuery {
+            run: Some(Ref::Id(run)),
+            component: Some("engine".to_owned()),
+            limit: 500,
+            ..TraceQuery::default()
+        };
+        let lines = self.runner.workspace().trace(query).await.unwrap();
+        let reason = |detail: Option<Value>| Some(detail?.get("reason")?.as_str()?.to_owned());
+        lines
+            .into_iter()
+            .map(|line| (line.operation, line.source, reason(line.detail)))
+            .collect()
+    }
+
+    /// Checks who did what in `fork`, which `by` forked and nobody drove, before its second step of two.
+    async fn check_copied(&self, fork: RunId, by: &str) {
+        let traced = self.traced(fork).await;
+        let (own, copied) = traced.split_first().unwrap();
+        assert_eq!(*own, ("run_started".to_owned(), by.to_owned(), None));
+        let copy = || Some("copied from r1".to_owned());
+        let expected = [
+            ("paused", "bob"),
+            ("continued", "bob"),
+            ("expanded", "runner"),
+            ("started", "runner"),
+            ("finished", "runner"),
+        ];
+        let expected = expected.map(|(event, source)| (event.to_owned(), source.to_owned(), copy()));
+        assert_eq!(copied, expected);
+        // So do the entries that follow from the events.
+        let workspace = self.runner.workspace();
+        let main = Ref::Id(projection::main_page(fork));
+        let mut told = Vec::new();
+        for entry in workspace.page_entries(main).await.unwrap() {
+            let version = workspace.versions(Ref::Id(entry.id)).await.unwrap().remove(0);
+            told.push((entry.fields.title, version.actor.to_string(), version.reason));
+        }
+        assert_eq!(told[0], ("Goal".to_owned(), format!("human:{by}"), None));
+        assert_eq!((told[1].1.as_str(), &told[1].2), ("human:bob", &copy()));
+        let last = told.last().unwrap();
+        assert_eq!((last.1.as_str(), &last.2), ("planner:runner", &copy()));
     }
 
     fn folder_of(&self, run: RunId) -> std::path::PathBuf {
@@ -74,7 +146,7 @@ impl House {
 }
 
 /// A file, a list of many items, and a last step.
-fn long() -> serde_json::Value {
+fn long() -> Value {
     let items: Vec<u32> = (0..900).collect();
     json!({"title": "Many", "budget": {"nodes": 5_000}, "steps": [
         {"id": "file", "do": {"tool": "write", "args": {"path": "a.md", "content": "a", "mode": "create"}}},
@@ -231,4 +303,86 @@ async fn folder_left_by_a_killed_fork_is_found_and_removed() {
     assert!(!runs.join(format!("{killed}.new")).exists());
     assert_eq!((there(young), there(of_another)), ((true, true), (true, true)));
     assert_eq!(there(forked.id), (true, false), "it began");
+}
+
+#[tokio::test]
+async fn fork_has_what_kept_calls_wrote_on_pages_once_and_leaves_its_source_alone() {
+    let house = House::new();
+    let append = |id: &str, page: &str| json!({"id": id, "do": {"tool": "page_append", "args": {"page": page, "body": format!("by {id}")}}});
+    let plan = json!({"title": "Write", "steps": [
+        append("own", "own"),
+        append("main", "main"),
+        {"id": "each", "for_each": ["a"], "step": append("one", "own")},
+        append("note", "Findings"),
+        append("again", "Findings"),
+        {"id": "last", "do": {"tool": "text", "args": {"op": "echo", "value": 1}}},
+    ]});
+    let (run, result) = house.run(&plan).await;
+    assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
+    let all = house.written(run).await;
+    let pages: Vec<&str> = all.iter().map(|(page, _)| page.as_str()).collect();
+    assert_eq!(pages, ["Findings", "Findings", "Main scratchpad", "one", "own"]);
+
+    let forked = house.fork(run, "again").await.unwrap().id;
+    let kept: Vec<_> = all.iter().filter(|(_, text)| text != "by again").cloned().collect();
+    assert_eq!(house.written(forked).await, kept);
+    assert_eq!(house.runner.drive(forked).await.unwrap().status, Outcome::Ok);
+    assert_eq!(house.written(forked).await, all);
+    // What was copied is copied again.
+    let second = house.fork(forked, "last").await.unwrap().id;
+    assert_eq!(house.written(second).await, all);
+    assert_eq!(house.runner.drive(second).await.unwrap().status, Outcome::Ok);
+    for run in [run, forked, second] {
+        assert_eq!(house.written(run).await, all);
+        assert_eq!(
+            house.runner.replay(run).await.unwrap().differences,
+            Vec::<String>::new()
+        );
+    }
+    assert_eq!(house.store.check().await.unwrap().problems, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn copied_events_are_of_whoever_did_them_and_name_the_run_where_they_did() {
+    let house = House::new();
+    let plan = json!({"title": "Two", "steps": [
+        {"id": "one", "do": {"tool": "text", "args": {"op": "echo", "value": 1}}},
+        {"id": "two", "do": {"tool": "text", "args": {"op": "echo", "value": 2}}},
+    ]});
+    let plan = plan::parse(&plan.to_string(), &house.runner.known()).unwrap();
+    let (run, _) = house
+        .runner
+        .submit(NewRun::of(plan, Actor::new(Role::Human, "ada")))
+        .await
+        .unwrap();
+    let bob = Actor::new(Role::Human, "bob");
+    house.runner.pause(run, None, &bob).await.unwrap();
+    house.runner.go_on(run, None, &bob).await.unwrap();
+    house.runner.drive(run).await.unwrap();
+    let first = house.fork_by("carl", run, "two").await.unwrap().id;
+    house.check_copied(first, "carl").await;
+    house.runner.drive(first).await.unwrap();
+    let second = house.fork_by("dora", first, "two").await.unwrap().id;
+    house.check_copied(second, "dora").await;
+    // What the source says stays as it was.
+    assert!(house.traced(run).await.iter().all(|(_, _, reason)| reason.is_none()));
+}
+
+#[tokio::test]
+async fn page_of_the_source_that_a_kept_step_names_is_the_page_of_the_fork_in_its_place() {
+    let house = House::new();
+    let append = |id: &str, page: &str| json!({"id": id, "do": {"tool": "page_append", "args": {"page": page, "body": format!("by {id}")}}});
+    // The main page, and the page of the plan.
+    let plan = json!({"title": "Write", "steps": [append("a", "own"), append("main", "p2"), append("plan", "p3")]});
+    let (run, result) = house.run(&plan).await;
+    assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
+    let all = house.written(run).await;
+    assert_eq!(all[0].0, "Main scratchpad");
+    let forked = house.fork(run, "main").await.unwrap().id;
+    let result = house.runner.drive(forked).await.unwrap();
+    assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
+    assert_eq!(
+        (house.written(run).await, house.written(forked).await),
+        (all.clone(), all)
+    );
 }

@@ -116,6 +116,7 @@ impl House {
                 reason: None,
                 request: None,
                 folded: None,
+                copied_from: None,
             },
             blobs: Vec::new(),
         };

@@ -57,6 +57,7 @@ async fn replay_of_a_model_run_names_changes_outside_its_journal() {
             reason: None,
             request: None,
             folded: None,
+            copied_from: None,
         },
         blobs: Vec::new(),
     };

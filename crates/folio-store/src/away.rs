@@ -19,7 +19,7 @@ use crate::commit::{BlobHash, Commit, Committed};
 use crate::copy::CopiedCommit;
 use crate::error::StoreError;
 use crate::parts::{CommittedParts, Parts};
-use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store};
+use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunCommits, RunQuery, RunRow, Store};
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
 
 /// A store that could not be opened.
@@ -97,6 +97,7 @@ away! {
     written_names(&SpaceName, RunId) -> Vec<String>;
     runs_so_far(&SpaceName, Vec<RunId>) -> Vec<(RunId, RunSummary)>;
     journal_part(&SpaceName, RunId, Seq, usize) -> Journal;
+    run_commits(&SpaceName, RunId, Seq, usize) -> RunCommits;
     claim_run(&SpaceName, RunId, &OwnerId) -> u64;
     release_run(&SpaceName, RunId, u64) -> ();
     append_trace(&SpaceName, &[TraceNote], NotesKept) -> ();

@@ -142,6 +142,10 @@ pub struct Record {
     /// other, but the missing numbers before it are not gaps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folded: Option<Folded>,
+    /// The run in which everything that the commit holds was done first: a fork repeats it, in the name of whoever did it
+    /// there. The writer's words for why the commit was made say so, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copied_from: Option<RunId>,
 }
 
 /// An idempotency key with a fingerprint of its request. A store refuses a different request under the same key instead
@@ -253,6 +257,7 @@ impl Record {
             reason: None,
             request: None,
             folded: None,
+            copied_from: None,
         }
     }
 }

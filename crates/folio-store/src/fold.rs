@@ -268,7 +268,12 @@ pub(crate) struct RecordByteBudget {
 impl RecordByteBudget {
     /// The limit of [`CHANGES_BYTES`].
     pub(crate) fn of_changes() -> Self {
-        Self { left: CHANGES_BYTES }
+        Self::of(CHANGES_BYTES)
+    }
+
+    /// A limit of `bytes`.
+    pub(crate) fn of(bytes: usize) -> Self {
+        Self { left: bytes }
     }
 
     /// Takes a record of `plain` bytes and `packed` packed bytes. Returns whether there is room for another one.

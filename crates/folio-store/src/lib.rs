@@ -55,8 +55,8 @@ pub use parts::{CommittedParts, Giving, Parts, in_parts};
 pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
 pub use store::{
-    CHANGES_BYTES, Checkup, ForgottenRun, JOURNAL_PART_BYTES, Journal, LogRow, MemoryMark, OwnerId, Revision, RunQuery,
-    RunRow, Store,
+    CHANGES_BYTES, Checkup, ForgottenRun, JOURNAL_PART_BYTES, Journal, LogRow, MemoryMark, OwnerId, Revision,
+    RunCommits, RunQuery, RunRow, Store,
 };
 pub use system::{RandomIds, SystemClock};
 pub use upkeep::{Compacted, Compaction, OUTBOX_SUFFIX, Residue, WatchAnswer, WatchPlace, WatchQuery};

@@ -76,6 +76,8 @@ impl Rewritten {
             return false;
         }
         let had_title = append.remove("title").is_some();
+        let so_far = append.get_mut("so_far").and_then(Value::as_object_mut);
+        let had_place = so_far.is_some_and(|so_far| so_far.remove("forked_at").is_some());
         let events = append.get("events").and_then(Value::as_array);
         let left: Vec<Value> = events
             .and_then(|events| blank_beginning(events.first()?))
@@ -83,7 +85,7 @@ impl Rewritten {
             .collect();
         let had_events = events.is_some_and(|events| *events != left);
         append.insert("events".to_owned(), left.into());
-        had_title || had_events
+        had_title || had_place || had_events
     }
 }
 

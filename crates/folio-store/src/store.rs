@@ -15,7 +15,9 @@ use folio_memory::{
     RunId, Seq, SpaceName, Timestamp, TraceNote, Turn, TurnQuery,
 };
 
-pub use self::answers::{Checkup, ForgottenRun, Journal, LogRow, MemoryMark, OwnerId, Revision, RunQuery, RunRow};
+pub use self::answers::{
+    Checkup, ForgottenRun, Journal, LogRow, MemoryMark, OwnerId, Revision, RunCommits, RunQuery, RunRow,
+};
 use crate::access::KeptToken;
 use crate::commit::{BlobHash, Commit, Committed};
 use crate::copy::CopiedCommit;
@@ -345,6 +347,20 @@ pub trait Store: Send + Sync + fmt::Debug {
         }
         Ok(whole)
     }
+
+    /// The commits with the journal of a run after `since`, with what else they did and who made them: at least one, if
+    /// there is one, and no more once their records have `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Store::journal_part`].
+    async fn run_commits(
+        &self,
+        space: &SpaceName,
+        run: RunId,
+        since: Seq,
+        bytes: usize,
+    ) -> Result<RunCommits, StoreError>;
 
     /// Makes this process (`owner`) the only driver of a run, and returns the fence that its commits must carry.
     ///

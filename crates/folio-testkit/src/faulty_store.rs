@@ -15,7 +15,7 @@ use folio_store::copy::CopiedCommit;
 use folio_store::store::Checkup;
 use folio_store::{
     BlobHash, Commit, Committed, CommittedParts, Compacted, Compaction, Journal, LogRow, MemoryMark, OwnerId, Parts,
-    Residue, Revision, RunQuery, RunRow, Store, StoreError, WatchAnswer, WatchQuery,
+    Residue, Revision, RunCommits, RunQuery, RunRow, Store, StoreError, WatchAnswer, WatchQuery,
 };
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Barrier, Notify, watch};
@@ -521,6 +521,18 @@ impl Store for FaultyStore {
         }
         self.inner_unless_gone(READING)?
             .journal_part(space, run, since, bytes)
+            .await
+    }
+
+    async fn run_commits(
+        &self,
+        space: &SpaceName,
+        run: RunId,
+        since: Seq,
+        bytes: usize,
+    ) -> Result<RunCommits, StoreError> {
+        self.inner_unless_gone(READING)?
+            .run_commits(space, run, since, bytes)
             .await
     }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
@@ -31,8 +31,28 @@ pub struct Takeover {
     pub known: BTreeMap<PathBuf, (u64, String)>,
     /// Files that were written only by calls that had not ended by then.
     pub later: BTreeSet<PathBuf>,
-    /// The time of that moment.
+    /// Files and folders that were written by then and that later calls said to write again. Nobody knows what they were
+    /// like then, whatever their times say.
+    pub rewritten: BTreeSet<PathBuf>,
+    /// The time of that moment, by a clock that need not agree with that of the file system; `None` if nothing happened
+    /// since.
     pub moment: Option<SystemTime>,
+}
+
+/// How much two clocks may differ without being told apart: some file systems keep times to two seconds.
+const TICK: Duration = Duration::from_secs(2);
+
+/// `moment` by the clock of the file system, which said `file_now` when the clock of `moment` said something between
+/// `before` and `after`. If somebody set one of the clocks since the moment, it is wrong by as much.
+fn by_files(moment: SystemTime, file_now: SystemTime, [before, after]: [SystemTime; 2]) -> SystemTime {
+    let ahead = file_now.duration_since(after).unwrap_or_default();
+    let behind = before.duration_since(file_now).unwrap_or_default();
+    let moved = match (ahead > TICK, behind > TICK) {
+        (true, _) => moment.checked_add(ahead),
+        (_, true) => moment.checked_sub(behind),
+        (false, false) => None,
+    };
+    moved.unwrap_or(moment)
 }
 
 /// Which files were copied.
@@ -82,7 +102,7 @@ impl Named {
 
 impl Takeover {
     /// Copies the contents of the folder `from` to `to`, which then exists whole or not at all. Returns `None` if
-    /// there is no folder `from`. Blocks on the disk.
+    /// there is no folder `from`. Blocks on the disk. `clock` is that of the moment.
     ///
     /// A file that was only appended to since is copied with what it had then. Records of the tool `write` are left
     /// out: they belong to calls of the other run.
@@ -91,7 +111,7 @@ impl Takeover {
     ///
     /// If `from` cannot be opened, or `to` cannot be created. A single file that cannot be copied is named in the
     /// result instead.
-    pub fn copy(&self, from: &Path, to: &Path) -> io::Result<Option<TakenOver>> {
+    pub fn copy(&self, from: &Path, to: &Path, clock: &dyn Fn() -> SystemTime) -> io::Result<Option<TakenOver>> {
         let from = match Dir::open_ambient_dir(from, ambient_authority()) {
             Ok(from) => from,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -103,9 +123,16 @@ impl Takeover {
         let mut temp_name = name.to_owned();
         temp_name.push(".new");
         let temp_path = parent_folder.join(temp_name);
+        let before = clock();
         make_private_folder(&temp_path)?;
+        let clock = [before, clock()];
         let result = Dir::open_ambient_dir(&temp_path, ambient_authority()).and_then(|into| {
-            let taken_over = self.copy_all(&from, &into)?;
+            // The folder was made just now.
+            let file_now = std::fs::metadata(&temp_path)?.modified().ok();
+            let moment = self
+                .moment
+                .map(|moment| file_now.map_or(moment, |now| by_files(moment, now, clock)));
+            let taken_over = self.copy_all(&from, &into, moment)?;
             std::fs::rename(&temp_path, to)?;
             Ok(taken_over)
         });
@@ -116,7 +143,8 @@ impl Takeover {
         result.map(Some)
     }
 
-    fn copy_all(&self, from: &Dir, into: &Dir) -> io::Result<TakenOver> {
+    /// Copies everything; `moment` is by the clock of the file system.
+    fn copy_all(&self, from: &Dir, into: &Dir, moment: Option<SystemTime>) -> io::Result<TakenOver> {
         let mut taken_over = TakenOver::default();
         let mut name_count = 0;
         let mut folders = vec![PathBuf::new()];
@@ -151,7 +179,9 @@ impl Takeover {
                 let copied = match entry.file_type() {
                     Ok(kind) if kind.is_dir() => target.create_dir(&name).map(|()| folders.push(path.clone())),
                     Ok(kind) if kind.is_symlink() => copy_link(&source, &target, &name, &path),
-                    Ok(kind) if kind.is_file() => self.copy_file((&source, &target), &name, &path, &mut taken_over),
+                    Ok(kind) if kind.is_file() => {
+                        self.copy_file((&source, &target), (&name, &path), moment, &mut taken_over)
+                    }
                     Ok(_) => Err(io::Error::other("it is not a regular file")),
                     Err(error) => Err(error),
                 };
@@ -166,20 +196,21 @@ impl Takeover {
     fn copy_file(
         &self,
         (source, target): (&Dir, &Dir),
-        name: &Path,
-        path: &Path,
+        (name, path): (&Path, &Path),
+        moment: Option<SystemTime>,
         taken_over: &mut TakenOver,
     ) -> io::Result<()> {
         let Some((file, metadata)) = open_regular(source, name)? else {
             return Err(io::Error::other("it is not a regular file"));
         };
         let mut file = file.into_std();
-        let is_later = |at: SystemTime| self.moment.is_some_and(|moment| at > moment);
+        let is_later = |at: SystemTime| moment.is_some_and(|moment| at > moment);
+        let is_rewritten = || path.ancestors().any(|part| self.rewritten.contains(part));
         let changed_at = file.metadata()?.modified().ok();
         let (bytes, is_changed) = match self.known.get(path) {
             Some((bytes, hash)) if prefix_has_hash(&mut file, *bytes, hash)? => (*bytes, false),
             Some(_) => (metadata.len(), true),
-            None => (metadata.len(), changed_at.is_some_and(is_later)),
+            None => (metadata.len(), is_rewritten() || changed_at.is_some_and(is_later)),
         };
         if bytes > BYTES_MAX - taken_over.bytes {
             return Err(io::Error::other(format!(
@@ -267,6 +298,11 @@ mod tests {
         home
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the time of files cannot be simulated")]
+    fn real_time() -> SystemTime {
+        SystemTime::now()
+    }
+
     fn known_state(content: &str) -> (u64, String) {
         (content.len() as u64, content_hash(content.as_bytes()))
     }
@@ -290,10 +326,13 @@ mod tests {
             ]
             .into(),
             later: [PathBuf::from("later.md")].into(),
-            moment: None,
+            ..Takeover::default()
         };
         let to = home.path().join("new");
-        let taken = takeover.copy(&home.path().join("old"), &to).unwrap().unwrap();
+        let taken = takeover
+            .copy(&home.path().join("old"), &to, &real_time)
+            .unwrap()
+            .unwrap();
         let read = |path: &str| std::fs::read_to_string(to.join(path)).ok();
         assert_eq!(read("a/log.md").as_deref(), Some("first"));
         assert_eq!(read("replaced.md").as_deref(), Some("another"));
@@ -316,12 +355,17 @@ mod tests {
     fn takeover_copy_is_independent_of_the_original() {
         let home = folder(&[("a.md", "one")]);
         let (from, to) = (home.path().join("old"), home.path().join("new"));
-        Takeover::default().copy(&from, &to).unwrap().unwrap();
+        Takeover::default().copy(&from, &to, &real_time).unwrap().unwrap();
         // In place, as a program may.
         let mut file = std::fs::OpenOptions::new().append(true).open(to.join("a.md")).unwrap();
         io::Write::write_all(&mut file, b" more").unwrap();
         assert_eq!(std::fs::read_to_string(from.join("a.md")).unwrap(), "one");
-        assert_eq!(Takeover::default().copy(&home.path().join("none"), &to).unwrap(), None);
+        assert_eq!(
+            Takeover::default()
+                .copy(&home.path().join("none"), &to, &real_time)
+                .unwrap(),
+            None
+        );
     }
 
     #[test]
@@ -334,7 +378,7 @@ mod tests {
         link("/etc/passwd", "absolute");
         let _socket = std::os::unix::net::UnixListener::bind(from.join("socket")).unwrap();
         let to = home.path().join("new");
-        let taken = Takeover::default().copy(&from, &to).unwrap().unwrap();
+        let taken = Takeover::default().copy(&from, &to, &real_time).unwrap().unwrap();
         assert_eq!(std::fs::read_to_string(to.join("a/in")).unwrap(), "two");
         let missing = taken.missing.in_words();
         assert_eq!(
@@ -346,25 +390,39 @@ mod tests {
     }
 
     #[test]
-    fn takeover_reports_files_modified_after_the_fork_moment() {
+    fn takeover_reports_files_modified_after_the_fork_moment_whatever_the_clock_says() {
         let home = folder(&[("before", "1"), ("after", "2")]);
-        let (from, moment) = (
-            home.path().join("old"),
-            SystemTime::UNIX_EPOCH + Duration::from_secs(1_000),
-        );
-        for (name, seconds) in [("before", 999), ("after", 1_001)] {
+        let from = home.path().join("old");
+        let hour = Duration::from_secs(3_600);
+        let ago = |seconds| real_time() - Duration::from_secs(seconds);
+        for (name, seconds) in [("before", 1_010), ("after", 990)] {
             let file = File::options().write(true).open(from.join(name)).unwrap();
-            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
-                .unwrap();
+            file.set_modified(ago(seconds)).unwrap();
         }
+        // The clock is right, an hour behind, or an hour ahead.
+        let clocks: [&dyn Fn() -> SystemTime; 3] = [&real_time, &|| real_time() - hour, &|| real_time() + hour];
+        for clock in clocks {
+            let takeover = Takeover {
+                moment: Some(clock() - Duration::from_secs(1_000)),
+                ..Takeover::default()
+            };
+            let to = tempfile::tempdir().unwrap();
+            let taken = takeover.copy(&from, &to.path().join("new"), clock).unwrap().unwrap();
+            assert_eq!(taken.changed.in_words(), "run:after");
+            let modified = |path: &Path| std::fs::metadata(path.join("before")).unwrap().modified().unwrap();
+            assert_eq!(modified(&to.path().join("new")), modified(&from));
+        }
+    }
+
+    #[test]
+    fn takeover_reports_files_that_later_calls_said_to_write_whatever_their_times_say() {
+        let home = folder(&[("a/one", "1"), ("two", "2")]);
         let takeover = Takeover {
-            moment: Some(moment),
+            rewritten: [PathBuf::from("a")].into(),
             ..Takeover::default()
         };
-        let to = home.path().join("new");
-        let taken = takeover.copy(&from, &to).unwrap().unwrap();
-        assert_eq!(taken.changed.in_words(), "run:after");
-        let kept = std::fs::metadata(to.join("before")).unwrap().modified().unwrap();
-        assert_eq!(kept, SystemTime::UNIX_EPOCH + Duration::from_secs(999));
+        let (from, to) = (home.path().join("old"), home.path().join("new"));
+        let taken = takeover.copy(&from, &to, &real_time).unwrap().unwrap();
+        assert_eq!(taken.changed.in_words(), "run:a/one");
     }
 }

@@ -175,6 +175,8 @@ class CommitShape(TypedDict):
     by: str
     # The changes that it made to memory, in order.
     changes: list["ChangeShape"]
+    # The run in which everything that it holds was done first, if a fork repeats it.
+    copied_from: NotRequired[str | None]
     # The names of the run's events that it holds, in order.
     events: list[str]
     # The run whose events it holds, or in which it was made.
@@ -2045,8 +2047,11 @@ class RunShape(TypedDict):
     driven: bool
     # What is still known of the run if its status is `forgotten`.
     forgotten: NotRequired["ForgottenShape | None"]
+    # The path of the node before which the fork began, if it is one; empty for the run as a whole. Absent also if an
+    # older version wrote the run's last event: get the run itself.
+    fork_at: NotRequired[str | None]
     # The handle of the run that it was forked from, if it is a fork, or that run's id if nothing is left of it. Get
-    # the run itself to learn before which part; also if an older version wrote the run's last event.
+    # the run itself if an older version wrote the run's last event.
     fork_of: NotRequired[str | None]
     handle: str
     # The last commit of its journal.

@@ -416,7 +416,7 @@ pub(crate) async fn run(command: Command, settings: Settings, output: &Output) -
         servers: OnceCell::new(),
         telling: OnceLock::new(),
     };
-    let result = carry_out(&context, command)
+    let result = Box::pin(carry_out(&context, command))
         .await
         .map_err(|failure| match context.absent.get() {
             // People have seen the note already: in a mistyped store, everything is missing.

@@ -115,7 +115,7 @@ async fn lines_of(workspace: &Workspace, mut rows: Vec<RunRow>) -> Result<Vec<Ru
     }
     let origins = origin_handles(workspace, &rows, summaries.values()).await?;
     let line = |row: &RunRow| {
-        let summary = summaries.get(&row.id).copied().unwrap_or_default();
+        let summary = summaries.get(&row.id).cloned().unwrap_or_default();
         let origin = summary.forked_from.and_then(|origin| origins.get(&origin).cloned());
         RunLine::of(row, summary, workspace.now()).forked_from(origin)
     };

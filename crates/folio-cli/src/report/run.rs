@@ -114,16 +114,18 @@ impl Report for RunLine {
             asks => style.warning(format_args!(", asks {asks}")),
         };
         let elapsed = style.faint(format_args!("{}{}", seconds(self.elapsed()), self.cost()));
-        let at = style.faint(instant(self.row.created_at));
+        let created = style.faint(instant(self.row.created_at));
         let title = match &self.row.forgotten {
             Some(forgotten) => format!("(was {}){}", forgotten.left.status, reason_of(forgotten)),
             None => folio::memory::view::one_line(&self.row.title),
         };
         let origin = self.shape.origin();
-        let origin = origin.map_or_else(String::new, |run| style.faint(format_args!("fork of {run} ")));
+        let at = |path: &str| format!(" at {}", super::printable(if path.is_empty() { ROOT } else { path }));
+        let place = self.shape.fork_path().map(at).unwrap_or_default();
+        let origin = origin.map_or_else(String::new, |run| style.faint(format_args!("fork of {run}{place} ")));
         writeln!(
             out,
-            "{} {status}{asks} {title} {origin}{elapsed} {at}",
+            "{} {status}{asks} {title} {origin}{elapsed} {created}",
             style.strong(self.handle()),
         )
     }
@@ -358,26 +360,26 @@ mod tests {
             asks: 2,
             ..RunSummary::default()
         };
-        let told = |row: &RunRow, so_far: RunSummary| {
+        let told = |row: &RunRow, so_far: &RunSummary| {
             let mut text = String::new();
-            let line = RunLine::of(row, so_far, begun.plus(Duration::from_secs(7_200)));
+            let line = RunLine::of(row, so_far.clone(), begun.plus(Duration::from_secs(7_200)));
             line.text(&mut text, Style::default()).unwrap();
             text
         };
         let running = "r1 running, asks 2 Wait 2h00m ";
-        assert!(told(&row, asks).starts_with(running), "{}", told(&row, asks));
+        assert!(told(&row, &asks).starts_with(running), "{}", told(&row, &asks));
         // Where nobody is at work no time is taken.
         row.driven = false;
         let interrupted = "r1 interrupted, asks 2 Wait 0.0s ";
-        assert!(told(&row, asks).starts_with(interrupted), "{}", told(&row, asks));
+        assert!(told(&row, &asks).starts_with(interrupted), "{}", told(&row, &asks));
         // Nobody is missed as long as only an answer is.
         for (due_s, expected) in [(7_201, running), (7_200, interrupted)] {
             let waits = RunSummary {
                 waits: true,
                 due_at: Some(begun.plus(Duration::from_secs(due_s))),
-                ..asks
+                ..asks.clone()
             };
-            assert!(told(&row, waits).starts_with(expected), "{}", told(&row, waits));
+            assert!(told(&row, &waits).starts_with(expected), "{}", told(&row, &waits));
         }
     }
 }

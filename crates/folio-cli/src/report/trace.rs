@@ -134,6 +134,13 @@ fn fields_text(parts: &Map<String, Value>) -> String {
         }
     }
     first.retain(|part| !part.is_empty());
+    // Words need no name.
+    if let (Some(Value::String(reason)), 1) = (rest.get("reason"), rest.len()) {
+        return match first.is_empty() {
+            true => reason.clone(),
+            false => format!("{} ({reason})", first.join(": ")),
+        };
+    }
     match (first.is_empty(), rest.is_empty()) {
         (false, true) => first.join(": "),
         (false, false) => format!("{} ({})", first.join(": "), pairs(&rest)),

@@ -57,11 +57,27 @@ pub fn branch_page(run: &Run, node: NodeId) -> PageId {
     while let Some(view) = at {
         match view.parent {
             None => break,
-            Some(_) if view.kind.is_task() => return page_of(run.id(), &["branch", &view.id.to_string()]),
+            Some(_) if view.kind.is_task() => return page_of_branch(run.id(), view.id),
             Some(parent) => at = run.node(parent),
         }
     }
     main_page(run.id())
+}
+
+/// The branch of the task `node` of `run`, which is not the root.
+pub(crate) fn page_of_branch(run: RunId, node: NodeId) -> PageId {
+    page_of(run, &["branch", &node.to_string()])
+}
+
+/// The page of `run` with the title `title`, which the calls of the run write: one, whichever call writes it first.
+#[must_use]
+pub fn note_page(run: RunId, title: &str) -> PageId {
+    PageId::derived(&["note", &run.to_string(), title])
+}
+
+/// The id of the entry that a fork, `run`, has in place of `entry` of its source.
+pub(crate) fn copied_entry(run: RunId, entry: EntryId) -> EntryId {
+    entry_of(run, &["copied", &entry.to_string()])
 }
 
 /// The id of a page of `run`. It begins with the run's own time, so that a store keeps the pages of a run together; the

@@ -140,6 +140,7 @@ impl Projection<'_> {
         };
         let summary = format!("{steps}\n\n{outcome}{notes}");
         self.iteration_ended(iteration, Outcome::Partial, (notes, summary), &tasks);
+        self.write_standing_pages();
     }
 
     /// Writes the end of an iteration of the root's planner: the results of `steps`, and a page that keeps them (seed
@@ -155,7 +156,7 @@ impl Projection<'_> {
         let block = Block::new(Owner::planner(), format!("roll-up/{iteration}"), "Branch roll-up")
             .with_body(notes)
             .with_parts(Some(json!({ "results": self.roll_up(steps) })));
-        self.log(main_page(run), block);
+        self.log_in(iteration, main_page(run), block);
         let page = iteration_summary_page(run, iteration);
         let title = format!("Iteration {iteration}");
         let mut fields = self.page_fields(

@@ -147,12 +147,17 @@ impl Run {
         };
         let target = self.edit_target(index, &shown_steps, &render_title);
         let edited = plan::read_edit(text, target, &self.known_to_editor(index, known)).map_err(EditError::Mistakes)?;
-        let (steps, kept, difference) = self.compared(&plan.members, &shown_steps, edited)?;
+        let is_unaware = base_version.is_none() && plan.version > 1;
+        let (steps, kept, difference) = match self.compared(&plan.members, &shown_steps, edited) {
+            // Whoever has not seen the plan as it is now cannot know which of its steps have begun.
+            Err(EditError::ReadOnly { .. }) if is_unaware => return Err(stale()),
+            compared => compared?,
+        };
         let is_waiting = at.state == NodeState::AwaitingApproval;
         if difference.is_empty() && !is_waiting {
             return Ok(None);
         }
-        if base_version.is_none() && plan.version > 1 {
+        if is_unaware {
             return Err(stale());
         }
         let more = plan::count_nodes(&steps).saturating_sub(kept.iter().map(|at| self.nodes_of(*at)).sum());

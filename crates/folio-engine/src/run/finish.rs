@@ -37,7 +37,7 @@ impl Run {
     /// Takes node `index` out of everything that lists what is under way or still to come.
     fn forget_pending(&mut self, index: usize) {
         self.ready.remove(&index);
-        self.inherited.remove(&index);
+        self.end_inheriting(index);
         self.skipped.remove(&index);
         self.settled.remove(&index);
         self.halted.remove(&index);

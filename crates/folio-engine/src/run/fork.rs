@@ -1,12 +1,15 @@
 //! A fork: a run that begins at a moment of another one, with its journal up to there rewritten for the ids of the new
 //! run.
 
+mod copies;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use folio_memory::{RunId, Timestamp};
 
+use self::copies::PageMap;
 use super::limit_met::{LimitKind, limit_of_rule};
 use super::state::{JournalError, Run};
 use super::tree::{Cancel, NodeKind};
@@ -420,10 +423,12 @@ impl ForkSearch {
 /// folder. Nodes are created in the same order in both.
 #[derive(Debug)]
 pub struct ForkBuilder {
+    source: RunId,
     run: Run,
     first: Option<Event>,
     now: Timestamp,
     names: NodeIdMap,
+    pages: PageMap,
     passed: usize,
     cut: usize,
     unfinished: HashSet<usize>,
@@ -435,7 +440,9 @@ impl ForkBuilder {
     pub fn new(moment: Moment, id: RunId, first: Event, now: Timestamp) -> Self {
         let source = moment.run;
         Self {
+            source: source.id(),
             names: NodeIdMap::of(&source, id),
+            pages: PageMap::of(source.id(), id),
             run: Run::new(id, Arc::clone(&source.templates)),
             first: Some(first),
             now,
@@ -455,6 +462,12 @@ impl ForkBuilder {
     #[must_use]
     pub fn into_run(self) -> Run {
         self.run
+    }
+
+    /// Whether nothing of the source was taken in yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.passed == 0
     }
 
     /// Whether the new run is complete.
@@ -502,30 +515,25 @@ impl ForkBuilder {
 #[derive(Debug)]
 struct NodeIdMap {
     runs: [String; 2],
-    /// The nodes of the old run, in the order in which they were created.
-    old: std::vec::IntoIter<NodeId>,
+    /// The nodes of the old run, in the order in which they were created, which is that of the new one.
+    old: Vec<NodeId>,
     known: HashMap<NodeId, NodeId>,
 }
 
 impl NodeIdMap {
     fn of(old: &Run, new: RunId) -> Self {
-        let nodes: Vec<NodeId> = old.nodes.iter().map(|node| node.id).collect();
         Self {
             runs: [old.id().to_string(), new.to_string()],
-            old: nodes.into_iter(),
+            old: old.nodes.iter().map(|node| node.id).collect(),
             known: HashMap::new(),
         }
     }
 
     /// Takes in the nodes that `new` has created.
     fn learn(&mut self, new: &Run) {
-        let new_nodes = new.nodes.iter().skip(self.known.len());
-        self.known.extend(
-            self.old
-                .by_ref()
-                .take(new_nodes.len())
-                .zip(new_nodes.map(|node| node.id)),
-        );
+        let learnt = self.known.len();
+        let created = self.old.iter().copied().zip(new.nodes.iter().map(|node| node.id));
+        self.known.extend(created.skip(learnt));
     }
 
     /// `event`, which happens `delay` later than in the source, with the new ids wherever an old one occurs: in its

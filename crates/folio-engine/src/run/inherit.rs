@@ -179,14 +179,25 @@ impl Run {
         is_new && node.kind != NodeKind::ForEach && self.inherited.contains_key(&index)
     }
 
-    /// The node of an earlier version of its plan that did node `id`, which takes over everything from there; `None` if
-    /// something of it is still to be done.
+    /// The node of an earlier version of its plan that did node `id`, which takes over everything from there, maybe by
+    /// way of versions in between; `None` if something of it is still to be done.
     pub(super) fn took_over(&self, id: NodeId) -> Option<NodeId> {
-        self.taken_over_from(self.index(id).ok()?)
-            .map(|from| self.nodes[from].id)
+        let before = self.taken_over_from(self.index(id).ok()?);
+        let did_it = std::iter::successors(before, |at| self.taken_over_from(*at)).last()?;
+        Some(self.nodes[did_it].id)
+    }
+
+    /// Notes that node `index` ended: what it took over is known from then on only to whoever asks who did it.
+    pub(super) fn end_inheriting(&mut self, index: usize) {
+        if let Some(inherited) = self.inherited.remove(&index).filter(|inherited| inherited.is_whole) {
+            self.ended_inherited.insert(index, inherited.from);
+        }
     }
 
     fn taken_over_from(&self, index: usize) -> Option<usize> {
+        if let Some(from) = self.ended_inherited.get(&index) {
+            return Some(*from);
+        }
         let node = &self.nodes[index];
         if let Some(inherited) = self.inherited.get(&index) {
             return inherited.is_whole.then_some(inherited.from);

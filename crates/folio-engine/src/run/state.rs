@@ -53,6 +53,8 @@ pub struct Run {
     pub(super) ready: Ready,
     /// Nodes of lists that were planned anew, each with the node that an earlier version made for the same item.
     pub(super) inherited: BTreeMap<usize, Inherited>,
+    /// Those of them that ended with what the earlier node had done, each with that node.
+    pub(super) ended_inherited: BTreeMap<usize, usize>,
     /// Nodes that will not begin, or only need their result recorded.
     pub(super) skipped: BTreeSet<usize>,
     /// Nodes that begin no more of their children.
@@ -208,6 +210,7 @@ impl Run {
             by_id: HashMap::new(),
             ready: Ready::default(),
             inherited: BTreeMap::new(),
+            ended_inherited: BTreeMap::new(),
             skipped: BTreeSet::new(),
             halted: BTreeSet::new(),
             failing: BTreeSet::new(),

@@ -16,7 +16,7 @@ use crate::result::{NodeResult, Outcome};
 use crate::spend::{Purse, Spend};
 
 /// What a list shows of a run beside its status, so that nobody has to fold its journal for that.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RunSummary {
     /// What the run has used.
     #[serde(default, skip_serializing_if = "folio_memory::is_default")]
@@ -40,6 +40,10 @@ pub struct RunSummary {
     /// The run that it was forked from, if it is a fork. Versions that did not write this leave it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<RunId>,
+    /// The path of the node before which the fork began, if it is one; empty for the run as a whole. Versions that did
+    /// not write this leave it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_at: Option<String>,
 }
 
 impl RunSummary {
@@ -48,6 +52,15 @@ impl RunSummary {
     #[must_use]
     pub fn stands_paused(&self) -> bool {
         self.paused || (self.waits && self.due_at.is_none() && self.asks == 0)
+    }
+
+    /// The same without what a plan says, for a run that is to be forgotten: only figures and ids.
+    #[must_use]
+    pub fn without_words(self) -> Self {
+        Self {
+            forked_at: None,
+            ..self
+        }
     }
 
     /// How often a run that breaks off again and again is resumed automatically: what it does may be what kills its
@@ -102,14 +115,14 @@ impl Run {
             broken_off: self.broken_off,
             waits,
             due_at: self.wakes_at().filter(|_| waits),
-            forked_from: self.forked_from(),
+            forked_from: self.origin("run").and_then(|run| run.parse().ok()),
+            forked_at: self.origin("node").map(str::to_owned),
         }
     }
 
-    /// The run that it was forked from, if it is a fork.
-    fn forked_from(&self) -> Option<RunId> {
-        let origin = self.run_variable.get("forked_from")?;
-        origin.get("run")?.as_str()?.parse().ok()
+    /// What the first event says of the moment at which it was forked, if it is a fork.
+    fn origin(&self, part: &str) -> Option<&str> {
+        self.run_variable.get("forked_from")?.get(part)?.as_str()
     }
 
     /// What the run has used and may use; `None` before it began.

@@ -1,7 +1,7 @@
 //! The pages that calls want to append to.
 
-use folio_engine::{CallOutcome, Failure, StopReason};
-use folio_memory::RunId;
+use folio_engine::{CallOutcome, Failure, Run, StopReason, projection};
+use folio_memory::{Page, PageId, PageRole, RunId};
 use folio_store::StoreError;
 use folio_store::workspace::Workspace;
 use folio_tools::PageTarget;
@@ -12,11 +12,12 @@ use crate::perform::Performed;
 /// The tool whose only effect is an append.
 const PAGE_APPEND: &str = "page_append";
 
-/// Replaces handles of pages by their ids. A page that does not exist or belongs to another run stays a handle and is
-/// rejected later; a call of the append tool then fails.
+/// Replaces handles of pages by their ids. For a page of the run from which this one was forked, that is the page in its
+/// place: plans and models that the fork kept name the old one. A page that does not exist or belongs to another run
+/// stays a handle and is rejected later; a call of the append tool then fails.
 pub(super) async fn resolve_pages(
     workspace: &Workspace,
-    run: RunId,
+    run: &Run,
     performed: &mut Performed,
 ) -> Result<(), RunnerError> {
     let mut problem = None;
@@ -26,7 +27,11 @@ pub(super) async fn resolve_pages(
         };
         let Ok(reference) = handle.parse() else { continue };
         match workspace.store().page(workspace.space(), reference).await {
-            Ok(page) if page.fields.run.is_some_and(|of| of != run) => {
+            Ok(page) if page.fields.run.is_some_and(|of| of != run.id()) => {
+                if let Some(page) = page_in_place_of(run, &page) {
+                    append.page = PageTarget::Handle(page.to_string());
+                    continue;
+                }
                 problem = Some(format!(
                     "{handle} is a page of another run; name one of this run, or a title"
                 ));
@@ -50,4 +55,24 @@ pub(super) async fn resolve_pages(
         });
     }
     Ok(())
+}
+
+/// The page of `run` in place of `page`, if that belongs to the run from which it was forked.
+fn page_in_place_of(run: &Run, page: &Page) -> Option<PageId> {
+    let source: RunId = run.variable().get("forked_from")?.get("run")?.as_str()?.parse().ok()?;
+    if page.fields.run != Some(source) {
+        return None;
+    }
+    match page.fields.role {
+        PageRole::Workspace => Some(projection::workspace_page(run.id())),
+        PageRole::ScratchpadRoot => Some(projection::main_page(run.id())),
+        PageRole::Plan => Some(projection::plan_page(run.id())),
+        PageRole::ScratchpadExec => {
+            let path = page.fields.branch_id.as_deref()?;
+            let mut begun = run.tree().into_iter().filter(|view| view.started_at.is_some());
+            let branch = begun.rfind(|view| view.path == path && view.kind.is_task())?;
+            Some(projection::branch_page(run, branch.id))
+        }
+        _ => None,
+    }
 }

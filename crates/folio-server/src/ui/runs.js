@@ -141,6 +141,6 @@ function card(run) {
   const title = written('span', { class: 'title' }, run.title || words(state));
   const asks = run.asks ? element('span', { class: 'badge' }, run.asks === 1 ? 'waiting for you' : `waiting for you (${run.asks})`) : null;
   const standing = state === 'asks' ? null : element('span', { class: state }, words(state));
-  const about = element('span', { class: 'meta' }, `${run.handle} · `, ...(run.fork_of ? [`fork of ${run.fork_of} · `] : []), ...(standing ? [standing, `${took} · `] : []), `${run.used ? `${run.used} · ` : ''}`, moment(run.created_at));
+  const about = element('span', { class: 'meta' }, `${run.handle} · `, ...(run.fork_of ? [`fork of ${run.fork_of}${run.fork_at ? ` at ${run.fork_at}` : ''} · `] : []), ...(standing ? [standing, `${took} · `] : []), `${run.used ? `${run.used} · ` : ''}`, moment(run.created_at));
   return element('li', {}, row(`run-${run.handle}`, `/runs/${run.handle}`, [mark(state), title, asks, about], { called: [title, asks, standing], about }));
 }

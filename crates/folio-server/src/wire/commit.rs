@@ -23,6 +23,9 @@ pub struct CommitShape {
     pub changes: Vec<ChangeShape>,
     /// The names of the run's events that it holds, in order.
     pub events: Vec<&'static str>,
+    /// The run in which everything that it holds was done first, if a fork repeats it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copied_from: Option<RunId>,
 }
 
 /// One change that a commit made to memory.
@@ -59,6 +62,7 @@ impl CommitShape {
             events: run.map_or_else(Vec::new, |append| {
                 append.events.iter().map(|event| event.name()).collect()
             }),
+            copied_from: row.record.copied_from,
         }
     }
 }
@@ -73,6 +77,10 @@ impl ChangeShape {
             fields: Vec::new(),
         };
         match change {
+            Change::EnsurePage(page) if page.fields.names_next_iteration() => Self {
+                page_id: Some(page.id),
+                ..shape_named("set_page_iteration")
+            },
             Change::EnsurePage(page) => Self {
                 page_id: Some(page.id),
                 ..shape_named("add_page")

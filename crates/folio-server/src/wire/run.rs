@@ -52,9 +52,13 @@ pub struct RunShape {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     broken_off: Option<u32>,
     /// The handle of the run that it was forked from, if it is a fork, or that run's id if nothing is left of it. Get
-    /// the run itself to learn before which part; also if an older version wrote the run's last event.
+    /// the run itself if an older version wrote the run's last event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fork_of: Option<String>,
+    /// The path of the node before which the fork began, if it is one; empty for the run as a whole. Absent also if an
+    /// older version wrote the run's last event: get the run itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fork_at: Option<String>,
 }
 
 impl RunShape {
@@ -69,6 +73,7 @@ impl RunShape {
             waits: so_far.map(|so_far| so_far.waits_at(now)),
             broken_off: so_far.map(|so_far| so_far.broken_off).filter(|times| *times > 0),
             fork_of: None,
+            fork_at: so_far.and_then(|so_far| so_far.forked_at.clone()),
         }
     }
 
@@ -85,6 +90,12 @@ impl RunShape {
     #[must_use]
     pub fn origin(&self) -> Option<&str> {
         self.fork_of.as_deref()
+    }
+
+    /// Returns the path of the node before which the fork began, if it is one and that is known.
+    #[must_use]
+    pub fn fork_path(&self) -> Option<&str> {
+        self.fork_at.as_deref()
     }
 
     /// Returns the run's handle.

@@ -161,7 +161,7 @@ impl Rebuilt {
     fn change(&mut self, row: &LogRow, change: &Change, stored: &StoredRows, findings: &mut Findings) {
         let seq = row.seq;
         match change {
-            Change::EnsurePage(new) => self.ensure_page(row, new, stored),
+            Change::EnsurePage(new) => self.ensure_page(row, new, stored, findings),
             Change::SetPageStatus { page, status } => self.set_page_status(row, *page, status, stored, findings),
             Change::AddEntry(new) => self.add_entry(row, new, stored),
             Change::PatchEntry { entry, .. } | Change::EraseEntry { entry, .. } => {
@@ -197,8 +197,18 @@ impl Rebuilt {
         }
     }
 
-    fn ensure_page(&mut self, row: &LogRow, new: &NewPage, stored: &StoredRows) {
+    fn ensure_page(&mut self, row: &LogRow, new: &NewPage, stored: &StoredRows, findings: &mut Findings) {
         if !self.added_pages.insert(new.id) {
+            if let Some(page) = self.pages.get_mut(&new.id) {
+                page.ensure(&new.fields, row.at);
+            } else if stored
+                .pages
+                .get(&new.id)
+                .is_none_or(|found| found.clone().ensure(&new.fields, row.at))
+            {
+                // A page that was compared and dropped never changes, so this must not change anything.
+                findings.add(|| format!("{} does not have the iteration that commit {} gave it", new.id, row.seq));
+            }
             return;
         }
         self.counts.pages += 1;

@@ -9,7 +9,15 @@ use crate::place::Place;
 impl<'c, F: Facts> Plan<'_, 'c, F> {
     pub(super) fn ensure_page(&mut self, new: &'c NewPage, fields_json: &'c str) -> Result<(), F::Failure> {
         let index = match self.find_page(new.id)? {
-            Some(index) => index,
+            Some(index) => {
+                if new.fields.names_next_iteration() {
+                    self.load_page(index, new.id)?;
+                    let planned = &mut self.pages.items[index];
+                    let at = self.at;
+                    planned.is_changed |= planned.page.as_mut().is_some_and(|page| page.ensure(&new.fields, at));
+                }
+                index
+            }
             None => {
                 let parent = new.fields.parent.map(|parent| self.page_place(parent)).transpose()?;
                 self.ends.pages += 1;
@@ -33,6 +41,17 @@ impl<'c, F: Facts> Plan<'_, 'c, F> {
 
     pub(super) fn set_page_status(&mut self, id: PageId, status: &str) -> Result<(), F::Failure> {
         let index = self.find_page(id)?.ok_or_else(|| not_found("page", id))?;
+        self.load_page(index, id)?;
+        let planned = &mut self.pages.items[index];
+        if let Some(page) = planned.page.as_mut().filter(|page| page.fields.status != status) {
+            page.set_status(status, self.at);
+            planned.is_changed = true;
+        }
+        Ok(())
+    }
+
+    /// Has the page `id` at `index` at hand, to be changed.
+    fn load_page(&mut self, index: usize, id: PageId) -> Result<(), F::Failure> {
         let planned = &mut self.pages.items[index];
         if planned.page.is_none() {
             planned.page = match planned.new {
@@ -44,10 +63,6 @@ impl<'c, F: Facts> Plan<'_, 'c, F> {
                 )),
                 None => self.facts.page(id)?,
             };
-        }
-        if let Some(page) = planned.page.as_mut().filter(|page| page.fields.status != status) {
-            page.set_status(status, self.at);
-            planned.is_changed = true;
         }
         Ok(())
     }

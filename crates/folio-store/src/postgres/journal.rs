@@ -13,7 +13,7 @@ use super::{entry, rewrite, run};
 use crate::error::StoreError;
 use crate::fold::{self, Revisions, States};
 use crate::place::to_column;
-use crate::store::{CHANGES_BYTES, Journal, LogRow, Revision};
+use crate::store::{CHANGES_BYTES, Journal, LogRow, Revision, RunCommits};
 
 /// The columns that [`from_row`] reads.
 const COLUMNS: &str = "log.seq, at, key, actor, record, packed";
@@ -235,6 +235,43 @@ pub(super) async fn of_run(session: Option<&Session>, id: RunId, since: Seq, byt
             return Ok(part.journal);
         }
     }
+}
+
+/// The commits with events of `id` after `since`, up to the one that brings their records to `bytes`.
+pub(super) async fn commits_of_run(
+    session: Option<&Session>,
+    id: RunId,
+    since: Seq,
+    bytes: usize,
+) -> Result<RunCommits, Failure> {
+    let missing = || not_found("run", id);
+    let session = session.ok_or_else(missing)?;
+    let run = run::by_ids(session, &[id]).await?.remove(&id).ok_or_else(missing)?;
+    fold::refuse_forgotten(run.number, &run.before)?;
+    // Which commits there are is found with the sizes of their records, so that no more are read than there is room for.
+    let sizes = format!(
+        "SELECT log.seq, {RECORD_BYTES} FROM touch JOIN log ON log.space = touch.space AND log.seq = touch.seq
+             WHERE touch.space = $1 AND what = 'r' AND touch.number = $2 AND touch.seq > $3 ORDER BY touch.seq LIMIT $4"
+    );
+    let (number, since) = (to_column(run.number), to_column(since.0));
+    let rows = session
+        .query(&sizes, &[&session.space.0, &number, &since, &COMMITS_AT_ONCE])
+        .await?;
+    let (mut seqs, mut left) = (Vec::new(), bytes);
+    for row in &rows {
+        if left == 0 {
+            break;
+        }
+        seqs.push(get::<i64>(row, 0)?);
+        left = left.saturating_sub(usize::try_from(get::<i64>(row, 1)?).unwrap_or(usize::MAX));
+    }
+    let are_last = rows.len() < usize::try_from(COMMITS_AT_ONCE).unwrap_or(usize::MAX);
+    let mut commits = Vec::with_capacity(seqs.len());
+    read(session, &seqs, |commit| commits.push(commit)).await?;
+    Ok(RunCommits {
+        is_whole: are_last && seqs.len() == rows.len(),
+        commits,
+    })
 }
 
 /// Reads [`COLUMNS`].

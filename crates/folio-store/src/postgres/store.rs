@@ -28,7 +28,7 @@ use crate::error::StoreError;
 use crate::parts::{CommittedParts, Parts};
 use crate::prepare::Prepared;
 use crate::silence::DRIVER_RECHECK_PAUSE;
-use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store, one_by_one};
+use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunCommits, RunQuery, RunRow, Store, one_by_one};
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
 
 /// The session, or an early return of `$none` if the space does not exist.
@@ -340,6 +340,19 @@ impl Store for PostgresStore {
     ) -> Result<Journal, StoreError> {
         self.read(space, move |session, _| async move {
             journal::of_run(session.as_deref(), run, since, bytes).await
+        })
+        .await
+    }
+
+    async fn run_commits(
+        &self,
+        space: &SpaceName,
+        run: RunId,
+        since: Seq,
+        bytes: usize,
+    ) -> Result<RunCommits, StoreError> {
+        self.read(space, move |session, _| async move {
+            journal::commits_of_run(session.as_deref(), run, since, bytes).await
         })
         .await
     }

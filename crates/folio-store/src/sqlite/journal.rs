@@ -11,7 +11,7 @@ use super::{entry, rewrite, run};
 use crate::error::StoreError;
 use crate::fold::{self, RecordByteBudget, Revisions, States};
 use crate::prepare::Prepared;
-use crate::store::{Journal, LogRow, Revision};
+use crate::store::{Journal, LogRow, Revision, RunCommits};
 
 /// The last commit of `space` and its time.
 pub(super) fn last(conn: &Connection, space: SpaceId) -> Result<Option<(Seq, Timestamp)>, Failure> {
@@ -105,12 +105,17 @@ pub(super) fn changes(conn: &Connection, space: SpaceId, since: Seq, limit: u32)
     let (mut changes, mut room) = (Vec::new(), RecordByteBudget::of_changes());
     while let Some(row) = rows.next()? {
         changes.push(from_row(conn, row)?);
-        let bytes = |column| row.get_ref(column).ok()?.as_bytes_or_null().ok()?.map(<[u8]>::len);
-        if !room.take(bytes(4).unwrap_or_default(), bytes(5).unwrap_or_default()) {
+        if !take_row(&mut room, row) {
             break;
         }
     }
     Ok(changes)
+}
+
+/// Takes the record in [`COLUMNS`]. Returns whether there is room for another one.
+fn take_row(room: &mut RecordByteBudget, row: &Row<'_>) -> bool {
+    let bytes = |column| row.get_ref(column).ok()?.as_bytes_or_null().ok()?.map(<[u8]>::len);
+    room.take(bytes(4).unwrap_or_default(), bytes(5).unwrap_or_default())
 }
 
 /// The last commit of `space` after `since`, up to `until`, that changed memory in `turn`.
@@ -288,6 +293,37 @@ pub(super) fn of_run(
         }
     }
     Ok(part.journal)
+}
+
+/// The commits with events of `id` after `since`, up to the one that brings their records to `bytes`.
+pub(super) fn commits_of_run(
+    conn: &Connection,
+    space: Option<SpaceId>,
+    id: RunId,
+    since: Seq,
+    bytes: usize,
+) -> Result<RunCommits, Failure> {
+    let missing = || not_found("run", id);
+    let space = space.ok_or_else(missing)?;
+    let (place, status) = run::place_and_status(conn, space, id)?.ok_or_else(missing)?;
+    fold::refuse_forgotten(place.number(), &status)?;
+    let sql = format!(
+        "SELECT {COLUMNS} FROM (SELECT seq FROM touch WHERE what = 'r' AND place = ?1 AND seq > ?3 ORDER BY seq)
+         CROSS JOIN log ON log.place = ?2 + seq"
+    );
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![place, Place::start(space), to_column(since.0)])?;
+    let (mut commits, mut room, mut has_room) = (Vec::new(), RecordByteBudget::of(bytes), true);
+    while let Some(row) = rows.next()? {
+        if !has_room {
+            let is_whole = false;
+            return Ok(RunCommits { commits, is_whole });
+        }
+        commits.push(from_row(conn, row)?);
+        has_room = take_row(&mut room, row);
+    }
+    let is_whole = true;
+    Ok(RunCommits { commits, is_whole })
 }
 
 /// The columns that [`from_row`] reads.

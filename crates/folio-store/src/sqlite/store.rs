@@ -30,7 +30,9 @@ use crate::live::is_for_live_entries;
 use crate::parts::{self, CommittedParts, Parts};
 use crate::prepare::Prepared;
 use crate::silence::DRIVER_RECHECK_PAUSE;
-use crate::store::{Checkup, Journal, LogRow, MemoryMark, OwnerId, Revision, RunQuery, RunRow, Store, one_by_one};
+use crate::store::{
+    Checkup, Journal, LogRow, MemoryMark, OwnerId, Revision, RunCommits, RunQuery, RunRow, Store, one_by_one,
+};
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
 
 /// How many parts of a write are prepared while another one is written.
@@ -307,6 +309,19 @@ impl Store for SqliteStore {
     ) -> Result<Journal, StoreError> {
         self.read(space, move |conn, space| {
             journal::of_run(conn, space, run, since, bytes)
+        })
+        .await
+    }
+
+    async fn run_commits(
+        &self,
+        space: &SpaceName,
+        run: RunId,
+        since: Seq,
+        bytes: usize,
+    ) -> Result<RunCommits, StoreError> {
+        self.read(space, move |conn, space| {
+            journal::commits_of_run(conn, space, run, since, bytes)
         })
         .await
     }

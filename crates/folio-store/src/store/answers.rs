@@ -135,6 +135,15 @@ pub struct Journal {
     pub bytes: usize,
 }
 
+/// Commits with the journal of a run, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunCommits {
+    /// The commits.
+    pub commits: Vec<LogRow>,
+    /// Whether the last of them is the last one of the run. Otherwise more can be read after it.
+    pub is_whole: bool,
+}
+
 /// The name of a process that drives runs, drawn once for each process.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct OwnerId(pub String);

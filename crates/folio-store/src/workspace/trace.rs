@@ -476,7 +476,11 @@ impl Workspace {
                     run: Some(append.run),
                     ..line.clone()
                 };
-                keep(of_event(line, event));
+                let mut line = of_event(line, event);
+                if row.record.copied_from.is_some() {
+                    line.detail = with_reason(line.detail, row.record.reason.as_deref());
+                }
+                keep(line);
             }
         }
         Ok(())

@@ -204,6 +204,7 @@ macro_rules! store_contract {
         ]);
         $crate::store_contract!(@cases $home, pages: [
             ensuring_an_existing_page_leaves_it_unchanged,
+            ensuring_a_page_in_a_later_iteration_gives_it_that_iteration,
             concurrent_writers_create_a_shared_page_once,
             page_queries_filter_by_role_parent_run_and_thread,
             pages_are_listed_in_the_order_they_were_added,

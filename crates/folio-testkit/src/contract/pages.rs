@@ -38,6 +38,41 @@ pub async fn ensuring_an_existing_page_leaves_it_unchanged(home: &dyn Home) {
     );
 }
 
+/// A page that stays from one iteration of a run to the next names the last one. Nothing else about it changes.
+pub async fn ensuring_a_page_in_a_later_iteration_gives_it_that_iteration(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let of = |role, iteration| {
+        let mut page = scene.page(role);
+        page.id = PageId::derived(&[role.as_str()]);
+        page.fields.run = Some(RunId::derived(&["run"]));
+        page.fields.iteration = Some(iteration);
+        page
+    };
+    for role in [PageRole::Plan, PageRole::ScratchpadRoot, PageRole::ScratchpadExec] {
+        let stays = role != PageRole::ScratchpadExec;
+        let found = async || {
+            scene
+                .store
+                .page(&scene.space, Ref::Id(of(role, 1).id))
+                .await
+                .expect("a page")
+        };
+        scene.commit(vec![ensure(&of(role, 1))]).await;
+        let mut later = of(role, 3);
+        "Another title".clone_into(&mut later.fields.title);
+        scene.commit(vec![ensure(&later)]).await;
+        let expected = if stays { of(role, 3) } else { of(role, 1) };
+        let page = found().await;
+        assert_eq!((&page.fields, page.version), (&expected.fields, 1 + u32::from(stays)));
+        scene.commit(vec![ensure(&of(role, 2)), ensure(&of(role, 3))]).await;
+        assert_eq!(found().await, page);
+    }
+    assert_eq!(
+        scene.store.check().await.expect("a checkup").problems,
+        Vec::<String>::new()
+    );
+}
+
 /// This is the case of two writers that need the same page.
 pub async fn concurrent_writers_create_a_shared_page_once(home: &dyn Home) {
     let scene = Arc::new(Scene::of(home));

@@ -6,7 +6,7 @@ use folio_engine::run::RunSummary;
 use folio_engine::spend::Spend;
 use folio_memory::id::{Ref, RunHandle};
 use folio_memory::{RunId, Seq, Timestamp};
-use folio_store::{ErrorKind, Expected, JOURNAL_PART_BYTES, RunQuery, StoreError};
+use folio_store::{ErrorKind, Expected, JOURNAL_PART_BYTES, LogRow, RunQuery, StoreError};
 
 use super::Home;
 use super::scene::{Scene, asked_by, started};
@@ -108,6 +108,32 @@ pub async fn journal_returns_events_in_order_from_any_commit(home: &dyn Home) {
         .journal_part(&scene.space, run, Seq(0), JOURNAL_PART_BYTES)
         .await;
     assert_eq!(all.expect("a journal"), whole);
+    // The same with who wrote it and what else they did.
+    let (mut commits, mut since) = (Vec::new(), Seq(0));
+    for count in 1.. {
+        let part = scene.store.run_commits(&scene.space, run, since, 1).await;
+        let part = part.expect("a part of a journal");
+        assert_eq!((part.commits.len(), part.is_whole), (1, count == 4), "{since}");
+        commits.extend(part.commits);
+        since = commits.last().expect("a commit").seq;
+        if part.is_whole {
+            break;
+        }
+    }
+    let all = scene
+        .store
+        .run_commits(&scene.space, run, Seq(0), JOURNAL_PART_BYTES)
+        .await
+        .expect("commits");
+    assert_eq!((&all.commits, all.is_whole), (&commits, true));
+    let of_run = |row: &LogRow| row.record.run.as_ref().is_some_and(|append| append.run == run);
+    let log = scene.store.changes(&scene.space, Seq(0), 100).await.expect("the log");
+    assert_eq!(all.commits, log.into_iter().filter(of_run).collect::<Vec<_>>());
+    let unknown = scene
+        .store
+        .run_commits(&scene.space, RunId::derived(&["?"]), Seq(0), 1)
+        .await;
+    assert_eq!(unknown.expect_err("no such run").kind(), ErrorKind::NotFound);
     let unknown = scene.store.journal(&scene.space, RunId::derived(&["?"]), Seq(0)).await;
     assert_eq!(unknown.expect_err("no such run").kind(), ErrorKind::NotFound);
 }
@@ -269,10 +295,11 @@ pub async fn run_progress_is_taken_from_the_last_commit_only(home: &dyn Home) {
         waits: true,
         due_at: Some(Timestamp::from_millis(1_000)),
         forked_from: Some(silent),
+        forked_at: Some("survey/files".to_owned()),
     };
     // A run that reports no usage differs from one that reports nothing.
     for so_far in [some, RunSummary::default()] {
-        let appended = scene.append_saying(run, vec![asked_by("a")], so_far).await;
+        let appended = scene.append_saying(run, vec![asked_by("a")], so_far.clone()).await;
         appended.expect("an event");
         assert_eq!(summaries().await, [(run, so_far)]);
     }

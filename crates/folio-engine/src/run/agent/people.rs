@@ -11,13 +11,12 @@ use crate::event::{Event, Proposal, Question, words};
 use crate::node::{Move, NodeId, NodeState};
 use crate::plan::{Check, Criterion};
 use crate::projection::{answer_entry, preview};
-use crate::result::{Finding, Verdict};
+use crate::result::{Evidence, Finding, Verdict};
 use crate::run::action::Action;
 use crate::run::approval::{NOBODY, approval_of};
 use crate::run::criteria::{CheckCall, SHELL};
 use crate::run::scope::BodyNeeded;
 use crate::run::state::{JournalError, Run};
-use crate::run::tree::NodeKind;
 use crate::talk::{Message, Purpose, Speaker};
 
 /// The prefix in the `call` of a question about a criterion.
@@ -135,19 +134,28 @@ impl Run {
         criterion.check == Check::Human && self.has_person()
     }
 
-    /// The action that asks whether `criterion` of node `index` is met. The notes on a call say how much it answered, so
-    /// its answer is shown, too.
+    /// The action that asks whether `criterion` of node `index` is met, with what there is to judge it by: the notes, the
+    /// beginning of the output unless the notes say the same, and the evidence.
     pub(super) fn criterion_question(&self, index: usize, criterion: &Criterion, proposal: &Proposal) -> Action {
-        let criterion_text = self.criterion_words(index, criterion);
-        let mut result = vec![proposal.notes.clone()];
-        if self.nodes[index].kind == NodeKind::Call {
-            match self.output_needed(&proposal.output) {
-                Ok(output) => result.push(preview(&output)),
-                Err(BodyNeeded(hash)) => return Action::Load(hash),
-            }
-        }
-        result.retain(|part| !matches!(part.as_str(), "" | "null"));
-        let text = format!("Is this criterion met: {criterion_text}? Result: {}", result.join(": "));
+        let output = match self.output_needed(&proposal.output) {
+            Ok(output) => preview(&output),
+            Err(BodyNeeded(hash)) => return Action::Load(hash),
+        };
+        let criterion_text = cut(&self.criterion_words(index, criterion), QUESTION_CHARS / 4);
+        let evidence = cut(&self.evidence_for_person(&proposal.evidence), QUESTION_CHARS / 4);
+        let head = format!("Is this criterion met: {criterion_text}? Result: ");
+        let output = Some(output).filter(|output| !output.is_empty() && output != "null");
+        let output = output.filter(|output| *output != proposal.notes).unwrap_or_default();
+        let separator = if proposal.notes.is_empty() || output.is_empty() {
+            ""
+        } else {
+            ": "
+        };
+        let besides = [&head, separator, &output, &evidence];
+        let used: usize = besides.iter().map(|part| part.chars().count()).sum();
+        let notes = proposal.whole_notes.as_ref().unwrap_or(&proposal.notes);
+        let notes = cut(notes, QUESTION_CHARS.saturating_sub(used));
+        let text = format!("{head}{notes}{separator}{output}{evidence}");
         Action::Record(Event::Questioned {
             node: self.nodes[index].id,
             question: Box::new(Question {
@@ -158,6 +166,22 @@ impl Run {
                 deadline: None,
             }),
         })
+    }
+
+    /// The evidence as a person reads it, on a line of its own; empty if there is none. Nodes are named by their paths.
+    fn evidence_for_person(&self, evidence: &[Evidence]) -> String {
+        let name = |evidence: &Evidence| {
+            let node = evidence.id.parse().ok().and_then(|id| self.node(id));
+            let id = node.map_or(evidence.id.as_str(), |node| node.path);
+            let span = evidence.span.as_deref();
+            let span = span.map(|span| format!(":{span}")).unwrap_or_default();
+            format!("{} {id}{span}", evidence.kind)
+        };
+        if evidence.is_empty() {
+            return String::new();
+        }
+        let names: Vec<String> = evidence.iter().map(name).collect();
+        format!("\nEvidence: {}", names.join(", "))
     }
 
     /// The event that asks whether the command of `check` of node `index` may run; `None` if it needs no approval, or

@@ -123,6 +123,34 @@ fn edit_of_begun_steps_is_refused_and_names_them_e9_14() {
 }
 
 #[test]
+fn edit_without_a_version_of_a_plan_that_changed_is_stale_even_if_it_names_begun_steps_e9_14() {
+    let mut sim = Sim::new(THREE);
+    sim.concurrency = 1;
+    sim.derive();
+    let change = "- [ ] b {#b}\n  ```yaml\n  do: {tool: echo, args: {n: 3}}\n  ```\n";
+    let first = sim.markdown("");
+    sim.edit(
+        "",
+        &format!("{first}- [ ] Last {{#z}}\n  ```yaml\n  do: {{tool: echo}}\n  ```\n"),
+    );
+    sim.end_one();
+    sim.derive();
+    // It changes b, which is at work, and drops others: whoever wrote it saw neither.
+    let refused = sim.edit_of("", change);
+    assert!(
+        matches!(
+            refused,
+            Err(EditError::Stale {
+                current: 2,
+                given: None,
+                ..
+            })
+        ),
+        "{refused:?}"
+    );
+}
+
+#[test]
 fn edit_of_a_stale_plan_version_is_refused_e9_14() {
     let mut sim = Sim::new(THREE);
     sim.derive();
@@ -196,13 +224,12 @@ fn group_members_can_be_added_only_before_the_group_begins_e9_14() {
         sim.end_one();
         sim.derive();
     }
-    let late = sim.edit_of(
-        "",
-        &sim.markdown("").replace(
-            "  - [ ] y {#y}",
-            "  - [ ] q {#q}\n    ```yaml\n    do: {tool: echo}\n    ```\n  - [ ] y {#y}",
-        ),
+    let text = sim.markdown("").replace(
+        "  - [ ] y {#y}",
+        "  - [ ] q {#q}\n    ```yaml\n    do: {tool: echo}\n    ```\n  - [ ] y {#y}",
     );
+    let root = NodeId::root(sim.run.id());
+    let late = sim.run.edit_plan(root, &text, Some(3), &Known::default(), "ada");
     assert!(matches!(late, Err(EditError::ReadOnly { .. })), "{late:?}");
     let sim = sim.driven_on();
     assert_eq!(

@@ -1,6 +1,8 @@
 //! Forks of runs.
 
-use super::models::{equipment, goal_with, house, nested, root, text_answer};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::models::{equipment, execute, goal, goal_with, house, nested, plan_answer, root, task_named, text_answer};
 use super::pages::Pages;
 use super::replans::{count_one, list_again, listed};
 use super::*;
@@ -164,6 +166,66 @@ fn fork_at_an_item_taken_over_from_an_earlier_plan_names_the_node_that_did_it() 
         // What was done anew may be forked, and so may the list.
         let slug = source.run.children(both("each")[1])[2].slug().to_owned();
         assert!(fork(both(&format!("each/{slug}"))[1]).is_ok() && fork(both("each")[1]).is_ok());
+    }
+}
+
+#[test]
+fn fork_at_an_item_taken_over_twice_names_the_node_that_did_it() {
+    let steps = |more: &str| {
+        let mut steps = list_again(&count_one());
+        let last = json!({"id": more, "do": {"tool": "echo", "args": {}}, "satisfies": ["c1", "c2"]});
+        steps.as_array_mut().unwrap().push(last);
+        steps
+    };
+    let mut first = steps("first");
+    let list = json!({"id": "list", "do": {"tool": "echo", "args": {"all": ["a", "b"]}}});
+    first.as_array_mut().unwrap().insert(0, list);
+    let again = std::sync::Mutex::new(vec![steps("third"), steps("second")]);
+    let (failures, judged) = (AtomicU32::new(0), AtomicU32::new(0));
+    let mut source = goal(
+        "count them",
+        &json!({"criteria": ["half of it", "all of it"]}),
+        move |ask| {
+            match (ask.purpose, task_named(ask).as_str()) {
+                (Purpose::Decide, "count them") => plan_answer(first.clone()),
+                (Purpose::Replan, _) => {
+                    let steps = again.lock().unwrap().pop().unwrap();
+                    text_answer(&json!({"root_cause": "b", "changes": "once more", "steps": steps}).to_string())
+                }
+                (Purpose::Decide, "count b") if failures.fetch_add(1, Ordering::Relaxed) < 2 => {
+                    execute("finish", json!({"status": "failed", "notes": "no b"}))
+                }
+                (Purpose::Decide, task) => {
+                    let claims = json!([{"id": "c1", "met": true}]);
+                    execute("finish", json!({"notes": task, "output": task, "criteria": claims}))
+                }
+                (Purpose::Judge, _) => {
+                    // Each version meets one criterion more, so that another one may follow.
+                    let met = judged.fetch_add(1, Ordering::Relaxed);
+                    let finding = |at: u32| if at < met { "met" } else { "unmet" };
+                    let verdicts = [("c1", 0), ("c2", 1)];
+                    let verdicts =
+                        verdicts.map(|(id, at)| json!({"criterion": id, "finding": finding(at), "gap": "that"}));
+                    text_answer(&json!({ "verdicts": verdicts }).to_string())
+                }
+                _ => text_answer("{\"notes\": \"all of it\"}"),
+            }
+        },
+    );
+    source.concurrency = 1;
+    let source = source.driven_on();
+    let items = source.run.tree().into_iter().filter(|view| view.path == "each/one[0]");
+    let [first, second, third] = items.map(|view| view.id).collect::<Vec<_>>().try_into().unwrap();
+    for later in [second, third] {
+        let (begun, id) = (source.journal[0].1.clone(), RunId::derived(&["forked"]));
+        let journal = (source.run.id(), &*source.journal);
+        let refused = forked(journal, ForkAt::Node(later), id, begun, source.now)
+            .map(|_| ())
+            .unwrap_err();
+        assert!(
+            matches!(refused, ForkError::TakenOver { earlier, .. } if earlier == first),
+            "{refused}"
+        );
     }
 }
 

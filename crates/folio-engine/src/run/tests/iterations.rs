@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::models::{equipment, execute, goal_with, plan_answer, task_named, text_answer};
 use super::*;
-use crate::projection::{iteration_summary_page, summary_page};
+use crate::projection::{iteration_summary_page, main_page, plan_page, summary_page};
 use crate::talk::Purpose;
 
 /// A goal whose second step fails in each version of its plan, each of which waits for approval.
@@ -160,4 +160,25 @@ fn iteration_replaced_by_an_edited_waiting_plan_keeps_its_number_and_words_seed_
         third,
         "Iteration 3: partial. 3 steps: 1 ok, 2 unfinished. The plan was changed."
     );
+}
+
+#[test]
+fn pages_that_stay_name_the_iteration_that_is_carried_out_seed_000() {
+    let mut sim = survey();
+    let run = sim.run.id();
+    let check = |sim: &Sim, iteration: u32| {
+        for page in [main_page(run), plan_page(run)] {
+            let shown = sim.pages.read(page);
+            let line = format!(" · open · iteration {iteration} -->");
+            assert!(shown.contains(&line), "{shown}");
+        }
+    };
+    // The second plan waits, and so does the third, which is made after a no.
+    check(&sim, 1);
+    sim.rejected();
+    sim.settled();
+    check(&sim, 1);
+    sim.approved();
+    check(&sim, 3);
+    assert_eq!(sim.pages.iterations_of("Branch roll-up"), [Some(1)]);
 }

@@ -72,7 +72,10 @@ fn judge_and_person_check_a_call_and_a_written_plan_e9_6() {
     assert_eq!(sim.run.node(wall).unwrap().path, "wall");
     answer_question(&mut sim, wall, "yes");
     let (root, asked) = drive_to_question(&mut sim).unwrap();
-    assert_eq!(asked, "Is this criterion met: it is paid for? Result: 1 ok");
+    assert_eq!(
+        asked,
+        "Is this criterion met: it is paid for? Result: 1 ok\nEvidence: node wall"
+    );
     answer_question(&mut sim, root, "yes");
     assert_eq!(drive_to_question(&mut sim), None);
     assert_eq!((sim.status("wall"), sim.status("")), (Outcome::Ok, Outcome::Ok));
@@ -739,4 +742,28 @@ fn person_who_checks_a_call_is_shown_the_output_e9_6() {
     let long = asked_of(&format!("{{text: {}}}", "word ".repeat(1_000)));
     assert!(long.contains("word word") && long.ends_with('…'), "{long}");
     assert!(long.chars().count() < 800, "{long}");
+}
+
+#[test]
+fn question_about_a_criterion_shows_result_output_and_evidence_within_its_length_e9_6() {
+    let long = "word ".repeat(2_000);
+    for (notes, begins) in [("two walls", "two walls: "), (long.as_str(), "word word")] {
+        let mut sim = Sim::new(
+            "steps: [{id: a, do: {tool: echo, args: {}}}, {id: last, title: do last, criteria: [{text: it looks good, check: human}]}]",
+        );
+        let equipment = Equipment {
+            has_person: true,
+            ..equipment()
+        };
+        sim.run.equip(Arc::new(equipment));
+        let a = NodeId::root(sim.run.id()).child(1, "a", "");
+        let evidence = json!([{"kind": "node", "id": a.to_string()}]);
+        let finish = json!({"notes": notes, "output": {"walls": 2}, "evidence": evidence});
+        sim.model = Arc::new(move |_| execute("finish", finish.clone()));
+        let (_, asked) = drive_to_question(&mut sim).unwrap();
+        let begins = format!("Is this criterion met: it looks good? Result: {begins}");
+        assert!(asked.starts_with(&begins), "{asked}");
+        assert!(asked.ends_with(": {\"walls\":2}\nEvidence: tool_call a"), "{asked}");
+        assert!(asked.chars().count() <= 2_000);
+    }
 }

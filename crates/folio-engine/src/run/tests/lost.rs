@@ -321,8 +321,8 @@ fn human_criterion_is_asked_about_after_all_others_are_met_e9_6() {
     assert_eq!(
         texts,
         [
-            "Is this criterion met: it looks good? Result: it is painted",
-            "Is this criterion met: it smells good? Result: it is painted"
+            r#"Is this criterion met: it looks good? Result: it is painted: {"said":"it is painted"}"#,
+            r#"Is this criterion met: it smells good? Result: it is painted: {"said":"it is painted"}"#
         ]
     );
     assert_eq!(sim.status(""), Outcome::Ok);

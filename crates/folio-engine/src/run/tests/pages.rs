@@ -35,6 +35,12 @@ impl Pages {
     }
 
     /// Writes the effects of `event`, which was just applied to `run`.
+    /// The iterations of the blocks with this title.
+    pub(super) fn iterations_of(&self, title: &str) -> Vec<Option<u32>> {
+        let blocks = self.entries.iter().filter(|entry| entry.fields.title == title);
+        blocks.map(|entry| entry.fields.iteration).collect()
+    }
+
     pub(super) fn write(&mut self, run: &Run, event: &Event, at: Timestamp) {
         for change in projection::changes(run, event) {
             match change {
@@ -44,7 +50,9 @@ impl Pages {
                         parent.is_none_or(|parent| self.page_at.contains_key(&parent)),
                         "a page before its parent: {new:?}"
                     );
-                    if !self.page_at.contains_key(&new.id) {
+                    if let Some(place) = self.page_at.get(&new.id) {
+                        self.pages[*place].ensure(&new.fields, at);
+                    } else {
                         let handle = PageHandle(self.pages.len() as u64 + 1);
                         self.page_at.insert(new.id, self.pages.len());
                         self.pages.push(Page::added(*new, handle, Seq(1), at));
@@ -152,7 +160,7 @@ fn plan_page_after_a_replan_is_accepted_back_unchanged_e9_16() {
     assert_snapshot!(read[1], @r"
     # Plan
 
-    <!-- p3 plan · planner · open · iteration 1 -->
+    <!-- p3 plan · planner · open · iteration 3 -->
 
     - [x] well a {#a} · ok
     - [x] group-4 {#group-4 .parallel} · ok

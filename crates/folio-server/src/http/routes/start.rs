@@ -136,7 +136,7 @@ pub(super) async fn start(
     let asked = Asked::of(new, caller.recorded_run()).await?;
     let place = caller.take_run_slot(&app.driving).await?;
     let recording = asked.record(caller.keyed_runner());
-    begin(&caller, &app, place, recording).await
+    Box::pin(begin(&caller, &app, place, recording)).await
 }
 
 /// Records a run with `recording`, drives it, and returns it.

@@ -341,7 +341,13 @@ impl Workspace {
             events: Vec::new(),
             status: Some(Run::FORGOTTEN.to_owned()),
             title: None,
-            so_far: Some(so_far.into_iter().next().map(|(_, so_far)| so_far).unwrap_or_default()),
+            so_far: Some(
+                so_far
+                    .into_iter()
+                    .next()
+                    .map(|(_, so_far)| so_far.without_words())
+                    .unwrap_or_default(),
+            ),
         };
         let write = Write {
             run: Some(append),

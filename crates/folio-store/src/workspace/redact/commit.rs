@@ -21,6 +21,10 @@ pub(crate) fn clean_commit(commit: &mut Commit, mode: Redaction) -> Vec<Warning>
     for change in &mut commit.record.changes {
         clean_change(&mut cleaner, change);
     }
+    let so_far = commit.record.run.as_mut().and_then(|append| append.so_far.as_mut());
+    if let Some(path) = so_far.and_then(|so_far| so_far.forked_at.as_mut()) {
+        cleaner.text(path, "node");
+    }
     if let Some(reason) = &mut commit.record.reason {
         cleaner.text(reason, "reason");
     }

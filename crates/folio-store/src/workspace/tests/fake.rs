@@ -19,7 +19,7 @@ use crate::commit::{BlobHash, Commit, Committed, CommittedEntry, Expected};
 use crate::copy::CopiedCommit;
 use crate::error::StoreError;
 use crate::parts::{CommittedParts, Parts};
-use crate::store::{Checkup, Journal, LogRow, MemoryMark, OwnerId, Revision, RunQuery, RunRow, Store};
+use crate::store::{Checkup, Journal, LogRow, MemoryMark, OwnerId, Revision, RunCommits, RunQuery, RunRow, Store};
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchPlace, WatchQuery};
 
 #[derive(Debug, Default)]
@@ -381,6 +381,10 @@ impl Store for FakeStore {
     }
 
     async fn journal_part(&self, _: &SpaceName, _: RunId, _: Seq, _: usize) -> Result<Journal, StoreError> {
+        panic!("no test needs it")
+    }
+
+    async fn run_commits(&self, _: &SpaceName, _: RunId, _: Seq, _: usize) -> Result<RunCommits, StoreError> {
         panic!("no test needs it")
     }
 

@@ -34,6 +34,11 @@ pub(super) fn of_change(line: TraceEntry, change: &Change, patched: Option<Kind>
         ..line
     };
     match change {
+        Change::EnsurePage(page) if page.fields.names_next_iteration() => TraceEntry {
+            page: Some(page.id),
+            detail: text_detail(page.fields.iteration.unwrap_or_default().to_string()),
+            ..line
+        },
         Change::EnsurePage(page) => TraceEntry {
             page: Some(page.id),
             detail: text_detail(format!("{} {:?}", page.fields.role, short(&page.fields.title))),
@@ -120,6 +125,7 @@ pub(super) fn of_change(line: TraceEntry, change: &Change, patched: Option<Kind>
 /// changes.
 fn named(change: &Change, patched: Option<EntryKind>) -> (&'static str, String) {
     let (component, operation) = match change {
+        Change::EnsurePage(page) if page.fields.names_next_iteration() => ("page", "set_page_iteration"),
         Change::EnsurePage(_) => ("page", "add_page"),
         Change::SetPageStatus { .. } => ("page", "set_page_status"),
         Change::AddEntry(new) => {
