@@ -1,7 +1,6 @@
 //! A run as others see it, live: the events that the driver records, read from the log.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use folio_engine::template::Templates;
 use folio_engine::{Event, Run};
@@ -14,9 +13,6 @@ use crate::error::RunnerError;
 const NODE_BYTES: usize = 1024;
 /// If a part of a journal goes too far, it is read again this many times smaller.
 const SHRINK_FACTOR: usize = 16;
-
-/// How often somebody who waits for news checks whether another store has taken the place of the one that was read.
-const LINEAGE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Follows one run from its beginning. Terminal, JSON lines and every other surface read this sequence of updates.
 #[derive(Debug)]
@@ -133,14 +129,8 @@ impl Watch {
             tokio::select! {
                 head = self.store.wait(&self.space, seen.max(self.head)) => seen = head?,
                 // The log may be shorter by now than it was.
-                () = self.wait_for_other_lineage() => seen = self.head,
+                () = self.store.wait_for_other_lineage(self.lineage) => seen = self.head,
             }
-        }
-    }
-
-    async fn wait_for_other_lineage(&self) {
-        while self.store.lineage() == self.lineage {
-            tokio::time::sleep(LINEAGE_CHECK_INTERVAL).await;
         }
     }
 

@@ -234,6 +234,11 @@ pub(crate) fn refuse_newer(found: u32, known: usize, location: &str) -> Result<(
     Ok(())
 }
 
+/// The error for a claim by an owner that was released meanwhile: as a rule, nobody is left who hears of it.
+pub(crate) fn released_owner() -> StoreError {
+    StoreError::Invalid("this owner of runs was released, and claims nothing any more".to_owned())
+}
+
 /// The error for something that was named and does not exist.
 pub(crate) fn not_found(what: &'static str, name: impl ToString) -> StoreError {
     StoreError::NotFound {

@@ -17,6 +17,11 @@ use crate::fold::{hashes_in, record_json};
 pub(crate) const RUN_PART_COMMITS: u32 = 1_000;
 pub(crate) const RUN_PART_BYTES: usize = 4 << 20;
 
+/// When a body seems to have come of which something was erased that named it, and of which it is not known yet whether
+/// anything else names it: later than everything, so that it is not dropped for its age. That is looked up for all bodies
+/// of a run together, because it takes a search through the whole log.
+pub(crate) const SET_ASIDE: i64 = i64::MAX;
+
 /// Refuses to erase what the run with the number `number` says unless its `status` says that it was forgotten: somebody
 /// may still read its journal.
 ///

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use folio_engine::run::RunSummary;
@@ -35,6 +36,9 @@ pub const JOURNAL_PART_BYTES: usize = 1 << 20;
 /// much memory.
 pub const CHANGES_BYTES: usize = 4 << 20;
 
+/// How often somebody who waits checks whether another store has taken the place of the one that was read.
+const LINEAGE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
 /// A place where logs of spaces are kept.
 ///
 /// # What every store promises
@@ -61,6 +65,14 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// be wrong.
     fn lineage(&self) -> u64 {
         0
+    }
+
+    /// Returns once the [`lineage`](Store::lineage) is another one than `known`. Whoever waits for a commit waits for
+    /// this as well: the log may have become shorter than it was.
+    async fn wait_for_other_lineage(&self, known: u64) {
+        while self.lineage() == known {
+            tokio::time::sleep(LINEAGE_CHECK_INTERVAL).await;
+        }
     }
 
     /// What the store lacks to work as well as it could, for people; `None` if nothing is known.
@@ -366,7 +378,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// Succeeds if nobody drives the run, its driver is dead, or its driver is `owner` already. Each claim gets a fence
     /// of its own, so that writes still on their way from an earlier claim, even one of `owner` itself, no longer
-    /// count.
+    /// count. If the caller stops waiting, the run is given up should the claim be granted all the same.
     ///
     /// # Errors
     ///
@@ -380,8 +392,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Unavailable`.
     async fn release_run(&self, space: &SpaceName, run: RunId, fence: u64) -> Result<(), StoreError>;
 
-    /// Frees what the store keeps for `owner`, which claims nothing any more. Whatever it still drives may be claimed by
-    /// others: at once in one file, after its lease elsewhere.
+    /// Frees what the store keeps for `owner`, which claims nothing from now on. Whatever it still drives may be claimed
+    /// by others: at once in one file, and elsewhere as soon as the server was told, or after its lease.
     fn release_owner(&self, owner: &OwnerId);
 
     /// Keeps notes of the trace, in the order given, and drops those beyond `kept`.

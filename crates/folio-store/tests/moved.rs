@@ -5,9 +5,10 @@
 use std::fs::{remove_file, rename};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use folio_memory::{Change, PageRole, RunId};
-use folio_store::sqlite::{OpenOptions, SqliteStore};
+use folio_store::sqlite::{Look, OpenOptions, SqliteStore, restore};
 use folio_store::{Committed, ErrorKind, StoreError};
 use folio_testkit::contract::scene::Scene;
 
@@ -173,4 +174,74 @@ async fn second_name_left_by_a_killed_restore_is_removed() {
     std::fs::hard_link(house.at("s.db"), &left).unwrap();
     drop(open(&house.at("s.db")).unwrap());
     assert!(!left.exists());
+}
+
+/// A store at `path` with notes, which were made at a time that only this store has.
+async fn store_with(path: &Path, seconds: u64, notes: &[&str]) -> Scene {
+    let scene = Scene::on(open(path).unwrap());
+    scene.clock.advance(Duration::from_secs(seconds));
+    for note in notes {
+        scene.a_note(note).await;
+    }
+    scene
+}
+
+/// Copies the file of a store and the log beside it, or only the log, to the place of another.
+fn copy_beside(from: &Path, to: &Path, suffixes: &[&str]) {
+    for suffix in suffixes {
+        let with = |path: &Path| PathBuf::from(format!("{}{suffix}", path.display()));
+        std::fs::copy(with(from), with(to)).unwrap();
+    }
+}
+
+/// As after a store was killed, and another file was copied over it.
+#[tokio::test]
+async fn file_is_not_opened_beside_the_log_of_another_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let other = store_with(&at("other.db"), 2, &["of another store", "and another"]).await;
+    for (name, notes) in [("less.db", &["one"][..]), ("more.db", &["one", "two", "three", "four"])] {
+        let file = at(name);
+        let own = store_with(&file, 1, notes).await;
+        let head = own.head().await;
+        drop(own);
+        let before = std::fs::read(&file).unwrap();
+        copy_beside(&at("other.db"), &file, &["-wal"]);
+        for _ in 0..2 {
+            let refused = open(&file).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Corrupt, "{refused}");
+            assert!(
+                refused.to_string().contains("its -wal belongs to another file"),
+                "{refused}"
+            );
+        }
+        let restored = restore(&file, &at("copy.db"), false, Look::AtEverything);
+        assert_eq!(restored.unwrap_err().kind(), ErrorKind::Corrupt);
+        assert_eq!(std::fs::read(&file).unwrap(), before, "nothing was written");
+        for suffix in ["-wal", "-shm"] {
+            drop(remove_file(at(&format!("{name}{suffix}"))));
+        }
+        let again = Scene::on(open(&file).unwrap());
+        assert_eq!(again.head().await, head);
+        assert_eq!(again.store.check().await.unwrap().problems, Vec::<String>::new());
+    }
+    // A copy that was made while the store was open has its own log.
+    let head = other.head().await;
+    copy_beside(&at("other.db"), &at("pair.db"), &["", "-wal"]);
+    let pair = Scene::on(open(&at("pair.db")).unwrap());
+    assert_eq!(pair.head().await, head);
+}
+
+/// Both go back to the same beginning.
+#[tokio::test]
+async fn file_is_not_opened_beside_the_log_of_the_store_that_it_is_a_copy_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    drop(store_with(&at("s.db"), 1, &["one", "two"]).await);
+    std::fs::copy(at("s.db"), at("copy.db")).unwrap();
+    let _other = store_with(&at("s.db"), 9, &["three"]).await;
+    drop(store_with(&at("copy.db"), 5, &["another three"]).await);
+    copy_beside(&at("s.db"), &at("copy.db"), &["-wal"]);
+    let refused = open(&at("copy.db")).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Corrupt, "{refused}");
 }

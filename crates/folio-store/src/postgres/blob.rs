@@ -93,7 +93,7 @@ pub(super) async fn record_arrival(session: &Session, hash: &[u8], at: Timestamp
         "INSERT INTO unclaimed (space, hash, at) VALUES ($1, $2, $3) ON CONFLICT (space, hash) DO UPDATE SET at = $3"
     } else {
         // The body arrives once more, from a writer that has yet to refer to it.
-        "UPDATE unclaimed SET at = $3 WHERE space = $1 AND hash = $2"
+        "UPDATE unclaimed SET at = $3 WHERE space = $1 AND hash = $2 AND at < 9223372036854775807"
     };
     session.execute(sql, &[&session.space.0, &hash, &at.as_nanos()]).await?;
     Ok(())

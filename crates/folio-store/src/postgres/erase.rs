@@ -8,7 +8,7 @@ use folio_memory::{RunId, Seq};
 
 use super::error::{Failure, damaged, not_found};
 use super::session::Session;
-use super::{blob, journal, page, rewrite, run, text, trace};
+use super::{blob, journal, page, rewrite, run, text, trace, unclaimed};
 use crate::body::parse_hash;
 use crate::plan::{Bodies, Erased};
 use crate::rewritten::{self, CleanedRecord, RUN_PART_BYTES, RUN_PART_COMMITS};
@@ -36,7 +36,7 @@ pub(super) async fn remove_content(session: &Session, erased: &Erased) -> Result
 }
 
 /// Removes from the log a part of what the forgotten run `id` said, beginning after commit `after`; returns where the
-/// next part begins, if there is one.
+/// next part begins, if there is one. Which bodies go is decided with the last part.
 pub(super) async fn remove_run_part(session: Option<&Session>, id: RunId, after: Seq) -> Result<Option<Seq>, Failure> {
     let missing = || not_found("run", id);
     let session = session.ok_or_else(missing)?;
@@ -54,8 +54,14 @@ pub(super) async fn remove_run_part(session: Option<&Session>, id: RunId, after:
     }
     page::erase_of_run(session, id, after, next).await?;
     trace::forget_run(session, id).await?;
-    delete_unreferenced(session, bodies).await?;
-    Ok((!is_last || commits.len() > 0).then_some(next))
+    let is_over = is_last && commits.len() == 0;
+    if is_over {
+        bodies.extend(unclaimed::set_aside_before(session).await?);
+        delete_unreferenced(session, bodies).await?;
+    } else {
+        unclaimed::set_aside(session, &bodies).await?;
+    }
+    Ok((!is_over).then_some(next))
 }
 
 /// Removes from commit `seq` what `eraser` erases, and adds to `bodies` those that it no longer names. Returns how many
@@ -80,9 +86,12 @@ async fn clean(
 
 /// Deletes those of `bodies` that no commit names.
 async fn delete_unreferenced(session: &Session, bodies: BTreeSet<String>) -> Result<(), Failure> {
-    for hash in unreferenced_bodies(session, bodies).await? {
-        if let Some(bytes) = parse_hash(&hash) {
+    let unreferenced = unreferenced_bodies(session, bodies.clone()).await?;
+    for (hash, bytes) in bodies.iter().filter_map(|hash| Some((hash, parse_hash(hash)?))) {
+        if unreferenced.contains(hash) {
             blob::delete(session, &bytes).await?;
+        } else {
+            unclaimed::keep_for_others(session, &bytes).await?;
         }
     }
     Ok(())

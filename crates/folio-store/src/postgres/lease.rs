@@ -26,6 +26,7 @@ use super::patience::Wait;
 use super::reach::Call;
 use super::session::Session;
 use super::wake::CHANNEL;
+use crate::error::released_owner;
 use crate::silence::{Life, RENEWAL_GRACE, Silence};
 use crate::store::OwnerId;
 
@@ -53,8 +54,8 @@ pub(super) struct Owners {
     lease: Duration,
     lock: ProcessLock,
     here: Mutex<HashSet<OwnerId>>,
-    /// The connection that listens, while there is one.
-    client: Mutex<Option<Arc<Client>>>,
+    /// Owners that claim nothing any more, although a claim of theirs may still be under way.
+    released: Mutex<HashSet<OwnerId>>,
     /// When the connection was last lost, or could not be opened.
     lost: Mutex<Option<Instant>>,
     /// Owners of other processes that have their locks but were silent when last looked at.
@@ -67,7 +68,7 @@ impl Owners {
             lease: target.lease,
             lock: target.lock,
             here: Mutex::default(),
-            client: Mutex::default(),
+            released: Mutex::default(),
             lost: Mutex::default(),
             silent: Mutex::default(),
         }
@@ -90,7 +91,7 @@ impl Owners {
                     // Without it everybody hears of commits later. Without any other, nothing works at all.
                     () = inner.connections.until_none_is_left() => true,
                 };
-                let was_there = locked(&self.client).take().is_some();
+                let was_there = inner.reach.set_listening(None).is_some();
                 *locked(&self.lost) = Some(Instant::now());
                 inner.wake.ring_all();
                 let since = Instant::now();
@@ -107,7 +108,7 @@ impl Owners {
             loop {
                 tokio::time::sleep(self.lease / 3).await;
                 // If no renewal arrives, others take over.
-                drop(self.renew_all(&inner.connections).await);
+                drop(self.renew_all(inner).await);
             }
         };
         tokio::join!(listening, going_on);
@@ -133,10 +134,12 @@ impl Owners {
             // After a long absence the leases are renewed at once. A server that cannot be written to can still be
             // listened to.
             drop(self.in_time(self.renew_here(&client)).await?);
-            *locked(&self.client) = Some(Arc::clone(&client));
+            inner.reach.set_listening(Some(Arc::clone(&client)));
             // A connection that hears nothing is replaced after a while, in case another server would notify.
             while hears || connected.elapsed() < STANDBY_CONNECTION_MAX_AGE {
                 self.in_time(inner.clock.set_by(&client)).await??;
+                // Whatever one call found out about its own connection, the server is there.
+                inner.reach.note_answer(Call::Reads);
                 // The server is checked as often as leases of the default length are renewed, however long they are.
                 tokio::time::sleep((self.lease / 3).min(HEARTBEAT_MAX)).await;
                 if !hears {
@@ -166,34 +169,41 @@ impl Owners {
     }
 
     /// Makes `owner` visibly alive through `session`, whose connection holds the lock of this process, as every
-    /// connection does.
+    /// connection does. Refused if the owner was released.
     pub(super) async fn hold(&self, session: &Session, owner: &OwnerId) -> Result<(), Failure> {
-        locked(&self.here).insert(owner.clone());
+        {
+            let mut here = locked(&self.here);
+            if locked(&self.released).contains(owner) {
+                return Err(released_owner().into());
+            }
+            here.insert(owner.clone());
+        }
         session
             .execute(RENEW, &[&vec![owner.0.as_str()], &self.lock.0, &millis(self.lease)])
             .await?;
         Ok(())
     }
 
-    /// Forgets `owner`, whose lease is not renewed any more.
-    pub(super) fn release(&self, owner: &OwnerId) {
-        locked(&self.here).remove(owner);
+    /// Forgets `owner`, whose lease is not renewed any more; returns whether it had one.
+    pub(super) fn release(&self, owner: &OwnerId) -> bool {
+        let mut here = locked(&self.here);
+        locked(&self.released).insert(owner.clone());
+        here.remove(owner)
     }
 
     /// Renews the leases of all owners in this process.
-    async fn renew_all(&self, connections: &Connections) -> Result<(), Failure> {
+    async fn renew_all(&self, inner: &Inner) -> Result<(), Failure> {
         if locked(&self.here).is_empty() {
             return Ok(());
         }
-        let listening = locked(&self.client).clone();
-        if let Some(client) = listening
+        if let Some(client) = inner.reach.listening()
             && let Ok(Ok(())) = self.in_time(self.renew_here(&client)).await
         {
             return Ok(());
         }
         // An owner that can still write goes on: it need not hear of commits for that.
         self.in_time(async {
-            self.renew_here(&*connections.take(Call::Writes, Wait::begin()).await?)
+            self.renew_here(&*inner.connections.take(Call::Writes, Wait::begin()).await?)
                 .await
         })
         .await?
@@ -274,8 +284,13 @@ impl Owners {
     }
 
     /// Deletes the leases of all owners in this process.
-    pub(super) async fn delete_leases(&self, connections: &Connections) {
+    pub(super) async fn delete_all_leases(&self, connections: &Connections) {
         let owners: Vec<_> = locked(&self.here).drain().map(|owner| owner.0).collect();
+        self.delete_leases(owners, connections).await;
+    }
+
+    /// Deletes the leases of `owners`, which drive nothing any more.
+    pub(super) async fn delete_leases(&self, owners: Vec<String>, connections: &Connections) {
         if !owners.is_empty() {
             let leaving = async {
                 let client = connections.take(Call::Writes, Wait::begin()).await?;
@@ -284,7 +299,7 @@ impl Owners {
                     .await?;
                 Ok::<_, Failure>(())
             };
-            // If this fails, the locks are released with the connections.
+            // If this fails, the leases end by themselves.
             drop(self.in_time(leaving).await);
         }
     }

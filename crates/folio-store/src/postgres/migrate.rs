@@ -1,9 +1,13 @@
 //! The format of the tables: how old they are, and how they are migrated to the newest format.
 
+use tokio::time::Instant;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
+use super::at_work::{Activity, Backend, in_a_moment, unless_idle};
 use super::error::{Failure, damaged, not_found};
+use super::open::Target;
+use super::reach::{Call, Reach};
 use crate::error::{StoreError, refuse_newer};
 
 /// All steps, in order. Tables have format n once the first n steps are done; a published step never changes.
@@ -25,22 +29,52 @@ const LOCK: i64 = 0x66_6f6c_696f;
 ///
 /// `TooNew` if a newer version of this program has migrated the tables; `NotFound` if there are none, and they must not
 /// be created; `Invalid` if the database cannot store every text.
-pub(super) async fn bring_up_to_date(client: &Client, location: &str, make: bool) -> Result<(), Failure> {
-    keeps_any_text(client).await?;
-    let found = found(client, location).await?;
+pub(super) async fn bring_up_to_date(client: &Client, target: &Target, reach: &Reach) -> Result<(), Failure> {
+    let location = &target.location;
+    in_a_moment(keeps_any_text(client)).await?;
+    let found = in_a_moment(found(client, location)).await?;
     // Usually there is nothing to do, and the process need not wait or be the owner.
     if found == MIGRATIONS.len() {
         return Ok(());
     }
-    if found == 0 && !make {
+    if found == 0 && !target.make {
         return Err(not_found("store", location).into());
     }
-    client.batch_execute("BEGIN").await?;
-    let migrated = take_steps(client, location).await;
-    let end = if migrated.is_ok() { "COMMIT" } else { "ROLLBACK" };
-    let ended = client.batch_execute(end).await;
-    migrated?;
-    Ok(ended?)
+    // A step may take as long as the server works on it.
+    let backend = Backend::behind(client).await?;
+    let ask = || async {
+        match backend {
+            Some(backend) => activity(target, backend, reach).await,
+            None => Activity::Unknown,
+        }
+    };
+    let migrating = async {
+        client.batch_execute("BEGIN").await?;
+        let migrated = take_steps(client, location).await;
+        let end = if migrated.is_ok() { "COMMIT" } else { "ROLLBACK" };
+        let ended = client.batch_execute(end).await;
+        migrated?;
+        Ok::<_, Failure>(ended?)
+    };
+    unless_idle(reach.unless_gone(migrating), ask).await
+}
+
+/// What the server does in `backend`, as it says over a new connection. Notes in `reach` whether there is one: nobody
+/// else looks for the server while the store is being opened.
+async fn activity(target: &Target, backend: Backend, reach: &Reach) -> Activity {
+    match target.connect().await {
+        Ok((client, connection)) => {
+            reach.note_answer(Call::Reads);
+            let driver = tokio::spawn(connection);
+            let activity = backend.activity(&client).await;
+            driver.abort();
+            activity
+        }
+        Err(failure) => {
+            reach.note_failure(&failure, Instant::now());
+            Activity::Unknown
+        }
+    }
 }
 
 /// Refuses a database that cannot store every character: otherwise texts would be refused later, one at a time.

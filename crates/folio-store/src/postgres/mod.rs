@@ -6,12 +6,13 @@
 //! - `session`: a transaction, which sees one space
 //! - `column`: values as columns store them
 //! - `connections`, `reach`, `patience`: the connections, whether the server is there, and how long to wait for it
+//! - `at_work`: whether the server is at work on a query, or its connection hangs
 //! - `writer`, `parts`, `loaded`, `commit`, `rows`, `replay`: a write from the caller to the server
 //! - `journal`, `entry`, `page`, `link`, `blob`, `run`, `policy`, `turn`: the rows of one table each, written and read
 //! - `trace`: notes of the trace; `token`: access tokens of servers
 //! - `list`, `filter`: queries; `living`: indexes in memory
 //! - `text`, `text_list`: the index of words, and searches in it
-//! - `lease`: which processes that drive runs are alive
+//! - `lease`: which processes that drive runs are alive; `claim`: claims of runs
 //! - `clock`: the clock that all of them share
 //! - `wake`: waiting for commits
 //! - `watch`, `compact`: finding what is due, and storing it in less space
@@ -20,8 +21,10 @@
 //!
 //! Decisions about a commit are made by the same code for every store (`plan`).
 
+mod at_work;
 mod blob;
 mod check;
+mod claim;
 mod clock;
 mod column;
 mod commit;
@@ -78,6 +81,7 @@ use tokio::sync::oneshot;
 
 pub use self::open::OpenOptions;
 
+use self::at_work::{MOMENT_WITH_LOCKS, in_a_moment, within};
 use self::clock::ServerClock;
 use self::column::get;
 use self::connections::Connections;
@@ -97,6 +101,8 @@ use crate::place::SpaceId;
 const THREADS: usize = 2;
 /// A connection younger than this leads where a new one would.
 const FRESH_CONNECTION_AGE: Duration = Duration::from_secs(1);
+/// How long a connection that is not needed any more may take to end.
+const CLOSE_WITHIN: Duration = Duration::from_secs(1);
 /// How many spaces have their rows cached.
 const SPACES_KNOWN: usize = 100_000;
 
@@ -182,7 +188,7 @@ impl PostgresStore {
                             }
                             serving.is_closing.store(true, Ordering::Release);
                             serving.writer.is_idle().await;
-                            serving.owners.delete_leases(&serving.connections).await;
+                            serving.owners.delete_all_leases(&serving.connections).await;
                             watch.abort();
                         }
                         // The caller waits for this, so the receiver still exists.
@@ -252,22 +258,8 @@ impl PostgresStore {
         A: Future<Output = Result<T, Failure>> + Send,
     {
         let (inner, space) = (Arc::clone(&self.inner), space.clone());
-        self.on_threads("write to", async move {
-            let wait = Wait::begin();
-            let done = patiently!(inner, wait, {
-                let session = inner.begin_write(&space, false, Purpose::Write, wait).await?;
-                if let Some(session) = &session {
-                    commit::lock(session).await?;
-                }
-                let done = work(session.clone(), Arc::clone(&inner)).await?;
-                if let Some(session) = &session {
-                    session.commit().await?;
-                }
-                Ok(done)
-            });
-            done.map_err(|failure| failure.into_error("write to", &inner.target.location))
-        })
-        .await
+        self.on_threads("write to", async move { inner.write_in(&space, work).await })
+            .await
     }
 }
 
@@ -278,15 +270,17 @@ impl Inner {
         // A process that is started while the server restarts waits for it as all others do.
         let clock = patiently!(opens & reach, Wait::begin(), {
             let (client, connection) = target.connect().await?;
-            let driver = tokio::spawn(connection);
-            let migrated = migrate::bring_up_to_date(&client, &target.location, target.make).await;
-            let clock = match migrated {
-                Ok(()) => ServerClock::of(&client).await,
-                Err(failure) => Err(failure),
+            let mut driver = tokio::spawn(connection);
+            let opened = async {
+                migrate::bring_up_to_date(&client, &target, &reach).await?;
+                in_a_moment(ServerClock::of(&client)).await
             };
+            let clock = opened.await;
             drop(client);
-            // The driver ends by itself, because the client is gone.
-            drop(driver.await);
+            // The driver ends by itself, because the client is gone, unless the server still owes an answer.
+            if tokio::time::timeout(CLOSE_WITHIN, &mut driver).await.is_err() {
+                driver.abort();
+            }
             clock
         });
         let clock = Arc::new(clock.map_err(explained)?);
@@ -332,6 +326,7 @@ impl Inner {
             None if make => {
                 let values: session::Parameters<'_> = &[&name.as_str()];
                 let making = client.query_one("SELECT make_space($1)", values);
+                let making = within(MOMENT_WITH_LOCKS, making);
                 let row = self.reach.unless_gone(making).await?;
                 self.know(name, SpaceId(row.try_get(0)?))
             }
@@ -339,6 +334,27 @@ impl Inner {
         };
         let session = Session::begin(client, space, purpose, wait, &self.reach);
         Ok(Some(Arc::new(session)))
+    }
+
+    /// The same as [`PostgresStore::write`], on the threads of the store.
+    async fn write_in<T, W, A>(self: &Arc<Self>, space: &SpaceName, work: W) -> Result<T, StoreError>
+    where
+        W: Fn(Option<Arc<Session>>, Arc<Self>) -> A,
+        A: Future<Output = Result<T, Failure>>,
+    {
+        let wait = Wait::begin();
+        let done = patiently!(self, wait, {
+            let session = self.begin_write(space, false, Purpose::Write, wait).await?;
+            if let Some(session) = &session {
+                commit::lock(session).await?;
+            }
+            let done = work(session.clone(), Arc::clone(self)).await?;
+            if let Some(session) = &session {
+                session.commit().await?;
+            }
+            Ok(done)
+        });
+        done.map_err(|failure| failure.into_error("write to", &self.target.location))
     }
 
     /// Takes note that the server that answers was started at `started`, in microseconds. A server that took the place
@@ -380,7 +396,7 @@ impl Inner {
             let statement = client.prepare_cached("SELECT space_called($1)").await?;
             client.query_one(&statement, &[&name.as_str()]).await
         };
-        let row = self.reach.unless_gone(looking).await?;
+        let row = self.reach.unless_gone(in_a_moment(looking)).await?;
         let found: Option<i64> = row.try_get(0)?;
         Ok(found.map(|space| self.know(name, SpaceId(space))))
     }
@@ -389,6 +405,7 @@ impl Inner {
     async fn all_spaces(&self, wait: Wait) -> Result<Vec<SpaceName>, Failure> {
         let client = self.connections.take(Call::Reads, wait).await?;
         let listing = client.query("SELECT name FROM all_spaces()", &[]);
+        let listing = within(MOMENT_WITH_LOCKS, listing);
         let rows = self.reach.unless_gone(listing).await?;
         let name = |row| SpaceName::parse(get(row, 0)?).map_err(|error| damaged("the name of a space", error));
         let mut names = rows.iter().map(name).collect::<Result<Vec<_>, _>>()?;

@@ -4,20 +4,27 @@
 //! long as anybody waits, further calls fail at once. The task that listens for commits keeps looking for the server
 //! ([`super::lease`]); its first answer ends the outage for everybody.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
+use tokio_postgres::Client;
 
+use super::at_work::{Activity, Backend};
 use super::error::Failure;
 use super::open::WAIT_TIMEOUT;
 
 /// How often a call that is under way checks whether the server is gone.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Since when the server has not been there for its callers.
+/// Since when the server has not been there for its callers, and how to ask it.
 #[derive(Debug, Default)]
-pub(super) struct Reach(Mutex<Outages>);
+pub(super) struct Reach {
+    outages: Mutex<Outages>,
+    /// The connection that listens for commits, while there is one.
+    listening: Mutex<Option<Arc<Client>>>,
+}
 
 #[derive(Debug, Default)]
 struct Outages {
@@ -37,7 +44,7 @@ pub(super) enum Call {
 impl Reach {
     /// Notes that the server has carried out a `call`.
     pub(super) fn note_answer(&self, call: Call) {
-        let mut outages = self.0.lock();
+        let mut outages = self.outages.lock();
         outages.unreachable = None;
         if call == Call::Writes {
             outages.read_only = None;
@@ -46,7 +53,7 @@ impl Reach {
 
     /// Notes what `failure` tells about the server. Returns since when it has been away in that way, if it is.
     pub(super) fn note_failure(&self, failure: &Failure, now: Instant) -> Option<Instant> {
-        let mut outages = self.0.lock();
+        let mut outages = self.outages.lock();
         if failure.is_loss() {
             return Some(*outages.unreachable.get_or_insert(now));
         }
@@ -58,8 +65,26 @@ impl Reach {
 
     /// For how long nothing has reached the server, if that is so long that no call waits for it any more.
     pub(super) fn gone_for(&self, now: Instant) -> Option<Duration> {
-        let since = self.0.lock().unreachable?;
+        let since = self.outages.lock().unreachable?;
         Some(now.saturating_duration_since(since)).filter(|gone| *gone >= WAIT_TIMEOUT)
+    }
+
+    /// The connection that listens for commits, if there is one.
+    pub(super) fn listening(&self) -> Option<Arc<Client>> {
+        self.listening.lock().clone()
+    }
+
+    /// Sets the connection that listens for commits; returns the one before.
+    pub(super) fn set_listening(&self, client: Option<Arc<Client>>) -> Option<Arc<Client>> {
+        std::mem::replace(&mut *self.listening.lock(), client)
+    }
+
+    /// What the server does in `backend`, as it says over the connection that listens.
+    pub(super) async fn activity_of(&self, backend: Backend) -> Activity {
+        match self.listening() {
+            Some(client) => backend.activity(&client).await,
+            None => Activity::Unknown,
+        }
     }
 
     /// The result of `query`, which waits for an answer of the server; fails once nothing has reached the server for so

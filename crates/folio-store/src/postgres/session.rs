@@ -1,7 +1,7 @@
 //! A transaction in one space.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use deadpool_postgres::Object;
@@ -9,9 +9,10 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, OptionFuture};
 use parking_lot::Mutex;
 use tokio::time::Instant;
-use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
+use tokio_postgres::{Row, SimpleQueryMessage};
 
+use super::at_work::{Activity, Backend, MOMENT, unless_idle, within};
 use super::column::Statement;
 use super::error::Failure;
 use super::patience::Wait;
@@ -21,11 +22,12 @@ use crate::silence::millis;
 
 /// How long after `lock_timeout` was set it is set anew: as long as nothing waits, once is enough.
 const LOCK_TIMEOUT_VALID_FOR: Duration = Duration::from_millis(250);
-/// How long BEGIN may take, which waits for nothing, until its connection counts as dead.
-const BEGIN_WITHIN: Duration = Duration::from_secs(20);
 
 /// The values for a statement.
 pub(super) type Parameters<'p> = &'p [&'p (dyn ToSql + Sync)];
+
+/// The answer to BEGIN.
+type Begun = Result<Vec<SimpleQueryMessage>, tokio_postgres::Error>;
 
 /// What a transaction is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +46,9 @@ pub(super) struct Session {
     pub(super) space: SpaceId,
     purpose: Purpose,
     /// The pending answer to BEGIN, until somebody has checked it.
-    begun: Mutex<Option<BoxFuture<'static, Result<(), tokio_postgres::Error>>>>,
+    begun: Mutex<Option<BoxFuture<'static, Begun>>>,
+    /// What the server calls it, once it has begun.
+    backend: OnceLock<Backend>,
     is_over: AtomicBool,
     reach: Arc<Reach>,
     /// When it was begun.
@@ -80,7 +84,8 @@ impl Session {
         };
         let left = wait.left_millis();
         let mut sql = format!(
-            "{begin}; SELECT set_config('folio.space', '{}', true), set_config('lock_timeout', '{left}', true)",
+            "{begin}; SELECT {}, set_config('folio.space', '{}', true), set_config('lock_timeout', '{left}', true)",
+            Backend::columns(),
             space.0
         );
         match purpose {
@@ -97,12 +102,13 @@ impl Session {
         }
         let client = Arc::new(client);
         let sender = Arc::clone(&client);
-        let sending = Some(start_sending(async move { sender.batch_execute(&sql).await }.boxed()));
+        let sending = Some(start_sending(async move { sender.simple_query(&sql).await }.boxed()));
         Self {
             client,
             space,
             purpose,
             begun: Mutex::new(sending),
+            backend: OnceLock::new(),
             is_over: AtomicBool::new(false),
             reach: Arc::clone(reach),
             since: Instant::now(),
@@ -231,7 +237,7 @@ impl Session {
             }
             Ok::<_, Failure>((written, committed.await))
         };
-        let answered = self.reach.unless_gone(answers).boxed().await;
+        let answered = self.answered(answers).await;
         let (written, committed) = answered.map_err(Unwritten::Perhaps)?;
         self.is_over.store(committed.is_ok(), Ordering::Release);
         match written {
@@ -269,10 +275,13 @@ impl Session {
             let set = set.map(start_sending);
             let beginning = async {
                 match sending {
-                    Some(sending) => match tokio::time::timeout(BEGIN_WITHIN, sending).await {
-                        Ok(begun) => Ok(begun?),
-                        Err(_) => Err(Failure::Silent),
-                    },
+                    // BEGIN waits for nothing.
+                    Some(sending) => {
+                        if let Some(backend) = Backend::of(&within(MOMENT, sending).await?) {
+                            self.backend.get_or_init(|| backend);
+                        }
+                        Ok(())
+                    }
                     None => Ok(()),
                 }
             };
@@ -285,7 +294,21 @@ impl Session {
             let all = futures_util::future::try_join3(beginning, setting, query).await;
             Ok::<_, Failure>(all?.2)
         };
-        self.reach.unless_gone(all).boxed()
+        self.answered(all)
+    }
+
+    /// The result of `query`, for as long as the server is there and at work on it.
+    fn answered<'s, T: Send + 's>(
+        &'s self,
+        query: impl Future<Output = Result<T, Failure>> + Send + 's,
+    ) -> BoxFuture<'s, Result<T, Failure>> {
+        let ask = || async {
+            match self.backend.get() {
+                Some(backend) => self.reach.activity_of(*backend).await,
+                None => Activity::Unknown,
+            }
+        };
+        unless_idle(self.reach.unless_gone(query), ask).boxed()
     }
 }
 

@@ -14,6 +14,8 @@ use folio_memory::{
 };
 use tokio::time::Instant;
 
+use super::at_work::{MOMENT_WITH_LOCKS, within};
+use super::claim::Wanted;
 use super::patience::Wait;
 use super::reach::Call;
 use super::wake::POLL_INTERVAL;
@@ -359,13 +361,15 @@ impl Store for PostgresStore {
 
     async fn claim_run(&self, space: &SpaceName, run: RunId, owner: &OwnerId) -> Result<u64, StoreError> {
         loop {
-            let owner = owner.clone();
-            let claimed = self.write(space, move |session, inner| {
-                let owner = owner.clone();
-                async move { run::claim(session.as_deref(), run, &owner, &inner.owners).await }
-            });
-            if let Some(fence) = claimed.await? {
-                return Ok(fence);
+            let wanted = Wanted {
+                inner: Arc::clone(&self.inner),
+                runtime: self.runtime.clone(),
+                space: space.clone(),
+                run,
+                owner: owner.clone(),
+            };
+            if let Some(granted) = self.on_threads("write to", wanted.claim()).await? {
+                return Ok(granted.taken());
             }
             // Nobody is kept from writing meanwhile.
             tokio::time::sleep(DRIVER_RECHECK_PAUSE).await;
@@ -380,7 +384,12 @@ impl Store for PostgresStore {
     }
 
     fn release_owner(&self, owner: &OwnerId) {
-        self.inner.owners.release(owner);
+        if self.inner.owners.release(owner) {
+            let (inner, owner) = (Arc::clone(&self.inner), owner.0.clone());
+            drop(self.runtime.spawn(async move {
+                inner.owners.delete_leases(vec![owner], &inner.connections).await;
+            }));
+        }
     }
 
     async fn append_trace(&self, space: &SpaceName, notes: &[TraceNote], kept: NotesKept) -> Result<(), StoreError> {
@@ -491,7 +500,8 @@ impl Store for PostgresStore {
             let wait = Wait::begin();
             let kept = patiently!(inner, wait, {
                 let client = inner.connections.take(Call::Writes, wait).await?;
-                inner.reach.unless_gone(token::keep(&client, &token)).await
+                let keeping = within(MOMENT_WITH_LOCKS, token::keep(&client, &token));
+                inner.reach.unless_gone(keeping).await
             });
             kept.map_err(|failure| failure.into_error("write to", &inner.target.location))
         })
@@ -504,7 +514,8 @@ impl Store for PostgresStore {
             let wait = Wait::begin();
             let tokens = patiently!(reads inner, wait, {
                 let client = inner.connections.take(Call::Reads, wait).await?;
-                inner.reach.unless_gone(token::list(&client)).await
+                let listing = within(MOMENT_WITH_LOCKS, token::list(&client));
+                inner.reach.unless_gone(listing).await
             });
             tokens.map_err(|failure| failure.into_error("read from", &inner.target.location))
         })

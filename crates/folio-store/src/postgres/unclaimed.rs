@@ -1,5 +1,8 @@
 //! Bodies that arrive before anything refers to them.
 
+use std::collections::BTreeSet;
+
+use data_encoding::HEXLOWER;
 use folio_memory::Timestamp;
 
 use super::blob;
@@ -9,6 +12,7 @@ use super::session::Session;
 use crate::body::parse_hash;
 use crate::plan::{body_hashes, brings_only};
 use crate::prepare::Prepared;
+use crate::rewritten::SET_ASIDE;
 
 /// How many bodies are dropped at a time: with pieces of a mebibyte each, this takes a few milliseconds.
 const AT_A_TIME: u32 = 32;
@@ -39,6 +43,36 @@ pub(super) async fn keep(session: &Session, commit: &Prepared, at: Timestamp) ->
 pub(super) async fn forget(session: &Session, hash: &[u8]) -> Result<(), Failure> {
     let sql = "DELETE FROM unclaimed WHERE space = $1 AND hash = $2";
     session.execute(sql, &[&session.space.0, &hash]).await?;
+    Ok(())
+}
+
+/// Sets `bodies` aside, of which it is to be found out later whether anything refers to them.
+pub(super) async fn set_aside(session: &Session, bodies: &BTreeSet<String>) -> Result<(), Failure> {
+    let hashes: Vec<Vec<u8>> = bodies
+        .iter()
+        .filter_map(|hash| Some(parse_hash(hash)?.to_vec()))
+        .collect();
+    if hashes.is_empty() {
+        return Ok(());
+    }
+    let sql =
+        "INSERT INTO unclaimed (space, hash, at) SELECT space, hash, $3 FROM blob WHERE space = $1 AND hash = ANY($2)
+               ON CONFLICT (space, hash) DO UPDATE SET at = $3";
+    session.execute(sql, &[&session.space.0, &hashes, &SET_ASIDE]).await?;
+    Ok(())
+}
+
+/// The bodies that were set aside.
+pub(super) async fn set_aside_before(session: &Session) -> Result<Vec<String>, Failure> {
+    let sql = "SELECT hash FROM unclaimed WHERE space = $1 AND at = $2";
+    let rows = session.query(sql, &[&session.space.0, &SET_ASIDE]).await?;
+    rows.iter().map(|row| Ok(HEXLOWER.encode(get(row, 0)?))).collect()
+}
+
+/// Takes back that the body `hash` was set aside: something refers to it.
+pub(super) async fn keep_for_others(session: &Session, hash: &[u8]) -> Result<(), Failure> {
+    let sql = "DELETE FROM unclaimed WHERE space = $1 AND hash = $2 AND at = $3";
+    session.execute(sql, &[&session.space.0, &hash, &SET_ASIDE]).await?;
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use rusqlite::{Connection, params};
 
 use super::error::{Failure, damaged, not_found};
 use super::place::{Place, SpaceId};
-use super::{blob, page, rewrite, run, text, trace};
+use super::{blob, page, rewrite, run, text, trace, unclaimed};
 use crate::body::parse_hash;
 use crate::plan::{Bodies, Erased};
 use crate::rewritten::{self, CleanedRecord, RUN_PART_BYTES, RUN_PART_COMMITS};
@@ -44,7 +44,7 @@ pub(super) fn remove_content(conn: &Connection, space: SpaceId, erased: &Erased)
 }
 
 /// Removes from the log of `space` a part of what the forgotten run `id` said, beginning after commit `after`; returns
-/// where the next part begins, if there is one.
+/// where the next part begins, if there is one. Which bodies go is decided with the last part.
 pub(super) fn remove_run_part(
     conn: &Connection,
     space: SpaceId,
@@ -66,9 +66,15 @@ pub(super) fn remove_run_part(
     }
     page::erase_of_run(conn, space, id, after, next)?;
     trace::forget_run(conn, space, id)?;
-    delete_unreferenced(conn, space, bodies)?;
+    let is_over = is_last && commits.len() == 0;
+    if is_over {
+        bodies.extend(unclaimed::set_aside_before(conn, space)?);
+        delete_unreferenced(conn, space, bodies)?;
+    } else {
+        unclaimed::set_aside(conn, space, &bodies)?;
+    }
     overwrite_deleted(conn, false)?;
-    Ok((!is_last || commits.len() > 0).then_some(next))
+    Ok((!is_over).then_some(next))
 }
 
 /// Removes from the commit at `place` what `eraser` erases, and adds to `bodies` those that it no longer names. Returns
@@ -93,9 +99,12 @@ fn clean(
 
 /// Deletes those of `bodies` that no commit of `space` names.
 fn delete_unreferenced(conn: &Connection, space: SpaceId, bodies: BTreeSet<String>) -> Result<(), Failure> {
-    for hash in unreferenced_bodies(conn, space, bodies)? {
-        if let Some(bytes) = parse_hash(&hash) {
+    let unreferenced = unreferenced_bodies(conn, space, bodies.clone())?;
+    for (hash, bytes) in bodies.iter().filter_map(|hash| Some((hash, parse_hash(hash)?))) {
+        if unreferenced.contains(hash) {
             blob::delete(conn, space, &bytes)?;
+        } else {
+            unclaimed::keep_for_others(conn, space, &bytes)?;
         }
     }
     Ok(())

@@ -17,6 +17,9 @@ pub(super) const CUT_OFF: &str = "it is empty, but the log of a store lies besid
 /// Why no store is created where only the log of one exists.
 pub(super) const WITHOUT_FILE: &str = "there is no such file, but its -wal is there: if the store was renamed, put it back; if it was \
     removed on purpose, end the processes that have it open and remove its -wal and -shm, too; otherwise keep them, and restore it from a backup";
+/// Why a file is not opened beside which the log of another one lies.
+pub(super) const FOREIGN_LOG: &str = "its -wal belongs to another file: it was left behind by a killed process when this file was put in \
+    place of that one; move the -wal and the -shm away, or back to the file that they belong to";
 /// What to do if the disk is full.
 const DISK_FULL: &str = "the disk is full; free some space and try again";
 /// What to do if a file may not become larger.

@@ -1,6 +1,7 @@
 //! The jobs of the writer, and their outcomes.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use folio_memory::{RunId, Seq, SpaceName};
 use parking_lot::Mutex;
@@ -41,6 +42,8 @@ pub(super) enum Job {
     TakeOver(Vec<Prepared>, Answer<Seq>),
     Claim(RunClaim, Answer<Option<u64>>),
     Release(RunRelease, Answer<()>),
+    /// Gives up what was granted to a claim for which nobody waits any more.
+    Unclaim(RunClaim),
     Trace(Notes, Answer<()>),
     /// Lets the index of words of a space catch up with its log, for a limited time.
     Index(SpaceId, Answer<Seq>),
@@ -77,6 +80,8 @@ pub(super) struct RunClaim {
     pub(super) space: SpaceName,
     pub(super) run: RunId,
     pub(super) owner: OwnerId,
+    /// The fence that was granted; zero before.
+    pub(super) granted: Arc<AtomicU64>,
 }
 
 /// A run to release, with the fence under which it was held.
@@ -127,7 +132,12 @@ impl Job {
             Self::Parts(..) | Self::Index(..) | Self::ForgetNotes(..) | Self::EraseRun(..) | Self::CleanUp(..) => {
                 FULL_TRANSACTION_BYTES
             }
-            Self::Claim(..) | Self::Release(..) | Self::Compact(..) | Self::Token(..) | Self::Renew => 0,
+            Self::Claim(..)
+            | Self::Release(..)
+            | Self::Unclaim(..)
+            | Self::Compact(..)
+            | Self::Token(..)
+            | Self::Renew => 0,
         }
     }
 
@@ -140,6 +150,7 @@ impl Job {
             Self::Parts(..)
             | Self::TakeOver(..)
             | Self::Claim(..)
+            | Self::Unclaim(..)
             | Self::Trace(..)
             | Self::Index(..)
             | Self::Compact(..)
@@ -173,10 +184,23 @@ impl Job {
                 Done::InParts(Box::new(committed))
             }
             Self::TakeOver(commits, _) => Done::TakenOver(commit::take_over(scope, commits, owners)?),
-            Self::Claim(RunClaim { space, run, owner }, _) => {
-                let space = scope.space(space)?;
-                scope.changes_driver(space, *run);
-                Done::Claimed(run::claim(scope.conn, space, *run, owner, owners)?)
+            // Its runtime may have ended while the claim waited for its turn.
+            Self::Claim(_, answer) if answer.is_closed() => Done::Claimed(None),
+            Self::Claim(claim, _) => {
+                let space = scope.space(&claim.space)?;
+                scope.changes_driver(space, claim.run);
+                let fence = run::claim(scope.conn, space, claim.run, &claim.owner, owners)?;
+                claim.granted.store(fence.unwrap_or(0), Ordering::Release);
+                Done::Claimed(fence)
+            }
+            Self::Unclaim(claim) => {
+                let fence = claim.granted.load(Ordering::Acquire);
+                if fence > 0 {
+                    let space = scope.space(&claim.space)?;
+                    scope.changes_driver(space, claim.run);
+                    run::release(scope.conn, space, claim.run, fence)?;
+                }
+                Done::Nothing
             }
             Self::Release(RunRelease { space, run, fence }, _) => {
                 let space = scope.space(space)?;
@@ -243,6 +267,11 @@ impl Job {
             (Self::Release(release, answer), done) => {
                 owners.record_release(&release.space, release.run);
                 drop(answer.send(done.map(drop)));
+            }
+            (Self::Unclaim(claim), _) => {
+                if claim.granted.load(Ordering::Acquire) > 0 {
+                    owners.record_release(&claim.space, claim.run);
+                }
             }
             (Self::Trace(_, answer) | Self::Token(_, answer) | Self::ForgetNotes(_, answer), done) => {
                 drop(answer.send(done.map(drop)));

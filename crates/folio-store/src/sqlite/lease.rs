@@ -6,7 +6,7 @@
 //! current one. After the whole machine slept, or its clock was set forward, all leases have expired: therefore an
 //! owner that holds its lock gets time to renew its lease while somebody watches (decision 0096).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use super::error::Failure;
-use crate::error::StoreError;
+use crate::error::{StoreError, released_owner};
 use crate::private;
 use crate::silence::{Life, RENEWAL_GRACE, Silence, millis};
 use crate::store::OwnerId;
@@ -48,6 +48,8 @@ struct Here {
     runs: HashMap<(SpaceName, RunId), OwnerId>,
     /// Owners of other processes that are there but were silent when last looked at.
     silent: HashMap<OwnerId, Silence>,
+    /// Owners that claim nothing any more, although a claim of theirs may still be under way.
+    released: HashSet<OwnerId>,
 }
 
 impl Owners {
@@ -71,7 +73,10 @@ impl Owners {
 
     /// Records that `owner`, in this process, drives `run`.
     pub(super) fn record_driving(&self, space: &SpaceName, run: RunId, owner: &OwnerId) {
-        self.here().runs.insert((space.clone(), run), owner.clone());
+        let mut here = self.here();
+        if !here.released.contains(owner) {
+            here.runs.insert((space.clone(), run), owner.clone());
+        }
     }
 
     /// Records that no owner in this process drives `run` any more.
@@ -84,9 +89,13 @@ impl Owners {
         !self.here().runs.is_empty()
     }
 
-    /// Takes the lock by which others see that `owner` is alive. Does nothing if it is held already.
+    /// Takes the lock by which others see that `owner` is alive. Does nothing if it is held already. Refused if the owner
+    /// was released.
     pub(super) fn hold(&self, owner: &OwnerId) -> Result<(), Failure> {
         let mut here = self.here();
+        if here.released.contains(owner) {
+            return Err(released_owner().into());
+        }
         if here
             .locks
             .get(owner)
@@ -114,6 +123,7 @@ impl Owners {
     /// Frees the lock of `owner`, which drives nothing any more, or is taken not to.
     pub(super) fn release(&self, owner: &OwnerId) {
         let mut here = self.here();
+        here.released.insert(owner.clone());
         here.runs.retain(|_, driver| driver != owner);
         let lock = here.locks.remove(owner).flatten();
         if let (Some(file), Some(lock)) = (&self.file, lock) {

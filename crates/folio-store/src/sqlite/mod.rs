@@ -12,7 +12,8 @@
 //! - `living`: indexes in memory; `marks`: whether what lists show has changed
 //! - `text`, `text_words`, `text_list`, `text_check`: the index of words, and searches in it
 //! - `backup`: copies of the file, and back
-//! - `closing`: waiting until a file is closed; `moved`: whether it is still in its place
+//! - `closing`: waiting until a file is closed; `moved`: whether it is still in its place; `foreign_log`: whether the
+//!   write-ahead log beside it belongs to it
 //! - `lease`: which processes that drive runs are alive
 //! - `wake`: waiting for commits, and the background thread
 //! - `busy`: waiting for another process that writes
@@ -32,6 +33,7 @@ mod entry;
 mod erase;
 mod error;
 mod filter;
+mod foreign_log;
 mod job;
 mod journal;
 mod lease;

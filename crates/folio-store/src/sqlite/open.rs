@@ -15,6 +15,7 @@ use super::backup::remove_left_over;
 use super::busy;
 use super::closing::Open;
 use super::error::{CUT_OFF, Failure, NO_DATABASE, OTHER_NAMES, WITHOUT_FILE, explained};
+use super::foreign_log;
 use super::migrate::{self, MIGRATIONS, Migration};
 use super::moved::Places;
 use crate::error::StoreError;
@@ -262,6 +263,7 @@ impl Target {
         // Before anything is written: this may be the file of another program.
         if let Some(file) = &self.file {
             check_length(file, &self.location)?;
+            foreign_log::refuse(&conn, file, &self.location)?;
         }
         let found = migrate::identify(&conn, &self.location, migrations)?;
         if self.is_read_only {
@@ -364,7 +366,7 @@ pub(super) fn check_length(file: &Path, location: &str) -> Result<(), Failure> {
 }
 
 /// Whether there is anything in the write-ahead log of `file`.
-fn has_log(file: &Path) -> bool {
+pub(super) fn has_log(file: &Path) -> bool {
     log_of(file).metadata().is_ok_and(|log| log.len() > 0)
 }
 
@@ -393,6 +395,18 @@ fn may_only_be_read(file: &Path) -> bool {
 /// If another process has it open, or left it behind, there is a write-ahead log, which is read as well. Otherwise the
 /// file is opened as immutable.
 pub(super) fn read_only_uri(file: &Path) -> PathBuf {
+    match has_log(file) {
+        true => uri(file, "mode=ro"),
+        false => immutable_uri(file),
+    }
+}
+
+/// The URI with which SQLite reads `file` alone, without locks and without the write-ahead log beside it.
+pub(super) fn immutable_uri(file: &Path) -> PathBuf {
+    uri(file, "immutable=1")
+}
+
+fn uri(file: &Path, how: &str) -> PathBuf {
     let mut name = "file:".to_owned();
     for byte in file.as_os_str().as_bytes() {
         match byte {
@@ -400,7 +414,8 @@ pub(super) fn read_only_uri(file: &Path) -> PathBuf {
             byte => name.push_str(&format!("%{byte:02X}")),
         }
     }
-    name.push_str(if has_log(file) { "?mode=ro" } else { "?immutable=1" });
+    name.push('?');
+    name.push_str(how);
     name.into()
 }
 
@@ -432,7 +447,7 @@ fn make_private(file: &Path) {
 }
 
 /// The path at which `file` is created: its target, if it is a link.
-fn made_at(file: &Path) -> PathBuf {
+pub(super) fn made_at(file: &Path) -> PathBuf {
     let mut file = file.to_owned();
     for _ in 0..LINKS_MAX {
         let Ok(leads_to) = file.read_link() else { break };

@@ -8,7 +8,7 @@ use super::backup::{Unfinished, check_name_is_free, is_there, unavailable};
 use super::error::{Failure, damaged, explained, is_damaged_file};
 use super::migrate::{self, MIGRATIONS};
 use super::open::{Target, check_length, make_folders, read_only_uri, set_up, with_suffix};
-use super::{busy, check, token};
+use super::{busy, check, foreign_log, token};
 use crate::error::StoreError;
 use crate::store::Checkup;
 
@@ -158,6 +158,7 @@ fn to_read(from: &Path) -> Result<Connection, Failure> {
 fn checked(from: &Path, location: &str) -> Result<Connection, Failure> {
     let conn = to_read(from)?;
     check_length(from, location)?;
+    foreign_log::refuse(&conn, from, location)?;
     if migrate::identify(&conn, location, MIGRATIONS)? == 0 {
         return Err(StoreError::Invalid(format!("{location} is empty")).into());
     }

@@ -41,6 +41,23 @@ const PARTS: usize = 2;
 /// How many pages can be read in a moment.
 const FEW_PAGES: u32 = 20;
 
+/// A claim whose caller waits for it. If the caller stops waiting, what is granted all the same is given up.
+struct LeftClaim<'s> {
+    store: &'s SqliteStore,
+    /// `None` once the caller has the answer.
+    claim: Option<RunClaim>,
+}
+
+impl Drop for LeftClaim<'_> {
+    fn drop(&mut self) {
+        if let (Some(claim), Some(jobs)) = (self.claim.take(), &self.store.jobs) {
+            // Behind the claim, if that is in the queue. A full queue means that it most probably is not: then nobody
+            // waits when its turn comes.
+            drop(jobs.try_send(Job::Unclaim(claim)));
+        }
+    }
+}
+
 #[async_trait]
 impl Store for SqliteStore {
     fn location(&self) -> String {
@@ -331,13 +348,21 @@ impl Store for SqliteStore {
             space: space.clone(),
             run,
             owner: owner.clone(),
+            granted: Arc::default(),
         };
-        loop {
-            if let Some(fence) = self.write(|answer| Job::Claim(claim.clone(), answer)).await? {
-                return Ok(fence);
+        let mut left = LeftClaim {
+            store: self,
+            claim: Some(claim.clone()),
+        };
+        let claimed = loop {
+            match self.write(|answer| Job::Claim(claim.clone(), answer)).await {
+                Ok(None) => tokio::time::sleep(DRIVER_RECHECK_PAUSE).await,
+                Ok(Some(fence)) => break Ok(fence),
+                Err(error) => break Err(error),
             }
-            tokio::time::sleep(DRIVER_RECHECK_PAUSE).await;
-        }
+        };
+        left.claim = None;
+        claimed
     }
 
     async fn release_run(&self, space: &SpaceName, run: RunId, fence: u64) -> Result<(), StoreError> {

@@ -200,6 +200,20 @@ impl Writer {
         pen.conn.busy_handler(Some(busy::patience(limit))).unwrap();
     }
 
+    /// Counts from now on what the database does to write, in hundreds of its steps.
+    #[cfg(test)]
+    pub(super) fn count_steps(&self) -> Arc<AtomicUsize> {
+        let counted = Arc::<AtomicUsize>::default();
+        let counts = Arc::clone(&counted);
+        let handler = move || {
+            counts.fetch_add(1, Ordering::SeqCst);
+            false
+        };
+        let mut pen = self.pen.lock();
+        pen.conn.progress_handler(100, Some(handler)).unwrap();
+        counted
+    }
+
     /// Counts a job as under way until the result is dropped.
     pub(super) fn under_way(&self) -> UnderWay<'_> {
         self.under_way.fetch_add(1, Ordering::AcqRel);

@@ -1,5 +1,6 @@
 mod book;
 mod fake;
+mod follow;
 mod notes;
 mod observations;
 mod pages;

@@ -1,8 +1,11 @@
 //! Drivers of runs.
 
+use std::time::Duration;
+
 use folio_memory::id::Ref;
 use folio_memory::{RunId, Seq};
 use folio_store::{ErrorKind, Expected, OwnerId, StoreError};
+use futures_util::FutureExt as _;
 
 use super::Home;
 use super::scene::{Scene, asked_by};
@@ -188,6 +191,72 @@ pub async fn run_of_a_closed_store_can_be_claimed_at_once(home: &dyn Home) {
         .await
         .expect("a claim");
     assert!(new > old);
+}
+
+/// The process goes on, and so do the other owners in it.
+pub async fn run_of_a_released_owner_can_be_claimed_at_once(home: &dyn Home) {
+    if !home.is_shared() {
+        return;
+    }
+    let (here, other) = (Scene::of(home), Scene::of(home));
+    let run = here.a_run("run").await;
+    let old = here.store.claim_run(&here.space, run, &owner("gone")).await;
+    here.store.release_owner(&owner("gone"));
+    let new = claimed_soon(&other, run).await;
+    assert!(new > old.expect("a claim"));
+    let error = here.store.claim_run(&here.space, run, &owner("gone")).await;
+    error.expect_err("it claims nothing any more");
+}
+
+/// Its runtime may end while the store is at it. The owner goes on, so nobody else could ever drive the run.
+pub async fn claim_for_which_nobody_waits_any_more_is_given_up(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let other = if home.is_shared() { Some(Scene::of(home)) } else { None };
+    let mine = owner("mine");
+    // Another claim, so that the owner is there in any case.
+    let kept = scene.a_run("kept").await;
+    let fence = scene.store.claim_run(&scene.space, kept, &mine).await.expect("a claim");
+    let run = scene.a_run("run").await;
+    let mut claiming = scene.store.claim_run(&scene.space, run, &mine);
+    if let Some(claimed) = (&mut claiming).now_or_never() {
+        // The store was faster than its caller could be gone.
+        claimed.expect("a claim");
+        return;
+    }
+    soon(async {
+        while !scene.store.run(&scene.space, Ref::Id(run)).await.expect("a run").driven {
+            tokio::time::sleep(MOMENT).await;
+        }
+    })
+    .await;
+    drop(claiming);
+    claimed_soon(other.as_ref().unwrap_or(&scene), run).await;
+    scene
+        .append(kept, vec![asked_by("mine")], None, fenced(kept, Seq(1), fence))
+        .await
+        .expect("an event");
+}
+
+/// How long a store may take for what it does behind its caller's back.
+const MOMENT: Duration = Duration::from_millis(5);
+
+/// The fence with which another owner claims `run`, as soon as it can.
+async fn claimed_soon(scene: &Scene, run: RunId) -> u64 {
+    soon(async {
+        loop {
+            match scene.store.claim_run(&scene.space, run, &owner("next")).await {
+                Err(StoreError::RunTaken { .. }) => tokio::time::sleep(MOMENT).await,
+                claimed => break claimed.expect("a claim"),
+            }
+        }
+    })
+    .await
+}
+
+/// The result of `work`, which takes no lease to end.
+async fn soon<T>(work: impl Future<Output = T>) -> T {
+    let done = tokio::time::timeout(Duration::from_secs(5), work).await;
+    done.expect("it takes too long")
 }
 
 /// The error says that the run was taken, and not that its journal should be read again.

@@ -241,6 +241,8 @@ macro_rules! store_contract {
             driver_cannot_write_after_releasing_its_run,
             release_with_an_old_fence_has_no_effect,
             run_of_a_closed_store_can_be_claimed_at_once,
+            run_of_a_released_owner_can_be_claimed_at_once,
+            claim_for_which_nobody_waits_any_more_is_given_up,
             write_of_a_replaced_driver_fails_with_run_taken,
             requests_to_a_driven_run_need_no_fence,
         ]);

@@ -2,8 +2,9 @@
 //! promises.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use folio_engine::run::RunSummary;
@@ -33,6 +34,8 @@ pub(super) struct FakeStore {
     pub(super) has_marks: AtomicBool,
     /// How many callers count live entries now, and the most at one time.
     pub(super) counting: (AtomicUsize, AtomicUsize),
+    /// How often another server has taken over.
+    failovers: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -48,6 +51,12 @@ struct State {
 impl FakeStore {
     pub(super) fn log(&self) -> Vec<LogRow> {
         self.state.lock().unwrap().log.clone()
+    }
+
+    /// Lets another server take over that has only the first `kept` commits.
+    pub(super) fn fail_over(&self, kept: usize) {
+        self.state.lock().unwrap().log.truncate(kept);
+        self.failovers.fetch_add(1, Ordering::SeqCst);
     }
 }
 
@@ -202,8 +211,18 @@ impl Store for FakeStore {
             .collect())
     }
 
-    async fn wait(&self, _: &SpaceName, _: Seq) -> Result<Seq, StoreError> {
-        panic!("no test needs it")
+    fn lineage(&self) -> u64 {
+        self.failovers.load(Ordering::SeqCst)
+    }
+
+    async fn wait(&self, space: &SpaceName, since: Seq) -> Result<Seq, StoreError> {
+        loop {
+            let head = self.head(space).await?;
+            if head > since {
+                return Ok(head);
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     }
 
     async fn entries(
