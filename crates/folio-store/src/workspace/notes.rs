@@ -348,4 +348,14 @@ impl Workspace {
             ..self.clone()
         }
     }
+
+    /// Returns the same space for whoever only looks whether something has changed: the trace does not note what it
+    /// lists and renders, because nobody reads that.
+    #[must_use]
+    pub fn watching(&self) -> Self {
+        Self {
+            is_watching: true,
+            ..self.clone()
+        }
+    }
 }
