@@ -186,6 +186,12 @@ impl Store for SqliteStore {
             .await
     }
 
+    async fn histories(&self, space: &SpaceName, entries: &[EntryId]) -> Result<Vec<Vec<Revision>>, StoreError> {
+        let entries = entries.to_vec();
+        self.read(space, move |conn, space| journal::histories(conn, space, &entries))
+            .await
+    }
+
     async fn pages(&self, space: &SpaceName, query: &PageQuery) -> Result<Vec<Page>, StoreError> {
         let query = query.clone();
         // An index leads to these few pages.

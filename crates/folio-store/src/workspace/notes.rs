@@ -19,6 +19,8 @@ use crate::error::StoreError;
 use crate::store::Store;
 use crate::text_search::NOTE_TEXT_BYTES;
 
+/// How long a reader waits for notes that are not written yet.
+const READERS_PATIENCE: Duration = Duration::from_secs(1);
 /// How many notes may wait; beyond that the oldest are dropped.
 const WAITING_MAX: usize = 8_192;
 /// Notes are written at once as soon as this many wait.
@@ -332,6 +334,12 @@ impl Workspace {
     /// in the queue and are tried again.
     pub async fn flush_trace(&self) -> Result<(), StoreError> {
         self.inner.notebook.flush().await
+    }
+
+    /// Writes the waiting notes, so that a reader finds them, but does not wait long for a store that cannot write now:
+    /// what is there can be read. Another flush reports the failure.
+    pub(super) async fn flush_trace_to_read(&self) {
+        let _unwritten = tokio::time::timeout(READERS_PATIENCE, self.flush_trace()).await;
     }
 
     /// The state of this workspace's notes.
