@@ -14,6 +14,8 @@ use crate::output::Output;
 
 /// How often the line is redrawn.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
+/// How often somebody looks how far a work has come that does not tell.
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// The width of the bar in characters.
 const BAR_CHARS: usize = 24;
 
@@ -51,6 +53,30 @@ impl Counting {
             .and_then(|terminal| terminal.queue(Clear(ClearType::UntilNewLine)))
             .and_then(|terminal| write!(terminal, "{line}"))
             .and_then(|()| terminal.flush());
+    }
+}
+
+/// How far a work has come: how much of how much, if that is known.
+pub(crate) type Progress = (u64, Option<u64>);
+
+/// Waits for `work`, and meanwhile shows `label`, how long it has taken, and the progress that `look` sees.
+pub(crate) async fn while_working<T>(
+    output: &Output,
+    label: &str,
+    look: impl Fn() -> Progress,
+    work: impl Future<Output = T>,
+) -> T {
+    let mut counting = Counting::new(output);
+    let began = Instant::now();
+    let mut work = std::pin::pin!(work);
+    loop {
+        match tokio::time::timeout(LOOK_INTERVAL, &mut work).await {
+            Ok(done) => return done,
+            Err(_) => {
+                let (count, total) = look();
+                counting.show(count, total, &format!("{label}, {} s", began.elapsed().as_secs()));
+            }
+        }
     }
 }
 

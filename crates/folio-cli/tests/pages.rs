@@ -165,7 +165,7 @@ fn pages_form_a_tree_and_keep_appended_entries() {
     p1 Findings note open
     ├─ p2 Details note open
     │  └─ … 1 more page: folio tree p2
-    └─ … 1 more page: folio tree p1
+    └─ … 1 more page; --limit shows more
     $ folio page append p1 'Ten files are hot.' --title 'Hot files'
     e1 [log] Hot files
     $ folio page append p1 'One is cold.'
@@ -259,4 +259,36 @@ fn run_cannot_append_to_pages_of_another_run() {
     }
     assert!(!folio.ok(&["page", "show", "p2"]).contains("here it is"));
     assert!(folio.ok(&["page", "show", "p6"]).contains("here it is"));
+}
+
+#[test]
+fn deep_tree_ends_at_a_depth_that_readers_take() {
+    let folio = Folio::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let url = format!("sqlite:{}", folio.path().join("f.db").display());
+        let workspace = folio::Folio::open(&url)
+            .await
+            .unwrap()
+            .workspace(folio::SpaceName::main());
+        let mut parent = None;
+        for n in 1..=60 {
+            let input = folio::store::workspace::PageInput {
+                title: format!("Level {n}"),
+                parent,
+                ..folio::store::workspace::PageInput::default()
+            };
+            let person = folio::Actor::new(folio::Role::Human, "ada");
+            let page = workspace.new_page(&person, input).await.unwrap();
+            parent = Some(folio::memory::id::Ref::Id(page.id));
+        }
+    });
+    let tree = folio.ok(&["--store", "sqlite:f.db", "tree"]);
+    let last = tree.lines().last().unwrap().trim();
+    assert_eq!(last, "└─ … 10 more pages: folio tree p50 --store sqlite:f.db");
+    assert_eq!(tree.lines().count(), 51);
+    let rest = folio.ok(&["--store", "sqlite:f.db", "tree", "p50"]);
+    assert_eq!(rest.lines().count(), 11);
+    let told = folio.json(&["--store", "sqlite:f.db", "tree"]);
+    assert_eq!(told["total"], 60);
 }

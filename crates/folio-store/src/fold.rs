@@ -66,11 +66,11 @@ impl Revisions {
         }
     }
 
-    /// Keeps what `commit` did to the entry and drops the rest of the commit.
-    pub(crate) fn take_in(&mut self, commit: LogRow) {
-        for change in commit.record.changes {
-            let fields = self.fields_changed_by(&change);
-            let changed = fold(&mut self.state, self.handle, &change, self.id, commit.seq, commit.at);
+    /// Keeps what `commit` did to the entry.
+    pub(crate) fn take_in(&mut self, commit: &LogRow) {
+        for change in &commit.record.changes {
+            let fields = self.fields_changed_by(change);
+            let changed = fold(&mut self.state, self.handle, change, self.id, commit.seq, commit.at);
             if let (true, Some(entry)) = (changed, &self.state) {
                 let version = entry.version;
                 self.changed.extend(fields.into_iter().map(|field| (field, version)));
@@ -79,7 +79,7 @@ impl Revisions {
                     at: commit.at,
                     actor: commit.actor.clone(),
                     version: entry.version,
-                    change,
+                    change: change.clone(),
                     reason: commit.record.reason.clone(),
                 });
             }
@@ -88,9 +88,12 @@ impl Revisions {
 
     /// The fields that `change` would change. A patch may also name fields that it leaves as they are.
     fn fields_changed_by(&self, change: &Change) -> Vec<&'static str> {
-        let (Some(state), Change::PatchEntry { fields, .. }) = (&self.state, change) else {
+        let (Some(state), Change::PatchEntry { entry, fields, .. }) = (&self.state, change) else {
             return Vec::new();
         };
+        if *entry != self.id {
+            return Vec::new();
+        }
         let is_changed = |field: &&FieldChange| !state.is_unchanged_by(std::slice::from_ref(*field));
         fields.iter().filter(is_changed).map(FieldChange::field).collect()
     }

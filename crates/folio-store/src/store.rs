@@ -216,6 +216,19 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `NotFound`; `Unavailable` or `Corrupt`.
     async fn history(&self, space: &SpaceName, entry: EntryId) -> Result<Vec<Revision>, StoreError>;
 
+    /// The revisions of each of `entries`, as [`Store::history`] tells them one by one. All of them are in memory at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::history`].
+    async fn histories(&self, space: &SpaceName, entries: &[EntryId]) -> Result<Vec<Vec<Revision>>, StoreError> {
+        let mut all = Vec::with_capacity(entries.len());
+        for entry in entries {
+            all.push(self.history(space, *entry).await?);
+        }
+        Ok(all)
+    }
+
     /// The pages that `query` asks for, in the order in which they were added.
     ///
     /// # Errors

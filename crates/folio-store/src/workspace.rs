@@ -115,6 +115,8 @@ pub struct Workspace {
     stages: Arc<Stages>,
     /// The advisor that its turns ask in addition to the rules, if any.
     advisor: Option<turn::AskedAdvisor>,
+    /// Whether it only looks for changes: nobody reads what it returns, so the trace does not note it.
+    is_watching: bool,
 }
 
 #[derive(Debug)]
@@ -235,6 +237,7 @@ impl Workspace {
             asked: None,
             stages: Arc::default(),
             advisor: None,
+            is_watching: false,
         }
     }
 

@@ -67,6 +67,22 @@ async fn trace_write_failure_blocks_no_work_and_is_reported_once_m7_10() {
     );
 }
 
+/// The clock only moves when everybody waits: for the notes, which are never written.
+#[tokio::test(start_paused = true)]
+async fn readers_wait_only_briefly_for_notes_that_cannot_be_written_m7_10() {
+    let (space, store) = house();
+    let tool = Actor::new(Role::Tool, "wine_search");
+    space
+        .add_observation(&tool, saying("likes Burgundy"), None)
+        .await
+        .unwrap();
+    space.flush_trace().await.unwrap();
+    store.stall_notes();
+    space.observations(EntryQuery::default()).await.unwrap();
+    let lines = space.trace(TraceQuery::default()).await.unwrap();
+    assert!(lines.iter().any(|line| line.is_logged), "what the log has is told");
+}
+
 #[tokio::test]
 async fn trace_of_a_long_log_reads_only_needed_rows_m7_10() {
     let (space, store) = house();

@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::Context;
+use crate::counting::while_working;
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 
@@ -97,7 +98,10 @@ pub(crate) async fn back_up(context: &Context<'_>, backup: Backup) -> Result<Exi
         return Err(Failure::new(Exit::NotFound, "not_found", message));
     }
     let folio = context.existing().await?;
-    if let Err(error) = folio.store().back_up(&backup.to).await {
+    let size = std::fs::metadata(folio.store().location()).ok().map(|file| file.len());
+    let copied = || (sqlite::bytes_copied_to(&backup.to), size);
+    let copying = while_working(context.output, "copying", copied, folio.store().back_up(&backup.to));
+    if let Err(error) = copying.await {
         if is_in_the_way(&backup.to, &error) {
             return Err(in_the_way(&error).hint("every backup is a new file; choose another name"));
         }
@@ -109,7 +113,15 @@ pub(crate) async fn back_up(context: &Context<'_>, backup: Backup) -> Result<Exi
     }
     let found = match backup.no_check {
         true => Checkup::default(),
-        false => check_copy(&folio, &backup.to).await?,
+        false => {
+            while_working(
+                context.output,
+                "checking the copy",
+                || (0, None),
+                check_copy(&folio, &backup.to),
+            )
+            .await?
+        }
     };
     let is_damaged = !found.problems.is_empty();
     let problems = found.problems.clone();
@@ -159,9 +171,16 @@ pub(crate) async fn restore(context: &Context<'_>, restore: Restore) -> Result<E
         replaced,
         mut checkup,
         revoked,
-    } = put_in_place(&restore, &to).await?;
+    } = while_working(
+        context.output,
+        "checking and copying",
+        || (0, None),
+        put_in_place(&restore, &to),
+    )
+    .await?;
     // Opening it as a store also upgrades an old one to the newest format.
-    let tokens_valid = open_restored(context, checkup.as_mut())
+    let opening = open_restored(context, checkup.as_mut());
+    let tokens_valid = while_working(context.output, "checking the journals", || (0, None), opening)
         .await
         .map_err(|failure| match &replaced {
             Some(replaced) => failure.hint(format!("the previous store is now {}", replaced.display())),

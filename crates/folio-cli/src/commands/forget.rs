@@ -17,6 +17,7 @@ use folio_server::wire::{Forgot, Named};
 use super::Context;
 use super::observe::context_value;
 use crate::arguments::pair;
+use crate::counting::while_working;
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 
@@ -162,7 +163,9 @@ pub(crate) async fn run(context: &Context<'_>, forget: Forget) -> Result<Exit, F
     if !yes && !is_nothing {
         confirm(context, &workspace, &filter, &dry).await?;
     }
-    let forgotten = workspace.forget(&context.actor(), &filter, &reason).await?;
+    let actor = context.actor();
+    let forgetting = workspace.forget(&actor, &filter, &reason);
+    let forgotten = while_working(context.output, "forgetting", || (0, None), forgetting).await?;
     let folders = match &context.settings.run_folders {
         Some(folders) => remove_run_folders(folders.clone(), &forgotten.of_runs).await,
         None => Vec::new(),

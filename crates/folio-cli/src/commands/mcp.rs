@@ -84,12 +84,14 @@ pub(crate) async fn run(context: &Context<'_>, arguments: McpArguments) -> Resul
     let runner = arguments.driving.runner_with(context, registry, models, true).await?;
     let mut options = arguments.offer.options(context);
     options.tokens = arguments.model.counter(context);
+    // The client is on the same machine, and so is the person whom it asks.
+    context.settings.repeated().clone_into(&mut options.command_options);
     let stop = interrupted()?;
     let server = Mcp::new(runner, options);
     match server.converse(tokio::io::stdin(), tokio::io::stdout(), stop).await {
         Ok(()) => Ok(Exit::Done),
+        // Its cause is the library's form of the first message.
         Err(error @ McpError::Begin(_)) => Err(Failure::usage("mcp_refused", error.to_string())
-            .caused_by(&error)
             .hint("let an MCP client start `folio mcp`; docs/mcp.md explains how")),
         Err(error) => Err(Failure::new(Exit::Unavailable, "mcp_broken", error.to_string()).caused_by(&error)),
     }

@@ -34,10 +34,13 @@ pub(crate) struct Questions {
     /// Only those of this run: r3 or run_…
     #[arg(value_parser = run_ref)]
     run: Option<RunRef>,
-    /// Maximum questions to list
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    limit: u32,
+    /// Maximum questions to list [default: 100; with --json, all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    limit: Option<u32>,
 }
+
+/// How many questions people are shown unless they ask for more or less.
+const QUESTIONS: u32 = 100;
 
 /// `folio answer`.
 #[derive(Debug, Args)]
@@ -77,14 +80,16 @@ struct RequestList {
 }
 
 impl RequestList {
-    /// The first `limit` of `items`.
-    fn of(mut items: Vec<QuestionShape>, limit: u32, as_of: u64, again: &str) -> Self {
+    /// The first `limit` of `items`, or all.
+    fn of(mut items: Vec<QuestionShape>, limit: Option<u32>, as_of: u64, again: &str) -> Self {
         let mut of_runs = HashMap::new();
         for item in &items {
             *of_runs.entry((item.run.clone(), is_question(item))).or_default() += 1;
         }
         let total = items.len() as u64;
-        items.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        if let Some(limit) = limit {
+            items.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        }
         let list = List {
             total: Some(total),
             ..List::whole(items, as_of)
@@ -234,7 +239,10 @@ pub(crate) async fn questions(context: &Context<'_>, arguments: Questions) -> Re
         }
         None => all_open_requests(&runner).await?,
     };
-    let questions = RequestList::of(items, arguments.limit, as_of, context.settings.repeated());
+    let limit = arguments
+        .limit
+        .or_else(|| (!context.output.is_json()).then_some(QUESTIONS));
+    let questions = RequestList::of(items, limit, as_of, context.settings.repeated());
     context.output.report(&questions)?;
     Ok(Exit::Done)
 }

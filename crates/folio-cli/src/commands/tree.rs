@@ -18,7 +18,7 @@ pub(crate) struct Tree {
     /// Show the pages of this run: r3 or run_…
     #[arg(long, value_parser = run_ref)]
     run: Option<RunRef>,
-    /// Maximum depth [default: no limit]
+    /// Maximum depth [default, and most: 50 levels of pages]
     #[arg(long, value_name = "N")]
     depth: Option<usize>,
     /// Maximum pages to show. Pages nearer to the top come first; a page says how many below it are left out [default:
@@ -56,7 +56,9 @@ pub(crate) async fn run(context: &Context<'_>, tree: Tree) -> Result<Exit, Failu
         nodes.retain(|node| node.depth <= depth);
     }
     let limit = tree.limit.or_else(|| (!context.output.is_json()).then_some(PAGES));
-    context.output.report(&PageTree::of(&nodes, limit))?;
+    context
+        .output
+        .report(&PageTree::of(&nodes, limit, context.settings.repeated()))?;
     if nodes.is_empty() {
         context.output.note("there are no pages yet");
     }

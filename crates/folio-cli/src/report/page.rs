@@ -87,7 +87,13 @@ pub(crate) struct PageTree {
     /// How many roots, and pages below them, are left out.
     #[serde(skip_serializing_if = "folio::memory::is_default")]
     left_out: usize,
+    /// The options that another command needs to use the same space.
+    #[serde(skip)]
+    again: String,
 }
+
+/// How many levels of pages a tree has at most: readers of JSON refuse what is nested much deeper.
+pub(crate) const MAX_DEPTH: usize = 50;
 
 /// A page with the pages that it contains.
 #[derive(Debug, Serialize)]
@@ -102,8 +108,8 @@ struct PageNode {
 
 impl PageTree {
     /// Builds the tree from `nodes`, parents before children. If a `limit` is given, at most so many pages are in it:
-    /// those nearer to the top first, then in order.
-    pub(crate) fn of(nodes: &[TreeNode], limit: Option<u32>) -> Self {
+    /// those nearer to the top first, then in order. `again` has the options that another command repeats.
+    pub(crate) fn of(nodes: &[TreeNode], limit: Option<u32>, again: &str) -> Self {
         let mut rest = nodes;
         let mut below_limit = within(nodes, limit);
         let (roots, left_out) = nested(&mut rest, 0, &mut below_limit);
@@ -111,15 +117,15 @@ impl PageTree {
             roots,
             total: nodes.len(),
             left_out,
+            again: again.to_owned(),
         }
     }
 }
 
 /// Returns for each depth how many pages of it are within `limit`: all, until there is no room, and then the first.
 fn within(nodes: &[TreeNode], limit: Option<u32>) -> Vec<usize> {
-    let mut counts = Vec::new();
-    for node in nodes {
-        counts.resize(counts.len().max(node.depth + 1), 0);
+    let mut counts = vec![0; MAX_DEPTH];
+    for node in nodes.iter().filter(|node| node.depth < MAX_DEPTH) {
         counts[node.depth] += 1;
     }
     let mut room = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
@@ -133,6 +139,11 @@ fn within(nodes: &[TreeNode], limit: Option<u32>) -> Vec<usize> {
 /// Takes the nodes of `depth` and those below them from the front of `rest`. Returns those for which there is room,
 /// and how many of all of them have no place in what is returned. `room` is what [`within`] says, as far as it is left.
 fn nested(rest: &mut &[TreeNode], depth: usize, room: &mut [usize]) -> (Vec<PageNode>, usize) {
+    if depth >= MAX_DEPTH {
+        let below = rest.iter().take_while(|node| node.depth >= depth).count();
+        *rest = &rest[below..];
+        return (Vec::new(), below);
+    }
     let (mut level, mut without_place) = (Vec::new(), 0);
     while let Some((node, after)) = rest.split_first().filter(|(node, _)| node.depth >= depth) {
         *rest = after;
@@ -154,9 +165,19 @@ fn nested(rest: &mut &[TreeNode], depth: usize, room: &mut [usize]) -> (Vec<Page
 impl Report for PageTree {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         let mut below = Vec::new();
+        // To look at the only root is to look at this tree again.
+        let whole = self.roots.len() == 1;
         for root in &self.roots {
             root.page.text(out, style)?;
-            branch(out, style, root, &mut below)?;
+            branch(out, style, root, &mut below, &self.again)?;
+            if root.left_out > 0 {
+                let more = counted_more(root.left_out);
+                let way = match whole {
+                    true => format!("… {more}; --limit shows more"),
+                    false => format!("… {more}: folio tree {}{}", root.page.handle, self.again),
+                };
+                writeln!(out, "{}{}", style.faint("└─ "), style.faint(way))?;
+            }
         }
         if self.left_out > 0 {
             let more = format_args!("… {}; --limit shows more", counted_more(self.left_out));
@@ -172,7 +193,7 @@ fn counted_more(left_out: usize) -> String {
 }
 
 /// Draws what is below `node`. `above` says for each ancestor whether more siblings follow it.
-fn branch(out: &mut String, style: Style, node: &PageNode, above: &mut Vec<bool>) -> fmt::Result {
+fn branch(out: &mut String, style: Style, node: &PageNode, above: &mut Vec<bool>, again: &str) -> fmt::Result {
     let lead = |out: &mut String, above: &[bool], more: bool| {
         let mut lead: String = above.iter().map(|more| if *more { "│  " } else { "   " }).collect();
         lead.push_str(if more { "├─ " } else { "└─ " });
@@ -183,17 +204,17 @@ fn branch(out: &mut String, style: Style, node: &PageNode, above: &mut Vec<bool>
         lead(out, above, more);
         child.page.text(out, style)?;
         above.push(more);
-        branch(out, style, child, above)?;
+        branch(out, style, child, above, again)?;
+        if child.left_out > 0 {
+            lead(out, above, false);
+            let (more, handle) = (counted_more(child.left_out), &child.page.handle);
+            writeln!(
+                out,
+                "{}",
+                style.faint(format_args!("… {more}: folio tree {handle}{again}"))
+            )?;
+        }
         above.pop();
-    }
-    if node.left_out > 0 {
-        lead(out, above, false);
-        let more = counted_more(node.left_out);
-        writeln!(
-            out,
-            "{}",
-            style.faint(format_args!("… {more}: folio tree {}", node.page.handle))
-        )?;
     }
     Ok(())
 }

@@ -28,12 +28,14 @@ pub struct AlreadyClaimed {
 
 impl AlreadyClaimed {
     /// Whoever else than `owner` has `entry` at `now`: it is open and meant for them, or they have claimed it and their
-    /// lease is not over.
+    /// lease is not over. Work that was only set to a status has been claimed by nobody.
     pub(super) fn of(entry: &Entry, owner: &Owner, now: Timestamp) -> Option<Self> {
         let fields = &entry.fields;
         let is_with_them = match fields.status {
             Status::Open => !fields.owner.is_anybody(),
-            Status::InProgress | Status::Blocked => fields.lease_until.is_none_or(|until| until > now),
+            Status::InProgress | Status::Blocked => {
+                is_claimed(entry) && fields.lease_until.is_none_or(|until| until > now)
+            }
             _ => false,
         };
         (fields.owner != *owner && is_with_them).then(|| Self {
@@ -43,6 +45,11 @@ impl AlreadyClaimed {
             until: fields.lease_until,
         })
     }
+}
+
+/// Whether somebody has claimed `entry`, which is not open.
+fn is_claimed(entry: &Entry) -> bool {
+    !entry.fields.owner.is_anybody() || entry.fields.lease_until.is_some()
 }
 
 /// The changes by which `owner` claims `entry` until `lease` is over, or without an end.
@@ -91,7 +98,7 @@ pub fn give_up(entry: &Entry, owner: &Owner) -> Result<Result<Vec<FieldChange>, 
     check_may_change(entry)?;
     let fields = &entry.fields;
     match fields.status {
-        Status::InProgress if fields.owner != *owner => {
+        Status::InProgress if fields.owner != *owner && is_claimed(entry) => {
             return Ok(Err(AlreadyClaimed {
                 entry: entry.handle.to_string(),
                 owner: fields.owner.clone(),

@@ -5,7 +5,7 @@ use crate::entry::{Entry, Family, Owner, State, Status};
 use crate::time::Timestamp;
 
 /// Whether `owner` may begin or continue `entry` as far as the entry itself says: it is open and meant for them or for
-/// anybody, they have claimed it, or the lease of its owner is over. [`is_blocking`] says what has to be done before
+/// anybody, they or nobody have claimed it, or the lease of its owner is over. [`is_blocking`] says what has to be done before
 /// it.
 #[must_use]
 pub fn is_free_for(entry: &Entry, owner: &Owner, now: Timestamp) -> bool {

@@ -284,6 +284,20 @@ fn work_that_is_meant_for_one_is_not_claimed_by_others_m7_4_35() {
 }
 
 #[test]
+fn work_that_was_only_begun_is_claimed_by_nobody_m7_4_35() {
+    let (ada, bob) = (Owner::parse("ada").unwrap(), Owner::parse("bob").unwrap());
+    // Somebody set its status, and gave no name.
+    let begun = entry(EntryKind::Task, Status::InProgress);
+    assert!(is_free_for(&begun, &ada, at(300)));
+    assert!(!report(&begun, &ada, Report::Done, at(300)).unwrap().unwrap().is_empty());
+    let given = give_up(&begun, &ada).unwrap().unwrap();
+    assert_eq!(begun.clone().after(&given, at(300)).fields.status, Status::Open);
+    let claimed = claim(&begun, &ada, None, at(300)).unwrap().unwrap();
+    let taken = claim(&begun.after(&claimed, at(300)), &bob, None, at(400));
+    assert_eq!(taken.unwrap().unwrap_err().owner, ada);
+}
+
+#[test]
 fn expired_lease_lets_another_owner_claim_the_work_m7_4_35() {
     let (ada, bob) = (Owner::parse("ada").unwrap(), Owner::parse("bob").unwrap());
     let minute = Some(Duration::from_secs(60));

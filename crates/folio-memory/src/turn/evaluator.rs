@@ -6,6 +6,9 @@ use super::decision::{Decision, Stage, Used};
 use crate::entry::{Entry, EntryKind, Family, State, Status};
 use crate::time::Timestamp;
 
+/// The most entries that the reasons name; further ones are counted.
+const MAX_NAMED: usize = 20;
+
 /// The input of the evaluator.
 #[derive(Debug, Clone, Copy)]
 pub struct Finished<'a> {
@@ -24,7 +27,7 @@ pub struct Finished<'a> {
 pub struct Evaluation {
     /// Whether nothing is left to do.
     pub complete: bool,
-    /// What is left to do, in words.
+    /// What is left to do, in words: of many entries the first, and how many more there are.
     pub reasons: Vec<String>,
     /// The entries that leave something to do.
     pub used: Vec<Used>,
@@ -66,8 +69,13 @@ impl Evaluator for RuleEvaluator {
                 (Family::Work, status) => format!("{} ({}) is {status}", entry.handle, entry.kind),
                 (Family::Knowledge, _) => continue,
             };
-            reasons.push(reason);
+            if used.len() < MAX_NAMED {
+                reasons.push(reason);
+            }
             used.push(Used::of(entry));
+        }
+        if let Some(more) = used.len().checked_sub(MAX_NAMED).filter(|more| *more > 0) {
+            reasons.push(format!("{more} more are to be reviewed or done"));
         }
         if let Some(status) = finished
             .run_status

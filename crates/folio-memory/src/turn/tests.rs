@@ -489,6 +489,10 @@ fn pending_review_or_open_work_leaves_a_turn_incomplete_m7_11_2() {
         "a goal outlives a turn"
     );
     assert_eq!(finished(&[], &[], Some("failed")).reasons, ["the run ended failed"]);
+    let many: Vec<Entry> = (1..=30).map(|number| work(number, EntryKind::Todo, "x")).collect();
+    let left = finished(&[], &many, None);
+    assert_eq!((left.reasons.len(), left.used.len()), (21, 30));
+    assert_eq!(left.reasons[20], "10 more are to be reviewed or done");
 }
 
 #[test]

@@ -194,15 +194,15 @@ async fn add_store_metrics(runner: &Runner, registry: &mut Registry) -> Result<(
     commits.set(saturating_i64(head.0));
     let states: Family<InState, Gauge> = Family::default();
     registry.register("runs", "The newest 1,000 runs, by status", states.clone());
-    let left = runs.iter().filter(|row| row.status == Run::RUNNING && !row.driven);
-    let left = left.map(|row| row.id).collect();
+    let running = runs.iter().filter(|row| row.status == Run::RUNNING);
+    let running = running.map(|row| row.id).collect();
     let now = runner.workspace().now();
-    let summaries = store.runs_so_far(space, left).await?;
+    let summaries = store.runs_so_far(space, running).await?;
     let idle = summaries.into_iter().filter(|(_, summary)| summary.waits_at(now));
     let idle: HashSet<RunId> = idle.map(|(id, _)| id).collect();
     let status_of = |row: &RunRow| match row.status.as_str() {
-        Run::RUNNING if row.driven => Run::RUNNING.to_owned(),
         Run::RUNNING if idle.contains(&row.id) => IDLE_LABEL.to_owned(),
+        Run::RUNNING if row.driven => Run::RUNNING.to_owned(),
         Run::RUNNING => WAITING_LABEL.to_owned(),
         status => status.to_owned(),
     };

@@ -10,8 +10,8 @@ use crate::http::problem::Problem;
 /// How many pages and runs are searched, the newest.
 const MAX_SEARCHED: u32 = 1_000;
 
-/// Returns values of an argument that begin with what was typed so far, the newest first; none for an argument that
-/// cannot be completed. If the connection `is_bound` to a thread, a prompt's `thread` completes to that one only.
+/// Returns values of an argument that begin with what was typed so far, the newest first, and how many there are if all
+/// were searched; none for an argument that cannot be completed. If the connection `is_bound` to a thread, a prompt's `thread` completes to that one only.
 pub(super) async fn values(
     caller: &Caller,
     request: &CompleteRequestParams,
@@ -60,10 +60,13 @@ pub(super) async fn values(
         }
         _ => Vec::new(),
     };
+    // Whoever is told a total takes it for the total of all.
+    let is_all = all.len() < MAX_SEARCHED as usize;
     let prefix = &request.argument.value;
     let mut matching: Vec<String> = all.into_iter().filter(|value| value.starts_with(prefix)).collect();
     let total = matching.len();
     matching.truncate(CompletionInfo::MAX_VALUES);
-    let has_more = matching.len() < total;
-    Ok(CompletionInfo::with_pagination(matching, u32::try_from(total).ok(), has_more).unwrap_or_default())
+    let has_more = matching.len() < total || !is_all;
+    let total = u32::try_from(total).ok().filter(|_| is_all);
+    Ok(CompletionInfo::with_pagination(matching, total, has_more).unwrap_or_default())
 }

@@ -86,6 +86,7 @@ impl Mcp {
             .head()
             .await
             .map_err(|error| failed(&error.into(), &uri))?;
+        let caller = caller.watching();
         let text = self.text_of(&caller, &address).await;
         let mark = mark_of(&text.map_err(|problem| failed(&problem, &uri))?);
         let followed = &self.followed;
@@ -142,6 +143,7 @@ impl Mcp {
     /// client has read may have changed since.
     pub(super) async fn listen_for(&self, caller: Caller, context: &SubscriptionContext) {
         let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
+        let caller = caller.watching();
         let Ok(mut head) = caller.workspace.head().await else {
             return;
         };

@@ -105,6 +105,14 @@ struct Caller {
     workspace: Workspace,
 }
 
+impl Caller {
+    /// The same caller for looking only whether something has changed.
+    fn watching(mut self) -> Self {
+        self.workspace = self.workspace.watching();
+        self
+    }
+}
+
 impl Mcp {
     /// Creates a server for the space that `runner` works in.
     #[must_use]

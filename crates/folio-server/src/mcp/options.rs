@@ -78,6 +78,9 @@ pub struct McpOptions {
     /// The tools that runs of models may call without the approval that they otherwise wait for: `NAME`, or `SERVER.*`
     /// for all tools of an MCP server.
     pub allow_tools: Vec<String>,
+    /// The options with which a command of `folio` finds the same store and space, for commands that answers offer a
+    /// person; empty, or beginning with a space.
+    pub command_options: String,
 }
 
 impl McpOptions {
@@ -94,6 +97,7 @@ impl McpOptions {
             sets: Vec::new(),
             folder: None,
             allow_tools: Vec::new(),
+            command_options: String::new(),
         }
     }
 

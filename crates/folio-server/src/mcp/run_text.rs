@@ -53,25 +53,28 @@ pub(super) fn run_line(row: &RunRow, run: &Run) -> String {
 }
 
 /// Returns the same line. If the run waits for approval, the line includes the command that approves.
-pub(super) fn status_line(row: &RunRow, run: &Run) -> String {
+pub(super) fn status_line(row: &RunRow, run: &Run, options: &str) -> String {
     let mut line = run_line(row, run);
     if let Some((node, waiting)) = run.pending_approvals().first() {
         line.push_str(&format!(
             "; waits for a person's approval: {}",
-            approve_command(row, *node, waiting)
+            approve_command(row, *node, waiting, options)
         ));
     }
     line
 }
 
 /// Lists what in `run` waits for approval, one line each: at which node, what it is, and the command that approves it.
-pub(super) fn approvals(row: &RunRow, run: &Run, tokens: &dyn Tokens) -> Vec<String> {
+pub(super) fn approvals(row: &RunRow, run: &Run, tokens: &dyn Tokens, options: &str) -> Vec<String> {
     let line = |(node, waiting): (NodeId, PendingApproval<'_>)| {
         let subject = run.approval_in_words(node, &waiting);
         let shown = excerpt(&subject, APPROVAL_TOKENS, tokens);
         let path = run.node(node).map_or("", |view| view.path);
         let colon = if path.is_empty() { "" } else { ": " };
-        format!("{path}{colon}{shown}; {}", approve_command(row, node, &waiting))
+        format!(
+            "{path}{colon}{shown}; {}",
+            approve_command(row, node, &waiting, options)
+        )
     };
     run.pending_approvals()
         .into_iter()
@@ -80,9 +83,10 @@ pub(super) fn approvals(row: &RunRow, run: &Run, tokens: &dyn Tokens) -> Vec<Str
         .collect()
 }
 
-/// Returns the command that approves what waits at `node`, and nothing that waits there later.
-fn approve_command(row: &RunRow, node: NodeId, waiting: &PendingApproval<'_>) -> String {
-    format!("`folio approve {}.{node}.{}`", row.handle, waiting.mark())
+/// Returns the command that approves what waits at `node`, and nothing that waits there later. `options` are those that
+/// it needs to find the run.
+fn approve_command(row: &RunRow, node: NodeId, waiting: &PendingApproval<'_>, options: &str) -> String {
+    format!("`folio approve {}.{node}.{}{options}`", row.handle, waiting.mark())
 }
 
 /// Returns whether `run` waits for an approval, or with `by_questions` for an answer, and does nothing else meanwhile.

@@ -57,7 +57,7 @@ impl Mcp {
         // A caller who may not see the run does not see the task.
         caller.workspace.run(RunRef::Id(id)).await?;
         let (row, run) = self.shared.runner.seen(id).await?;
-        let task = task_of(&row, &status_line(&row, &run));
+        let task = task_of(&row, &status_line(&row, &run, &self.shared.options.command_options));
         let payload = match row.status.as_str() {
             Run::RUNNING => {
                 let forms = asking::forms(&run, &[]);

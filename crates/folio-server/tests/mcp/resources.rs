@@ -2,7 +2,7 @@
 
 use folio::engine::plan;
 use folio::runner::{NewRun, Runner};
-use folio::store::workspace::PageInput;
+use folio::store::workspace::{PageInput, TraceQuery};
 use folio::{Actor, Role};
 use rmcp::model::{
     ClientConfig, PaginatedRequestParams, ReadResourceRequestParams, ResourceUpdatedNotificationParam,
@@ -202,6 +202,33 @@ async fn subscriber_is_notified_only_of_its_subscribed_resources() {
     .await;
     assert_eq!(changes.recv().await.unwrap(), "folio://page/p1");
     assert_eq!(changes.try_recv(), Err(TryRecvError::Empty));
+    pair.end().await;
+}
+
+#[tokio::test]
+#[expect(deprecated, reason = "the generation with sessions has no other way")]
+async fn following_a_resource_notes_no_reading() {
+    let runner = runner().await;
+    pages(&runner, 1).await;
+    let (told, mut changes) = mpsc::unbounded_channel();
+    let pair = Pair::of(Era::Sessions, options(), &runner, Told(told)).await;
+    for uri in [VIEW, "folio://page/p1"] {
+        pair.client.subscribe(SubscribeRequestParams::new(uri)).await.unwrap();
+    }
+    pair.call("scratch_add", json!({"kind": "note", "title": "Here"})).await;
+    assert_eq!(changes.recv().await.unwrap(), VIEW);
+    let renders = async || {
+        let trace = runner.workspace().trace(TraceQuery::default()).await.unwrap();
+        let renders = trace.into_iter().filter(|line| line.operation.starts_with("render_"));
+        renders.map(|line| line.operation).collect::<Vec<_>>()
+    };
+    assert_eq!(renders().await, Vec::<String>::new(), "nobody has read anything");
+    read(&pair, VIEW).await.unwrap();
+    assert_eq!(
+        renders().await,
+        ["render_view"],
+        "what was rendered for the watcher is read now"
+    );
     pair.end().await;
 }
 

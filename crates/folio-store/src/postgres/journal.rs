@@ -151,7 +151,7 @@ async fn revisions(session: &Session, found: &Entry) -> Result<Revisions, Failur
         seqs.push(get(&row, 0)?);
     }
     let mut revisions = Revisions::of(found);
-    read(session, &seqs, |commit| revisions.take_in(commit)).await?;
+    read(session, &seqs, |commit| revisions.take_in(&commit)).await?;
     Ok(revisions)
 }
 

@@ -188,6 +188,28 @@ pub(super) fn remove_left_over(to: &Path) {
     }
 }
 
+/// How many bytes are written of a copy that is being made, but not yet complete, at `to`; 0 if none is.
+#[must_use]
+pub fn bytes_copied_to(to: &Path) -> u64 {
+    let Some(start) = to.file_name().map(|name| [name.as_bytes(), b"-"].concat()) else {
+        return 0;
+    };
+    let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let siblings = std::fs::read_dir(folder.unwrap_or(Path::new(".")));
+    let is_unfinished = |name: &OsStr| {
+        let owner = name.as_bytes().strip_prefix(&start[..]);
+        owner
+            .and_then(|owner| owner.strip_suffix(UNFINISHED.as_bytes()))
+            .is_some_and(is_drawn)
+    };
+    let copies = siblings.into_iter().flatten().flatten();
+    copies
+        .filter(|file| is_unfinished(&file.file_name()))
+        .filter_map(|file| Some(file.metadata().ok()?.len()))
+        .max()
+        .unwrap_or(0)
+}
+
 /// Whether `name` looks like one from [`OwnerId::random`].
 fn is_drawn(name: &[u8]) -> bool {
     name.len() == 32 && name.iter().all(u8::is_ascii_hexdigit)

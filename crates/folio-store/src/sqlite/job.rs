@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::compact::Compact;
 use super::error::{Failure, not_found};
 use super::lease::Owners;
-use super::place::SpaceId;
+use super::place::{Place, SpaceId};
 use super::scope::Scope;
 use super::trace::{self, Notes};
 use super::{commit, compact, erase, run, text, token};
@@ -49,7 +49,7 @@ pub(super) enum Job {
     Index(SpaceId, Answer<Seq>),
     Compact(Compact, Answer<Compacted>),
     /// Deletes notes that contain one of the texts.
-    ForgetNotes(ForgottenTexts, Answer<()>),
+    ForgetNotes(ForgottenTexts, Answer<Option<Place>>),
     /// Erases a part of what a forgotten run said; answers where the next part begins.
     EraseRun(ForgottenRunPart, Answer<Option<Seq>>),
     /// Rewrites a part of the index of words of a space; answers whether it was the last part.
@@ -92,11 +92,12 @@ pub(super) struct RunRelease {
     pub(super) fence: u64,
 }
 
-/// Texts that must disappear from the notes of a space.
+/// Texts that must disappear from the notes of a space, beginning after a note. Only some of the notes are searched.
 #[derive(Debug)]
 pub(super) struct ForgottenTexts {
     pub(super) space: SpaceName,
     pub(super) texts: Arc<Vec<String>>,
+    pub(super) after: Option<Place>,
 }
 
 /// A part of a forgotten run: what it said after a commit.
@@ -119,6 +120,8 @@ pub(super) enum Done {
     Compacted(Compacted),
     Cleaned(bool),
     ErasedUntil(Option<Seq>),
+    /// The last note that was searched, if there are more.
+    NotesSearched(Option<Place>),
     Nothing,
 }
 
@@ -224,11 +227,11 @@ impl Job {
                 token::keep(scope.conn, kept)?;
                 Done::Nothing
             }
-            Self::ForgetNotes(ForgottenTexts { space, texts }, _) => {
-                if let Some(space) = scope.space(space)? {
-                    trace::forget_texts(scope.conn, space, texts)?;
-                }
-                Done::Nothing
+            Self::ForgetNotes(ForgottenTexts { space, texts, after }, _) => {
+                Done::NotesSearched(match scope.space(space)? {
+                    Some(space) => trace::forget_texts(scope.conn, space, texts, *after)?,
+                    None => None,
+                })
             }
             Self::EraseRun(ForgottenRunPart { space, run, after }, _) => {
                 let space = scope.space(space)?.ok_or_else(|| not_found("run", *run))?;
@@ -273,9 +276,9 @@ impl Job {
                     owners.record_release(&claim.space, claim.run);
                 }
             }
-            (Self::Trace(_, answer) | Self::Token(_, answer) | Self::ForgetNotes(_, answer), done) => {
-                drop(answer.send(done.map(drop)));
-            }
+            (Self::Trace(_, answer) | Self::Token(_, answer), done) => drop(answer.send(done.map(drop))),
+            (Self::ForgetNotes(_, answer), Ok(Done::NotesSearched(last))) => drop(answer.send(Ok(last))),
+            (Self::ForgetNotes(_, answer), Err(error)) => drop(answer.send(Err(error))),
             (Self::Index(_, answer), Ok(Done::Indexed(seq))) => drop(answer.send(Ok(seq))),
             (Self::Index(_, answer), Err(error)) => drop(answer.send(Err(error))),
             (Self::Compact(_, answer), Ok(Done::Compacted(compacted))) => drop(answer.send(Ok(compacted))),
@@ -293,6 +296,7 @@ impl Job {
                 | Self::Claim(..)
                 | Self::Index(..)
                 | Self::Compact(..)
+                | Self::ForgetNotes(..)
                 | Self::EraseRun(..)
                 | Self::CleanUp(..),
                 _,

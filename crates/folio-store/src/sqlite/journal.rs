@@ -1,6 +1,6 @@
 //! Rows of the log, and what is read from them: changes, revisions of an entry, the journal of a run.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use folio_memory::{Actor, Entry, EntryId, RunId, Seq, Timestamp, TurnId};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -204,9 +204,38 @@ pub(super) fn history(conn: &Connection, space: Option<SpaceId>, id: EntryId) ->
     Ok(revisions(conn, place, &found)?.made)
 }
 
+/// The revisions of each of the entries `ids`, oldest first. A commit that touched many of them is read once.
+pub(super) fn histories(
+    conn: &Connection,
+    space: Option<SpaceId>,
+    ids: &[EntryId],
+) -> Result<Vec<Vec<Revision>>, Failure> {
+    let mut touched = conn.prepare_cached("SELECT seq FROM touch WHERE what = 'e' AND place = ?1 AND seq > ?2")?;
+    let (mut all, mut commits) = (Vec::with_capacity(ids.len()), BTreeMap::<i64, Vec<usize>>::new());
+    for (number, id) in ids.iter().enumerate() {
+        let found = space.map(|space| entry::by_id(conn, space, *id)).transpose()?.flatten();
+        let (Some(space), Some(found)) = (space, found) else {
+            return Err(not_found("entry", *id).into());
+        };
+        let created = to_column(found.created_seq.0);
+        commits.entry(created).or_default().push(number);
+        for seq in touched.query_map(params![Place::of(space, found.handle.0), created], |row| row.get(0))? {
+            commits.entry(seq?).or_default().push(number);
+        }
+        all.push(Revisions::of(&found));
+    }
+    for (seq, of) in commits {
+        let Some(space) = space else { continue };
+        if let Some(commit) = commit_at(conn, Place::of(space, from_column(seq)))? {
+            of.into_iter().for_each(|number: usize| all[number].take_in(&commit));
+        }
+    }
+    Ok(all.into_iter().map(|revisions| revisions.made).collect())
+}
+
 fn revisions(conn: &Connection, place: Place, found: &Entry) -> Result<Revisions, Failure> {
     let mut revisions = Revisions::of(found);
-    commits_of_entry(conn, place, found.created_seq, |commit| revisions.take_in(commit))?;
+    commits_of_entry(conn, place, found.created_seq, |commit| revisions.take_in(&commit))?;
     Ok(revisions)
 }
 

@@ -80,6 +80,7 @@ use folio_memory::SpaceName;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
+pub use self::backup::bytes_copied_to;
 pub use self::closing::wait_until_closed;
 pub use self::open::{IN_MEMORY, OpenOptions};
 pub use self::restore::{Look, Restored, look_over, restore};
@@ -258,12 +259,24 @@ impl SqliteStore {
 
     /// Removes `texts` from the notes of `space`, and erased content from the indexes of words.
     async fn clean_up(&self, space: &SpaceName, texts: &Arc<Vec<String>>) -> Result<(), StoreError> {
-        let forgotten = ForgottenTexts {
-            space: space.clone(),
-            texts: Arc::clone(texts),
-        };
-        self.write(|answer| Job::ForgetNotes(forgotten, answer)).await?;
+        self.forget_in_notes(space, texts).await?;
         self.clean_up_words().await
+    }
+
+    /// Removes `texts` from the notes of `space`, in steps likewise.
+    async fn forget_in_notes(&self, space: &SpaceName, texts: &Arc<Vec<String>>) -> Result<(), StoreError> {
+        let mut after = None;
+        loop {
+            let part = ForgottenTexts {
+                space: space.clone(),
+                texts: Arc::clone(texts),
+                after,
+            };
+            after = self.write(|answer| Job::ForgetNotes(part, answer)).await?;
+            if after.is_none() {
+                return Ok(());
+            }
+        }
     }
 
     /// Removes erased content from the indexes of words, where it remains until they are rewritten. Works in steps, so

@@ -50,14 +50,23 @@ pub(super) fn search(
     let in_rows = search_rows(conn, space, &texts, &mut search.residue)?;
     if let Some(file) = file {
         let hidden: BTreeSet<String> = texts.difference(&in_rows).flat_map(|text| forms(text)).collect();
-        let pieces = pieces_of(&hidden);
+        let mut pieces = Pieces::of(&hidden, &BTreeSet::new());
+        let mut is_narrowed = false;
         for path in files_of(file) {
             let name = path.display().to_string();
             if name.starts_with(&migrate::backup_prefix(file)) || backup::is_copy(file, &path) {
                 search.residue.backups.push(name);
                 continue;
             }
-            if contains(&path, &pieces).map_err(|error| unavailable(&name, error))? {
+            let contains = |pieces: &Pieces| contains(&path, pieces).map_err(|error| unavailable(&name, error));
+            let mut is_found = contains(&pieces)?;
+            if is_found && !is_narrowed {
+                // What a row says as well is in the file for that row.
+                pieces = Pieces::of(&hidden, &pieces_in_rows(conn, &hidden)?);
+                is_narrowed = true;
+                is_found = contains(&pieces)?;
+            }
+            if is_found {
                 search.is_in_free_space = true;
                 report_place(&mut search.residue, format!("free space of {name}"));
             }
@@ -207,31 +216,77 @@ fn files_of(file: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The pieces of `texts`, any of which tells that its text is there.
-fn pieces_of(texts: &BTreeSet<String>) -> Needles<()> {
-    let pieces = texts.iter().flat_map(|text| {
-        let bytes = text.as_bytes();
-        // The last piece is as long as the others, so it overlaps with the one before.
-        let starts = (0..bytes.len().div_ceil(PIECE)).map(|n| (n * PIECE).min(bytes.len().saturating_sub(PIECE)));
-        starts.map(|start| (&bytes[start..bytes.len().min(start + PIECE)], ()))
-    });
-    Needles::of(pieces)
+/// What tells that a text is there, in lower case.
+struct Pieces {
+    needles: Needles<()>,
+    /// The length of the longest.
+    longest: usize,
 }
 
-/// Whether the file at `path` contains any of `pieces`, which are in lower case, ignoring case. A missing file contains
+impl Pieces {
+    /// The pieces of `texts`, without those that are `shared` with what stays. Of a text that shares all of its pieces,
+    /// only the whole tells that it is there.
+    fn of(texts: &BTreeSet<String>, shared: &BTreeSet<&[u8]>) -> Self {
+        let own: BTreeSet<&[u8]> = texts
+            .iter()
+            .flat_map(|text| {
+                let own: Vec<_> = pieces_of(text).filter(|piece| !shared.contains(piece)).collect();
+                if own.is_empty() { vec![text.as_bytes()] } else { own }
+            })
+            .collect();
+        Self {
+            longest: own.iter().map(|piece| piece.len()).max().unwrap_or(0),
+            needles: Needles::of(own.into_iter().map(|piece| (piece, ()))),
+        }
+    }
+}
+
+/// Cuts `text` into pieces.
+fn pieces_of(text: &str) -> impl Iterator<Item = &[u8]> {
+    let bytes = text.as_bytes();
+    // The last piece is as long as the others, so it overlaps with the one before.
+    let starts = (0..bytes.len().div_ceil(PIECE)).map(|n| (n * PIECE).min(bytes.len().saturating_sub(PIECE)));
+    starts.map(|start| &bytes[start..bytes.len().min(start + PIECE)])
+}
+
+/// Which pieces of `texts` stand in rows, as these are stored, of whatever space.
+fn pieces_in_rows<'t>(conn: &Connection, texts: &'t BTreeSet<String>) -> Result<BTreeSet<&'t [u8]>, Failure> {
+    let needles = Needles::of(
+        texts
+            .iter()
+            .flat_map(|text| pieces_of(text))
+            .map(|piece| (piece, piece)),
+    );
+    let mut found = BTreeSet::new();
+    for table in tables(conn)? {
+        let mut statement = conn.prepare(&format!("SELECT * FROM \"{table}\""))?;
+        let columns = statement.column_count();
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            for column in 0..columns {
+                if let ValueRef::Text(bytes) | ValueRef::Blob(bytes) = row.get_ref(column)? {
+                    found.extend(needles.in_text(&bytes.to_ascii_lowercase()));
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Whether the file at `path` contains any of `pieces`, ignoring case. A missing file contains
 /// nothing.
-fn contains(path: &Path, pieces: &Needles<()>) -> std::io::Result<bool> {
+fn contains(path: &Path, pieces: &Pieces) -> std::io::Result<bool> {
     let file = match opened(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
         file => file?,
     };
-    let mut bytes = vec![0; CHUNK + PIECE];
+    let mut bytes = vec![0; CHUNK + pieces.longest];
     let (mut from, mut kept) = (0, 0);
     loop {
         let read = file.read_at(&mut bytes[kept..kept + CHUNK], from)?;
         let filled = kept + read;
         bytes[kept..filled].make_ascii_lowercase();
-        if pieces.are_in(&bytes[..filled]) {
+        if pieces.needles.are_in(&bytes[..filled]) {
             return Ok(true);
         }
         if read == 0 {
@@ -239,7 +294,7 @@ fn contains(path: &Path, pieces: &Needles<()>) -> std::io::Result<bool> {
         }
         from += read as u64;
         // What lies across the border of two chunks is found with the second.
-        kept = filled.min(PIECE);
+        kept = filled.min(pieces.longest);
         bytes.copy_within(filled - kept..filled, 0);
     }
 }

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::{Semaphore, mpsc};
 
-use super::job::{ForgottenRunPart, ForgottenTexts, InParts, Job, Next, RunClaim, RunRelease};
+use super::job::{ForgottenRunPart, InParts, Job, Next, RunClaim, RunRelease};
 use super::trace::Notes;
 use super::writer::Writer;
 use super::{
@@ -202,6 +202,12 @@ impl Store for SqliteStore {
 
     async fn history(&self, space: &SpaceName, entry: EntryId) -> Result<Vec<Revision>, StoreError> {
         self.read(space, move |conn, space| journal::history(conn, space, entry))
+            .await
+    }
+
+    async fn histories(&self, space: &SpaceName, entries: &[EntryId]) -> Result<Vec<Vec<Revision>>, StoreError> {
+        let entries = entries.to_vec();
+        self.read(space, move |conn, space| journal::histories(conn, space, &entries))
             .await
     }
 
@@ -416,11 +422,7 @@ impl Store for SqliteStore {
     }
 
     async fn forget_notes(&self, space: &SpaceName, texts: Vec<String>) -> Result<(), StoreError> {
-        let forgotten = ForgottenTexts {
-            space: space.clone(),
-            texts: Arc::new(texts),
-        };
-        self.write(|answer| Job::ForgetNotes(forgotten, answer)).await
+        self.forget_in_notes(space, &Arc::new(texts)).await
     }
 
     async fn erase_run_part(&self, space: &SpaceName, run: RunId, after: Seq) -> Result<Option<Seq>, StoreError> {

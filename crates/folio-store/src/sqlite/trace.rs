@@ -69,24 +69,37 @@ pub(super) fn forget_run(conn: &Connection, space: SpaceId, id: RunId) -> Result
     Ok(())
 }
 
-/// Deletes the notes of `space` that contain one of `texts` in any spelling: the words of a query, a value that was
-/// corrected.
-pub(super) fn forget_texts(conn: &Connection, space: SpaceId, texts: &[String]) -> Result<(), Failure> {
+/// How many notes are searched at a time: nobody else can write meanwhile.
+const NOTES_SEARCHED: u32 = 2_000;
+
+/// Deletes notes of `space` that contain one of `texts` in any spelling: the words of a query, a value that was
+/// corrected. Searches a part of the notes, those after the one at `after`; returns the last of them if there are more.
+pub(super) fn forget_texts(
+    conn: &Connection,
+    space: SpaceId,
+    texts: &[String],
+    after: Option<Place>,
+) -> Result<Option<Place>, Failure> {
     overwrite_deleted(conn, true)?;
     let texts = SearchTexts::of_notes(texts);
-    let mut places = Vec::new();
-    let mut statement = conn.prepare("SELECT place, note FROM trace WHERE place BETWEEN ?1 AND ?2")?;
-    let mut rows = statement.query(params![Place::start(space), Place::end(space)])?;
+    let (mut places, mut last, mut count) = (Vec::new(), None, 0);
+    let sql = "SELECT place, note FROM trace WHERE place > ?1 AND place <= ?2 ORDER BY place LIMIT ?3";
+    let mut statement = conn.prepare(sql)?;
+    let from = after.unwrap_or(Place::start(space));
+    let mut rows = statement.query(params![from, Place::end(space), NOTES_SEARCHED])?;
     while let Some(row) = rows.next()? {
+        let place: Place = row.get(0)?;
         let note = row.get_ref(1)?.as_str().map_err(|error| damaged("a note", error))?;
         if texts.are_in_note(note) {
-            places.push(row.get::<_, Place>(0)?);
+            places.push(place);
         }
+        (last, count) = (Some(place), count + 1);
     }
     for place in places {
         conn.execute("DELETE FROM trace WHERE place = ?1", [place])?;
     }
-    overwrite_deleted(conn, false)
+    overwrite_deleted(conn, false)?;
+    Ok(last.filter(|_| count == NOTES_SEARCHED))
 }
 
 impl Row {

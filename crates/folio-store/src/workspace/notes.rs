@@ -19,6 +19,8 @@ use crate::error::StoreError;
 use crate::store::Store;
 use crate::text_search::NOTE_TEXT_BYTES;
 
+/// How long a reader waits for notes that are not written yet.
+const READERS_PATIENCE: Duration = Duration::from_secs(1);
 /// How many notes may wait; beyond that the oldest are dropped.
 const WAITING_MAX: usize = 8_192;
 /// Notes are written at once as soon as this many wait.
@@ -335,6 +337,12 @@ impl Workspace {
         self.inner.notebook.flush().await
     }
 
+    /// Writes the waiting notes, so that a reader finds them, but does not wait long for a store that cannot write now:
+    /// what is there can be read. Another flush reports the failure.
+    pub(super) async fn flush_trace_to_read(&self) {
+        let _unwritten = tokio::time::timeout(READERS_PATIENCE, self.flush_trace()).await;
+    }
+
     /// The state of this workspace's notes.
     #[must_use]
     pub fn notes_state(&self) -> NotesState {
@@ -346,6 +354,16 @@ impl Workspace {
     pub fn asked_by(&self, actor: &Actor) -> Self {
         Self {
             asker: Arc::new(actor.clone()),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the same space for whoever only looks whether something has changed: the trace does not note what it
+    /// lists and renders, because nobody reads that.
+    #[must_use]
+    pub fn watching(&self) -> Self {
+        Self {
+            is_watching: true,
             ..self.clone()
         }
     }

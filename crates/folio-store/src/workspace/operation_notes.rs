@@ -42,10 +42,10 @@ impl Workspace {
         self.note(note.with_detail(Value::Object(detail)));
     }
 
-    /// Whether the space's policy wants questions noted, as far as this process knows.
+    /// Whether the space's policy wants questions noted, as far as this process knows, and somebody reads the answer.
     fn notes_questions(&self) -> bool {
         let policy = self.inner.policy.lock();
-        policy.trace.questions
+        policy.trace.questions && !self.is_watching
     }
 
     /// Notes that one entry was read, or was not found.
@@ -73,6 +73,9 @@ impl Workspace {
 
     /// Notes that a page or a scratchbook was rendered.
     pub(super) fn note_render(&self, component: &str, operation: &str, watch: &Stopwatch, detail: Value) {
+        if self.is_watching {
+            return;
+        }
         let note = self.noted(component, operation).with_detail(detail);
         self.note(TraceNote {
             duration_us: Some(micros(watch)),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use folio_memory::entry::{check_text, without_nul};
 use folio_memory::excerpt::one_line;
 use folio_memory::id::{PageRef, Ref};
-use folio_memory::markdown::{heading_for_models, render_page};
+use folio_memory::markdown::PageText;
 use folio_memory::query::{MAX_LIMIT, Order};
 use folio_memory::scratchbook::ItemInput;
 use folio_memory::view::is_blank;
@@ -246,10 +246,7 @@ impl Workspace {
     /// `NotFound` if there is no such page; `Unavailable` or `Corrupt`.
     pub async fn page_entries(&self, page: PageRef) -> Result<Vec<Entry>, WorkspaceError> {
         let page = self.page(page).await?;
-        let mut query = EntryQuery {
-            limit: MAX_LIMIT,
-            ..on_page(page.id, Order::Oldest)
-        };
+        let mut query = all_on_page(page.id);
         let mut entries = Vec::new();
         loop {
             let answer = self.read_entries(&query).await?;
@@ -267,8 +264,7 @@ impl Workspace {
     ///
     /// `NotFound` if there is no such page; `Unavailable` or `Corrupt`.
     pub async fn page_markdown(&self, page: PageRef) -> Result<String, WorkspaceError> {
-        let (_, _, text) = self.rendered_page(page).await?;
-        Ok(text)
+        Ok(self.rendered_page(page).await?.1)
     }
 
     /// Returns the line that models read above a page, or a part of it, and [`Workspace::page_markdown`].
@@ -277,19 +273,32 @@ impl Workspace {
     ///
     /// As [`Workspace::page_markdown`].
     pub async fn page_for_models(&self, page: PageRef) -> Result<(String, String), WorkspaceError> {
-        let (page, entries, text) = self.rendered_page(page).await?;
-        Ok((heading_for_models(&page, &entries), text))
+        self.rendered_page(page).await
     }
 
-    async fn rendered_page(&self, page: PageRef) -> Result<(Page, Vec<Entry>, String), WorkspaceError> {
+    /// The line that models read above the page, and the page. Only a part of its entries is in memory at a time.
+    async fn rendered_page(&self, page: PageRef) -> Result<(String, String), WorkspaceError> {
         let watch = Stopwatch::start();
         let page = self.page(page).await?;
-        let entries = self.page_entries(Ref::Id(page.id)).await?;
         let children = self.children(page.id).await?;
-        let text = render_page(&page, &entries, &children);
-        let detail = json!({"page": page.handle, "entries": entries.len(), "bytes": text.len()});
+        let mut text = PageText::begin(&page, &children);
+        let (mut query, mut count) = (all_on_page(page.id), 0);
+        let mut waiting = Vec::new();
+        loop {
+            let answer = self.read_entries(&query).await?;
+            waiting.extend(answer.items);
+            let added = text.add(&waiting, answer.next.is_none());
+            waiting.drain(..added);
+            count += added;
+            match answer.next {
+                Some(next) => query.cursor = Some(next),
+                None => break,
+            }
+        }
+        let (heading, text) = (text.heading_for_models(), text.end());
+        let detail = json!({"page": page.handle, "entries": count, "bytes": text.len()});
         self.note_render("page", "render_page", &watch, detail);
-        Ok((page, entries, text))
+        Ok((heading, text))
     }
 
     /// Returns the child pages of a page, in the order in which they were added.
@@ -377,6 +386,14 @@ impl Workspace {
                 _ => return Ok(pages),
             }
         }
+    }
+}
+
+/// The entries of a page, oldest first, as many at a time as one question may ask for.
+fn all_on_page(page: PageId) -> EntryQuery {
+    EntryQuery {
+        limit: MAX_LIMIT,
+        ..on_page(page, Order::Oldest)
     }
 }
 

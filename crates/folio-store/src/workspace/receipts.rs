@@ -96,7 +96,7 @@ impl Workspace {
 
     async fn receipts_of(&self, turn: &Turn) -> Result<Vec<KeptReceipt>, WorkspaceError> {
         // Another flush reports a failure to write; the trace has what could be written before.
-        let _unwritten = self.flush_trace().await;
+        self.flush_trace_to_read().await;
         let mut receipts = Vec::new();
         for component in ["scratchbook", "context"] {
             let query = NoteQuery {

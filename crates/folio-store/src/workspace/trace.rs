@@ -214,8 +214,7 @@ impl Workspace {
         let edge = edge.map(|text| TimelineCursor::parse(text, &binding));
         let edge = edge.transpose()?;
         let way = if query.since.is_some() { Way::On } else { Way::Back };
-        // Another flush reports a failure to write; the trace has what could be written before.
-        let _unwritten = self.flush_trace().await;
+        self.flush_trace_to_read().await;
         let head = self.head().await?;
         let limit = if query.limit == 0 { DEFAULT_LIMIT } else { query.limit };
         let run = match query.run {

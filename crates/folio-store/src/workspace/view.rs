@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde_json::json;
 
 pub(super) use self::kept::KeptViews;
-use self::kept::{Kept, Key, Stands};
+use self::kept::{Kept, Key, Noted, Stands};
 use self::sections::Sections;
 use super::notes::Stopwatch;
 use super::{Moment, Workspace, WorkspaceError};
@@ -216,8 +216,9 @@ impl Workspace {
             return Ok(None);
         }
         let rendered = known.rendered;
-        let is_in_trace =
-            known.is_noted || turn.is_some_and(|turn| !self.record_receipt_if_new(turn, &key.thread, &rendered));
+        let is_in_trace = self.is_watching
+            || known.is_noted
+            || turn.is_some_and(|turn| !self.record_receipt_if_new(turn, &key.thread, &rendered));
         if !is_in_trace {
             self.note_view(wanted, &rendered);
             self.keep(wanted, known.stands, known.at, &rendered);
@@ -257,10 +258,12 @@ impl Workspace {
             .any(|(section, offer)| *section == ViewSection::Pages && (offer.total > 0 || !offer.shown.is_empty()));
         let stands = marked.filter(|_| !has_pages).unwrap_or(Stands::AsOf(as_of));
         let rendered = Arc::new(render(sections, *wanted_render, tokens));
-        if let Some(turn) = wanted.turn {
-            self.record_receipt_if_new(turn, thread, &rendered);
+        if !self.is_watching {
+            if let Some(turn) = wanted.turn {
+                self.record_receipt_if_new(turn, thread, &rendered);
+            }
+            self.note_view(wanted, &rendered);
         }
-        self.note_view(wanted, &rendered);
         self.keep(wanted, stands, wanted.at, &rendered);
         Ok((rendered, as_of))
     }
@@ -276,7 +279,11 @@ impl Workspace {
             stands,
             at,
             rendered: Arc::clone(rendered),
-            noted: wanted.turn,
+            noted: if self.is_watching {
+                Noted::Nowhere
+            } else {
+                Noted::In(wanted.turn)
+            },
         });
     }
 

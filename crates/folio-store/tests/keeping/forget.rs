@@ -86,6 +86,31 @@ async fn forget_leaves_no_byte_of_the_text_in_the_file_m7_6_50() {
 }
 
 #[tokio::test]
+async fn words_shared_with_a_kept_entry_are_not_reported_as_left_m7_6_50() {
+    let shared = "that the invoice of March has not been paid by the customer";
+    let house = House::new();
+    let gone = house.say(&format!("Call Anna Miller and say {shared}")).await;
+    // It has every piece of this one, and yet does not say it.
+    let short = house.say(&format!("{shared} yet")).await;
+    let kept = house
+        .say(&format!(
+            "Remember {shared}; nor has it been not been paid by the customer yet"
+        ))
+        .await;
+    for entry in [gone, short] {
+        let filter = ForgetFilter {
+            entries: vec![Ref::Id(entry.id)],
+            ..ForgetFilter::default()
+        };
+        let forgotten = house.workspace.forget(&human(), &filter, "").await.unwrap();
+        assert_eq!(forgotten.residue.found, Vec::<String>::new());
+    }
+    assert!(!house.holds("Anna Miller"));
+    assert!(house.get(&kept).await.fields.body.contains(shared));
+    house.assert_sound().await;
+}
+
+#[tokio::test]
 async fn forget_refuses_a_blank_text_filter_m7_6_50() {
     let house = House::new();
     let entry = house.say("keep this one").await;

@@ -28,7 +28,7 @@ pub(crate) fn io_failure(action: &str, path: &str, error: &io::Error) -> ToolErr
         ),
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             ToolError::new(FailureKind::Unavailable, "disk_full", message("there is no space left"))
-                .hint("free some space and resume the run")
+                .hint("free some space; a fork of the run at this step writes it anew")
         }
         io::ErrorKind::IsADirectory => ToolError::invalid(message("it is a folder")),
         io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput => {

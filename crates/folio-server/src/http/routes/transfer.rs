@@ -167,6 +167,9 @@ impl Write for Chunks {
 
 /// Blocks this thread until `future` is ready. The thread may block, but it already runs a runtime, which cannot be
 /// nested.
+///
+/// All this happens within one poll of what the thread runs. So what one poll may do is not limited here: the limit
+/// would not be renewed before the end of this wait, and nothing that counts against it would ever be ready again.
 fn wait_for<T>(future: impl Future<Output = T>) -> T {
     struct Unpark(Thread);
 
@@ -177,7 +180,7 @@ fn wait_for<T>(future: impl Future<Output = T>) -> T {
     }
 
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let mut future = pin!(future);
+    let mut future = pin!(tokio::task::coop::unconstrained(future));
     loop {
         match future.as_mut().poll(&mut Context::from_waker(&waker)) {
             Poll::Ready(value) => return value,
@@ -355,4 +358,30 @@ async fn forget(
     let folders = caller.runner.remove_run_folders(&forgotten.of_runs).await;
     let saying = Forgot::runs_saying(workspace, &filter).await?;
     Ok(Answer::of(Forgot::done(forgotten, folders, saying)))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::task::coop::{consume_budget, has_budget_remaining};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn wait_ends_also_if_its_poll_may_do_nothing_more() {
+        while has_budget_remaining() {
+            consume_budget().await;
+        }
+        let (sender, mut chunks) = mpsc::channel(1);
+        let mut out = Chunks {
+            sender,
+            standstill: Duration::from_millis(1),
+            chunk: Vec::new(),
+        };
+        out.write_all(b"a line").unwrap();
+        out.flush().unwrap();
+        assert!(matches!(chunks.try_recv(), Ok(Chunk::Lines(line)) if &line[..] == b"a line"));
+        // Nobody reads the second one.
+        out.send(Chunk::End).unwrap();
+        assert_eq!(out.send(Chunk::End).unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
 }

@@ -232,7 +232,7 @@ async fn start(call: Call<'_>) -> Result<Reply, Problem> {
         if run.result().is_none() {
             return Ok(Reply::Begun(Box::new(tasks::task_created(
                 &row,
-                &status_line(&row, &run),
+                &status_line(&row, &run, &call.mcp.shared.options.command_options),
             ))));
         }
     }
@@ -374,10 +374,19 @@ async fn answer_question(call: Call<'_>) -> Result<Answer, Problem> {
     let Some((node, question)) = asked else {
         let detail = format!("run {} has no open question there", row.handle);
         let problem = Problem::not_found("no_question", detail);
-        return Err(match approvals(&row, &run, &call.caller.tokens).as_slice() {
-            [] => problem,
-            waiting => problem.hint(format!("a person can approve what waits: {}", waiting.join("; "))),
-        });
+        return Err(
+            match approvals(
+                &row,
+                &run,
+                &call.caller.tokens,
+                &call.mcp.shared.options.command_options,
+            )
+            .as_slice()
+            {
+                [] => problem,
+                waiting => problem.hint(format!("a person can approve what waits: {}", waiting.join("; "))),
+            },
+        );
     };
     // The question may be answered, and another asked, before the answer is recorded.
     let reference = RequestRef {
@@ -455,7 +464,7 @@ pub(in crate::mcp) async fn answer(mcp: &Mcp, caller: &Caller, id: RunId) -> Res
         None => None,
     };
     let mut text = run_brief(&row, &run, goes_on, &caller.tokens);
-    let waiting = approvals(&row, &run, &caller.tokens);
+    let waiting = approvals(&row, &run, &caller.tokens, &mcp.shared.options.command_options);
     if !waiting.is_empty() {
         text.push_str("\nwaits for a person's approval:\n");
         text.push_str(&waiting.join("\n"));

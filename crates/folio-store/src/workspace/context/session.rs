@@ -174,7 +174,7 @@ impl Workspace {
     /// What `session` was told; `None` if that is not known.
     async fn told(&self, session: &str) -> Result<Option<Told>, WorkspaceError> {
         // What cannot be written is not read either; then more is told than has to be.
-        let _unwritten = self.flush_trace().await;
+        self.flush_trace_to_read().await;
         let query = NoteQuery {
             entry: Some(TraceNote::session_notes_id(&name_of(session))),
             limit: 1,

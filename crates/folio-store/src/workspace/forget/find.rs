@@ -11,7 +11,7 @@ use folio_memory::{Entry, EntryId, EntryQuery, Order, Turn};
 
 use super::super::{Workspace, WorkspaceError};
 use super::ForgetFilter;
-use super::said::{Said, texts_of};
+use super::said::{Said, few_versions_at_a_time, texts_of};
 
 /// What a filter finds.
 pub(super) struct Fitting {
@@ -115,32 +115,35 @@ impl Workspace {
         let Some(text) = &filter.text else {
             return Ok(entries);
         };
-        let mut matching = Vec::new();
-        for entry in entries {
-            if entry.fields.erased == Some(ErasedFor::Forgotten) || self.has_ever_contained(&entry, text).await? {
-                matching.push(entry);
+        let text = Needle::new(text);
+        let is_found = |entry: &Entry| {
+            entry.fields.erased == Some(ErasedFor::Forgotten)
+                || texts_of(&entry.fields).iter().any(|said| text.is_in(said))
+        };
+        let (mut matching, others): (Vec<Entry>, Vec<Entry>) = entries.into_iter().partition(is_found);
+        let changed = |entry: &&Entry| entry.version > 1 || entry.fields.body_ref.is_some();
+        let changed: Vec<&Entry> = others.iter().filter(changed).collect();
+        for some in few_versions_at_a_time(&changed) {
+            for (entry, said) in some.iter().zip(self.texts_of_all_versions(some).await?) {
+                if self.is_in_any(&text, &said).await? {
+                    matching.push((*entry).clone());
+                }
             }
         }
         Ok(matching)
     }
 
-    /// Whether `entry` contains `text`, or ever did.
-    async fn has_ever_contained(&self, entry: &Entry, text: &str) -> Result<bool, WorkspaceError> {
-        let text = Needle::new(text);
-        let mentions = |texts: &BTreeSet<String>| texts.iter().any(|candidate| text.is_in(candidate));
-        if mentions(&texts_of(&entry.fields)) {
+    /// Whether `text` is in something that was `said`.
+    async fn is_in_any(&self, text: &Needle, said: &Said) -> Result<bool, WorkspaceError> {
+        if said
+            .texts
+            .iter()
+            .chain(&said.reasons)
+            .any(|candidate| text.is_in(candidate))
+        {
             return Ok(true);
         }
-        if entry.version == 1 && entry.fields.body_ref.is_none() {
-            return Ok(false);
-        }
-        let Said {
-            texts, bodies, reasons, ..
-        } = self.texts_of_all_versions(entry).await?;
-        if mentions(&texts) || mentions(&reasons) {
-            return Ok(true);
-        }
-        for body in &bodies {
+        for body in &said.bodies {
             if text.is_in(&self.kept_text(body).await?) {
                 return Ok(true);
             }

@@ -4,15 +4,18 @@ use std::collections::BTreeSet;
 
 use folio_memory::entry::BodyRef;
 use folio_memory::text::{Needle, spellings};
-use folio_memory::{Change, Entry, EntryFields, EntryKind, Turn, foreign};
+use folio_memory::{Change, Entry, EntryFields, EntryId, EntryKind, Turn, foreign};
 use serde_json::Value;
 
 use super::super::{Workspace, WorkspaceError};
 use super::runs::RunSaid;
 use crate::error::StoreError;
+use crate::store::Revision;
 
 /// Texts shorter than this many bytes are too common to be searched for afterwards.
 const MIN_SEARCHED_BYTES: usize = 12;
+/// How many versions of entries are in memory at a time.
+const MAX_VERSIONS: u32 = 2_000;
 /// How many parts of a long text are searched for afterwards, and how many bytes each has.
 const LONG_PARTS: usize = 64;
 const LONG_PART: usize = 256;
@@ -121,22 +124,28 @@ impl Workspace {
     /// What `entries` said in any of their versions.
     pub(super) async fn all_said(&self, entries: &[Entry]) -> Result<AllSaid, WorkspaceError> {
         let mut all = AllSaid::default();
-        for entry in entries {
-            // An entry that never changed says all that it ever said: the commit that added it, which may have added
-            // many others, need not be read for each of them.
-            let ever = match entry.version {
-                1 => Said::of(&entry.fields),
-                _ => self.texts_of_all_versions(entry).await?,
-            };
-            all.texts.extend(ever.texts);
-            all.written.extend(ever.written);
-            for body in &ever.bodies {
-                let text = self.kept_text(body).await?;
-                all.texts.extend(parts_of(&text));
-                all.written.insert(text);
+        // An entry that never changed says all that it ever said: the commit that added it need not be read.
+        let (unchanged, changed): (Vec<&Entry>, Vec<&Entry>) = entries.iter().partition(|entry| entry.version == 1);
+        for entry in unchanged {
+            self.add_said(&mut all, Said::of(&entry.fields)).await?;
+        }
+        for some in few_versions_at_a_time(&changed) {
+            for ever in self.texts_of_all_versions(some).await? {
+                self.add_said(&mut all, ever).await?;
             }
         }
         Ok(all)
+    }
+
+    async fn add_said(&self, all: &mut AllSaid, ever: Said) -> Result<(), WorkspaceError> {
+        all.texts.extend(ever.texts);
+        all.written.extend(ever.written);
+        for body in &ever.bodies {
+            let text = self.kept_text(body).await?;
+            all.texts.extend(parts_of(&text));
+            all.written.insert(text);
+        }
+        Ok(())
     }
 
     /// The text kept as `body`; empty if it is gone.
@@ -147,10 +156,36 @@ impl Workspace {
         }
     }
 
-    /// What `entry` said in any of its versions.
-    pub(super) async fn texts_of_all_versions(&self, entry: &Entry) -> Result<Said, WorkspaceError> {
-        let mut record = Said::default();
-        for revision in self.inner.store.history(self.space(), entry.id).await? {
+    /// What each of `entries` said in any of its versions. All versions are in memory at once.
+    pub(super) async fn texts_of_all_versions(&self, entries: &[&Entry]) -> Result<Vec<Said>, WorkspaceError> {
+        let ids: Vec<EntryId> = entries.iter().map(|entry| entry.id).collect();
+        let histories = self.inner.store.histories(self.space(), &ids).await?;
+        let each = entries.iter().zip(histories);
+        Ok(each.map(|(entry, history)| Said::in_history(entry, history)).collect())
+    }
+}
+
+/// `entries` in parts that have only so many versions together, or a single entry.
+pub(super) fn few_versions_at_a_time<'e, 's>(entries: &'s [&'e Entry]) -> impl Iterator<Item = &'s [&'e Entry]> {
+    let mut rest = entries;
+    std::iter::from_fn(move || {
+        let mut versions = 0;
+        let fit = rest.iter().take_while(|entry| {
+            versions += entry.version;
+            versions <= MAX_VERSIONS
+        });
+        let count = fit.count().max(1).min(rest.len());
+        let (some, after) = rest.split_at(count);
+        rest = after;
+        (!some.is_empty()).then_some(some)
+    })
+}
+
+impl Said {
+    /// What `entry` said in any of the versions of its `history`.
+    fn in_history(entry: &Entry, history: Vec<Revision>) -> Self {
+        let mut record = Self::default();
+        for revision in history {
             record.reasons.extend(revision.reason);
             match revision.change {
                 Change::AddEntry(new) => record.take_in(&new.fields),
@@ -163,7 +198,7 @@ impl Workspace {
                 _ => {}
             }
         }
-        Ok(record)
+        record
     }
 }
 

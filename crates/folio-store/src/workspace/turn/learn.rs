@@ -17,8 +17,10 @@ use parking_lot::Mutex;
 use super::super::{Workspace, WorkspaceError, Write, source_of};
 use super::unlearn::archived;
 
-/// How many observations calibration counts: the newest.
+/// How many marked observations calibration counts: the newest.
 const MAX_CALIBRATED: usize = 20_000;
+/// Among how many it looks for them: the newest that are resolved or archived, as marked ones are.
+const MAX_LOOKED_AT: usize = 200_000;
 /// How many alerts the router counts before each turn: the newest.
 const MAX_CALIBRATED_FOR_ROUTER: usize = 1_000;
 /// How many observations are searched for patterns: the newest.
@@ -44,6 +46,19 @@ impl FirstConfidences {
             known.clear();
         }
         known.insert(id, first);
+    }
+}
+
+/// A query for the observations of a type among `types`, or of any type, whatever their status, newest first.
+fn observations_of(types: Vec<String>) -> EntryQuery {
+    EntryQuery {
+        kinds: vec![EntryKind::Observation],
+        types,
+        status: Status::ALL.into(),
+        include_expired: true,
+        include_superseded: true,
+        uncounted: true,
+        ..EntryQuery::default()
     }
 }
 
@@ -91,7 +106,17 @@ impl Workspace {
     /// `Unavailable` or `Corrupt`.
     pub async fn calibration(&self) -> Result<Vec<Reliability>, WorkspaceError> {
         self.require_space_read("what was learned")?;
-        Ok(self.calibration_of(Vec::new(), MAX_CALIBRATED).await?.rows())
+        let settled = EntryQuery {
+            status: vec![Status::Resolved, Status::Archived],
+            ..observations_of(Vec::new())
+        };
+        let wanted = |entry: &Entry| entry.fields.outcome.is_some();
+        let (mut marked, _) = self.newest(settled, wanted, MAX_CALIBRATED, MAX_LOOKED_AT).await?;
+        // Of those that another one replaced, some are still active.
+        let others = self.newest_observations(Vec::new(), MAX_CALIBRATED).await?;
+        let is_settled = |entry: &Entry| matches!(entry.fields.status, Status::Resolved | Status::Archived);
+        marked.extend(others.into_iter().filter(|entry| wanted(entry) && !is_settled(entry)));
+        Ok(self.calibration_among(&marked).await?.rows())
     }
 
     /// The same for the types of one class.
@@ -103,11 +128,11 @@ impl Workspace {
             .names_in(class)
             .map(str::to_owned)
             .collect();
-        self.calibration_of(types, MAX_CALIBRATED_FOR_ROUTER).await
+        let entries = self.newest_observations(types, MAX_CALIBRATED_FOR_ROUTER).await?;
+        self.calibration_among(&entries).await
     }
 
-    async fn calibration_of(&self, types: Vec<String>, max: usize) -> Result<Calibration, WorkspaceError> {
-        let entries = self.newest_observations(types, max).await?;
+    async fn calibration_among(&self, entries: &[Entry]) -> Result<Calibration, WorkspaceError> {
         // An answered question is not a forecast that came true.
         let policy = self.policy().await?;
         let asks =
@@ -173,7 +198,9 @@ impl Workspace {
         let mut found = Vec::new();
         for group in groups {
             let is_of_group = |entry: &Entry| group.has(entry, types);
-            let (mut entries, among) = self.newest(group.members(types), is_of_group, OF_A_GROUP).await?;
+            let (mut entries, among) = self
+                .newest(group.members(types), is_of_group, OF_A_GROUP, RECENT)
+                .await?;
             let mut recorded = self.read_entries(&group.recorded()).await?.items;
             // The newest may have them already.
             recorded.retain(|known| entries.iter().all(|entry| entry.id != known.id));
@@ -185,25 +212,17 @@ impl Workspace {
 
     /// The newest observations of a type among `types`, or of any type, whatever their status.
     async fn newest_observations(&self, types: Vec<String>, max: usize) -> Result<Vec<Entry>, WorkspaceError> {
-        let query = EntryQuery {
-            kinds: vec![EntryKind::Observation],
-            types,
-            status: Status::ALL.into(),
-            include_expired: true,
-            include_superseded: true,
-            uncounted: true,
-            ..EntryQuery::default()
-        };
-        Ok(self.newest(query, |_| true, max).await?.0)
+        Ok(self.newest(observations_of(types), |_| true, max, max).await?.0)
     }
 
-    /// The newest entries that `query` finds and that are `wanted`: up to `max` of them, among the newest [`RECENT`] or
-    /// `max` that it finds, if that is more.
+    /// The newest entries that `query` finds and that are `wanted`: up to `max` of them, among the newest `among` that it
+    /// finds.
     async fn newest(
         &self,
         mut query: EntryQuery,
         wanted: impl Fn(&Entry) -> bool,
         max: usize,
+        among: usize,
     ) -> Result<(Vec<Entry>, Among), WorkspaceError> {
         let (mut found, mut looked_at) = (Vec::new(), 0);
         query.limit = u32::try_from(max).unwrap_or(MAX_LIMIT).min(MAX_LIMIT);
@@ -212,7 +231,7 @@ impl Workspace {
             looked_at += answer.returned;
             found.extend(answer.items.into_iter().filter(&wanted));
             match answer.next {
-                Some(next) if found.len() < max && looked_at < max.max(RECENT) => query.cursor = Some(next),
+                Some(next) if found.len() < max && looked_at < among => query.cursor = Some(next),
                 None if found.len() <= max => return Ok((found, Among::All)),
                 _ => {
                     found.truncate(max);

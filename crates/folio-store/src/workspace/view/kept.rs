@@ -39,8 +39,16 @@ pub(super) struct Kept {
     pub(super) stands: Stands,
     pub(super) at: Timestamp,
     pub(super) rendered: Arc<Rendered>,
-    /// The turn whose trace has the receipt.
-    pub(super) noted: Option<TurnId>,
+    pub(super) noted: Noted,
+}
+
+/// Where the receipt of a view is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Noted {
+    /// In no trace: nobody has read the view, it was only looked at for changes.
+    Nowhere,
+    /// In the trace, as of this turn or of none.
+    In(Option<TurnId>),
 }
 
 /// A cached view, as it was found.
@@ -67,7 +75,7 @@ impl KeptViews {
             stands: kept.stands,
             at: kept.at,
             rendered: Arc::clone(&kept.rendered),
-            is_noted: kept.noted == turn,
+            is_noted: kept.noted == Noted::In(turn),
         })
     }
 
