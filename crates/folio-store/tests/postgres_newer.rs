@@ -84,7 +84,7 @@ impl House {
                 "a copy",
                 copied.map(drop).map_err(|error| match error {
                     CopyError::Store(error) => error,
-                    error @ CopyError::NotACopy { .. } => panic!("{error}"),
+                    error => panic!("{error}"),
                 }),
             ),
             (

@@ -215,7 +215,7 @@ mod tests {
     fn example_plan_satisfies_the_plan_schema() {
         let schema: Value = serde_json::from_str(super::super::schema()).unwrap();
         let validator = jsonschema::draft202012::new(&schema).unwrap();
-        let written = include_str!("../../tests/plan_support/review.yaml");
+        let written = include_str!("../../tests/plan/plan_support/review.yaml");
         let value = super::super::spanned::read(written).unwrap().root.to_json();
         let errors: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
         assert_eq!(errors, Vec::<String>::new());

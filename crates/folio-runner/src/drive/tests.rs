@@ -107,14 +107,14 @@ fn chain(steps: usize) -> Value {
 #[tokio::test]
 async fn large_outputs_in_memory_are_bounded_whatever_the_run_length() {
     let most = 4 * OUTPUT_BYTES;
-    let (few, _) = peak_loaded_outputs(chain(10), Some(most)).await;
-    let (many, times) = peak_loaded_outputs(chain(60), Some(most)).await;
+    let (few, _) = Box::pin(peak_loaded_outputs(chain(10), Some(most))).await;
+    let (many, times) = Box::pin(peak_loaded_outputs(chain(60), Some(most))).await;
     assert!(times >= 60, "it was looked at {times} times");
     // What is on its way to the disk and what the next step reads come on top.
     assert!(many <= most + 4 * OUTPUT_BYTES, "{many}");
     assert!(many <= few + OUTPUT_BYTES, "{few} and {many}");
     // Without a limit of its own it has all of them.
-    let (all, _) = peak_loaded_outputs(chain(60), None).await;
+    let (all, _) = Box::pin(peak_loaded_outputs(chain(60), None)).await;
     assert!(all > 60 * OUTPUT_BYTES, "{all}");
 }
 
@@ -126,7 +126,7 @@ async fn outputs_loaded_for_arguments_are_released_once_these_are_made() {
     let after = (0..3).map(|n| echo(&format!("a{n}"), &json!(n)));
     let first = echo("first", &json!("x".repeat(OUTPUT_BYTES)));
     let steps: Vec<Value> = [first, items, counted].into_iter().chain(after).collect();
-    let (most, _) = peak_loaded_outputs(json!(steps), Some(OUTPUT_BYTES)).await;
+    let (most, _) = Box::pin(peak_loaded_outputs(json!(steps), Some(OUTPUT_BYTES))).await;
     // They are let go of as soon as the arguments are made.
     assert!(most < 12 * OUTPUT_BYTES, "{most}");
 }

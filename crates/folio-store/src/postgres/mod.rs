@@ -175,7 +175,7 @@ impl PostgresStore {
             .name("folio-postgres".to_owned())
             .spawn(move || {
                 runtime.block_on(async {
-                    match Inner::open(served).await {
+                    match Box::pin(Inner::open(served)).await {
                         Ok(inner) => {
                             let watching = Arc::clone(&inner);
                             let watch = tokio::spawn(async move {
