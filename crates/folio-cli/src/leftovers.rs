@@ -21,7 +21,7 @@ use crate::output::Output;
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// The pause after a look, as a multiple of its duration, if that is longer: thousands of runs that only wait cost a
 /// server next to nothing.
-const PAUSE_FACTOR: u32 = 50;
+const PAUSE_FACTOR: u32 = 20;
 /// The longest pause, however slow the store is.
 const MAX_POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// How often a server looks for runs that have ended and whose turns go on, and how long ago they must have ended: the
@@ -418,8 +418,8 @@ mod tests {
     use crate::arguments::Arguments;
 
     #[test]
-    fn looking_for_runs_takes_at_most_a_fiftieth_of_the_time() {
-        for (look, pause) in [(0, 2_000), (40, 2_000), (100, 5_000), (3_000, 10_000)] {
+    fn looking_for_runs_takes_at_most_a_twentieth_of_the_time() {
+        for (look, pause) in [(0, 2_000), (100, 2_000), (200, 4_000), (3_000, 10_000)] {
             assert_eq!(pause_after(Duration::from_millis(look)), Duration::from_millis(pause));
         }
     }

@@ -89,7 +89,7 @@ fn plan_of_an_undriven_run_is_shown_and_edited_e9_14() {
     assert_snapshot!(folio.seen(&["page", "show", "p3"]), @"
     # Plan
 
-    <!-- p3 plan · planner · open · iteration 1 -->
+    <!-- p3 plan · planner · open · iteration 2 -->
 
     - [~] wait {#wait}
     - [ ] The third {#third}

@@ -1,6 +1,7 @@
 //! The pages that calls want to append to.
 
 use folio_engine::{CallOutcome, Failure, Run, StopReason, projection};
+use folio_memory::id::Ref;
 use folio_memory::{Page, PageId, PageRole, RunId};
 use folio_store::StoreError;
 use folio_store::workspace::Workspace;
@@ -28,7 +29,9 @@ pub(super) async fn resolve_pages(
         let Ok(reference) = handle.parse() else { continue };
         match workspace.store().page(workspace.space(), reference).await {
             Ok(page) if page.fields.run.is_some_and(|of| of != run.id()) => {
-                if let Some(page) = page_in_place_of(run, &page) {
+                if let Some(page) = page_in_place_of(run, &page)
+                    && is_there(workspace, page).await?
+                {
                     append.page = PageTarget::Handle(page.to_string());
                     continue;
                 }
@@ -73,6 +76,16 @@ fn page_in_place_of(run: &Run, page: &Page) -> Option<PageId> {
             let branch = begun.rfind(|view| view.path == path && view.kind.is_task())?;
             Some(projection::branch_page(run, branch.id))
         }
+        // The note with the same title, if the fork has it.
+        PageRole::Note => Some(projection::note_page(run.id(), &page.fields.title)),
         _ => None,
+    }
+}
+
+async fn is_there(workspace: &Workspace, page: PageId) -> Result<bool, RunnerError> {
+    match workspace.store().page(workspace.space(), Ref::Id(page)).await {
+        Ok(_) => Ok(true),
+        Err(StoreError::NotFound { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }

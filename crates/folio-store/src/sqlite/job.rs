@@ -122,6 +122,8 @@ pub(super) enum Done {
     ErasedUntil(Option<Seq>),
     /// The last note that was searched, if there are more.
     NotesSearched(Option<Place>),
+    /// Whether the run was held under the fence that was given up.
+    Released(bool),
     Nothing,
 }
 
@@ -188,8 +190,13 @@ impl Job {
             }
             Self::TakeOver(commits, _) => Done::TakenOver(commit::take_over(scope, commits, owners)?),
             // Its runtime may have ended while the claim waited for its turn.
-            Self::Claim(_, answer) if answer.is_closed() => Done::Claimed(None),
+            Self::Claim(claim, answer) if answer.is_closed() => {
+                claim.granted.store(0, Ordering::Release);
+                Done::Claimed(None)
+            }
             Self::Claim(claim, _) => {
+                // What an earlier attempt was granted may have been rolled back.
+                claim.granted.store(0, Ordering::Release);
                 let space = scope.space(&claim.space)?;
                 scope.changes_driver(space, claim.run);
                 let fence = run::claim(scope.conn, space, claim.run, &claim.owner, owners)?;
@@ -198,18 +205,18 @@ impl Job {
             }
             Self::Unclaim(claim) => {
                 let fence = claim.granted.load(Ordering::Acquire);
-                if fence > 0 {
+                Done::Released(if fence > 0 {
                     let space = scope.space(&claim.space)?;
                     scope.changes_driver(space, claim.run);
-                    run::release(scope.conn, space, claim.run, fence)?;
-                }
-                Done::Nothing
+                    run::release(scope.conn, space, claim.run, fence)?
+                } else {
+                    false
+                })
             }
             Self::Release(RunRelease { space, run, fence }, _) => {
                 let space = scope.space(space)?;
                 scope.changes_driver(space, *run);
-                run::release(scope.conn, space, *run, *fence)?;
-                Done::Nothing
+                Done::Released(run::release(scope.conn, space, *run, *fence)?)
             }
             Self::Trace(notes, _) => {
                 trace::append(scope, notes)?;
@@ -271,11 +278,8 @@ impl Job {
                 owners.record_release(&release.space, release.run);
                 drop(answer.send(done.map(drop)));
             }
-            (Self::Unclaim(claim), _) => {
-                if claim.granted.load(Ordering::Acquire) > 0 {
-                    owners.record_release(&claim.space, claim.run);
-                }
-            }
+            // If it was not held any more, another claim of this process may hold it.
+            (Self::Unclaim(claim), Ok(Done::Released(true))) => owners.record_release(&claim.space, claim.run),
             (Self::Trace(_, answer) | Self::Token(_, answer), done) => drop(answer.send(done.map(drop))),
             (Self::ForgetNotes(_, answer), Ok(Done::NotesSearched(last))) => drop(answer.send(Ok(last))),
             (Self::ForgetNotes(_, answer), Err(error)) => drop(answer.send(Err(error))),
@@ -294,6 +298,7 @@ impl Job {
                 | Self::Parts(..)
                 | Self::TakeOver(..)
                 | Self::Claim(..)
+                | Self::Unclaim(..)
                 | Self::Index(..)
                 | Self::Compact(..)
                 | Self::ForgetNotes(..)

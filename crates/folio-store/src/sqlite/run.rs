@@ -148,13 +148,14 @@ pub(super) fn claim(
     Ok(Some(fence))
 }
 
-/// Releases `run` if `fence` is still the current one.
-pub(super) fn release(conn: &Connection, space: Option<SpaceId>, run: RunId, fence: u64) -> Result<(), Failure> {
-    let Some(space) = space else { return Ok(()) };
+/// Releases `run` if `fence` is still the current one; returns whether it is.
+pub(super) fn release(conn: &Connection, space: Option<SpaceId>, run: RunId, fence: u64) -> Result<bool, Failure> {
+    let Some(space) = space else { return Ok(false) };
     let sql = "UPDATE run SET owner = NULL WHERE id = ?1 AND space = ?2 AND fence = ?3";
-    conn.prepare_cached(sql)?
+    let released = conn
+        .prepare_cached(sql)?
         .execute(params![run.to_bytes(), space, to_column(fence)])?;
-    Ok(())
+    Ok(released > 0)
 }
 
 /// The run to which `run` refers.

@@ -51,9 +51,13 @@ struct LeftClaim<'s> {
 impl Drop for LeftClaim<'_> {
     fn drop(&mut self) {
         if let (Some(claim), Some(jobs)) = (self.claim.take(), &self.store.jobs) {
-            // Behind the claim, if that is in the queue. A full queue means that it most probably is not: then nobody
-            // waits when its turn comes.
-            drop(jobs.try_send(Job::Unclaim(claim)));
+            // Behind the claim, if that is in the queue.
+            if let Err(mpsc::error::TrySendError::Full(job)) = jobs.try_send(Job::Unclaim(claim)) {
+                let jobs = jobs.clone();
+                let waiting = std::thread::Builder::new().spawn(move || jobs.blocking_send(job));
+                // Without a thread, the run stays taken as long as its owner lives.
+                drop(waiting);
+            }
         }
     }
 }

@@ -58,7 +58,8 @@ impl Workspace {
             let run = commit.record.run.as_ref().map(|append| append.run);
             match &first_part {
                 None => {
-                    // Only the first part is checked: the later ones hold what the engine makes of its events.
+                    // Only the first part is checked: the later ones hold what the engine makes of its events, and what
+                    // a fork copies from the log of the space, as it was checked when it was written.
                     self.authorise_write(&commit.actor, &commit.record.changes, run, None, &policy)
                         .await?;
                     if let Some(request) = self.request_under(commit.idempotency_key.as_deref()) {

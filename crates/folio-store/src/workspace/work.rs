@@ -22,6 +22,8 @@ use crate::error::{ErrorKind, StoreError};
 
 /// How many pieces of work are read at a time.
 const AT_A_TIME: usize = 100;
+/// The states of work that somebody can begin or continue.
+const TO_DO: [Status; 2] = [Status::Open, Status::InProgress];
 /// How many pieces of work one may be made to wait for at once.
 const MAX_AFTER: usize = 32;
 /// The tag of the note with the result of a piece of work.
@@ -90,7 +92,7 @@ impl Workspace {
         let mut ready = ReadyWork::default();
         let mut cursor = None;
         loop {
-            let (free, next) = self.free_work(thread, owner, cursor).await?;
+            let (free, next) = self.free_work(thread, &TO_DO, owner, cursor).await?;
             for entry in free {
                 if ready.items.len() >= limit {
                     return Ok(ready);
@@ -109,11 +111,12 @@ impl Workspace {
         }
     }
 
-    /// A page of the open and begun work of the scratchbook of `thread` that is free for `owner`, whatever it waits for:
-    /// first what is in progress, then most urgent first; and where the next page continues.
+    /// A page of the work of the scratchbook of `thread` that has one of `status` and is free for `owner`, whatever it waits
+    /// for: first what is in progress, then most urgent first; and where the next page continues.
     async fn free_work(
         &self,
         thread: &ThreadKey,
+        status: &[Status],
         owner: &Owner,
         cursor: Option<String>,
     ) -> Result<(Vec<Entry>, Option<String>), WorkspaceError> {
@@ -122,7 +125,7 @@ impl Workspace {
         }
         let filter = BookFilter {
             kinds: vec![EntryKind::Todo, EntryKind::Task],
-            status: vec![Status::Open, Status::InProgress],
+            status: status.to_vec(),
             limit: AT_A_TIME,
             cursor,
             ..BookFilter::default()
@@ -154,10 +157,18 @@ impl Workspace {
             let claimed = self.claim(actor, item, owner, lease, Guard::default()).await?;
             return Ok(Some(claimed));
         }
+        // Whoever asks again gets what they have, whatever is more urgent by now: nobody holds a second item because an
+        // answer was lost.
+        if let Some(begun) = self.begun_by(thread, owner).await? {
+            match self.try_claim(actor, &begun, owner, lease).await {
+                Err(error) if is_gone(&error) => {}
+                claimed => return claimed.map(Some),
+            }
+        }
         loop {
             let (mut was_too_late, mut cursor) = (false, None);
             loop {
-                let (free, next) = self.free_work(thread, owner, cursor).await?;
+                let (free, next) = self.free_work(thread, &TO_DO, owner, cursor).await?;
                 for entry in free {
                     if !self.open_blockers_of(&entry).await?.is_empty() {
                         continue;
@@ -175,6 +186,23 @@ impl Workspace {
             }
             // Each time that it was too late, others got work; what they have finished may have set other work free.
             if !was_too_late {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The first piece of work of `thread` that `owner` has begun and that waits for nothing.
+    async fn begun_by(&self, thread: &ThreadKey, owner: &Owner) -> Result<Option<Entry>, WorkspaceError> {
+        let mut cursor = None;
+        loop {
+            let (begun, next) = self.free_work(thread, &[Status::InProgress], owner, cursor).await?;
+            for entry in begun.into_iter().filter(|entry| entry.fields.owner == *owner) {
+                if self.open_blockers_of(&entry).await?.is_empty() {
+                    return Ok(Some(entry));
+                }
+            }
+            cursor = next;
+            if cursor.is_none() {
                 return Ok(None);
             }
         }

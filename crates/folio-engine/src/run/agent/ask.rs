@@ -194,7 +194,9 @@ impl Run {
             Err(BodyNeeded(hash)) => return Some(Action::Load(hash).into()),
         };
         let waits_within = match asking {
-            Asking::Over(_, within) | Asking::Compact(_, within) | Asking::Ask(_, within) => within,
+            Asking::Over(_, within) | Asking::Compact(_, within) => within,
+            // What can be asked does not wait for more room in the time that is kept for asking it.
+            Asking::Ask(_, within) => within.filter(|_| !self.is_late(index, now)),
             Asking::Unpriced => None,
         };
         let action = match asking {

@@ -141,7 +141,7 @@ impl Run {
             Ok(output) => preview(&output),
             Err(BodyNeeded(hash)) => return Action::Load(hash),
         };
-        let criterion_text = cut(&self.criterion_words(index, criterion), QUESTION_CHARS / 4);
+        let criterion_text = cut(&self.criterion_words(index, criterion), QUESTION_CHARS / 2);
         let evidence = cut(&self.evidence_for_person(&proposal.evidence), QUESTION_CHARS / 4);
         let head = format!("Is this criterion met: {criterion_text}? Result: ");
         let output = Some(output).filter(|output| !output.is_empty() && output != "null");

@@ -386,7 +386,7 @@ fn task_that_waits_for_room_hands_back_in_time_e9_10() {
 #[test]
 fn last_answer_waits_for_room_rather_than_being_cut_short_e9_10() {
     // Both hand back at once, and what is kept for that suffices for one of them at a time.
-    let step = |id: &str, title: &str| json!({"id": id, "title": title, "description": long(1), "atomic": true, "budget": {"model_calls": 2}, "needs": []});
+    let step = |id: &str, title: &str| json!({"id": id, "title": title, "description": long(1), "atomic": true, "budget": {"model_calls": 2, "deadline": "100s"}, "needs": []});
     let begin = |budget: &Value| {
         let steps = json!([step("a", "walk through cellars"), step("b", "weigh old stones")]);
         let extra = json!({"budget": budget, "steps": steps});
@@ -431,4 +431,11 @@ fn last_answer_waits_for_room_rather_than_being_cut_short_e9_10() {
     let last = sim.asks.last().unwrap();
     assert!(last.answer_tokens >= 1_000, "{}", last.answer_tokens);
     assert!(sim.driven_on().run.result().is_some());
+    // In the time that is kept for it, few words are better than none.
+    let mut late = driven(begin(&budget));
+    late.now = late.now.plus(Duration::from_secs(90));
+    late.derive();
+    assert_eq!(begun(&late, "b"), [Purpose::Work, Purpose::HandBack]);
+    let last = late.asks.last().unwrap();
+    assert!(last.answer_tokens < 1_000, "{}", last.answer_tokens);
 }
