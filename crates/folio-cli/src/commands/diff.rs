@@ -7,7 +7,7 @@ use clap::Args;
 use folio::engine::spend::Spend;
 use folio::memory::counted::counted;
 use folio::memory::id::RunRef;
-use folio_server::wire::diff::{DiffShape, NodeDiff, NodeSide, SideShape};
+use folio_server::wire::diff::{DiffPart, DiffShape, NodeDiff, NodeSide, SideShape};
 use serde_json::Value;
 
 use super::Context;
@@ -165,7 +165,7 @@ pub(crate) async fn diff(context: &Context<'_>, diff: Diff) -> Result<Exit, Fail
     let (one, other) = (runner.row(diff.one).await?, runner.row(diff.other).await?);
     let (first, second) = (runner.load(one.id).await?, runner.load(other.id).await?);
     let now = runner.workspace().now();
-    let shape = DiffShape::of((&one, &*first), (&other, &*second), None, usize::MAX, now);
+    let shape = DiffShape::of((&one, &*first), (&other, &*second), DiffPart::ALL, now);
     context.output.report(&shape)?;
     Ok(Exit::Done)
 }

@@ -148,10 +148,30 @@ impl FromStr for NodePlace {
 /// A run that is compared: its row, and itself.
 pub type Compared<'r> = (&'r RunRow, &'r Run);
 
+/// The part of a comparison that is listed.
+#[derive(Debug, Clone, Copy)]
+pub struct DiffPart<'p> {
+    /// The node behind which it begins; `None`: at the beginning.
+    pub after: Option<&'p NodePlace>,
+    /// How many nodes it has at most.
+    pub nodes: usize,
+    /// It ends with the node whose outputs bring it to so many bytes.
+    pub bytes: usize,
+}
+
+impl DiffPart<'static> {
+    /// All of it.
+    pub const ALL: Self = Self {
+        after: None,
+        nodes: usize::MAX,
+        bytes: usize::MAX,
+    };
+}
+
 impl DiffShape {
-    /// Compares two runs as they are at `now`, and lists the first `limit` of the nodes behind `after` that differ.
+    /// Compares two runs as they are at `now`, and lists a part of the nodes that differ.
     #[must_use]
-    pub fn of(one: Compared<'_>, other: Compared<'_>, after: Option<&NodePlace>, limit: usize, now: Timestamp) -> Self {
+    pub fn of(one: Compared<'_>, other: Compared<'_>, part: DiffPart<'_>, now: Timestamp) -> Self {
         let (of_one, of_other) = (by_path(one.1), by_path(other.1));
         let names: BTreeSet<(&str, usize)> = of_one.keys().chain(of_other.keys()).copied().collect();
         let mut diff = Self {
@@ -162,23 +182,22 @@ impl DiffShape {
             costs: Vec::new(),
             next: None,
         };
-        let mut last = None;
+        let (mut last, mut bytes) = (None, 0);
         for name in names {
-            // One at a time: of very many nodes, most are the same.
+            // Nothing is copied of what is not listed: of very many nodes, most are the same.
             let (one, other) = (of_one.get(&name), of_other.get(&name));
-            let (one, other) = (one.map(NodeSide::of), other.map(NodeSide::of));
-            let differs = match (&one, &other) {
-                (Some(one), Some(other)) => one.differs(other),
+            let differs = match (one, other) {
+                (Some(one), Some(other)) => differs(one, other),
                 _ => Vec::new(),
             };
             let is_same = one.is_some() && other.is_some() && matches!(differs[..], [] | ["cost"]);
             diff.same += usize::from(is_same);
             let (path, newer) = (name.0.to_owned(), name.1);
-            let is_listed = after.is_none_or(|after| (after.path.as_str(), after.newer) < name);
+            let is_listed = part.after.is_none_or(|after| (after.path.as_str(), after.newer) < name);
             if !is_listed || is_same && differs.is_empty() {
                 continue;
             }
-            if diff.nodes.len() + diff.costs.len() == limit {
+            if diff.next.is_some() || diff.nodes.len() + diff.costs.len() == part.nodes || bytes >= part.bytes {
                 diff.next = diff.next.or_else(|| last.take());
                 continue;
             }
@@ -193,16 +212,21 @@ impl DiffShape {
                 (Some(one), Some(other)) if is_same => diff.costs.push(CostDiff {
                     path,
                     newer,
-                    one: one.spent,
-                    other: other.spent,
+                    one: *one.spent,
+                    other: *other.spent,
                 }),
-                (one, other) => diff.nodes.push(NodeDiff {
-                    path,
-                    newer,
-                    differs,
-                    one,
-                    other,
-                }),
+                (one, other) => {
+                    let (one, other) = (one.map(NodeSide::of), other.map(NodeSide::of));
+                    let sides = one.iter().chain(&other);
+                    bytes += sides.map(|side| side.output.to_string().len()).sum::<usize>();
+                    diff.nodes.push(NodeDiff {
+                        path,
+                        newer,
+                        differs,
+                        one,
+                        other,
+                    });
+                }
             }
         }
         diff
@@ -258,7 +282,7 @@ impl NodeSide {
         let result = view.result;
         Self {
             kind: view.kind.as_str(),
-            status: result.map_or_else(|| view.state.as_str().to_owned(), |result| result.status.to_string()),
+            status: status_of(view),
             stop_reason: result.and_then(|r| r.stop_reason).map(|reason| reason.to_string()),
             notes: result.map(|result| result.notes.clone()).unwrap_or_default(),
             call: view.call.to_owned(),
@@ -266,21 +290,43 @@ impl NodeSide {
             spent: *view.spent,
         }
     }
+}
 
-    fn differs(&self, other: &Self) -> Vec<&'static str> {
-        let all = [
-            ("kind", self.kind != other.kind),
-            (
-                "status",
-                (&self.status, &self.stop_reason) != (&other.status, &other.stop_reason),
-            ),
-            ("notes", self.notes != other.notes),
-            ("call", self.call != other.call),
-            ("output", self.output != other.output),
-            ("cost", self.spent != other.spent),
-        ];
-        all.into_iter().filter(|(_, is)| *is).map(|(name, _)| name).collect()
-    }
+/// How a node ended, or its state.
+fn status_of(view: &NodeView<'_>) -> String {
+    let of_result = |result: &NodeResult| result.status.to_string();
+    view.result.map_or_else(|| view.state.as_str().to_owned(), of_result)
+}
+
+/// What is not the same of two nodes.
+fn differs(one: &NodeView<'_>, other: &NodeView<'_>) -> Vec<&'static str> {
+    let stop = |view: &NodeView<'_>| view.result.and_then(|result| result.stop_reason);
+    let status = |view: &NodeView<'_>| (status_of(view), stop(view).map(|reason| reason.to_string()));
+    let all = [
+        ("kind", one.kind.as_str() != other.kind.as_str()),
+        ("status", status(one) != status(other)),
+        (
+            "notes",
+            one.result.map_or("", |result| &result.notes) != other.result.map_or("", |result| &result.notes),
+        ),
+        ("call", one.call != other.call),
+        ("output", !is_same_output(one.result, other.result)),
+        ("cost", *one.spent != *other.spent),
+    ];
+    all.into_iter().filter(|(_, is)| *is).map(|(name, _)| name).collect()
+}
+
+/// Whether [`output_of`] says the same of both, without a copy of it.
+fn is_same_output(one: Option<&NodeResult>, other: Option<&NodeResult>) -> bool {
+    let inline = |result: Option<&NodeResult>| match result.map(|result| &result.output) {
+        Some(Output::Inline(inline)) if !inline.is_null() => Some(inline.value()),
+        _ => None,
+    };
+    let blob = |result: Option<&NodeResult>| match result.map(|result| &result.output) {
+        Some(blob @ Output::Blob { .. }) => Some(json!(blob)),
+        _ => None,
+    };
+    inline(one) == inline(other) && blob(one) == blob(other)
 }
 
 #[cfg(test)]

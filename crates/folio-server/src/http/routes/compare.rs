@@ -13,11 +13,14 @@ use crate::http::describe::describe_operation;
 use crate::http::guard::{LONG_RESPONSE_TIMEOUT, declare_response_time};
 use crate::http::problem::Problem;
 use crate::http::query::{Fields, Nothing, QueryParams, parse_cursor};
-use crate::wire::diff::NodePlace;
+use crate::wire::diff::{DiffPart, NodePlace};
 use crate::wire::{DiffShape, ReplayShape};
 
-/// The default number of nodes of a comparison. Each may come with two outputs of up to 64 KiB.
+/// The default number of nodes of a comparison.
 const NODES_DEFAULT: u32 = 1_000;
+/// A part of a comparison ends with the node whose outputs bring it to so many bytes: each node may come with two outputs
+/// of up to 64 KiB.
+const BYTES_MAX: usize = 4 * 1024 * 1024;
 const GROUP: &str = "runs";
 
 pub(super) fn routes() -> ApiRouter<App> {
@@ -54,7 +57,7 @@ pub(super) fn routes() -> ApiRouter<App> {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct PartOfDiff {
-    /// The maximum number of nodes that differ; 1,000 if not given.
+    /// The maximum number of nodes that differ; 1,000 if not given. A part ends earlier if it has 4 MiB of outputs.
     #[schemars(range(min = 1, max = 10_000))]
     limit: Option<u32>,
     /// The value of `next` in an earlier answer, to continue there.
@@ -70,7 +73,16 @@ async fn diff(caller: Caller, QueryParams(params): QueryParams<PartOfDiff>) -> R
     let other = caller.workspace.run(caller.path_param("other")?).await?;
     let (first, second) = (caller.runner.load(one.id).await?, caller.runner.load(other.id).await?);
     let now = caller.workspace.now();
-    let diff = DiffShape::of((&one, &*first), (&other, &*second), after.as_ref(), limit, now);
+    let compared = tokio::task::spawn_blocking(move || {
+        let part = DiffPart {
+            after: after.as_ref(),
+            nodes: limit,
+            bytes: BYTES_MAX,
+        };
+        DiffShape::of((&one, &*first), (&other, &*second), part, now)
+    });
+    let diff = compared.await;
+    let diff = diff.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()));
     Ok(Answer::of(diff))
 }
 
