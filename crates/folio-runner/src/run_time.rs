@@ -23,7 +23,7 @@ const KEPT_LAGS_MAX: usize = 10_000;
 pub(crate) struct RunTime(Mutex<State>);
 
 /// By how much the clock was behind for runs that were given up while they wait for a point in time. Without it, such a
-/// run would begin to wait anew whenever it is driven again. Each run has its own: one that has just been submitted goes
+/// run would begin to wait anew whenever it is driven again. Each run has its own: one that was just submitted goes
 /// by the time of its space, which may have stood still for as long as others wait.
 #[derive(Debug, Default)]
 pub(crate) struct KeptLags(Mutex<HashMap<RunId, Duration>>);
