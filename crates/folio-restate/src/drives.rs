@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use folio::Folio;
 use folio::memory::id::Ref;
-use folio::memory::{RunId, SpaceName, Timestamp};
+use folio::memory::{RunId, SpaceName};
 use folio::runner::{Driven, Runner, RunnerError, RunnerOptions};
 use folio::tools::Registry;
 use futures_util::FutureExt as _;
@@ -73,10 +73,6 @@ impl Drives {
     /// The store with the runs.
     pub(crate) fn folio(&self) -> &Folio {
         &self.folio
-    }
-
-    pub(crate) fn now(&self) -> Timestamp {
-        self.folio.workspace(SpaceName::main()).now()
     }
 
     /// Drives a run until it has ended or waits; if it is driven here already, waits for that.

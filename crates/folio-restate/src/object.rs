@@ -64,14 +64,19 @@ impl RunObject {
         }
         match driven {
             Ok(Driven::Ended(result)) => Ok(format!("ended: {}", result.status)),
-            Ok(Driven::Waits { until: None, .. }) => Ok("waits".to_owned()),
-            Ok(Driven::Waits { until: Some(until), .. }) => {
-                let now = self.drives.now();
-                let delay = Duration::from_millis(until.since(now).as_millis().try_into().unwrap_or(u64::MAX));
+            Ok(Driven::Waits {
+                until: Some(until),
+                wait: Some(wait),
+                ..
+            }) => {
+                // The time of the space, not that of the clock, which may be behind it.
+                let now = until.minus(wait);
+                let delay = Duration::from_millis(wait.as_millis().try_into().unwrap_or(u64::MAX));
                 let again = ctx.object_client::<RunObjectClient<'_>>(ctx.key()).drive();
                 let _handle = again.idempotency_key(request_until(&key, until, now)).send_after(delay);
                 Ok(format!("waits until {until}"))
             }
+            Ok(Driven::Waits { .. }) => Ok("waits".to_owned()),
             Err(error) => Err(self.refused(&key, &error)),
         }
     }

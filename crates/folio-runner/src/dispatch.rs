@@ -72,6 +72,8 @@ pub enum Driven {
     Waits {
         /// When something becomes due even if nobody writes to the journal; `None` if never.
         until: Option<Timestamp>,
+        /// How long that takes. By the clock alone it might seem longer: the time of a space may be ahead of it.
+        wait: Option<Duration>,
         /// Where the journal ended when the run was given up.
         head: Seq,
     },

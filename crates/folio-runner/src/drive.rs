@@ -259,7 +259,11 @@ impl Drive {
                 Some(_told) = self.pending_cancellations.0.join_next() => {}
                 () = wait_until(&self.time, &self.shared.workspace, until.unwrap_or(Timestamp::MAX)), if until.is_some() && has_room => {}
                 () = tokio::time::sleep(patience.unwrap_or(Duration::MAX)), if patience.is_some() => {
-                    return Ok(Driven::Waits { until, head: follower.head() });
+                    let now = self.time.now(&self.shared.workspace);
+                    if until.is_some() {
+                        self.shared.kept_lags.keep(self.run.id(), &self.time);
+                    }
+                    return Ok(Driven::Waits { until, wait: until.map(|at| at.since(now)), head: follower.head() });
                 }
                 () = leaving.cancelled(), if !leaving.is_cancelled() => {}
             }

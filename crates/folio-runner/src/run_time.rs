@@ -1,8 +1,9 @@
 //! The clock of a run.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
-use folio_memory::Timestamp;
+use folio_memory::{RunId, Timestamp};
 use folio_store::workspace::Workspace;
 use parking_lot::Mutex;
 
@@ -11,6 +12,8 @@ use parking_lot::Mutex;
 pub(crate) const SLEEP_MIN: Duration = Duration::from_secs(60);
 /// By how much two clocks may seem to differ because they are not read at the same moment.
 const TOLERANCE: Duration = Duration::from_secs(1);
+/// Of how many runs a lag is remembered.
+const KEPT_LAGS_MAX: usize = 10_000;
 
 /// The time of a space (M7.1.9), which advances even while the system clock is behind it.
 ///
@@ -18,6 +21,37 @@ const TOLERANCE: Duration = Duration::from_secs(1);
 /// would wait as long.
 #[derive(Debug, Default)]
 pub(crate) struct RunTime(Mutex<State>);
+
+/// By how much the clock was behind for runs that were given up while they wait for a point in time. Without it, such a
+/// run would begin to wait anew whenever it is driven again. Each run has its own: one that was just submitted goes
+/// by the time of its space, which may have stood still for as long as others wait.
+#[derive(Debug, Default)]
+pub(crate) struct KeptLags(Mutex<HashMap<RunId, Duration>>);
+
+impl KeptLags {
+    /// Remembers how far behind the clock is for `run`.
+    pub(crate) fn keep(&self, run: RunId, time: &RunTime) {
+        let lag = time.0.lock().lag;
+        if lag.is_zero() {
+            return;
+        }
+        let mut kept = self.0.lock();
+        // Others may drive these runs by now. Who forgets them makes them wait longer, and nothing else.
+        if kept.len() >= KEPT_LAGS_MAX {
+            kept.clear();
+        }
+        kept.insert(run, lag);
+    }
+
+    /// The time of `run`, which goes on where it was when the run was given up.
+    pub(crate) fn time_of(&self, run: RunId) -> RunTime {
+        let lag = self.0.lock().remove(&run).unwrap_or_default();
+        RunTime(Mutex::new(State {
+            lag,
+            ..State::default()
+        }))
+    }
+}
 
 #[derive(Debug, Default)]
 struct State {

@@ -42,6 +42,7 @@ use crate::observer::Observer;
 use crate::others::JournalWatcher;
 use crate::owner::Owner;
 use crate::places::Places;
+use crate::run_time::KeptLags;
 use crate::seen::SeenRuns;
 use crate::steps::MAX_CONCURRENT_STEPS;
 use crate::submitted::{self, Opened};
@@ -128,6 +129,8 @@ pub(crate) struct Shared {
     pub(crate) folds: Arc<Folds>,
     /// The runs without a driver that somebody looked for last.
     pub(crate) seen: SeenRuns,
+    /// How much the clock is behind for runs that were given up.
+    pub(crate) kept_lags: KeptLags,
     /// Cancelled when the process is about to end, so that nothing more begins.
     pub(crate) leaving: CancellationToken,
 }
@@ -218,6 +221,7 @@ impl Runner {
                 submitted: submitted::Submitted::default(),
                 folds: Arc::default(),
                 seen: SeenRuns::default(),
+                kept_lags: KeptLags::default(),
                 leaving: CancellationToken::new(),
             }),
             request_key: None,

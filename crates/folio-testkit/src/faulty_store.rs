@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use folio_engine::run::RunSummary;
@@ -34,7 +35,9 @@ pub enum Fault {
 /// A store that fails the chosen commits, and passes everything else on.
 #[derive(Debug)]
 pub struct FaultyStore {
-    inner: Arc<dyn Store>,
+    inner: Mutex<Arc<dyn Store>>,
+    /// How often another store has taken the place of the first.
+    failovers: AtomicU64,
     state: Mutex<State>,
     /// How often somebody has asked what a run writes.
     written_names: watch::Sender<u64>,
@@ -116,7 +119,8 @@ impl FaultyStore {
     #[must_use]
     pub fn new(inner: Arc<dyn Store>) -> Self {
         Self {
-            inner,
+            inner: Mutex::new(inner),
+            failovers: AtomicU64::new(0),
             state: Mutex::default(),
             written_names: watch::Sender::default(),
         }
@@ -166,6 +170,12 @@ impl FaultyStore {
     /// From now on everything fails, as after [`Fault::Gone`].
     pub fn take_away(&self) {
         self.state().is_gone = true;
+    }
+
+    /// Lets `other` take the place of the store, as after a failover.
+    pub fn fail_over(&self, other: Arc<dyn Store>) {
+        *self.inner.lock() = other;
+        self.failovers.fetch_add(1, Ordering::SeqCst);
     }
 
     /// How many commits were attempted so far.
@@ -280,6 +290,10 @@ impl FaultyStore {
         }
     }
 
+    fn inner(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.inner.lock())
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
@@ -328,18 +342,18 @@ impl FaultyStore {
         let reason = "the test wants it to fail".to_owned();
         StoreError::Unavailable {
             doing,
-            location: self.inner.location(),
+            location: self.inner().location(),
             reason,
             source: None,
         }
     }
 
     /// The inner store, unless this one is gone.
-    fn inner_unless_gone(&self, doing: &'static str) -> Result<&dyn Store, StoreError> {
+    fn inner_unless_gone(&self, doing: &'static str) -> Result<Arc<dyn Store>, StoreError> {
         if self.state().is_gone {
             Err(self.failure(doing))
         } else {
-            Ok(&*self.inner)
+            Ok(self.inner())
         }
     }
 }
@@ -350,28 +364,30 @@ const WRITING: &str = "write to";
 #[async_trait]
 impl Store for FaultyStore {
     fn location(&self) -> String {
-        self.inner.location()
+        self.inner().location()
     }
 
     fn clock(&self) -> Arc<dyn Clock> {
-        self.inner.clock()
+        self.inner().clock()
     }
 
     fn lineage(&self) -> u64 {
-        self.inner.lineage()
+        self.inner().lineage() + self.failovers.load(Ordering::SeqCst)
     }
 
     fn shortage(&self) -> Option<&'static str> {
-        self.inner.shortage()
+        self.inner().shortage()
     }
 
     async fn commit(&self, commit: Commit) -> Result<Committed, StoreError> {
         let key = commit.idempotency_key.clone();
-        self.write(key.as_deref(), self.inner.commit(commit)).await
+        let inner = self.inner();
+        self.write(key.as_deref(), inner.commit(commit)).await
     }
 
     async fn commit_parts(&self, parts: Parts) -> Result<CommittedParts, StoreError> {
-        self.write(None, self.inner.commit_parts(parts)).await
+        let inner = self.inner();
+        self.write(None, inner.commit_parts(parts)).await
     }
 
     async fn head(&self, space: &SpaceName) -> Result<Seq, StoreError> {
@@ -550,7 +566,7 @@ impl Store for FaultyStore {
     }
 
     fn release_owner(&self, owner: &OwnerId) {
-        self.inner.release_owner(owner);
+        self.inner().release_owner(owner);
     }
 
     async fn append_trace(&self, space: &SpaceName, notes: &[TraceNote], kept: NotesKept) -> Result<(), StoreError> {
@@ -603,7 +619,8 @@ impl Store for FaultyStore {
     }
 
     async fn take_over(&self, space: &SpaceName, commits: Vec<CopiedCommit>) -> Result<Seq, StoreError> {
-        self.write(None, self.inner.take_over(space, commits)).await
+        let inner = self.inner();
+        self.write(None, inner.take_over(space, commits)).await
     }
 
     async fn keep_token(&self, token: KeptToken) -> Result<(), StoreError> {

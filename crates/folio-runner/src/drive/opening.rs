@@ -25,7 +25,7 @@ use crate::memory::{MemoryWriter, turn_of};
 use crate::pending_writes::PendingWrites;
 use crate::prefer::Preferences;
 use crate::results::RunResults;
-use crate::run_time::{RunTime, SLEEP_MIN};
+use crate::run_time::SLEEP_MIN;
 use crate::runner::Shared;
 use crate::steps::{UnderWay, is_ending};
 use crate::submitted::Opened;
@@ -64,6 +64,7 @@ impl Drive {
         let allowed_tools = grants::allowed_tools_of(&run);
         let follower = shared.others.follow(&shared.workspace, id, head);
         let bodies = Bodies::of(&shared.workspace, shared.options.outputs_at_hand);
+        let time = shared.kept_lags.time_of(id);
         let mut drive = Self {
             shared,
             run,
@@ -81,7 +82,7 @@ impl Drive {
             under_way: UnderWay::default(),
             unpolled_calls: Vec::new(),
             actions_computed_at: None,
-            time: RunTime::default(),
+            time,
             uncounted: Duration::ZERO,
             questions,
             pending_writes: PendingWrites::default(),

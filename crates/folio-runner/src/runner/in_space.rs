@@ -37,6 +37,7 @@ impl Runner {
                 submitted: Default::default(),
                 folds: Arc::clone(&shared.folds),
                 seen: Default::default(),
+                kept_lags: Default::default(),
                 leaving: shared.leaving.clone(),
             }),
             request_key: None,

@@ -217,6 +217,56 @@ async fn late_answer_is_refused_although_no_process_drives_the_run_e9_9() {
     assert_eq!(runner.drive(run).await.unwrap().status, Outcome::Failed);
 }
 
+/// The space is an hour ahead of the clock.
+#[tokio::test]
+async fn run_waits_by_the_time_of_its_space_whoever_drives_it_next_m7_1_9() {
+    let folder = tempfile::tempdir().unwrap();
+    let (clock, hour) = (SimClock::default(), Duration::from_secs(3_600));
+    let runner = Runner::new(
+        Workspace::new(
+            sqlite(&folder.path().join("folio.db")),
+            Arc::new(clock.clone()),
+            Arc::new(SeededIds::new(1)),
+            SpaceName::main(),
+        ),
+        registry(&Effects::default()),
+        RunnerOptions {
+            has_person: true,
+            ..RunnerOptions::default()
+        },
+    );
+    let now = clock.now();
+    clock.set(now.plus(hour));
+    let steps = json!([{"id": "look", "title": "look at it", "executor": "human", "timeout": "30s"}]);
+    let run = submit(&runner, of_goal("see to it", json!({"steps": steps}))).await;
+    clock.set(now);
+    let driven = runner.drive_while_due(run, Duration::from_millis(10)).await.unwrap();
+    let Driven::Waits {
+        until: Some(until),
+        wait: Some(wait),
+        ..
+    } = driven
+    else {
+        panic!("{driven:?}");
+    };
+    assert!(until >= now.plus(hour) && wait <= Duration::from_secs(30), "{wait:?}");
+    clock.advance(wait);
+    // For one that begins now, no time has passed.
+    let budget = json!({"deadline": "10s"});
+    let newer = submit(
+        &runner,
+        of_goal("see to it, too", json!({"steps": steps, "budget": budget})),
+    )
+    .await;
+    let driven = runner.drive_while_due(newer, Duration::from_millis(10)).await.unwrap();
+    assert!(matches!(driven, Driven::Waits { wait: Some(_), .. }), "{driven:?}");
+    let driven = runner.drive_while_due(run, Duration::from_millis(10)).await.unwrap();
+    assert!(
+        matches!(&driven, Driven::Ended(result) if result.status == Outcome::Failed),
+        "{driven:?}"
+    );
+}
+
 #[tokio::test]
 async fn decisions_after_a_deadline_are_refused_until_it_is_raised_e9_9() {
     let human = json!({"id": "look", "title": "look at it", "executor": "human"});

@@ -1,14 +1,15 @@
 //! The live stream of a space: one message for each commit, with the commit's number as its id.
 //!
-//! There are two more messages: `gap` says that the last id is not a commit of this space, and that the stream
-//! continues with the next commit; its id is the current last commit. `problem`, without an id, says why the stream
-//! breaks off.
+//! There are two more messages: `gap` says that the last id is not a commit of this space, or not any more, and that the
+//! stream continues with the next commit; its id is the current last commit. `problem`, without an id, says why the
+//! stream breaks off.
 
 use std::collections::VecDeque;
 
 use axum::response::sse::{Event as Message, KeepAlive, Sse};
 use folio::Workspace;
 use folio::memory::Seq;
+use folio::store::workspace::{LogFollower, LogNews};
 use futures_util::stream::{Stream, unfold};
 use schemars::JsonSchema;
 use tokio::sync::watch;
@@ -43,11 +44,10 @@ pub(crate) fn stream(
 ) -> Sse<impl Stream<Item = Result<Message, axum::Error>>> {
     let unknown = after.filter(|after| *after > head.0);
     let follow = Follow {
-        workspace,
+        log: workspace.follow(Seq(after.unwrap_or(head.0).min(head.0))),
         permit,
         stopping,
-        seen: Seq(after.unwrap_or(head.0).min(head.0)),
-        missing_commit: unknown,
+        gap: unknown.map(|unknown| gap_of(format!("the space has no commit {unknown}"), head)),
         pending: VecDeque::new(),
         is_over: false,
     };
@@ -58,13 +58,11 @@ pub(crate) fn stream(
 }
 
 struct Follow {
-    workspace: Workspace,
+    log: LogFollower,
     permit: Permit,
     stopping: watch::Receiver<bool>,
-    /// The last commit that was read.
-    seen: Seq,
-    /// A commit that the client named and that does not exist.
-    missing_commit: Option<u64>,
+    /// What the client is told next about commits that do not exist.
+    gap: Option<GapShape>,
     /// Commits in their wire form that wait here for the client to read them; no others are kept in memory.
     pending: VecDeque<CommitShape>,
     is_over: bool,
@@ -73,18 +71,13 @@ struct Follow {
 impl Follow {
     /// Returns the next message; `None` after the last.
     async fn next(&mut self) -> Option<Result<Message, axum::Error>> {
-        if let Some(unknown) = self.missing_commit.take() {
-            let reason = format!("the space has no commit {unknown}; the stream continues with the next commit");
-            let data = GapShape {
-                reason,
-                head: Some(self.seen.0),
-            };
-            // With the current position as its id, so a client that reconnects continues there and not at a commit that
-            // does not exist.
-            let gap = Message::default().id(self.seen.to_string()).event("gap");
-            return Some(gap.json_data(data));
-        }
         loop {
+            if let Some(gap) = self.gap.take() {
+                // With the current position as its id, so a client that reconnects continues there and not at a commit
+                // that does not exist.
+                let id = gap.head.unwrap_or_default().to_string();
+                return Some(Message::default().id(id).event("gap").json_data(gap));
+            }
             if let Some(commit) = self.pending.pop_front() {
                 let message = Message::default().id(commit.seq.to_string()).event("commit");
                 return Some(message.json_data(commit));
@@ -106,12 +99,24 @@ impl Follow {
 
     /// Waits for the next commits and reads them.
     async fn read(&mut self) -> Result<(), Problem> {
-        self.workspace.wait(self.seen).await?;
-        let rows = self.workspace.changes(self.seen, CHUNK).await?;
+        let seen = self.log.seen();
+        let news = self.log.next(CHUNK).await?;
         // Checked only now, because commits made after the token was revoked may be among them.
         self.permit.check_still_valid().await?;
-        self.seen = rows.last().map_or(self.seen, |row| row.seq);
-        self.pending.extend(rows.iter().map(CommitShape::of));
+        match news {
+            LogNews::Commits(rows) => self.pending.extend(rows.iter().map(CommitShape::of)),
+            LogNews::Lost { head } => {
+                self.gap = Some(gap_of(format!("commit {seen} was lost, in a failover perhaps"), head));
+            }
+        }
         Ok(())
+    }
+}
+
+/// A gap for this `reason`, after which the stream continues behind `head`.
+fn gap_of(reason: String, head: Seq) -> GapShape {
+    GapShape {
+        reason: format!("{reason}; the stream continues with the next commit"),
+        head: Some(head.0),
     }
 }

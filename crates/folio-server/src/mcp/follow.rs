@@ -6,6 +6,8 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use folio::memory::Seq;
+use folio::store::WorkspaceError;
 use parking_lot::{Mutex, MutexGuard};
 use rmcp::model::ResourceUpdatedNotificationParam;
 use rmcp::service::{Peer, RoleServer, SubscriptionContext};
@@ -71,6 +73,23 @@ impl Followed {
     }
 }
 
+/// How far the log of a space was read.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    head: Seq,
+    /// The lineage of the store that has the log.
+    lineage: u64,
+}
+
+impl Place {
+    /// The present end of the log.
+    async fn of(caller: &Caller) -> Result<Self, WorkspaceError> {
+        let lineage = caller.workspace.store().lineage();
+        let head = caller.workspace.head().await?;
+        Ok(Self { head, lineage })
+    }
+}
+
 impl Mcp {
     /// Follows `uri` for the conversation with `peer`.
     pub(super) async fn follow(
@@ -81,11 +100,7 @@ impl Mcp {
     ) -> Result<(), rmcp::ErrorData> {
         let address = Address::parse(&uri).ok_or_else(|| unknown(&uri))?;
         // Taken before the resource is read, so that no change falls in between.
-        let head = caller
-            .workspace
-            .head()
-            .await
-            .map_err(|error| failed(&error.into(), &uri))?;
+        let place = Place::of(&caller).await.map_err(|error| failed(&error.into(), &uri))?;
         let caller = caller.watching();
         let text = self.text_of(&caller, &address).await;
         let mark = mark_of(&text.map_err(|problem| failed(&problem, &uri))?);
@@ -106,17 +121,16 @@ impl Mcp {
             // conversation.
             let server = self.for_new_conversation();
             tokio::spawn(async move {
-                let watching = server.watch(caller, head, followed, peer);
+                let watching = server.watch(caller, place, followed, peer);
                 ended.run_until_cancelled(watching).await;
             });
         }
         Ok(())
     }
 
-    async fn watch(&self, caller: Caller, head: folio::memory::Seq, followed: Weak<Followed>, peer: Peer<RoleServer>) {
-        let mut head = head;
+    async fn watch(&self, caller: Caller, mut place: Place, followed: Weak<Followed>, peer: Peer<RoleServer>) {
         loop {
-            head = self.wait_for_commits(&caller, head).await;
+            place = self.wait_for_commits(&caller, place).await;
             let Some(all) = followed.upgrade().map(|followed| followed.all()) else {
                 return;
             };
@@ -144,7 +158,7 @@ impl Mcp {
     pub(super) async fn listen_for(&self, caller: Caller, context: &SubscriptionContext) {
         let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
         let caller = caller.watching();
-        let Ok(mut head) = caller.workspace.head().await else {
+        let Ok(mut place) = Place::of(&caller).await else {
             return;
         };
         let addresses = uris
@@ -162,20 +176,31 @@ impl Mcp {
                     return;
                 }
             }
-            head = self.wait_for_commits(&caller, head).await;
+            place = self.wait_for_commits(&caller, place).await;
         }
     }
 
-    /// Waits until the space has grown beyond `head`, and a little longer. Returns the head then.
-    async fn wait_for_commits(&self, caller: &Caller, head: folio::memory::Seq) -> folio::memory::Seq {
+    /// Waits until the space has grown beyond `place`, or another store has taken over, and a little longer. Returns the
+    /// place then.
+    async fn wait_for_commits(&self, caller: &Caller, place: Place) -> Place {
+        let store = caller.workspace.store();
         loop {
-            match caller.workspace.wait(head).await {
-                Ok(_) => break,
-                Err(_) => tokio::time::sleep(RETRY_DELAY).await,
+            tokio::select! {
+                waited = caller.workspace.wait(place.head) => match waited {
+                    Ok(_) => break,
+                    Err(_) => tokio::time::sleep(RETRY_DELAY).await,
+                },
+                // The space may have fewer commits by now than it had.
+                () = store.wait_for_other_lineage(place.lineage) => break,
             }
         }
         tokio::time::sleep(DEBOUNCE_DELAY).await;
-        caller.workspace.head().await.unwrap_or(head)
+        loop {
+            match Place::of(caller).await {
+                Ok(place) => break place,
+                Err(_) => tokio::time::sleep(RETRY_DELAY).await,
+            }
+        }
     }
 
     /// Returns a hash of the text at an address, or `None` if it cannot be read now.

@@ -1,9 +1,13 @@
 //! Resources: reading, listing and subscribing.
 
+use std::sync::Arc;
+
 use folio::engine::plan;
-use folio::runner::{NewRun, Runner};
+use folio::runner::{NewRun, Runner, RunnerOptions};
 use folio::store::workspace::{PageInput, TraceQuery};
-use folio::{Actor, Role};
+use folio::tools::Registry;
+use folio::{Actor, Folio, Role, SpaceName};
+use folio_testkit::FaultyStore;
 use rmcp::model::{
     ClientConfig, PaginatedRequestParams, ReadResourceRequestParams, ResourceUpdatedNotificationParam,
     ServerNotification, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
@@ -202,6 +206,26 @@ async fn subscriber_is_notified_only_of_its_subscribed_resources() {
     .await;
     assert_eq!(changes.recv().await.unwrap(), "folio://page/p1");
     assert_eq!(changes.try_recv(), Err(TryRecvError::Empty));
+    pair.end().await;
+}
+
+/// Another store takes the place of the first, and lacks its commits.
+#[tokio::test]
+#[expect(deprecated, reason = "the generation with sessions has no other way")]
+async fn subscriber_is_notified_of_what_a_failover_lost() {
+    let (first, second) = (
+        Folio::open("memory:").await.unwrap(),
+        Folio::open("memory:").await.unwrap(),
+    );
+    let store = Arc::new(FaultyStore::new(Arc::clone(first.store())));
+    let workspace = Folio::on(store.clone()).workspace(SpaceName::main());
+    let runner = Runner::new(workspace, Registry::with_builtins(), RunnerOptions::default());
+    let (told, mut changes) = mpsc::unbounded_channel();
+    let pair = Pair::of(Era::Sessions, options(), &runner, Told(told)).await;
+    pair.call("scratch_add", json!({"kind": "note", "title": "Lost"})).await;
+    pair.client.subscribe(SubscribeRequestParams::new(VIEW)).await.unwrap();
+    store.fail_over(Arc::clone(second.store()));
+    assert_eq!(changes.recv().await.unwrap(), VIEW);
     pair.end().await;
 }
 

@@ -8,7 +8,7 @@ use folio_server::ServeOptions;
 use folio_testkit::FaultyStore;
 use serde_json::{Value, json};
 
-use crate::client::{get, send};
+use crate::client::{Events, get, send};
 use crate::house::{House, assert_problem};
 
 /// The name of a turn that nobody knows here.
@@ -57,4 +57,37 @@ async fn answers_of_tools_with_a_token_are_kept_while_the_store_is_away_m7_3_26(
     assert_eq!(take_in("after").await.0, 1);
     let found = house.ask_as(&token, "GET", "/observations", None).await.json();
     assert_eq!(found["total"], 4, "{found}");
+}
+
+/// Another store takes the place of the first, and lacks its commits.
+#[tokio::test]
+async fn space_event_stream_tells_of_commits_that_a_failover_lost() {
+    let (first, second) = (
+        Folio::open("memory:").await.unwrap(),
+        Folio::open("memory:").await.unwrap(),
+    );
+    let store = Arc::new(FaultyStore::new(Arc::clone(first.store())));
+    let runner = House::runner_on(&Folio::on(store.clone()), false);
+    let house = House::serving(
+        runner,
+        None,
+        ServeOptions::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
+    )
+    .await;
+    let add = async |content: &str| {
+        house
+            .post_and_expect("/observations", 201, json!({"content": content}))
+            .await;
+    };
+    add("one").await;
+    let mut live = Events::open(house.address, "/v1/spaces/main/events", None).await;
+    add("two").await;
+    assert_eq!(live.next().await.unwrap().id, "2");
+    store.fail_over(Arc::clone(second.store()));
+    let gap = live.next().await.unwrap();
+    assert_eq!((gap.event.as_str(), gap.id.as_str()), ("gap", "0"));
+    assert_eq!(gap.json()["head"], 0, "{gap:?}");
+    add("other").await;
+    let next = live.next().await.unwrap();
+    assert_eq!((next.event.as_str(), next.id.as_str()), ("commit", "1"));
 }
