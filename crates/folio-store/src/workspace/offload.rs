@@ -201,11 +201,11 @@ impl Workspace {
     /// the conversation as it goes on.
     ///
     /// The history and a summary made without a model are stored first, in one commit, with the next actions. What does
-    /// not fit into one block goes into several, each in a commit of its own; after a failure in between, the next
-    /// call goes on with the rest. Summary
-    /// and next actions are pinned in the thread's scratchbook, say which messages they cover, and replace those of the
-    /// previous offload. Then the compactor, if there is one, may improve them; if it fails, they stay. Open work,
-    /// questions and pins are entries and stay entries: the message that stands for the rest shows them.
+    /// not fit into one block goes into several, each in a commit of its own; after a failure in between, the next call
+    /// goes on with the rest. Summary and next actions are pinned in the thread's scratchbook, say which messages they
+    /// cover, and replace those of the previous offload. Then the compactor, if there is one, may improve them; if it
+    /// fails, they stay. Open work, questions and pins are entries and stay entries: the message that stands for the
+    /// rest shows them.
     ///
     /// A list may be the one that an earlier call returned, with what was said since, or all that was ever said: what
     /// the history holds of its beginning is not stored again, and unless the rest is too much as well, nothing is
