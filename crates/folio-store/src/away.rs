@@ -88,6 +88,7 @@ away! {
     kept_links(&SpaceName, Vec<Link>) -> HashSet<Link>;
     ended(&SpaceName, Timestamp, u32) -> Vec<(EntryId, Timestamp)>;
     policy(&SpaceName) -> KeptPolicy;
+    newer_policy(&SpaceName, u32) -> Option<KeptPolicy>;
     blob(&SpaceName, &BlobHash) -> Vec<u8>;
     turns(&SpaceName, &TurnQuery) -> Vec<Turn>;
     turn(&SpaceName, TurnRef) -> Turn;

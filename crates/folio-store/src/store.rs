@@ -284,6 +284,14 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Unavailable` or `Corrupt`.
     async fn policy(&self, space: &SpaceName) -> Result<KeptPolicy, StoreError>;
 
+    /// The policy of `space` if its version is above `known`, and `None` otherwise: then its document, which may be
+    /// long, is neither read nor parsed.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    async fn newer_policy(&self, space: &SpaceName, known: u32) -> Result<Option<KeptPolicy>, StoreError>;
+
     /// The bytes of a body.
     ///
     /// # Errors

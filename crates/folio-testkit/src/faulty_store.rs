@@ -480,6 +480,13 @@ impl Store for FaultyStore {
         self.inner_unless_gone(READING)?.policy(space).await
     }
 
+    async fn newer_policy(&self, space: &SpaceName, known: u32) -> Result<Option<KeptPolicy>, StoreError> {
+        if self.state().fails_policies {
+            return Err(self.failure(READING));
+        }
+        self.inner_unless_gone(READING)?.newer_policy(space, known).await
+    }
+
     async fn blob(&self, space: &SpaceName, hash: &BlobHash) -> Result<Vec<u8>, StoreError> {
         self.inner_unless_gone(READING)?.blob(space, hash).await
     }

@@ -1,6 +1,7 @@
 //! The policy of each space: one row, derived from the log.
 
 use folio_memory::KeptPolicy;
+use tokio_postgres::Row;
 
 use super::column::{get, seq, version};
 use super::error::{Failure, damaged};
@@ -9,16 +10,26 @@ use crate::error::StoreError;
 use crate::place::{SpaceId, to_column};
 
 pub(super) const READ: &str = "SELECT version, changed_seq, policy FROM policy WHERE space = $1";
+const READ_NEWER: &str = "SELECT version, changed_seq, policy FROM policy WHERE space = $1 AND version > $2";
 
 /// The policy; that of a new space if none has been set.
 pub(super) async fn read(session: &Session) -> Result<KeptPolicy, Failure> {
-    let Some(row) = session.one(READ, &[&session.space.0]).await? else {
-        return Ok(KeptPolicy::default());
-    };
+    let row = session.one(READ, &[&session.space.0]).await?;
+    Ok(row.as_ref().map(kept).transpose()?.unwrap_or_default())
+}
+
+/// The policy if its version is above `known`. Otherwise its document is not read: it may have a thousand types, and
+/// somebody asks for every single change.
+pub(super) async fn read_newer(session: &Session, known: u32) -> Result<Option<KeptPolicy>, Failure> {
+    let row = session.one(READ_NEWER, &[&session.space.0, &i64::from(known)]).await?;
+    row.as_ref().map(kept).transpose()
+}
+
+fn kept(row: &Row) -> Result<KeptPolicy, Failure> {
     Ok(KeptPolicy {
-        version: version(&row, 0)?,
-        changed_seq: seq(&row, 1)?,
-        policy: serde_json::from_str(get(&row, 2)?).map_err(|error| damaged("the policy of a space", error))?,
+        version: version(row, 0)?,
+        changed_seq: seq(row, 1)?,
+        policy: serde_json::from_str(get(row, 2)?).map_err(|error| damaged("the policy of a space", error))?,
     })
 }
 

@@ -257,6 +257,13 @@ impl Store for PostgresStore {
         .await
     }
 
+    async fn newer_policy(&self, space: &SpaceName, known: u32) -> Result<Option<KeptPolicy>, StoreError> {
+        self.read(space, move |session, _| async move {
+            policy::read_newer(or_none!(session, None), known).await
+        })
+        .await
+    }
+
     async fn blob(&self, space: &SpaceName, hash: &BlobHash) -> Result<Vec<u8>, StoreError> {
         let hash = hash.clone();
         self.read(space, move |session, _| {

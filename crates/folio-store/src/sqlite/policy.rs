@@ -9,21 +9,25 @@ use crate::error::StoreError;
 
 /// The policy of `space`; that of a new space if none has been set.
 pub(super) fn read(conn: &Connection, space: Option<SpaceId>) -> Result<KeptPolicy, Failure> {
-    let Some(space) = space else {
-        return Ok(KeptPolicy::default());
-    };
-    let sql = "SELECT version, changed_seq, policy FROM policy WHERE space = ?1";
-    let row = conn.prepare_cached(sql)?.query_row([space], |row| {
+    Ok(read_newer(conn, space, 0)?.unwrap_or_default())
+}
+
+/// The policy of `space` if its version is above `known`. Otherwise its document is not read: it may have a thousand
+/// types, and somebody asks for every single change.
+pub(super) fn read_newer(conn: &Connection, space: Option<SpaceId>, known: u32) -> Result<Option<KeptPolicy>, Failure> {
+    let Some(space) = space else { return Ok(None) };
+    let sql = "SELECT version, changed_seq, policy FROM policy WHERE space = ?1 AND version > ?2";
+    let row = conn.prepare_cached(sql)?.query_row(params![space, known], |row| {
         Ok((row.get::<_, u32>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?))
     });
     let Some((version, changed_seq, policy)) = row.optional()? else {
-        return Ok(KeptPolicy::default());
+        return Ok(None);
     };
-    Ok(KeptPolicy {
+    Ok(Some(KeptPolicy {
         version,
         changed_seq: Seq(from_column(changed_seq)),
         policy: serde_json::from_str(&policy).map_err(|error| damaged("the policy of a space", error))?,
-    })
+    }))
 }
 
 /// The version of the policy of `space`; zero if none has been set.

@@ -276,6 +276,11 @@ impl Store for SqliteStore {
         self.read_one(space, policy::read).await
     }
 
+    async fn newer_policy(&self, space: &SpaceName, known: u32) -> Result<Option<KeptPolicy>, StoreError> {
+        self.read_one(space, move |conn, space| policy::read_newer(conn, space, known))
+            .await
+    }
+
     async fn blob(&self, space: &SpaceName, hash: &BlobHash) -> Result<Vec<u8>, StoreError> {
         let hash = hash.clone();
         self.read(space, move |conn, space| blob::read(conn, space, &hash))

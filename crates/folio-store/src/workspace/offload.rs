@@ -5,13 +5,14 @@ mod compactor;
 mod history;
 mod known;
 mod settled;
+mod sized;
 mod summary;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use folio_memory::actor::Trust;
-use folio_memory::entry::{Owner, check_text};
+use folio_memory::entry::Owner;
 use folio_memory::id::Ref;
 use folio_memory::offload::{
     BlockIds, Loss, Message, StandInText, cut, cut_within, extract, fit_stand_in, is_stand_in, mark_after, page_of,
@@ -32,6 +33,7 @@ pub(super) use history::text_of;
 
 use history::{Kept, Place, last_place};
 use known::Known;
+use sized::{BLOCK_BYTES, check_sizes, fitting, line_of};
 use summary::{BODY_BYTES, Summary, compactor_for};
 
 use super::redact::Cleaner;
@@ -198,10 +200,12 @@ impl Workspace {
     /// Puts the older messages of `list` away if the conversation costs more than its share of the window, and returns
     /// the conversation as it goes on.
     ///
-    /// The history and a summary made without a model are stored first, in one commit, with the next actions. Summary
-    /// and next actions are pinned in the thread's scratchbook, say which messages they cover, and replace those of the
-    /// previous offload. Then the compactor, if there is one, may improve them; if it fails, they stay. Open work,
-    /// questions and pins are entries and stay entries: the message that stands for the rest shows them.
+    /// The history and a summary made without a model are stored first, in one commit, with the next actions. What does
+    /// not fit into one block goes into several, each in a commit of its own; after a failure in between, the next call
+    /// goes on with the rest. Summary and next actions are pinned in the thread's scratchbook, say which messages they
+    /// cover, and replace those of the previous offload. Then the compactor, if there is one, may improve them; if it
+    /// fails, they stay. Open work, questions and pins are entries and stay entries: the message that stands for the
+    /// rest shows them.
     ///
     /// A list may be the one that an earlier call returned, with what was said since, or all that was ever said: what
     /// the history holds of its beginning is not stored again, and unless the rest is too much as well, nothing is
@@ -210,7 +214,7 @@ impl Workspace {
     /// # Errors
     ///
     /// `Invalid` if `list` is not a list of messages, the share is not from 0 to 1, the window or the summary has no
-    /// tokens, or there are more than 16 MiB to put away; `Refused`; `Unavailable`.
+    /// tokens, or a message to be put away has more than 16 MiB; `Refused`; `Unavailable`.
     pub async fn offload(
         &self,
         actor: &Actor,
@@ -251,8 +255,9 @@ impl Workspace {
         {
             return Ok(Offloaded { warnings, ..shortened });
         }
+        check_sizes(&clean, given.from)?;
         let mut block = self
-            .keep_block(actor, thread, &clean, &given.messages[given.to..])
+            .keep_blocks(actor, thread, &clean, &given.messages[given.to..])
             .await?;
         if let Some((compactor, time)) = &options.compactor
             && !block.is_compacted
@@ -338,9 +343,9 @@ impl Workspace {
         })
     }
 
-    /// Puts what the history does not hold of `messages` away, with a summary; `later` are the messages that stay.
-    /// Returns the block with the last of them.
-    async fn keep_block(
+    /// Puts what the history does not hold of `messages` away, with a summary, in as many blocks as it needs; `later`
+    /// are the messages that stay. Returns the block with the last of them.
+    async fn keep_blocks(
         &self,
         actor: &Actor,
         thread: &ThreadKey,
@@ -352,7 +357,7 @@ impl Workspace {
             let mut kept = self.blocks(thread).await?;
             let known = self.known_in(&mut kept, messages).await?;
             let is_new = |message: &&Message| !is_stand_in(message);
-            let new: Vec<Message> = messages[known.items..].iter().filter(is_new).cloned().collect();
+            let mut new: Vec<Message> = messages[known.items..].iter().filter(is_new).cloned().collect();
             if let Some(place) = known.place.filter(|_| new.is_empty()) {
                 return self.block(thread, &kept, place, true).await;
             }
@@ -368,24 +373,29 @@ impl Workspace {
                 attempt += 1;
                 continue;
             }
-            let lines = new.iter().map(|message| format!("{}\n", message.given));
-            let body: String = lines.collect();
-            check_text(&body, "body")?;
+            let mut rest = new.split_off(fitting(&new, BLOCK_BYTES));
+            let is_last = rest.is_empty();
+            rest.extend_from_slice(later);
+            let body: String = new.iter().map(line_of).collect();
             let fingerprint = EntryId::derived(&["fingerprint", &body]).to_string();
             let changes = self
-                .changes_for(actor, thread, (&new, later), (next, &kept, known), (body, &fingerprint))
+                .changes_for(actor, thread, (&new, &rest), (next, &kept, known), (body, &fingerprint))
                 .await?;
             // A thread key may contain anything, an idempotency key may not.
-            let key = self.asked_key_or(|| {
+            let own_key = || {
                 let key = EntryId::derived(&["offload", &thread.0, &fingerprint, &number.to_string()]);
                 format!("offload:{key}")
-            });
+            };
+            // The request is answered by the last block: once that is there, so are the others.
+            let key = if is_last { self.asked_key_or(own_key) } else { own_key() };
             let write = Write {
                 idempotency_key: Some(key),
                 reason: Some("a conversation outgrew its window".to_owned()),
                 ..Write::of(changes)
             };
             match self.in_thread(thread).record(&compactor_for(actor), write).await {
+                // The history holds these now, and what is left is more.
+                Ok(_) if !is_last => attempt = 1,
                 // A concurrent offload may have put away the very same messages.
                 Ok(recorded) => {
                     let kept = self.blocks(thread).await?;

@@ -64,17 +64,19 @@ impl Deref for PolicyInForce {
 }
 
 impl Workspace {
-    /// Returns the policy in force now, whoever set it. Costs reading one row, and nothing else while nobody changes
-    /// it.
+    /// Returns the policy in force now, whoever set it. Costs a look at its version, and nothing else while nobody
+    /// changes it.
     ///
     /// # Errors
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn policy(&self) -> Result<Arc<PolicyInForce>, WorkspaceError> {
         self.keep_up().await?;
-        let kept = self.inner.store.policy(&self.inner.space).await?;
+        let version = self.inner.policy.lock().version();
+        let newer = self.inner.store.newer_policy(&self.inner.space, version).await?;
         let mut known = self.inner.policy.lock();
-        if kept.version > known.version() {
+        // Somebody else may have read it meanwhile.
+        if let Some(kept) = newer.filter(|newer| newer.version > known.version()) {
             if kept.policy.quota != known.quota {
                 // The remaining room was counted for the old quota: the next add checks again.
                 self.inner.adds_left.store(0, Ordering::Relaxed);

@@ -25,6 +25,9 @@ const BATCHES: usize = 40;
 const ATTEMPTS: u32 = 4;
 /// Maximum number of adds between two quota checks; for a small quota, a twentieth of it.
 const ADDS_PER_QUOTA_CHECK: u64 = 128;
+/// How many observations above the quota one add archives. What is left goes with later adds, or when somebody tidies:
+/// whoever adds waits for it.
+const ARCHIVED_PER_ADD: usize = 2 * BATCH as usize;
 /// How long tidying is skipped after nothing was due.
 const TIDY: Duration = Duration::from_secs(1);
 /// How long the pieces of a text are kept before the text is complete: longer than any program is likely to keep
@@ -104,7 +107,8 @@ impl Workspace {
             };
             self.do_what_is_due(&policy, query, now, &mut tidied).await?;
         }
-        self.keep_quota(&policy, now, 0, &mut tidied).await?;
+        let most = BATCHES * BATCH as usize;
+        self.keep_quota(&policy, now, (0, most), &mut tidied).await?;
         self.compact(&policy, now, &mut tidied).await?;
         Ok(tidied)
     }
@@ -199,13 +203,13 @@ impl Workspace {
         Ok(0)
     }
 
-    /// Archives live observations above the quota once there are more than `slack` above it (M7.6.46). Returns how many
-    /// more may be added before the next check.
+    /// Archives live observations above the quota once there are more than `slack` above it (M7.6.46), at most `most`.
+    /// Returns how many more may be added before the next check.
     async fn keep_quota(
         &self,
         policy: &PolicyInForce,
         now: Timestamp,
-        slack: u64,
+        (slack, most): (u64, usize),
         tidied: &mut Tidied,
     ) -> Result<u64, WorkspaceError> {
         let quota = policy.quota.live_observations;
@@ -222,8 +226,10 @@ impl Workspace {
             .live_observations(self.space(), now, u64::MAX)
             .await?
             .saturating_sub(quota);
-        // The entries to go first, as many as are too many; the last of them is on top.
+        // The entries to go first, as many as go now; the last of them is on top.
         let over = usize::try_from(over).unwrap_or(usize::MAX);
+        tidied.more |= over > most;
+        let over = over.min(most);
         let mut candidates = BinaryHeap::new();
         let mut query = WatchQuery {
             what: Watch::Live,
@@ -299,7 +305,9 @@ impl Workspace {
         let Ok(policy) = self.policy().await else { return };
         let slack = policy.quota.live_observations / 20;
         let adds = slack.clamp(1, ADDS_PER_QUOTA_CHECK);
-        let kept = self.keep_quota(&policy, now, slack, &mut Tidied::default()).await;
+        let kept = self
+            .keep_quota(&policy, now, (slack, ARCHIVED_PER_ADD), &mut Tidied::default())
+            .await;
         // Others may add as well, so the next check comes before the space can be full, and at the latest with the
         // first add above the quota.
         let left = kept.map_or(adds, |room| (room / 8).max(adds.min(room.saturating_add(1))));

@@ -7,6 +7,7 @@ mod evict;
 mod house;
 mod offload;
 mod offload_growing;
+mod offload_large;
 mod offload_settled;
 mod outbox;
 mod outbox_privacy;

@@ -194,6 +194,25 @@ async fn adding_enforces_a_small_or_lowered_quota_m7_6_46() {
 }
 
 #[tokio::test]
+async fn one_add_archives_at_most_a_thousand_observations_above_the_quota_m7_6_46() {
+    let house = House::new();
+    for n in 0..1_199 {
+        house.say(&format!("number {n}")).await;
+    }
+    house.set_policy(json!({"quota": {"live_observations": 50}})).await;
+    house.say("the first above it").await;
+    assert_eq!(house.total(EntryQuery::default()).await, 200);
+    house.say("the second").await;
+    house.say("the third").await;
+    let live = house.total(EntryQuery::default()).await;
+    assert!(live <= 52, "the next adds archive the rest: {live}");
+    house.set_policy(json!({"quota": {"live_observations": 10}})).await;
+    let tidied = house.tidy().await;
+    assert_eq!(house.total(EntryQuery::default()).await, 10);
+    assert!(!tidied.more);
+}
+
+#[tokio::test]
 async fn archived_text_is_compressed_and_still_read_unchanged_m7_6_45() {
     let house = House::new();
     let text =

@@ -215,6 +215,7 @@ macro_rules! store_contract {
         $crate::store_contract!(@cases $home, policy: [
             new_space_has_the_default_policy,
             setting_a_policy_replaces_it_and_increments_its_version,
+            policy_is_read_only_by_whoever_knows_an_older_one,
             setting_a_policy_with_a_stale_version_is_refused,
             commit_expecting_an_outdated_policy_is_refused,
             first_registration_of_a_type_wins_m7_3_22,

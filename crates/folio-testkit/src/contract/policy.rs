@@ -52,6 +52,22 @@ pub async fn setting_a_policy_replaces_it_and_increments_its_version(home: &dyn 
     );
 }
 
+/// Whoever knows the version in force, or a later one, is told nothing.
+pub async fn policy_is_read_only_by_whoever_knows_an_older_one(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let newer = async |known| {
+        let newer = scene.store.newer_policy(&scene.space, known).await;
+        newer.expect("an answer")
+    };
+    assert_eq!(newer(0).await, None, "nobody has written to the space");
+    scene.commit(vec![set(StrictTypes::Nobody, None)]).await;
+    let found = policy(&scene).await;
+    assert_eq!(newer(0).await, Some(found));
+    assert_eq!((newer(1).await, newer(2).await), (None, None));
+    scene.commit(vec![set(StrictTypes::Everybody, None)]).await;
+    assert_eq!(newer(1).await.map(|policy| policy.version), Some(2));
+}
+
 /// Nothing of the commit is applied.
 pub async fn setting_a_policy_with_a_stale_version_is_refused(home: &dyn Home) {
     let scene = Scene::of(home);

@@ -34,6 +34,8 @@ pub(super) struct FakeStore {
     pub(super) has_marks: AtomicBool,
     /// How many callers count live entries now, and the most at one time.
     pub(super) counting: (AtomicUsize, AtomicUsize),
+    /// How often the document of the policy was read.
+    pub(super) policies_read: AtomicUsize,
     /// How often another server has taken over.
     failovers: AtomicU64,
 }
@@ -364,6 +366,14 @@ impl Store for FakeStore {
 
     async fn policy(&self, _: &SpaceName) -> Result<KeptPolicy, StoreError> {
         Ok(self.state.lock().unwrap().policy.clone())
+    }
+
+    async fn newer_policy(&self, _: &SpaceName, known: u32) -> Result<Option<KeptPolicy>, StoreError> {
+        let policy = self.state.lock().unwrap().policy.clone();
+        let newer = (policy.version > known).then_some(policy);
+        self.policies_read
+            .fetch_add(usize::from(newer.is_some()), Ordering::SeqCst);
+        Ok(newer)
     }
 
     async fn blob(&self, _: &SpaceName, _: &BlobHash) -> Result<Vec<u8>, StoreError> {

@@ -76,6 +76,30 @@ async fn change_of_single_keys_is_made_to_what_is_in_force_unless_a_version_is_e
 }
 
 #[tokio::test]
+async fn document_of_the_policy_is_read_once_for_each_version() {
+    let f = fixture();
+    f.set(json!({"types": {"tide": {"class": "alert"}}})).await.unwrap();
+    let read = || f.store.policies_read.load(Ordering::SeqCst);
+    let before = read();
+    for _ in 0..20 {
+        assert!(
+            f.workspace
+                .policy()
+                .await
+                .unwrap()
+                .document()
+                .types
+                .get("tide")
+                .is_some()
+        );
+    }
+    assert_eq!(read(), before, "nobody has changed it");
+    f.set(json!({})).await.unwrap();
+    f.workspace.policy().await.unwrap();
+    assert_eq!(read(), before + 1);
+}
+
+#[tokio::test]
 async fn change_of_the_policy_under_a_key_is_made_once() {
     let f = fixture();
     let guard = || Guard {
