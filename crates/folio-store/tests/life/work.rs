@@ -2,9 +2,10 @@
 
 use folio_memory::id::Ref;
 use folio_memory::lifecycle::Report;
+use folio_memory::scratchbook::ItemInput;
 use folio_memory::view::candidate;
 use folio_memory::{
-    Actor, Change, EntryId, EntryKind, Link, NewEntry, Owner, Relation, Role, Status, ThreadKey, Trust,
+    Actor, Change, EntryId, EntryKind, FieldChange, Link, NewEntry, Owner, Relation, Role, Status, ThreadKey, Trust,
 };
 use folio_store::workspace::{Guard, WorkReport, Write};
 
@@ -41,6 +42,48 @@ async fn oldest_open_work_is_ready_behind_many_tasks_in_progress() {
         .await
         .unwrap();
     assert_eq!(taken.unwrap().entry.id, oldest.id);
+}
+
+#[tokio::test]
+async fn whoever_asks_again_gets_what_they_have_begun_whatever_is_more_urgent_m7_4_35() {
+    let scene = scene();
+    let (me, thread) = (Owner::parse("me").unwrap(), ThreadKey::main());
+    let add = async |kind| {
+        let input = ItemInput::new(kind, "do it");
+        let added = scene.memory.add_item(&person(), &thread, input, None).await;
+        added.unwrap().entry
+    };
+    let claim = async || {
+        let claimed = scene.memory.claim_work(&person(), &thread, None, &me, None).await;
+        claimed.unwrap().unwrap().entry.id
+    };
+    // Somebody has only set its status.
+    let older = add(EntryKind::Task).await;
+    let mine = add(EntryKind::Todo).await;
+    let at_it = Ref::Id(mine.id);
+    let claimed = scene.memory.claim(&person(), at_it, &me, None, Guard::default()).await;
+    claimed.unwrap();
+    let status = Change::PatchEntry {
+        entry: older.id,
+        fields: vec![FieldChange::Status(Status::InProgress)],
+        expected_version: None,
+        base_version: None,
+    };
+    scene.memory.record(&person(), Write::of(vec![status])).await.unwrap();
+    add(EntryKind::Task).await;
+    assert_eq!((claim().await, claim().await), (mine.id, mine.id));
+    let done = WorkReport {
+        item: at_it,
+        said: Report::Done,
+        result: String::new(),
+        after: Vec::new(),
+    };
+    scene
+        .memory
+        .report_work(&person(), &thread, &me, done, None)
+        .await
+        .unwrap();
+    assert_eq!(claim().await, older.id);
 }
 
 #[tokio::test]
