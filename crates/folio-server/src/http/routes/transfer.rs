@@ -367,7 +367,8 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
+    /// As where it is used, other threads keep the time.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn wait_ends_also_if_its_poll_may_do_nothing_more() {
         // Awaited in full, the last one would begin another poll, with another budget.
         while has_budget_remaining() {
