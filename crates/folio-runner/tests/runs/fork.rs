@@ -370,10 +370,8 @@ async fn copied_events_are_of_whoever_did_them_and_name_the_run_where_they_did()
 async fn page_of_the_source_that_a_kept_step_names_is_the_page_of_the_fork_in_its_place() {
     let house = House::new();
     let append = |id: &str, page: &str| json!({"id": id, "do": {"tool": "page_append", "args": {"page": page, "body": format!("by {id}")}}});
-    // The main page, the page of the plan, and the note with a title.
-    let plan = json!({"title": "Write", "steps": [
-        append("a", "own"), append("titled", "Findings"), append("main", "p2"), append("plan", "p3"), append("note", "p6"),
-    ]});
+    // The main page, and the page of the plan.
+    let plan = json!({"title": "Write", "steps": [append("a", "own"), append("main", "p2"), append("plan", "p3")]});
     let (run, result) = house.run(&plan).await;
     assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
     let all = house.written(run).await;
