@@ -59,6 +59,11 @@ impl Counting {
 /// How far a work has come: how much of how much, if that is known.
 pub(crate) type Progress = (u64, Option<u64>);
 
+/// The progress of what does not tell.
+pub(crate) const fn untold() -> Progress {
+    (0, None)
+}
+
 /// Waits for `work`, and meanwhile shows `label`, how long it has taken, and the progress that `look` sees.
 pub(crate) async fn while_working<T>(
     output: &Output,

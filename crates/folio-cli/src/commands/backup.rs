@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::Context;
-use crate::counting::while_working;
+use crate::counting::{untold, while_working};
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 
@@ -117,7 +117,7 @@ pub(crate) async fn back_up(context: &Context<'_>, backup: Backup) -> Result<Exi
             while_working(
                 context.output,
                 "checking the copy",
-                || (0, None),
+                untold,
                 check_copy(&folio, &backup.to),
             )
             .await?
@@ -174,13 +174,13 @@ pub(crate) async fn restore(context: &Context<'_>, restore: Restore) -> Result<E
     } = while_working(
         context.output,
         "checking and copying",
-        || (0, None),
+        untold,
         put_in_place(&restore, &to),
     )
     .await?;
     // Opening it as a store also upgrades an old one to the newest format.
     let opening = open_restored(context, checkup.as_mut());
-    let tokens_valid = while_working(context.output, "checking the journals", || (0, None), opening)
+    let tokens_valid = while_working(context.output, "checking the journals", untold, opening)
         .await
         .map_err(|failure| match &replaced {
             Some(replaced) => failure.hint(format!("the previous store is now {}", replaced.display())),

@@ -7,7 +7,7 @@ use folio::runner::{check_journals, left_folders};
 use serde::Serialize;
 
 use super::Context;
-use crate::counting::while_working;
+use crate::counting::{untold, while_working};
 use crate::error::{Exit, Failure};
 use crate::noticed::note_clocks_behind;
 use crate::output::{Report, Style};
@@ -60,16 +60,9 @@ pub(crate) async fn run(context: &Context<'_>, _: Doctor) -> Result<Exit, Failur
         Err(failure) if failure.exit() == Exit::NotFound => return without_store(context, failure).await,
         folio => folio?,
     };
-    let nothing_told = || (0, None);
-    let mut found = while_working(
-        context.output,
-        "checking the store",
-        nothing_told,
-        folio.store().check(),
-    )
-    .await?;
+    let mut found = while_working(context.output, "checking the store", untold, folio.store().check()).await?;
     let journals = check_journals(folio.store(), &mut found);
-    match while_working(context.output, "checking the journals", nothing_told, journals).await {
+    match while_working(context.output, "checking the journals", untold, journals).await {
         // A store that is known to be damaged need not be read to the end.
         Err(error) if found.problems.is_empty() => return Err(error.into()),
         Ok(()) | Err(_) => {}

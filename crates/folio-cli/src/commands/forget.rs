@@ -17,7 +17,7 @@ use folio_server::wire::{Forgot, Named};
 use super::Context;
 use super::observe::context_value;
 use crate::arguments::pair;
-use crate::counting::while_working;
+use crate::counting::{untold, while_working};
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 
@@ -165,7 +165,7 @@ pub(crate) async fn run(context: &Context<'_>, forget: Forget) -> Result<Exit, F
     }
     let actor = context.actor();
     let forgetting = workspace.forget(&actor, &filter, &reason);
-    let forgotten = while_working(context.output, "forgetting", || (0, None), forgetting).await?;
+    let forgotten = while_working(context.output, "forgetting", untold, forgetting).await?;
     let folders = match &context.settings.run_folders {
         Some(folders) => remove_run_folders(folders.clone(), &forgotten.of_runs).await,
         None => Vec::new(),
