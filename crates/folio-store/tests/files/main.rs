@@ -5,6 +5,8 @@
 mod check;
 #[path = "../damage/mod.rs"]
 mod damage;
+mod migration;
+mod mixed;
 mod moved;
 mod private;
 mod spaces;

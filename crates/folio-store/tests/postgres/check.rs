@@ -1,0 +1,19 @@
+//! What the doctor finds in a database that was changed behind the store's back.
+
+use std::sync::Arc;
+
+use folio_store::postgres::{OpenOptions, PostgresStore};
+use folio_testkit::contract::scene::Scene;
+use folio_testkit::postgres::Database;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_check_reports_problems_beside_an_unreadable_row() {
+    for (damage, wanted) in crate::damage::damages(|number| format!("number = {number}")) {
+        let database = Database::fresh();
+        let store = PostgresStore::open(&OpenOptions::at(database.url())).unwrap();
+        crate::damage::fill(&Scene::on(Arc::<PostgresStore>::clone(&store))).await;
+        crate::damage::assert_found(&*store, "none", &[]).await;
+        database.ask(&format!("SET search_path = folio; {damage}")).unwrap();
+        crate::damage::assert_found(&*store, &damage, &wanted).await;
+    }
+}
