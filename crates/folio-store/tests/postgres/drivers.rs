@@ -147,15 +147,19 @@ async fn call_is_repeated_on_another_connection_when_what_was_prepared_is_lost()
 async fn driver_keeps_its_runs_after_server_sleep_or_clock_jump() {
     let database = Database::fresh();
     let two = Two::at(&database.url(), LEASE * 2).await;
-    // As after an hour in which nobody could say anything.
-    database
-        .ask("UPDATE owner SET until = until - interval '1 hour'")
-        .unwrap();
-    let row = two.other.store.run(&two.other.space, Ref::Id(two.run)).await;
-    assert!(
-        !row.unwrap().driven,
-        "nobody who looks once can tell it from one that hangs"
-    );
+    // As after an hour in which nobody could say anything. The driver may say that it goes on before anybody looks.
+    let mut looks_left = false;
+    for _ in 0..10 {
+        database
+            .ask("UPDATE owner SET until = until - interval '1 hour'")
+            .unwrap();
+        let row = two.other.store.run(&two.other.space, Ref::Id(two.run)).await;
+        looks_left |= !row.unwrap().driven;
+        if looks_left {
+            break;
+        }
+    }
+    assert!(looks_left, "nobody who looks once can tell it from one that hangs");
     // Whoever wants to drive it waits until its driver has said that it goes on.
     two.assert_driven().await;
     two.end().await;

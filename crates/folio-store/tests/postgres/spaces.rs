@@ -1,6 +1,7 @@
 //! Isolation by the database itself: rows of a space are visible to those who named it, and to nobody else (M7.6.51).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use folio_memory::{EntryQuery, SpaceName};
 use folio_store::postgres::{OpenOptions, PostgresStore};
@@ -59,7 +60,12 @@ fn documented(number: usize) -> &'static str {
 
 /// A role with the program's rights to the tables, but not their owner; its password is its name.
 fn hostile(database: &Database) -> String {
-    let name = format!("hostile_{}", std::process::id());
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let name = format!(
+        "hostile_{}_{}",
+        std::process::id(),
+        COUNT.fetch_add(1, Ordering::Relaxed)
+    );
     let sql = format!(
         "DROP ROLE IF EXISTS {name};
          CREATE ROLE {name} LOGIN PASSWORD '{name}';
