@@ -260,7 +260,9 @@ async fn goals_are_listed_in_parts_with_their_total_m7_2_15() {
     }
     let titles = |list: &Value| {
         let items = list["items"].as_array().unwrap().iter();
-        items.map(|goal| goal["title"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        items
+            .map(|goal| goal["title"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     let whole = house.get_json("/goals").await;
     assert_eq!((&whole["total"], &whole["next"]), (&json!(3), &Value::Null), "{whole}");
