@@ -1,5 +1,7 @@
 //! Turns, prompts, search and learning, over HTTP.
 
+use folio::memory::goals::GoalInput;
+use folio::memory::{Actor, EntryKind, Role, ThreadKey};
 use serde_json::{Value, json};
 
 use crate::house::{House, assert_problem};
@@ -241,6 +243,38 @@ async fn goals_patterns_calibration_and_trace_routes_return_lists() {
     );
     house.assert_refused("/trace?run=r9", 404, "not_found").await;
     house.assert_refused("/trace?entry=x", 400, "id_invalid").await;
+}
+
+#[tokio::test]
+async fn goals_are_listed_in_parts_with_their_total_m7_2_15() {
+    let house = House::new().await;
+    let actor = Actor::new(Role::Human, "ada");
+    for nth in 0..3 {
+        let goal = GoalInput {
+            title: format!("Goal {nth}"),
+            ..GoalInput::default()
+        };
+        let (thread, kind) = (ThreadKey::main(), EntryKind::Goal);
+        let added = house.workspace().add_goal(&actor, &thread, kind, goal, None).await;
+        added.unwrap();
+    }
+    let titles = |list: &Value| {
+        let items = list["items"].as_array().unwrap().iter();
+        items
+            .map(|goal| goal["title"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let whole = house.get_json("/goals").await;
+    assert_eq!((&whole["total"], &whole["next"]), (&json!(3), &Value::Null), "{whole}");
+    let first = house.get_json("/goals?limit=2").await;
+    assert_eq!((&first["total"], &first["returned"]), (&json!(3), &json!(2)), "{first}");
+    let next = first["next"].as_str().unwrap();
+    let rest = house.get_json(&format!("/goals?limit=2&cursor={next}")).await;
+    assert_eq!((&rest["total"], &rest["next"]), (&json!(3), &Value::Null), "{rest}");
+    assert_eq!([titles(&first), titles(&rest)].concat(), titles(&whole));
+    let other = format!("/goals?limit=2&all=true&cursor={next}");
+    house.assert_refused(&other, 400, "invalid").await;
+    house.assert_refused("/goals?limit=0", 400, "query_invalid").await;
 }
 
 #[tokio::test]

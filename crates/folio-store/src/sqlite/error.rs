@@ -75,6 +75,16 @@ pub(super) fn damaged(label: &str, error: impl std::fmt::Display) -> Failure {
     Failure::Damaged(format!("{label} cannot be read: {error}"))
 }
 
+/// The failure to read `label`, which is damage if a column does not hold JSON as it must.
+pub(super) fn json_or_damaged(label: &str, error: rusqlite::Error) -> Failure {
+    match &error {
+        rusqlite::Error::SqliteFailure(_, Some(message)) if message.contains("malformed JSON") => {
+            damaged(label, message)
+        }
+        _ => error.into(),
+    }
+}
+
 /// A copy of `error`, for another caller that it affects as well.
 pub(super) fn repeated(error: &rusqlite::Error) -> rusqlite::Error {
     match error {

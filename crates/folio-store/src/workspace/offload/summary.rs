@@ -79,7 +79,7 @@ impl Workspace {
         }
         for place in unsummarised.into_iter().rev() {
             let block = &kept[place.block];
-            let mut messages = messages_in(&self.whole_text(&block.entry).await?);
+            let mut messages = messages_in(&self.text_of_block(block).await?);
             let count = place.number + 1 - block.from;
             messages.truncate(usize::try_from(count).unwrap_or(usize::MAX));
             found = extract(found, &messages, &|tool| self.may_quote_tool(tool));
@@ -156,7 +156,7 @@ impl Workspace {
         time: Duration,
     ) -> Result<Option<Warning>, WorkspaceError> {
         let kept = self.blocks(thread).await?;
-        let known = kept.iter().position(|known| known.entry.handle == block.handle);
+        let known = kept.iter().position(|known| known.handle == block.handle);
         let Some(known) = known.filter(|at| kept[*at].to == block.to) else {
             return Ok(None);
         };
@@ -191,19 +191,21 @@ impl Workspace {
                 )));
             }
         };
-        let of_block = &kept[known];
-        let number = of_block.number;
+        let number = kept[known].number;
         let ids = BlockIds::of(self.space(), thread, number);
         if self.is_replaced(thread, number).await? {
             return Ok(None);
         }
+        let Some(of_block) = self.entry_if_there(kept[known].id).await? else {
+            return Ok(None);
+        };
         let before = self.in_force(thread, number).await?;
         let mut changes = Vec::new();
         let summary = Summary {
             texts: [compacted.summary, compacted.next_actions.join("\n")],
             found: None,
             // The model has read all of the messages.
-            trust: of_block.entry.fields.trust,
+            trust: of_block.fields.trust,
         };
         let range = (block.from, block.to);
         self.push_summary(
