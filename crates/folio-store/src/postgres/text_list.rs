@@ -210,32 +210,33 @@ impl Question<'_> {
                 }
                 _ => {
                     let filter = Which::Wanted(&conditions, &changed, None);
-                    let mut hits = self.fetch_hits(&best, &filter, Some(FOUND_MAX + 1)).await?;
+                    let hits = self.fetch_hits(&best, &filter, Some(FOUND_MAX + 1)).await?;
                     let counted = hits.len() as u64;
-                    if !is_by_age {
-                        hits.truncate(FOUND_MAX as usize);
-                    }
                     (hits, counted, best.is_whole)
                 }
             },
         };
-        let changed = self
-            .changed_hits(&best.find_all_with_same_ranking(&self.words), &changed)
-            .await?;
-        Ok(Hits::of(unchanged, changed))
+        // What the conditions cannot express was looked for among all matches.
+        let lookup = match unchanged {
+            (_, _, true) => best.find_all_with_same_ranking(&self.words),
+            _ => best,
+        };
+        let changed = self.changed_hits(&lookup, &changed).await?;
+        Ok(Hits::of(self.query.order, unchanged, changed))
     }
 
-    /// The matches among entries that have changed since.
-    async fn changed_hits(&self, lookup: &IndexLookup, changed: &[u64]) -> Result<Vec<Hit>, Failure> {
+    /// The matches among entries that have changed since, as far as `best` finds them.
+    async fn changed_hits(&self, best: &IndexLookup, changed: &[u64]) -> Result<Vec<Hit>, Failure> {
         if changed.is_empty() {
             return Ok(Vec::new());
         }
-        let found = self.fetch_hits(lookup, &Which::Among(changed), None).await?;
+        let lookup = best.find_all_with_same_ranking(&self.words);
+        let found = self.fetch_hits(&lookup, &Which::Among(changed), None).await?;
         let scores: HashMap<_, _> = found.into_iter().map(|hit| (hit.place.number(), hit.score)).collect();
         let now = entry::by_numbers(self.session, changed).await?;
         let mut hits = Vec::new();
         for before in journal::as_of(self.session, &now, self.as_of).await? {
-            if self.matches_in_whole(&before).await? {
+            if self.matches_in_whole(&before, best).await? {
                 let number = before.handle.0;
                 hits.push(Hit {
                     place: Place::of(self.session.space, number),
@@ -247,9 +248,9 @@ impl Question<'_> {
         Ok(hits)
     }
 
-    /// Whether `entry` matches, by the whole of its text.
-    async fn matches_in_whole(&self, entry: &Entry) -> Result<bool, Failure> {
-        let matches = |entry: &Entry| self.query.matches(entry, self.now);
+    /// Whether `entry` matches and `best` would find it, by the whole of its text.
+    async fn matches_in_whole(&self, entry: &Entry, best: &IndexLookup) -> Result<bool, Failure> {
+        let matches = |entry: &Entry| self.query.matches(entry, self.now) && best.finds(&entry.fields);
         if entry.fields.body_ref.is_none() || matches(entry) {
             return Ok(matches(entry));
         }

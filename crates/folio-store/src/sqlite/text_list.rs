@@ -180,27 +180,30 @@ impl Question<'_> {
                         )
                     }
                     _ => {
-                        let mut hits = self.fetch_hits(&best, &filter, Some(FOUND_MAX + 1))?;
+                        let hits = self.fetch_hits(&best, &filter, Some(FOUND_MAX + 1))?;
                         let counted = hits.len() as u64;
-                        if !is_by_age {
-                            hits.truncate(FOUND_MAX as usize);
-                        }
                         (hits, counted, best.is_whole)
                     }
                 }
             }
         };
-        let changed = self.changed_hits(&best.find_all_with_same_ranking(&self.words), &changed)?;
-        Ok(Hits::of(unchanged, changed))
+        // What the conditions cannot express was looked for among all matches.
+        let lookup = match unchanged {
+            (_, _, true) => best.find_all_with_same_ranking(&self.words),
+            _ => best,
+        };
+        let changed = self.changed_hits(&lookup, &changed)?;
+        Ok(Hits::of(self.query.order, unchanged, changed))
     }
 
-    /// The matches among entries that have changed since.
-    fn changed_hits(&self, lookup: &IndexLookup, changed: &[Place]) -> Result<Vec<Hit>, Failure> {
+    /// The matches among entries that have changed since, as far as `best` finds them.
+    fn changed_hits(&self, best: &IndexLookup, changed: &[Place]) -> Result<Vec<Hit>, Failure> {
         if changed.is_empty() {
             return Ok(Vec::new());
         }
+        let lookup = best.find_all_with_same_ranking(&self.words);
         let scores: HashMap<_, _> = self
-            .fetch_hits(lookup, &among(changed), None)?
+            .fetch_hits(&lookup, &among(changed), None)?
             .into_iter()
             .map(|hit| (hit.place, hit.score))
             .collect();
@@ -208,7 +211,7 @@ impl Question<'_> {
         for chunk in changed.chunks(CHANGED_AT_ONCE) {
             let before = journal::as_of(self.conn, chunk, self.as_of)?;
             for before in before {
-                if !self.matches_in_whole(&before)? {
+                if !self.matches_in_whole(&before, best)? {
                     continue;
                 }
                 let place = Place::of(self.space, before.handle.0);
@@ -223,9 +226,9 @@ impl Question<'_> {
         Ok(hits)
     }
 
-    /// Whether `entry` matches, by the whole of its text.
-    fn matches_in_whole(&self, entry: &Entry) -> Result<bool, Failure> {
-        let matches = |entry: &Entry| self.query.matches(entry, self.now);
+    /// Whether `entry` matches and `best` would find it, by the whole of its text.
+    fn matches_in_whole(&self, entry: &Entry, best: &IndexLookup) -> Result<bool, Failure> {
+        let matches = |entry: &Entry| self.query.matches(entry, self.now) && best.finds(&entry.fields);
         if entry.fields.body_ref.is_none() || matches(entry) {
             return Ok(matches(entry));
         }

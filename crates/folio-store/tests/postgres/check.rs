@@ -17,3 +17,14 @@ async fn postgres_check_reports_problems_beside_an_unreadable_row() {
         crate::damage::assert_found(&*store, &damage, &wanted).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_check_finds_damage_in_more_than_it_holds_in_memory() {
+    let database = Database::fresh();
+    let store = PostgresStore::open(&OpenOptions::at(database.url())).unwrap();
+    damage::fill_much(&Scene::on(Arc::<PostgresStore>::clone(&store))).await;
+    damage::assert_found(&*store, "none", &[]).await;
+    let (damage, wanted) = damage::damage_to_much(|number| format!("number = {number}"));
+    database.ask(&format!("SET search_path = folio; {damage}")).unwrap();
+    damage::assert_found(&*store, &damage, &wanted).await;
+}

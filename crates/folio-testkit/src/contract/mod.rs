@@ -153,7 +153,9 @@ macro_rules! store_contract {
         ]);
         $crate::store_contract!(@cases $home, search_many: [
             search_for_a_common_word_counts_only_the_newest_matches,
+            pages_of_a_search_rank_the_same_matches_whatever_changes_between_them,
             search_for_any_of_several_words_selects_by_the_rarest,
+            pages_of_a_search_by_the_rarest_word_have_no_other_matches,
             word_is_as_rare_as_all_its_terms_together,
             search_matches_up_to_the_limit_are_counted_exactly,
         ]);
