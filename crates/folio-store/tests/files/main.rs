@@ -5,6 +5,7 @@
 mod check;
 #[path = "../damage/mod.rs"]
 mod damage;
+mod full;
 mod moved;
 mod private;
 mod spaces;
