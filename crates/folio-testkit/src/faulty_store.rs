@@ -62,6 +62,7 @@ struct State {
     fails_policies: bool,
     fails_claims: bool,
     stalls_runs: bool,
+    stalls_heads: bool,
     /// Of how many runs the summaries were asked.
     summaries: usize,
     /// How many of the next reads of journals fail.
@@ -209,6 +210,7 @@ impl FaultyStore {
         state.fails_policies = false;
         state.fails_claims = false;
         state.stalls_runs = false;
+        state.stalls_heads = false;
         state.journals_to_fail = 0;
         state.keyed = None;
     }
@@ -247,6 +249,11 @@ impl FaultyStore {
     /// From now on, listing runs never returns.
     pub fn stall_runs(&self) {
         self.state().stalls_runs = true;
+    }
+
+    /// From now on, asking where journals end never returns: nobody notices that others wrote to them.
+    pub fn stall_heads(&self) {
+        self.state().stalls_heads = true;
     }
 
     /// The next `times` reads of a journal fail.
@@ -538,6 +545,9 @@ impl Store for FaultyStore {
     }
 
     async fn run_heads(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, Seq)>, StoreError> {
+        if self.state().stalls_heads {
+            std::future::pending::<()>().await;
+        }
         self.inner_unless_gone(READING)?.run_heads(space, runs).await
     }
 

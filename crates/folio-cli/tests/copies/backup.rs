@@ -125,7 +125,12 @@ fn restore_refuses_invalid_backups_and_stores_in_use() {
             6,
             "text.txt is damaged: it is not an SQLite file",
         ),
-        (&["restore", "empty.db", "--replace"], STORE, 2, "empty.db is empty"),
+        (
+            &["restore", "empty.db", "--replace"],
+            STORE,
+            2,
+            "empty.db is empty\n  hint: FILE is a file that `folio backup` made",
+        ),
         (
             &["restore", "copy.db"],
             ["--store", "memory:"],

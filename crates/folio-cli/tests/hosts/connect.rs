@@ -122,7 +122,7 @@ fn connect_adds_what_the_pages_document() {
         ("cursor", &["--thread", "my-project"], "cursor.md"),
         ("gemini-cli", &[], "gemini-cli.md"),
         ("opencode", &[], "opencode.md"),
-        ("vscode", &["--thread", "${workspaceFolder}"], "vscode.md"),
+        ("vscode", &[], "vscode.md"),
     ] {
         let told = folio.json(&[&["connect", program], arguments].concat());
         assert_eq!(told["adds"], documented(page), "{program}");

@@ -214,7 +214,6 @@ fn store_file_that_cannot_be_created_is_unavailable() {
     assert_snapshot!(folio.seen(&["observe", "add", "a", "--store", "sqlite:/proc/folio.db"]), @"
     ! error[store_unavailable]: cannot open /proc/folio.db: the file cannot be opened
     !   caused by: unable to open database file: /proc/folio.db
-    !   caused by: Error code 14: unable to open database file
     !   hint: name another file with --store sqlite:PATH
     = 5
     ");

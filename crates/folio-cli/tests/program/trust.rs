@@ -274,10 +274,14 @@ fn invalid_untrusted_settings_do_not_block_hooks_or_completions() {
             let called = folio.call(call);
             assert_eq!((called.code, called.stderr.as_str()), (0, ""), "{settings}: {called}");
         }
-        let found = folio.json(&["doctor"]);
+        let found = folio.call(&["doctor", "--json"]);
+        assert_eq!(found.code, 2, "{found}");
+        let found: serde_json::Value = serde_json::from_str(&found.stdout).unwrap();
+        assert_eq!(found["healthy"], false);
         let mistake = found["untrusted"]["mistake"].as_str().unwrap();
         assert!(mistake.contains("folio.toml:"), "{found}");
-        assert!(folio.ok(&["doctor"]).contains(mistake));
+        let told = folio.call(&["doctor"]).stdout;
+        assert!(told.contains(mistake) && !told.contains("no problems"), "{told}");
         // Whoever would obey it is told what is wrong with it.
         for arguments in [&["tree"][..], &["trust"]] {
             let called = folio.call(arguments);

@@ -168,7 +168,7 @@ fn fork_with_a_raised_limit_completes_a_stopped_run_e9_10() {
     );
     assert_snapshot!(folio.seen(&["fork", "r2", "--before-limit"]), @"
     ! error[fork_unusable]: no limit stopped anything in that run
-    !   hint: `folio show RUN --json` lists the nodes of a run and their states
+    !   hint: name the node to do again: --at NODE; `folio show RUN --json` lists them
     = 4
     ");
 }

@@ -415,7 +415,13 @@ impl Store for SqliteStore {
             match self.write(|answer| Job::Claim(claim.clone(), answer)).await {
                 Ok(None) => tokio::time::sleep(DRIVER_RECHECK_PAUSE).await,
                 Ok(Some(fence)) => break Ok(fence),
-                Err(error) => break Err(error),
+                Err(error) => {
+                    // A driver that could not write either was not silent for that reason.
+                    if matches!(error, StoreError::Unavailable { .. }) {
+                        self.owners.forget_silence();
+                    }
+                    break Err(error);
+                }
             }
         };
         left.claim = None;

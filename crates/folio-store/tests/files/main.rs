@@ -5,6 +5,7 @@
 mod check;
 #[path = "../damage/mod.rs"]
 mod damage;
+mod full;
 mod migration;
 mod mixed;
 mod moved;

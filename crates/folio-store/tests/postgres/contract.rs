@@ -4,8 +4,10 @@ use std::error::Error as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use folio_memory::{EntryQuery, Order};
 use folio_store::postgres::{OpenOptions, PostgresStore};
 use folio_store::{ErrorKind, LiveOptions, Record, Store};
+use folio_testkit::SeededIds;
 use folio_testkit::cluster::{Cluster, ClusterOptions};
 use folio_testkit::contract::Home;
 use folio_testkit::contract::scene::Scene;
@@ -340,4 +342,35 @@ async fn commit_waits_until_a_read_only_server_is_writable() {
     lead("off");
     writing.await.expect("a task").expect("a commit");
     tokio::task::spawn_blocking(|| drop(scene)).await.expect("a thread");
+}
+
+/// Its index of words cannot catch up, so what it lacks is read.
+#[tokio::test(flavor = "multi_thread")]
+async fn search_of_a_read_only_server_finds_what_its_index_lacks() {
+    let database = Database::fresh();
+    let search = EntryQuery {
+        text: Some("wine".to_owned()),
+        order: Order::Newest,
+        ..EntryQuery::default()
+    };
+    let open = |url: String| tokio::task::spawn_blocking(move || PostgresStore::open(&OpenOptions::at(url)));
+    let read_only = format!("{}&options=-c%20default_transaction_read_only%3Don", database.url());
+    let mut expected: Vec<String> = Vec::new();
+    for (seed, title) in [(0, "red wine"), (1, "white wine")] {
+        let scene = Scene {
+            ids: SeededIds::new(seed),
+            ..Scene::on(open(database.url()).await.expect("a thread").expect("a store"))
+        };
+        // The first time there is no index.
+        if seed > 0 {
+            assert_eq!(scene.titles(&search).await, expected);
+        }
+        scene.a_note("beer").await;
+        scene.a_note(title).await;
+        expected.insert(0, title.to_owned());
+        tokio::task::spawn_blocking(|| drop(scene)).await.expect("a thread");
+        let scene = Scene::on(open(read_only.clone()).await.expect("a thread").expect("a store"));
+        assert_eq!(scene.titles(&search).await, expected);
+        tokio::task::spawn_blocking(|| drop(scene)).await.expect("a thread");
+    }
 }

@@ -120,7 +120,10 @@ struct For {
 
 /// Sections of a context: `scratch_page`, `scratchbook`, `pages`, `episodic`, `semantic`.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "a list of names of sections, or an object with the share of each in percent"
+)]
 enum Sections {
     Named(Vec<String>),
     Shared(BTreeMap<String, u32>),
