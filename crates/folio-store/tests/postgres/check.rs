@@ -22,9 +22,9 @@ async fn postgres_check_reports_problems_beside_an_unreadable_row() {
 async fn postgres_check_finds_damage_in_more_than_it_holds_in_memory() {
     let database = Database::fresh();
     let store = PostgresStore::open(&OpenOptions::at(database.url())).unwrap();
-    damage::fill_much(&Scene::on(Arc::<PostgresStore>::clone(&store))).await;
-    damage::assert_found(&*store, "none", &[]).await;
-    let (damage, wanted) = damage::damage_to_much(|number| format!("number = {number}"));
+    crate::damage::fill_much(&Scene::on(Arc::<PostgresStore>::clone(&store))).await;
+    crate::damage::assert_found(&*store, "none", &[]).await;
+    let (damage, wanted) = crate::damage::damage_to_much(|number| format!("number = {number}"));
     database.ask(&format!("SET search_path = folio; {damage}")).unwrap();
-    damage::assert_found(&*store, &damage, &wanted).await;
+    crate::damage::assert_found(&*store, &damage, &wanted).await;
 }
