@@ -115,6 +115,8 @@ describe('reading a run', () => {
     await page.getByRole('article').getByText('waiting for you').waitFor();
     await approved(first);
     await state.getByText('running').waitFor();
+    // It is running before its command writes: the other one would be first otherwise.
+    await until(async () => (await house.ask('GET', `/runs/${first}`)).in_flight === 1, 'its command has begun');
     await page.done();
     const second = await house.run({ plan: command('Is to write there, too', 0) });
     await approved(second);

@@ -158,7 +158,7 @@ pub(crate) enum Command {
     Tokens(Later<tokens::TokensArguments>),
     /// List episodes: earlier turns as memory keeps them
     Episodes(Later<episodes::Episodes>),
-    /// List patterns: what observations have shown repeatedly
+    /// List patterns: what at least three similar observations of two turns have shown
     Patterns(Later<patterns::Patterns>),
     /// Show how often observations of each confidence came true
     Calibration(Later<patterns::Calibration>),

@@ -352,7 +352,9 @@ fn hint_of(code: &str) -> Option<&'static str> {
         "driver_panicked" => {
             "this is a mistake in Folio; please report it. `folio continue RUN` and `folio resume RUN` try again, `folio cancel RUN` ends the run"
         }
-        "plan_stale" => "read the current plan with `folio plan show RUN`, then edit again",
+        "plan_stale" => {
+            "read the current plan with `folio plan show RUN`: its first line names its version; then edit again with --if-version VERSION"
+        }
         "step_begun" => {
             "leave those steps as `folio plan show RUN` prints them; cancel one with `folio cancel RUN --node NODE`"
         }

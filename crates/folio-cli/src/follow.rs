@@ -9,7 +9,7 @@ use folio::engine::{Event, NodeId, NodeResult, Outcome, StopReason, projection};
 use folio::memory::RunId;
 use folio::memory::id::Ref;
 use folio::runner::{HeldUp, LEFTOVER_PATIENCE, Runner, RunnerError, Watch};
-use folio::store::RunRow;
+use folio::store::{ErrorKind, RunRow};
 use folio::{Timestamp, Workspace};
 use folio_server::run_pages::main_pages;
 use folio_server::wire::{HeldUpShape, RunInFull};
@@ -28,6 +28,8 @@ use crate::unwritten;
 
 /// How long work under way has to finish when the program was asked to end.
 const GRACE: Duration = Duration::from_secs(10);
+/// How long to wait until a store is read again that is away.
+const AWAY_PAUSE: Duration = Duration::from_secs(1);
 /// The interval between redraws.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -96,6 +98,8 @@ struct Follow<'a> {
     progress: Progress<'a>,
     /// What holds up a call of the run, and the line that says so.
     held_up: Option<(HeldUp, String)>,
+    /// Why the run waits for its store, and the line that says so.
+    outage: Option<(String, String)>,
     questions: Questions,
     /// The line that says which parts are paused, if the run waits for nothing else.
     paused: Option<String>,
@@ -141,6 +145,7 @@ impl<'a> Follow<'a> {
             watch,
             progress,
             held_up: None,
+            outage: None,
             questions: Questions::Unseen,
             paused: None,
             told_uses: HashMap::new(),
@@ -161,9 +166,18 @@ impl<'a> Follow<'a> {
         let run = self.watch.run().id();
         loop {
             let known = self.held_up.as_ref().map(|(held_up, _)| held_up);
+            let known_outage = self.outage.as_ref().map(|(reason, _)| reason.as_str());
             let interrupted = tokio::select! {
                 update = self.watch.next(), if self.is_watching() => {
-                    let Some(events) = update? else { break };
+                    let update = match update {
+                        // Its driver waits for the store, or says why not.
+                        Err(error) if driver.is_some() && error.kind() == ErrorKind::Unavailable => {
+                            tokio::time::sleep(AWAY_PAUSE).await;
+                            continue;
+                        }
+                        update => update?,
+                    };
+                    let Some(events) = update else { break };
                     let is_over = self.show(&events, runner.is_some(), driver.is_some()).await?;
                     if is_over {
                         break;
@@ -185,6 +199,10 @@ impl<'a> Follow<'a> {
                 }
                 now = held_up_by(runner, run, known) => {
                     self.show_wait(now).await;
+                    false
+                }
+                now = outage_of(runner, run, known_outage) => {
+                    self.show_outage(now, runner).await;
                     false
                 }
                 _ = interrupts.recv() => true,
@@ -362,6 +380,21 @@ impl<'a> Follow<'a> {
         }
     }
 
+    /// Says that the run waits for its store `now`, in place of what was said before.
+    async fn show_outage(&mut self, now: Option<String>, runner: Option<&Runner>) {
+        if let Some((_, line)) = self.outage.take() {
+            self.progress.remove_note(&line);
+        }
+        if let (Some(reason), Some(runner)) = (now, runner) {
+            let (run, minutes) = (self.handle().await, runner.outage_patience().as_secs().div_ceil(60));
+            let line = format!(
+                "{run} waits for its store, holds how its calls ended, and gives up after {minutes} minutes: {reason}"
+            );
+            self.progress.show_note(self.context.output, &line);
+            self.outage = Some((reason, line));
+        }
+    }
+
     /// Whether what the run asks waits for an answer from elsewhere: nobody sits at a terminal here, and yet somebody
     /// may answer.
     fn is_answered_elsewhere(&self, runner: Option<&Runner>) -> bool {
@@ -402,6 +435,14 @@ pub(crate) fn waits_for(name: &str, by: &str) -> String {
 async fn held_up_by(runner: Option<&Runner>, run: RunId, known: Option<&HeldUp>) -> Option<HeldUp> {
     match runner {
         Some(runner) => runner.held_up(run, known).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits until the run that is driven here waits for its store for another reason than `known`, and returns it.
+async fn outage_of(runner: Option<&Runner>, run: RunId, known: Option<&str>) -> Option<String> {
+    match runner {
+        Some(runner) => runner.store_outage(run, known).await,
         None => std::future::pending().await,
     }
 }

@@ -1,9 +1,11 @@
-//! Tells people when the store of a server goes away and when it comes back: one line each, not one for each request.
+//! Tells people when the store of a server goes away and when it comes back, and when runs wait for it: one line each,
+//! not one for each request.
 
 use std::path::Path;
 use std::time::Duration;
 
-use folio::Workspace;
+use folio::memory::counted::counted;
+use folio::runner::Runner;
 use tokio::time::Instant;
 
 use crate::output::Output;
@@ -13,8 +15,9 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 /// How long the store may take to answer; a shared store takes up to ten seconds to say that it is away.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
-/// Looks at the store of `workspace` at intervals, until it is dropped.
-pub(crate) async fn watch_store(workspace: &Workspace, output: &Output) {
+/// Looks at the store of `runner` at intervals, until it is dropped.
+pub(crate) async fn watch_store(runner: &Runner, output: &Output) {
+    let workspace = runner.workspace();
     let mut again = tokio::time::interval(LOOK_INTERVAL);
     again.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut seen = Seen::default();
@@ -26,7 +29,9 @@ pub(crate) async fn watch_store(workspace: &Workspace, output: &Output) {
             Ok(Err(error)) => Err(error.to_string()),
             Err(_) => Err(format!("no answer within {} s", ANSWER_WITHIN.as_secs())),
         };
-        for line in seen.lines(answer, workspace.store().shortage(), workspace.outbox(), asked) {
+        let mut lines = seen.lines(answer, workspace.store().shortage(), workspace.outbox(), asked);
+        lines.extend(seen.line_of_runs(runner.waiting_for_store(), runner.outage_patience()));
+        for line in lines {
             output.note(format_args!("{line}"));
         }
     }
@@ -37,9 +42,27 @@ pub(crate) async fn watch_store(workspace: &Workspace, output: &Output) {
 struct Seen {
     away_since: Option<Instant>,
     told_shortage: bool,
+    /// Whether runs wait for the store, as far as was told.
+    runs_wait: bool,
 }
 
 impl Seen {
+    /// The line about runs that wait for the store since, how many and why, or do so no more.
+    fn line_of_runs(&mut self, waiting: Option<(usize, String)>, patience: Duration) -> Option<String> {
+        let before = std::mem::replace(&mut self.runs_wait, waiting.is_some());
+        match (waiting, before) {
+            (Some((count, reason)), false) => {
+                let runs = counted(u64::try_from(count).unwrap_or(u64::MAX), "run");
+                let minutes = patience.as_secs().div_ceil(60);
+                Some(format!(
+                    "{runs} waiting for the store, given up after {minutes} minutes: {reason}"
+                ))
+            }
+            (None, true) => Some("no run waits for the store any more".to_owned()),
+            _ => None,
+        }
+    }
+
     /// The lines about what has changed by the `answer` of the store.
     fn lines(
         &mut self,
@@ -73,6 +96,20 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn runs_that_wait_for_the_store_are_told_once() {
+        let mut seen = Seen::default();
+        let mut line = |waiting: Option<usize>| {
+            let waiting = waiting.map(|count| (count, "its disk is full".to_owned()));
+            seen.line_of_runs(waiting, Duration::from_secs(600))
+        };
+        assert_eq!(line(None), None);
+        let told = "2 runs waiting for the store, given up after 10 minutes: its disk is full";
+        assert_eq!(line(Some(2)).as_deref(), Some(told));
+        assert_eq!(line(Some(1)), None);
+        assert_eq!(line(None).as_deref(), Some("no run waits for the store any more"));
+    }
 
     #[test]
     fn every_change_of_the_store_is_told_once() {

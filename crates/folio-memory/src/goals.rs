@@ -1,12 +1,15 @@
 //! Goals and pending actions (M7.11.3): the entries linked to them, their progress, and proposals for new goals.
 
+mod linked;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use self::linked::own_path;
+pub use self::linked::{GoalNames, Linked, LinkedCounts};
 use crate::change::FieldChange;
 use crate::entry::{Entry, EntryKind, Outcome, State, Status};
-use crate::keeping::ArchivedFor;
 use crate::patterns::is_reflection;
 use crate::query::at_path;
 use crate::time::Timestamp;
@@ -50,12 +53,7 @@ pub struct Progress {
 /// The values by which the context of an entry refers to `goal`: its own key, its handle and its id.
 #[must_use]
 pub fn reference_keys(goal: &Entry) -> Vec<Value> {
-    let context_value = at_path(goal.fields.context.as_ref(), own_path(goal.kind));
-    context_value
-        .into_iter()
-        .flat_map(spellings)
-        .chain([json!(goal.handle.to_string()), json!(goal.id.to_string())])
-        .collect()
+    GoalNames::of(goal).keys
 }
 
 /// The spellings of the same key: `goal_id=2026` on a command line is a number, and the key of the goal a text.
@@ -96,59 +94,11 @@ impl Reference {
     }
 }
 
-/// Where a goal or a pending action has its own name, and where entries name it.
-fn own_path(kind: EntryKind) -> &'static str {
-    match kind {
-        EntryKind::PendingAction => ACTION_PATH,
-        _ => GOAL_PATH,
-    }
-}
-
-/// The state of `entry` at `now` for the purpose of answering a goal or pending action. An entry that a rule archived
-/// (for its age, to make room, or because it names a person) and the tombstone of an erased entry count as expired,
-/// because nobody acted on them, unless the entry was settled before or has an outcome.
-#[must_use]
-pub fn answer_state(entry: &Entry, now: Timestamp) -> State {
-    let fields = &entry.fields;
-    let by_rule = matches!(
-        fields.archived_for,
-        Some(ArchivedFor::Age | ArchivedFor::Quota | ArchivedFor::Pii)
-    );
-    let was_settled = fields.archived_for == Some(ArchivedFor::Resolved) || fields.outcome.is_some();
-    match entry.state(now) {
-        State::Archived if was_settled => State::Archived,
-        State::Archived if by_rule || fields.erased.is_some() => State::Expired,
-        state => state,
-    }
-}
-
-/// The progress of the goal that the entries `linked` belong to. Expired ([`answer_state`]) and superseded entries do
-/// not count, nor do reflections (patterns and facts), which nobody closes. Any other archived entry counts as closed.
-#[must_use]
-pub fn progress(linked: &[Entry], now: Timestamp) -> Progress {
-    let (mut open, mut closed) = (0_u32, 0_u32);
-    let counts = |entry: &&Entry| entry.fields.superseded_by.is_none() && !is_reflection(entry);
-    for entry in linked.iter().filter(counts) {
-        match answer_state(entry, now) {
-            State::Live => open += 1,
-            State::Settled | State::Archived => closed += 1,
-            State::Expired => {}
-        }
-    }
-    let all = open + closed;
-    Progress {
-        open,
-        closed,
-        progress: (all > 0).then(|| f64::from(closed) / f64::from(all)),
-    }
-}
-
 /// What becomes of a pending action with these confirmations: done once all are settled, archived if one was declined,
-/// and unchanged while one is outstanding. An expired confirmation ([`answer_state`]) does not answer, and is not given
-/// here. Folio's own question about an input is archived without one, because nobody can answer it any more.
+/// and unchanged while one is outstanding. An expired confirmation ([`Linked::answer_state`]) does not answer, and is not
+/// given here. Folio's own question about an input is archived without one, because nobody can answer it any more.
 #[must_use]
-pub fn settle_action(action: &Entry, confirmations: &[Entry], now: Timestamp) -> Option<Vec<FieldChange>> {
-    let is_answered = |entry: &&Entry| matches!(answer_state(entry, now), State::Settled | State::Archived);
+pub fn settle_action(action: &Entry, confirmations: &LinkedCounts, now: Timestamp) -> Option<Vec<FieldChange>> {
     let is_live = action.state(now) == State::Live;
     if is_live && confirmations.is_empty() && is_clarification(action) {
         return Some(vec![
@@ -156,12 +106,13 @@ pub fn settle_action(action: &Entry, confirmations: &[Entry], now: Timestamp) ->
             FieldChange::Status(Status::Archived),
         ]);
     }
-    if !is_live || confirmations.is_empty() || !confirmations.iter().all(|entry| is_answered(&entry)) {
+    let is_answered = |linked: &Linked| matches!(linked.answer_state(), State::Settled | State::Archived);
+    if !is_live || confirmations.is_empty() || !confirmations.iter().all(|(linked, _)| is_answered(linked)) {
         return None;
     }
     let declined = confirmations
         .iter()
-        .any(|entry| entry.fields.outcome == Some(Outcome::Refuted));
+        .any(|(linked, _)| linked.outcome == Some(Outcome::Refuted));
     Some(if declined {
         vec![
             FieldChange::Phase(Some("declined".to_owned())),
@@ -208,8 +159,19 @@ pub fn proposals(entries: &[Entry], now: Timestamp) -> Vec<Proposal> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::keeping::ArchivedFor;
     use crate::turn_testing::{NOW, observation};
+
+    fn counted(linked: &[Entry]) -> LinkedCounts {
+        LinkedCounts::of(linked, NOW)
+    }
+
+    fn progress(linked: &[Entry]) -> Progress {
+        counted(linked).progress()
+    }
 
     fn with(status: Status) -> Entry {
         let mut entry = observation(1, "contextual_insight", "x").build();
@@ -225,9 +187,9 @@ mod tests {
             with(Status::Active),
             with(Status::PendingReview),
         ];
-        let found = progress(&linked, NOW);
+        let found = progress(&linked);
         assert_eq!((found.open, found.closed, found.progress), (2, 2, Some(0.5)));
-        assert_eq!(progress(&[], NOW).progress, None);
+        assert_eq!(progress(&[]).progress, None);
     }
 
     fn put_away(why: ArchivedFor, outcome: Option<Outcome>) -> Entry {
@@ -244,8 +206,8 @@ mod tests {
         erased.fields.erased = Some(crate::keeping::ErasedFor::Pii);
         let unanswered = [ArchivedFor::Age, ArchivedFor::Quota, ArchivedFor::Pii].map(|why| put_away(why, None));
         for one in unanswered.into_iter().chain([erased]) {
-            assert_eq!(settle_action(&action, std::slice::from_ref(&one), NOW), None);
-            assert_eq!(progress(&[one], NOW).progress, None);
+            assert_eq!(settle_action(&action, &counted(std::slice::from_ref(&one)), NOW), None);
+            assert_eq!(progress(&[one]).progress, None);
         }
         let answered = put_away(ArchivedFor::Age, Some(Outcome::Confirmed));
         let mut settled_and_erased = put_away(ArchivedFor::Resolved, None);
@@ -256,9 +218,9 @@ mod tests {
             put_away(ArchivedFor::Resolved, None),
             with(Status::Archived),
         ] {
-            assert_eq!(progress(std::slice::from_ref(&one), NOW).progress, Some(1.0));
+            assert_eq!(progress(std::slice::from_ref(&one)).progress, Some(1.0));
             assert_eq!(
-                settle_action(&action, &[one], NOW).unwrap()[0],
+                settle_action(&action, &counted(&[one]), NOW).unwrap()[0],
                 FieldChange::Status(Status::Done)
             );
         }
@@ -268,22 +230,22 @@ mod tests {
     fn patterns_do_not_count_toward_goal_progress_m7_11_3() {
         let mut pattern = with(Status::Active);
         pattern.fields.source.channel = Some(crate::patterns::CHANNEL.to_owned());
-        let found = progress(&[with(Status::Resolved), pattern.clone()], NOW);
+        let found = progress(&[with(Status::Resolved), pattern.clone()]);
         assert_eq!((found.open, found.closed, found.progress), (0, 1, Some(1.0)));
-        assert_eq!(progress(&[pattern], NOW).progress, None);
+        assert_eq!(progress(&[pattern]).progress, None);
     }
 
     #[test]
     fn confirmed_action_is_done_and_declined_action_is_archived_m7_11_3() {
         let mut action = observation(9, "x", "x").build();
         (action.kind, action.fields.status) = (EntryKind::PendingAction, Status::Open);
-        assert_eq!(settle_action(&action, &[], NOW), None);
-        assert_eq!(settle_action(&action, &[with(Status::Active)], NOW), None);
-        let done = settle_action(&action, &[with(Status::Resolved)], NOW).unwrap();
+        assert_eq!(settle_action(&action, &counted(&[]), NOW), None);
+        assert_eq!(settle_action(&action, &counted(&[with(Status::Active)]), NOW), None);
+        let done = settle_action(&action, &counted(&[with(Status::Resolved)]), NOW).unwrap();
         assert_eq!(done[0], FieldChange::Status(Status::Done));
         let mut no = with(Status::Resolved);
         no.fields.outcome = Some(Outcome::Refuted);
-        let declined = settle_action(&action, &[no], NOW).unwrap();
+        let declined = settle_action(&action, &counted(&[no]), NOW).unwrap();
         assert_eq!(declined[1], FieldChange::Status(Status::Archived));
     }
 
@@ -294,10 +256,17 @@ mod tests {
             (action.kind, action.fields.status) = (EntryKind::PendingAction, Status::Open);
             action
         };
-        let closed = settle_action(&action("clarify_t5"), &[], NOW).expect("nobody answers it any more");
+        let closed = settle_action(&action("clarify_t5"), &counted(&[]), NOW).expect("nobody answers it any more");
         assert_eq!(closed[1], FieldChange::Status(Status::Archived));
-        assert_eq!(settle_action(&action("clarify_t5"), &[with(Status::Active)], NOW), None);
-        assert_eq!(settle_action(&action("pay"), &[], NOW), None, "somebody else's waits");
+        assert_eq!(
+            settle_action(&action("clarify_t5"), &counted(&[with(Status::Active)]), NOW),
+            None
+        );
+        assert_eq!(
+            settle_action(&action("pay"), &counted(&[]), NOW),
+            None,
+            "somebody else's waits"
+        );
     }
 
     #[test]

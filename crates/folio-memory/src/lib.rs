@@ -58,6 +58,7 @@ pub mod numbers;
 pub mod observation;
 pub mod offload;
 pub mod page;
+pub mod page_tree;
 pub mod passage;
 pub mod patterns;
 pub mod policy;

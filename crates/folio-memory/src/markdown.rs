@@ -1,6 +1,7 @@
 //! Rendering a page as markdown for people. The same entries give the same bytes.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use serde_json::Value;
@@ -8,6 +9,7 @@ use serde_json::Value;
 use crate::counted::percent;
 use crate::entry::{Entry, EntryKind, Status};
 use crate::excerpt::one_line;
+use crate::id::{PageHandle, PageId};
 use crate::page::{Page, PageRole};
 use crate::view::is_untrusted;
 
@@ -22,12 +24,16 @@ pub fn render_page(page: &Page, entries: &[Entry], children: &[Page]) -> String 
     text.end()
 }
 
+/// The handles of the child pages of a page.
+type Handles = HashMap<PageId, PageHandle>;
+
 /// The text of a page that is being rendered, a part of its entries at a time: a page may have more of them than there is
 /// memory for.
 #[derive(Debug)]
 pub struct PageText<'p> {
     page: &'p Page,
     children: &'p [Page],
+    handles: Handles,
     out: String,
     in_list: bool,
     entries: usize,
@@ -57,6 +63,7 @@ impl<'p> PageText<'p> {
         Self {
             page,
             children,
+            handles: children.iter().map(|child| (child.id, child.handle)).collect(),
             out,
             in_list: false,
             entries: 0,
@@ -76,7 +83,7 @@ impl<'p> PageText<'p> {
             }
             self.in_list = is_item;
             self.from_outside += usize::from(is_untrusted(entry));
-            render_entry(&mut self.out, self.page, entry, self.children);
+            render_entry(&mut self.out, self.page, entry, &self.handles);
         }
         self.entries += count;
         count
@@ -167,7 +174,7 @@ fn step_name(parts: Option<&Value>) -> Option<String> {
     Some(format!("{{#{slug}{class}}}"))
 }
 
-fn render_entry(out: &mut String, page: &Page, entry: &Entry, children: &[Page]) {
+fn render_entry(out: &mut String, page: &Page, entry: &Entry, children: &Handles) {
     let (role, title_of_page) = (page.fields.role, &page.fields.title);
     let fields = &entry.fields;
     match entry.kind {
@@ -276,7 +283,7 @@ fn truncation_note(entry: &Entry) -> Option<String> {
 
 /// The structured parts of a log block: the name of each list and its items, as paragraphs. The name of the first list
 /// is left out below a `heading` that says the same.
-fn parts_as_lists(parts: Option<&Value>, heading: Option<&str>, children: &[Page]) -> Vec<String> {
+fn parts_as_lists(parts: Option<&Value>, heading: Option<&str>, children: &Handles) -> Vec<String> {
     let mut paragraphs = Vec::new();
     let mut heading = heading;
     for name in ["actions", "results", "artifacts", "remaining", "questions", "evidence"] {
@@ -306,13 +313,14 @@ fn parts_as_lists(parts: Option<&Value>, heading: Option<&str>, children: &[Page
 }
 
 /// `line` with the handle of the page that it names at its end, if that is one of `children`.
-fn with_handle(line: &str, children: &[Page]) -> String {
+fn with_handle(line: &str, children: &Handles) -> String {
     let named = line
         .strip_suffix(']')
         .and_then(|rest| rest.rsplit_once('['))
         .filter(|(_, id)| id.starts_with("page_"));
-    match named.and_then(|(before, id)| Some((before, children.iter().find(|page| page.id.to_string() == id)?))) {
-        Some((before, page)) => format!("{before}[{}]", page.handle),
+    let handle = named.and_then(|(before, id)| Some((before, children.get(&id.parse().ok()?)?)));
+    match handle {
+        Some((before, handle)) => format!("{before}[{handle}]"),
         None => line.to_owned(),
     }
 }

@@ -72,6 +72,9 @@ pub struct EntryQuery {
     /// Only entries of one of these types.
     #[serde(rename = "type")]
     pub types: Vec<String>,
+    /// Only entries of none of these types. Callers cannot ask for it by name.
+    #[serde(skip_deserializing, skip_serializing_if = "Vec::is_empty")]
+    pub types_none: Vec<String>,
     /// Only entries in one of these statuses. If empty, live and settled entries that are not archived; with `since`, a
     /// workspace adds the archived ones.
     pub status: Vec<Status>,
@@ -140,6 +143,10 @@ impl EntryQuery {
         self.page.is_none_or(|page| page == entry.page)
             && (self.kinds.is_empty() || self.kinds.contains(&entry.kind))
             && (self.types.is_empty() || fields.type_name.as_ref().is_some_and(|name| self.types.contains(name)))
+            && !fields
+                .type_name
+                .as_ref()
+                .is_some_and(|name| self.types_none.contains(name))
             && if self.status.is_empty() {
                 state != State::Archived
             } else {

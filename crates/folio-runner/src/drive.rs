@@ -37,6 +37,7 @@ use crate::memory::{MemoryWriter, observations_from_rules};
 use crate::models::AskEnded;
 use crate::observer::DriveFollower;
 use crate::others::Followed;
+use crate::outage::{Patience, PatienceEnd, is_outage};
 use crate::pages::RunPages;
 use crate::pending_writes::PendingWrites;
 use crate::perform::Performed;
@@ -81,6 +82,17 @@ enum Done {
 }
 
 impl Done {
+    /// Whether giving up the run before this is recorded would lose it: a call that may not simply be made again, or an
+    /// answer that was paid for.
+    fn is_lost_if_unrecorded(&self) -> bool {
+        match self {
+            Self::Call(performed, _) => !performed.is_repeatable,
+            Self::Asked(..) | Self::Session(..) => true,
+            // Checks are made again, and what was put away is found.
+            Self::Checked(..) | Self::PutAway(..) => false,
+        }
+    }
+
     /// How many bytes a model answered.
     fn reply_bytes(&self) -> usize {
         match self {
@@ -148,6 +160,11 @@ pub(crate) struct Drive {
     /// What has held up the run; each is reported once.
     held_up: HashSet<HeldUp>,
     pending_cancellations: PendingCancellations,
+    /// How it waits out an outage of the store.
+    patience: Patience,
+    _patience_end: PatienceEnd,
+    /// Why what was under way could not be recorded, if this process drove the run until then.
+    unrecorded: Option<String>,
 }
 
 /// The executors elsewhere that are being told that nobody waits for their answer any more. Each has the time that its
@@ -187,6 +204,12 @@ impl Drive {
         };
         if driven.as_ref().is_err_and(may_linger) {
             self.stop_calls(&mut calls).await;
+        }
+        if let Err(error) = &driven
+            && let Some(reason) = self.patience.reason(error)
+        {
+            let head = self.followed.head();
+            self.shared.unrecorded.lock().insert(self.run.id(), (head, reason));
         }
         driven
     }
@@ -300,9 +323,14 @@ impl Drive {
         outcomes.retain(|done| !matches!(done, Done::Call(performed, batch) if !is_expected(performed, *batch)));
         self.note_sleep();
         self.record_sleep().await?;
+        let would_lose = self.would_lose(&outcomes);
         for outcome in &mut outcomes {
             if let Done::Call(performed, ..) = outcome {
-                appends::resolve_pages(&self.shared.workspace, &self.run, performed).await?;
+                while let Err(error) = appends::resolve_pages(&self.shared, &self.run, performed).await {
+                    if !(would_lose && is_outage(&error) && self.patience.wait(&error).await) {
+                        return Err(error);
+                    }
+                }
             }
         }
         self.conclude_all(outcomes).await?;
@@ -319,7 +347,7 @@ impl Drive {
                 && !self.pending_writes.has_calls()
                 && is_briefing_only
                 && !actions.brief.is_empty()
-                && self.brief_all(&actions.brief).await?
+                && self.brief_ahead(&actions.brief).await?
             {
                 continue;
             }

@@ -53,6 +53,7 @@ pub mod models;
 mod new_run;
 pub mod observer;
 mod others;
+mod outage;
 mod outputs;
 mod owner;
 mod pages;

@@ -99,6 +99,16 @@ impl JournalWatcher {
         Ok(())
     }
 
+    /// Notifies the driver of `run`, if it is driven here: this process has written to its journal. So what is asked of
+    /// two runs here, one after the other, begins in that order.
+    pub(crate) fn wake(&self, run: RunId) {
+        let state = self.lock_watched();
+        let followers = state.driven.get(&run).into_iter().flatten();
+        followers
+            .filter_map(Weak::upgrade)
+            .for_each(|follower| follower.changed.notify_one());
+    }
+
     /// Notifies the drivers of all runs: of what they know, something may be lost.
     fn notify_all(&self) {
         for (_, follower) in self.followers() {

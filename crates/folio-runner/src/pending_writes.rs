@@ -135,6 +135,11 @@ impl<O> PendingWrites<O> {
         })
     }
 
+    /// The outcomes that the gathered batch records.
+    pub(crate) fn outcomes(&self) -> &[O] {
+        &self.outcomes
+    }
+
     /// Keeps `outcome`, which the gathered batch records, until it is durable.
     pub(crate) fn keep(&mut self, outcome: O) {
         self.outcomes.push(outcome);

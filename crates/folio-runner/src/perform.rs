@@ -37,6 +37,8 @@ pub(crate) fn grace_of(effect: Effect) -> Duration {
 pub(crate) struct Performed {
     pub(crate) node: NodeId,
     pub(crate) outcome: CallOutcome,
+    /// Whether it may simply be made again if its outcome is lost, by the effect of its tool.
+    pub(crate) is_repeatable: bool,
     /// What it wants written to memory in addition to its outcome.
     pub(crate) writes: Writes,
     pub(crate) duration: Duration,
@@ -73,6 +75,7 @@ pub(crate) async fn call(
         Some(query) => find_on_scratch_page(&memory, &caller, &action.tool, query).await,
         None => Vec::new(),
     };
+    let is_repeatable = is_repeatable(&action.tool, &registry);
     let is_guarded = |tool: &Arc<dyn Tool>| tool.spec().effect == Effect::Guarded;
     // For such a tool, only the tool itself knows what became of the first attempt.
     let retried_action =
@@ -116,6 +119,7 @@ pub(crate) async fn call(
     Performed {
         node: action.node,
         outcome,
+        is_repeatable,
         writes,
         duration: began.elapsed(),
     }
@@ -124,6 +128,14 @@ pub(crate) async fn call(
 /// The effect of a second call of `tool`; pure if there is no such tool.
 fn effect_of(tool: &str, registry: &Registry) -> Effect {
     registry.get(tool).map_or(Effect::Pure, |tool| tool.spec().effect)
+}
+
+/// Whether a call of `tool` may simply be made again if its outcome is lost.
+pub(crate) fn is_repeatable(tool: &str, registry: &Registry) -> bool {
+    matches!(
+        effect_of(tool, registry),
+        Effect::Pure | Effect::Read | Effect::Idempotent
+    )
 }
 
 /// Makes the call and returns its outcome.

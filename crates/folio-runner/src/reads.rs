@@ -44,6 +44,30 @@ impl Runner {
         }
     }
 
+    /// Why `run`, which is driven here, waits for its store: it has something that would be lost if it were given up.
+    /// `None` if it does not wait. Returns as soon as that differs from `known`.
+    pub async fn store_outage(&self, run: RunId, known: Option<&str>) -> Option<String> {
+        let mut outages = self.shared.outages.subscribe();
+        loop {
+            let outage = outages.borrow_and_update().get(&run).cloned();
+            if outage.as_deref() != known {
+                return outage;
+            }
+            if outages.changed().await.is_err() {
+                // The sender lives as long as the runner.
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Why runs that are driven here, in whichever space, wait for their store, and how many do; `None` if none does.
+    #[must_use]
+    pub fn waiting_for_store(&self) -> Option<(usize, String)> {
+        let outages = self.shared.outages.borrow();
+        let reason = outages.values().next()?;
+        Some((outages.len(), reason.clone()))
+    }
+
     /// What a call of the run of `row` waits for, whoever drives it, and the row of the other run, whose call writes
     /// the same resource. For a run that another process drives, it is the last note in the trace, as long as nothing
     /// happened in the run since and the other run has not ended.

@@ -132,6 +132,7 @@ impl Runner {
             };
             match workspace.commit(commit).await {
                 Ok(committed) => {
+                    self.shared.others.wake(run);
                     self.wake_elsewhere(run, committed.seq).await;
                     return Ok(Requested::Recorded(Box::new(event)));
                 }

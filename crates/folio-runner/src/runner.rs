@@ -20,6 +20,7 @@ use folio_memory::{RunId, Seq};
 use folio_store::workspace::{Advisor, Compactor, Workspace};
 use folio_store::{RequestKey, RunRow};
 use folio_tools::{HostList, Registry};
+use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
@@ -40,6 +41,7 @@ use crate::lost::LostCalls;
 use crate::models::RunnerModels;
 use crate::observer::Observer;
 use crate::others::JournalWatcher;
+use crate::outage::PATIENCE_DEFAULT;
 use crate::owner::Owner;
 use crate::places::Places;
 use crate::run_time::KeptLags;
@@ -76,6 +78,9 @@ pub struct RunnerOptions {
     /// Bytes of memory for large outputs and what was made of them, in addition to what a run needs at the moment;
     /// `None`: 32 MiB. It does not affect the results of runs.
     pub outputs_at_hand: Option<usize>,
+    /// How long a driver that would lose something waits for a store that is away or cannot be written: how calls ended
+    /// that may not simply be repeated, and what models answered. `None`: ten minutes (decision 0152).
+    pub outage_patience: Option<Duration>,
     /// The observer of the runs that are driven here.
     pub observer: Option<Arc<dyn Observer>>,
     /// The dispatcher that has other processes drive runs; `None`: this process drives them. With one, the models and
@@ -122,6 +127,10 @@ pub(crate) struct Shared {
     pub(crate) locks: Arc<Locks>,
     /// Which of its runs wait for calls of other runs.
     pub(crate) waiting: watch::Sender<HashMap<RunId, HeldUp>>,
+    /// Which runs wait for their store, and why. Shared by runners for several spaces.
+    pub(crate) outages: Arc<watch::Sender<HashMap<RunId, String>>>,
+    /// Why calls of runs that were given up here could not be recorded, with the commit at which their journals ended.
+    pub(crate) unrecorded: Mutex<HashMap<RunId, (Seq, String)>>,
     /// The places that all models share, if they are limited.
     pub(crate) model_places: Option<Arc<Places>>,
     pub(crate) submitted: submitted::Submitted,
@@ -217,6 +226,8 @@ impl Runner {
                 equipped: EquipmentCache::default(),
                 locks: Arc::default(),
                 waiting: watch::Sender::default(),
+                outages: Arc::default(),
+                unrecorded: Mutex::default(),
                 model_places,
                 submitted: submitted::Submitted::default(),
                 folds: Arc::default(),
@@ -251,6 +262,12 @@ impl Runner {
     #[must_use]
     pub fn untold(&self) -> Option<u64> {
         self.shared.options.observer.as_ref()?.unreported_count()
+    }
+
+    /// How long a driver of its runs that would lose something waits for a store that is away.
+    #[must_use]
+    pub fn outage_patience(&self) -> Duration {
+        self.shared.options.outage_patience.unwrap_or(PATIENCE_DEFAULT)
     }
 
     /// Whether a person is there to answer its runs' questions.

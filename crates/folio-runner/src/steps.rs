@@ -162,11 +162,12 @@ impl UnderWay {
     }
 
     /// Notes that a call of `node` has begun, which `batch` records; returns the token that cancels it.
-    pub(crate) fn begin(&mut self, node: NodeId, batch: u64) -> CancellationToken {
+    pub(crate) fn begin(&mut self, node: NodeId, batch: u64, is_repeatable: bool) -> CancellationToken {
         let cancel = CancellationToken::new();
         let call = Begun {
             cancel: cancel.clone(),
             batch,
+            is_repeatable,
         };
         self.calls.insert(node, call);
         cancel
@@ -197,6 +198,8 @@ pub(crate) struct Begun {
     pub(crate) cancel: CancellationToken,
     /// The batch that records its beginning.
     pub(crate) batch: u64,
+    /// Whether it may simply be made again.
+    pub(crate) is_repeatable: bool,
 }
 
 /// The status for the run's row: its outcome; `None` while the run goes on.

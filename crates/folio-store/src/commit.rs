@@ -1,6 +1,7 @@
 //! The single form in which everything is written.
 
 use std::fmt;
+use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
 use folio_engine::Event;
@@ -298,12 +299,12 @@ impl fmt::Debug for BlobHash {
     }
 }
 
-/// A body, kept under the hash of its content.
+/// A body, kept under the hash of its content. Cheap to clone.
 #[derive(Clone)]
 pub struct Blob {
     digest: [u8; 32],
     hash: BlobHash,
-    bytes: Vec<u8>,
+    bytes: Arc<Vec<u8>>,
 }
 
 impl Blob {
@@ -312,7 +313,11 @@ impl Blob {
     pub fn new(bytes: Vec<u8>) -> Self {
         let digest: [u8; 32] = Sha256::digest(&bytes).into();
         let hash = BlobHash(HEXLOWER.encode(&digest));
-        Self { digest, hash, bytes }
+        Self {
+            digest,
+            hash,
+            bytes: Arc::new(bytes),
+        }
     }
 
     /// The body's hash, which always matches its bytes.
@@ -335,7 +340,7 @@ impl Blob {
     /// The bytes alone.
     #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
-        self.bytes
+        Arc::unwrap_or_clone(self.bytes)
     }
 }
 

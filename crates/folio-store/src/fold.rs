@@ -152,6 +152,13 @@ impl States {
         states
     }
 
+    /// Starts with `entries`, in states that they had.
+    pub(crate) fn from(entries: Vec<Entry>) -> Self {
+        let mut states = Self::of(&entries);
+        states.states = entries.into_iter().map(|entry| (entry.handle, Some(entry))).collect();
+        states
+    }
+
     /// Applies `commit`, which follows those taken in before.
     pub(crate) fn take_in(&mut self, commit: &LogRow) {
         for change in &commit.record.changes {

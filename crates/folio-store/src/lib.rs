@@ -23,6 +23,7 @@ mod cursor;
 pub mod error;
 mod fold;
 mod kept_notes;
+mod linked;
 mod lists;
 mod live;
 mod needles;
@@ -55,7 +56,7 @@ pub use parts::{CommittedParts, Giving, Parts, in_parts};
 pub use postgres::PostgresStore;
 pub use sqlite::SqliteStore;
 pub use store::{
-    CHANGES_BYTES, Checkup, ForgottenRun, JOURNAL_PART_BYTES, Journal, LogRow, MemoryMark, OwnerId, Revision,
+    CHANGES_BYTES, Checkup, ForgottenRun, JOURNAL_PART_BYTES, Journal, LogParts, LogRow, MemoryMark, OwnerId, Revision,
     RunCommits, RunQuery, RunRow, Store,
 };
 pub use system::{RandomIds, SystemClock};

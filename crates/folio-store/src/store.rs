@@ -2,7 +2,7 @@
 
 mod answers;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,20 +10,24 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use folio_engine::run::RunSummary;
+use folio_memory::goals::{GoalNames, LinkedCounts};
 use folio_memory::id::{EntryRef, PageRef, RunRef, TurnRef};
+use folio_memory::page_tree::ParentOf;
+use folio_memory::query::MAX_LIMIT;
 use folio_memory::{
-    Change, Clock, Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page, PageQuery,
-    RunId, Seq, SpaceName, Timestamp, TraceNote, Turn, TurnQuery,
+    Change, Clock, Entry, EntryId, EntryKind, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Order,
+    Page, PageHandle, PageId, PageQuery, RunId, Seq, SpaceName, Timestamp, TraceNote, Turn, TurnQuery,
 };
 
 pub use self::answers::{
-    Checkup, ForgottenRun, Journal, LogRow, MemoryMark, OwnerId, Revision, RunCommits, RunQuery, RunRow,
+    Checkup, ForgottenRun, Journal, LogParts, LogRow, MemoryMark, OwnerId, Revision, RunCommits, RunQuery, RunRow,
 };
 use crate::access::KeptToken;
 use crate::commit::{BlobHash, Commit, Committed};
 use crate::copy::CopiedCommit;
 use crate::error::StoreError;
 use crate::fold::marked_as_erased;
+use crate::linked::linked_counts_by_reading;
 use crate::parts::{CommittedParts, Parts};
 use crate::system::SystemClock;
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
@@ -229,6 +233,38 @@ pub trait Store: Send + Sync + fmt::Debug {
         Ok(all)
     }
 
+    /// The structured parts of the log blocks on `page` that are neither archived nor expired at `now` nor superseded,
+    /// oldest first; empty if there is no such page. Instead of the list called `without`, which may be long, they have
+    /// its length. A database reads no texts for it.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    async fn log_parts(
+        &self,
+        space: &SpaceName,
+        page: PageId,
+        without: &'static str,
+        now: Timestamp,
+    ) -> Result<Vec<LogParts>, StoreError> {
+        let mut query = EntryQuery {
+            page: Some(page),
+            kinds: vec![EntryKind::Log],
+            order: Order::Oldest,
+            limit: MAX_LIMIT,
+            ..EntryQuery::default()
+        };
+        let mut all = Vec::new();
+        loop {
+            let answer = self.entries(space, &query, now).await?;
+            all.extend(answer.items.into_iter().map(|entry| LogParts::of(entry, without)));
+            query.cursor = answer.next;
+            if query.cursor.is_none() {
+                return Ok(all);
+            }
+        }
+    }
+
     /// The pages that `query` asks for, in the order in which they were added.
     ///
     /// # Errors
@@ -250,6 +286,38 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Unavailable` or `Corrupt`.
     async fn page_count(&self, space: &SpaceName, query: &PageQuery) -> Result<u64, StoreError>;
 
+    /// Which page contains each page, in no order: of `root` and all pages below it or, without a root, of all pages of
+    /// `space`. A database reads nothing else of them.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    async fn page_parents(&self, space: &SpaceName, root: Option<PageHandle>) -> Result<Vec<ParentOf>, StoreError> {
+        let mut query = PageQuery::default();
+        let (mut handles, mut parents) = (HashMap::new(), Vec::new());
+        loop {
+            let pages = self.pages(space, &query).await?;
+            query.after = pages.last().map(|page| page.handle.0);
+            if pages.is_empty() {
+                break;
+            }
+            // A page comes after the one that contains it.
+            for page in pages {
+                handles.insert(page.id, page.handle);
+                let parent = page.fields.parent.and_then(|parent| handles.get(&parent).copied());
+                let page = page.handle;
+                parents.push(ParentOf { page, parent });
+            }
+        }
+        let Some(root) = root else { return Ok(parents) };
+        let mut below = HashSet::from([root]);
+        parents.retain(|place| {
+            let is_below = place.page == root || place.parent.is_some_and(|parent| below.contains(&parent));
+            is_below && (below.insert(place.page) || place.page == root)
+        });
+        Ok(parents)
+    }
+
     /// The links that begin or end at `end` (a written id), sorted.
     ///
     /// # Errors
@@ -263,6 +331,22 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// `Unavailable` or `Corrupt`.
     async fn kept_links(&self, space: &SpaceName, links: Vec<Link>) -> Result<HashSet<Link>, StoreError>;
+
+    /// How many entries are linked to each of `goals`, in the order of the goals, as they are at `now`: those that have
+    /// a name of it in their context, as [`GoalNames::queries`] find them, without those of its own kind, and the
+    /// evidence for it. A database counts them without reading them.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` or `Corrupt`.
+    async fn linked_counts(
+        &self,
+        space: &SpaceName,
+        goals: Vec<GoalNames>,
+        now: Timestamp,
+    ) -> Result<Vec<LinkedCounts>, StoreError> {
+        linked_counts_by_reading(self, space, &goals, now).await
+    }
 
     /// Up to `limit` entries of `space` whose lifetime has ended at `by` although no revision says so, in the order in
     /// which they ended, each with the time at which it did. Pinned and archived entries do not end.

@@ -1,8 +1,10 @@
 //! How words are looked up in an index, which costs in proportion to the number of entries that have them.
 
+use std::collections::HashSet;
 use std::fmt;
 
-use folio_memory::{FOUND_MAX, Order, TextMatch, TextQuery};
+use folio_memory::text::EntryTerms;
+use folio_memory::{EntryFields, FOUND_MAX, Order, TextMatch, TextQuery};
 
 /// How many entries may have a word before it does not count if another word is rare: it would cost most and tell
 /// least.
@@ -84,6 +86,17 @@ impl IndexLookup {
             return Ok(Self::whole(words));
         }
         Ok(Self::by_counts(counted()?, words, order))
+    }
+
+    /// Whether the query finds an entry with these fields, for one that matches the words.
+    pub(crate) fn finds(&self, fields: &EntryFields) -> bool {
+        if self.is_whole {
+            return true;
+        }
+        let terms = EntryTerms::of(fields);
+        let terms: HashSet<&str> = terms.iter().collect();
+        let finds = |expression: &Expression| expression.0.iter().all(|group| group.matches(&terms));
+        self.expressions.iter().any(finds)
     }
 
     /// Whether the words can be searched for as they are, however many entries have them.
@@ -170,6 +183,17 @@ pub(crate) struct Expression(pub(crate) Vec<Group>);
 pub(crate) struct Group {
     pub(crate) words: Vec<Vec<String>>,
     pub(crate) how: TextMatch,
+}
+
+impl Group {
+    fn matches(&self, terms: &HashSet<&str>) -> bool {
+        let mut words = self.words.iter();
+        let has = |word: &Vec<String>| word.iter().all(|term| terms.contains(term.as_str()));
+        match self.how {
+            TextMatch::All => words.all(has),
+            TextMatch::Any => words.any(has),
+        }
+    }
 }
 
 impl Expression {

@@ -89,8 +89,8 @@ pub use tidy::Tidied;
 pub use trace::{TraceEntry, TracePart, TraceQuery};
 pub use transfer::{Fate, ImportOptions, Imported, Outgoing, Remark};
 pub use turn::{
-    Advice, Advisor, After, Before, Begun, DraftedTurn, Ended, Episode, EpisodeQuery, Episodes, Exported, Questions,
-    TurnInput, WorkingIn,
+    Advice, Advisor, After, Before, Begun, DraftedTurn, Ended, Episode, EpisodeQuery, Episodes, ExportReader, Exported,
+    ExportedEntries, Questions, TurnInput, WorkingIn,
 };
 pub use view::{View, ViewRequest};
 pub use work::{Delegated, Delegation, ReadyWork, WorkReport};

@@ -6,17 +6,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use folio_engine::run::RunSummary;
+use folio_memory::goals::{GoalNames, LinkedCounts};
 use folio_memory::id::{EntryRef, PageRef, RunRef, TurnRef};
+use folio_memory::page_tree::ParentOf;
 use folio_memory::{
-    Clock, Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page, PageQuery, RunId, Seq,
-    SpaceName, Timestamp, TraceNote, Turn, TurnQuery,
+    Clock, Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page, PageHandle, PageId,
+    PageQuery, RunId, Seq, SpaceName, Timestamp, TraceNote, Turn, TurnQuery,
 };
 use folio_store::access::KeptToken;
 use folio_store::copy::CopiedCommit;
 use folio_store::store::Checkup;
 use folio_store::{
-    BlobHash, Commit, Committed, CommittedParts, Compacted, Compaction, Journal, LogRow, MemoryMark, OwnerId, Parts,
-    Residue, Revision, RunCommits, RunQuery, RunRow, Store, StoreError, WatchAnswer, WatchQuery,
+    BlobHash, Commit, Committed, CommittedParts, Compacted, Compaction, Journal, LogParts, LogRow, MemoryMark, OwnerId,
+    Parts, Residue, Revision, RunCommits, RunQuery, RunRow, Store, StoreError, WatchAnswer, WatchQuery,
 };
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Barrier, Notify, watch};
@@ -60,6 +62,7 @@ struct State {
     fails_policies: bool,
     fails_claims: bool,
     stalls_runs: bool,
+    stalls_heads: bool,
     /// Of how many runs the summaries were asked.
     summaries: usize,
     /// How many of the next reads of journals fail.
@@ -207,6 +210,7 @@ impl FaultyStore {
         state.fails_policies = false;
         state.fails_claims = false;
         state.stalls_runs = false;
+        state.stalls_heads = false;
         state.journals_to_fail = 0;
         state.keyed = None;
     }
@@ -245,6 +249,11 @@ impl FaultyStore {
     /// From now on, listing runs never returns.
     pub fn stall_runs(&self) {
         self.state().stalls_runs = true;
+    }
+
+    /// From now on, asking where journals end never returns: nobody notices that others wrote to them.
+    pub fn stall_heads(&self) {
+        self.state().stalls_heads = true;
     }
 
     /// The next `times` reads of a journal fail.
@@ -423,6 +432,17 @@ impl Store for FaultyStore {
         Ok(answer)
     }
 
+    async fn log_parts(
+        &self,
+        space: &SpaceName,
+        page: PageId,
+        without: &'static str,
+        now: Timestamp,
+    ) -> Result<Vec<LogParts>, StoreError> {
+        let store = self.inner_unless_gone(READING)?;
+        store.log_parts(space, page, without, now).await
+    }
+
     async fn entry(&self, space: &SpaceName, entry: EntryRef) -> Result<Entry, StoreError> {
         self.state().entries += 1;
         self.inner_unless_gone(READING)?.entry(space, entry).await
@@ -455,6 +475,10 @@ impl Store for FaultyStore {
         self.inner_unless_gone(READING)?.page(space, page).await
     }
 
+    async fn page_parents(&self, space: &SpaceName, root: Option<PageHandle>) -> Result<Vec<ParentOf>, StoreError> {
+        self.inner_unless_gone(READING)?.page_parents(space, root).await
+    }
+
     async fn links(&self, space: &SpaceName, end: &str) -> Result<Vec<Link>, StoreError> {
         self.state().links += 1;
         self.inner_unless_gone(READING)?.links(space, end).await
@@ -462,6 +486,16 @@ impl Store for FaultyStore {
 
     async fn kept_links(&self, space: &SpaceName, links: Vec<Link>) -> Result<HashSet<Link>, StoreError> {
         self.inner_unless_gone(READING)?.kept_links(space, links).await
+    }
+
+    async fn linked_counts(
+        &self,
+        space: &SpaceName,
+        goals: Vec<GoalNames>,
+        now: Timestamp,
+    ) -> Result<Vec<LinkedCounts>, StoreError> {
+        let store = self.inner_unless_gone(READING)?;
+        store.linked_counts(space, goals, now).await
     }
 
     async fn ended(
@@ -511,6 +545,9 @@ impl Store for FaultyStore {
     }
 
     async fn run_heads(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, Seq)>, StoreError> {
+        if self.state().stalls_heads {
+            std::future::pending::<()>().await;
+        }
         self.inner_unless_gone(READING)?.run_heads(space, runs).await
     }
 

@@ -63,7 +63,7 @@ struct Texts(Vec<String>);
 impl<'de> Deserialize<'de> for Texts {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        #[serde(untagged)]
+        #[serde(untagged, expecting = "a text or a list of texts")]
         enum Given {
             One(String),
             Several(Vec<String>),

@@ -42,7 +42,7 @@ pub enum OpenError {
     /// The store does not exist, and was not to be created.
     #[error("there is no {what} {place}")]
     NotThere {
-        /// `file`, or `store in the database`.
+        /// `file`, `store in the empty file`, or `store in the database`.
         what: &'static str,
         /// Its location, without a password.
         place: String,
@@ -141,6 +141,10 @@ pub(crate) fn open(url: &str, may_create: bool) -> Result<Arc<dyn Store>, OpenEr
                 what: "file",
                 place: path.to_owned(),
             }),
+            path if !may_create && is_empty(path) => Err(OpenError::NotThere {
+                what: "store in the empty file",
+                place: path.to_owned(),
+            }),
             path => Ok(SqliteStore::open(&OpenOptions {
                 reads_if_full: !may_create,
                 ..OpenOptions::at(path)
@@ -172,6 +176,12 @@ pub(crate) fn open(url: &str, may_create: bool) -> Result<Arc<dyn Store>, OpenEr
 /// reason.
 fn is_missing(path: &str) -> bool {
     matches!(Path::new(path).try_exists(), Ok(false))
+}
+
+/// Whether the file at `path` is empty and belongs to no store: whoever only reads makes none of it.
+fn is_empty(path: &str) -> bool {
+    let is_empty = std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() == 0);
+    is_empty && is_missing(&format!("{path}-wal"))
 }
 
 #[cfg(test)]
@@ -231,6 +241,22 @@ mod tests {
             let store = open(&url, true).unwrap();
             assert_eq!(store.location(), path.display().to_string());
         }
+    }
+
+    #[test]
+    fn empty_file_becomes_a_store_only_if_one_may_be_created() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("folio.db");
+        std::fs::write(&path, "").unwrap();
+        let url = format!("sqlite:{}", path.display());
+        let error = open(&url, false).unwrap_err();
+        assert!(matches!(error, OpenError::NotThere { .. }), "{error}");
+        assert_eq!(
+            error.to_string(),
+            format!("there is no store in the empty file {}", path.display())
+        );
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
+        open(&url, true).unwrap();
     }
 
     #[test]

@@ -262,11 +262,18 @@ async fn put_in_place(restore: &Restore, to: &Path) -> Result<InPlace, Failure> 
         Ok(Restored::Damaged(found)) => Err(damaged(&restore.from, &found)),
         // The store that is replaced may be damaged; only the copy has to be sound.
         Err(error) if error.kind() == ErrorKind::Corrupt => Err(Failure::from(error).hint_instead(FROM_A_BACKUP)),
+        Err(error) if is_no_store(&restore.from, &error) => Err(Failure::from(error).hint(FROM_A_BACKUP)),
         Err(error) if !replace && is_in_the_way(to, &error) => {
             Err(in_the_way(&error).hint("--replace renames the existing store and puts the copy in its place"))
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Whether `error` says that what is to be restored, `from`, is no store.
+fn is_no_store(from: &Path, error: &StoreError) -> bool {
+    let is = format!("{} is ", from.display());
+    matches!(error, StoreError::Invalid(reason) if reason.starts_with(&is))
 }
 
 /// Whether there is a file at `to`, where the copy that failed with `error` was to go.

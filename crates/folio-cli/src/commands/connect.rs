@@ -85,6 +85,11 @@ impl Program {
         })
     }
 
+    /// What stands for the path of the folder in its configuration, which others may share.
+    fn folder_variable(self) -> Option<&'static str> {
+        matches!(self, Self::Vscode).then_some("${workspaceFolder}")
+    }
+
     /// Whether it need not start a server in the folder of the project, so that the thread has to be named.
     fn starts_anywhere(self) -> bool {
         matches!(self, Self::Cursor | Self::Vscode)
@@ -174,9 +179,16 @@ fn server_of(context: &Context<'_>, program: Program) -> Result<(&'static str, V
     let mut arguments = vec!["mcp".to_owned()];
     let given = context.settings.given_anywhere()?;
     arguments.extend(given.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]));
-    if context.settings.names_thread || program.starts_anywhere() {
-        arguments.extend(["--thread".to_owned(), context.settings.thread.0.clone()]);
-    }
+    let own_thread = context.settings.thread.0.as_str();
+    let thread = match program.folder_variable() {
+        Some(folder) if !context.settings.names_thread => Some(folder),
+        _ => (context.settings.names_thread || program.starts_anywhere()).then_some(own_thread),
+    };
+    arguments.extend(
+        thread
+            .into_iter()
+            .flat_map(|thread| ["--thread".to_owned(), thread.to_owned()]),
+    );
     program.server(&arguments).ok_or_else(|| {
         let words: Vec<_> = arguments.iter().map(|word| quoted(word)).collect();
         let message = "codex keeps its MCP servers in your home folder and adds them itself";

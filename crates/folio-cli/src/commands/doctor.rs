@@ -70,6 +70,8 @@ pub(crate) async fn run(context: &Context<'_>, _: Doctor) -> Result<Exit, Failur
     let servers = servers::look_at(&context.settings).await;
     let exit = match found.problems.is_empty() {
         false => Exit::Damaged,
+        // Every other command refuses to go by them.
+        true if has_mistake(context) => Exit::Usage,
         true if !servers.iter().all(LookedAt::is_reached) => Exit::Unavailable,
         true => Exit::Done,
     };
@@ -104,6 +106,12 @@ pub(crate) async fn run(context: &Context<'_>, _: Doctor) -> Result<Exit, Failur
             .advise(format_args!("`folio export` saves what is still readable; {copy}"));
     }
     Ok(final_exit)
+}
+
+/// Whether the settings of this folder cannot be read.
+fn has_mistake(context: &Context<'_>) -> bool {
+    let passed_over = context.settings.passed_over.as_ref();
+    passed_over.is_some_and(|unseen| unseen.mistake().is_some())
 }
 
 /// Looks at what does not need the store, which is `missing`.

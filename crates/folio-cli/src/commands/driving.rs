@@ -162,6 +162,7 @@ impl Driving {
             observer: context.observer(),
             dispatch: self.who.dispatch()?,
             outputs_at_hand: None,
+            outage_patience: None,
         })
     }
 

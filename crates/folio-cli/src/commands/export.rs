@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -105,7 +105,12 @@ pub(crate) async fn run(context: &Context<'_>, export: Export) -> Result<Exit, F
         _ => {
             let workspace = context.existing_workspace().await?;
             let mut out = BufWriter::new(std::io::stdout());
-            let (_, problems) = workspace.rescue_space(&mut out, &mut |_| {}).await?;
+            // On a terminal, the progress would stand between the lines.
+            let is_read = std::io::stdout().is_terminal();
+            let mut progress = (!is_read).then(|| counting(context));
+            let mut show = |exported| progress.iter_mut().for_each(|progress| progress(exported));
+            let (_, problems) = workspace.rescue_space(&mut out, &mut show).await?;
+            drop(progress);
             Ok(exit_after(context, &problems))
         }
     }
@@ -133,7 +138,8 @@ fn counting(context: &Context<'_>) -> impl FnMut(Outgoing) + Send {
     let mut counting = Counting::new(context.output);
     move |exported| {
         let (entries, links) = (counted(exported.entries, "entry"), counted(exported.links, "link"));
-        counting.show(0, None, &format!("{entries}, {links}"));
+        let (done, total) = exported.steps.unzip();
+        counting.show(done.unwrap_or(0), total, &format!("{entries}, {links}"));
     }
 }
 

@@ -4,7 +4,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgGroup, Args};
 use folio::Timestamp;
 use folio::engine::event::NewLimits;
-use folio::engine::run::{ForkAt, LimitKind, LimitMet};
+use folio::engine::run::{ForkAt, ForkError, LimitKind, LimitMet};
 use folio::engine::{NodeId, Run};
 use folio::memory::id::RunRef;
 use folio::runner::{ForkOptions, RunnerError};
@@ -48,6 +48,9 @@ pub(crate) struct Fork {
     driving: Driving,
 }
 
+/// The hint for a run in which no limit stopped anything.
+const WITHOUT_LIMIT: &str = "name the node to do again: --at NODE; `folio show RUN --json` lists them";
+
 /// Carries out `folio fork`.
 pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Failure> {
     // What is wrong with the other arguments is told without models, which a mistake in the settings may withhold.
@@ -87,6 +90,9 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
     };
     let (forked, unopened) = match (forked, unopened) {
         (Err(RunnerError::NeedsModel { .. }), Some(unopened)) => return Err(unopened),
+        (Err(error @ RunnerError::Fork(ForkError::Unlimited)), _) => {
+            return Err(Failure::from(error).hint_instead(WITHOUT_LIMIT));
+        }
         (forked, unopened) => (forked?, unopened),
     };
     let (id, handle) = (forked.id, forked.handle);

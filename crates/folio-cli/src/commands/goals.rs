@@ -5,6 +5,7 @@ use folio::Workspace;
 use folio::memory::EntryKind;
 use folio::memory::goals::GoalInput;
 use folio::memory::id::EntryRef;
+use folio::memory::query::MAX_LIMIT;
 use folio::store::workspace::Guard;
 
 use super::observe::{page_hint, wrong_kind_failure};
@@ -27,6 +28,12 @@ pub(crate) struct Goals {
     /// List those of every thread
     #[arg(long)]
     all_threads: bool,
+    /// Maximum number of results
+    #[arg(long, default_value_t = MAX_LIMIT, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    limit: u32,
+    /// Continue where an earlier list ended
+    #[arg(long)]
+    cursor: Option<String>,
     #[command(subcommand)]
     command: Option<GoalsCommand>,
 }
@@ -80,9 +87,8 @@ pub(crate) async fn run(context: &Context<'_>, goals: Goals) -> Result<Exit, Fai
     match goals.command {
         None => {
             let thread = (!goals.all_threads).then_some(&context.settings.thread);
-            let as_of = workspace.head().await?.0;
-            let found = workspace.goals(thread, goals.all).await?;
-            let list = List::whole(found.iter().map(GoalShape::of).collect(), as_of);
+            let found = workspace.goals_part(thread, goals.all, goals.limit, goals.cursor);
+            let list = List::of(&found.await?, GoalShape::of);
             context.output.report(&list)?;
             if let Some(remark) = remark(&list, "there are no goals; add one with `folio goals add`") {
                 context.output.advise(remark);

@@ -283,7 +283,10 @@ async fn books(context: &Context<'_>, workspace: &Workspace, import: &Import) ->
             &counted(imported.entries, "entry"),
         );
         let one = async {
-            let text = text_of(file)?;
+            let text = text_of(file).map_err(|failure| match failure.code() {
+                "input_not_text" => failure.hint("--from colony reads a scratchbook as JSON, or a folder of them"),
+                _ => failure,
+            })?;
             let one = workspace.import_book(&actor, thread, &text, import.dry_run);
             one.await
                 .map_err(|error| Failure::from(error).about(&file.display().to_string()))

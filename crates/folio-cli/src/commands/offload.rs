@@ -21,7 +21,7 @@ use crate::output::{Report, Style};
 /// `folio offload`.
 #[derive(Debug, Args)]
 pub(crate) struct Offload {
-    /// File with the messages as JSON, in OpenAI's format, Anthropic's, or both; - reads it from standard input
+    /// File with the messages as JSON, in the format of OpenAI, Anthropic or Google; - reads it from standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Size of the context window in tokens

@@ -11,7 +11,8 @@ use crate::report::turn::ReliabilityShape;
 /// `folio patterns`.
 #[derive(Debug, Args)]
 pub(crate) struct Patterns {
-    /// Look for new patterns first, as the end of every turn does
+    /// Look for new patterns first, among the newest 5,000 observations; the end of a turn does that where something was
+    /// noticed
     #[arg(long)]
     find: bool,
     /// Maximum number of results

@@ -114,12 +114,7 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
         }
     };
     let mut serving = Box::pin(async { tokio::join!(server.run(interrupted()?), resuming).0.map_err(refused) });
-    let keeping = async {
-        tokio::join!(
-            tidy_regularly(context, &spaces),
-            watch_store(runner.workspace(), context.output)
-        )
-    };
+    let keeping = async { tokio::join!(tidy_regularly(context, &spaces), watch_store(&runner, context.output)) };
     let mut keeping = Box::pin(keeping);
     tokio::select! {
         served = &mut serving => served?,

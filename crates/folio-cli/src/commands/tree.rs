@@ -51,15 +51,16 @@ pub(crate) async fn run(context: &Context<'_>, tree: Tree) -> Result<Exit, Failu
         }
         (None, None) => None,
     };
-    let mut nodes = workspace.tree(root).await?;
+    let mut places = workspace.tree_places(root).await?;
     if let Some(depth) = tree.depth {
-        nodes.retain(|node| node.depth <= depth);
+        places.retain(|place| place.depth <= depth);
     }
     let limit = tree.limit.or_else(|| (!context.output.is_json()).then_some(PAGES));
+    let pages = workspace.pages_called(PageTree::shown(&places, limit)).await?;
     context
         .output
-        .report(&PageTree::of(&nodes, limit, context.settings.repeated()))?;
-    if nodes.is_empty() {
+        .report(&PageTree::of(&places, pages, context.settings.repeated()))?;
+    if places.is_empty() {
         context.output.note("there are no pages yet");
     }
     Ok(Exit::Done)

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use folio::Workspace;
 use folio::memory::id::{Ref, TurnHandle, TurnRef};
 use folio::memory::turn::{Turn, TurnQuery};
-use folio::store::workspace::{Questions, TurnInput};
+use folio::store::workspace::{ExportedEntries, Questions, TurnInput};
 use folio_server::wire::{manifest_line, touched_line};
 use serde_json::json;
 
@@ -224,23 +224,30 @@ async fn show(context: &Context<'_>, show: Show) -> Result<Exit, Failure> {
     }
     let export = workspace.turn_export(show.which).await?;
     let now = workspace.now();
-    let touched = workspace.exported(&export, false).await?;
-    let all = match show.full {
-        true => workspace.exported(&export, true).await?,
-        false => workspace.manifest(&export).await?,
-    };
-    let head = json!({
+    context.output.line(&json!({
         "record": "turn",
         "turn_id": export.turn,
         "at": export.at,
         "as_of": export.as_of,
         "entries": export.entries(),
         "touched": export.touched.len(),
-    });
-    let touched = touched.iter().map(|exported| touched_line(exported, now));
-    let all = all.iter().map(|exported| manifest_line(exported, show.full, now));
-    for line in std::iter::once(head).chain(touched).chain(all) {
-        context.output.line(&line)?;
+    }))?;
+    // A space may have any number of entries.
+    let mut touched = workspace.read_exported(&export, ExportedEntries::Touched).await?;
+    while let Some(exported) = workspace.next_exported(&mut touched).await? {
+        for one in &exported {
+            context.output.line(&touched_line(one, now))?;
+        }
+    }
+    let all = match show.full {
+        true => ExportedEntries::All,
+        false => ExportedEntries::Manifest,
+    };
+    let mut all = workspace.read_exported(&export, all).await?;
+    while let Some(exported) = workspace.next_exported(&mut all).await? {
+        for one in &exported {
+            context.output.line(&manifest_line(one, show.full, now))?;
+        }
     }
     Ok(Exit::Done)
 }

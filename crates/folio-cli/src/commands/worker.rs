@@ -42,7 +42,7 @@ pub(crate) async fn run(context: &Context<'_>, worker: Box<WorkerArguments>) -> 
     let mut working = Box::pin(working);
     tokio::select! {
         () = &mut working => {}
-        () = watch_store(runner.workspace(), context.output) => working.await,
+        () = watch_store(&runner, context.output) => working.await,
     }
     Ok(Exit::Done)
 }

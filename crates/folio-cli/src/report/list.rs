@@ -11,7 +11,8 @@ pub(crate) fn remark<T>(list: &List<T>, nothing: &str) -> Option<String> {
     let of = if list.at_least { "more than " } else { "" };
     let total = list.total.unwrap_or(list.returned as u64);
     match (&list.next, list.returned) {
-        (_, 0) => Some(nothing.to_owned()),
+        (Some(next), 0) => Some(format!("nothing yet; continue with --cursor {next}")),
+        (None, 0) => Some(nothing.to_owned()),
         (Some(next), shown) if list.total.is_none() => {
             Some(format!("{shown}, and there are more; continue with --cursor {next}"))
         }

@@ -1,9 +1,10 @@
 //! Pages, their entries, and the tree that they form.
 
+use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 
-use folio::memory::{Entry, Page};
-use folio::store::workspace::TreeNode;
+use folio::memory::page_tree::TreePlace;
+use folio::memory::{Entry, Page, PageHandle};
 pub(crate) use folio_server::wire::{EntryShape, LinkShape, PageShape};
 use serde::Serialize;
 
@@ -107,15 +108,29 @@ struct PageNode {
 }
 
 impl PageTree {
-    /// Builds the tree from `nodes`, parents before children. If a `limit` is given, at most so many pages are in it:
-    /// those nearer to the top first, then in order. `again` has the options that another command repeats.
-    pub(crate) fn of(nodes: &[TreeNode], limit: Option<u32>, again: &str) -> Self {
-        let mut rest = nodes;
-        let mut below_limit = within(nodes, limit);
-        let (roots, left_out) = nested(&mut rest, 0, &mut below_limit);
+    /// Returns which of the pages at `places`, parents before children, are in the tree. If a `limit` is given, at most
+    /// so many are: those nearer to the top first, then in order.
+    pub(crate) fn shown(places: &[TreePlace], limit: Option<u32>) -> Vec<PageHandle> {
+        let mut room = within(places, limit);
+        let has_room = |place: &&TreePlace| match room.get_mut(place.depth) {
+            None | Some(0) => false,
+            Some(room) => {
+                *room -= 1;
+                true
+            }
+        };
+        places.iter().filter(has_room).map(|place| place.page).collect()
+    }
+
+    /// Builds the tree from `places` and the `pages` that [`PageTree::shown`] names, in the same order. `again` has the
+    /// options that another command repeats.
+    pub(crate) fn of(places: &[TreePlace], pages: Vec<Page>, again: &str) -> Self {
+        let mut rest = places;
+        let mut shown = pages.into_iter().map(|page| (page.handle, page)).collect();
+        let (roots, left_out) = nested(&mut rest, 0, &mut shown);
         Self {
             roots,
-            total: nodes.len(),
+            total: places.len(),
             left_out,
             again: again.to_owned(),
         }
@@ -123,7 +138,7 @@ impl PageTree {
 }
 
 /// Returns for each depth how many pages of it are within `limit`: all, until there is no room, and then the first.
-fn within(nodes: &[TreeNode], limit: Option<u32>) -> Vec<usize> {
+fn within(nodes: &[TreePlace], limit: Option<u32>) -> Vec<usize> {
     let mut counts = vec![0; MAX_DEPTH];
     for node in nodes.iter().filter(|node| node.depth < MAX_DEPTH) {
         counts[node.depth] += 1;
@@ -136,9 +151,9 @@ fn within(nodes: &[TreeNode], limit: Option<u32>) -> Vec<usize> {
     counts
 }
 
-/// Takes the nodes of `depth` and those below them from the front of `rest`. Returns those for which there is room,
-/// and how many of all of them have no place in what is returned. `room` is what [`within`] says, as far as it is left.
-fn nested(rest: &mut &[TreeNode], depth: usize, room: &mut [usize]) -> (Vec<PageNode>, usize) {
+/// Takes the nodes of `depth` and those below them from the front of `rest`. Returns those that are among the pages that
+/// are `shown`, which it takes as well, and how many of all of them have no place in what is returned.
+fn nested(rest: &mut &[TreePlace], depth: usize, shown: &mut HashMap<PageHandle, Page>) -> (Vec<PageNode>, usize) {
     if depth >= MAX_DEPTH {
         let below = rest.iter().take_while(|node| node.depth >= depth).count();
         *rest = &rest[below..];
@@ -147,14 +162,13 @@ fn nested(rest: &mut &[TreeNode], depth: usize, room: &mut [usize]) -> (Vec<Page
     let (mut level, mut without_place) = (Vec::new(), 0);
     while let Some((node, after)) = rest.split_first().filter(|(node, _)| node.depth >= depth) {
         *rest = after;
-        let (children, left_out) = nested(rest, node.depth + 1, room);
-        if room[node.depth] == 0 {
+        let (children, left_out) = nested(rest, node.depth + 1, shown);
+        let Some(page) = shown.remove(&node.page) else {
             without_place += 1 + left_out;
             continue;
-        }
-        room[node.depth] -= 1;
+        };
         level.push(PageNode {
-            page: PageShape::of(&node.page),
+            page: PageShape::of(&page),
             children,
             left_out,
         });

@@ -31,7 +31,8 @@ impl Approval {
     #[must_use]
     pub fn in_words(&self) -> String {
         let again = if self.again {
-            "retry? It had started when its driver died, and it is unknown whether it took effect: "
+            "retry? It had started, and its driver stopped before it recorded how it ended, so it is unknown whether it \
+             took effect: "
         } else {
             ""
         };

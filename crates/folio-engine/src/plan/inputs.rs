@@ -8,6 +8,7 @@ use folio_memory::numbers::quote_oversized_numbers;
 use serde_json::{Map, Value};
 
 use super::nearest::{did_you_mean, listed};
+use super::spanned::AS_A_TEXT;
 use super::{InputKind, Plan, json};
 
 /// What is wrong with one input.
@@ -111,7 +112,11 @@ impl InputKind {
                     None => reading.root.to_json(),
                 },
                 Err(error) if matches!(quote_oversized_numbers(text.as_bytes()), Cow::Owned(_)) => {
-                    return Err(error.message);
+                    return Err(match self {
+                        // In quotes it would be no number.
+                        Self::Integer | Self::Number => error.message.replace(AS_A_TEXT, ""),
+                        _ => error.message,
+                    });
                 }
                 Err(_) => return Ok(None),
             },

@@ -205,11 +205,12 @@ pub(super) fn unreadable(place: Place, message: impl Into<String>) -> PlanError 
 
 /// The message that a whole number would lose digits.
 pub(super) fn too_many_digits(number: &str) -> String {
-    format!(
-        "`{}` has more digits than a number keeps; put it in quotes to keep all of them as a text",
-        cut(number, NUMBER_CHARS)
-    )
+    let number = cut(number, NUMBER_CHARS);
+    format!("`{number}` has more digits than a number keeps{AS_A_TEXT}")
 }
+
+/// What can be done about that where a text may stand.
+pub(super) const AS_A_TEXT: &str = "; put it in quotes to keep all of them as a text";
 
 pub(super) fn duplicate_key(place: Place, key: &str, first: Place) -> PlanError {
     PlanError {

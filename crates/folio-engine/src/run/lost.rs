@@ -49,11 +49,19 @@ impl Run {
         }
     }
 
+    /// Sets why it could not be recorded how the calls ended that were under way before, if whoever drives the run
+    /// knows. It goes into the results of calls with an unknown effect.
+    pub fn set_unrecorded(&mut self, why: Option<String>) {
+        self.unrecorded = why.map(String::into_boxed_str);
+    }
+
     /// The event that records a call with an unknown effect that was not repeated.
     pub(super) fn outcome_unknown(&self, node: NodeId, why: &str) -> Event {
-        let notes = format!(
-            "it had started when its driver stopped, and it is unknown whether it took effect; it was not retried{why}"
-        );
+        let before = match &self.unrecorded {
+            Some(reason) => format!("it had started, and how it ended could not be recorded ({reason})"),
+            None => "it had started, and its driver stopped before it recorded how it ended".to_owned(),
+        };
+        let notes = format!("{before}; it is unknown whether it took effect, and it was not retried{why}");
         let result = NodeResult::failed(Severity::Hard, StopReason::OutcomeUnknown, notes);
         Event::Finished {
             node,

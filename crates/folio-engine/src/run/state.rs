@@ -103,6 +103,8 @@ pub struct Run {
     pub(super) rules: Vec<Rule>,
     /// Which calls wait for approval, if somebody is there to give it. Not derived from the journal.
     pub(super) asks_first: Option<AskFirst>,
+    /// Why the calls that were under way before could not be recorded, if whoever drives the run knows.
+    pub(super) unrecorded: Option<Box<str>>,
     /// The names of the resources that calls under way write.
     pub(super) taken: Resources,
     /// The names that each of these calls holds, by node.
@@ -236,6 +238,7 @@ impl Run {
             asked_about: BTreeMap::new(),
             rules: Vec::new(),
             asks_first: None,
+            unrecorded: None,
             taken: Resources::default(),
             writing: BTreeMap::new(),
             declared: None,

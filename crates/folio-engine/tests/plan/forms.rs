@@ -359,7 +359,7 @@ fn lossy_input_values_are_refused_e9_1() {
     .unwrap_err();
     insta::assert_snapshot!(errors.iter().map(InputError::to_string).collect::<Vec<_>>().join("\n"), @r"
         the input `l` would not keep what was written: `-9223372036854775809` has more digits than a number keeps; put it in quotes to keep all of them as a text
-        the input `n` would not keep what was written: `12345678901234567890123` has more digits than a number keeps; put it in quotes to keep all of them as a text
+        the input `n` would not keep what was written: `12345678901234567890123` has more digits than a number keeps
         the input `o` would not keep what was written: the key `a` is already at 1:2
         the input `x` would not keep what was written: `1e999` is not a number
         ");

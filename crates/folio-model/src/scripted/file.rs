@@ -60,7 +60,7 @@ struct WrittenCue {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a text or a list of texts")]
 enum Parts {
     One(String),
     Many(Vec<String>),
@@ -90,7 +90,7 @@ struct WrittenError {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a number or `always`")]
 enum Times {
     Number(u32),
     Word(Always),

@@ -9,18 +9,19 @@ use folio_tools::PageTarget;
 
 use crate::error::RunnerError;
 use crate::perform::Performed;
+use crate::runner::Shared;
 
 /// The tool whose only effect is an append.
 const PAGE_APPEND: &str = "page_append";
 
-/// Replaces handles of pages by their ids. For a page of the run from which this one was forked, that is the page in its
-/// place: plans and models that the fork kept name the old one. A page that does not exist or belongs to another run
-/// stays a handle and is rejected later; a call of the append tool then fails.
-pub(super) async fn resolve_pages(
-    workspace: &Workspace,
-    run: &Run,
-    performed: &mut Performed,
-) -> Result<(), RunnerError> {
+/// Of how many runs it is looked which of them was forked from the next one.
+const MAX_ORIGINS: usize = 100;
+
+/// Replaces handles of pages by their ids. For a page of the run from which this one was forked, or of one from which
+/// that one was, it is the page in its place: plans and models that the fork kept name the old one. A page that does
+/// not exist or belongs to another run stays a handle and is rejected later; a call of the append tool then fails.
+pub(super) async fn resolve_pages(shared: &Shared, run: &Run, performed: &mut Performed) -> Result<(), RunnerError> {
+    let workspace = &shared.workspace;
     let mut problem = None;
     for append in &mut performed.writes.page_appends {
         let PageTarget::Handle(handle) = &append.page else {
@@ -29,7 +30,7 @@ pub(super) async fn resolve_pages(
         let Ok(reference) = handle.parse() else { continue };
         match workspace.store().page(workspace.space(), reference).await {
             Ok(page) if page.fields.run.is_some_and(|of| of != run.id()) => {
-                if let Some(page) = page_in_place_of(run, &page)
+                if let Some(page) = page_in_place_of(shared, run, &page).await?
                     && is_there(workspace, page).await?
                 {
                     append.page = PageTarget::Handle(page.to_string());
@@ -60,26 +61,42 @@ pub(super) async fn resolve_pages(
     Ok(())
 }
 
-/// The page of `run` in place of `page`, if that belongs to the run from which it was forked.
-fn page_in_place_of(run: &Run, page: &Page) -> Option<PageId> {
-    let source: RunId = run.variable().get("forked_from")?.get("run")?.as_str()?.parse().ok()?;
-    if page.fields.run != Some(source) {
-        return None;
+/// The page of `run` in place of `page`, if that belongs to the run from which it was forked, or to one before that.
+async fn page_in_place_of(shared: &Shared, run: &Run, page: &Page) -> Result<Option<PageId>, RunnerError> {
+    let Some(origin) = page.fields.run else { return Ok(None) };
+    if !is_origin_of(&shared.workspace, run, origin).await? {
+        return Ok(None);
     }
-    match page.fields.role {
+    Ok(match page.fields.role {
         PageRole::Workspace => Some(projection::workspace_page(run.id())),
         PageRole::ScratchpadRoot => Some(projection::main_page(run.id())),
         PageRole::Plan => Some(projection::plan_page(run.id())),
-        PageRole::ScratchpadExec => {
-            let path = page.fields.branch_id.as_deref()?;
-            let mut begun = run.tree().into_iter().filter(|view| view.started_at.is_some());
-            let branch = begun.rfind(|view| view.path == path && view.kind.is_task())?;
-            Some(projection::branch_page(run, branch.id))
-        }
+        // Several branches may have one path, those of different versions of a plan.
+        PageRole::ScratchpadExec => match shared.folded(origin).await {
+            Ok(origin) => run.branch_in_place_of(&origin, page.id),
+            Err(RunnerError::Journal { .. } | RunnerError::Store(StoreError::NotFound { .. })) => None,
+            Err(error) => return Err(error),
+        },
         // The note with the same title, if the fork has it.
         PageRole::Note => Some(projection::note_page(run.id(), &page.fields.title)),
         _ => None,
+    })
+}
+
+/// Whether `run` was forked from `origin`, or from a run that was.
+async fn is_origin_of(workspace: &Workspace, run: &Run, origin: RunId) -> Result<bool, RunnerError> {
+    let mut before = run.summary().forked_from;
+    for _ in 0..MAX_ORIGINS {
+        match before {
+            Some(source) if source == origin => return Ok(true),
+            Some(source) => {
+                let summaries = workspace.store().runs_so_far(workspace.space(), vec![source]).await?;
+                before = summaries.first().and_then(|(_, summary)| summary.forked_from);
+            }
+            None => break,
+        }
     }
+    Ok(false)
 }
 
 async fn is_there(workspace: &Workspace, page: PageId) -> Result<bool, RunnerError> {

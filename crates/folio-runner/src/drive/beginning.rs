@@ -41,7 +41,8 @@ impl Drive {
 
     /// Begins `call`, whose beginning is recorded in `batch`.
     pub(super) fn begin(&mut self, call: CallAction, batch: u64) {
-        let cancel = self.under_way.begin(call.node, batch);
+        let is_repeatable = perform::is_repeatable(&call.tool, &self.shared.registry);
+        let cancel = self.under_way.begin(call.node, batch, is_repeatable);
         let mut context = ToolContext {
             cancel,
             ..self.context.clone()
@@ -64,7 +65,7 @@ impl Drive {
     pub(super) fn begin_checking(&mut self, check: CheckAction, batch: Option<u64>) {
         let CheckAction { node, calls, .. } = check;
         let cancel = match batch {
-            Some(batch) => self.under_way.begin(node, batch),
+            Some(batch) => self.under_way.begin(node, batch, true),
             None => self.under_way.check(node),
         };
         let context = ToolContext {
@@ -85,7 +86,8 @@ impl Drive {
         };
         let model = models.model_for_ask(&ask).clone();
         let all = self.shared.model_places.clone();
-        let cancel = self.under_way.begin(ask.node, batch);
+        // Its answer is paid for.
+        let cancel = self.under_way.begin(ask.node, batch, false);
         let mut context = ToolContext {
             cancel,
             ..self.context.clone()
@@ -126,7 +128,7 @@ impl Drive {
         let Some(compaction) = self.putting_away(action) else {
             return;
         };
-        let cancel = self.under_way.begin(node, batch);
+        let cancel = self.under_way.begin(node, batch, true);
         self.unpolled_calls.push(Box::pin(async move {
             let result = compaction.run_unless_cancelled(cancel).await?;
             Ok(Done::PutAway(Box::new(result), batch))

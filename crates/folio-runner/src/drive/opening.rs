@@ -22,6 +22,7 @@ use crate::error::RunnerError;
 use crate::grants;
 use crate::locks::RunLocks;
 use crate::memory::{MemoryWriter, turn_of};
+use crate::outage::Patience;
 use crate::pending_writes::PendingWrites;
 use crate::prefer::Preferences;
 use crate::results::RunResults;
@@ -65,6 +66,10 @@ impl Drive {
         let follower = shared.others.follow(&shared.workspace, id, head);
         let bodies = Bodies::of(&shared.workspace, shared.options.outputs_at_hand);
         let time = shared.kept_lags.time_of(id);
+        let (patience, patience_end) = Patience::of(&shared, id);
+        // If somebody else drove the run since, they know better.
+        let unrecorded = shared.unrecorded.lock().remove(&id);
+        let unrecorded = unrecorded.and_then(|(at, reason)| (at == head).then_some(reason));
         let mut drive = Self {
             shared,
             run,
@@ -92,6 +97,9 @@ impl Drive {
             pages,
             held_up: HashSet::new(),
             pending_cancellations: PendingCancellations::default(),
+            patience,
+            _patience_end: patience_end,
+            unrecorded,
         };
         drive.configure_run();
         drive.resume().await?;
@@ -150,6 +158,7 @@ impl Drive {
         if self.has_person {
             run.set_approval_policy(Some(grants::approval_policy_of(registry, run)));
         }
+        run.set_unrecorded(self.unrecorded.clone());
         run.set_written_elsewhere(Some(self.locks.elsewhere()));
         let tool_registry = registry.clone();
         run.set_read_only_tools(Some(Arc::new(move |tool| grants::is_read_only(&tool_registry, tool))));

@@ -12,6 +12,7 @@ use super::Drive;
 use crate::brief::{BriefReader, is_near};
 use crate::error::RunnerError;
 use crate::locks::WAIT_FOR_RUN;
+use crate::outage::is_outage;
 use crate::pages::RunPages;
 
 impl Drive {
@@ -35,6 +36,15 @@ impl Drive {
             Some(held_up) => waiting.insert(run, held_up.clone()) != Some(held_up),
             None => waiting.remove(&run).is_some(),
         });
+    }
+
+    /// Briefs tasks in the commit that makes them due, if that can be. While the store is away it cannot: what was
+    /// gathered is written first, and waits for the store.
+    pub(super) async fn brief_ahead(&mut self, nodes: &[NodeId]) -> Result<bool, RunnerError> {
+        match self.brief_all(nodes).await {
+            Err(error) if is_outage(&error) && !self.pending_writes.batch.is_empty() => Ok(false),
+            briefed => briefed,
+        }
     }
 
     /// Briefs tasks with what memory holds for them. Returns false if that is only known once the gathered batch is

@@ -6,6 +6,7 @@ use folio_store::{Commit, Committed, Expected, Journal, Record, RunAppend, Store
 
 use super::{Done, Drive};
 use crate::error::RunnerError;
+use crate::outage::is_outage;
 use crate::pending_writes::Writing;
 use crate::steps::status_of;
 use crate::watch::check_known_end;
@@ -18,18 +19,39 @@ impl Drive {
     pub(super) async fn write_and_wait(&mut self) -> Result<(), RunnerError> {
         self.update_pages_text().await;
         let (commit, writing) = self.next_commit();
-        let written = self.shared.workspace.commit(commit).await;
-        self.handle_write_result(writing, written.map_err(RunnerError::from))
-            .await
+        let written = self.written_to(&writing, commit).await;
+        self.handle_write_result(writing, written).await
     }
 
     /// Starts to write what was gathered while the run goes on.
     pub(super) async fn write_in_background(&mut self) {
         self.update_pages_text().await;
         let (commit, writing) = self.next_commit();
-        let workspace = self.shared.workspace.clone();
-        let written = tokio::spawn(async move { Ok(workspace.commit(commit).await?) });
+        let written = tokio::spawn(self.written_to(&writing, commit));
         self.pending_writes.write(writing, written);
+    }
+
+    /// Writes `commit`, that of `writing`. If something would be lost otherwise, an outage of the store is waited out.
+    fn written_to(
+        &self,
+        writing: &Writing<Done>,
+        commit: Commit,
+    ) -> impl Future<Output = Result<Committed, RunnerError>> + Send + use<> {
+        let patience = self.would_lose(&writing.outcomes).then(|| self.patience.clone());
+        let workspace = self.shared.workspace.clone();
+        async move {
+            match patience {
+                Some(patience) => Box::pin(patience.commit(commit)).await,
+                None => Ok(workspace.commit(commit).await?),
+            }
+        }
+    }
+
+    /// Whether something would be lost if the run were given up: of `outcomes`, which are not durable, or of what is
+    /// under way.
+    pub(super) fn would_lose(&self, outcomes: &[Done]) -> bool {
+        outcomes.iter().any(Done::is_lost_if_unrecorded)
+            || self.under_way.calls.values().any(|call| !call.is_repeatable)
     }
 
     /// The commit that writes the gathered batch.
@@ -100,8 +122,11 @@ impl Drive {
         if let Some(names) = writing.writes {
             self.locks.mark_stored(names, &self.run);
         }
-        if let Some(pages) = &mut self.pages {
-            pages.set_handles(&committed.pages);
+        match &mut self.pages {
+            // It was found in the log, which does not say the handles.
+            _ if committed.replayed => self.pages = None,
+            Some(pages) => pages.set_handles(&committed.pages),
+            None => {}
         }
         self.pending_writes.mark_written(writing.batch);
         self.bodies.mark_written(&writing.bodies);
@@ -232,7 +257,15 @@ impl Drive {
     async fn read_foreign_writes(&mut self) -> Result<Journal, RunnerError> {
         let workspace = &self.shared.workspace;
         let (store, space, known) = (workspace.store(), workspace.space(), self.followed.head());
-        let journal = store.journal(space, self.run.id(), known).await?;
+        let would_lose = self.would_lose(self.pending_writes.outcomes());
+        let journal = loop {
+            let read = store.journal(space, self.run.id(), known).await;
+            match read.map_err(RunnerError::from) {
+                Err(error) if would_lose && is_outage(&error) && self.patience.wait(&error).await => {}
+                read => break read?,
+            }
+        };
+        self.patience.end_outage();
         // Only then: what was read is of the same store, or of an earlier one.
         self.check_known_end().await?;
         // Others ask for something; what a driver writes says that this one was away for longer than its lease.

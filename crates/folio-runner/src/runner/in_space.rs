@@ -33,6 +33,8 @@ impl Runner {
                 // A lock names the run that holds it, which another space must not learn.
                 locks: Arc::default(),
                 waiting: Default::default(),
+                outages: Arc::clone(&shared.outages),
+                unrecorded: Default::default(),
                 model_places: shared.model_places.clone(),
                 submitted: Default::default(),
                 folds: Arc::clone(&shared.folds),

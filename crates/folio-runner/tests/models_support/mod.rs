@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use folio_engine::plan::{self, Plan};
 use folio_memory::{Actor, Role, RunId, SpaceName};
@@ -85,6 +86,8 @@ pub(crate) fn runner_of(
             ..RunnerModels::one(asked)
         }),
         has_person,
+        // The process of a run whose store is gone counts as killed.
+        outage_patience: Some(Duration::ZERO),
         ..RunnerOptions::default()
     };
     Runner::new(workspace(store), registry(effects), options)

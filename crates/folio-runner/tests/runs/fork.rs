@@ -384,3 +384,21 @@ async fn page_of_the_source_that_a_kept_step_names_is_the_page_of_the_fork_in_it
         (all.clone(), all)
     );
 }
+
+#[tokio::test]
+async fn page_of_the_first_run_is_that_of_a_fork_of_its_fork() {
+    let house = House::new();
+    let append = |id: &str, page: &str| json!({"id": id, "do": {"tool": "page_append", "args": {"page": page, "body": format!("by {id}")}}});
+    // The main page, and the page of the plan.
+    let plan = json!({"title": "Write", "steps": [append("a", "own"), append("main", "p2"), append("plan", "p3")]});
+    let (run, _) = house.run(&plan).await;
+    let all = house.written(run).await;
+    let forked = house.fork(run, "plan").await.unwrap().id;
+    house.runner.drive(forked).await.unwrap();
+    let again = house.fork(forked, "main").await.unwrap().id;
+    let result = house.runner.drive(again).await.unwrap();
+    assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
+    for run in [run, forked, again] {
+        assert_eq!(house.written(run).await, all, "{run}");
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use folio_engine::plan;
@@ -76,6 +77,8 @@ fn runner_beside(
     let lost = lost.map(|(name, what)| (name.to_owned(), what));
     let options = RunnerOptions {
         lost_calls: LostCalls(lost.into_iter().collect()),
+        // The process of a run whose store is gone counts as killed.
+        outage_patience: Some(Duration::ZERO),
         has_person,
         ..RunnerOptions::default()
     };

@@ -17,6 +17,7 @@ mod locks;
 mod lost;
 #[path = "../models_support/mod.rs"]
 mod models_support;
+mod outage;
 mod outputs;
 mod panics;
 mod replay;

@@ -80,6 +80,8 @@ fn runner(store: Arc<dyn Store>, seed: u16, outputs_at_hand: Option<usize>) -> R
     let options = RunnerOptions {
         models: Some(RunnerModels::one(model)),
         outputs_at_hand,
+        // The process of a run whose store is gone counts as killed.
+        outage_patience: Some(Duration::ZERO),
         ..RunnerOptions::default()
     };
     Runner::new(workspace, registry(&Effects::default()), options)

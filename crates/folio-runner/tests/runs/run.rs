@@ -534,6 +534,8 @@ async fn interrupted_command_is_rerun_after_a_person_approves_it_e9_12() {
     let options = || RunnerOptions {
         environment: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
         has_person: true,
+        // The process of a run whose store is gone counts as killed.
+        outage_patience: Some(std::time::Duration::ZERO),
         ..RunnerOptions::default()
     };
     let store = Arc::new(FaultyStore::new(SqliteStore::open(&OpenOptions::at(&path)).unwrap()));

@@ -80,15 +80,21 @@ pub(super) async fn render_prompt(caller: &Caller, name: &str) -> Result<Option<
     }
     // What the view has is not listed again.
     let shown: HashSet<String> = view.rendered.receipt.shown().map(str::to_owned).collect();
-    let goals = caller.workspace.goals(Some(&caller.thread), false).await?;
+    let limit = u32::try_from(MAX_SECTION_LINES).unwrap_or(u32::MAX);
+    let goals = caller
+        .workspace
+        .goals_part(Some(&caller.thread), false, limit, None)
+        .await?;
+    let total = usize::try_from(goals.total).unwrap_or(usize::MAX);
     let goals: Vec<String> = goals
+        .items
         .iter()
         .map(|goal| {
             let (open, closed) = (goal.progress.open, goal.progress.closed);
             format!("{} ({closed} of {} closed)", line(&goal.entry), open + closed)
         })
         .collect();
-    section(&mut text, "Goals", &goals, goals.len());
+    section(&mut text, "Goals", &goals, total);
     let open = vec![Status::InProgress, Status::Open, Status::Blocked];
     for (heading, status) in [("Open", open), ("Done", vec![Status::Done])] {
         // To continue the work takes what is left to do, not what is done.

@@ -1,8 +1,11 @@
 //! Turns, prompts, search and learning, over HTTP.
 
+use folio::ObservationInput;
+use folio::memory::goals::GoalInput;
+use folio::memory::{Actor, EntryKind, Role, ThreadKey};
 use serde_json::{Value, json};
 
-use crate::house::{House, assert_problem};
+use crate::house::{House, assert_problem, person};
 
 #[tokio::test]
 async fn turn_begins_ends_and_leaves_an_export_trace_and_receipts() {
@@ -244,6 +247,38 @@ async fn goals_patterns_calibration_and_trace_routes_return_lists() {
 }
 
 #[tokio::test]
+async fn goals_are_listed_in_parts_with_their_total_m7_2_15() {
+    let house = House::new().await;
+    let actor = Actor::new(Role::Human, "ada");
+    for nth in 0..3 {
+        let goal = GoalInput {
+            title: format!("Goal {nth}"),
+            ..GoalInput::default()
+        };
+        let (thread, kind) = (ThreadKey::main(), EntryKind::Goal);
+        let added = house.workspace().add_goal(&actor, &thread, kind, goal, None).await;
+        added.unwrap();
+    }
+    let titles = |list: &Value| {
+        let items = list["items"].as_array().unwrap().iter();
+        items
+            .map(|goal| goal["title"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let whole = house.get_json("/goals").await;
+    assert_eq!((&whole["total"], &whole["next"]), (&json!(3), &Value::Null), "{whole}");
+    let first = house.get_json("/goals?limit=2").await;
+    assert_eq!((&first["total"], &first["returned"]), (&json!(3), &json!(2)), "{first}");
+    let next = first["next"].as_str().unwrap();
+    let rest = house.get_json(&format!("/goals?limit=2&cursor={next}")).await;
+    assert_eq!((&rest["total"], &rest["next"]), (&json!(3), &Value::Null), "{rest}");
+    assert_eq!([titles(&first), titles(&rest)].concat(), titles(&whole));
+    let other = format!("/goals?limit=2&all=true&cursor={next}");
+    house.assert_refused(&other, 400, "invalid").await;
+    house.assert_refused("/goals?limit=0", 400, "query_invalid").await;
+}
+
+#[tokio::test]
 async fn turn_list_and_cut_trace_continue_after_a_cursor_m7_2_15() {
     let house = House::new().await;
     for nth in 0..3 {
@@ -294,4 +329,43 @@ async fn turn_that_is_not_clarified_asks_nothing_m7_11_2() {
     assert!(asked["question"]["handle"].is_string(), "{asked}");
     let own = begin(json!({"input": "run it again", "clarify": false})).await;
     assert_eq!((&own["question"], &own["answered"]), (&Value::Null, &Value::Null));
+}
+
+#[tokio::test]
+async fn long_export_of_a_turn_is_sent_while_it_is_read_m7_6_47() {
+    let house = House::new().await;
+    for number in 0..1_100 {
+        let input = ObservationInput {
+            content: format!("number {number}"),
+            ..ObservationInput::default()
+        };
+        house.workspace().add_observation(&person(), input, None).await.unwrap();
+    }
+    house
+        .post_and_expect("/turns", 201, json!({"input": "hello", "clarify": false}))
+        .await;
+    let end = house.ask("POST", "/turns/t1/end", &[], None).await;
+    assert_eq!(end.status, 200, "{end:?}");
+    for (query, has_text) in [("", false), ("?full=true", true)] {
+        let path = format!("/turns/t1/export{query}");
+        let whole = house.get(&path).await;
+        assert_eq!(whole.header("transfer-encoding"), "chunked", "its length is not known");
+        let whole = whole.json();
+        let manifest = whole["manifest"].as_array().unwrap();
+        assert_eq!((manifest.len(), &whole["touched"]), (1_100, &json!([])));
+        let texts = manifest.iter().map(|line| &line["entry"]["content"]);
+        let numbers: Vec<_> = (0..1_100).map(|number| json!(format!("number {number}"))).collect();
+        assert_eq!(texts.filter(|text| !text.is_null()).eq(&numbers), has_text);
+        let lines = house.ask("GET", &path, &["Accept: application/x-ndjson"], None).await;
+        let lines: Vec<Value> = lines
+            .body
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(
+            (&lines[0]["entries"], &lines[0]["as_of"]),
+            (&json!(1_100), &whole["as_of"])
+        );
+        assert_eq!(lines[1..], manifest[..]);
+    }
 }

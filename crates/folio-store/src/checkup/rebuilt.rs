@@ -1,18 +1,24 @@
 //! The rows of one space, rebuilt from its log.
 //!
-//! The log is read once, in order. A row that never changed can be compared at once with the change that added it; one
-//! that was changed is rebuilt from its changes and compared at the end, so only those are held in memory.
+//! The log is read once, in order. A row that never changed is compared at once with the change that added it, and a page
+//! or a turn when it has reached the state that is stored. Entries that were changed are held until the end, or until
+//! they take too much memory: then their later changes are looked up ahead ([`Rebuilt::take_held`]).
+
+mod ahead;
 
 use std::collections::{HashMap, HashSet};
 
 use folio_engine::{Event, Run};
 use folio_memory::id::{RunHandle, TurnHandle};
 use folio_memory::keeping::{self, Watch, Watched};
+use folio_memory::turn::TurnEnd;
 use folio_memory::{
     Change, Entry, EntryHandle, EntryId, KeptPolicy, Link, NewEntry, NewPage, Page, PageHandle, PageId, RunId, Seq,
     Timestamp, Turn, TurnId,
 };
 
+pub(crate) use self::ahead::HELD_BYTES;
+use self::ahead::Held;
 use super::findings::{Counts, Findings};
 use super::rows::Rows;
 use crate::commit::RunAppend;
@@ -25,6 +31,7 @@ use crate::store::LogRow;
 pub(crate) struct Named {
     pub(crate) entries: Vec<EntryId>,
     pub(crate) pages: Vec<PageId>,
+    pub(crate) turns: Vec<TurnId>,
 }
 
 impl Named {
@@ -37,6 +44,8 @@ impl Named {
                 Change::PatchEntry { entry, .. } | Change::EraseEntry { entry, .. } => named.entries.push(*entry),
                 Change::EnsurePage(new) => named.pages.push(new.id),
                 Change::SetPageStatus { page, .. } => named.pages.push(*page),
+                Change::BeginTurn(new) => named.turns.push(new.id),
+                Change::EndTurn { turn, .. } | Change::EraseTurn { turn } => named.turns.push(*turn),
                 _ => {}
             }
         }
@@ -44,11 +53,31 @@ impl Named {
     }
 }
 
+/// How many changes are taken in at a time, unless one commit has more: the rows of all that they name are in memory.
+const CHANGES_AT_ONCE: usize = 1_000;
+
+/// `rows` in parts of a bounded number of changes.
+pub(crate) fn parts_of(rows: &[LogRow]) -> impl Iterator<Item = &[LogRow]> {
+    let mut rest = rows;
+    std::iter::from_fn(move || {
+        let mut changes = 0;
+        let count = rest.iter().take_while(|row| {
+            let has_room = changes < CHANGES_AT_ONCE;
+            changes += row.record.changes.len();
+            has_room
+        });
+        let (part, others) = rest.split_at(count.count());
+        rest = others;
+        (!part.is_empty()).then_some(part)
+    })
+}
+
 /// The stored rows of the things to which some commits refer.
 #[derive(Debug, Default)]
 pub(crate) struct StoredRows {
     pub(crate) entries: Rows<EntryId, Entry>,
     pub(crate) pages: Rows<PageId, Page>,
+    pub(crate) turns: Rows<TurnId, Turn>,
 }
 
 /// What can be compared by now.
@@ -56,9 +85,21 @@ pub(crate) struct StoredRows {
 pub(crate) struct Ready {
     pub(crate) entries: Vec<Entry>,
     pub(crate) pages: Vec<Page>,
+    pub(crate) turns: Vec<Turn>,
     pub(crate) links: Vec<(Seq, Link)>,
     /// Which commits should be recorded as touching what: the kind, its number, the commit.
     pub(crate) touches: Vec<(Touched, u64, Seq)>,
+    /// Which commits name entries that were compared ahead.
+    pub(crate) later: Vec<Later>,
+}
+
+/// A commit that names an entry that was compared ahead. If it is recorded as touching the entry, it was read then;
+/// otherwise it must not change anything.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Later {
+    pub(crate) entry: EntryId,
+    pub(crate) handle: EntryHandle,
+    pub(crate) seq: Seq,
 }
 
 /// What can be compared once the whole log was read.
@@ -69,6 +110,8 @@ pub(crate) struct Rest {
     pub(crate) turns: Vec<Turn>,
     pub(crate) runs: Vec<(RunId, RunColumns)>,
     pub(crate) policy: KeptPolicy,
+    /// The turn whose export the next one is based on, and the hash of that export.
+    pub(crate) last_export: Option<(TurnHandle, String)>,
 }
 
 /// What the row of a run contains.
@@ -86,13 +129,16 @@ pub(crate) struct Rebuilt {
     /// The numbers of entries that were assigned so far; of some entries only the number is left.
     pub(crate) numbers: u64,
     last: (Seq, Timestamp),
-    /// Entries and pages that were changed, in their state so far.
-    entries: HashMap<EntryId, Entry>,
+    /// Entries that were changed, in their state so far.
+    held: Held,
+    /// Pages that were changed and have not reached the state that is stored.
     pages: HashMap<PageId, Page>,
     /// Every page that was added.
     added_pages: HashSet<PageId>,
     policy: KeptPolicy,
+    /// Turns that have not reached the state that is stored.
     turns: HashMap<TurnId, Turn>,
+    last_ended: LastEnded,
     runs: HashMap<RunId, RunColumns>,
     ready: Ready,
 }
@@ -103,11 +149,12 @@ impl Default for Rebuilt {
             counts: Counts::default(),
             numbers: 0,
             last: (Seq(0), Timestamp::MIN),
-            entries: HashMap::new(),
+            held: Held::default(),
             pages: HashMap::new(),
             added_pages: HashSet::new(),
             policy: KeptPolicy::default(),
             turns: HashMap::new(),
+            last_ended: LastEnded::default(),
             runs: HashMap::new(),
             ready: Ready::default(),
         }
@@ -149,12 +196,15 @@ impl Rebuilt {
 
     /// Takes what can be compared once the log was read to its end.
     pub(crate) fn take_rest(&mut self) -> Rest {
+        let turns: Vec<Turn> = std::mem::take(&mut self.turns).into_values().collect();
+        turns.iter().for_each(|turn| self.last_ended.add(turn));
         Rest {
-            entries: std::mem::take(&mut self.entries).into_values().collect(),
+            entries: std::mem::take(&mut self.held).into_entries(),
             pages: std::mem::take(&mut self.pages).into_values().collect(),
-            turns: std::mem::take(&mut self.turns).into_values().collect(),
+            turns,
             runs: std::mem::take(&mut self.runs).into_iter().collect(),
             policy: std::mem::take(&mut self.policy),
+            last_export: std::mem::take(&mut self.last_ended).export(),
         }
     }
 
@@ -173,18 +223,8 @@ impl Rebuilt {
                 let new_turn = Turn::begun((**new).clone(), TurnHandle(self.counts.turns), seq, row.at);
                 self.turns.insert(new.id, new_turn);
             }
-            Change::EndTurn { turn, end } => match self.turns.get_mut(turn) {
-                Some(open_turn) => {
-                    if !open_turn.end((**end).clone(), seq, row.at) {
-                        findings.add(|| format!("commit {seq} ends {turn}, which had ended"));
-                    }
-                }
-                None => findings.add(|| format!("commit {seq} ends {turn}, which does not exist")),
-            },
-            Change::EraseTurn { turn } => match self.turns.get_mut(turn) {
-                Some(turn) => drop(turn.erase()),
-                None => findings.add(|| format!("commit {seq} erases {turn}, which does not exist")),
-            },
+            Change::EndTurn { turn, end } => self.end_turn(row, *turn, end, stored, findings),
+            Change::EraseTurn { turn } => self.erase_turn(row, *turn, stored, findings),
             Change::EraseRun { run, .. } => match self.runs.get_mut(run) {
                 // The same commit says its new status.
                 Some(run) => run.title.clear(),
@@ -201,22 +241,28 @@ impl Rebuilt {
         if !self.added_pages.insert(new.id) {
             if let Some(page) = self.pages.get_mut(&new.id) {
                 page.ensure(&new.fields, row.at);
+                self.settle_page(new.id, stored);
             } else if stored
                 .pages
                 .get(&new.id)
                 .is_none_or(|found| found.clone().ensure(&new.fields, row.at))
             {
-                // A page that was compared and dropped never changes, so this must not change anything.
+                // A page that was compared and dropped no longer changes, so this must not change anything.
                 findings.add(|| format!("{} does not have the iteration that commit {} gave it", new.id, row.seq));
             }
             return;
         }
         self.counts.pages += 1;
         let page = Page::added(new.clone(), PageHandle(self.counts.pages), row.seq, row.at);
-        if stored.pages.get(&new.id).is_some_and(|found| found.version == 1) {
-            self.ready.pages.push(page);
-        } else {
-            self.pages.insert(new.id, page);
+        self.pages.insert(new.id, page);
+        self.settle_page(new.id, stored);
+    }
+
+    /// Has a page compared if it has reached the version that is stored.
+    fn settle_page(&mut self, id: PageId, stored: &StoredRows) {
+        let wanted = stored.pages.get(&id).map(|found| found.version);
+        if self.pages.get(&id).map(|page| page.version) == wanted {
+            self.ready.pages.extend(self.pages.remove(&id));
         }
     }
 
@@ -229,9 +275,12 @@ impl Rebuilt {
         findings: &mut Findings,
     ) {
         match self.pages.get_mut(&id) {
-            Some(page) if page.fields.status != status => page.set_status(status, row.at),
+            Some(page) if page.fields.status != status => {
+                page.set_status(status, row.at);
+                self.settle_page(id, stored);
+            }
             Some(_) => {}
-            // A page that was compared and dropped never changes, so this must not change anything.
+            // A page that was compared and dropped no longer changes, so this must not change anything.
             None if self.added_pages.contains(&id) => {
                 if stored.pages.get(&id).is_none_or(|found| found.fields.status != status) {
                     findings.add(|| format!("{id} does not have the status that commit {} gave it", row.seq));
@@ -248,7 +297,7 @@ impl Rebuilt {
         if stored.entries.get(&new.id).is_some_and(|found| found.version == 1) {
             self.ready.entries.push(entry);
         } else {
-            self.entries.insert(new.id, entry);
+            self.held.insert(entry);
         }
     }
 
@@ -260,20 +309,64 @@ impl Rebuilt {
         stored: &StoredRows,
         findings: &mut Findings,
     ) {
-        let is_being_made = self.entries.contains_key(&id);
-        // An entry that was compared and dropped never changes, so this must not change anything.
-        let mut state = self.entries.remove(&id).or_else(|| stored.entries.get(&id).cloned());
+        let held = self.held.remove(id);
+        let is_being_made = held.is_some();
+        let mut state = held;
+        if let (None, Some(found)) = (&state, stored.entries.get(&id)) {
+            if found.version > 1 {
+                self.ready.later.push(Later {
+                    entry: id,
+                    handle: found.handle,
+                    seq: row.seq,
+                });
+                return;
+            }
+            // An entry that was compared and dropped never changes, so this must not change anything.
+            state = Some(found.clone());
+        }
         let Some(handle) = state.as_ref().map(|entry| entry.handle) else {
             findings.add(|| format!("commit {} changes {id}, which does not exist", row.seq));
             return;
         };
         let changed = fold::fold(&mut state, handle, change, id, row.seq, row.at);
-        if let Some(entry) = state.filter(|entry| is_being_made || changed || entry.version > 1) {
+        if let Some(entry) = state.filter(|_| is_being_made || changed) {
             // A change in the commit that added the entry is found with the addition.
             if changed && entry.created_seq != row.seq {
                 self.ready.touches.push((Touched::Entry, handle.0, row.seq));
             }
-            self.entries.insert(id, entry);
+            self.held.insert(entry);
+        }
+    }
+
+    fn end_turn(&mut self, row: &LogRow, id: TurnId, end: &TurnEnd, stored: &StoredRows, findings: &mut Findings) {
+        let seq = row.seq;
+        let found = stored.turns.get(&id);
+        let Some(turn) = self.turns.get_mut(&id) else {
+            match found {
+                // It was compared and dropped when it ended.
+                Some(_) => findings.add(|| format!("commit {seq} ends {id}, which had ended")),
+                None => findings.add(|| format!("commit {seq} ends {id}, which does not exist")),
+            }
+            return;
+        };
+        if !turn.end(end.clone(), seq, row.at) {
+            findings.add(|| format!("commit {seq} ends {id}, which had ended"));
+        } else if found == Some(&*turn) {
+            self.last_ended.add(turn);
+            self.ready.turns.extend(self.turns.remove(&id));
+        }
+    }
+
+    fn erase_turn(&mut self, row: &LogRow, id: TurnId, stored: &StoredRows, findings: &mut Findings) {
+        if let Some(turn) = self.turns.get_mut(&id) {
+            turn.erase();
+        } else if let Some(mut turn) = stored.turns.get(&id).cloned() {
+            // A turn that was compared and dropped no longer changes, so this must not change anything.
+            if turn.erase() {
+                self.turns.insert(id, turn);
+            }
+        } else {
+            findings.add(|| format!("commit {} erases {id}, which does not exist", row.seq));
         }
     }
 
@@ -299,11 +392,25 @@ impl Rebuilt {
     }
 }
 
-/// The turn whose export the next one is based on. Parts of older ones can be made again from the entries.
-pub(crate) fn last_exported(turns: &[Turn]) -> Option<(TurnHandle, &str)> {
-    let ended = turns.iter().filter_map(|turn| Some((turn, turn.ended.as_ref()?)));
-    let (turn, ended) = ended.max_by_key(|(turn, ended)| (ended.end.as_of, turn.handle))?;
-    Some((turn.handle, &*ended.end.export)).filter(|(_, export)| !export.is_empty())
+/// The turn that ended last, whose export the next one is based on. Parts of older ones can be made again from the
+/// entries.
+#[derive(Debug, Default)]
+struct LastEnded(Option<((Seq, TurnHandle), String)>);
+
+impl LastEnded {
+    fn add(&mut self, turn: &Turn) {
+        let Some(ended) = &turn.ended else { return };
+        let key = (ended.end.as_of, turn.handle);
+        if self.0.as_ref().is_none_or(|(last, _)| *last <= key) {
+            self.0 = Some((key, ended.end.export.clone()));
+        }
+    }
+
+    /// The turn and its export, if it has one.
+    fn export(self) -> Option<(TurnHandle, String)> {
+        let ((_, turn), export) = self.0?;
+        Some((turn, export)).filter(|(_, export)| !export.is_empty())
+    }
 }
 
 /// What `entry` is watched for, without watches that end with the first look.

@@ -31,6 +31,11 @@ impl<I: Eq + Hash, T> Rows<I, T> {
 }
 
 impl<I: Eq + Hash, T: PartialEq> Rows<I, T> {
+    /// Whether the row with the id `id` is the one that the log has, `expected`.
+    pub(crate) fn has(&self, id: &I, expected: &T) -> bool {
+        self.get(id) == Some(expected)
+    }
+
     /// Checks whether the row with the id `id` is the one that the log has, `expected`. If not, adds a problem that
     /// calls it `name`.
     pub(crate) fn compare(&self, id: &I, expected: &T, name: impl Display, findings: &mut Findings) {

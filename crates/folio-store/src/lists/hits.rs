@@ -30,12 +30,19 @@ pub(crate) struct Hit {
 impl Hits {
     /// What a search found: the entries of the index, with how many of them were counted and whether no more match,
     /// and those that have `changed` since the state of memory that is asked for.
-    pub(crate) fn of((mut hits, counted, is_whole): (Vec<Hit>, u64, bool), changed: Vec<Hit>) -> Self {
-        let total = counted.min(FOUND_MAX.into()) + changed.len() as u64;
+    ///
+    /// Unless the list is by age, only the newest [`FOUND_MAX`] of all of them are kept: the same ones on each page,
+    /// however many have changed since the first one.
+    pub(crate) fn of(order: Order, (mut hits, counted, is_whole): (Vec<Hit>, u64, bool), changed: Vec<Hit>) -> Self {
+        let counted = counted + changed.len() as u64;
         hits.extend(changed);
+        if !is_by_age(order) && hits.len() > FOUND_MAX as usize {
+            hits.sort_unstable_by_key(|hit| Reverse(hit.place));
+            hits.truncate(FOUND_MAX as usize);
+        }
         Self {
             hits,
-            total,
+            total: counted.min(FOUND_MAX.into()),
             at_least: !is_whole || counted > FOUND_MAX.into(),
         }
     }

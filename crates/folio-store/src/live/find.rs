@@ -148,6 +148,11 @@ impl LiveIndex {
         {
             *found -= pinned;
         }
+        for name in &query.types_none {
+            if let Some(set) = self.set(Family::Type, name) {
+                *found -= set;
+            }
+        }
         for tag in &query.tags_none {
             if let Some(set) = self.set_of(tag.as_str()) {
                 *found -= set;

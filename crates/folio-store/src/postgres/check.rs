@@ -1,6 +1,6 @@
 //! Checks whether the rows of every space follow from its log.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Display;
 use std::hash::Hash;
 
@@ -21,11 +21,13 @@ use crate::body::{parse_hash, unpack};
 use crate::checkup::CHUNK;
 use crate::checkup::findings::{Counts, Findings};
 use crate::checkup::problem::Problem;
-use crate::checkup::rebuilt::{Named, Ready, Rebuilt, Rest, RunColumns, StoredRows, last_exported, lasting_watches};
+use crate::checkup::rebuilt::{
+    HELD_BYTES, Later, Named, Ready, Rebuilt, Rest, RunColumns, StoredRows, lasting_watches, parts_of,
+};
 use crate::checkup::rows::Rows;
 use crate::commit::BlobHash;
 use crate::place::{SpaceId, Touched, to_column};
-use crate::store::Checkup;
+use crate::store::{Checkup, LogRow};
 
 pub(super) async fn check(inner: &Inner) -> Result<Checkup, Failure> {
     let mut findings = Findings::default();
@@ -90,29 +92,93 @@ impl Replay<'_> {
             if rows.is_empty() {
                 break;
             }
-            let named = Named::by(&rows);
-            let stored = StoredRows {
-                entries: stored_rows(self.session, &named.entries).await?,
-                pages: stored_rows(self.session, &named.pages).await?,
-            };
-            for row in &rows {
-                self.rebuilt.commit(row, &stored, &mut self.findings);
+            for part in parts_of(&rows) {
+                self.take_in(part).await?;
             }
-            let Ready {
-                entries,
-                pages,
-                links,
-                touches,
-            } = self.rebuilt.take_ready();
-            self.compare_entries(&entries, &stored.entries).await?;
-            self.compare_pages(&pages, &stored.pages).await?;
-            self.check_links(&links).await?;
-            self.check_touches(&touches).await?;
         }
         self.rest().await?;
         self.check_notes().await?;
         self.check_bodies().await?;
         self.check_totals().await
+    }
+
+    /// Takes in the next commits, and compares what can be compared.
+    async fn take_in(&mut self, rows: &[LogRow]) -> Result<(), Failure> {
+        let named = Named::by(rows);
+        let stored = StoredRows {
+            entries: stored_rows(self.session, &named.entries).await?,
+            pages: stored_rows(self.session, &named.pages).await?,
+            turns: stored_rows(self.session, &named.turns).await?,
+        };
+        for row in rows {
+            self.rebuilt.commit(row, &stored, &mut self.findings);
+        }
+        let Ready {
+            entries,
+            pages,
+            turns,
+            links,
+            touches,
+            later,
+        } = self.rebuilt.take_ready();
+        self.compare_entries(&entries, &stored.entries).await?;
+        self.compare_pages(&pages, &stored.pages).await?;
+        self.compare_turns(&turns).await?;
+        self.check_links(&links).await?;
+        self.check_touches(&touches).await?;
+        self.check_later(&later, rows, &stored).await?;
+        match self.rebuilt.take_held(HELD_BYTES) {
+            Some(held) => self.compare_ahead(held).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Compares entries that are being rebuilt with all that is recorded as touching them later.
+    async fn compare_ahead(&mut self, held: Vec<Entry>) -> Result<(), Failure> {
+        let states = journal::states_since(self.session, &held, self.rebuilt.last()).await;
+        // If a commit cannot be read, the check ends there, and does not compare what it may have changed.
+        let Ok(mut states) = read(states)? else { return Ok(()) };
+        let mut held = held.into_iter();
+        loop {
+            let chunk: Vec<Entry> = held.by_ref().take(CHUNK as usize).collect();
+            if chunk.is_empty() {
+                return Ok(());
+            }
+            let ids: Vec<EntryId> = chunk.iter().map(|entry| entry.id).collect();
+            let stored = stored_rows(self.session, &ids).await?;
+            let mut ready = Vec::with_capacity(chunk.len());
+            for entry in chunk {
+                let ahead = states.remove(&entry.id);
+                let is_right = stored.has(&entry.id, ahead.as_ref().unwrap_or(&entry));
+                if is_right || !self.rebuilt.may_doubt() {
+                    ready.push(ahead.unwrap_or(entry));
+                } else {
+                    self.rebuilt.doubt(entry);
+                }
+            }
+            self.compare_entries(&ready, &stored).await?;
+        }
+    }
+
+    /// Checks commits that name entries which were compared ahead, and are not recorded as touching them.
+    async fn check_later(&mut self, later: &[Later], rows: &[LogRow], stored: &StoredRows) -> Result<(), Failure> {
+        let touches = later.iter().map(|later| (Touched::Entry, later.handle.0, later.seq));
+        let unrecorded: HashSet<_> = self.unrecorded(touches).await?.into_iter().collect();
+        let mut seqs_of = BTreeMap::<_, Vec<Seq>>::new();
+        for Later { entry, handle, seq } in later {
+            if unrecorded.contains(&(Touched::Entry.letter().to_owned(), handle.0, *seq)) {
+                seqs_of.entry((*handle, *entry)).or_default().push(*seq);
+            }
+        }
+        for ((_, id), seqs) in seqs_of {
+            let Some(now) = stored.entries.get(&id) else { continue };
+            let last = Seq(seqs[0].0.saturating_sub(1));
+            let before = journal::states_at(self.session, std::slice::from_ref(now), last).await?;
+            if let Some(before) = before.into_entries().pop() {
+                self.rebuilt.look_again((before, now), &seqs, rows, &mut self.findings);
+            }
+        }
+        Ok(())
     }
 
     async fn rest(&mut self) -> Result<(), Failure> {
@@ -122,6 +188,7 @@ impl Replay<'_> {
             turns,
             runs,
             policy,
+            last_export,
         } = self.rebuilt.take_rest();
         for chunk in entries.chunks(CHUNK as usize) {
             let ids: Vec<EntryId> = chunk.iter().map(|entry| entry.id).collect();
@@ -136,7 +203,7 @@ impl Replay<'_> {
         for chunk in turns.chunks(CHUNK as usize) {
             self.compare_turns(chunk).await?;
         }
-        if let Some((turn, export)) = last_exported(&turns) {
+        if let Some((turn, export)) = last_export {
             self.check_parts(turn, export).await?;
         }
         for chunk in runs.chunks(CHUNK as usize) {
@@ -176,25 +243,38 @@ impl Replay<'_> {
     }
 
     async fn check_touches(&mut self, touches: &[(Touched, u64, Seq)]) -> Result<(), Failure> {
+        for (letter, number, seq) in self.unrecorded(touches.iter().copied()).await? {
+            self.findings.report(Problem::Touch(&letter, number, seq));
+        }
+        Ok(())
+    }
+
+    /// Those of `touches` that are not recorded: the letter of the kind, its number, the commit.
+    async fn unrecorded(
+        &self,
+        touches: impl Iterator<Item = (Touched, u64, Seq)>,
+    ) -> Result<Vec<(String, u64, Seq)>, Failure> {
         let (mut letters, mut numbers, mut seqs) = (Vec::new(), Vec::new(), Vec::new());
         for (touched, number, seq) in touches {
             letters.push(touched.letter());
-            numbers.push(to_column(*number));
+            numbers.push(to_column(number));
             seqs.push(to_column(seq.0));
+        }
+        if seqs.is_empty() {
+            return Ok(Vec::new());
         }
         let sql = "SELECT made.what, made.number, made.seq
                    FROM unnest($2::text[], $3::bigint[], $4::bigint[]) AS made (what, number, seq)
                    LEFT JOIN touch ON touch.space = $1 AND touch.what = made.what AND touch.number = made.number
                        AND touch.seq = made.seq WHERE touch.seq IS NULL";
-        for row in self
+        let rows = self
             .session
             .query(sql, &[&self.session.space.0, &letters, &numbers, &seqs])
-            .await?
-        {
-            let (number, seq) = (count(&row, 1)?, Seq(count(&row, 2)?));
-            self.findings.report(Problem::Touch(get(&row, 0)?, number, seq));
-        }
-        Ok(())
+            .await?;
+        let unrecorded = rows
+            .iter()
+            .map(|row| Ok((get(row, 0)?, count(row, 1)?, Seq(count(row, 2)?))));
+        unrecorded.collect()
     }
 
     async fn compare_entries(&mut self, expected: &[Entry], stored: &Rows<EntryId, Entry>) -> Result<(), Failure> {
@@ -411,8 +491,8 @@ impl Replay<'_> {
     }
 
     /// Whether all parts of the body `export` are there, if it is there itself.
-    async fn check_parts(&mut self, turn: TurnHandle, export: &str) -> Result<(), Failure> {
-        let found = blob::read(Some(self.session), &BlobHash(export.to_owned())).await;
+    async fn check_parts(&mut self, turn: TurnHandle, export: String) -> Result<(), Failure> {
+        let found = blob::read(Some(self.session), &BlobHash(export)).await;
         // That it is missing or damaged is found elsewhere.
         let body = match found {
             Ok(body) => body,

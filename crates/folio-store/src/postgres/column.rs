@@ -89,6 +89,7 @@ pub(super) enum Value {
     Bytes(Vec<u8>),
     Ints(Vec<i64>),
     Texts(Vec<String>),
+    ByteStrings(Vec<Vec<u8>>),
 }
 
 impl Value {
@@ -105,6 +106,7 @@ impl Value {
             Self::Bytes(value) => (value, Type::BYTEA),
             Self::Ints(value) => (value, Type::INT8_ARRAY),
             Self::Texts(value) => (value, Type::TEXT_ARRAY),
+            Self::ByteStrings(value) => (value, Type::BYTEA_ARRAY),
         }
     }
 }

@@ -322,6 +322,13 @@ pub(super) fn push_wanted(
         "status",
         query.status.iter().map(|status| status.as_str().to_owned()).collect(),
     );
+    if !query.types_none.is_empty() {
+        let names = query.types_none.iter().map(|name| encode_text(name).into_owned());
+        statement.push(
+            " AND (entry.type IS NULL OR entry.type <> ALL(?))",
+            [Value::Texts(names.collect())],
+        );
+    }
     if !query.kinds.is_empty() && query.kinds.iter().all(|kind| kind.is_memory()) {
         // In the words of the partial index.
         statement.push(" AND entry.kind NOT IN ('log', 'step', 'summary')", []);

@@ -1,6 +1,6 @@
 //! Rows of the log, and what is read from them: changes, revisions of an entry, the journal of a run.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use folio_memory::{Entry, EntryId, RunId, Seq, Timestamp, TurnId};
 use tokio_postgres::Row;
@@ -175,6 +175,36 @@ pub(super) async fn states_at(session: &Session, entries: &[Entry], last: Seq) -
     let seqs: Vec<i64> = touched_seqs.into_iter().collect();
     read(session, &seqs, |commit| states.take_in(&commit)).await?;
     Ok(states)
+}
+
+/// Those of `entries`, in their states at commit `last`, that were changed since, in their present states according to
+/// the commits that are recorded as touching them.
+pub(super) async fn states_since(
+    session: &Session,
+    entries: &[Entry],
+    last: Seq,
+) -> Result<HashMap<EntryId, Entry>, Failure> {
+    let numbers: Vec<i64> = entries.iter().map(|entry| to_column(entry.handle.0)).collect();
+    let sql = "SELECT number, seq FROM touch WHERE space = $1 AND what = 'e' AND number = ANY($2) AND seq > $3";
+    let rows = session
+        .query(sql, &[&session.space.0, &numbers, &to_column(last.0)])
+        .await?;
+    let (mut changed, mut seqs) = (HashSet::<i64>::new(), BTreeSet::<i64>::new());
+    for row in &rows {
+        changed.insert(get(row, 0)?);
+        seqs.insert(get(row, 1)?);
+    }
+    let changed = entries
+        .iter()
+        .filter(|entry| changed.contains(&to_column(entry.handle.0)));
+    let mut states = States::from(changed.cloned().collect());
+    let seqs: Vec<i64> = seqs.into_iter().collect();
+    read(session, &seqs, |commit| states.take_in(&commit)).await?;
+    Ok(states
+        .into_entries()
+        .into_iter()
+        .map(|entry| (entry.id, entry))
+        .collect())
 }
 
 /// Those of the entries `ids` that existed at commit `last`, as they were then.

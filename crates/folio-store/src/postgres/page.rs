@@ -1,6 +1,7 @@
 //! Rows of pages.
 
 use folio_memory::id::PageRef;
+use folio_memory::page_tree::ParentOf;
 use folio_memory::{Page, PageHandle, PageId, PageQuery, RunId, Seq};
 use tokio_postgres::Row;
 
@@ -8,7 +9,7 @@ use super::column::{Statement, Value, count, encode_text, get, id, instant, seq,
 use super::error::{Failure, damaged, not_found};
 use super::lookup::looked_up;
 use super::session::Session;
-use crate::place::to_column;
+use crate::place::{from_column, to_column};
 use crate::prepare::page_fields_json;
 
 const SELECT: &str = "SELECT number, id, version, created_at, updated_at, created_seq, fields FROM page WHERE";
@@ -80,6 +81,33 @@ pub(super) async fn count_of(session: &Session, query: &PageQuery) -> Result<u64
         Some(row) => count(row, 0),
         None => Ok(0),
     }
+}
+
+/// Which page contains each page: of `root` and all pages below it or, without a root, of all pages.
+pub(super) async fn parents(session: &Session, root: Option<PageHandle>) -> Result<Vec<ParentOf>, Failure> {
+    let space = session.space.0;
+    let rows = match root {
+        Some(root) => {
+            let sql = "WITH RECURSIVE below (number, parent) AS (
+                           SELECT number, parent FROM page WHERE space = $1 AND number = $2
+                           UNION ALL SELECT page.number, page.parent FROM below JOIN page
+                               ON page.space = $1 AND page.parent = below.number)
+                       SELECT number, parent FROM below";
+            session.query(sql, &[&space, &to_column(root.0)]).await?
+        }
+        None => {
+            let sql = "SELECT number, parent FROM page WHERE space = $1";
+            session.query(sql, &[&space]).await?
+        }
+    };
+    let parent_of = |row: &Row| {
+        let parent: Option<i64> = get(row, 1)?;
+        Ok(ParentOf {
+            page: PageHandle(count(row, 0)?),
+            parent: parent.map(|parent| PageHandle(from_column(parent))),
+        })
+    };
+    rows.iter().map(parent_of).collect()
 }
 
 /// `select` with the filters of `query`; `None` if it refers to a page that does not exist.

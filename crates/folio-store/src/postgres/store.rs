@@ -7,10 +7,12 @@ use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use folio_engine::run::RunSummary;
+use folio_memory::goals::{GoalNames, LinkedCounts};
 use folio_memory::id::{EntryRef, PageRef, RunRef, TurnRef};
+use folio_memory::page_tree::ParentOf;
 use folio_memory::{
-    Clock, Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page, PageQuery, RunId, Seq,
-    SpaceName, Timestamp, TraceNote, Turn, TurnQuery,
+    Clock, Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page, PageHandle, PageId,
+    PageQuery, RunId, Seq, SpaceName, Timestamp, TraceNote, Turn, TurnQuery,
 };
 use tokio::time::Instant;
 
@@ -20,17 +22,20 @@ use super::patience::Wait;
 use super::reach::Call;
 use super::wake::POLL_INTERVAL;
 use super::{
-    PostgresStore, blob, check, commit, compact, entry, erase, journal, link, list, page, patiently, policy, residue,
-    run, token, trace, turn, watch, written,
+    PostgresStore, blob, check, commit, compact, entry, erase, journal, link, linked, list, log_parts, page, patiently,
+    policy, residue, run, token, trace, turn, watch, written,
 };
 use crate::access::KeptToken;
 use crate::commit::{BlobHash, Commit, Committed};
 use crate::copy::CopiedCommit;
 use crate::error::StoreError;
+use crate::linked::{linked_counts_by_reading, with_terms};
 use crate::parts::{CommittedParts, Parts};
 use crate::prepare::Prepared;
 use crate::silence::DRIVER_RECHECK_PAUSE;
-use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunCommits, RunQuery, RunRow, Store, one_by_one};
+use crate::store::{
+    Checkup, Journal, LogParts, LogRow, OwnerId, Revision, RunCommits, RunQuery, RunRow, Store, one_by_one,
+};
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
 
 /// The session, or an early return of `$none` if the space does not exist.
@@ -168,6 +173,19 @@ impl Store for PostgresStore {
         .await
     }
 
+    async fn log_parts(
+        &self,
+        space: &SpaceName,
+        page: PageId,
+        without: &'static str,
+        now: Timestamp,
+    ) -> Result<Vec<LogParts>, StoreError> {
+        self.read(space, move |session, _| async move {
+            log_parts::list(or_none!(session, Vec::new()), page, without, now).await
+        })
+        .await
+    }
+
     async fn entry(&self, space: &SpaceName, entry: EntryRef) -> Result<Entry, StoreError> {
         self.read(space, move |session, _| async move {
             entry::read(session.as_deref(), entry).await
@@ -220,6 +238,13 @@ impl Store for PostgresStore {
         .await
     }
 
+    async fn page_parents(&self, space: &SpaceName, root: Option<PageHandle>) -> Result<Vec<ParentOf>, StoreError> {
+        self.read(space, move |session, _| async move {
+            page::parents(or_none!(session, Vec::new()), root).await
+        })
+        .await
+    }
+
     async fn links(&self, space: &SpaceName, end: &str) -> Result<Vec<Link>, StoreError> {
         let end = end.to_owned();
         self.read(space, move |session, _| {
@@ -234,6 +259,26 @@ impl Store for PostgresStore {
         self.read(space, move |session, _| {
             let links = Arc::clone(&links);
             async move { link::kept(or_none!(session, HashSet::new()), &links).await }
+        })
+        .await
+    }
+
+    async fn linked_counts(
+        &self,
+        space: &SpaceName,
+        goals: Vec<GoalNames>,
+        now: Timestamp,
+    ) -> Result<Vec<LinkedCounts>, StoreError> {
+        let Some(goals) = with_terms(&goals) else {
+            return linked_counts_by_reading(self, space, &goals, now).await;
+        };
+        let goals = Arc::new(goals);
+        self.read(space, move |session, _| {
+            let goals = Arc::clone(&goals);
+            async move {
+                let nothing = vec![LinkedCounts::default(); goals.len()];
+                linked::counts(or_none!(session, nothing), &goals, now).await
+            }
         })
         .await
     }

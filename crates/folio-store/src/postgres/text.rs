@@ -1,7 +1,7 @@
 //! The index of words: it lags behind the log, and catches up when somebody searches.
 //!
 //! Adding an entry writes nothing here. A search first catches up, in a series of short transactions, so it finds
-//! everything that was committed before, by any process. The pure analyser decides what the words are.
+//! everything that was committed before, by any process. If nothing can be written, it reads what is not indexed. The pure analyser decides what the words are.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -24,6 +24,9 @@ const LONG_BYTES_MAX: u64 = 2 * INDEXED_BYTES as u64;
 /// The weights of a word in the title, in a tag and in the text.
 const WEIGHTS: [f64; 3] = [4.0, 2.0, 1.0];
 
+/// Some commits of a space after one of them.
+const NEXT_COMMITS: &str = "SELECT seq, record, packed FROM log WHERE space = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+
 /// How far the index has come, and its totals.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Indexed {
@@ -32,6 +35,15 @@ pub(super) struct Indexed {
     pub(super) entries: u64,
     /// Total number of words in them, with repetitions.
     pub(super) length: u64,
+}
+
+impl Indexed {
+    /// No index.
+    pub(super) const NOTHING: Self = Self {
+        seq: Seq(0),
+        entries: 0,
+        length: 0,
+    };
 }
 
 /// How far the index by the rules of this version has come. `None` if nobody has searched yet.
@@ -79,17 +91,10 @@ impl Inner {
 async fn catch_up(session: &Session) -> Result<Seq, Failure> {
     let space = session.space.0;
     let mut known = begin(session).await?;
-    let sql = "SELECT seq, record, packed FROM log WHERE space = $1 AND seq > $2 ORDER BY seq LIMIT $3";
     let rows = session
-        .query(sql, &[&space, &to_column(known.seq.0), &COMMITS_MAX])
+        .query(NEXT_COMMITS, &[&space, &to_column(known.seq.0), &COMMITS_MAX])
         .await?;
-    let mut commits: Vec<(Seq, Vec<EntryId>)> = Vec::with_capacity(rows.len());
-    for row in &rows {
-        let commit = seq(row, 0)?;
-        let name = || format!("commit {commit}");
-        let record = rewrite::text_of(get(row, 1)?, get(row, 2)?).map_err(|error| damaged(&name(), error))?;
-        commits.push((commit, fold::touched(&record).map_err(|error| damaged(&name(), error))?));
-    }
+    let commits: Vec<(Seq, Vec<EntryId>)> = rows.iter().map(touched).collect::<Result<_, _>>()?;
     let all: BTreeSet<EntryId> = commits.iter().flat_map(|(_, ids)| ids).copied().collect();
     let all: Vec<_> = all.into_iter().collect();
     let mut left: HashMap<EntryId, Entry> = HashMap::new();
@@ -120,6 +125,44 @@ async fn catch_up(session: &Session) -> Result<Seq, Failure> {
     }
     note(session, known).await?;
     Ok(known.seq)
+}
+
+/// The numbers of the entries that the index does not have as they are: it has come up to commit `indexed`. All, if there
+/// is no index.
+pub(super) async fn unindexed(session: &Session, indexed: Option<Seq>) -> Result<Vec<u64>, Failure> {
+    let space = session.space.0;
+    let Some(mut indexed) = indexed else {
+        let sql = "SELECT number FROM entry WHERE space = $1 ORDER BY number";
+        let rows = session.query(sql, &[&space]).await?;
+        return rows.iter().map(|row| count(row, 0)).collect();
+    };
+    let mut numbers = BTreeSet::new();
+    loop {
+        let rows = session
+            .query(NEXT_COMMITS, &[&space, &to_column(indexed.0), &COMMITS_MAX])
+            .await?;
+        if rows.is_empty() {
+            return Ok(numbers.into_iter().collect());
+        }
+        let mut ids = BTreeSet::new();
+        for row in &rows {
+            let (commit, touched) = touched(row)?;
+            indexed = commit;
+            ids.extend(touched);
+        }
+        let ids: Vec<_> = ids.into_iter().collect();
+        let entries = entry::by_ids(session, &ids).await?;
+        numbers.extend(entries.into_iter().map(|(entry, _)| entry.handle.0));
+    }
+}
+
+/// The number of the commit in a `row` of the log, and the entries that it touches.
+fn touched(row: &tokio_postgres::Row) -> Result<(Seq, Vec<EntryId>), Failure> {
+    let commit = seq(row, 0)?;
+    let name = || format!("commit {commit}");
+    let record = rewrite::text_of(get(row, 1)?, get(row, 2)?).map_err(|error| damaged(&name(), error))?;
+    let ids = fold::touched(&record).map_err(|error| damaged(&name(), error))?;
+    Ok((commit, ids))
 }
 
 /// Replaces the beginning of a long text in `entry` by as much of the whole as is searched.

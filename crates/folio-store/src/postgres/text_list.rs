@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use folio_memory::terms::{MORE, context_term};
+use folio_memory::text::is_searchable;
 use folio_memory::{Entry, EntryQuery, FOUND_MAX, ListAnswer, Order, Seq, SpaceName, TextMatch, TextQuery, Timestamp};
 
 use super::column::{Statement, Value, count, get};
@@ -23,40 +24,59 @@ use crate::words::{COMMON, Counted, EVERYWHERE, Expression, IndexLookup, Ranking
 /// How much the repetition of a word and the length of an entry count: the same values as in FTS5.
 const REPETITION: f64 = 1.2;
 const LENGTH: f64 = 0.75;
+/// How many entries that changed since the first page are rebuilt at a time.
+const CHANGED_AT_ONCE: usize = 1_000;
 /// The least weight of a word.
 const MIN_WORD_WEIGHT: f64 = 1e-6;
 
 impl PostgresStore {
-    /// The entries that match a query with a text, once the index has reached the last commit as of now.
+    /// The entries that match a query with a text, once the index has reached the last commit as of now. If nothing can
+    /// be written, what the index lacks is read.
     pub(super) async fn search(
         &self,
         space: &SpaceName,
         query: &EntryQuery,
         now: Timestamp,
     ) -> Result<ListAnswer<Entry>, StoreError> {
-        let mut known = None;
+        let mut reach = Reach::Head;
         loop {
             let (name, query) = (space.clone(), query.clone());
             let search = self
                 .read(space, move |session, _| {
                     let (name, query) = (name.clone(), query.clone());
-                    async move { entries(session.as_deref(), &name, &query, now, known).await }
+                    async move { entries(session.as_deref(), &name, &query, now, reach).await }
                 })
                 .await?;
             match search {
                 Search::Found(answer) => return Ok(answer),
                 Search::Behind(head) => {
                     let (inner, space) = (Arc::clone(&self.inner), space.clone());
-                    self.on_threads("write to", async move {
-                        let indexed = inner.index(&space, head).await;
-                        indexed.map_err(|failure| failure.into_error("write to", &inner.target.location))
-                    })
-                    .await?;
-                    known = Some(head);
+                    let indexed = self
+                        .on_threads("write to", async move {
+                            let indexed = inner.index(&space, head).await;
+                            indexed.map_err(|failure| failure.into_error("write to", &inner.target.location))
+                        })
+                        .await;
+                    reach = match indexed {
+                        Ok(()) => Reach::Commit(head),
+                        Err(StoreError::Unavailable { .. }) => Reach::Any,
+                        Err(error) => return Err(error),
+                    };
                 }
             }
         }
     }
+}
+
+/// How far the index must have come for a search.
+#[derive(Debug, Clone, Copy)]
+enum Reach {
+    /// To the last commit.
+    Head,
+    /// To this commit.
+    Commit(Seq),
+    /// It does not matter: what it lacks is read. Nothing can be written.
+    Any,
 }
 
 /// The outcome of a search.
@@ -70,13 +90,13 @@ enum Search {
 
 /// The entries that match `query`, which has a text, as they are at `now`.
 ///
-/// Uses the index only if it has reached the commit `known`, or the last one if that is `None`.
+/// Uses the index as it is only if it has come as far as `reach`.
 async fn entries(
     session: Option<&Session>,
     name: &SpaceName,
     query: &EntryQuery,
     now: Timestamp,
-    known: Option<Seq>,
+    reach: Reach,
 ) -> Result<Search, Failure> {
     let (first, position) = SearchCursor::of(name, query)?
         .map(|cursor| (cursor.snapshot, cursor.position))
@@ -90,11 +110,17 @@ async fn entries(
         let shown = Snapshot::shown(first, query, head, now);
         return Ok(Search::Found(ListAnswer::empty(shown.as_of)));
     };
-    let least_seq = known.unwrap_or(head);
-    let Some(index) = text::indexed(session).await?.filter(|index| index.seq >= least_seq) else {
-        return Ok(Search::Behind(least_seq));
+    let least_seq = match reach {
+        Reach::Commit(seq) => seq,
+        Reach::Head | Reach::Any => head,
     };
-    let mut snapshot = Snapshot::shown(first, query, index.seq, now);
+    let index = text::indexed(session).await?;
+    let (newest, unindexed) = match (index.filter(|index| index.seq >= least_seq), reach) {
+        (Some(index), _) => (index.seq, Vec::new()),
+        (None, Reach::Any) => (head, text::unindexed(session, index.map(|index| index.seq)).await?),
+        (None, Reach::Head | Reach::Commit(_)) => return Ok(Search::Behind(least_seq)),
+    };
+    let mut snapshot = Snapshot::shown(first, query, newest, now);
     if snapshot.is_requested_past(query, head) {
         snapshot.at = journal::expiry_time_at(session, snapshot.as_of, snapshot.at).await?;
     }
@@ -104,7 +130,9 @@ async fn entries(
         words,
         now: snapshot.at,
         as_of: snapshot.as_of,
-        index,
+        index: index.unwrap_or(Indexed::NOTHING),
+        has_index: index.is_some(),
+        unindexed,
     };
     let Hits {
         mut hits,
@@ -160,6 +188,10 @@ struct Question<'q> {
     now: Timestamp,
     as_of: Seq,
     index: Indexed,
+    /// Whether there is an index.
+    has_index: bool,
+    /// The entries that it does not have as they are, if nothing can be written.
+    unindexed: Vec<u64>,
 }
 
 impl Question<'_> {
@@ -167,11 +199,20 @@ impl Question<'_> {
     /// `from`.
     ///
     /// Entries that have changed since are matched as they were, but ordered by their current content: last, if it no
-    /// longer has the words.
+    /// longer has the words. So are those that the index lacks.
     async fn hits(&self, head: Seq, from: Option<&Position>) -> Result<Hits, Failure> {
-        let mut changed = Vec::new();
+        let mut changed = self.unindexed.clone();
         if self.as_of < head {
-            changed = entry::changed_after(self.session, self.as_of).await?;
+            changed.extend(entry::changed_after(self.session, self.as_of).await?);
+            changed.sort_unstable();
+            changed.dedup();
+        }
+        if !self.has_index {
+            return Ok(Hits::of(
+                self.query.order,
+                (Vec::new(), 0, true),
+                self.changed_hits(None, &changed).await?,
+            ));
         }
         let is_by_age = is_by_age(self.query.order);
         let best = self.build_lookup().await?;
@@ -210,46 +251,52 @@ impl Question<'_> {
                 }
                 _ => {
                     let filter = Which::Wanted(&conditions, &changed, None);
-                    let mut hits = self.fetch_hits(&best, &filter, Some(FOUND_MAX + 1)).await?;
+                    let hits = self.fetch_hits(&best, &filter, Some(FOUND_MAX + 1)).await?;
                     let counted = hits.len() as u64;
-                    if !is_by_age {
-                        hits.truncate(FOUND_MAX as usize);
-                    }
                     (hits, counted, best.is_whole)
                 }
             },
         };
-        let changed = self
-            .changed_hits(&best.find_all_with_same_ranking(&self.words), &changed)
-            .await?;
-        Ok(Hits::of(unchanged, changed))
+        // What the conditions cannot express was looked for among all matches.
+        let lookup = match unchanged {
+            (_, _, true) => best.find_all_with_same_ranking(&self.words),
+            _ => best,
+        };
+        let changed = self.changed_hits(Some(&lookup), &changed).await?;
+        Ok(Hits::of(self.query.order, unchanged, changed))
     }
 
-    /// The matches among entries that have changed since.
-    async fn changed_hits(&self, lookup: &IndexLookup, changed: &[u64]) -> Result<Vec<Hit>, Failure> {
-        if changed.is_empty() {
-            return Ok(Vec::new());
-        }
-        let found = self.fetch_hits(lookup, &Which::Among(changed), None).await?;
+    /// The matches among entries that have changed since, as far as `best` finds them, or that the index lacks.
+    async fn changed_hits(&self, best: Option<&IndexLookup>, changed: &[u64]) -> Result<Vec<Hit>, Failure> {
+        let found = match best.filter(|_| !changed.is_empty()) {
+            Some(best) => {
+                let lookup = best.find_all_with_same_ranking(&self.words);
+                self.fetch_hits(&lookup, &Which::Among(changed), None).await?
+            }
+            None => Vec::new(),
+        };
         let scores: HashMap<_, _> = found.into_iter().map(|hit| (hit.place.number(), hit.score)).collect();
-        let now = entry::by_numbers(self.session, changed).await?;
         let mut hits = Vec::new();
-        for before in journal::as_of(self.session, &now, self.as_of).await? {
-            if self.matches_in_whole(&before).await? {
-                let number = before.handle.0;
-                hits.push(Hit {
-                    place: Place::of(self.session.space, number),
-                    score: scores.get(&number).copied().unwrap_or_default(),
-                    before: Some(Box::new(before)),
-                });
+        for chunk in changed.chunks(CHANGED_AT_ONCE) {
+            let now = entry::by_numbers(self.session, chunk).await?;
+            for before in journal::as_of(self.session, &now, self.as_of).await? {
+                if is_searchable(before.kind) && self.matches_in_whole(&before, best).await? {
+                    let number = before.handle.0;
+                    hits.push(Hit {
+                        place: Place::of(self.session.space, number),
+                        score: scores.get(&number).copied().unwrap_or_default(),
+                        before: Some(Box::new(before)),
+                    });
+                }
             }
         }
         Ok(hits)
     }
 
-    /// Whether `entry` matches, by the whole of its text.
-    async fn matches_in_whole(&self, entry: &Entry) -> Result<bool, Failure> {
-        let matches = |entry: &Entry| self.query.matches(entry, self.now);
+    /// Whether `entry` matches and `best` would find it, by the whole of its text.
+    async fn matches_in_whole(&self, entry: &Entry, best: Option<&IndexLookup>) -> Result<bool, Failure> {
+        let is_found = |entry: &Entry| best.is_none_or(|best| best.finds(&entry.fields));
+        let matches = |entry: &Entry| self.query.matches(entry, self.now) && is_found(entry);
         if entry.fields.body_ref.is_none() || matches(entry) {
             return Ok(matches(entry));
         }

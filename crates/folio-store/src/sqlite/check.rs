@@ -1,5 +1,6 @@
 //! Checks whether the file is intact, and whether its rows follow from the log.
 
+use std::collections::BTreeMap;
 use std::hash::Hash;
 
 use folio_memory::counted::counted;
@@ -16,16 +17,21 @@ use super::{blob, entry, journal, page, policy, run, text_check, turn, watch};
 use crate::checkup::CHUNK;
 use crate::checkup::findings::{Counts, Findings};
 use crate::checkup::problem::Problem;
-use crate::checkup::rebuilt::{Named, Ready, Rebuilt, Rest, StoredRows, last_exported, lasting_watches};
+use crate::checkup::rebuilt::{HELD_BYTES, Later, Named, Ready, Rebuilt, Rest, StoredRows, lasting_watches, parts_of};
 use crate::checkup::rows::Rows;
 use crate::commit::BlobHash;
-use crate::store::Checkup;
+use crate::store::{Checkup, LogRow};
 
 /// The most lines that are reported about the pages of one database.
 const LINES_OF_PAGES: usize = 10;
 
 /// Runs all checks. A check that cannot be made is reported as a problem and does not stop the others.
 pub(super) fn check(conn: &Connection) -> Result<Checkup, Failure> {
+    check_holding(conn, HELD_BYTES)
+}
+
+/// The same, with at most about `bytes_max` of entries that are being rebuilt in memory.
+fn check_holding(conn: &Connection, bytes_max: usize) -> Result<Checkup, Failure> {
     let mut findings = Findings::default();
     let pages = check_file(conn, &mut findings);
     was_checked("the pages and indexes of the file", pages, &mut findings)?;
@@ -46,6 +52,7 @@ pub(super) fn check(conn: &Connection) -> Result<Checkup, Failure> {
         let mut replay = Replay {
             conn,
             space,
+            bytes_max,
             rebuilt: Rebuilt::default(),
             findings: Findings::default(),
         };
@@ -124,10 +131,19 @@ fn check_schema(conn: &Connection, findings: &mut Findings) -> Result<(), Failur
     Ok(())
 }
 
+/// How far the log was read.
+enum Progress {
+    ThereIsMore,
+    AtEnd,
+    Unreadable,
+}
+
 /// Rebuilds the rows of one space from its log.
 struct Replay<'c> {
     conn: &'c Connection,
     space: SpaceId,
+    /// How much the entries that are being rebuilt may take.
+    bytes_max: usize,
     rebuilt: Rebuilt,
     findings: Findings,
 }
@@ -135,32 +151,106 @@ struct Replay<'c> {
 impl Replay<'_> {
     fn run(&mut self) -> Result<(), Failure> {
         loop {
-            let rows = match read(journal::changes(self.conn, self.space, self.rebuilt.last(), CHUNK))? {
-                Ok(rows) => rows,
-                Err(reason) => {
-                    // Later commits cannot be rebuilt without this one.
-                    self.findings.add(|| reason);
-                    return Ok(());
-                }
-            };
-            if rows.is_empty() {
-                break;
+            match self.read_on()? {
+                Progress::ThereIsMore => {}
+                Progress::AtEnd => return self.rest(),
+                // Later commits cannot be rebuilt without this one.
+                Progress::Unreadable => return Ok(()),
             }
-            let stored = self.stored_rows(&Named::by(&rows))?;
-            for row in &rows {
-                self.rebuilt.commit(row, &stored, &mut self.findings);
-            }
-            let Ready {
-                entries,
-                pages,
-                links,
-                touches,
-            } = self.rebuilt.take_ready();
-            self.compare(&entries, &pages, &stored)?;
-            self.check_links(&links)?;
-            self.check_touches(&touches)?;
         }
-        self.rest()
+    }
+
+    /// Reads and takes in the next commits.
+    fn read_on(&mut self) -> Result<Progress, Failure> {
+        let rows = match read(journal::changes(self.conn, self.space, self.rebuilt.last(), CHUNK))? {
+            Ok(rows) => rows,
+            Err(reason) => {
+                self.findings.add(|| reason);
+                return Ok(Progress::Unreadable);
+            }
+        };
+        if rows.is_empty() {
+            return Ok(Progress::AtEnd);
+        }
+        for part in parts_of(&rows) {
+            self.take_in(part)?;
+        }
+        Ok(Progress::ThereIsMore)
+    }
+
+    /// Takes in the next commits, and compares what can be compared.
+    fn take_in(&mut self, rows: &[LogRow]) -> Result<(), Failure> {
+        let stored = self.stored_rows(&Named::by(rows))?;
+        for row in rows {
+            self.rebuilt.commit(row, &stored, &mut self.findings);
+        }
+        let Ready {
+            entries,
+            pages,
+            turns,
+            links,
+            touches,
+            later,
+        } = self.rebuilt.take_ready();
+        self.compare(&entries, &pages, &stored)?;
+        turns.iter().try_for_each(|turn| self.compare_turn(turn))?;
+        self.check_links(&links)?;
+        self.check_touches(&touches)?;
+        self.check_later(&later, rows, &stored)?;
+        match self.rebuilt.take_held(self.bytes_max) {
+            Some(held) => self.compare_ahead(held),
+            None => Ok(()),
+        }
+    }
+
+    /// Compares entries that are being rebuilt with all that is recorded as touching them later.
+    fn compare_ahead(&mut self, held: Vec<Entry>) -> Result<(), Failure> {
+        let (conn, space) = (self.conn, self.space);
+        // If a commit cannot be read, the check ends there, and does not compare what it may have changed.
+        let Ok(mut states) = read(journal::states_since(conn, space, &held, self.rebuilt.last()))? else {
+            return Ok(());
+        };
+        let mut held = held.into_iter();
+        loop {
+            let chunk: Vec<Entry> = held.by_ref().take(CHUNK as usize).collect();
+            if chunk.is_empty() {
+                return Ok(());
+            }
+            let stored = StoredRows {
+                entries: look_up_each(chunk.iter().map(|entry| &entry.id), |id| entry::by_id(conn, space, *id))?,
+                ..StoredRows::default()
+            };
+            let mut ready = Vec::with_capacity(chunk.len());
+            for entry in chunk {
+                let ahead = states.remove(&entry.id);
+                let is_right = stored.entries.has(&entry.id, ahead.as_ref().unwrap_or(&entry));
+                if is_right || !self.rebuilt.may_doubt() {
+                    ready.push(ahead.unwrap_or(entry));
+                } else {
+                    self.rebuilt.doubt(entry);
+                }
+            }
+            self.compare(&ready, &[], &stored)?;
+        }
+    }
+
+    /// Checks commits that name entries which were compared ahead, and are not recorded as touching them.
+    fn check_later(&mut self, later: &[Later], rows: &[LogRow], stored: &StoredRows) -> Result<(), Failure> {
+        let mut unrecorded = BTreeMap::<_, Vec<Seq>>::new();
+        for Later { entry, handle, seq } in later {
+            if !journal::is_touched(self.conn, Touched::Entry, Place::of(self.space, handle.0), *seq)? {
+                unrecorded.entry((*handle, *entry)).or_default().push(*seq);
+            }
+        }
+        for ((handle, id), seqs) in unrecorded {
+            let last = Seq(seqs[0].0.saturating_sub(1));
+            let before = journal::states_at(self.conn, &[Place::of(self.space, handle.0)], last)?;
+            let before = before.into_entries().pop();
+            if let Some(pair) = before.zip(stored.entries.get(&id)) {
+                self.rebuilt.look_again(pair, &seqs, rows, &mut self.findings);
+            }
+        }
+        Ok(())
     }
 
     /// The stored rows of everything that is `named`.
@@ -169,6 +259,7 @@ impl Replay<'_> {
         Ok(StoredRows {
             entries: look_up_each(&named.entries, |id| entry::by_id(conn, space, *id))?,
             pages: look_up_each(&named.pages, |id| page::by_id(conn, space, *id))?,
+            turns: look_up_each(&named.turns, |id| turn::by_id(conn, space, *id))?,
         })
     }
 
@@ -180,6 +271,7 @@ impl Replay<'_> {
             turns,
             runs,
             policy,
+            last_export,
         } = self.rebuilt.take_rest();
         for chunk in entries.chunks(CHUNK as usize) {
             let stored = StoredRows {
@@ -207,7 +299,7 @@ impl Replay<'_> {
         for turn in &turns {
             self.compare_turn(turn)?;
         }
-        if let Some((turn, export)) = last_exported(&turns) {
+        if let Some((turn, export)) = last_export {
             self.check_parts(turn, export)?;
         }
         match read(policy::read(conn, Some(space)))? {
@@ -280,9 +372,9 @@ impl Replay<'_> {
     }
 
     /// Whether all parts of the body `export` are there, if it is there itself.
-    fn check_parts(&mut self, turn: TurnHandle, export: &str) -> Result<(), Failure> {
+    fn check_parts(&mut self, turn: TurnHandle, export: String) -> Result<(), Failure> {
         // That it is missing or damaged is found elsewhere.
-        let body = match blob::read(self.conn, Some(self.space), &BlobHash(export.to_owned())) {
+        let body = match blob::read(self.conn, Some(self.space), &BlobHash(export)) {
             Ok(body) => body,
             Err(Failure::Refused(_) | Failure::Damaged(_)) => return Ok(()),
             Err(failure) => return Err(failure),
@@ -388,3 +480,6 @@ fn check_blobs(conn: &Connection, findings: &mut Findings) -> Result<(), Failure
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

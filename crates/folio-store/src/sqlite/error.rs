@@ -75,6 +75,16 @@ pub(super) fn damaged(label: &str, error: impl std::fmt::Display) -> Failure {
     Failure::Damaged(format!("{label} cannot be read: {error}"))
 }
 
+/// The failure to read `label`, which is damage if a column does not hold JSON as it must.
+pub(super) fn json_or_damaged(label: &str, error: rusqlite::Error) -> Failure {
+    match &error {
+        rusqlite::Error::SqliteFailure(_, Some(message)) if message.contains("malformed JSON") => {
+            damaged(label, message)
+        }
+        _ => error.into(),
+    }
+}
+
 /// A copy of `error`, for another caller that it affects as well.
 pub(super) fn repeated(error: &rusqlite::Error) -> rusqlite::Error {
     match error {
@@ -122,7 +132,7 @@ pub(super) fn explained(error: rusqlite::Error, doing: &'static str, location: &
         code,
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::ConstraintViolation
     );
-    let (reason, source) = (reason.to_owned(), Some(Box::new(error) as _));
+    let (reason, source) = (reason.to_owned(), Some(Box::new(Said(error)) as _));
     if corrupt {
         StoreError::Corrupt {
             location,
@@ -138,6 +148,19 @@ pub(super) fn explained(error: rusqlite::Error, doing: &'static str, location: &
         }
     }
 }
+
+/// What SQLite said. The library has it once more as the cause of its error, in nearly the same words with a number in
+/// front, which would be repeated to people.
+#[derive(Debug)]
+struct Said(rusqlite::Error);
+
+impl std::fmt::Display for Said {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Said {}
 
 /// Whether the extended code of an error is that of a write: SQLite tells a full disk apart, but no other reason.
 fn is_write(extended: Option<std::ffi::c_int>) -> bool {
@@ -176,7 +199,18 @@ pub(super) fn is_damaged_file(error: &rusqlite::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use folio_memory::causes::causes;
+
     use super::*;
+
+    #[test]
+    fn words_of_sqlite_are_a_cause_once() {
+        let said = Some("database or disk is full".to_owned());
+        let error = rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_FULL), said);
+        let error = explained(error, "write to", "folio.db");
+        let causes: Vec<_> = causes(&error).skip(1).map(ToString::to_string).collect();
+        assert_eq!(causes, ["database or disk is full"]);
+    }
 
     #[test]
     fn disk_full_is_reported_whichever_file_could_not_grow() {

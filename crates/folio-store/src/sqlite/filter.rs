@@ -101,6 +101,11 @@ impl Filter {
         let mut filter = Conditions::default();
         filter.and_any_of("kind", query.kinds.iter().map(|kind| kind.as_str()));
         filter.and_any_of("type", query.types.iter().map(String::as_str));
+        if !query.types_none.is_empty() {
+            let marks = placeholders(query.types_none.len());
+            let names = query.types_none.iter().map(|name| name.clone().into());
+            filter.and(&format!("(type IS NULL OR type NOT IN ({marks}))"), names);
+        }
         filter.and_any_of("owner", query.owner.iter().map(folio_memory::Owner::as_str));
         if query.status.is_empty() {
             filter.and("status <> 'archived'", []);

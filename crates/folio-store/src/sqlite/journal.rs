@@ -272,6 +272,36 @@ pub(super) fn states_at(conn: &Connection, places: &[Place], last: Seq) -> Resul
     Ok(states)
 }
 
+/// Those of `entries`, in their states at commit `last`, that were changed since, in their present states according to
+/// the commits that are recorded as touching them.
+pub(super) fn states_since(
+    conn: &Connection,
+    space: SpaceId,
+    entries: &[Entry],
+    last: Seq,
+) -> Result<HashMap<EntryId, Entry>, Failure> {
+    let (mut changed, mut commits) = (Vec::new(), BTreeSet::new());
+    let mut touched = conn.prepare_cached("SELECT seq FROM touch WHERE what = 'e' AND place = ?1 AND seq > ?2")?;
+    for entry in entries {
+        let seqs = params![Place::of(space, entry.handle.0), to_column(last.0)];
+        let seqs = touched.query_map(seqs, |row| row.get(0).map(from_column))?;
+        let seqs = seqs.collect::<Result<Vec<u64>, _>>()?;
+        changed.extend((!seqs.is_empty()).then(|| entry.clone()));
+        commits.extend(seqs);
+    }
+    let mut states = States::from(changed);
+    for seq in commits {
+        if let Some(commit) = commit_at(conn, Place::of(space, seq))? {
+            states.take_in(&commit);
+        }
+    }
+    Ok(states
+        .into_entries()
+        .into_iter()
+        .map(|entry| (entry.id, entry))
+        .collect())
+}
+
 /// Those of the entries `ids` that existed at commit `last`, as they were then.
 pub(super) fn entries_as_of(
     conn: &Connection,

@@ -176,6 +176,11 @@ impl Owners {
         Ok(life)
     }
 
+    /// Forgets for how long owners have been silent: nobody could write. Each has to be silent while it could.
+    pub(super) fn forget_silence(&self) {
+        self.here().silent.clear();
+    }
+
     /// A description of an `owner` that is alive.
     pub(super) fn describe(&self, owner: &OwnerId) -> Option<String> {
         if self.here().locks.contains_key(owner) {

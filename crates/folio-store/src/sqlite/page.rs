@@ -1,6 +1,7 @@
 //! Rows of pages.
 
 use folio_memory::id::PageRef;
+use folio_memory::page_tree::ParentOf;
 use folio_memory::{Page, PageHandle, PageId, PageQuery, RunId, Seq, Timestamp};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
@@ -88,6 +89,39 @@ pub(super) fn count(conn: &Connection, space: Option<SpaceId>, query: &PageQuery
     let mut statement = conn.prepare_cached(&format!("SELECT count(*) FROM page WHERE {sql}"))?;
     let count = statement.query_row(params_from_iter(values), |row| row.get(0))?;
     Ok(from_column(count))
+}
+
+/// Which page contains each page: of `root` and all pages below it or, without a root, of all pages.
+pub(super) fn parents(
+    conn: &Connection,
+    space: Option<SpaceId>,
+    root: Option<PageHandle>,
+) -> Result<Vec<ParentOf>, Failure> {
+    let Some(space) = space else { return Ok(Vec::new()) };
+    let (sql, [from, to]) = match root {
+        Some(root) => {
+            let sql = "WITH RECURSIVE below (place, parent) AS (
+                           SELECT place, parent FROM page WHERE place BETWEEN ?1 AND ?2
+                           UNION ALL SELECT page.place, page.parent FROM below JOIN page ON page.parent = below.place)
+                       SELECT place, parent FROM below";
+            (sql, [Place::of(space, root.0); 2])
+        }
+        None => {
+            let sql = "SELECT place, parent FROM page WHERE place BETWEEN ?1 AND ?2";
+            (sql, [Place::start(space), Place::end(space)])
+        }
+    };
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query(params![from, to])?;
+    let mut parents = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (page, parent): (Place, Option<Place>) = (row.get(0)?, row.get(1)?);
+        parents.push(ParentOf {
+            page: PageHandle(page.number()),
+            parent: parent.map(|parent| PageHandle(parent.number())),
+        });
+    }
+    Ok(parents)
 }
 
 /// The filters of `query` in SQL; `None` if it refers to a page that does not exist.

@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use folio_engine::run::RunSummary;
+use folio_memory::goals::{GoalNames, LinkedCounts};
 use folio_memory::id::{EntryRef, PageRef, RunRef, TurnRef};
+use folio_memory::page_tree::ParentOf;
 use folio_memory::{
-    Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page, PageQuery, RunId, Seq,
-    SpaceName, Timestamp, TraceNote, Turn, TurnQuery,
+    Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page, PageHandle, PageId,
+    PageQuery, RunId, Seq, SpaceName, Timestamp, TraceNote, Turn, TurnQuery,
 };
 use parking_lot::Mutex;
 use rusqlite::Connection;
@@ -19,19 +21,20 @@ use super::job::{ForgottenRunPart, InParts, Job, Next, RunClaim, RunRelease};
 use super::trace::Notes;
 use super::writer::Writer;
 use super::{
-    SqliteStore, backup, blob, check, compact, entry, journal, link, list, page, policy, run, scope, token, trace,
-    turn, watch, written,
+    SqliteStore, backup, blob, check, compact, entry, journal, link, linked, list, log_parts, page, policy, run, scope,
+    token, trace, turn, watch, written,
 };
 use crate::access::KeptToken;
 use crate::commit::{BlobHash, Commit, Committed};
 use crate::copy::CopiedCommit;
 use crate::error::StoreError;
+use crate::linked::{linked_counts_by_reading, with_terms};
 use crate::live::is_for_live_entries;
 use crate::parts::{self, CommittedParts, Parts};
 use crate::prepare::Prepared;
 use crate::silence::DRIVER_RECHECK_PAUSE;
 use crate::store::{
-    Checkup, Journal, LogRow, MemoryMark, OwnerId, Revision, RunCommits, RunQuery, RunRow, Store, one_by_one,
+    Checkup, Journal, LogParts, LogRow, MemoryMark, OwnerId, Revision, RunCommits, RunQuery, RunRow, Store, one_by_one,
 };
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
 
@@ -186,6 +189,19 @@ impl Store for SqliteStore {
         .await
     }
 
+    async fn log_parts(
+        &self,
+        space: &SpaceName,
+        page: PageId,
+        without: &'static str,
+        now: Timestamp,
+    ) -> Result<Vec<LogParts>, StoreError> {
+        self.read(space, move |conn, space| {
+            log_parts::list(conn, space, page, without, now)
+        })
+        .await
+    }
+
     async fn entry(&self, space: &SpaceName, entry: EntryRef) -> Result<Entry, StoreError> {
         self.read_one(space, move |conn, space| entry::read(conn, space, entry))
             .await
@@ -238,6 +254,11 @@ impl Store for SqliteStore {
             .await
     }
 
+    async fn page_parents(&self, space: &SpaceName, root: Option<PageHandle>) -> Result<Vec<ParentOf>, StoreError> {
+        self.read(space, move |conn, space| page::parents(conn, space, root))
+            .await
+    }
+
     async fn memory_mark(&self, space: &SpaceName, now: Timestamp) -> Result<Option<MemoryMark>, StoreError> {
         let marks = Arc::clone(&self.marks);
         self.read_one(space, move |conn, space| {
@@ -260,6 +281,27 @@ impl Store for SqliteStore {
     async fn kept_links(&self, space: &SpaceName, links: Vec<Link>) -> Result<HashSet<Link>, StoreError> {
         self.read(space, move |conn, space| link::kept(conn, space, links))
             .await
+    }
+
+    async fn linked_counts(
+        &self,
+        space: &SpaceName,
+        goals: Vec<GoalNames>,
+        now: Timestamp,
+    ) -> Result<Vec<LinkedCounts>, StoreError> {
+        let Some(goals) = with_terms(&goals) else {
+            return linked_counts_by_reading(self, space, &goals, now).await;
+        };
+        self.read(space, move |conn, space| {
+            let Some(space) = space else {
+                return Ok(vec![LinkedCounts::default(); goals.len()]);
+            };
+            let counts = goals
+                .iter()
+                .map(|(goal, terms)| linked::counts(conn, space, (goal, terms), now));
+            counts.collect()
+        })
+        .await
     }
 
     async fn ended(
@@ -373,7 +415,13 @@ impl Store for SqliteStore {
             match self.write(|answer| Job::Claim(claim.clone(), answer)).await {
                 Ok(None) => tokio::time::sleep(DRIVER_RECHECK_PAUSE).await,
                 Ok(Some(fence)) => break Ok(fence),
-                Err(error) => break Err(error),
+                Err(error) => {
+                    // A driver that could not write either was not silent for that reason.
+                    if matches!(error, StoreError::Unavailable { .. }) {
+                        self.owners.forget_silence();
+                    }
+                    break Err(error);
+                }
             }
         };
         left.claim = None;

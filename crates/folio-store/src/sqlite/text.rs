@@ -1,15 +1,16 @@
 //! The index of words: it lags behind the log, and catches up when somebody searches.
 //!
 //! Adding an entry writes nothing here. A search first lets the writer catch up, in a series of short transactions, so
-//! it finds everything that was committed before, by any process. The pure analyser decides what the terms are; FTS5
+//! it finds everything that was committed before, by any process. If nothing can be written, it reads what is not
+//! indexed. The pure analyser decides what the terms are; FTS5
 //! stores them and knows nothing of languages.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use folio_memory::text::{self, EntryTerms, INDEXED_BYTES};
-use folio_memory::{Entry, Seq};
-use rusqlite::{Connection, OptionalExtension, params};
+use folio_memory::{Entry, EntryId, Seq};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use tokio::time::Instant;
 
 use super::erase::overwrite_deleted;
@@ -93,10 +94,9 @@ pub(super) fn catch_up(conn: &Connection, space: SpaceId) -> Result<Seq, Failure
     let mut statement = conn.prepare_cached(&sql)?;
     let mut rows = statement.query(params![Place::of(space, since.0), Place::end(space), COMMITS_MAX])?;
     while let Some(row) = rows.next()? {
-        until = Seq(row.get::<_, Place>(0)?.number());
-        let name = || format!("commit {until}");
-        let record = rewrite::text_of(row.get_ref(1)?, row.get_ref(2)?).map_err(|error| damaged(&name(), error))?;
-        for id in fold::touched(&record).map_err(|error| damaged(&name(), error))? {
+        let (seq, ids) = touched(row)?;
+        until = seq;
+        for id in ids {
             if let Some(place) = entry::place_of(conn, space, id)?
                 && places.insert(place)
             {
@@ -110,6 +110,38 @@ pub(super) fn catch_up(conn: &Connection, space: SpaceId) -> Result<Seq, Failure
     let sql = "UPDATE text_index SET seq = ?2 WHERE space = ?1";
     conn.prepare_cached(sql)?.execute(params![space, to_column(until.0)])?;
     Ok(until)
+}
+
+/// The places of the entries that the index does not have as they are: it has come up to commit `indexed`. All, if there
+/// is no index.
+pub(super) fn unindexed(conn: &Connection, space: SpaceId, indexed: Option<Seq>) -> Result<Vec<Place>, Failure> {
+    let Some(indexed) = indexed else {
+        let mut statement = conn.prepare_cached("SELECT place FROM entry WHERE place > ?1 AND place <= ?2")?;
+        let places = statement.query_map(params![Place::of(space, 0), Place::end(space)], |row| row.get(0))?;
+        return Ok(places.collect::<Result<_, _>>()?);
+    };
+    let sql = format!(
+        "SELECT {} FROM log WHERE place > ?1 AND place <= ?2 ORDER BY place",
+        rewrite::COLUMNS
+    );
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![Place::of(space, indexed.0), Place::end(space)])?;
+    let mut places = BTreeSet::new();
+    while let Some(row) = rows.next()? {
+        for id in touched(row)?.1 {
+            places.extend(entry::place_of(conn, space, id)?);
+        }
+    }
+    Ok(places.into_iter().collect())
+}
+
+/// The number of the commit in a `row` of the log, and the entries that it touches.
+fn touched(row: &Row<'_>) -> Result<(Seq, Vec<EntryId>), Failure> {
+    let seq = Seq(row.get::<_, Place>(0)?.number());
+    let name = || format!("commit {seq}");
+    let record = rewrite::text_of(row.get_ref(1)?, row.get_ref(2)?).map_err(|error| damaged(&name(), error))?;
+    let ids = fold::touched(&record).map_err(|error| damaged(&name(), error))?;
+    Ok((seq, ids))
 }
 
 /// Removes the terms of the entry at `place` from the index, so that it is not found any more.

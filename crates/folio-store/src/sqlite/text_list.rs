@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use folio_memory::terms::{MORE, context_term};
+use folio_memory::text::is_searchable;
 use folio_memory::{Entry, EntryQuery, FOUND_MAX, ListAnswer, Order, Seq, SpaceName, TextQuery, Timestamp};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
@@ -25,30 +26,51 @@ const WEIGHTS: &str = "4.0, 1.0, 2.0";
 const CHANGED_AT_ONCE: usize = 1_000;
 
 impl SqliteStore {
-    /// The entries that match a query with a text, once the index has reached the last commit as of now.
+    /// The entries that match a query with a text, once the index has reached the last commit as of now. If nothing can
+    /// be written, what the index lacks is read.
     pub(super) async fn search(
         &self,
         space: &SpaceName,
         query: &EntryQuery,
         now: Timestamp,
     ) -> Result<ListAnswer<Entry>, StoreError> {
-        let mut known = None;
+        let mut reach = Reach::Head;
         loop {
             let (name, query) = (space.clone(), query.clone());
             let search = self
                 .read(space, move |conn, space| {
-                    entries(conn, &name, space, &query, now, known)
+                    entries(conn, &name, space, &query, now, reach)
                 })
                 .await?;
             match search {
                 Search::Found(answer) => return Ok(answer),
                 Search::Behind(space, head) => {
-                    while self.write(|answer| Job::Index(space, answer)).await? < head {}
-                    known = Some(head);
+                    reach = match self.index(space, head).await {
+                        Ok(()) => Reach::Commit(head),
+                        Err(StoreError::Unavailable { .. }) => Reach::Any,
+                        Err(error) => return Err(error),
+                    };
                 }
             }
         }
     }
+
+    /// Lets the index of `space` catch up, until it has reached commit `head`.
+    async fn index(&self, space: SpaceId, head: Seq) -> Result<(), StoreError> {
+        while self.write(|answer| Job::Index(space, answer)).await? < head {}
+        Ok(())
+    }
+}
+
+/// How far the index must have come for a search.
+#[derive(Debug, Clone, Copy)]
+enum Reach {
+    /// To the last commit.
+    Head,
+    /// To this commit.
+    Commit(Seq),
+    /// It does not matter: what it lacks is read. Nothing can be written.
+    Any,
 }
 
 /// The outcome of a search.
@@ -62,14 +84,14 @@ enum Search {
 
 /// The entries that match `query`, which has a text, as they are at `now`.
 ///
-/// Uses the index only if it has reached the commit `known`, or the last one if that is `None`.
+/// Uses the index as it is only if it has come as far as `reach`.
 fn entries(
     conn: &Connection,
     name: &SpaceName,
     space: Option<SpaceId>,
     query: &EntryQuery,
     now: Timestamp,
-    known: Option<Seq>,
+    reach: Reach,
 ) -> Result<Search, Failure> {
     let (first, position) = SearchCursor::of(name, query)?
         .map(|cursor| (cursor.snapshot, cursor.position))
@@ -83,11 +105,17 @@ fn entries(
         let shown = Snapshot::shown(first, query, head, now);
         return Ok(Search::Found(ListAnswer::empty(shown.as_of)));
     };
-    let least_seq = known.unwrap_or(head);
-    let Some(indexed) = text::indexed(conn, space)?.filter(|indexed| *indexed >= least_seq) else {
-        return Ok(Search::Behind(space, least_seq));
+    let least_seq = match reach {
+        Reach::Commit(seq) => seq,
+        Reach::Head | Reach::Any => head,
     };
-    let mut snapshot = Snapshot::shown(first, query, indexed, now);
+    let indexed = text::indexed(conn, space)?;
+    let (newest, unindexed) = match (indexed.filter(|indexed| *indexed >= least_seq), reach) {
+        (Some(indexed), _) => (indexed, Vec::new()),
+        (None, Reach::Any) => (head, text::unindexed(conn, space, indexed)?),
+        (None, Reach::Head | Reach::Commit(_)) => return Ok(Search::Behind(space, least_seq)),
+    };
+    let mut snapshot = Snapshot::shown(first, query, newest, now);
     if snapshot.is_requested_past(query, head) {
         snapshot.at = journal::expiry_time_at(conn, space, snapshot.as_of, snapshot.at)?;
     }
@@ -98,6 +126,8 @@ fn entries(
         words,
         now: snapshot.at,
         as_of: snapshot.as_of,
+        has_index: indexed.is_some(),
+        unindexed,
     };
     let Hits {
         mut hits,
@@ -127,6 +157,10 @@ struct Question<'q> {
     words: TextQuery,
     now: Timestamp,
     as_of: Seq,
+    /// Whether there is an index.
+    has_index: bool,
+    /// The entries that it does not have as they are, if nothing can be written.
+    unindexed: Vec<Place>,
 }
 
 impl Question<'_> {
@@ -134,11 +168,20 @@ impl Question<'_> {
     /// `from`.
     ///
     /// Entries that have changed since are matched as they were, but ordered by their current content: last, if it no
-    /// longer has the words.
+    /// longer has the words. So are those that the index lacks.
     fn hits(&self, head: Seq, from: Option<&Position>) -> Result<Hits, Failure> {
-        let mut changed = Vec::new();
+        let mut changed = self.unindexed.clone();
         if self.as_of < head {
-            changed = entry::changed_after(self.conn, self.space, self.as_of)?;
+            changed.extend(entry::changed_after(self.conn, self.space, self.as_of)?);
+            changed.sort_unstable();
+            changed.dedup();
+        }
+        if !self.has_index {
+            return Ok(Hits::of(
+                self.query.order,
+                (Vec::new(), 0, true),
+                self.changed_hits(None, &changed, head)?,
+            ));
         }
         let places: HashSet<_> = changed.iter().copied().collect();
         let is_by_age = is_by_age(self.query.order);
@@ -180,52 +223,72 @@ impl Question<'_> {
                         )
                     }
                     _ => {
-                        let mut hits = self.fetch_hits(&best, &filter, Some(FOUND_MAX + 1))?;
+                        let hits = self.fetch_hits(&best, &filter, Some(FOUND_MAX + 1))?;
                         let counted = hits.len() as u64;
-                        if !is_by_age {
-                            hits.truncate(FOUND_MAX as usize);
-                        }
                         (hits, counted, best.is_whole)
                     }
                 }
             }
         };
-        let changed = self.changed_hits(&best.find_all_with_same_ranking(&self.words), &changed)?;
-        Ok(Hits::of(unchanged, changed))
+        // What the conditions cannot express was looked for among all matches.
+        let lookup = match unchanged {
+            (_, _, true) => best.find_all_with_same_ranking(&self.words),
+            _ => best,
+        };
+        let changed = self.changed_hits(Some(&lookup), &changed, head)?;
+        Ok(Hits::of(self.query.order, unchanged, changed))
     }
 
-    /// The matches among entries that have changed since.
-    fn changed_hits(&self, lookup: &IndexLookup, changed: &[Place]) -> Result<Vec<Hit>, Failure> {
-        if changed.is_empty() {
-            return Ok(Vec::new());
-        }
+    /// The matches among entries that have changed since, as far as `best` finds them, or that the index lacks. `head`
+    /// is the last commit.
+    fn changed_hits(&self, best: Option<&IndexLookup>, changed: &[Place], head: Seq) -> Result<Vec<Hit>, Failure> {
+        let Some(found_by) = best.filter(|_| !changed.is_empty()) else {
+            return self.hits_among(changed, &HashMap::new(), best, head);
+        };
+        let lookup = found_by.find_all_with_same_ranking(&self.words);
         let scores: HashMap<_, _> = self
-            .fetch_hits(lookup, &among(changed), None)?
+            .fetch_hits(&lookup, &among(changed), None)?
             .into_iter()
             .map(|hit| (hit.place, hit.score))
             .collect();
+        self.hits_among(changed, &scores, best, head)
+    }
+
+    /// The entries at `places` that match as they were.
+    fn hits_among(
+        &self,
+        places: &[Place],
+        scores: &HashMap<Place, f64>,
+        best: Option<&IndexLookup>,
+        head: Seq,
+    ) -> Result<Vec<Hit>, Failure> {
+        let is_past = self.as_of < head;
         let mut hits = Vec::new();
-        for chunk in changed.chunks(CHANGED_AT_ONCE) {
-            let before = journal::as_of(self.conn, chunk, self.as_of)?;
-            for before in before {
-                if !self.matches_in_whole(&before)? {
+        for chunk in places.chunks(CHANGED_AT_ONCE) {
+            let entries = match is_past {
+                true => journal::as_of(self.conn, chunk, self.as_of)?,
+                false => chunk
+                    .iter()
+                    .map(|place| entry_at(self.conn, *place))
+                    .collect::<Result<_, _>>()?,
+            };
+            for entry in entries {
+                if !is_searchable(entry.kind) || !self.matches_in_whole(&entry, best)? {
                     continue;
                 }
-                let place = Place::of(self.space, before.handle.0);
+                let place = Place::of(self.space, entry.handle.0);
                 let score = scores.get(&place).copied().unwrap_or_default();
-                hits.push(Hit {
-                    place,
-                    score,
-                    before: Some(Box::new(before)),
-                });
+                let before = is_past.then(|| Box::new(entry));
+                hits.push(Hit { place, score, before });
             }
         }
         Ok(hits)
     }
 
-    /// Whether `entry` matches, by the whole of its text.
-    fn matches_in_whole(&self, entry: &Entry) -> Result<bool, Failure> {
-        let matches = |entry: &Entry| self.query.matches(entry, self.now);
+    /// Whether `entry` matches and `best` would find it, by the whole of its text.
+    fn matches_in_whole(&self, entry: &Entry, best: Option<&IndexLookup>) -> Result<bool, Failure> {
+        let is_found = |entry: &Entry| best.is_none_or(|best| best.finds(&entry.fields));
+        let matches = |entry: &Entry| self.query.matches(entry, self.now) && is_found(entry);
         if entry.fields.body_ref.is_none() || matches(entry) {
             return Ok(matches(entry));
         }

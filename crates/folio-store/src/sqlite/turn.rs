@@ -72,11 +72,11 @@ pub(super) fn list(conn: &Connection, space: Option<SpaceId>, query: &TurnQuery)
     let end = query
         .before
         .map_or(Place::end(space), |number| Place::of(space, number));
-    // Few turns are open, also where a thread or a run has had many.
-    let index = if query.ended == Some(false) {
-        "INDEXED BY turn_open"
-    } else {
-        ""
+    // A run has few turns, however many are open; and few are open, also where a thread has had many.
+    let index = match query {
+        TurnQuery { run: Some(_), .. } => "INDEXED BY turn_run",
+        TurnQuery { ended: Some(false), .. } => "INDEXED BY turn_open",
+        _ => "",
     };
     let mut sql = format!("SELECT {COLUMNS} FROM turn {index} WHERE place >= ? AND place < ?");
     let mut values = vec![place_value(Place::start(space)), place_value(end)];

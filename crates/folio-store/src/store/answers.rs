@@ -5,8 +5,9 @@ use std::fmt;
 use folio_engine::{Event, Run};
 use folio_memory::id::RunHandle;
 use folio_memory::keeping::RunTombstone;
-use folio_memory::{Actor, Change, RunId, Seq, Timestamp};
+use folio_memory::{Actor, Change, Entry, EntryHandle, EntryId, RunId, Seq, Timestamp};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::commit::Record;
 
@@ -40,6 +41,35 @@ pub struct Revision {
     pub change: Change,
     /// Why the change was made, in the writer's words.
     pub reason: Option<String>,
+}
+
+/// What a log block has in structured parts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LogParts {
+    /// The entry's permanent id.
+    pub id: EntryId,
+    /// The entry's handle.
+    pub handle: EntryHandle,
+    /// The parts. Null if it has none.
+    pub parts: Value,
+}
+
+impl LogParts {
+    /// The parts of `entry`, with the length of the list called `without` in its place.
+    #[must_use]
+    pub fn of(entry: Entry, without: &str) -> Self {
+        let mut parts = entry.fields.parts.unwrap_or_default();
+        if let Some(list) = parts.get_mut(without)
+            && let Some(items) = list.as_array()
+        {
+            *list = items.len().into();
+        }
+        Self {
+            id: entry.id,
+            handle: entry.handle,
+            parts,
+        }
+    }
 }
 
 /// A run, as a list shows it.

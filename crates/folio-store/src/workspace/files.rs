@@ -272,13 +272,12 @@ impl Workspace {
     /// The names of the blocks in the history of `thread`, such as `1-40`.
     async fn block_names(&self, thread: &ThreadKey) -> Result<Vec<String>, WorkspaceError> {
         let (page, _) = offload::page_of(self.space(), thread);
-        let entries = self.page_entries(Ref::Id(page)).await?;
-        let blocks = entries.iter().filter_map(|entry| {
-            let parts = entry.fields.parts.as_ref()?;
-            let (from, to) = (parts.get("from")?.as_u64()?, parts.get("to")?.as_u64()?);
-            Some(format!("{from}-{to}"))
-        });
-        Ok(blocks.collect())
+        self.page(Ref::Id(page)).await?;
+        let blocks = self.blocks(thread).await?;
+        Ok(blocks
+            .iter()
+            .map(|block| format!("{}-{}", block.from, block.to))
+            .collect())
     }
 }
 

@@ -2,17 +2,18 @@
 
 use folio_memory::entry::Status;
 use folio_memory::goals::{
-    ACTION_PATH, GOAL_PATH, GoalInput, Progress, Reference, answer_state, progress, reference_keys, settle_action,
+    ACTION_PATH, GOAL_PATH, GoalInput, GoalNames, Linked, LinkedCounts, Progress, Reference, settle_action,
 };
 use folio_memory::id::EntryRef;
 use folio_memory::observation::Class;
 use folio_memory::query::MAX_LIMIT;
+use folio_memory::roles::Visibility;
 use folio_memory::scratchbook::{self, ItemInput};
 use folio_memory::turn::Turn;
 use folio_memory::view::is_blank;
 use folio_memory::{
-    Actor, Change, Entry, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, Link, NewEntry, Relation, Role, Seq,
-    State, ThreadKey,
+    Actor, Change, Entry, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, Link, ListAnswer, NewEntry, Relation,
+    Role, Seq, State, ThreadKey,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -35,6 +36,21 @@ pub struct GoalState {
     pub progress: Progress,
 }
 
+/// A goal or a pending action, and how many entries are linked to it.
+struct Told {
+    entry: Entry,
+    linked: LinkedCounts,
+}
+
+impl Told {
+    fn state(self) -> GoalState {
+        GoalState {
+            progress: self.linked.progress(),
+            entry: self.entry,
+        }
+    }
+}
+
 impl Workspace {
     /// Lists the goals and pending actions of `thread`, or of all threads, newest first, with their present progress.
     ///
@@ -44,7 +60,48 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn goals(&self, thread: Option<&ThreadKey>, all: bool) -> Result<Vec<GoalState>, WorkspaceError> {
-        self.goals_as(None, Whose::AsAsked, thread, all).await
+        let found = self.goals_as(None, Whose::AsAsked, thread, all).await?;
+        Ok(found.into_iter().map(Told::state).collect())
+    }
+
+    /// Lists a part of the goals and pending actions that [`Workspace::goals`] lists: the first `limit` after `cursor`,
+    /// which an earlier answer gave as `next`. Only their progress is computed.
+    ///
+    /// # Errors
+    ///
+    /// `Invalid` for a cursor of another list; `Unavailable` or `Corrupt`.
+    pub async fn goals_part(
+        &self,
+        thread: Option<&ThreadKey>,
+        all: bool,
+        limit: u32,
+        cursor: Option<String>,
+    ) -> Result<ListAnswer<GoalState>, WorkspaceError> {
+        let query = EntryQuery {
+            limit,
+            cursor,
+            ..self.query_for_goals(thread, all)
+        };
+        let answer = self.visible_entries(&query).await?;
+        let told = self.with_counts(Whose::AsAsked, answer.items).await?;
+        Ok(ListAnswer {
+            items: told.into_iter().map(Told::state).collect(),
+            returned: answer.returned,
+            total: answer.total,
+            next: answer.next,
+            ..ListAnswer::empty(answer.as_of)
+        })
+    }
+
+    fn query_for_goals(&self, thread: Option<&ThreadKey>, all: bool) -> EntryQuery {
+        let mut query = EntryQuery {
+            page: thread.map(|thread| scratchbook::page_of(self.space(), thread).0),
+            ..open_goals()
+        };
+        if all {
+            query.status.push(Status::Done);
+        }
+        query
     }
 
     /// The same with the visibility of `audience`, as of `mark` if memory has not changed since.
@@ -54,20 +111,14 @@ impl Workspace {
         audience: Whose,
         thread: Option<&ThreadKey>,
         all: bool,
-    ) -> Result<Vec<GoalState>, WorkspaceError> {
-        let mut query = EntryQuery {
-            page: thread.map(|thread| scratchbook::page_of(self.space(), thread).0),
-            ..open_goals()
-        };
-        if all {
-            query.status.push(Status::Done);
-        }
+    ) -> Result<Vec<Told>, WorkspaceError> {
+        let query = self.query_for_goals(thread, all);
         let found = self.all_entries(mark, audience, &query).await?;
-        self.with_progress(audience, found).await
+        self.with_counts(audience, found).await
     }
 
     /// Those of other threads that entries name which changed since `turn` began, as its stages see them.
-    async fn goals_elsewhere(&self, turn: &Turn, mark: Option<MemoryMark>) -> Result<Vec<GoalState>, WorkspaceError> {
+    async fn goals_elsewhere(&self, turn: &Turn, mark: Option<MemoryMark>) -> Result<Vec<Told>, WorkspaceError> {
         let named = self.named_since(turn.started_seq, mark).await?;
         if named.is_empty() {
             return Ok(Vec::new());
@@ -75,7 +126,7 @@ impl Workspace {
         let (own, _) = scratchbook::page_of(self.space(), &turn.begun.thread);
         let mut goals = self.all_entries(mark, Whose::Stages, &open_goals()).await?;
         goals.retain(|goal| goal.page != own && named.iter().any(|reference| reference.is_to(goal)));
-        self.with_progress(Whose::Stages, goals).await
+        self.with_counts(Whose::Stages, goals).await
     }
 
     /// The goals and pending actions that entries name which changed after commit `since`. Whatever else these entries
@@ -107,14 +158,26 @@ impl Workspace {
         }
     }
 
-    async fn with_progress(&self, audience: Whose, goals: Vec<Entry>) -> Result<Vec<GoalState>, WorkspaceError> {
-        let mut states = Vec::new();
-        for entry in goals {
-            let linked = self.linked_to(audience, &entry).await?;
-            let progress = progress(&linked, self.now());
-            states.push(GoalState { entry, progress });
-        }
-        Ok(states)
+    /// Each of `goals`, and how many of the entries that `audience` may see are linked to it. The store counts them,
+    /// unless each one has to be looked at to know whether it may be seen.
+    async fn with_counts(&self, audience: Whose, goals: Vec<Entry>) -> Result<Vec<Told>, WorkspaceError> {
+        let names: Vec<GoalNames> = goals.iter().map(GoalNames::of).collect();
+        let sees_all = audience == Whose::Stages || self.visibility().await? == Visibility::Space;
+        let counts = if names.is_empty() {
+            Vec::new()
+        } else if sees_all {
+            self.keep_up().await?;
+            let store = &self.inner.store;
+            store.linked_counts(self.space(), names, self.now()).await?
+        } else {
+            let mut counts = Vec::with_capacity(names.len());
+            for goal in &names {
+                counts.push(LinkedCounts::of(&self.visible_linked_to(goal).await?, self.now()));
+            }
+            counts
+        };
+        let told = goals.into_iter().zip(counts);
+        Ok(told.map(|(entry, linked)| Told { entry, linked }).collect())
     }
 
     /// Adds a goal or a pending action to a thread. `from` is an observation that it is made from, which becomes
@@ -228,8 +291,8 @@ impl Workspace {
         for goal in goals.iter().chain(&elsewhere) {
             let entry = &goal.entry;
             let fields = match entry.kind {
-                EntryKind::PendingAction => self.settled(entry).await?.unwrap_or_default(),
-                _ => match goal.progress.progress {
+                EntryKind::PendingAction => self.settled(goal).await?.unwrap_or_default(),
+                _ => match goal.linked.progress().progress {
                     Some(progress) => vec![FieldChange::Progress(Some(progress))],
                     None => Vec::new(),
                 },
@@ -261,37 +324,25 @@ impl Workspace {
                 goal.entry = self.read_entry(EntryRef::Id(goal.entry.id)).await?;
             }
         }
-        Ok(goals)
+        Ok(goals.into_iter().map(Told::state).collect())
     }
 
-    async fn settled(&self, action: &Entry) -> Result<Option<Vec<FieldChange>>, WorkspaceError> {
-        let mut confirmations = self.linked_to(Whose::Stages, action).await?;
+    async fn settled(&self, action: &Told) -> Result<Option<Vec<FieldChange>>, WorkspaceError> {
         let policy = self.policy().await?;
         let types = policy.types();
-        confirmations.retain(|entry| {
-            entry.kind == EntryKind::Observation
-                && types.class_of(entry.fields.type_name.as_deref()) == Class::PendingConfirmation
-                && answer_state(entry, self.now()) != State::Expired
+        let confirmations = action.linked.clone().only(|linked: &Linked| {
+            linked.kind == EntryKind::Observation
+                && types.class_of(linked.type_name.as_deref()) == Class::PendingConfirmation
+                && linked.answer_state() != State::Expired
         });
-        Ok(settle_action(action, &confirmations, self.now()))
+        Ok(settle_action(&action.entry, &confirmations, self.now()))
     }
 
-    /// The entries that name `goal` in their context, archived or not. An entry of the same kind with that name is not
-    /// linked: the name is its own.
-    async fn linked_to(&self, audience: Whose, goal: &Entry) -> Result<Vec<Entry>, WorkspaceError> {
-        let path = match goal.kind {
-            EntryKind::PendingAction => ACTION_PATH,
-            _ => GOAL_PATH,
-        };
+    /// The entries linked to `goal` that the asker may see, archived or not.
+    async fn visible_linked_to(&self, goal: &GoalNames) -> Result<Vec<Entry>, WorkspaceError> {
         let mut linked: Vec<Entry> = Vec::new();
-        for key in reference_keys(goal) {
-            let query = EntryQuery {
-                context: vec![(path.to_owned(), key)],
-                status: Status::ALL.into(),
-                limit: MAX_LIMIT,
-                ..EntryQuery::default()
-            };
-            let found = self.all_entries(None, audience, &query).await?;
+        for query in goal.queries() {
+            let found = self.all_entries(None, Whose::AsAsked, &query).await?;
             linked.extend(found.into_iter().filter(|entry| entry.kind != goal.kind));
         }
         // The evidence for a goal also counts as linked to it.
@@ -299,7 +350,7 @@ impl Workspace {
             if link.rel == Relation::EvidenceFor
                 && link.dst == goal.id.to_string()
                 && let Ok(id) = link.src.parse::<EntryId>()
-                && (audience == Whose::Stages || self.is_visible(id).await?)
+                && self.is_visible(id).await?
             {
                 linked.extend(self.entry_if_there(id).await?);
             }

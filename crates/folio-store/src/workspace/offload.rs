@@ -435,7 +435,7 @@ impl Workspace {
                     let kept = self.blocks(thread).await?;
                     let written = &recorded.committed.entries;
                     let is_written = |block: &Kept| match recorded.committed.replayed {
-                        true => written.iter().any(|entry| entry.id == block.entry.id),
+                        true => written.iter().any(|entry| entry.id == block.id),
                         false => block.number == number,
                     };
                     if let Some(at) = kept.iter().position(is_written) {

@@ -6,12 +6,14 @@ use folio_memory::entry::{check_text, without_nul};
 use folio_memory::excerpt::one_line;
 use folio_memory::id::{PageRef, Ref};
 use folio_memory::markdown::PageText;
+use folio_memory::page_tree::{TreePlace, in_tree_order};
 use folio_memory::query::{MAX_LIMIT, Order};
+use folio_memory::roles::Visibility;
 use folio_memory::scratchbook::ItemInput;
 use folio_memory::view::is_blank;
 use folio_memory::{
     Actor, Change, Entry, EntryFields, EntryId, EntryKind, EntryQuery, Invalid, NewEntry, NewPage, Owner, Page,
-    PageFields, PageId, PageQuery, PageRole, Seq, Tag, Warning, scratchbook,
+    PageFields, PageHandle, PageId, PageQuery, PageRole, Seq, Tag, Warning, scratchbook,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -20,9 +22,13 @@ use super::notes::Stopwatch;
 use super::observations::Adding;
 use super::redact::recall;
 use super::{Recorded, Workspace, WorkspaceError, Write, Written, source_of};
+use crate::error::not_found;
 
 /// Limit in bytes for the title of a page or a block.
 const MAX_TITLE_BYTES: usize = 512;
+
+/// How many pages are read one by one.
+const MANY_PAGES: usize = 1_000;
 
 /// The input for a new page.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -358,6 +364,65 @@ impl Workspace {
             tree.push(node);
         }
         Ok(tree)
+    }
+
+    /// Returns the places of the pages that [`Workspace::tree`] returns, in the same order, without reading the pages.
+    ///
+    /// # Errors
+    ///
+    /// As [`Workspace::tree`].
+    pub async fn tree_places(&self, root: Option<PageRef>) -> Result<Vec<TreePlace>, WorkspaceError> {
+        if self.visibility().await? != Visibility::Space {
+            // It may see few of them, and each is looked at to know which.
+            let place = |node: TreeNode| TreePlace {
+                depth: node.depth,
+                page: node.page.handle,
+            };
+            return Ok(self.tree(root).await?.into_iter().map(place).collect());
+        }
+        let root = match root {
+            Some(root) => Some(self.page(root).await?.handle),
+            None => None,
+        };
+        let parents = self.inner.store.page_parents(self.space(), root).await?;
+        Ok(in_tree_order(&parents, root))
+    }
+
+    /// Returns the pages with these handles, in the same order.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if one of them does not exist; `Unavailable` or `Corrupt`.
+    pub async fn pages_called(&self, handles: Vec<PageHandle>) -> Result<Vec<Page>, WorkspaceError> {
+        if handles.len() <= MANY_PAGES {
+            let mut pages = Vec::with_capacity(handles.len());
+            for handle in handles {
+                pages.push(self.page(Ref::Handle(handle)).await?);
+            }
+            return Ok(pages);
+        }
+        // So many are read faster in the order in which they are stored, with others between them.
+        let (first, last) = (handles.iter().min(), handles.iter().max().copied());
+        let mut query = PageQuery {
+            after: first.map(|first| first.0.saturating_sub(1)),
+            ..PageQuery::default()
+        };
+        let mut found: HashMap<PageHandle, Option<Page>> = handles.iter().map(|handle| (*handle, None)).collect();
+        while query.after < last.map(|last| last.0) {
+            let pages = self.pages(&query).await?;
+            let Some(end) = pages.last() else { break };
+            query.after = Some(end.handle.0);
+            for page in pages {
+                if let Some(place) = found.get_mut(&page.handle) {
+                    *place = Some(page);
+                }
+            }
+        }
+        let taken = handles.into_iter().map(|handle| {
+            let page = found.get_mut(&handle).and_then(Option::take);
+            page.ok_or_else(|| not_found("page", PageRef::Handle(handle)).into())
+        });
+        taken.collect()
     }
 
     /// Returns all pages that match `query`, however many there are.

@@ -16,6 +16,7 @@ pub(crate) mod recall;
 mod suspects;
 mod unseen;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
@@ -55,6 +56,9 @@ const WITH_LEAD: [Kind; 9] = [
 
 /// Kinds that are recognised only by their shape.
 const WITHOUT_LEAD: [Kind; 2] = [Kind::TelegramToken, Kind::DiscordToken];
+
+/// Bytes of a word that no pattern can match: every token is longer.
+const PLAIN_WORD_BYTES: usize = 16;
 
 /// The digits of the shortest number of a payment card.
 const LONG_NUMBER_DIGITS: usize = 13;
@@ -100,7 +104,16 @@ fn secrets_in(text: &str) -> Vec<Match> {
 
 /// Whether `text` is a secret because of its `key`, as both are seen.
 fn is_secret_under(key: &str, text: &str) -> bool {
-    patterns::is_secret_under(key, text) || patterns::is_secret_under(&shown(key), &shown(text))
+    patterns::is_secret_under(key, text)
+        || match (shown(key), shown(text)) {
+            (Cow::Borrowed(_), Cow::Borrowed(_)) => false,
+            (key, text) => patterns::is_secret_under(&key, &text),
+        }
+}
+
+/// Whether `text` is one short word in small letters, as most keys and many values are: no pattern matches it.
+fn is_plain_word(text: &str) -> bool {
+    text.len() <= PLAIN_WORD_BYTES && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
 }
 
 /// The text of a number that is long enough to name a person; `None` for others.
@@ -209,6 +222,9 @@ impl Cleaner {
 
     /// Returns `text` without what has to go; `None` if it stays unchanged.
     fn cleaned(&mut self, text: &str, field: &str) -> Option<String> {
+        if is_plain_word(text) && !self.own.are_in(text) {
+            return None;
+        }
         let mut suspects = Suspects::of(text);
         let secrets = self.secrets(text, &suspects);
         let without_secrets = self.replaced(text, field, secrets, "secret");
@@ -282,6 +298,9 @@ impl Cleaner {
     }
 
     fn has_something_as_written(&self, text: &str) -> bool {
+        if is_plain_word(text) {
+            return self.own.are_in(text);
+        }
         let suspects = Suspects::of(text);
         let found = |detect: fn(&str) -> Vec<Match>| !suspects.find(text, detect).is_empty();
         let by_pattern = match self.mode {
@@ -361,6 +380,9 @@ impl Cleaner {
 
     /// Remembers the personal data in `text`, which stays.
     fn flag(&mut self, text: &str) {
+        if is_plain_word(text) {
+            return;
+        }
         let personal = all_personal_in(text, &Suspects::of(text));
         self.pii.extend(personal.iter().filter_map(personal::kind_of));
     }

@@ -3,12 +3,12 @@
 
 mod expiries;
 mod lines;
+mod log;
 mod paging;
 
 use std::collections::HashMap;
-use std::time::Duration;
 
-use folio_engine::NodeId;
+use folio_engine::{NodeId, Run};
 use folio_memory::id::{EntryRef, Ref, RunRef};
 use folio_memory::roles::{Denied, Operation};
 use folio_memory::trace::{READ_TRACE, REJECTED, STATUSES, SUCCESS};
@@ -28,11 +28,8 @@ use super::reads::if_there;
 use super::{Workspace, WorkspaceError};
 use crate::commit::Record;
 use crate::cursor::timeline::{self, TimelineCursor};
-use crate::store::LogRow;
+use crate::store::{LogRow, RunRow};
 
-/// How many commits are read at a time: at first, and at most. Each may have thousands of changes.
-const CHUNK_MIN: u64 = 4;
-const CHUNK_MAX: u64 = 256;
 /// How many lines are returned by default.
 const DEFAULT_LIMIT: usize = 50;
 
@@ -61,9 +58,17 @@ pub struct TraceQuery {
 pub struct TracePart {
     /// The lines, oldest first.
     pub lines: Vec<TraceEntry>,
-    /// The cursor to continue with if there are more lines: with what came after these if the query has a `since`,
-    /// otherwise with what came before them.
+    /// The cursor to continue with if there may be more lines: with what came after these if the query has a `since`,
+    /// otherwise with what came before them. One part reads at most [`TracePart::COMMITS_MAX`] commits, so it may have
+    /// fewer lines than were asked for, or none, although others have more.
     pub next: Option<String>,
+}
+
+impl TracePart {
+    /// How many commits are read for one part.
+    pub const COMMITS_MAX: u64 = 10_000;
+    /// How many commits after the end of a turn or a run are searched for what was written in its name all the same.
+    pub const COMMITS_AFTER_END: u64 = 2_000;
 }
 
 /// One line of a timeline.
@@ -243,19 +248,28 @@ impl Workspace {
             way,
             edge,
         };
+        let mut unread = None;
         let mut lines = match entry {
             Some(entry) => self.lines_of_entry(entry, query.since, &filter).await?,
             None => {
-                let run_began = match run.map(|run| run.created_at) {
+                let run_began = match run.as_ref().map(|run| run.created_at) {
                     Some(at) => Some(self.last_before(at, head).await?),
                     None => None,
                 };
-                let began = run_began.max(turn.as_ref().map(before));
-                self.lines_of_log(query.since, began, head, &filter).await?
+                let from = run_began.max(turn.as_ref().map(before)).max(query.since);
+                let to = last_wanted(turn.as_ref(), run.as_ref()).unwrap_or(head).min(head);
+                let read = self.lines_of_log((from.unwrap_or(Seq(0)), to), head, &filter).await?;
+                unread = read.unread;
+                read.lines
             }
         };
         lines.extend(self.notes_wanted(query.since, &filter).await?);
+        if let Some(unread) = unread {
+            // Notes from there on belong to the next part, with the commits that were not read.
+            lines.retain(|line| !may_follow(unread, way, line));
+        }
         let next = paging::part(&mut lines, (way, edge), limit, &binding);
+        let next = next.or_else(|| Some(unread?.to_text(&binding)));
         Ok(TracePart { lines, next })
     }
 
@@ -302,78 +316,6 @@ impl Workspace {
         Err(refused)
     }
 
-    /// The lines of the log after `since`, or the last ones. Nothing wanted is before `begin`.
-    async fn lines_of_log(
-        &self,
-        since: Option<Seq>,
-        begin: Option<Seq>,
-        head: Seq,
-        filter: &Wanted,
-    ) -> Result<Vec<TraceEntry>, WorkspaceError> {
-        let mut known = HashMap::new();
-        let mut from = begin.unwrap_or(Seq(0)).max(since.unwrap_or(Seq(0)));
-        if filter.way == Way::Back {
-            let end = match filter.edge {
-                Some(edge) => self.last_before(edge.at().plus(Duration::from_nanos(1)), head).await?,
-                None => head,
-            };
-            return self.last_lines(from, end, filter, &mut known).await;
-        }
-        if let Some(edge) = filter.edge {
-            from = from.max(self.last_before(edge.at(), head).await?);
-        }
-        let (mut at, mut lines, mut count) = (from, Vec::new(), CHUNK_MIN);
-        while at < head && lines.len() < filter.limit {
-            let to = Seq(at.0.saturating_add(count)).min(head);
-            lines.extend(self.lines_between(at, to, filter, &mut known).await?);
-            (at, count) = (to, CHUNK_MAX.min(count * 2));
-        }
-        Ok(lines)
-    }
-
-    /// The last lines of the log up to `head`, all after `from`. The log is read from its end: a long run may have
-    /// thousands of events in one commit, and nobody wants them all.
-    async fn last_lines(
-        &self,
-        from: Seq,
-        head: Seq,
-        filter: &Wanted,
-        known: &mut HashMap<EntryId, Kind>,
-    ) -> Result<Vec<TraceEntry>, WorkspaceError> {
-        let (mut end, mut lines, mut count) = (head, Vec::new(), CHUNK_MIN);
-        while end > from && lines.len() < filter.limit {
-            let begin = Seq(end.0.saturating_sub(count)).max(from);
-            let mut earlier = self.lines_between(begin, end, filter, known).await?;
-            earlier.append(&mut lines);
-            lines = earlier;
-            (end, count) = (begin, CHUNK_MAX.min(count * 2));
-        }
-        Ok(lines)
-    }
-
-    /// The lines of the commits after `from`, up to `to`.
-    async fn lines_between(
-        &self,
-        from: Seq,
-        to: Seq,
-        filter: &Wanted,
-        known: &mut HashMap<EntryId, Kind>,
-    ) -> Result<Vec<TraceEntry>, WorkspaceError> {
-        let (mut at, mut lines) = (from, Vec::new());
-        while at < to {
-            let count = u32::try_from(to.0 - at.0).unwrap_or(u32::MAX);
-            let rows = self.changes(at, count).await?;
-            let Some(last) = rows.last() else { break };
-            at = last.seq;
-            for row in rows.into_iter().filter(|row| row.seq <= to) {
-                if let Some(row) = self.wanted_part(row, filter).await? {
-                    self.read_row(row, known, filter, &mut lines).await?;
-                }
-            }
-        }
-        Ok(lines)
-    }
-
     /// The lines of one entry, whose revisions are found without reading the log.
     async fn lines_of_entry(
         &self,
@@ -410,19 +352,6 @@ impl Workspace {
             (Some(span), false) => self.expiries_within(row, span).await,
             (None, false) => Ok(None),
         }
-    }
-
-    /// The last commit before `at`: instants of a space never run backwards.
-    async fn last_before(&self, at: Timestamp, head: Seq) -> Result<Seq, WorkspaceError> {
-        let (mut before, mut from) = (0, head.0);
-        while before < from {
-            let middle = before + (from - before) / 2;
-            match self.changes(Seq(middle), 1).await?.first() {
-                Some(row) if row.at < at => before = middle + 1,
-                _ => from = middle,
-            }
-        }
-        Ok(Seq(before))
     }
 
     async fn read_row(
@@ -509,6 +438,14 @@ impl Workspace {
 /// instant of that commit, or be derived from a key.
 fn before(turn: &Turn) -> Seq {
     Seq(turn.started_seq.0.saturating_sub(1))
+}
+
+/// The last commit that is searched for what was done in `turn` and `run`; `None` if they go on.
+fn last_wanted(turn: Option<&Turn>, run: Option<&RunRow>) -> Option<Seq> {
+    let turn_end = turn.and_then(|turn| Some(turn.ended.as_ref()?.seq));
+    let run_end = run.filter(|run| run.status != Run::RUNNING).map(|run| run.head);
+    let end = [turn_end, run_end].into_iter().flatten().min()?;
+    Some(Seq(end.0.saturating_add(TracePart::COMMITS_AFTER_END)))
 }
 
 /// Adds the reason for a change to its detail.

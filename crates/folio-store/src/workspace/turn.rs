@@ -5,6 +5,7 @@ mod elsewhere;
 mod end;
 mod episodes;
 mod export;
+mod exported;
 mod learn;
 mod touched;
 mod unlearn;
@@ -35,7 +36,7 @@ pub(super) use advisor::Asked as AskedAdvisor;
 pub use advisor::{Advice, Advisor, After, Before};
 pub use end::Ended;
 pub use episodes::{Episode, EpisodeQuery, Episodes};
-pub use export::Exported;
+pub use exported::{ExportReader, Exported, ExportedEntries};
 pub(super) use learn::FirstConfidences;
 
 use super::observations::Whose;

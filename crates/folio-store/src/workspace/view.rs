@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde_json::json;
 
 pub(super) use self::kept::KeptViews;
-use self::kept::{Kept, Key, Noted, Stands};
+use self::kept::{Kept, Key, Lines, Noted, Stands};
 use self::sections::Sections;
 use super::notes::Stopwatch;
 use super::{Moment, Workspace, WorkspaceError};
@@ -105,6 +105,8 @@ impl View {
 /// A view that is wanted now.
 struct Wanted {
     key: Key,
+    /// The text above, whatever it says.
+    above: String,
     /// The turn whose trace gets the receipt.
     turn: Option<TurnId>,
     at: Timestamp,
@@ -118,6 +120,11 @@ impl Wanted {
     /// How a view stands that is true as long as lists of memory show the same.
     fn marked(&self) -> Option<Stands> {
         self.mark.map(|mark| Stands::At(mark.number))
+    }
+
+    /// What a cached view may be true for.
+    fn stands(&self) -> Vec<Stands> {
+        self.marked().into_iter().chain([Stands::AsOf(self.head)]).collect()
     }
 }
 
@@ -142,7 +149,7 @@ impl Workspace {
     pub async fn view_at(
         &self,
         moment: Moment,
-        request: ViewRequest,
+        mut request: ViewRequest,
         tokens: &dyn Tokens,
     ) -> Result<View, WorkspaceError> {
         let watch = Stopwatch::start();
@@ -154,8 +161,10 @@ impl Workspace {
         let policy = self.policy_at(mark).await?;
         let policy = &policy.scratchbook;
         let placement = policy.placement(request.window);
-        let wanted = Wanted {
+        let above = std::mem::take(&mut request.above);
+        let mut wanted = Wanted {
             key: self.key_of(request, policy, tokens),
+            above,
             turn,
             at,
             mark,
@@ -165,9 +174,13 @@ impl Workspace {
             },
             watch,
         };
+        wanted.key.above = match self.inner.views.lines(&wanted.key, &wanted.stands()) {
+            Some(lines) => lines.said_in(&wanted.above),
+            None => wanted.above.clone(),
+        };
         let (rendered, as_of) = match self.kept_view(&wanted).await? {
             Some(rendered) => (rendered, wanted.head),
-            None => self.rendered_anew(&wanted, tokens).await?,
+            None => self.rendered_anew(wanted, tokens).await?,
         };
         Ok(View {
             rendered,
@@ -194,7 +207,7 @@ impl Workspace {
                 }),
             },
             besides: request.besides,
-            above: request.above,
+            above: String::new(),
             counted: tokens.method(),
             asker: Actor {
                 turn: None,
@@ -208,8 +221,7 @@ impl Workspace {
     async fn kept_view(&self, wanted: &Wanted) -> Result<Option<Arc<Rendered>>, WorkspaceError> {
         let Wanted { key, turn, .. } = wanted;
         let at_head = Stands::AsOf(wanted.head);
-        let stands: Vec<Stands> = wanted.marked().into_iter().chain([at_head]).collect();
-        let Some(known) = self.inner.views.get(key, &stands, *turn) else {
+        let Some(known) = self.inner.views.get(key, &wanted.stands(), *turn) else {
             return Ok(None);
         };
         if known.stands == at_head && !self.nothing_ended(known.at, wanted.at).await? {
@@ -221,7 +233,7 @@ impl Workspace {
             || turn.is_some_and(|turn| !self.record_receipt_if_new(turn, &key.thread, &rendered));
         if !is_in_trace {
             self.note_view(wanted, &rendered);
-            self.keep(wanted, known.stands, known.at, &rendered);
+            self.keep(wanted, known.stands, known.at, &rendered, known.lines);
         }
         Ok(Some(rendered))
     }
@@ -229,14 +241,13 @@ impl Workspace {
     /// Renders the view, and returns the commit for which it is true.
     async fn rendered_anew(
         &self,
-        wanted: &Wanted,
+        mut wanted: Wanted,
         tokens: &dyn Tokens,
     ) -> Result<(Arc<Rendered>, Seq), WorkspaceError> {
         let Key {
             thread,
             render: wanted_render,
             besides,
-            above,
             ..
         } = &wanted.key;
         let Sections {
@@ -248,7 +259,12 @@ impl Workspace {
             let (max, audience) = (wanted_render.max_rendered_items, Some(wanted_render.audience));
             self.book_sections(thread, max, audience, wanted.mark).await?
         };
-        leave_out(&mut sections, besides, above);
+        let lines = (!wanted.above.is_empty()).then(|| Arc::new(possible_lines(&sections)));
+        let said = lines
+            .as_ref()
+            .map(|lines| lines.said_in(&wanted.above))
+            .unwrap_or_default();
+        leave_out(&mut sections, besides, &said);
         let (marked, as_of) = match read_at {
             Some(read_at) => (None, read_at),
             None => (wanted.marked(), wanted.head),
@@ -262,9 +278,10 @@ impl Workspace {
             if let Some(turn) = wanted.turn {
                 self.record_receipt_if_new(turn, thread, &rendered);
             }
-            self.note_view(wanted, &rendered);
+            self.note_view(&wanted, &rendered);
         }
-        self.keep(wanted, stands, wanted.at, &rendered);
+        wanted.key.above = said;
+        self.keep(&wanted, stands, wanted.at, &rendered, lines);
         Ok((rendered, as_of))
     }
 
@@ -273,7 +290,14 @@ impl Workspace {
         self.inner.shown.record_if_changed(turn, &(thread, &rendered.receipt))
     }
 
-    fn keep(&self, wanted: &Wanted, stands: Stands, at: Timestamp, rendered: &Arc<Rendered>) {
+    fn keep(
+        &self,
+        wanted: &Wanted,
+        stands: Stands,
+        at: Timestamp,
+        rendered: &Arc<Rendered>,
+        lines: Option<Arc<Lines>>,
+    ) {
         self.inner.views.put(Kept {
             key: wanted.key.clone(),
             stands,
@@ -284,6 +308,7 @@ impl Workspace {
             } else {
                 Noted::In(wanted.turn)
             },
+            lines,
         });
     }
 
@@ -306,6 +331,18 @@ impl Workspace {
             ..note
         });
     }
+}
+
+/// The lines that entries in `sections` can have.
+fn possible_lines(sections: &BookSections) -> Lines {
+    let mut lines = Lines::default();
+    for candidate in sections
+        .iter()
+        .flat_map(|(_, offer)| folded(offer.shown.clone(), Audience::Message))
+    {
+        candidate.lengths.iter().for_each(|line| lines.add(line));
+    }
+    lines
 }
 
 /// Removes from what the sections could show what is shown `besides`, and what a line of the text `above` says.

@@ -79,6 +79,37 @@ async fn note(scene: &Scene) {
         .expect("a note");
 }
 
+/// More than a check holds in memory: notes of a megabyte each, all of which are changed after the last one was added.
+pub(crate) async fn fill_much(scene: &Scene) {
+    let page = scene.a_page().await;
+    let mut notes = Vec::new();
+    for number in 1..=40 {
+        let mut note = scene.note(page, &format!("note {number}."));
+        note.fields.metadata = Some("x".repeat(1 << 20).into());
+        notes.push(scene.add(note).await);
+    }
+    for id in notes {
+        scene.commit(vec![patch(id, vec![FieldChange::PinRank(Some(1))])]).await;
+    }
+}
+
+/// Damage to what [`fill_much`] wrote, as [`damages`] has it.
+pub(crate) fn damage_to_much(choose: impl Fn(u64) -> String) -> (String, Vec<&'static str>) {
+    let damage = format!(
+        "UPDATE entry SET fields = replace(fields, 'note 3.', 'x') WHERE {}; UPDATE entry SET pinned = NOT pinned WHERE {};
+         DELETE FROM touch WHERE what = 'e' AND {};",
+        choose(3),
+        choose(4),
+        choose(5)
+    );
+    let wanted = vec![
+        "entry e3 does not match the log",
+        "entry e4 has columns that do not match it",
+        "the list of changes to e5 lacks commit 46",
+    ];
+    (damage, wanted)
+}
+
 /// Damage to rows, as SQL, and the beginnings of what the doctor reports. `choose` writes the condition for a row
 /// number.
 pub(crate) fn damages(choose: impl Fn(u64) -> String) -> Vec<(String, Vec<&'static str>)> {

@@ -27,6 +27,17 @@ async fn sqlite_check_reports_problems_beside_an_unreadable_row() {
     }
 }
 
+#[tokio::test]
+async fn sqlite_check_finds_damage_in_more_than_it_holds_in_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("much.db");
+    crate::damage::fill_much(&Scene::on(open(&path))).await;
+    crate::damage::assert_found(&*open(&path), "none", &[]).await;
+    let (damage, wanted) = crate::damage::damage_to_much(|number| format!("place & 1099511627775 = {number}"));
+    Connection::open(&path).unwrap().execute_batch(&damage).unwrap();
+    crate::damage::assert_found(&*open(&path), &damage, &wanted).await;
+}
+
 /// With every write, the trigger would let somebody in as a person.
 #[tokio::test]
 async fn trigger_and_view_of_somebody_else_have_no_effect_and_are_reported() {

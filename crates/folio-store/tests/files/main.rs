@@ -5,6 +5,9 @@
 mod check;
 #[path = "../damage/mod.rs"]
 mod damage;
+mod full;
+mod migration;
+mod mixed;
 mod moved;
 mod private;
 mod spaces;

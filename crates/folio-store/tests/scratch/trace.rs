@@ -3,13 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use folio_memory::id::Ref;
 use folio_memory::observation::ObservationInput;
-use folio_memory::{Actor, EntryQuery, Role, Seq, SpaceName};
+use folio_memory::{
+    Actor, Change, EntryQuery, NewPage, Owner, PageFields, PageId, PageRole, Role, Seq, SpaceName, ThreadKey, Timestamp,
+};
 use folio_store::sqlite::{OpenOptions, SqliteStore};
-use folio_store::workspace::{TraceEntry, TraceQuery};
-use folio_store::{ErrorKind, Store, Workspace};
+use folio_store::workspace::{TraceEntry, TracePart, TraceQuery, TurnInput};
+use folio_store::{Commit, ErrorKind, Record, Store, Workspace};
 use folio_testkit::{FaultyStore, SeededIds, SimClock};
 use futures_util::FutureExt as _;
+use futures_util::future::join_all;
 
 fn house() -> (Workspace, Arc<FaultyStore>) {
     let (space, store, _) = house_with_clock();
@@ -110,6 +114,101 @@ async fn trace_of_a_long_log_reads_only_needed_rows_m7_10() {
     assert_eq!(store.rows_read() - before, 600);
     assert!(space.trace(asked(Some(100), "nothing")).await.unwrap().is_empty());
     assert_eq!(store.rows_read() - before, 1_100);
+}
+
+/// Adds `count` pages, each in a commit of its own.
+async fn commit_pages(store: &FaultyStore, name: &str, count: u64) {
+    let commits = (0..count).map(|number| {
+        store.commit(Commit {
+            space: SpaceName::main(),
+            at: Timestamp::default(),
+            actor: Actor::new(Role::Human, "ada"),
+            idempotency_key: None,
+            expected: Vec::new(),
+            record: Record::of(vec![Change::EnsurePage(Box::new(NewPage {
+                id: PageId::derived(&[name, &number.to_string()]),
+                fields: PageFields::new(PageRole::Note, "A page", Owner::agent()),
+            }))]),
+            blobs: Vec::new(),
+        })
+    });
+    for committed in join_all(commits).await {
+        committed.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn trace_of_an_ended_turn_is_not_looked_for_up_to_the_head_m7_10() {
+    let (space, store) = house();
+    let ada = Actor::new(Role::Human, "ada");
+    let input = TurnInput::of(ThreadKey::main(), "hello");
+    let begun = space.begin_turn(&ada, input).await.unwrap();
+    let turn = begun.turn.begun.id;
+    let tool = Actor::new(Role::Tool, "wine_search").in_turn(turn);
+    space.add_observation(&tool, saying("meanwhile"), None).await.unwrap();
+    space.end_turn(&ada, Ref::Id(turn)).await.unwrap();
+    space.add_observation(&tool, saying("late"), None).await.unwrap();
+    commit_pages(&store, "a", 2 * TracePart::COMMITS_AFTER_END).await;
+    for since in [None, Some(Seq(0))] {
+        let query = TraceQuery {
+            turn: Some(turn),
+            since,
+            ..TraceQuery::default()
+        };
+        let before = store.rows_read();
+        let part = space.trace_part(query).await.unwrap();
+        let logged: Vec<_> = part.lines.iter().filter(|line| line.is_logged).collect();
+        let added = logged.iter().filter(|line| line.operation == "add_observation").count();
+        assert_eq!((added, part.next), (2, None), "what came late, too");
+        assert!(logged.iter().any(|line| line.operation == "end_turn"), "{logged:#?}");
+        assert!(((store.rows_read() - before) as u64) < TracePart::COMMITS_AFTER_END + 100);
+    }
+}
+
+#[tokio::test]
+async fn one_part_of_the_trace_reads_a_bounded_number_of_commits_m7_10() {
+    let (space, store) = house();
+    let tool = Actor::new(Role::Tool, "wine_search");
+    space.add_observation(&tool, saying("first"), None).await.unwrap();
+    commit_pages(&store, "a", TracePart::COMMITS_MAX + 1_000).await;
+    space.add_observation(&tool, saying("middle"), None).await.unwrap();
+    commit_pages(&store, "b", TracePart::COMMITS_MAX + 1_000).await;
+    // A note that is in no commit, between those that are read for the first and for the second part.
+    space.observations(EntryQuery::default()).await.unwrap();
+    space.add_observation(&tool, saying("last"), None).await.unwrap();
+    for since in [None, Some(Seq(0))] {
+        let mut query = TraceQuery {
+            component: Some("scratch_page".to_owned()),
+            since,
+            ..TraceQuery::default()
+        };
+        let (mut parts, mut seen) = (0, Vec::new());
+        loop {
+            let before = store.rows_read();
+            let part = space.trace_part(query.clone()).await.unwrap();
+            assert!(((store.rows_read() - before) as u64) < TracePart::COMMITS_MAX + 400);
+            parts += 1;
+            let lines = part.lines.iter().map(|line| (line.seq.0, line.operation.clone()));
+            match since {
+                Some(_) => seen.extend(lines),
+                None => drop(seen.splice(0..0, lines)),
+            }
+            query.cursor = part.next;
+            if query.cursor.is_none() {
+                break;
+            }
+        }
+        let (added, listed) = ("add_observation".to_owned(), "list_observations".to_owned());
+        let head = 2 * TracePart::COMMITS_MAX + 2_003;
+        let middle = TracePart::COMMITS_MAX + 1_002;
+        let wanted = [
+            (1, added.clone()),
+            (middle, added.clone()),
+            (head - 1, listed),
+            (head, added),
+        ];
+        assert_eq!((parts, seen), (3, wanted.to_vec()), "{since:?}");
+    }
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::io::{self, Cursor, Write};
 
 use folio_memory::id::Ref;
 use folio_memory::{Change, EntryHandle, Link, Relation};
-use folio_store::workspace::{Fate, ForgetFilter, Guard, ImportOptions, PageInput, Write as Commit};
+use folio_store::workspace::{Fate, ForgetFilter, Guard, ImportOptions, Outgoing, PageInput, Write as Commit};
 use folio_store::{ErrorKind, Workspace};
 
 use crate::house::House;
@@ -53,6 +53,19 @@ async fn add_with_links(space: &Workspace) {
     let page = space.new_page(&person(), page).await.unwrap().id;
     let links = vec![link(young, old), link(old, young), link(old, page), link(page, old)];
     space.record(&person(), Commit::of(links)).await.unwrap();
+}
+
+#[tokio::test]
+async fn export_reports_how_many_of_its_steps_are_done() {
+    let house = House::new();
+    for number in 0..450 {
+        observe(&house.space, &format!("number {number}")).await;
+    }
+    let mut steps = Vec::new();
+    let mut progress = |exported: Outgoing| steps.extend(exported.steps);
+    house.space.export_space(&mut Vec::new(), &mut progress).await.unwrap();
+    // Each entry is written, then its links.
+    assert_eq!(steps, [200, 400, 450, 650, 850, 900].map(|done| (done, 900)));
 }
 
 #[tokio::test]

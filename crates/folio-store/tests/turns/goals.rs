@@ -8,9 +8,9 @@ use folio_memory::id::Ref;
 use folio_memory::keeping::ArchivedFor;
 use folio_memory::observation::ObservationPatch;
 use folio_memory::{Change, EntryFields, EntryId, EntryKind, NewEntry, Owner, Relation, ThreadKey, Trust};
-use folio_store::Store;
 use folio_store::sqlite::{OpenOptions, SqliteStore};
-use folio_store::workspace::Write;
+use folio_store::workspace::{GoalState, Guard, Write};
+use folio_store::{ErrorKind, Store};
 use folio_testkit::{FaultyStore, Work};
 use serde_json::{from_value, json};
 
@@ -82,6 +82,94 @@ async fn goal_progress_counts_over_a_thousand_linked_entries_m7_11_3() {
     workspace.record(&person(), Write::of(changes)).await.unwrap();
     let states = workspace.goals(Some(&thread), false).await.unwrap();
     assert_eq!((states[0].progress.open, states[0].progress.closed), (1_003, 0));
+}
+
+/// Adds `count` entries that are linked to the goal with the key `key`.
+async fn link(scene: &Scene, key: &str, count: u32) {
+    let (page, adds_page) = scene.workspace.scratch_page().await.unwrap();
+    let mut changes: Vec<Change> = adds_page.into_iter().collect();
+    for number in 0..count {
+        let mut fields = EntryFields::new(EntryKind::Observation, Owner::agent(), Trust::User);
+        fields.body = format!("{key} number {number}");
+        fields.context = Some(json!({ "goal_id": key, "pending_action_id": key }));
+        let id = EntryId::derived(&[key, &number.to_string()]);
+        let kind = EntryKind::Observation;
+        changes.push(Change::AddEntry(Box::new(NewEntry { id, page, kind, fields })));
+    }
+    scene.workspace.record(&person(), Write::of(changes)).await.unwrap();
+}
+
+#[tokio::test]
+async fn goal_progress_is_told_without_reading_what_is_linked_m7_11_3() {
+    let store = Arc::new(FaultyStore::new(SqliteStore::open(&OpenOptions::in_memory()).unwrap()));
+    let scene = Scene::on(Arc::clone(&store) as Arc<dyn Store>);
+    let (thread, workspace) = (ThreadKey::main(), &scene.workspace);
+    for (title, kind) in [
+        ("Count the sheep", EntryKind::Goal),
+        ("Shear the sheep", EntryKind::PendingAction),
+    ] {
+        let goal = input(title, "sheep");
+        workspace.add_goal(&person(), &thread, kind, goal, None).await.unwrap();
+    }
+    link(&scene, "sheep", 500).await;
+    // The first turn learns from what is new.
+    let first = scene.begin("Hello").await;
+    scene.end(&first).await;
+    let turn = scene.begin("How many are there?").await;
+    let read = || (store.entries_listed(), store.links_and_entries());
+    let (listed, one_by_one) = read();
+    let states = workspace.goals(Some(&thread), false).await.unwrap();
+    let open: Vec<_> = states.iter().map(|state| state.progress.open).collect();
+    assert_eq!(open, [500, 500]);
+    assert_eq!(read(), (listed + 2, one_by_one), "only the goals are read");
+    let ended = scene.end(&turn).await;
+    assert_eq!(ended.goals[1].progress.progress, Some(0.0));
+    assert!(
+        store.entries_listed() < listed + 500,
+        "the end of a turn does not list what is linked"
+    );
+}
+
+#[tokio::test]
+async fn goals_are_listed_in_parts_with_their_number_m7_2_15() {
+    let scene = Scene::new();
+    let (thread, workspace) = (ThreadKey::main(), &scene.workspace);
+    for number in 0..5 {
+        let goal = input(&format!("Goal {number}"), &format!("goal_{number}"));
+        let kind = EntryKind::Goal;
+        workspace.add_goal(&person(), &thread, kind, goal, None).await.unwrap();
+    }
+    link(&scene, "goal_1", 2).await;
+    let whole = workspace.goals(Some(&thread), false).await.unwrap();
+    let (mut parts, mut cursor) = (Vec::new(), None);
+    loop {
+        let part = workspace.goals_part(Some(&thread), false, 2, cursor).await.unwrap();
+        assert_eq!((part.total, part.returned), (5, part.items.len()));
+        assert!(part.items.len() <= 2);
+        parts.extend(part.items);
+        cursor = part.next;
+        if cursor.is_none() {
+            break;
+        }
+        // What is done meanwhile stays in the list that is being read.
+        let last = parts.last().unwrap().entry.id;
+        workspace
+            .complete(&person(), Ref::Id(last), Guard::default())
+            .await
+            .unwrap();
+    }
+    let progress = |states: &[GoalState]| {
+        states
+            .iter()
+            .map(|state| (state.entry.id, state.progress))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(progress(&parts), progress(&whole));
+    assert_eq!(parts[3].progress.open, 2);
+    let other = ThreadKey("other".to_owned());
+    let first = workspace.goals_part(Some(&thread), true, 1, None).await.unwrap();
+    let refused = workspace.goals_part(Some(&other), true, 1, first.next).await;
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
 }
 
 #[tokio::test]

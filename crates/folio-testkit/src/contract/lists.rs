@@ -566,6 +566,7 @@ fn random_query(random: &mut Noise, pages: &[PageId; 2]) -> EntryQuery {
         ][random.below(4)]
         .clone(),
         types: [vec![], vec![], vec!["alert".to_owned()]][random.below(3)].clone(),
+        types_none: [vec![], vec![], vec!["alert".to_owned()]][random.below(3)].clone(),
         status: [vec![], vec![Status::Active, Status::Archived], vec![Status::Open]][random.below(3)].clone(),
         owner: [vec![], vec![], vec![Owner::user()]][random.below(3)].clone(),
         tags: tags(random, 6),

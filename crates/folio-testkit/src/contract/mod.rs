@@ -6,6 +6,7 @@
 pub mod blobs;
 pub mod books;
 pub mod copies;
+pub mod counts;
 pub mod cursors;
 pub mod drivers;
 pub mod entries;
@@ -119,6 +120,11 @@ macro_rules! store_contract {
             since_filter_returns_entries_added_or_changed_later,
             queries_asked_together_see_the_same_state,
         ]);
+        $crate::store_contract!(@cases $home, counts: [
+            linked_entries_are_counted_as_they_are_read_m7_11_3,
+            goals_whose_names_have_no_term_are_counted_m7_11_3,
+            parts_of_log_blocks_are_those_of_their_entries,
+        ]);
         $crate::store_contract!(@cases $home, cursors: [
             list_pages_neither_repeat_nor_skip_entries,
             list_pages_keep_the_time_of_the_first_page_m7_2_15,
@@ -147,7 +153,9 @@ macro_rules! store_contract {
         ]);
         $crate::store_contract!(@cases $home, search_many: [
             search_for_a_common_word_counts_only_the_newest_matches,
+            pages_of_a_search_rank_the_same_matches_whatever_changes_between_them,
             search_for_any_of_several_words_selects_by_the_rarest,
+            pages_of_a_search_by_the_rarest_word_have_no_other_matches,
             word_is_as_rare_as_all_its_terms_together,
             search_matches_up_to_the_limit_are_counted_exactly,
         ]);
@@ -208,6 +216,7 @@ macro_rules! store_contract {
             concurrent_writers_create_a_shared_page_once,
             page_queries_filter_by_role_parent_run_and_thread,
             pages_are_listed_in_the_order_they_were_added,
+            parents_of_pages_are_those_that_the_pages_have,
             setting_a_new_page_status_makes_a_revision,
             adding_a_page_requires_its_parent,
             page_of_another_space_is_not_found,

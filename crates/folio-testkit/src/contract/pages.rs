@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use folio_memory::id::Ref;
+use folio_memory::page_tree::ParentOf;
 use folio_memory::{Change, NewPage, PageHandle, PageId, PageQuery, PageRole, RunId, Seq, ThreadKey};
 use folio_store::ErrorKind;
 
@@ -103,6 +104,56 @@ pub async fn concurrent_writers_create_a_shared_page_once(home: &dyn Home) {
             .len(),
         1
     );
+}
+
+/// A tree is made of which page contains which, of a part of the pages or of all.
+pub async fn parents_of_pages_are_those_that_the_pages_have(home: &dyn Home) {
+    let scene = Scene::of(home);
+    let other = scene.other_space("other");
+    other.a_page().await;
+    let mut pages: Vec<NewPage> = Vec::new();
+    // More pages than one question answers, below others that were added before, at three levels.
+    for number in 0..1_200_usize {
+        let mut page = scene.page(PageRole::Note);
+        page.fields.parent = match number {
+            0 | 7 => None,
+            1..7 => Some(pages[0].id),
+            _ => Some(pages[number % 8].id),
+        };
+        pages.push(page);
+    }
+    scene.commit(pages.iter().map(ensure).collect()).await;
+    let number_of = |id: PageId| pages.iter().position(|page| page.id == id).expect("a page") as u64 + 1;
+    let expected = |is_in: &dyn Fn(u64) -> bool| {
+        let all = pages.iter().enumerate().map(|(at, page)| ParentOf {
+            page: PageHandle(at as u64 + 1),
+            parent: page.fields.parent.map(|parent| PageHandle(number_of(parent))),
+        });
+        all.filter(|place| is_in(place.page.0)).collect::<Vec<_>>()
+    };
+    let found = async |scene: &Scene, root: Option<u64>| {
+        let found = scene.store.page_parents(&scene.space, root.map(PageHandle)).await;
+        let mut found = found.expect("parents");
+        found.sort_by_key(|place| place.page);
+        found
+    };
+    assert_eq!(found(&scene, None).await, expected(&|_| true));
+    // The pages below the second one, and that page itself.
+    let mut below = vec![2];
+    for (at, page) in pages.iter().enumerate() {
+        let parent = page.fields.parent.map(number_of);
+        if parent.is_some_and(|parent| below.contains(&parent)) {
+            below.push(at as u64 + 1);
+        }
+    }
+    assert!((100..1_000).contains(&below.len()), "{} pages", below.len());
+    assert_eq!(
+        found(&scene, Some(2)).await,
+        expected(&|number| below.contains(&number))
+    );
+    assert_eq!(found(&scene, Some(9_999)).await, []);
+    assert_eq!(found(&scene.other_space("unknown"), None).await, []);
+    assert_eq!(found(&other, None).await.len(), 1);
 }
 
 /// Filters work alone and together.

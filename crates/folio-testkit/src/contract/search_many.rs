@@ -2,11 +2,12 @@
 
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::{
-    Change, EntryFields, EntryId, EntryKind, EntryQuery, FOUND_MAX, Order, Owner, Seq, TextMatch, Trust,
+    Change, Entry, EntryFields, EntryId, EntryKind, EntryQuery, FOUND_MAX, FieldChange, Order, Owner, Seq, Status,
+    TextMatch, Trust,
 };
 
 use super::Home;
-use super::scene::{Scene, tag};
+use super::scene::{Scene, patch, tag};
 use super::search::search;
 
 /// Entries per commit.
@@ -97,6 +98,47 @@ pub async fn search_for_a_common_word_counts_only_the_newest_matches(home: &dyn 
     }
 }
 
+/// Whatever changes between the pages of a list, they are of the matches that its first page ranked: older ones do not
+/// take the places of those that changed.
+pub async fn pages_of_a_search_rank_the_same_matches_whatever_changes_between_them(home: &dyn Home) {
+    let scene = space_with_rain_notes(home, COUNTED + 200).await;
+    let by_age = EntryQuery {
+        order: Order::Oldest,
+        limit: MAX_LIMIT,
+        ..search("rain")
+    };
+    let oldest = scene.list(&by_age).await.expect("a list").items;
+    for (order, offset) in [(Order::Relevance, 100), (Order::Priority, 101)] {
+        let mut query = EntryQuery {
+            order,
+            limit: 400,
+            ..search("rain")
+        };
+        let (mut seen, mut changed) = (Vec::new(), 0..);
+        loop {
+            let answer = scene.list(&query).await.expect("a list");
+            assert_eq!((answer.total, answer.at_least), (COUNTED, true), "{order:?}");
+            seen.extend(answer.items.iter().map(|entry| entry.handle.0));
+            query.cursor = answer.next;
+            if query.cursor.is_none() {
+                break;
+            }
+            // Some of those that are ranked, and some that are older.
+            let change = |number: usize| {
+                let entry = &oldest[number * 22 + offset];
+                patch(entry.id, vec![FieldChange::Status(Status::Archived)])
+            };
+            scene.commit(changed.by_ref().take(20).map(change).collect()).await;
+        }
+        seen.sort_unstable();
+        let newest: Vec<_> = (1..=COUNTED + 200).collect();
+        assert_eq!(seen.len(), FOUND_MAX as usize, "{order:?}");
+        if order == Order::Relevance {
+            assert!(seen == newest[200..], "the newest, each of them once");
+        }
+    }
+}
+
 /// The best answer is found even if it is older than the newest matches of the common words.
 pub async fn search_for_any_of_several_words_selects_by_the_rarest(home: &dyn Home) {
     let scene = space_with_rain_notes(home, COUNTED + 200).await;
@@ -113,6 +155,40 @@ pub async fn search_for_any_of_several_words_selects_by_the_rarest(home: &dyn Ho
     };
     let answer = scene.list(&by_age).await.expect("a list");
     assert_eq!((answer.total, answer.at_least), (COUNTED, true));
+}
+
+/// What only has the common words is on no page, also if it changes between the pages.
+pub async fn pages_of_a_search_by_the_rarest_word_have_no_other_matches(home: &dyn Home) {
+    let scene = space_with_rain_notes(home, COUNTED + 200).await;
+    let page = scene.a_page().await;
+    for _ in 0..2 {
+        scene.add(scene.note(page, "zeppelin")).await;
+    }
+    let mut query = EntryQuery {
+        text_match: TextMatch::Any,
+        limit: 2,
+        ..search("rain zeppelin")
+    };
+    let first = scene.list(&query).await.expect("a list");
+    let handles = |items: &[Entry]| items.iter().map(|entry| entry.handle.0).collect::<Vec<_>>();
+    assert_eq!((first.items.len(), first.total, first.at_least), (2, 3, true));
+    let newest = EntryQuery {
+        order: Order::Newest,
+        limit: 3,
+        ..search("rain")
+    };
+    for entry in scene.list(&newest).await.expect("a list").items {
+        scene
+            .commit(vec![patch(entry.id, vec![FieldChange::PinRank(Some(1))])])
+            .await;
+    }
+    query.cursor = first.next;
+    let second = scene.list(&query).await.expect("a list");
+    assert_eq!((second.total, second.at_least), (3, true));
+    let mut all = handles(&first.items);
+    all.extend(handles(&second.items));
+    all.sort_unstable();
+    assert_eq!(all, [1, COUNTED + 201, COUNTED + 202]);
 }
 
 /// Very many entries contain each term of `東京都`, and one contains both: the word is not ignored as too common.

@@ -141,8 +141,9 @@ fn describe_source(args: &Args) -> String {
 
 fn found_lines(args: &Args, found: &SearchResult, total_bytes: u64) -> (Value, String, Option<Truncated>) {
     let (count, shown_count) = (found.count, found.matches.len());
+    let hold = if count == 1 { "line holds" } else { "lines hold" };
     let notes = format!(
-        "{}: {count} lines hold the text, {shown_count} of them shown",
+        "{}: {count} {hold} the text, {shown_count} of them shown",
         describe_source(args)
     );
     let next = found

@@ -398,9 +398,12 @@ class AsyncFolio:
         }
         return await self._wire.get(shapes.ListOfFound, "/search", query)
 
-    async def goals(self, *, thread: str | None = None, all: bool = False) -> shapes.ListOfGoalShape:
+    async def goals(
+        self, *, thread: str | None = None, all: bool = False, limit: int | None = None, cursor: str | None = None
+    ) -> shapes.ListOfGoalShape:
         """Returns goals and pending actions."""
-        return await self._wire.get(shapes.ListOfGoalShape, "/goals", {"thread": thread, "all": all or None})
+        query = {"thread": thread, "all": all or None, "limit": limit, "cursor": cursor}
+        return await self._wire.get(shapes.ListOfGoalShape, "/goals", query)
 
     async def patterns(self, *, limit: int | None = None) -> shapes.ListOfObservation:
         """Returns what was learned from many turns."""

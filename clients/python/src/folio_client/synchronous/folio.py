@@ -399,9 +399,12 @@ class Folio:
         }
         return self._wire.get(shapes.ListOfFound, "/search", query)
 
-    def goals(self, *, thread: str | None = None, all: bool = False) -> shapes.ListOfGoalShape:
+    def goals(
+        self, *, thread: str | None = None, all: bool = False, limit: int | None = None, cursor: str | None = None
+    ) -> shapes.ListOfGoalShape:
         """Returns goals and pending actions."""
-        return self._wire.get(shapes.ListOfGoalShape, "/goals", {"thread": thread, "all": all or None})
+        query = {"thread": thread, "all": all or None, "limit": limit, "cursor": cursor}
+        return self._wire.get(shapes.ListOfGoalShape, "/goals", query)
 
     def patterns(self, *, limit: int | None = None) -> shapes.ListOfObservation:
         """Returns what was learned from many turns."""

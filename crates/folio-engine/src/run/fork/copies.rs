@@ -11,6 +11,8 @@ use super::ForkBuilder;
 use crate::event::Event;
 use crate::node::NodeId;
 use crate::projection;
+use crate::run::state::Run;
+use crate::run::tree::Node;
 
 /// The pages of the fork by the pages of the source in whose place they are.
 #[derive(Debug)]
@@ -28,6 +30,28 @@ impl PageMap {
             known: standing.into_iter().map(|page| (page(old), page(new))).collect(),
             searched: 0,
         }
+    }
+}
+
+impl Run {
+    /// The branch of this run, a fork, in place of `page`, which is the branch of a task of `origin`: that of the task
+    /// that was created at the same place, since a fork creates the nodes that it keeps in the order of its source. For
+    /// a task that came later in the source, it is the only branch with its path. `None` if there is none yet.
+    #[must_use]
+    pub fn branch_in_place_of(&self, origin: &Self, page: PageId) -> Option<PageId> {
+        let is_its_branch = |node: &Node| projection::page_of_branch(origin.id(), node.id) == page;
+        let at = origin.nodes.iter().position(is_its_branch)?;
+        let path = &origin.nodes[at].path;
+        let has_branch = |node: &&Node| node.path == *path && node.kind.is_task() && node.started_at.is_some();
+        let kept = self.nodes.get(at).filter(|node| node.path == *path);
+        let node = match kept {
+            Some(kept) => Some(kept).filter(has_branch),
+            None => {
+                let mut all = self.nodes.iter().filter(has_branch);
+                all.next().filter(|_| all.next().is_none())
+            }
+        };
+        node.map(|node| projection::page_of_branch(self.id(), node.id))
     }
 }
 

@@ -7,6 +7,7 @@ use super::pages::Pages;
 use super::replans::{count_one, list_again, listed};
 use super::*;
 use crate::event::NewLimits;
+use crate::projection;
 use crate::run::{LimitKind, RequiredApproval};
 use crate::spend::{Allowance, Dimension};
 use crate::talk::Purpose;
@@ -118,6 +119,57 @@ fn fork_at_any_node_repeats_no_call_finished_before() {
         whole.now,
     );
     assert!(matches!(refused, Err(ForkError::NotBegun { .. })));
+}
+
+#[test]
+fn branches_of_one_path_are_told_apart_in_a_fork() {
+    // The roof fails, and is made anew under its old name.
+    let whole = goal("build a house", &json!({}), |ask| {
+        let task = task_named(ask);
+        match (ask.purpose, task.as_str()) {
+            (Purpose::Decide, "build a house") => plan_answer(json!([
+                {"id": "roof", "title": "lay tiles", "criteria": ["it holds"]},
+                {"id": "paint", "title": "mix paint", "criteria": ["it is blue"]},
+            ])),
+            (Purpose::Decide, "lay tiles") => execute("finish", json!({"status": "failed", "notes": "no tiles"})),
+            (Purpose::Decide, task) => execute(
+                "finish",
+                json!({"notes": format!("{task}: done"), "criteria": [{"id": "c1", "met": true}]}),
+            ),
+            (Purpose::Replan, _) => text_answer(
+                &json!({"root_cause": "no tiles", "changes": "thatch", "steps": [
+                    {"id": "roof", "title": "lay thatch", "criteria": ["it holds"]},
+                    {"id": "door", "title": "hang a door", "criteria": ["it opens"]},
+                ]})
+                .to_string(),
+            ),
+            _ => text_answer("{\"notes\": \"all of it\"}"),
+        }
+    })
+    .driven_on();
+    let roofs = |run: &Run| -> Vec<NodeId> {
+        let all = run.nodes.iter().filter(|node| &*node.path == "roof");
+        all.map(|node| node.id).collect()
+    };
+    let first = whole.journal[0].1.clone();
+    let fork = forked(
+        (whole.run.id(), &whole.journal),
+        ForkAt::Node(whole.id("door")),
+        RunId::derived(&["forked"]),
+        first,
+        whole.now,
+    );
+    let fork = fork.unwrap().run;
+    let (old, own) = (roofs(&whole.run), roofs(&fork));
+    assert_eq!((old.len(), own.len()), (2, 2));
+    for (old, own) in old.into_iter().zip(own) {
+        let page = projection::branch_page(&whole.run, old);
+        let in_place = fork.branch_in_place_of(&whole.run, page);
+        assert_eq!(in_place, Some(projection::branch_page(&fork, own)));
+    }
+    // It has not begun.
+    let door = projection::branch_page(&whole.run, whole.id("door"));
+    assert_eq!(fork.branch_in_place_of(&whole.run, door), None);
 }
 
 /// Two consecutive steps, of which the first is under way.

@@ -7,7 +7,7 @@ use aide::axum::routing::{get_with, post_with};
 use folio::memory::calibration::Reliability;
 use folio::memory::context::{DEFAULT_BUDGET, Section};
 use folio::memory::id::{EntryRef, RunRef, TurnRef};
-use folio::memory::query::DEFAULT_LIMIT;
+use folio::memory::query::{DEFAULT_LIMIT, MAX_LIMIT};
 use folio::memory::scratchbook;
 use folio::memory::tokens::for_model;
 use folio::memory::{EntryKind, EntryQuery, Seq, Status, Tag, TextMatch, TextQuery};
@@ -120,7 +120,10 @@ struct For {
 
 /// Sections of a context: `scratch_page`, `scratchbook`, `pages`, `episodic`, `semantic`.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "a list of names of sections, or an object with the share of each in percent"
+)]
 enum Sections {
     Named(Vec<String>),
     Shared(BTreeMap<String, u32>),
@@ -280,18 +283,22 @@ struct Goals {
     thread: Option<String>,
     /// Include goals that are done.
     all: bool,
+    /// The maximum number of goals; 1000 if not given.
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<u32>,
+    /// The value of `next` in an earlier answer, to continue there.
+    cursor: Option<String>,
 }
 
 impl Fields for Goals {}
 
 async fn goals(caller: Caller, QueryParams(params): QueryParams<Goals>) -> Result<Answer<List<GoalShape>>, Problem> {
-    let as_of = caller.workspace.head().await?.0;
     let thread = params.thread.map(thread_called).transpose()?;
-    let found = caller.workspace.goals(thread.as_ref(), params.all).await?;
-    Ok(Answer::of(List::whole(
-        found.iter().map(GoalShape::of).collect(),
-        as_of,
-    )))
+    let limit = params.limit.unwrap_or(MAX_LIMIT);
+    let goals = caller
+        .workspace
+        .goals_part(thread.as_ref(), params.all, limit, params.cursor);
+    Ok(Answer::of(List::of(&goals.await?, GoalShape::of)))
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]

@@ -20,6 +20,7 @@ mod start;
 mod steer;
 mod threads;
 mod transfer;
+mod turn_export;
 mod turns;
 
 use aide::axum::ApiRouter;

@@ -2,9 +2,7 @@
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
-use axum::http::{HeaderMap, header};
 use axum::middleware;
-use axum::response::{IntoResponse, Response};
 use folio::Timestamp;
 use folio::memory::Seq;
 use folio::memory::id::{Ref, TurnHandle, TurnRef};
@@ -14,19 +12,17 @@ use folio::runner::ADVISOR_TIME;
 use folio::store::workspace::{ContextRequest, EpisodeQuery, Questions, TraceQuery, TurnInput};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use crate::http::answer::{Answer, Made};
 use crate::http::app::App;
 use crate::http::caller::{Caller, thread_called};
-use crate::http::describe::{JSON_LINES, describe_media_type, describe_operation};
-use crate::http::guard::{LONG_RESPONSE_TIMEOUT, RESPONSE_TIMEOUT, declare_response_time};
+use crate::http::describe::describe_operation;
+use crate::http::guard::{RESPONSE_TIMEOUT, declare_response_time};
 use crate::http::input::MayBody;
 use crate::http::problem::Problem;
 use crate::http::query::{Fields, Nothing, QueryParams, invalid_value_problem, parse_cursor};
 use crate::wire::{
     BegunShape, ContextShape, EndedShape, EpisodesShape, List, Observation, ReceiptShape, TraceLine, TurnShape,
-    manifest_line, touched_line,
 };
 
 /// The default number of turns in a list.
@@ -35,20 +31,11 @@ const LIMIT_DEFAULT: u32 = 20;
 const EPISODES_DEFAULT: u32 = 10;
 /// The default number of lines of a trace.
 const LINES_DEFAULT: u32 = 1_000;
-const GROUP: &str = "turns";
+pub(super) const GROUP: &str = "turns";
 
 pub(super) fn routes() -> ApiRouter<App> {
-    let export = describe_media_type(
-        describe_operation(
-            "turn_export",
-            GROUP,
-            "Returns the export of a turn, as JSON lines if they are accepted",
-        ),
-        JSON_LINES,
-    );
     // If the advisor does not answer within its time, the operation continues without its answer.
     let advisor_time = middleware::from_fn_with_state(ADVISOR_TIME + RESPONSE_TIMEOUT, declare_response_time);
-    let export_time = middleware::from_fn_with_state(LONG_RESPONSE_TIMEOUT, declare_response_time);
     ApiRouter::new()
         .api_route(
             "/turns",
@@ -103,13 +90,7 @@ pub(super) fn routes() -> ApiRouter<App> {
                 describe_operation("turn_trace", GROUP, "Lists the lines of a turn's trace, in order"),
             ),
         )
-        .api_route(
-            "/turns/{turn}/export",
-            get_with(export_of, move |operation| {
-                export(operation.response::<200, axum::Json<ExportShape>>())
-            })
-            .layer(export_time),
-        )
+        .api_route("/turns/{turn}/export", super::turn_export::method())
         .api_route(
             "/turns/{turn}/receipts",
             get_with(
@@ -324,67 +305,6 @@ async fn trace(caller: Caller, QueryParams(params): QueryParams<Lines>) -> Resul
     let as_of = workspace.head().await?.0;
     let part = workspace.trace_part(query).await?;
     Ok(Answer::of(TraceLine::listed(&part, is_start, as_of)))
-}
-
-/// The extent of an export.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default)]
-struct HowMuch {
-    /// Whether to include the texts of all entries as they were then, not only of those that the turn touched.
-    full: bool,
-}
-
-impl Fields for HowMuch {}
-
-/// The export of a turn.
-#[derive(Debug, serde::Serialize, JsonSchema)]
-struct ExportShape {
-    turn_id: String,
-    at: Timestamp,
-    as_of: u64,
-    /// The entries that the turn touched, as they were then, with the versions that it found.
-    touched: Vec<Value>,
-    /// Every entry of the space by version and hash (M7.6.47).
-    manifest: Vec<Value>,
-}
-
-async fn export_of(
-    caller: Caller,
-    QueryParams(params): QueryParams<HowMuch>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    let workspace = &caller.workspace;
-    let export = workspace.turn_export(caller.path_param("turn")?).await?;
-    let now = workspace.now();
-    let touched = workspace.exported(&export, false).await?;
-    let all = match params.full {
-        true => workspace.exported(&export, true).await?,
-        false => workspace.manifest(&export).await?,
-    };
-    let touched: Vec<Value> = touched.iter().map(|one| touched_line(one, now)).collect();
-    let manifest: Vec<Value> = all.iter().map(|one| manifest_line(one, params.full, now)).collect();
-    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
-    if accept.is_some_and(|accept| accept.contains(JSON_LINES)) {
-        let head = json!({
-            "record": "turn",
-            "turn_id": export.turn,
-            "at": export.at,
-            "as_of": export.as_of,
-            "entries": manifest.len(),
-            "touched": touched.len(),
-        });
-        let lines = std::iter::once(head).chain(touched).chain(manifest);
-        let text: String = lines.map(|line| format!("{line}\n")).collect();
-        return Ok(([(header::CONTENT_TYPE, JSON_LINES)], text).into_response());
-    }
-    let shape = ExportShape {
-        turn_id: export.turn.to_string(),
-        at: export.at,
-        as_of: export.as_of.0,
-        touched,
-        manifest,
-    };
-    Ok(Answer::<_>::of(shape).into_response())
 }
 
 async fn receipts(caller: Caller, _: QueryParams<Nothing>) -> Result<Answer<List<ReceiptShape>>, Problem> {

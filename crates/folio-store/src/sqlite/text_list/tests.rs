@@ -65,6 +65,8 @@ async fn hits_are_ranked_by_the_given_words_then_by_age() {
         words: TextQuery::of("case", TextMatch::All),
         now: Timestamp::default(),
         as_of: all.as_of,
+        has_index: true,
+        unindexed: Vec::new(),
     };
     let found = |ranking, limit| {
         let asked = IndexLookup {

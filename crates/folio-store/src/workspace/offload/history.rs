@@ -3,15 +3,19 @@
 use folio_memory::id::Ref;
 use folio_memory::offload::{BlockIds, page_of};
 use folio_memory::text::plain;
-use folio_memory::{Entry, ThreadKey};
+use folio_memory::{Entry, EntryHandle, EntryId, ThreadKey};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::super::reads::if_there;
 use super::super::{Workspace, WorkspaceError};
 use super::Block;
 use super::settled::is_open;
 use crate::error::StoreError;
+use crate::store::LogParts;
 
+/// The part of a block that has the mark of each message.
+const MARKS: &str = "marks";
 /// How many blocks in a row may have been archived or forgotten.
 const GONE_MAX: usize = 10_000;
 /// How many messages one read of the history returns.
@@ -35,15 +39,18 @@ pub struct Said {
     pub next: Option<u64>,
 }
 
-/// A block, as its entry holds it.
+/// A block, as its entry holds it: without its messages and, until they are needed, without its marks.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(in super::super) struct Kept {
     /// Its place among all blocks ever put away; archived and forgotten ones keep theirs.
     pub(super) number: usize,
-    pub(super) entry: Entry,
-    pub(super) from: u64,
-    pub(super) to: u64,
-    /// The mark of each message. Earlier versions did not keep them.
+    pub(super) id: EntryId,
+    pub(super) handle: EntryHandle,
+    pub(in super::super) from: u64,
+    pub(in super::super) to: u64,
+    /// Whether it keeps the mark of each message. Earlier versions did not.
+    pub(super) has_marks: bool,
+    /// The marks, once they were needed: [`Workspace::load_marks`].
     pub(super) marks: Option<Vec<String>>,
     /// The numbers of the messages that the first one follows, in order. Earlier versions did not keep them.
     pub(super) before: Option<Vec<(u64, u64)>>,
@@ -118,7 +125,7 @@ impl Workspace {
         let last = to.min(total).min(from.saturating_add(READ_MAX - 1));
         let mut messages = Vec::new();
         for block in kept.iter().filter(|block| block.from <= last && block.to >= from) {
-            let text = self.whole_text(&block.entry).await?;
+            let text = self.text_of_block(block).await?;
             for (number, line) in (block.from..=block.to).zip(text.lines()) {
                 if (from..=last).contains(&number) {
                     let message = serde_json::from_str(line).unwrap_or_else(|_| Value::from(line));
@@ -154,7 +161,7 @@ impl Workspace {
                 let next = Some(block.from.max(from));
                 return Ok(Said { messages, total, next });
             }
-            let text = self.whole_text(&block.entry).await?;
+            let text = self.text_of_block(block).await?;
             read += text.len();
             for (number, line) in (block.from..=block.to).zip(text.lines()) {
                 if !(from..=to).contains(&number) {
@@ -181,30 +188,54 @@ impl Workspace {
     }
 
     /// The blocks of `thread`, in order.
-    pub(super) async fn blocks(&self, thread: &ThreadKey) -> Result<Vec<Kept>, WorkspaceError> {
+    pub(in super::super) async fn blocks(&self, thread: &ThreadKey) -> Result<Vec<Kept>, WorkspaceError> {
         let (page, _) = page_of(self.space(), thread);
-        let entries = match self.page_entries(Ref::Id(page)).await {
-            Err(WorkspaceError::Store(StoreError::NotFound { .. })) => return Ok(Vec::new()),
-            entries => entries?,
-        };
+        if if_there(self.page(Ref::Id(page)).await)?.is_none() {
+            return Ok(Vec::new());
+        }
+        self.keep_up().await?;
+        let store = &self.inner.store;
+        let blocks = store.log_parts(self.space(), page, MARKS, self.now()).await?;
         let mut next = 0;
-        let blocks = entries.into_iter().filter_map(|entry| {
-            let parts = entry.fields.parts.as_ref()?;
+        let blocks = blocks.into_iter().filter_map(|LogParts { id, handle, parts }| {
             let (from, to) = (parts.get("from")?.as_u64()?, parts.get("to")?.as_u64()?);
-            let list = |key| parts.get(key).cloned();
-            let is_of = |number: &usize| BlockIds::of(self.space(), thread, *number).block == entry.id;
+            let is_of = |number: &usize| BlockIds::of(self.space(), thread, *number).block == id;
             let number = (next..next + GONE_MAX).find(is_of).unwrap_or(next);
             next = number + 1;
+            let before = parts.get("before").cloned();
             Some(Kept {
                 number,
-                marks: list("marks").and_then(|marks| serde_json::from_value(marks).ok()),
-                before: list("before").and_then(|before| serde_json::from_value(before).ok()),
-                entry,
+                id,
+                handle,
                 from,
                 to,
+                has_marks: parts.get(MARKS).is_some(),
+                marks: None,
+                before: before.and_then(|before| serde_json::from_value(before).ok()),
             })
         });
         Ok(blocks.collect())
+    }
+
+    /// The messages of `block`, one in a line; none if it was forgotten meanwhile.
+    pub(super) async fn text_of_block(&self, block: &Kept) -> Result<String, WorkspaceError> {
+        match self.entry_if_there(block.id).await? {
+            Some(entry) => self.whole_text(&entry).await,
+            None => Ok(String::new()),
+        }
+    }
+
+    /// Reads the marks of `block`, unless they were read before or are not kept.
+    pub(super) async fn load_marks(&self, block: &mut Kept) -> Result<(), WorkspaceError> {
+        if block.marks.is_some() || !block.has_marks {
+            return Ok(());
+        }
+        // They are compared, and nobody is shown them.
+        let entry = self.stored_entry_if_there(block.id).await?;
+        let marks = entry.and_then(|entry| entry.fields.parts?.get(MARKS).cloned());
+        block.marks = marks.and_then(|marks| serde_json::from_value(marks).ok());
+        block.has_marks = block.marks.is_some();
+        Ok(())
     }
 
     /// The number of the next block of `thread`, after `last` and any that no longer exist, and the number of its first
@@ -267,7 +298,7 @@ impl Workspace {
             from: of_place.from,
             to: place.number,
             numbers: of_place.numbers_to(place.number),
-            handle: of_place.entry.handle,
+            handle: of_place.handle,
             is_compacted: summary.id == ids.compacted[0],
             summary: summary.handle,
             next_actions: next.filter(is_open).map(|next| next.handle),

@@ -34,26 +34,67 @@ impl Workspace {
     ///
     /// Blocks of earlier versions are read only if the marks of the others do not tell.
     pub(super) async fn known_in(&self, kept: &mut [Kept], messages: &[Message]) -> Result<Known, WorkspaceError> {
-        let known = known_by_marks(kept, messages);
+        let known = self.known_by_marks(kept, messages).await?;
         let is_told = match known.place {
-            Some(place) => kept[place.block].marks.is_some(),
+            Some(place) => kept[place.block].has_marks,
             None => known.items > 0,
         };
-        if is_told || kept.iter().all(|block| block.marks.is_some()) {
+        if is_told || kept.iter().all(|block| block.has_marks) {
             return Ok(known);
         }
         self.mark_old(kept).await?;
-        Ok(known_by_marks(kept, messages))
+        self.known_by_marks(kept, messages).await
+    }
+
+    /// The same from the marks alone. What follows a message was put away with it or later, so the marks are read from
+    /// the newest block on, until one of them is known.
+    async fn known_by_marks(&self, kept: &mut [Kept], messages: &[Message]) -> Result<Known, WorkspaceError> {
+        let leading = messages.iter().take_while(|message| is_stand_in(message)).count();
+        let mut known = Known {
+            items: leading,
+            ..Known::default()
+        };
+        if let Some(stand_in) = messages[..leading].last() {
+            known.place = place_of(kept, stand_in);
+            known.mark = match known.place {
+                Some(place) => {
+                    self.load_marks(&mut kept[place.block]).await?;
+                    kept[place.block].mark_of(place.number).unwrap_or_default().to_owned()
+                }
+                // What it stands for is not in this history, or no longer: so it is not the beginning of any other.
+                None => mark_after(BEGINNING, &stand_in.given),
+            };
+        }
+        let beginnings = beginnings(&known, messages);
+        let oldest = known.place.map_or(0, |place| place.block);
+        for block in (oldest..kept.len()).rev() {
+            self.load_marks(&mut kept[block]).await?;
+            let of_block = &kept[block];
+            let marks = (of_block.from..).zip(of_block.marks.iter().flatten());
+            let found = marks.filter_map(|(number, mark)| Some((number, beginnings.get(mark.as_str())?, mark)));
+            if let Some((number, (items, said), mark)) = found.max_by_key(|(_, (items, _), _)| *items) {
+                return Ok(Known {
+                    items: *items,
+                    said: *said,
+                    place: Some(Place { block, number }),
+                    mark: mark.clone(),
+                });
+            }
+        }
+        Ok(known)
     }
 
     /// Finds the marks of blocks of earlier versions, which did not keep them. Their messages may stand in for others.
     async fn mark_old(&self, kept: &mut [Kept]) -> Result<(), WorkspaceError> {
         let mut bytes = 0;
+        for block in &mut *kept {
+            self.load_marks(block).await?;
+        }
         for at in 0..kept.len() {
-            if kept[at].marks.is_some() {
+            if kept[at].has_marks {
                 continue;
             }
-            let text = self.whole_text(&kept[at].entry).await?;
+            let text = self.text_of_block(&kept[at]).await?;
             bytes += text.len();
             if bytes > READ_BYTES_MAX {
                 return Ok(());
@@ -72,6 +113,7 @@ impl Workspace {
             }
             if marks.len() as u64 == kept[at].to + 1 - kept[at].from {
                 (kept[at].marks, kept[at].before) = (Some(marks), Some(before));
+                kept[at].has_marks = true;
             }
         }
         Ok(())
@@ -92,7 +134,7 @@ pub(super) fn messages_in(text: &str) -> Vec<Message> {
 /// The place of the last message that `message` stands in for.
 fn place_of(kept: &[Kept], message: &Message) -> Option<Place> {
     let (handle, number) = stands_in_for(message)?;
-    let block = kept.iter().position(|block| block.entry.handle == handle)?;
+    let block = kept.iter().position(|block| block.handle == handle)?;
     let number = number.filter(|number| kept[block].holds(*number));
     Some(Place {
         block,
@@ -100,40 +142,17 @@ fn place_of(kept: &[Kept], message: &Message) -> Option<Place> {
     })
 }
 
-fn known_by_marks(kept: &[Kept], messages: &[Message]) -> Known {
-    let mut places = HashMap::new();
-    for (block, of_block) in kept.iter().enumerate() {
-        for (number, mark) in (of_block.from..).zip(of_block.marks.iter().flatten()) {
-            places.entry(mark.as_str()).or_insert(Place { block, number });
-        }
-    }
-    let leading = messages.iter().take_while(|message| is_stand_in(message)).count();
-    let mut known = Known {
-        items: leading,
-        ..Known::default()
-    };
-    if let Some(stand_in) = messages[..leading].last() {
-        known.place = place_of(kept, stand_in);
-        known.mark = match known.place {
-            Some(place) => kept[place.block].mark_of(place.number).unwrap_or_default().to_owned(),
-            // What it stands for is not in this history, or no longer: so it is not the beginning of any other.
-            None => mark_after(BEGINNING, &stand_in.given),
-        };
-    }
+/// By the mark of each message behind what is `known` of them: how many messages there are up to there, and how many of
+/// those somebody said.
+fn beginnings(known: &Known, messages: &[Message]) -> HashMap<String, (usize, usize)> {
     let (mut mark, mut said) = (known.mark.clone(), 0);
-    for (at, message) in messages.iter().enumerate().skip(leading) {
+    let mut beginnings = HashMap::new();
+    for (at, message) in messages.iter().enumerate().skip(known.items) {
         if !is_stand_in(message) {
             mark = mark_after(&mark, &message.given);
             said += 1;
         }
-        if let Some(place) = places.get(mark.as_str()) {
-            known = Known {
-                items: at + 1,
-                said,
-                place: Some(*place),
-                mark: mark.clone(),
-            };
-        }
+        beginnings.insert(mark.clone(), (at + 1, said));
     }
-    known
+    beginnings
 }

@@ -89,7 +89,7 @@ impl Workspace {
         }
         for place in unsummarised.into_iter().rev() {
             let block = &kept[place.block];
-            let mut messages = messages_in(&self.whole_text(&block.entry).await?);
+            let mut messages = messages_in(&self.text_of_block(block).await?);
             let count = place.number + 1 - block.from;
             messages.truncate(usize::try_from(count).unwrap_or(usize::MAX));
             found = extract(found, &messages, &|tool| self.may_quote_tool(tool));
@@ -171,15 +171,14 @@ impl Workspace {
         options: &Offload,
     ) -> Result<Option<Warning>, WorkspaceError> {
         let kept = self.blocks(thread).await?;
-        let known = kept.iter().position(|known| known.entry.handle == block.handle);
+        let known = kept.iter().position(|known| known.handle == block.handle);
         let Some(known) = known.filter(|at| kept[*at].to == block.to) else {
             return Ok(None);
         };
         if self.is_replaced(thread, kept[known].number).await? {
             return Ok(None);
         }
-        let of_block = &kept[known];
-        let ids = BlockIds::of(self.space(), thread, of_block.number);
+        let ids = BlockIds::of(self.space(), thread, kept[known].number);
         let extracted = self.entry_if_there(ids.extracted[0]).await?;
         let extracted = extracted.filter(|summary| summary.fields.erased.is_none());
         let found = extracted.as_ref().and_then(|summary| found_in(&summary.fields));
@@ -189,7 +188,7 @@ impl Workspace {
             Some(summary) if has_mark(summary, CARRIES) => (carried_in(&summary.fields.body), summary.fields.trust),
             _ => match self.carried_before(thread, &kept, place_before(&kept, known)).await? {
                 Some(carried) => (carried.text, carried.trust),
-                None => (String::new(), of_block.entry.fields.trust),
+                None => (String::new(), Trust::User),
             },
         };
         // It reads with the rights of its role: the pages of this thread.
@@ -225,10 +224,13 @@ impl Workspace {
                 )));
             }
         };
-        let number = of_block.number;
+        let number = kept[known].number;
         if self.is_replaced(thread, number).await? {
             return Ok(None);
         }
+        let Some(of_block) = self.entry_if_there(kept[known].id).await? else {
+            return Ok(None);
+        };
         let before = self.in_force(thread, number).await?;
         let mut changes = Vec::new();
         let summary = Summary {
@@ -239,7 +241,7 @@ impl Workspace {
             found: None,
             mark: (!rules.is_empty()).then_some(HAS_RULES),
             // The model has read all of the messages, and the summary before.
-            trust: of_block.entry.fields.trust.min(trust_before),
+            trust: of_block.fields.trust.min(trust_before),
         };
         let range = (block.from, block.to);
         self.push_summary(

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use folio_engine::{Event, NodeId, NodeResult, Outcome, Output};
 use folio_memory::{Actor, Change, EntryKind, NewEntry, PageId, Role, RunId, SpaceName, Timestamp};
 use folio_memory::{EntryFields, EntryId, Owner, Trust};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
@@ -565,4 +566,13 @@ fn owner_address_is_not_flagged_but_redacted_in_pii_mode() {
     assert_eq!((owner.as_str(), cleaner.take_pii()), ("user:bob@example.com", vec![]));
     Cleaner::new(Redaction::Pii).owner(&mut owner);
     assert_eq!(owner.as_str(), "user:[redacted:email]");
+}
+
+proptest! {
+    #[test]
+    fn no_pattern_matches_what_counts_as_a_plain_word_m7_6_48(word in "[a-z_]{0,16}|(gh[a-z]|sk|pk_live|xox[a-z]|hf|npm|folio|pwd|token|secret)[_a-z]{0,9}") {
+        prop_assume!(is_plain_word(&word));
+        prop_assert_eq!(secrets_in(&word), Vec::new());
+        prop_assert_eq!(personal::personal_in(&word), Vec::new());
+    }
 }

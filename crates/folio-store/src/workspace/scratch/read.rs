@@ -314,14 +314,15 @@ impl Workspace {
             None => 0,
             Some(text) => text.parse().map_err(|_| no_cursor(text))?,
         };
-        let tree = self.tree(None).await?;
-        let all = tree
-            .iter()
-            .skip(before)
-            .take(usize::try_from(LINES).unwrap_or(usize::MAX));
-        let (lines, pages): (Vec<String>, Vec<Value>) = all
-            .map(|node| {
-                let (page, fields) = (&node.page, &node.page.fields);
+        let tree = self.tree_places(None).await?;
+        let part = tree.iter().skip(before).take(LINES as usize);
+        let shown = self
+            .pages_called(part.clone().map(|place| place.page).collect())
+            .await?;
+        let (lines, pages): (Vec<String>, Vec<Value>) = part
+            .zip(&shown)
+            .map(|(node, page)| {
+                let fields = &page.fields;
                 let title = one_line(&fields.title);
                 let indent = "  ".repeat(node.depth.min(8));
                 let line = format!("{indent}{} [{}/{}] {title}", page.handle, fields.role, fields.status);

@@ -31,6 +31,9 @@ pub struct Outgoing {
     pub entries: u64,
     /// Links.
     pub links: u64,
+    /// How far the export has come, if it is known: how many of how many steps are done. An entry is one when it is
+    /// written, and another one when its links are.
+    pub steps: Option<(u64, u64)>,
 }
 
 /// The output of lines.
@@ -160,7 +163,8 @@ impl Workspace {
         let pages = self.write_pages(&mut lines).await?;
         let (mut written, mut last) = (Vec::new(), 0);
         loop {
-            let Some(ListAnswer { items, next, .. }) = answer else {
+            let Some(ListAnswer { items, next, total, .. }) = answer else {
+                lines.written.steps = None;
                 self.write_entries_one_by_one(&mut lines, last, &mut written).await?;
                 break;
             };
@@ -169,6 +173,7 @@ impl Workspace {
                 written.push(entry.id);
                 self.write_entry(&mut lines, entry).await?;
             }
+            lines.written.steps = Some((lines.written.entries, total.saturating_mul(2)));
             progress(lines.written);
             if next.is_none() {
                 break;
@@ -178,7 +183,9 @@ impl Workspace {
             answer = lines.unless_damaged(&"a list of entries", batch)?;
         }
         self.write_links(&mut lines, &pages, &written, progress).await?;
-        let Outgoing { pages, entries, links } = lines.written;
+        let Outgoing {
+            pages, entries, links, ..
+        } = lines.written;
         lines.line(&Line::End { pages, entries, links })?;
         lines.out.flush().map_err(WorkspaceError::Output)?;
         Ok((lines.written, lines.left_out.unwrap_or_default()))
@@ -306,10 +313,13 @@ impl Workspace {
         for page in pages {
             self.write_links_of(lines, &page.to_string(), &ends).await?;
         }
+        let mut done = entries.len() as u64;
         for chunk in entries.chunks(CHUNK as usize) {
             for entry in chunk {
                 self.write_links_of(lines, &entry.to_string(), &ends).await?;
             }
+            done += chunk.len() as u64;
+            lines.written.steps = Some((done, 2 * entries.len() as u64));
             progress(lines.written);
         }
         Ok(())

@@ -1,33 +1,19 @@
 //! The export of a turn: made from the log when the turn ends; texts are read from the revisions (M7.6.47).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use folio_memory::id::TurnRef;
 use folio_memory::patterns::News;
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::roles::Visibility;
-use folio_memory::turn::export::{Export, Listed, PartRef, Touched, hash_of, parse_part, part_of, part_to_jsonl};
+use folio_memory::turn::export::{Export, Listed, PartRef, Touched, parse_part, part_of, part_to_jsonl};
 use folio_memory::turn::{Turn, TurnQuery};
-use folio_memory::{Entry, EntryHandle, EntryId, EntryKind, EntryQuery, Order, Seq, Status};
+use folio_memory::{Entry, EntryHandle, EntryKind, EntryQuery, Order, Seq, Status};
 
 use super::super::reads::if_there;
 use super::super::{Workspace, WorkspaceError};
 use crate::commit::{Blob, BlobHash};
 use crate::error::StoreError;
-
-/// How many entries are read at a time.
-const AT_A_TIME: usize = 500;
-
-/// An entry of an export, with its content then.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Exported {
-    /// The entry as the manifest lists it.
-    pub listed: Listed,
-    /// If the turn touched it: the version that the turn found, `None` if the turn added it.
-    pub touched: Option<Option<u32>>,
-    /// The entry as it was; `None` if it was forgotten since, or was not asked for.
-    pub entry: Option<Entry>,
-}
 
 /// An export that was made, with what its making found.
 #[derive(Debug)]
@@ -66,72 +52,6 @@ impl Workspace {
             export.touched = touched;
         }
         Ok(export)
-    }
-
-    /// Returns the entries of an export with their content then: those that the turn touched, or all of them, as far as
-    /// the asker may read them.
-    ///
-    /// # Errors
-    ///
-    /// `Unavailable` or `Corrupt`.
-    pub async fn exported(&self, export: &Export, all: bool) -> Result<Vec<Exported>, WorkspaceError> {
-        let mut exported = self.listed_in(export, all).await?;
-        let mode = self.redaction_of_reads().await?;
-        for part in exported.chunks_mut(AT_A_TIME) {
-            // Read as stored, since the hash is compared.
-            let ids = part.iter().map(|exported| exported.listed.id).collect();
-            let entries = self.inner.store.entries_as_of(self.space(), ids, export.as_of).await?;
-            let mut entries: HashMap<EntryId, Entry> = entries.into_iter().map(|entry| (entry.id, entry)).collect();
-            for exported in part {
-                // A forgotten entry no longer has the hash that is listed.
-                let entry = entries.remove(&exported.listed.id);
-                let mut entry = entry.filter(|entry| hash_of(entry) == exported.listed.hash);
-                if let Some(entry) = &mut entry {
-                    self.inner.recalled.entry(entry, mode);
-                }
-                exported.entry = entry;
-            }
-        }
-        Ok(exported)
-    }
-
-    /// Returns all entries of an export without their content, as far as the asker may read them.
-    ///
-    /// # Errors
-    ///
-    /// `Unavailable` or `Corrupt`.
-    pub async fn manifest(&self, export: &Export) -> Result<Vec<Exported>, WorkspaceError> {
-        self.listed_in(export, true).await
-    }
-
-    async fn listed_in(&self, export: &Export, all: bool) -> Result<Vec<Exported>, WorkspaceError> {
-        let touched: BTreeMap<EntryId, Option<u32>> = export
-            .touched
-            .iter()
-            .map(|touched| (touched.listed.id, touched.old_version))
-            .collect();
-        let mut listed: Vec<Listed> = Vec::new();
-        let sees_all = self.visibility().await? == Visibility::Space;
-        // Parts list entries of the whole space.
-        if all && sees_all {
-            listed = match if_there(self.read_parts(&export.parts).await)? {
-                Some(listed) => listed,
-                None => self.list_anew(export.as_of).await?,
-            };
-        } else {
-            listed.extend(export.touched.iter().map(|touched| touched.listed.clone()));
-        }
-        let mut exported = Vec::with_capacity(listed.len());
-        for listed in listed {
-            if sees_all || self.is_visible(listed.id).await? {
-                exported.push(Exported {
-                    touched: touched.get(&listed.id).copied(),
-                    entry: None,
-                    listed,
-                });
-            }
-        }
-        Ok(exported)
     }
 
     /// The export of `turn` as of `as_of`, if nothing was remembered or changed since the turn began: `parts` list what
@@ -276,29 +196,7 @@ impl Workspace {
         Export::parse(&text).map_err(|reason| self.damaged(body, &reason))
     }
 
-    async fn read_parts(&self, parts: &[PartRef]) -> Result<Vec<Listed>, WorkspaceError> {
-        let mut listed = Vec::new();
-        for part in parts {
-            listed.extend(self.read_part(part).await?);
-        }
-        Ok(listed)
-    }
-
-    /// What an export as of `as_of` lists, from the entries themselves.
-    async fn list_anew(&self, as_of: Seq) -> Result<Vec<Listed>, WorkspaceError> {
-        let (mut listed, mut query) = (Vec::new(), news(Seq(0), as_of));
-        loop {
-            // Read as stored, since the hash is compared.
-            let page = self.inner.store.entries(&self.inner.space, &query, self.now()).await?;
-            listed.extend(page.items.iter().map(Listed::of));
-            match page.next {
-                Some(next) => query.cursor = Some(next),
-                None => return Ok(listed),
-            }
-        }
-    }
-
-    async fn read_part(&self, part: &PartRef) -> Result<Vec<Listed>, WorkspaceError> {
+    pub(super) async fn read_part(&self, part: &PartRef) -> Result<Vec<Listed>, WorkspaceError> {
         let text = self.text_of(&part.body).await?;
         parse_part(&text).map_err(|reason| self.damaged(&part.body, &reason))
     }
@@ -324,7 +222,7 @@ pub(super) fn is_work(entry: &Entry) -> bool {
 }
 
 /// The query for memory that was added or changed after `base`, as of `as_of`.
-fn news(base: Seq, as_of: Seq) -> EntryQuery {
+pub(super) fn news(base: Seq, as_of: Seq) -> EntryQuery {
     EntryQuery {
         kinds: EntryKind::memory().collect(),
         status: Status::ALL.to_vec(),

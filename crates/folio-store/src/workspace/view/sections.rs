@@ -104,13 +104,7 @@ impl Ask<'_> {
             queries.extend(OF_WORK.map(|status| self.work_of(kinds, status)));
         }
         if self.with_observations {
-            let of_all = self.observations(None, 1);
-            queries.extend([
-                self.pinned_observations(),
-                self.of_class(true),
-                self.of_class(false),
-                of_all,
-            ]);
+            queries.extend([self.pinned_observations(), self.alerts(), self.other_than_alerts()]);
         }
         let answers = self.workspace.read_entries_of_each(queries.clone()).await?;
         self.told = queries.into_iter().zip(answers.into_iter().map(Arc::new)).collect();
@@ -166,7 +160,7 @@ impl Ask<'_> {
                 }
                 ViewSection::Tasks => self.work(&TASKS).await?,
                 ViewSection::Todos => self.work(&TODOS).await?,
-                ViewSection::Observations if self.with_observations => self.other_observations().await?,
+                ViewSection::Observations if self.with_observations => self.offered(&self.other_than_alerts()).await?,
                 ViewSection::Observations => continue,
                 ViewSection::Notes => self.notes(&summaries).await?,
                 ViewSection::Pages => match audience {
@@ -191,32 +185,44 @@ impl Ask<'_> {
         })
     }
 
-    fn is_alert(&self, name: Option<&str>) -> bool {
-        let class = self.policy.types().class_of(name);
-        matches!(class, Class::Alert | Class::PendingConfirmation)
-    }
-
-    /// The query for at most `max` of the live observations that are not pinned: of these types, or of all.
-    fn observations(&self, types: Option<Vec<String>>, max: usize) -> EntryQuery {
+    /// The query for the live observations that are not pinned, of whatever type.
+    fn observations(&self) -> EntryQuery {
         EntryQuery {
-            types: types.unwrap_or_default(),
             ranks: self.policy.types().ranks(),
-            ..unpinned(vec![EntryKind::Observation], OF_KNOWLEDGE.into(), Order::Priority, max)
+            ..unpinned(
+                vec![EntryKind::Observation],
+                OF_KNOWLEDGE.into(),
+                Order::Priority,
+                self.max,
+            )
         }
     }
 
-    /// The query for alerts and pending confirmations, or for those of the other registered types.
-    fn of_class(&self, alerts: bool) -> EntryQuery {
+    /// The types of alerts and pending confirmations. All others are registered otherwise, or not, or no longer.
+    fn types_of_alerts(&self) -> Vec<String> {
         let types = self.policy.types();
-        let is_meant = |name: &&str| self.is_alert(Some(name)) == alerts;
-        let names = types.names().filter(is_meant).map(str::to_owned).collect();
-        self.observations(Some(names), self.max)
+        let is_alert = |name: &&str| matches!(types.class_of(Some(name)), Class::Alert | Class::PendingConfirmation);
+        types.names().filter(is_alert).map(str::to_owned).collect()
+    }
+
+    fn alerts(&self) -> EntryQuery {
+        EntryQuery {
+            types: self.types_of_alerts(),
+            ..self.observations()
+        }
+    }
+
+    fn other_than_alerts(&self) -> EntryQuery {
+        EntryQuery {
+            types_none: self.types_of_alerts(),
+            ..self.observations()
+        }
     }
 
     /// The live alerts and pending confirmations that are not pinned, without the questions of the clarifier about
     /// inputs of other threads than `thread`.
     async fn alerts_in(&self, thread: &ThreadKey) -> Result<Offer, WorkspaceError> {
-        let mut answer = self.ask(&self.of_class(true)).await?;
+        let mut answer = self.ask(&self.alerts()).await?;
         let mut elsewhere = self
             .workspace
             .clarifications_elsewhere(thread, "", &answer.items)
@@ -225,7 +231,7 @@ impl Ask<'_> {
             // What those have displaced is looked for behind them.
             let query = EntryQuery {
                 limit: MAX_LIMIT,
-                ..self.of_class(true)
+                ..self.alerts()
             };
             answer = self.ask(&query).await?;
             elsewhere = self
@@ -238,28 +244,6 @@ impl Ask<'_> {
             shown: here.take(self.max).cloned().map(shown).collect(),
             total: answer.total.saturating_sub(elsewhere.len() as u64),
         })
-    }
-
-    /// The live observations that are not pinned, without alerts and pending confirmations.
-    async fn other_observations(&self) -> Result<Offer, WorkspaceError> {
-        let mut offer = self.offered(&self.of_class(false)).await?;
-        // Types that are not registered, or no longer, count among the others.
-        let all = self.offered(&self.observations(None, 1)).await?;
-        let alert_offer = self.offered(&self.of_class(true)).await?;
-        let others = all.total.saturating_sub(alert_offer.total);
-        if others > offer.total {
-            let first = self
-                .max
-                .saturating_add(usize::try_from(alert_offer.total).unwrap_or(usize::MAX));
-            let all = self.offered(&self.observations(None, first)).await?;
-            let is_other = |item: &Shown| {
-                let is_alert = |entry: &Entry| self.is_alert(entry.fields.type_name.as_deref());
-                matches!(item, Shown::Entry(entry) if !is_alert(entry))
-            };
-            offer.shown = all.shown.into_iter().filter(is_other).take(self.max).collect();
-            offer.total = others;
-        }
-        Ok(offer)
     }
 
     /// The query for summaries of offloaded history: they are few, so pinned ones are not queried separately.
