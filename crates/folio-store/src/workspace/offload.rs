@@ -101,13 +101,15 @@ impl Default for Offload {
 
 impl Offload {
     /// The number of tokens that a compactor's summary may have: what is left beside the line before it and either the
-    /// view of the scratchbook, which may take half, or the next actions.
-    fn summary_room(&self) -> u32 {
+    /// view of the scratchbook, which may take half, or the next actions, and `sentences`, the tokens of what the user
+    /// said; but at least a quarter.
+    fn summary_room(&self, sentences: u32) -> u32 {
         let share = match self.has_view {
             true => self.summary_tokens / 2,
             false => self.summary_tokens / 4 * 3,
         };
-        share.saturating_sub(HEAD_TOKENS)
+        let left = share.saturating_sub(HEAD_TOKENS.saturating_add(sentences));
+        left.max(self.summary_tokens / 4)
     }
 
     /// The number of tokens above which messages are offloaded.

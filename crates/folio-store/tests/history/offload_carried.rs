@@ -254,7 +254,7 @@ async fn carried_summary_is_trusted_as_little_as_what_it_was_made_from_m7_8_v11(
 #[tokio::test]
 async fn compactor_is_told_its_room_and_the_task_m7_8_v8() {
     let house = House::new();
-    let writer = Writer::of([Some("a"), Some("b")]);
+    let writer = Writer::of([Some("a"), Some("b"), Some("c")]);
     let of_task = Offload {
         task: Some("Find the bug of tally.".to_owned()),
         ..how(&writer)
@@ -266,7 +266,11 @@ async fn compactor_is_told_its_room_and_the_task_m7_8_v8() {
         ..of_task
     };
     let talk = [gone.messages, vec![said("Go on"), said("Now")]].concat();
-    offload(&house, &talk, &small).await;
+    let gone = offload(&house, &talk, &small).await;
+    // What the user said takes room, but not all of it.
+    let rules: String = (0..24).map(|n| format!("You must never touch table {n}. ")).collect();
+    let talk = [gone.messages, vec![said(&rules), said("Now")]].concat();
+    let last = offload(&house, &talk, &small).await;
     let read = writer.read();
     assert!(
         read.iter()
@@ -274,5 +278,5 @@ async fn compactor_is_told_its_room_and_the_task_m7_8_v8() {
     );
     // The first message of such a conversation is no request that it began with.
     assert!(!read[1].1.contains("First request"), "{read:?}");
-    assert_eq!(*writer.rooms.lock().unwrap(), [536, 236]);
+    assert_eq!(*writer.rooms.lock().unwrap(), [536, 236, 100], "{:?}", last.warnings);
 }

@@ -196,7 +196,7 @@ impl Workspace {
         let rules_tokens = options.tokens.count(&rules.join("\n"));
         let desk = Desk::new(sight, thread.clone(), block.clone()).with(
             before,
-            options.summary_room().saturating_sub(rules_tokens),
+            options.summary_room(rules_tokens),
             options.task.clone(),
         );
         let compactor = Arc::clone(compactor);
