@@ -114,6 +114,7 @@ impl Compaction {
             force: true,
             tokens: Arc::new(for_model(&self.reader.model)),
             has_view: false,
+            task: Some(self.action.task.clone()),
             compactor: compactor
                 .clone()
                 .map(|compactor| (compactor as Arc<dyn Compactor>, COMPACTOR_TIME)),

@@ -113,6 +113,7 @@ pub(crate) async fn offload(context: &Context<'_>, offload: Offload) -> Result<E
                 COMPACTOR_TIME,
             )
         }),
+        task: None,
     };
     let workspace = context.workspace().await?;
     let thread = &context.settings.thread;

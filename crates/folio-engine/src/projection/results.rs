@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use folio_memory::counted::counted;
 use folio_memory::entry::{EntryFields, EntryKind, Owner, Status};
-use folio_memory::excerpt::cut;
+use folio_memory::excerpt::{cut, one_line};
 use folio_memory::{PageRole, Trust};
 use serde_json::{Map, Value, json};
 
@@ -16,6 +16,12 @@ use super::{
 use crate::node::NodeId;
 use crate::result::{Evidence, NodeResult, Outcome, StopReason, counts_in_words};
 use crate::run::{NodeKind, NodeView};
+
+/// The most characters that the summary of a run says of what was found.
+const FOUND_CHARS: usize = 2_000;
+/// The most steps whose notes it has, the last ones, and the most characters of each.
+const NOTES_MAX: usize = 20;
+const NOTES_CHARS: usize = 300;
 
 impl Projection<'_> {
     pub(super) fn finished(&mut self, node: NodeId, result: &NodeResult) {
@@ -100,9 +106,11 @@ impl Projection<'_> {
     fn run_finished(&mut self, result: &NodeResult) {
         let run = self.run.id();
         let steps = self.run.steps(NodeId::root(run));
-        let summary = self.summary(result, &steps);
+        let report = self.run.report();
+        let found = self.found(result, report.as_ref(), &steps);
+        let summary = self.summary(result, found, &steps);
         self.iteration_ended(self.iteration(), result.status, (&result.notes, summary), &steps);
-        if let Some((title, body)) = self.run.report() {
+        if let Some((title, body)) = report {
             let page = report_page(run);
             let fields = self.page_fields(PageRole::Note, &title, Some(workspace_page(run)), Owner::planner());
             self.add_page(page, fields);
@@ -177,9 +185,35 @@ impl Projection<'_> {
         self.set_page_status(page, status);
     }
 
-    /// How the steps of the run ended, how everything below the root did if that is more, and what `result` notes
-    /// besides.
-    fn summary(&self, result: &NodeResult, steps: &[NodeView<'_>]) -> String {
+    /// What a run of a plan has found, so that a search of memory finds it: the beginning of its report; without one,
+    /// what its steps note, if it ended well. A goal says that in the notes of its result.
+    fn found(&self, result: &NodeResult, report: Option<&(String, String)>, steps: &[NodeView<'_>]) -> Option<String> {
+        let root = self.run.node(NodeId::root(self.run.id()))?;
+        if root.kind != NodeKind::Plan {
+            return None;
+        }
+        if let Some((title, body)) = report {
+            // On the page of the summary, headings would be sections of their own.
+            let lines = body.lines().map(|line| line.trim_start_matches('#').trim());
+            let body = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
+            return Some(cut(&format!("{title}: {body}"), FOUND_CHARS));
+        }
+        if result.status != Outcome::Ok {
+            return None;
+        }
+        let branches = self.expand_groups(steps);
+        let noted = branches.iter().filter_map(|branch| {
+            let notes = one_line(&branch.result?.notes);
+            (!notes.is_empty()).then(|| format!("{}: {}", branch.slug(), cut(&notes, NOTES_CHARS)))
+        });
+        let noted: Vec<String> = noted.collect();
+        let last = noted.len().saturating_sub(NOTES_MAX);
+        (!noted.is_empty()).then(|| cut(&noted[last..].join("\n"), FOUND_CHARS))
+    }
+
+    /// How the steps of the run ended, how everything below the root did if that is more, what was `found`, and what
+    /// `result` notes besides.
+    fn summary(&self, result: &NodeResult, found: Option<String>, steps: &[NodeView<'_>]) -> String {
         let ended = steps.iter().filter_map(|step| step.result);
         let of_steps = counts_in_words(ended.map(|result| (result.status, 1)));
         let mut lines = Vec::new();
@@ -199,7 +233,8 @@ impl Projection<'_> {
         }
         let counts = (!lines.is_empty()).then(|| lines.join("\n"));
         let notes = Some(result.notes.as_str()).filter(|notes| !notes.is_empty() && *notes != of_steps);
-        let paragraphs: Vec<&str> = counts.as_deref().into_iter().chain(notes).collect();
+        let parts = [counts.as_deref(), found.as_deref(), notes];
+        let paragraphs: Vec<&str> = parts.into_iter().flatten().collect();
         paragraphs.join("\n\n")
     }
 

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::carried::CARRIED_HEAD;
 use super::message::{Call, CallResult};
 use super::{Message, Speaker, is_stand_in};
 use crate::actor::Trust;
@@ -18,6 +19,8 @@ use crate::id::EntryId;
 const CHARS: usize = 400;
 /// The maximum number of files and addresses.
 const TOUCHED: usize = 20;
+/// The maximum number of those touched earlier that are counted.
+const PASSED: usize = 500;
 /// The maximum number of sentences of the user.
 const RULES: usize = 24;
 /// How many of them are the first ones that were said; the others are the last ones.
@@ -80,6 +83,8 @@ const PLACES: [&str; 9] = [
 pub(super) const TOUCHED_HEAD: &str = "Touched: ";
 /// The separator between files and addresses.
 pub(super) const TOUCHED_GAP: &str = ", ";
+/// The beginning and the end of the first item of that line, which says how many others there were before.
+pub(super) const MORE_MARK: [&str; 2] = ["+", " more"];
 /// The beginning of the line with what the model announced.
 pub(super) const ANNOUNCED_HEAD: &str = "Announced: ";
 /// The lines before the sentences: of the user, and of the model.
@@ -90,9 +95,17 @@ pub(super) const SAID_HEAD: &str = "Said:";
 /// The beginning of each sentence's line.
 pub(super) const SAID_MARK: &str = "- ";
 
+/// Whether `line` is one of those before sentences that were said.
+pub(super) fn is_said_head(line: &str) -> bool {
+    [USER_SAID_HEAD, MODEL_SAID_HEAD, SAID_HEAD].contains(&line)
+}
+
 /// The facts extracted from a conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extract {
+    /// The user's first request: what all began with. Earlier versions did not keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<String>,
     /// The user's latest request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
@@ -112,6 +125,9 @@ pub struct Extract {
     /// Files and addresses, the last touched last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub touched: Vec<String>,
+    /// Those touched before them, each as a hash, so that one that is touched again is not counted twice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passed: Vec<u32>,
     /// Sentences of the user that state rules and decisions, in order; if there are too many, the first and the last
     /// ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -143,6 +159,9 @@ pub fn extract(mut found: Extract, messages: &[Message], may_quote: &dyn Fn(&str
         let is_said = has_text(message);
         match message.role {
             Speaker::User if is_said => {
+                if found.first.is_none() && found.request.is_none() {
+                    found.first = Some(short_line(text, CHARS));
+                }
                 found.request = Some(short_line(text, CHARS));
                 found.is_answered = false;
                 for sentence in sentences(text).filter(|sentence| is_rule(sentence)) {
@@ -165,7 +184,7 @@ pub fn extract(mut found: Extract, messages: &[Message], may_quote: &dyn Fn(&str
             _ => {}
         }
         for call in &message.calls {
-            collect_touched(&call.arguments, &mut found.touched);
+            collect_touched(&call.arguments, &mut found);
         }
         let is_quoted = |result: &CallResult| may_quote(tool_of(&calls, result));
         let own_text = if message.results.iter().all(is_quoted) {
@@ -176,7 +195,7 @@ pub fn extract(mut found: Extract, messages: &[Message], may_quote: &dyn Fn(&str
         for word in own_text.split_whitespace() {
             if let Some(at) = word.find("https://").or_else(|| word.find("http://")) {
                 let address = word[at..].trim_end_matches(['.', ',', ')', ']', '>', '"', '\'', ';', ':']);
-                push_last(&mut found.touched, short_line(address, CHARS), TOUCHED);
+                found.touch(short_line(address, CHARS));
             }
         }
         for result in &message.results {
@@ -215,16 +234,33 @@ impl Extract {
         (self.error, self.failed_call, self.is_error_new) = (None, None, false);
     }
 
+    /// Notes that `name` was touched last.
+    fn touch(&mut self, name: String) {
+        if name.is_empty() {
+            return;
+        }
+        self.passed.retain(|passed| *passed != hash_of(&name));
+        let is_full = self.touched.len() >= TOUCHED && !self.touched.contains(&name);
+        if is_full && self.passed.len() < PASSED {
+            self.passed.push(hash_of(&self.touched[0]));
+        }
+        push_last(&mut self.touched, name, TOUCHED);
+    }
+
     /// Keeps only what `body` still contains: whoever edits a summary decides what is carried on.
     #[must_use]
     pub fn retain_mentioned_in(mut self, body: &str) -> Self {
         let is_mentioned = |text: &String| body.contains(text.as_str());
+        self.first = self.first.filter(is_mentioned);
         self.request = self.request.filter(is_mentioned);
         self.answer = self.answer.filter(is_mentioned);
         if !self.error.as_ref().is_some_and(is_mentioned) {
             self.clear_error();
         }
         self.touched.retain(is_mentioned);
+        if self.touched.is_empty() {
+            self.passed.clear();
+        }
         self.announced.retain(is_mentioned);
         self.noted.retain(is_mentioned);
         // Earlier versions kept what the model had announced among them.
@@ -269,7 +305,8 @@ impl Extract {
     pub fn within(mut self, bytes: usize) -> Self {
         while self.summary().len() > bytes {
             if !self.touched.is_empty() {
-                self.touched.remove(0);
+                let passed = self.touched.remove(0);
+                self.passed.push(hash_of(&passed));
             } else if !self.announced.is_empty() {
                 self.announced.remove(0);
             } else if !self.noted.is_empty() {
@@ -283,12 +320,25 @@ impl Extract {
         self
     }
 
-    /// The text of the summary: the latest request and answer, the latest error, what was touched, what the model
-    /// announced besides, and the rules that the user and the model said.
+    /// The text of the summary: the first request, the latest request and answer, the latest error, what was touched,
+    /// what the model announced besides, and the rules that the user and the model said.
     #[must_use]
     pub fn summary(&self) -> String {
+        self.summary_after("")
+    }
+
+    /// The same, with what is [carried](super::carried) on from the summary before.
+    #[must_use]
+    pub fn summary_after(&self, carried: &str) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.
+        if let Some(first) = self
+            .first
+            .as_ref()
+            .filter(|first| self.request.as_ref() != Some(*first))
+        {
+            let _infallible = writeln!(text, "First request: {first}");
+        }
         if let Some(request) = &self.request {
             let _infallible = writeln!(text, "Last request: {request}");
         }
@@ -299,13 +349,18 @@ impl Extract {
             let _infallible = writeln!(text, "Last error: {error}");
         }
         if !self.touched.is_empty() {
-            let _infallible = writeln!(text, "{TOUCHED_HEAD}{}", self.touched.join(TOUCHED_GAP));
+            let more = Some(self.passed.len()).filter(|more| *more > 0).map(more_of);
+            let names: Vec<&str> = more.iter().chain(&self.touched).map(String::as_str).collect();
+            let _infallible = writeln!(text, "{TOUCHED_HEAD}{}", names.join(TOUCHED_GAP));
         }
         let answer = self.answer.as_deref().unwrap_or_default();
         let announced = self.announced.iter().map(String::as_str);
         let announced: Vec<&str> = announced.filter(|text| !answer.contains(text)).collect();
         if !announced.is_empty() {
             let _infallible = writeln!(text, "{ANNOUNCED_HEAD}{}", announced.join(" "));
+        }
+        if !carried.is_empty() {
+            let _infallible = writeln!(text, "{CARRIED_HEAD}\n{carried}");
         }
         for (head, sentences) in [(USER_SAID_HEAD, &self.obligations), (MODEL_SAID_HEAD, &self.noted)] {
             if !sentences.is_empty() {
@@ -329,6 +384,25 @@ impl Extract {
             .chain(request.map(|request| format!("Continue with: {request}")))
             .collect()
     }
+}
+
+/// The item that says how many others were touched before.
+fn more_of(more: usize) -> String {
+    let [before, after] = MORE_MARK;
+    format!("{before}{more}{after}")
+}
+
+/// How many others the item says, if it is that one.
+pub(super) fn more_in(item: &str) -> Option<usize> {
+    let [before, after] = MORE_MARK;
+    item.strip_prefix(before)?.strip_suffix(after)?.parse().ok()
+}
+
+/// The same for equal names, in every version.
+fn hash_of(name: &str) -> u32 {
+    name.bytes().fold(0x811c_9dc5, |hash: u32, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    })
 }
 
 /// The calls by their ids.
@@ -380,20 +454,20 @@ fn push_last(list: &mut Vec<String>, item: String, max_items: usize) {
 }
 
 /// Collects the files, folders and addresses that the arguments of a call name.
-fn collect_touched(arguments: &Value, touched: &mut Vec<String>) {
+fn collect_touched(arguments: &Value, found: &mut Extract) {
     match arguments {
         Value::Object(map) => {
             for (key, value) in map {
                 match value {
                     Value::String(text) if PLACES.contains(&key.as_str()) => {
-                        push_last(touched, short_line(text, CHARS), TOUCHED);
+                        found.touch(short_line(text, CHARS));
                     }
-                    Value::Object(_) | Value::Array(_) => collect_touched(value, touched),
+                    Value::Object(_) | Value::Array(_) => collect_touched(value, found),
                     _ => {}
                 }
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| collect_touched(item, touched)),
+        Value::Array(items) => items.iter().for_each(|item| collect_touched(item, found)),
         _ => {}
     }
 }

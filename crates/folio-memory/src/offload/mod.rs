@@ -3,11 +3,13 @@
 //! The older messages are kept unchanged elsewhere, and a summary stands in for them. [`cut`] and [`cut_within`] decide
 //! which messages go, and [`extract`] finds what the summary says without a model.
 
+mod carried;
 mod extract;
 mod mark;
 mod message;
 mod stand_in;
 
+pub use carried::{carried, carried_in, carried_of, with_rules, without_carried, without_rules};
 pub use extract::{Extract, extract, trust_in};
 pub use mark::{BEGINNING, mark_after};
 pub use message::{Call, CallResult, Message, Speaker};

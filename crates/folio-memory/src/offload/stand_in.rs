@@ -1,8 +1,7 @@
 //! The message that stands in for offloaded messages: how it is recognized, and what it says when space is short.
 
-use super::extract::{
-    ANNOUNCED_HEAD, MODEL_SAID_HEAD, SAID_HEAD, SAID_MARK, TOUCHED_GAP, TOUCHED_HEAD, USER_SAID_HEAD,
-};
+use super::carried::said_at;
+use super::extract::{ANNOUNCED_HEAD, MODEL_SAID_HEAD, SAID_MARK, TOUCHED_GAP, TOUCHED_HEAD, is_said_head, more_in};
 use super::{Message, Speaker};
 use crate::excerpt::cut;
 use crate::id::EntryHandle;
@@ -13,8 +12,11 @@ const HEAD: [&str; 3] = ["[Messages ", ", ", " of this conversation are stored e
 /// How many ranges of numbers it says, of which the last are the newest, and what stands for others.
 const RANGES: usize = 6;
 const OTHERS: &str = "…";
-/// How the texts are made shorter, step by step: the maximum number of characters of a line, and what may be left out
-/// besides.
+/// How many of the first lines of a summary stay as long as there are sentences that the user said: those that a summary
+/// made without a model has of its own.
+const FIRST_LINES: usize = 6;
+/// How the texts are made shorter, step by step: the number of characters that a line keeps at least, and what may be
+/// left out besides.
 const STEPS: [(usize, LeftOut); 6] = [
     (usize::MAX, LeftOut::Nothing),
     (400, LeftOut::Nothing),
@@ -108,10 +110,10 @@ impl StandInText<'_> {
 
 /// Combines `summary` and `next` by `compose`, shortened until the result `fits`, with no more than `loss`.
 ///
-/// First long lines are shortened. Then whole lines are left out, and a line says how many and where they are: of what
+/// First long lines are shortened, as little as it takes. Then whole lines are left out, and a line says how many and where they are: of what
 /// was touched, the oldest go first, and in the end all of them; then the last of the next actions; then what the model
-/// announced; then the sentences that the model said; then the oldest of those that the user said, of which the newest
-/// stays; then the last of the other lines. `None` if even then it does not fit.
+/// announced; then the sentences that the model said; then the last of the other lines, but for the first six; then the
+/// oldest of those that the user said, of which the newest stays; then the last of the other lines. `None` if even then it does not fit.
 #[must_use]
 pub fn fit_stand_in(
     summary: StandInText<'_>,
@@ -124,13 +126,15 @@ pub fn fit_stand_in(
         Loss::Little => &STEPS[..STEPS_OF_LITTLE_LOSS],
         Loss::Any => &STEPS[..],
     };
+    let mut most = longest_line(summary.body).max(longest_line(next.body));
     for (chars, left_out) in steps {
         let mut summary = Lines::of(summary);
         let mut next = Lines::of(next);
         loop {
             let text = compose(&[summary.text(*chars), next.text(*chars)]);
             if fits(&text) {
-                return Some(text);
+                let at = |chars| Some(compose(&[summary.text(chars), next.text(chars)])).filter(|text| fits(text));
+                return Some(with_longest_lines(text, (*chars, most), at));
             }
             let has_less = match left_out {
                 LeftOut::Nothing => false,
@@ -139,6 +143,8 @@ pub fn fit_stand_in(
                     summary.drop_touched()
                         || next.drop_any()
                         || summary.drop_announced()
+                        || summary.drop_said_by_model()
+                        || summary.drop_beyond_first()
                         || summary.drop_said()
                         || summary.drop_last()
                 }
@@ -147,8 +153,34 @@ pub fn fit_stand_in(
                 break;
             }
         }
+        most = most.min(*chars);
     }
     None
+}
+
+/// How far apart the lengths of lines are that are tried.
+const LENGTHS_APART: usize = 8;
+
+/// The text with the longest lines that fits: `text` fits with lines of `fitting` characters, and more than `most` are
+/// not tried.
+fn with_longest_lines(
+    text: String,
+    (mut fitting, mut most): (usize, usize),
+    at: impl Fn(usize) -> Option<String>,
+) -> String {
+    let mut text = text;
+    while most.saturating_sub(fitting) > LENGTHS_APART {
+        let middle = fitting.midpoint(most);
+        match at(middle) {
+            Some(longer) => (text, fitting) = (longer, middle),
+            None => most = middle,
+        }
+    }
+    text
+}
+
+fn longest_line(text: &str) -> usize {
+    text.lines().map(|line| line.chars().count()).max().unwrap_or_default()
 }
 
 /// The lines of a text, and what is left out of them.
@@ -157,6 +189,8 @@ struct Lines<'a> {
     /// The lines before the first sentence that was said; all lines if there is none.
     lines: Vec<&'a str>,
     touched: Vec<&'a str>,
+    /// How many were touched before these, which the text does not name.
+    touched_before: usize,
     announced: Option<&'a str>,
     /// The sentences that were said, below the line that says by whom.
     said: Vec<(&'a str, Vec<&'a str>)>,
@@ -170,24 +204,23 @@ impl<'a> Lines<'a> {
     fn of(source: StandInText<'a>) -> Self {
         let mut lines: Vec<&str> = source.body.trim_end().lines().collect();
         let mut said = Vec::<(&str, Vec<&str>)>::new();
-        let is_head = |line: &str| [USER_SAID_HEAD, MODEL_SAID_HEAD, SAID_HEAD].contains(&line);
-        // The text has the form of an extract made without a model. In any other text, its writer decided what comes
-        // first.
-        if let Some(at) = lines.iter().position(|line| is_head(line))
-            && lines[at..]
-                .iter()
-                .all(|line| is_head(line) || line.starts_with(SAID_MARK))
-        {
+        // The text has the form of an extract made without a model, or ends as one does. In any other text, its writer
+        // decided what comes first.
+        if let Some(at) = said_at(&lines) {
             for line in lines.split_off(at) {
                 match said.last_mut() {
-                    Some((_, sentences)) if !is_head(line) => sentences.push(line),
+                    Some((_, sentences)) if !is_said_head(line) => sentences.push(line),
                     _ => said.push((line, Vec::new())),
                 }
             }
         }
-        let mut touched = Vec::new();
+        let (mut touched, mut touched_before) = (Vec::new(), 0);
         if let Some(at) = lines.iter().position(|line| line.starts_with(TOUCHED_HEAD)) {
             touched = lines.remove(at)[TOUCHED_HEAD.len()..].split(TOUCHED_GAP).collect();
+            if let Some(before) = touched.first().and_then(|first| more_in(first)) {
+                touched.remove(0);
+                touched_before = before;
+            }
         }
         let announced = lines.iter().position(|line| line.starts_with(ANNOUNCED_HEAD));
         let announced = announced.map(|at| lines.remove(at));
@@ -195,6 +228,7 @@ impl<'a> Lines<'a> {
             told: source,
             lines,
             touched,
+            touched_before,
             announced,
             said,
             lines_left: 0,
@@ -217,6 +251,15 @@ impl<'a> Lines<'a> {
         let has_more = self.announced.take().is_some();
         self.lines_left += usize::from(has_more);
         has_more
+    }
+
+    fn drop_said_by_model(&mut self) -> bool {
+        self.said.last().is_some_and(|(head, _)| *head == MODEL_SAID_HEAD) && self.drop_said()
+    }
+
+    /// Leaves out the last of the other lines if there are many and the user has said something.
+    fn drop_beyond_first(&mut self) -> bool {
+        self.lines.len() > FIRST_LINES && !self.said.is_empty() && self.drop_any()
     }
 
     /// Leaves out the oldest thing that the model said, or else the oldest that the user said, but not the newest.
@@ -263,8 +306,11 @@ impl<'a> Lines<'a> {
         }
         if !self.touched.is_empty() || self.touched_left > 0 {
             let mut names: Vec<String> = self.touched.iter().map(|name| cut(name, chars)).collect();
-            if self.touched_left > 0 {
-                names.insert(0, more_text(self.touched_left));
+            match (self.touched_left, self.touched_before) {
+                (0, 0) => {}
+                (left, 0) => names.insert(0, more_text(left)),
+                // Not all of them are named there.
+                (left, before) => names.insert(0, format!("+{} more", left + before)),
             }
             lines.push(format!("{TOUCHED_HEAD}{}", names.join(TOUCHED_GAP)));
         }

@@ -191,8 +191,8 @@ fn extract_finds_requests_errors_and_obligations_without_a_model_m7_8_v8() {
     let found = extract(Extract::default(), &messages, &ALL);
     assert_eq!(
         found.summary(),
-        "Last request: Then fix it\nLast answer: I will read it. Fine.\nLast error: error[E0308]: mismatched types\n\
-         Touched: https://example.org/issue, src/a.rs\nThe user said:\n- Never push to main!\n"
+        "First request: See https://example.org/issue, please. Never push to main!\nLast request: Then fix it\n\
+         Last answer: I will read it. Fine.\nLast error: error[E0308]: mismatched types\nTouched: https://example.org/issue, src/a.rs\nThe user said:\n- Never push to main!\n"
     );
     assert_eq!(
         found.next_actions(),
@@ -402,9 +402,11 @@ fn rules_of_the_user_are_not_displaced_by_what_the_model_announces_m7_8_v8() {
     let rules = "The user said:\n- Never touch the folder migrations/.\n\
                  - We decided: amounts are integers in cents.\n- Use tabs.\n\
                  The model said:\n- You must know that I never sleep.\n";
+    let first = "First request: Never touch the folder migrations/. We decided: amounts are integers in cents. \
+                 Use tabs. Must I wait?\n";
     assert_eq!(
         found.summary(),
-        format!("Last request: Look at 39.\nLast answer: I fixed 39. Next: 40.\n{rules}")
+        format!("{first}Last request: Look at 39.\nLast answer: I fixed 39. Next: 40.\n{rules}")
     );
     // What stands far behind in a long answer is said as well, until the model says something else.
     let long = format!("{} Next: write the docs.", "A fact. ".repeat(100));

@@ -187,6 +187,46 @@ async fn empty_assistant_reply_sends_no_empty_content_e9_13() {
 }
 
 #[tokio::test]
+async fn chat_roles_take_turns_as_templates_of_mistral_and_gemma_demand_e9_13() {
+    let roles = |body: &Value| -> Vec<String> {
+        let messages = body["messages"].as_array().unwrap().iter();
+        messages
+            .map(|message| message["role"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    // A task, what is asked for, and the schema of the answer.
+    let mut asked = request();
+    asked.messages.push(message_from(Speaker::User, "Say it briefly."));
+    asked.answer_schema = Some(json!({"type": "object", "properties": {"gap": {"type": "string"}}}).into());
+    for wire in ["openai", "ollama"] {
+        let body = ask_in(SchemaForm::Prompt, wire, &asked).await.body();
+        assert_eq!(roles(&body), ["system", "user"], "{wire}");
+        let text = body["messages"][1]["content"].as_str().unwrap();
+        let (task, rest) = text.split_once("\n\nSay it briefly.\n\n").unwrap();
+        assert_eq!(task, asked.messages[1].text);
+        assert!(rest.contains("\"gap\""), "{rest}");
+    }
+    // Answers of tools stay messages of their own, and the user does not follow them at once.
+    let mut called = with_tools();
+    called.messages.extend([
+        message_from(Speaker::User, "The result is not accepted yet."),
+        message_from(Speaker::User, "Try again."),
+    ]);
+    let body = ask("openai", &called, events("openai", "Hello")).await.body();
+    let expected = ["system", "user", "assistant", "tool", "tool", "assistant", "user"];
+    assert_eq!(roles(&body), expected);
+    assert_eq!(
+        body["messages"][6]["content"],
+        "The result is not accepted yet.\n\nTry again."
+    );
+    // Servers with the other protocols have the same models.
+    let body = ask("anthropic", &called, events("anthropic", "Hello")).await.body();
+    assert_eq!(roles(&body), ["user", "assistant", "user", "assistant", "user"]);
+    let body = ask_in(SchemaForm::Prompt, "openai-responses", &asked).await.body();
+    assert_eq!(body["input"].as_array().unwrap().len(), 2, "{body}");
+}
+
+#[tokio::test]
 async fn foreign_call_ids_are_rewritten_when_switching_providers() {
     let mut moved = with_tools();
     for message in &mut moved.messages {

@@ -125,6 +125,24 @@ async fn conversation_over_the_window_is_offloaded_with_a_summary_m7_8_v8() {
 }
 
 #[tokio::test]
+async fn what_stands_for_earlier_messages_is_no_message_and_no_answer_m7_8_v8() {
+    let house = house(json!({}), LETTERS_WINDOW, 60).await;
+    let run = submit(&house.runner, of_goal("sort the letters", json!({}))).await;
+    assert_eq!(house.runner.drive(run).await.unwrap().status, Outcome::Ok);
+    let told = put_away(&house, run).await;
+    assert!(told.len() > 1, "{}", told.len());
+    let thread = ThreadKey(format!("main/{run}/goal"));
+    let said = house.runner.workspace().said(&thread, 1, u64::MAX).await.unwrap();
+    let is_one = |text: &str| text.contains("are stored elsewhere");
+    let history = said.messages.iter().map(|(_, message)| message.to_string());
+    assert_eq!(history.filter(|message| is_one(message)).count(), 0);
+    for (_, text) in &told {
+        assert!(text.starts_with("[Messages 1 to "), "{text}");
+        assert_eq!(text.matches("are stored elsewhere").count(), 1, "{text}");
+    }
+}
+
+#[tokio::test]
 async fn disabled_auto_compact_ends_the_task_with_window_full_m7_8_v8() {
     let house = house(json!({"auto_compact": false}), LETTERS_WINDOW, 30).await;
     let run = submit(&house.runner, of_goal("sort the letters", json!({}))).await;

@@ -75,7 +75,10 @@ async fn compactor_summary_replaces_the_one_made_without_a_model_m7_8_v8() {
     assert!(offloaded.block.as_ref().unwrap().is_compacted && offloaded.warnings.is_empty());
     assert_eq!(
         summary(&space, &offloaded).await,
-        ["Three tiles are broken.", "buy tiles\nmend the roof"]
+        [
+            "Three tiles are broken.\nThe user said:\n- You must not wake the cat.",
+            "buy tiles\nmend the roof"
+        ]
     );
 
     let asked = model.asked();
@@ -84,8 +87,9 @@ async fn compactor_summary_replaces_the_one_made_without_a_model_m7_8_v8() {
         "# Conversation messages 1 to 4",
         "1: {\"content\":\"Repair the roof. You must not wake the cat.\"",
         "# Found in them without a model",
-        "/conversation_history/main/1-4",
-        "/scratchbook/main.md",
+        "- messages: the messages",
+        "- scratchbook: the scratchbook, which is not changed",
+        "# Length\nWrite at most ",
     ] {
         assert!(read.contains(part), "{part} is not in {read}");
     }
@@ -106,15 +110,14 @@ async fn compactor_can_read_the_history_but_write_nothing_seed_003() {
             "read",
             json!({"path": "/conversation_history/main/1-4", "from_line": 3, "to_line": 1}),
         )]),
-        asked_for_summary().contains("unknown tool").calls([(
-            "read",
-            json!({"path": "/conversation_history/main/1-4", "from_line": 2, "to_line": 2}),
-        )]),
+        asked_for_summary()
+            .contains("unknown tool")
+            .calls([("read", json!({"path": "messages", "from_line": 2, "to_line": 2}))]),
         asked_for_summary().calls([("scratch_add", json!({"kind": "note", "title": "x"}))]),
     ]));
     let head = space.head().await.unwrap();
     let offloaded = offload(&space, &model).await.unwrap();
-    assert_eq!(summary(&space, &offloaded).await[0], "It was read.");
+    assert!(summary(&space, &offloaded).await[0].starts_with("It was read."));
     assert_eq!(
         space.head().await.unwrap().0,
         head.0 + 2,
@@ -214,7 +217,7 @@ async fn crash_between_offload_and_summary_loses_nothing_e9_16() {
     assert_eq!(space.said(&ThreadKey::main(), 1, 9).await.unwrap().total, 4);
     let again = Arc::new(ScriptedModel::new([well()]));
     let offloaded = offload(&space, &again).await.unwrap();
-    assert_eq!(summary(&space, &offloaded).await[0], "Three tiles are broken.");
+    assert!(summary(&space, &offloaded).await[0].starts_with("Three tiles are broken.\n"));
 }
 
 #[tokio::test]
@@ -268,5 +271,32 @@ async fn compactor_is_charged_to_the_budget_of_the_run_e9_10() {
                     .any(|(text, spent)| text.contains("must not forget") && spent.is_nothing())
             );
         }
+    }
+}
+
+#[tokio::test]
+async fn compactor_of_a_run_knows_the_task_and_its_summary_so_far_e9_16() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = Arc::new(ScriptedModel::new(letters(60)));
+    let said = json!({"summary": "The letters so far are sorted by date."});
+    let compactor = Arc::new(ScriptedModel::new([asked_for_summary()
+        .calls([("done", said)])
+        .always()]));
+    let store = sqlite(&folder.path().join("folio.db"));
+    let own = RunnerModel::new("scripted", Arc::clone(&compactor) as _);
+    let runner = runner_of(LETTERS_WINDOW, store, &model, Some(own), &Effects::default(), false);
+    let run = submit(&runner, of_goal("sort the letters", json!({}))).await;
+    runner.drive(run).await.unwrap();
+    let asked = compactor.asked();
+    assert!(asked.len() > 1, "{}", asked.len());
+    for (number, request) in asked.iter().enumerate() {
+        let read = &request.messages[1].text;
+        let task = read.split_once("# Task of the conversation\n").unwrap().1;
+        assert!(task.lines().nth(1).unwrap().starts_with("sort the letters"), "{read}");
+        let so_far = read.split_once("# Summary so far, of the messages before\n");
+        assert_eq!(so_far.is_some(), number > 0, "{read}");
+        assert!(so_far.is_none_or(|(_, rest)| rest.lines().nth(1) == Some("The letters so far are sorted by date.")));
+        assert!(!read.contains("are stored elsewhere"), "{read}");
+        assert!(read.contains("# Length\nWrite at most "), "{read}");
     }
 }

@@ -1,6 +1,7 @@
 //! Offloads a conversation that outgrows its window: its older messages are kept in the history of its thread, and a
 //! summary with the next actions goes into the thread's scratchbook (M7.8 V8, seed 003 A6).
 
+mod carried;
 mod compactor;
 mod history;
 mod known;
@@ -31,6 +32,7 @@ pub use compactor::{Compacted, Compactor, Desk};
 pub use history::Said;
 pub(super) use history::text_of;
 
+use carried::{CARRIES, Carried};
 use history::{Kept, Place, last_place};
 use known::Known;
 use sized::{BLOCK_BYTES, check_sizes, fitting, line_of};
@@ -49,6 +51,10 @@ const HEAD_TOKENS: u32 = 64;
 const SEARCH: &str = "[To search them: scratch_read with page \"history\" and a query.]";
 /// Tokens for what separates the view from the summary before it.
 const GAP_TOKENS: u32 = 4;
+/// Bytes for what stands around a sentence, or around what a summary takes over.
+const GAP_BYTES: usize = 16;
+/// Bytes of a summary for what it has of its own besides the user's sentences.
+const OWN_BYTES: usize = 4 * 1024;
 /// How many ranges of numbers a block keeps of the messages before it; more only if many conversations take turns.
 const RANGES_KEPT: usize = 32;
 
@@ -72,6 +78,9 @@ pub struct Offload {
     pub tokens: Arc<dyn Tokens>,
     /// A compactor that improves on the summary made without a model, and its time limit.
     pub compactor: Option<(Arc<dyn Compactor>, Duration)>,
+    /// The task that the conversation is about, for the compactor, if the messages do not say it. Then their first
+    /// request is not what all began with, and the summary does not say it either.
+    pub task: Option<String>,
 }
 
 impl Default for Offload {
@@ -85,11 +94,24 @@ impl Default for Offload {
             has_view: true,
             tokens: Arc::new(Estimate),
             compactor: None,
+            task: None,
         }
     }
 }
 
 impl Offload {
+    /// The number of tokens that a compactor's summary may have: what is left beside the line before it and either the
+    /// view of the scratchbook, which may take half, or the next actions, and `sentences`, the tokens of what the user
+    /// said; but at least a quarter.
+    fn summary_room(&self, sentences: u32) -> u32 {
+        let share = match self.has_view {
+            true => self.summary_tokens / 2,
+            false => self.summary_tokens / 4 * 3,
+        };
+        let left = share.saturating_sub(HEAD_TOKENS.saturating_add(sentences));
+        left.max(self.summary_tokens / 4)
+    }
+
     /// The number of tokens above which messages are offloaded.
     fn limit(&self) -> u32 {
         let limit = f64::from(self.window_tokens) * self.share;
@@ -257,12 +279,13 @@ impl Workspace {
         }
         check_sizes(&clean, given.from)?;
         let mut block = self
-            .keep_blocks(actor, thread, &clean, &given.messages[given.to..])
+            .keep_blocks(actor, thread, &clean, &given.messages[given.to..], options)
             .await?;
         if let Some((compactor, time)) = &options.compactor
             && !block.is_compacted
         {
-            let failed = self.put_better(actor, thread, &mut block, compactor, *time).await?;
+            let compactor = (compactor, *time);
+            let failed = self.put_better(actor, thread, &mut block, compactor, options).await?;
             warnings.extend(failed);
         }
         let shortened = self.shortened(thread, &given, given.to, block, options).await?;
@@ -351,11 +374,16 @@ impl Workspace {
         thread: &ThreadKey,
         messages: &[Message],
         later: &[Message],
+        options: &Offload,
     ) -> Result<Block, WorkspaceError> {
         let mut attempt = 1;
         loop {
             let mut kept = self.blocks(thread).await?;
             let known = self.known_in(&mut kept, messages).await?;
+            let elsewhere = match messages[..known.items].last().filter(|_| known.place.is_none()) {
+                Some(stand_in) => self.carried_from_elsewhere(actor, thread, stand_in).await?,
+                None => None,
+            };
             let is_new = |message: &&Message| !is_stand_in(message);
             let mut new: Vec<Message> = messages[known.items..].iter().filter(is_new).cloned().collect();
             if let Some(place) = known.place.filter(|_| new.is_empty()) {
@@ -378,8 +406,16 @@ impl Workspace {
             rest.extend_from_slice(later);
             let body: String = new.iter().map(line_of).collect();
             let fingerprint = EntryId::derived(&["fingerprint", &body]).to_string();
+            let about = (elsewhere, options.task.is_some());
             let changes = self
-                .changes_for(actor, thread, (&new, &rest), (next, &kept, known), (body, &fingerprint))
+                .changes_for(
+                    actor,
+                    thread,
+                    (&new, &rest),
+                    (next, &kept, known),
+                    (body, &fingerprint),
+                    about,
+                )
                 .await?;
             // A thread key may contain anything, an idempotency key may not.
             let own_key = || {
@@ -435,6 +471,7 @@ impl Workspace {
         (messages, later): (&[Message], &[Message]),
         ((number, first), kept, known): ((usize, u64), &[Kept], Known),
         (body, fingerprint): (String, &str),
+        (elsewhere, has_task): (Option<Carried>, bool),
     ) -> Result<Vec<Change>, WorkspaceError> {
         let ids = BlockIds::of(self.space(), thread, number);
         let last = first + messages.len() as u64 - 1;
@@ -472,13 +509,28 @@ impl Workspace {
         let last_before = known.place.or_else(|| last_place(kept));
         let before = self.found_before(thread, kept, last_before).await?;
         let may_quote = |tool: &str| self.may_quote_tool(tool);
-        let found = extract(before, messages, &may_quote);
-        let found = found.settled_by(later, &may_quote).within(BODY_BYTES);
+        let mut found = extract(before, messages, &may_quote);
+        if has_task {
+            found.first = None;
+        }
+        let carried = match elsewhere {
+            Some(carried) => Some(carried),
+            None => self.carried_before(thread, kept, last_before).await?,
+        };
+        // What was taken over leaves room for the user's sentences.
+        let sentences: usize = found.obligations.iter().map(|text| text.len() + GAP_BYTES).sum();
+        let carried_room = BODY_BYTES.saturating_sub(sentences + OWN_BYTES);
+        let carried_text = carried.as_ref().map_or("", |carried| carried.beginning(carried_room));
+        let found = found
+            .settled_by(later, &may_quote)
+            .within(BODY_BYTES.saturating_sub(carried_text.len() + 2 * GAP_BYTES));
+        // The extract has nothing that strangers said, but may have what other tools said.
+        let trust = trust.max(Trust::ToolInternal);
         let summary = Summary {
-            texts: [found.summary(), found.next_actions().join("\n")],
+            texts: [found.summary_after(carried_text), found.next_actions().join("\n")],
             found: Some(&found),
-            // The summary has nothing that strangers said, but may have what other tools said.
-            trust: trust.max(Trust::ToolInternal),
+            mark: Some(CARRIES),
+            trust: carried.as_ref().map_or(trust, |carried| trust.min(carried.trust)),
         };
         let before = match kept.last() {
             Some(block) => self.in_force(thread, block.number).await?,

@@ -6,6 +6,7 @@ mod evict;
 #[path = "../house/mod.rs"]
 mod house;
 mod offload;
+mod offload_carried;
 mod offload_growing;
 mod offload_large;
 mod offload_settled;

@@ -346,7 +346,8 @@ async fn compactor_summary_is_applied_on_retry_after_a_crash_m7_8_v8() {
     let block = gone.block.unwrap();
     assert!(block.is_compacted && block.replayed);
     let summary = house.space.entry(Ref::Handle(block.summary)).await.unwrap();
-    assert_eq!(summary.fields.body, "13 messages about steps");
+    let rules = "The user said:\n- You must not push.";
+    assert_eq!(summary.fields.body, format!("13 messages about steps\n{rules}"));
     let pinned: Vec<_> = book(&house)
         .await
         .into_iter()
@@ -487,7 +488,8 @@ async fn user_request_and_constraints_survive_later_offloads_m7_8_v8() {
             body_of(&house, block.next_actions.unwrap()).await,
         );
         // The words of the message that stands for the first block are nobody's.
-        assert!(summary.starts_with("Last request: Port the parser.\n"), "{summary}");
+        let requests = "First request: Never touch the lexer!\nLast request: Port the parser.\n";
+        assert!(summary.starts_with(requests), "{summary}");
         assert_eq!(summary.matches("\n- ").count(), 1, "{summary}");
         assert!(summary.ends_with("user said:\n- Never touch the lexer!\n"), "{summary}");
         assert!(summary.contains("src/a0.rs, src/a1.rs, src/a2.rs"), "{summary}");
@@ -701,7 +703,7 @@ async fn block_without_found_metadata_is_scanned_again_m7_8_v8() {
     house.space.record(&ada, Write::of(vec![change])).await.unwrap();
     let block = offload(&house, &messages, &at_once()).await.block.unwrap();
     let summary = body_of(&house, block.summary).await;
-    assert!(summary.starts_with("Last request: Port the parser.\n"), "{summary}");
+    assert!(summary.contains("Last request: Port the parser.\n"), "{summary}");
     assert!(summary.ends_with("user said:\n- Never touch the lexer!\n"), "{summary}");
     assert!(summary.contains("src/a0.rs"), "{summary}");
 }
@@ -729,7 +731,6 @@ async fn offload_is_refused_without_write_access_to_the_scratchbook_m7_7() {
 
 #[tokio::test]
 async fn summary_trust_follows_the_trust_of_its_messages_m7_8_v11() {
-    let house = House::new();
     let of = |tool: &str| {
         vec![
             json!({"role": "user", "content": "Look at it."}),
@@ -751,6 +752,8 @@ async fn summary_trust_follows_the_trust_of_its_messages_m7_8_v11() {
         // Of a tool that nobody knows it is not certain what it reads.
         ("read_email", Trust::ToolInternal, Trust::ToolInternal),
     ] {
+        // What a summary takes over of others counts as well.
+        let house = House::new();
         let block = offload(&house, &of(tool), &how).await.block.unwrap();
         let entry = async |handle| house.space.entry(Ref::Handle(handle)).await.unwrap().fields;
         let (kept, summary) = (entry(block.handle).await, entry(block.summary).await);

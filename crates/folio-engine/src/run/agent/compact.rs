@@ -3,6 +3,8 @@
 //! That depends on the windows of the driver's models, which no journal knows; so the part that was offloaded is
 //! recorded, and the fold is the same whoever drives the run later.
 
+use folio_memory::excerpt::short_line;
+
 use super::prompt::cost;
 use super::{Agent, Stage, TalkEntry};
 use crate::event::{BookView, Event};
@@ -20,6 +22,9 @@ const SUMMARY_TOKENS: u64 = 1_200;
 /// The divisor of the window that also limits that text: a tenth of the window.
 const SUMMARY_PART: u64 = 10;
 
+/// The most characters of the goal that a compactor is told with a task that is part of it.
+const GOAL_CHARS: usize = 300;
+
 /// The most requests that a compactor makes.
 pub const COMPACTOR_CALLS: u64 = 4;
 /// The tokens that it reads in each request in addition to the messages.
@@ -32,9 +37,11 @@ pub struct CompactAction {
     pub node: NodeId,
     /// The number of messages to offload, from the first.
     pub pieces: u32,
-    /// The content of these messages, in order, after the text that replaces earlier ones. A call is never separated
-    /// from its answer.
+    /// The content of these messages, in order, after the text that replaces earlier ones, which is the user's, as the
+    /// offload wrote it: so it is not taken for a message. A call is never separated from its answer.
     pub messages: Vec<Message>,
+    /// The task, for a compactor: the messages do not say it.
+    pub task: String,
     /// The most tokens of the text that replaces them.
     pub summary_tokens: u32,
     /// The size of the window in tokens.
@@ -128,13 +135,13 @@ impl Run {
                 .is_none()
                 .then_some(priced)
         });
-        let earlier = (!agent.offloaded_summary.is_empty())
-            .then(|| Message::assistant(agent.offloaded_summary.clone(), Vec::new()));
+        let earlier = (!agent.offloaded_summary.is_empty()).then(|| Message::user(agent.offloaded_summary.clone()));
         let messages = earlier.into_iter().chain(talk.into_iter().take(cut)).collect();
         let compact = CompactAction {
             node: self.nodes[index].id,
             pieces: u32::try_from(cut).unwrap_or(u32::MAX),
             messages,
+            task: self.task_in_words(index)?,
             summary_tokens: u32::try_from(summary).unwrap_or(u32::MAX),
             window: model.window,
             reserved,
@@ -144,6 +151,22 @@ impl Run {
 }
 
 impl Run {
+    /// The task of node `index`, and below the root the goal that it is part of.
+    fn task_in_words(&self, index: usize) -> Result<String, BodyNeeded> {
+        if self.nodes[index].parent.is_none() {
+            return Ok(self.goal.clone());
+        }
+        let (title, description) = self.words_of(index)?;
+        let goal = format!("Part of: {}", short_line(&self.goal, GOAL_CHARS));
+        let parts = [title, description, goal];
+        let parts: Vec<&str> = parts
+            .iter()
+            .map(|part| part.trim())
+            .filter(|part| !part.is_empty())
+            .collect();
+        Ok(parts.join("\n"))
+    }
+
     /// Notes that a compactor is asked for node `index`: this counts as a model call until [`Event::Compacted`].
     pub(super) fn compacting(&mut self, node: NodeId, reserved: &Spend) -> Result<(), JournalError> {
         let index = self.agent_steps_to(node, Move::Start, "compacting")?;

@@ -103,6 +103,34 @@ fn compaction_keeps_a_long_conversation_within_its_window_share_m7_8_v8() {
 }
 
 #[test]
+fn compactor_is_told_the_task_and_what_stands_for_earlier_messages_is_no_answer_e9_16() {
+    let mut sim = goal_with("two things", &json!({}), with_compactor(), two_branches);
+    let mut seen = Vec::new();
+    for _ in 0..1_000 {
+        sim.derive();
+        for action in &sim.compacting {
+            if seen
+                .last()
+                .is_none_or(|last: &CompactAction| last.messages != action.messages)
+            {
+                seen.push(action.clone());
+            }
+        }
+        if sim.run.result().is_some() || !sim.end_one() {
+            break;
+        }
+    }
+    assert!(seen.len() > 1, "{}", seen.len());
+    let told = seen
+        .iter()
+        .all(|action| action.task == "count the stars\nPart of: two things");
+    assert!(told, "{seen:#?}");
+    let first = &seen[1].messages[0];
+    assert_eq!(first.speaker, Speaker::User, "{first:?}");
+    assert!(first.text.contains("came to something"), "{first:?}");
+}
+
+#[test]
 fn resumed_run_compacts_like_an_uninterrupted_one_e9_9() {
     let whole = goal_with("count the stars", &json!({}), small(), counts_few).driven_on();
     assert!(count_compactions(&whole) > 1);

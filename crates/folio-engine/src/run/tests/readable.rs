@@ -111,6 +111,30 @@ fn pages_count_one_step_as_one_and_give_times_to_the_millisecond() {
     assert!((1..=3).contains(&fraction.len()), "{time}");
 }
 
+/// What the summary of the first iteration says.
+fn summary(sim: &Sim) -> String {
+    sim.pages.read(iteration_summary_page(sim.run.id(), 1))
+}
+
+#[test]
+fn summary_of_a_plan_that_ended_well_says_what_it_found_e9_16() {
+    let steps = "steps: [{id: a, do: {tool: echo, args: {text: teal}}}]";
+    let with_report = format!("{steps}\nreport: |\n  # Colour\n\n  Tally is {{{{ results.a.output.text }}}}.");
+    let told = summary(&Sim::new(&with_report).driven_on());
+    assert!(told.contains("1 step: 1 ok.\n\n"), "{told}");
+    assert!(
+        told.contains("Colour\nTally is teal.") && !told.contains("# Colour"),
+        "{told}"
+    );
+    // Without a report, it is what the steps noted, which the steps of groups do as well.
+    let told = summary(&Sim::new("steps: [{parallel: [{id: a, do: {tool: noted, args: {text: teal}}}]}]").driven_on());
+    assert!(told.contains("\n\na: 0 items"), "{told}");
+    // A long report is found by its beginning.
+    let long = format!("{steps}\nreport: '{}'", "much ".repeat(2_000));
+    let told = summary(&Sim::new(&long).driven_on());
+    assert!(told.contains("much much") && told.len() < 2_600, "{}", told.len());
+}
+
 #[test]
 fn pages_of_a_cancelled_run_keep_its_steps_and_count_each_once_e9_11() {
     let mut sim = Sim::new(

@@ -3,19 +3,15 @@
 use genai::chat::{JsonSchemaDialect, sanitize_json_schema};
 use serde_json::{Value, json};
 
-use super::{nonblank_text, put_rest, sendable};
+use super::{EMPTY_PLACEHOLDER, nonblank_text, put_rest, sendable, taking_turns};
 use crate::model::{Message, Request, Speaker, ToolDescription};
 use crate::provider::names;
 use crate::provider::request::{SCHEMA_NAME, SchemaMethod, is_reasoning_model, schema_method};
 use crate::provider::schema::{self, SchemaForm};
 use crate::provider::wire::Target;
 
-/// The placeholder for an empty answer. Mistral refuses an empty one, and some servers refuse to have it left out: many
-/// models' templates require user and assistant to alternate.
-const EMPTY_PLACEHOLDER: &str = "(nothing)";
-
 pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Value {
-    let mut messages: Vec<Value> = request.messages.iter().map(message).collect();
+    let mut instruction = None;
     let mut body = json!({
         "model": target.name,
         "stream": true,
@@ -26,7 +22,7 @@ pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Valu
     if let Some(schema) = &request.answer_schema {
         let way = schema_method(schema, target, form);
         if way != SchemaMethod::Strict {
-            messages.push(json!({"role": "user", "content": schema::instruction(schema)}));
+            instruction = Some(schema::instruction(schema));
         }
         match way {
             SchemaMethod::Strict => {
@@ -38,7 +34,8 @@ pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Valu
             SchemaMethod::Prompt => {}
         }
     }
-    body["messages"] = messages.into();
+    let turns = taking_turns(&request.messages, instruction, target.is_official);
+    body["messages"] = turns.iter().map(|turn| message(turn)).collect();
     put_rest(&mut body, request, target, tool);
     body
 }

@@ -1,9 +1,11 @@
 //! Bodies for Anthropic's Messages.
 
+use std::borrow::Cow;
+
 use genai::chat::{JsonSchemaDialect, sanitize_json_schema};
 use serde_json::{Value, json};
 
-use super::{nonblank_text, sendable};
+use super::{nonblank_text, sendable, taking_turns};
 use crate::model::{Message, Request, Speaker, ToolDescription};
 use crate::provider::names;
 use crate::provider::request::{SchemaMethod, schema_method, temperature};
@@ -27,7 +29,7 @@ pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Valu
         .filter(is_rule)
         .map(|rule| text(&rule.text))
         .collect();
-    let mut conversation = turns(&request.messages);
+    let mut instruction = None;
     let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
     let mut body = json!({"model": target.name, "stream": true, "max_tokens": request.tokens_max});
     if let Some(schema) = &request.answer_schema {
@@ -35,9 +37,20 @@ pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Valu
             let schema = sanitize_json_schema(schema, JsonSchemaDialect::AnthropicStructured);
             body["output_config"] = json!({"format": {"type": "json_schema", "schema": schema}});
         } else {
-            conversation.push(Turn::of_user(text(&schema::instruction(schema))));
+            instruction = Some(schema::instruction(schema));
         }
     }
+    // Anthropic joins turns of one side by itself, and caches up to the end of a part: there each text stays one.
+    let mut conversation = match target.is_official {
+        true => turns(request.messages.iter()),
+        false => {
+            let said = |message: &&Message| message.speaker != Speaker::System;
+            let said: Vec<Message> = request.messages.iter().filter(said).cloned().collect();
+            let taken = taking_turns(&said, instruction.take(), false);
+            turns(taken.iter().map(Cow::as_ref))
+        }
+    };
+    conversation.extend(instruction.map(|instruction| Turn::of_user(text(&instruction))));
     mark_for_cache(&mut rules[..before_all], &mut conversation, &mut tools);
     body["messages"] = conversation.into_iter().map(Turn::into_json).collect();
     if !rules.is_empty() {
@@ -71,8 +84,8 @@ impl Turn {
     }
 }
 
-fn turns(messages: &[Message]) -> Vec<Turn> {
-    let mut turns: Vec<Turn> = Vec::with_capacity(messages.len());
+fn turns<'m>(messages: impl Iterator<Item = &'m Message>) -> Vec<Turn> {
+    let mut turns: Vec<Turn> = Vec::new();
     for message in messages {
         match message.speaker {
             Speaker::System => {}

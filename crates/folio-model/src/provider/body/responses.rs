@@ -3,7 +3,7 @@
 use genai::chat::{JsonSchemaDialect, sanitize_json_schema};
 use serde_json::{Value, json};
 
-use super::{nonblank_text, put_rest, sendable};
+use super::{nonblank_text, put_rest, sendable, taking_turns};
 use crate::model::{Message, Request, Speaker, ToolDescription};
 use crate::provider::names;
 use crate::provider::request::{SCHEMA_NAME, SchemaMethod, schema_method};
@@ -11,7 +11,7 @@ use crate::provider::schema::{self, SchemaForm};
 use crate::provider::wire::Target;
 
 pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Value {
-    let mut input: Vec<Value> = request.messages.iter().flat_map(items).collect();
+    let mut instruction = None;
     let mut body = json!({
         "model": target.name,
         "stream": true,
@@ -21,7 +21,7 @@ pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Valu
     if let Some(schema) = &request.answer_schema {
         let way = schema_method(schema, target, form);
         if way != SchemaMethod::Strict {
-            input.push(json!({"role": "user", "content": schema::instruction(schema)}));
+            instruction = Some(schema::instruction(schema));
         }
         match way {
             SchemaMethod::Strict => {
@@ -33,7 +33,8 @@ pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Valu
             SchemaMethod::Prompt => {}
         }
     }
-    body["input"] = input.into();
+    let turns = taking_turns(&request.messages, instruction, target.is_official);
+    body["input"] = turns.iter().flat_map(|turn| items(turn)).collect();
     put_rest(&mut body, request, target, tool);
     body
 }

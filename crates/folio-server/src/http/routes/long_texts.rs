@@ -127,6 +127,7 @@ async fn offload(
         tokens: Arc::new(for_model(conversation.model.as_deref().unwrap_or_default())),
         has_view: true,
         compactor: caller.runner.compactor(),
+        task: None,
     };
     caller.check_key().await?;
     let offloaded = caller

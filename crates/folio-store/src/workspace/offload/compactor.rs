@@ -5,6 +5,7 @@ use std::fmt;
 use async_trait::async_trait;
 use folio_memory::ThreadKey;
 use folio_memory::id::Ref;
+use folio_memory::offload::without_carried;
 use folio_memory::passage::{Part, PartRead};
 use folio_memory::scratchbook::colony::name_of;
 
@@ -39,15 +40,55 @@ pub struct Desk {
     workspace: Workspace,
     thread: ThreadKey,
     block: Block,
+    before: String,
+    summary_tokens: u32,
+    task: Option<String>,
 }
 
 impl Desk {
+    /// The short name of the file with the messages that were just put away, for [`Desk::read`].
+    pub const MESSAGES: &'static str = "messages";
+    /// The short name of the file with the thread's scratchbook.
+    pub const SCRATCHBOOK: &'static str = "scratchbook";
+
     pub(super) fn new(workspace: Workspace, thread: ThreadKey, block: Block) -> Self {
         Self {
             workspace,
             thread,
             block,
+            before: String::new(),
+            summary_tokens: u32::MAX,
+            task: None,
         }
+    }
+
+    pub(super) fn with(self, before: String, summary_tokens: u32, task: Option<String>) -> Self {
+        Self {
+            before,
+            summary_tokens,
+            task,
+            ..self
+        }
+    }
+
+    /// What a compactor wrote about the messages before these; empty if none did. The new summary takes its place, so
+    /// it has to say what still holds of it.
+    #[must_use]
+    pub fn before(&self) -> &str {
+        &self.before
+    }
+
+    /// How many tokens of the summary the message has room for that stands in for the messages. What is longer is kept,
+    /// but shown shortened. The rules that the user said are added to the summary, and are not counted here.
+    #[must_use]
+    pub fn summary_tokens(&self) -> u32 {
+        self.summary_tokens
+    }
+
+    /// The task that the conversation is about, if its messages do not say it.
+    #[must_use]
+    pub fn task(&self) -> Option<&str> {
+        self.task.as_deref()
     }
 
     /// The block that was just put away.
@@ -79,23 +120,30 @@ impl Desk {
     }
 
     /// Reads a part of one of the files of the space that a compactor may read: histories, scratchbooks, results,
-    /// pages. At most `max_bytes` of it.
+    /// pages. At most `max_bytes` of it. [`Desk::MESSAGES`] and [`Desk::SCRATCHBOOK`] are the names of two of them.
     ///
     /// # Errors
     ///
     /// As [`Workspace::read_file`].
     pub async fn read(&self, path: &str, part: &Part, max_bytes: usize) -> Result<PartRead, WorkspaceError> {
+        let [messages, scratchbook] = self.paths().await?;
+        let path = match path.trim().trim_start_matches('/') {
+            Self::MESSAGES => &messages,
+            Self::SCRATCHBOOK => &scratchbook,
+            _ => path,
+        };
         self.workspace.read_file(path, part, max_bytes).await
     }
 
-    /// The summary and the next actions that were made without a compactor; the latter are empty if there are none.
+    /// The summary of these messages and the next actions that were made without a compactor; the latter are empty if
+    /// there are none.
     ///
     /// # Errors
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn found(&self) -> Result<[String; 2], WorkspaceError> {
         let read = |handle| self.workspace.entry(Ref::Handle(handle));
-        let summary = read(self.block.summary).await?.fields.body;
+        let summary = without_carried(&read(self.block.summary).await?.fields.body);
         let next = match self.block.next_actions {
             Some(next) => read(next).await?.fields.body,
             None => String::new(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use folio_memory::actor::Trust;
 use folio_memory::entry::{Owner, Tag};
 use folio_memory::link::{Link, Relation};
-use folio_memory::offload::{BlockIds, Extract, extract};
+use folio_memory::offload::{BlockIds, Extract, carried_in, extract, with_rules, without_carried};
 use folio_memory::trace::FAILED;
 use folio_memory::{
     Actor, Change, Entry, EntryFields, EntryId, EntryKind, FieldChange, NewEntry, NewPage, PageId, Role, ThreadKey,
@@ -17,9 +17,10 @@ use tokio::task::JoinHandle;
 
 use super::super::book::LAST_PIN;
 use super::super::{Workspace, WorkspaceError, Write, source_of, trust_of_role};
+use super::carried::{CARRIES, HAS_RULES, has_mark};
 use super::history::{Kept, Place, place_before};
 use super::known::messages_in;
-use super::{Block, Compacted, Compactor, Desk};
+use super::{Block, Compacted, Compactor, Desk, Offload};
 
 /// Limit in bytes for the bodies of a summary and of the next actions.
 pub(super) const BODY_BYTES: usize = 16 * 1024;
@@ -33,6 +34,8 @@ pub(super) struct Summary<'f> {
     pub(super) texts: [String; 2],
     /// What was extracted without a model, for the next offload.
     pub(super) found: Option<&'f Extract>,
+    /// Marks for the metadata.
+    pub(super) mark: Option<&'static str>,
     /// The trust of the summary: that of its sources, and at most that of a model.
     pub(super) trust: Trust,
 }
@@ -72,6 +75,13 @@ impl Workspace {
             let summary = summary.filter(|_| place.number == block.to);
             if let Some(known) = summary.as_ref().and_then(|summary| found_in(&summary.fields)) {
                 found = known;
+                // The rules stand in the compactor's summary as well, where somebody may have dropped one.
+                let compacted = self.entry_if_there(ids.compacted[0]).await?;
+                if let Some(shown) = compacted.filter(|shown| has_mark(shown, HAS_RULES)) {
+                    found
+                        .obligations
+                        .retain(|rule| shown.fields.body.contains(rule.as_str()));
+                }
                 break;
             }
             unsummarised.push(place);
@@ -97,7 +107,12 @@ impl Workspace {
         actor: &Actor,
         thread: &ThreadKey,
         (first, last): (u64, u64),
-        Summary { texts, found, trust }: Summary<'_>,
+        Summary {
+            texts,
+            found,
+            mark,
+            trust,
+        }: Summary<'_>,
         (block, ids): (EntryId, [EntryId; 2]),
         before: Option<(Entry, Option<Entry>)>,
         changes: &mut Vec<Change>,
@@ -121,7 +136,7 @@ impl Workspace {
                 continue;
             }
             let found = found.filter(|_| is_summary);
-            let metadata = metadata_of((first, last), found);
+            let metadata = metadata_of((first, last), found, mark.filter(|_| is_summary));
             let new = summary_entry(actor, (book, id), (title, text), trust, is_summary, metadata)?;
             changes.push(Change::AddEntry(Box::new(new)));
             changes.push(link(id, Relation::DerivedFrom, block));
@@ -152,8 +167,8 @@ impl Workspace {
         actor: &Actor,
         thread: &ThreadKey,
         block: &mut Block,
-        compactor: &Arc<dyn Compactor>,
-        time: Duration,
+        (compactor, time): (&Arc<dyn Compactor>, Duration),
+        options: &Offload,
     ) -> Result<Option<Warning>, WorkspaceError> {
         let kept = self.blocks(thread).await?;
         let known = kept.iter().position(|known| known.handle == block.handle);
@@ -163,9 +178,27 @@ impl Workspace {
         if self.is_replaced(thread, kept[known].number).await? {
             return Ok(None);
         }
+        let ids = BlockIds::of(self.space(), thread, kept[known].number);
+        let extracted = self.entry_if_there(ids.extracted[0]).await?;
+        let extracted = extracted.filter(|summary| summary.fields.erased.is_none());
+        let found = extracted.as_ref().and_then(|summary| found_in(&summary.fields));
+        let rules = found.map_or_else(Vec::new, |found| found.obligations);
+        // What the block's own summary has taken over. Earlier versions took nothing over.
+        let (before, trust_before) = match &extracted {
+            Some(summary) if has_mark(summary, CARRIES) => (carried_in(&summary.fields.body), summary.fields.trust),
+            _ => match self.carried_before(thread, &kept, place_before(&kept, known)).await? {
+                Some(carried) => (carried.text, carried.trust),
+                None => (String::new(), Trust::User),
+            },
+        };
         // It reads with the rights of its role: the pages of this thread.
         let sight = self.asked_by(&compactor_for(actor)).in_thread(thread);
-        let desk = Desk::new(sight, thread.clone(), block.clone());
+        let rules_tokens = options.tokens.count(&rules.join("\n"));
+        let desk = Desk::new(sight, thread.clone(), block.clone()).with(
+            before,
+            options.summary_room(rules_tokens),
+            options.task.clone(),
+        );
         let compactor = Arc::clone(compactor);
         // It runs in a task of its own, so that a panic does not spread to the caller.
         let mut working = Working(tokio::spawn(async move { compactor.compact(&desk).await }));
@@ -192,7 +225,6 @@ impl Workspace {
             }
         };
         let number = kept[known].number;
-        let ids = BlockIds::of(self.space(), thread, number);
         if self.is_replaced(thread, number).await? {
             return Ok(None);
         }
@@ -202,10 +234,14 @@ impl Workspace {
         let before = self.in_force(thread, number).await?;
         let mut changes = Vec::new();
         let summary = Summary {
-            texts: [compacted.summary, compacted.next_actions.join("\n")],
+            texts: [
+                with_rules(&compacted.summary, &rules, BODY_BYTES),
+                compacted.next_actions.join("\n"),
+            ],
             found: None,
-            // The model has read all of the messages.
-            trust: of_block.fields.trust,
+            mark: (!rules.is_empty()).then_some(HAS_RULES),
+            // The model has read all of the messages, and the summary before.
+            trust: of_block.fields.trust.min(trust_before),
         };
         let range = (block.from, block.to);
         self.push_summary(
@@ -245,12 +281,15 @@ impl Workspace {
 pub(super) fn found_in(fields: &EntryFields) -> Option<Extract> {
     let found = fields.metadata.as_ref()?.get(FOUND)?;
     let found: Extract = serde_json::from_value(found.clone()).ok()?;
-    Some(found.retain_mentioned_in(&fields.body))
+    Some(found.retain_mentioned_in(&without_carried(&fields.body)))
 }
 
 /// The metadata of a summary: which messages it covers, and what was extracted from them.
-fn metadata_of((first, last): (u64, u64), found: Option<&Extract>) -> Value {
+fn metadata_of((first, last): (u64, u64), found: Option<&Extract>, mark: Option<&str>) -> Value {
     let mut metadata = json!({"history": {"from": first, "to": last}});
+    if let Some(mark) = mark {
+        metadata[mark] = true.into();
+    }
     if let Some(found) = found {
         metadata[FOUND] = json!(found);
     }
