@@ -110,8 +110,8 @@ fn rejected_call_is_named_to_the_judge_e9_14() {
 #[test]
 fn unknown_need_of_a_new_plan_is_answered_with_the_steps_that_are_kept_e9_8() {
     let sim = house_with_bad_paint(&json!({}));
-    let replans = sim.asks.iter().filter(|ask| ask.purpose == Purpose::Replan);
-    let last = replans.last().unwrap().messages.last().unwrap();
+    let mut replans = sim.asks.iter().filter(|ask| ask.purpose == Purpose::Replan);
+    let last = replans.next_back().unwrap().messages.last().unwrap();
     assert!(
         last.text
             .contains("there is no step `roll-up-1` (earlier steps are door, group-1, roof, walls)"),
