@@ -112,5 +112,17 @@ impl BriefReader {
 
 /// Whether the text for `node` includes the pages.
 pub(crate) fn is_near(run: &Run, node: NodeId) -> bool {
-    run.node(node).is_some_and(|view| view.depth <= MAX_PAGES_DEPTH)
+    let Some(mut view) = run.node(node) else {
+        return false;
+    };
+    // The level of a group counts for nothing: its members are steps of the same plan as those beside it.
+    let mut levels = 0;
+    while let Some(parent) = view.parent.and_then(|parent| run.node(parent)) {
+        levels += u32::from(!view.kind.is_group());
+        if levels > MAX_PAGES_DEPTH {
+            return false;
+        }
+        view = parent;
+    }
+    true
 }

@@ -27,6 +27,8 @@ const GUESSES_MAX: u32 = 100;
 
 /// How many regular expressions are compiled; a plan of a mebibyte could have tens of thousands.
 const EXPRESSIONS_MAX: usize = 200;
+/// The most names of earlier steps in one hint.
+const NAMES_SHOWN: usize = 20;
 
 /// Adds everything that is wrong with the draft to its mistakes.
 pub(super) fn validate(draft: &mut Draft<'_>, root: &Node, known: &Known) {
@@ -238,12 +240,26 @@ impl<'a> Validator<'a> {
                     let error = self.faults.add(&at, code::FOREIGN_NEED, message);
                     error.with_hint("name the step that contains it, or the one that contains this step");
                 } else if !self.origins.may_mean_unreadable_id(need.as_str()) {
-                    let hint = self.suggest_name(need.as_str(), step_ids.iter().copied());
+                    let before = self.known.before.iter().map(String::as_str);
+                    let hint = self.suggest_name(need.as_str(), step_ids.iter().copied().chain(before));
+                    let hint = hint.or_else(|| self.names_before());
                     let message = format!("there is no step `{need}`");
                     self.faults.add(&at, code::UNKNOWN_NEED, message).hint = hint;
                 }
             }
         }
+    }
+
+    /// A hint that names the steps that were there before the plan, the first ones if there are many.
+    fn names_before(&self) -> Option<String> {
+        let before: Vec<&str> = self.known.before.iter().map(String::as_str).take(NAMES_SHOWN).collect();
+        let more = self.known.before.len().saturating_sub(before.len());
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        (!before.is_empty()).then(|| format!("earlier steps are {}{more}", before.join(", ")))
     }
 
     fn no_cycles(&mut self, graph: &Graph) {

@@ -209,12 +209,18 @@ impl Run {
         if references.all_results {
             return by_slug.iter().map(|(slug, index)| (slug, *index)).collect();
         }
-        references
-            .results
-            .iter()
-            .filter_map(|name| by_slug.get_key_value(&Slug::parse(name).ok()?))
-            .map(|(slug, index)| (slug, *index))
-            .collect()
+        let kept = self.with_members(&self.frames[frame].kept);
+        let in_group = |slug: &Slug| {
+            let id_of = |at: usize| self.nodes[at].step.as_ref().and_then(Step::id);
+            kept.iter()
+                .find_map(|at| id_of(*at).filter(|id| *id == slug).map(|id| (id, *at)))
+        };
+        let of_name = |name: &String| {
+            let slug = Slug::parse(name).ok()?;
+            let own = by_slug.get_key_value(&slug).map(|(slug, index)| (slug, *index));
+            own.or_else(|| in_group(&slug))
+        };
+        references.results.iter().filter_map(of_name).collect()
     }
 
     /// The result of a node as templates see it. Made once and shared while it is cached.

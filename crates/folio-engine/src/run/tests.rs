@@ -71,6 +71,7 @@ mod room;
 mod set_limits;
 mod shares;
 mod small_windows;
+mod spoken;
 mod steering;
 mod stuck;
 mod table;

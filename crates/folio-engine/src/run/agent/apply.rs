@@ -209,7 +209,7 @@ impl Run {
         agent.take_reply();
         agent.rejections += 1;
         agent.wrong = problems.first().cloned();
-        agent.answer_calls("not used");
+        agent.answer_calls("not called: the answer with this call was not accepted");
         let is_work = purpose == Purpose::Work;
         let mut request = rejected::correction_request((!is_for_person || !is_work).then_some(purpose), problems);
         if has_worked && is_work && !is_for_person {

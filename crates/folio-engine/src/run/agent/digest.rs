@@ -1,5 +1,6 @@
 //! What a model reads of results: those of earlier steps, of calls, and of what was done so far.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 
@@ -9,11 +10,12 @@ use serde_json::Value;
 
 use super::sizes::{DIGEST_MIN, Need, Sizes, shares};
 use crate::lines::without_middle;
-use crate::plan::Step;
-use crate::result::{NodeResult, Outcome};
+use crate::plan::{Slug, Step, Work};
+use crate::result::{Evidence, NodeResult, Outcome};
+use crate::run::call_in_words;
 use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
-use crate::run::tree::NodeKind;
+use crate::run::tree::{Frame, NodeKind};
 use crate::talk::Purpose;
 
 /// The most references of a result that a digest names.
@@ -66,8 +68,13 @@ impl Run {
         let mut at = index;
         while let Some(frame) = self.nodes[at].frame {
             let frame = &self.frames[frame];
-            let mut seen: Vec<usize> = frame.kept.clone();
-            if let Some(reader) = self.step_of(frame, at) {
+            let reader = self.step_of(frame, at);
+            let needs = reader.and_then(|reader| frame.graph.nodes[reader].step.needs());
+            let mut seen = match needs {
+                None => frame.kept.clone(),
+                Some(needs) => self.kept_among(frame, needs),
+            };
+            if let Some(reader) = reader {
                 let earlier = frame.graph.readable_by(reader).into_iter();
                 seen.extend(earlier.map(|target| frame.nodes[target]));
             }
@@ -77,8 +84,20 @@ impl Run {
         readable
     }
 
+    /// The steps kept from earlier versions of the plan of `frame` that `needs` name, and the members of kept groups
+    /// whose names no step of this version has.
+    fn kept_among(&self, frame: &Frame, needs: &[Slug]) -> Vec<usize> {
+        let mut named = self.with_members(&frame.kept);
+        named.retain(|at| {
+            let view = self.view(*at);
+            let needed = needs.iter().find(|need| need.as_str() == view.slug());
+            needed.is_some_and(|need| frame.by_slug.get(need).is_none_or(|own| own == at))
+        });
+        named
+    }
+
     /// The step of `frame` that `index` is or is inside of.
-    fn step_of(&self, frame: &crate::run::tree::Frame, index: usize) -> Option<usize> {
+    fn step_of(&self, frame: &Frame, index: usize) -> Option<usize> {
         self.self_and_ancestors(index)
             .find_map(|at| frame.nodes.iter().position(|node| *node == at))
     }
@@ -257,6 +276,18 @@ impl Run {
         all.into_iter().map(attempts).sum()
     }
 
+    /// The call of node `index` in a line: as it was made, or as it was wanted if it never began.
+    pub(super) fn wanted_call(&self, index: usize) -> Cow<'_, str> {
+        let node = &self.nodes[index];
+        match &node.step {
+            Some(Step::Task(task)) if node.call.is_empty() => match &task.work {
+                Work::Do(call) => call_in_words(&call.tool, &call.args).into(),
+                _ => Cow::Borrowed(""),
+            },
+            _ => Cow::Borrowed(&node.call),
+        }
+    }
+
     /// What a task did and its results, for a judge or for whoever takes it over.
     pub(super) fn done_so_far(&self, index: usize, sizes: Sizes) -> Result<Vec<String>, BodyNeeded> {
         let actions: Vec<usize> = self.nodes[index]
@@ -284,14 +315,17 @@ impl Run {
                     continue;
                 }
             };
-            let line = format!(
-                "{} -> {} {} {} [tool_call {}]",
-                node.call,
-                result.status,
-                short_line(&result.notes, 300),
-                value_excerpt(&output, sizes.digest.min(left), &sizes.rest_of(node.id)),
-                node.id
-            );
+            let mut line = format!("{} -> {}", self.wanted_call(*action), result.status);
+            let excerpt = match &*output {
+                Value::Null => String::new(),
+                output => value_excerpt(output, sizes.digest.min(left), &sizes.rest_of(node.id)),
+            };
+            for part in [short_line(&result.notes, 300), excerpt] {
+                if !part.is_empty() {
+                    let _ = write!(line, " {part}");
+                }
+            }
+            let _ = write!(line, " [tool_call {}]", node.id);
             left = left.saturating_sub(line.chars().count());
             lines.push(line);
         }
@@ -344,6 +378,15 @@ pub(super) fn in_words(value: &Value) -> String {
     }
 }
 
+/// A reference as a model reads it: what it is to, and the place in it.
+pub(super) fn evidence_in_words(evidence: &Evidence) -> String {
+    let span = evidence
+        .span
+        .as_ref()
+        .map_or_else(String::new, |span| format!(":{span}"));
+    format!("{} {}{span}", evidence.kind, evidence.id)
+}
+
 /// A line with the first references of a result, as many as fit into `max` characters, and how many more there are;
 /// empty if there are none or none fits.
 fn evidence_of(result: &NodeResult, max: usize) -> String {
@@ -351,7 +394,7 @@ fn evidence_of(result: &NodeResult, max: usize) -> String {
     let render = |count: usize| {
         let first = all[..count].iter();
         let mut entries: Vec<String> = first
-            .map(|evidence| short_line(&format!("{} {}", evidence.kind, evidence.id), 60))
+            .map(|evidence| short_line(&evidence_in_words(evidence), 60))
             .collect();
         let left_out = all.len() - count;
         entries.extend((left_out > 0).then(|| format!("{left_out} more")));
@@ -372,7 +415,7 @@ mod tests {
 
     use super::*;
     use crate::event::{Event, FORMAT};
-    use crate::result::{Evidence, Output};
+    use crate::result::Output;
     use crate::run::action::Action;
     use crate::template::Templates;
 

@@ -128,13 +128,13 @@ impl Run {
         } else {
             model.fixed.of_text(&rules.text, tokens)
         };
-        // A model that plans reads the list of all tools after the task.
+        // A model that plans reads the list of all tools before the task.
         let offered = self
             .equipment
             .as_ref()
             .map(|equipment| self.offered_at(index, equipment));
         let tool_list = offered.as_ref().map(|offered| offered.listed.as_str());
-        let parts = tool_list.and_then(|list| Some((task.text.strip_suffix(list)?, list)));
+        let parts = tool_list.and_then(|list| Some((task.text.strip_prefix(list)?, list)));
         let task = parts.map_or_else(
             || u64::from(tokens.count(&task.text)),
             |(task, list)| u64::from(tokens.count(task)) + model.fixed.of_text(list, tokens),

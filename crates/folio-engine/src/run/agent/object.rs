@@ -20,6 +20,9 @@ pub(super) const NOTES_CHARS: usize = 4_000;
 
 /// Keys that are not accepted if the answer ended inside their value, because nobody would notice what is missing.
 const WHOLE_OR_NOT: [&str; 5] = ["steps", "output", "verdicts", "action", "drop"];
+/// What stands behind the beginning of notes whose whole text is the output: before and behind their length.
+const FIRST_PART: &str = "\n[the first part of ";
+const IN_OUTPUT: &str = "; the output has the full text]";
 
 /// The object of a reply.
 #[derive(Debug)]
@@ -185,7 +188,7 @@ pub(super) fn notes_and_output(notes: &str, answer: &Value, entry: Option<EntryI
     let beginning = cut(notes, NOTES_CHARS);
     if output.is_null() {
         return NotesAndOutput {
-            notes: format!("{beginning}\n[the first part of {all} characters; the output has the full text]"),
+            notes: format!("{beginning}{FIRST_PART}{all} characters{IN_OUTPUT}"),
             whole_notes: None,
             output: Value::String(notes.to_owned()),
         };
@@ -196,6 +199,19 @@ pub(super) fn notes_and_output(notes: &str, answer: &Value, entry: Option<EntryI
         notes: format!("{beginning}\n[{left_out} of {all} characters left out{rest}]"),
         whole_notes: entry.map(|_| notes.to_owned()),
         output,
+    }
+}
+
+/// `notes` for a reader who is shown `output` as well: if they are only its beginning, what was remarked on them.
+pub(super) fn without_beginning_of(notes: &str, output: &Value) -> String {
+    let whole = || notes.to_owned();
+    let Some((beginning, rest)) = notes.split_once(FIRST_PART) else {
+        return whole();
+    };
+    let is_same = |text: &str| text.starts_with(beginning.trim_end_matches('…'));
+    match (rest.split_once(IN_OUTPUT), output) {
+        (Some((_, remark)), Value::String(text)) if is_same(text) => format!("the notes are the output{remark}"),
+        _ => whole(),
     }
 }
 

@@ -68,7 +68,7 @@ impl Run {
         if is_plan_of(index) || self.is_rest_of_version(index, &plan.steps, kept) {
             return Draft::Again;
         }
-        let kept_names = &known.before;
+        let kept_names = &self.slugs_of(kept);
         let graph = Graph::of(&plan.steps);
         let is_kept = |node: &&GraphNode| node.step.id().is_some_and(|id| kept_names.contains(id.as_str()));
         let conflicts: Vec<String> = graph.nodes.iter().filter(is_kept).map(id_taken_message).collect();
@@ -160,7 +160,7 @@ impl Run {
                 .equipment
                 .as_ref()
                 .is_none_or(|equipment| equipment.human.is_none()),
-            before: kept.iter().map(|index| self.view(*index).slug().to_owned()).collect(),
+            before: self.slugs_of(&self.with_members(kept)),
             criteria: criteria.iter().map(|criterion| criterion.id.clone()).collect(),
             to_meet: Some(open.map(|open| (open.id.clone(), open.text.clone())).collect()),
             programs: self.equipment.as_deref().map(Equipment::programs).unwrap_or_default(),
@@ -187,6 +187,26 @@ impl Run {
             }
         }
         kept
+    }
+
+    /// `kept` with the members of those that are groups behind each: a plan may name these, too.
+    pub(in crate::run) fn with_members(&self, kept: &[usize]) -> Vec<usize> {
+        let mut all = Vec::with_capacity(kept.len());
+        let mut rest: Vec<usize> = kept.iter().rev().copied().collect();
+        while let Some(at) = rest.pop() {
+            all.push(at);
+            if self.nodes[at].kind.is_group() {
+                rest.extend(self.nodes[at].children.iter().rev());
+            }
+        }
+        all
+    }
+
+    fn slugs_of(&self, indices: &[usize]) -> BTreeSet<String> {
+        indices
+            .iter()
+            .map(|index| self.view(*index).slug().to_owned())
+            .collect()
     }
 
     /// The steps of the current plan of node `index`, including those kept from earlier versions.

@@ -132,7 +132,10 @@ impl Run {
         for (listed, action) in agent.offloaded_calls.iter().rev().enumerate() {
             let node = &self.nodes[*action];
             let Some(result) = &node.result else { continue };
-            let summary = short_line(&format!("{} -> {} {}", node.call, result.status, result.notes), 200);
+            let summary = short_line(
+                &format!("{} -> {} {}", self.wanted_call(*action), result.status, result.notes),
+                200,
+            );
             let line = format!("{summary} [tool_call {}]", node.id);
             let Some(rest) = left.checked_sub(line.chars().count()) else {
                 lines.push(format!("and {} earlier calls", agent.offloaded_calls.len() - listed));

@@ -6,7 +6,6 @@ use std::mem::discriminant;
 use std::sync::Arc;
 
 use folio_memory::Timestamp;
-use folio_memory::counted::counted;
 use folio_memory::excerpt::cut;
 use serde_json::Value;
 
@@ -262,11 +261,7 @@ impl Run {
             output,
         } = notes_and_output(notes, answer, Some(entry));
         notes = with_remark(notes, remark);
-        if checked.removed > 0 {
-            let were = if checked.removed == 1 { "was" } else { "were" };
-            let references = counted(checked.removed as u64, "reference");
-            let _ = write!(notes, " ({references} to unknown evidence {were} left out)");
-        }
+        notes.push_str(&checked.remark());
         if checked.evidence.is_empty() && self.agent(index).is_some_and(super::Agent::has_plan) {
             checked.evidence = self.roll_up(index).evidence;
         }

@@ -108,6 +108,12 @@ fn step() -> Value {
             "optional": {"type": "boolean"},
             "atomic": {"type": "boolean"},
             "tools": texts(),
+            "do": {
+                "type": "object",
+                "description": "One tool call that needs no model.",
+                "required": ["tool"],
+                "properties": {"tool": {"type": "string"}, "args": {"type": "object"}}
+            },
             "budget_share": {"type": "number"},
         },
     })

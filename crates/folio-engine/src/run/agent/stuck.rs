@@ -45,7 +45,10 @@ impl Run {
     pub(super) fn after_stalling(&self, index: usize, now: Timestamp) -> Event {
         if !self.asks_how_to_go_on(index, now) {
             let event = self.conclusion(index, Some(StopReason::Stalled));
-            return prefix_notes(event, &format!("{NO_PLAN}: the last two met no further criterion"));
+            return prefix_notes(
+                event,
+                &format!("{NO_PLAN}: the last one met no criterion beyond those of the one before"),
+            );
         }
         Event::Questioned {
             node: self.nodes[index].id,
@@ -80,7 +83,7 @@ impl Run {
         }
         let asked = "Say what to do differently, and another plan is made with that, or answer `stop`.";
         let text = format!(
-            "The goal is not reached, and the last two plans met no further criterion. {asked} Missing: {}",
+            "The goal is not reached, and the last plan met no criterion beyond those of the one before. {asked} Missing: {}",
             missing.join("; ")
         );
         cut(&text, QUESTION_CHARS)

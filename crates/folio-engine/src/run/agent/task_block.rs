@@ -5,15 +5,17 @@ use std::fmt::Write as _;
 
 use folio_memory::canonical::canonical;
 use folio_memory::counted::counted;
-use folio_memory::excerpt::{cut, short_line};
+use folio_memory::excerpt::{cut, one_line, short_line};
 
 use super::detail::Detail;
-use super::digest::value_excerpt;
+use super::digest::{evidence_in_words, value_excerpt};
+use super::object::without_beginning_of;
 use super::sizes::Sizes;
 use crate::lines::{push_list_item, without_middle};
 use crate::plan::reads::inputs_named;
 use crate::plan::{Budget, Check, HERE, HUMAN, Step, Task};
 use crate::projection::{branch_page, workspace_page};
+use crate::result::Evidence;
 use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
@@ -21,6 +23,10 @@ use crate::talk::Purpose;
 
 /// The tool that reads files: without it, a model needs no names of folders.
 const READ: &str = "read";
+/// What stands for the work of a task that called nothing.
+const NO_WORK: &str = "nothing: no tool was called";
+/// The most steps of a plan whose names a model that plans anew is told.
+const STEPS_NAMED: usize = 60;
 /// The most references of a result that a judge sees.
 const EVIDENCE_JUDGED: usize = 20;
 /// The part of the room for results, as its divisor, that the last call of a task uses at most for those that the task
@@ -34,6 +40,10 @@ impl Run {
         let Some(agent) = self.agent(index) else {
             return Ok(text);
         };
+        // What is the same for every task comes first, so that providers find it in their caches.
+        if matches!(purpose, Purpose::Decide | Purpose::Replan) {
+            self.put_tools(&mut text, index);
+        }
         let sizes = detail.of(self.full_sizes(index, purpose, detail));
         // A roll-up is a part of the task around it.
         let of = match self.nodes[index].parent {
@@ -71,8 +81,14 @@ impl Run {
     fn put_task(&self, text: &mut String, index: usize, task: &Task, sizes: Sizes) -> Result<(), BodyNeeded> {
         let title = self.prompt_title(index, task, Some(sizes))?;
         let description = self.excerpted(index, &task.description, sizes)?;
+        // A title that was cut off says nothing that the description does not.
+        let is_beginning = |of: &str| one_line(&description).starts_with(one_line(of).trim_end());
+        let title = match title.strip_suffix('…').filter(|beginning| is_beginning(beginning)) {
+            Some(_) => &description,
+            None => &title,
+        };
         let _ = write!(text, "# Task\n{title}\n");
-        if !description.is_empty() && description != title {
+        if !description.is_empty() && description != *title {
             text.push_str(&description);
             text.push('\n');
         }
@@ -209,7 +225,7 @@ impl Run {
         self.put_answers(text, index, Purpose::HandBack, sizes);
         text.push_str("# Work done\n");
         if done.is_empty() {
-            done.push("nothing: no tool was called".to_owned());
+            done.push(NO_WORK.to_owned());
         }
         self.put_data(text, index, &done);
         if !agent.offloaded_summary.is_empty() {
@@ -284,7 +300,6 @@ impl Run {
                 push_list_item(text, "a plan is required: split this task into steps");
             }
             self.put_plan_limits(text, index);
-            self.put_tools(text, index);
         } else {
             self.put_place(text, index);
         }
@@ -323,6 +338,7 @@ impl Run {
             self.put_memory(text, index, detail.memory);
             return Ok(());
         }
+        self.put_plan_so_far(text, index);
         self.put_combined(text, index, sizes);
         push_list(text, "Gaps", &self.gaps_and_doubts(index));
         push_list(
@@ -332,8 +348,27 @@ impl Run {
         );
         self.put_memory(text, index, detail.memory);
         self.put_plan_limits(text, index);
-        self.put_tools(text, index);
         Ok(())
+    }
+
+    /// Adds the names of the steps, where their results are shown only in parts that combine several of them: another
+    /// plan may name only the steps.
+    fn put_plan_so_far(&self, text: &mut String, index: usize) {
+        let inputs = self.inputs_of(index);
+        if !inputs.iter().any(|input| self.nodes[*input].kind == NodeKind::RollUp) {
+            return;
+        }
+        let steps = self.with_members(&self.steps_shown(index).collect::<Vec<_>>());
+        let line = |at: &usize| {
+            let node = &self.nodes[*at];
+            let status = node.result.as_ref().map(|result| result.status);
+            let status = status.map_or_else(|| "not done".to_owned(), |status| status.to_string());
+            format!("{} ({status})", self.view(*at).slug())
+        };
+        let mut lines: Vec<String> = steps.iter().take(STEPS_NAMED).map(line).collect();
+        let more = steps.len().saturating_sub(STEPS_NAMED);
+        lines.extend((more > 0).then(|| format!("and {more} more")));
+        push_list(text, "Steps of the plan, by the names for needs and drop", &lines);
     }
 
     /// Adds what came of the plan as a whole, in the words of whoever combined its results.
@@ -403,7 +438,7 @@ impl Run {
             return Ok(());
         };
         let output = self.output_needed(&proposal.output)?;
-        let notes = sizes.without_hints(proposal.notes.clone());
+        let notes = sizes.without_hints(without_beginning_of(&proposal.notes, &output));
         let mut lines = vec![format!("{}: {notes}", proposal.status)];
         if !output.is_null() {
             lines.push(format!(
@@ -412,13 +447,21 @@ impl Run {
             ));
         }
         let evidence = proposal.evidence.iter().take(EVIDENCE_JUDGED);
-        lines.extend(evidence.map(|evidence| short_line(&format!("evidence: {} {}", evidence.kind, evidence.id), 200)));
-        let (given, done) = self.given_and_done(index, sizes, detail, sizes.digests)?;
+        let named = |evidence: &Evidence| {
+            let at = evidence.id.parse().ok().and_then(|id| self.index(id).ok());
+            let path = at.map_or_else(String::new, |at| format!(" ({})", self.nodes[at].path));
+            short_line(&format!("evidence: {}{path}", evidence_in_words(evidence)), 200)
+        };
+        lines.extend(evidence.map(named));
+        let (given, mut done) = self.given_and_done(index, sizes, detail, sizes.digests)?;
         self.put_given(text, index, &given);
         self.put_answers(text, index, Purpose::Judge, sizes);
         text.push_str("# Result\n");
         self.put_data(text, index, &lines);
         text.push_str("# Work done\n");
+        if done.is_empty() {
+            done.push(NO_WORK.to_owned());
+        }
         self.put_data(text, index, &done);
         Ok(())
     }

@@ -175,7 +175,13 @@ impl Run {
             ));
         };
         if !call.args.is_object() && !call.args.is_null() {
-            return Some(format!("the arguments of {} must be an object", call.tool));
+            let text = call.args.as_str().unwrap_or_default();
+            return Some(match serde_json::from_str::<Value>(text) {
+                Err(error) if !text.trim().is_empty() => {
+                    format!("not called: the arguments of {} are not valid JSON: {error}", call.tool)
+                }
+                _ => format!("the arguments of {} must be an object", call.tool),
+            });
         }
         let mistakes = self.mistakes_in(call);
         if !mistakes.is_empty() {

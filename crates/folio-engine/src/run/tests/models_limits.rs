@@ -342,7 +342,7 @@ fn failed_call_is_no_evidence_but_a_failed_step_is_e9_7() {
         assert!(
             root(&sim)
                 .notes
-                .contains("(1 reference to unknown evidence was left out)"),
+                .contains("(1 reference to unknown evidence was left out: "),
             "{}",
             root(&sim).notes
         );

@@ -102,6 +102,11 @@ fn last_call_of_a_task_reads_the_limit_what_was_given_and_what_its_model_wrote_e
         _ => text_answer(r#"{"notes": "it is green"}"#),
     })
     .driven_on();
+    let rules = rules_of(&sim, Purpose::HandBack);
+    assert!(
+        rules.contains(r#""criteria": [{"id": "c1", "met": true|false"#),
+        "{rules}"
+    );
     let told = told(&sim, Purpose::HandBack).remove(0);
     for part in [
         "Limit reached: budget_model_calls",

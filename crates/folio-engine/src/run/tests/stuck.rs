@@ -75,7 +75,7 @@ fn person_is_asked_when_replans_of_the_goal_stall_and_their_advice_makes_another
     assert_eq!(
         asked(&sim),
         [
-            "The goal is not reached, and the last two plans met no further criterion. Say what to do differently, and another \
+            "The goal is not reached, and the last plan met no criterion beyond those of the one before. Say what to do differently, and another \
           plan is made with that, or answer `stop`. Missing: c1 (it ticks) is not met: the proof"
         ]
     );
@@ -106,7 +106,7 @@ fn goal_ends_as_stalled_when_the_person_says_stop_or_nothing_for_a_day_e9_8() {
         of_stalled,
         "nobody is there"
     );
-    let why = "no new plan was made: the last two met no further criterion; ";
+    let why = "no new plan was made: the last one met no criterion beyond those of the one before; ";
     assert!(root(&sim).notes.starts_with(why), "{}", root(&sim).notes);
 }
 
