@@ -19,9 +19,10 @@ impl<'v> Fields<'v> {
         }
     }
 
-    /// The value of `name` without taking it.
+    /// The value of `name` without taking it; `None` if it was taken.
     pub(super) fn get(&self, name: &str) -> Option<&'v Value> {
-        self.map.get(name).filter(|value| !value.is_null())
+        let value = self.map.get(name).filter(|value| !value.is_null());
+        value.filter(|_| !self.taken.contains(name))
     }
 
     /// Takes `name` if it is a text.

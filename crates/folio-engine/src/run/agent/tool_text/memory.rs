@@ -79,6 +79,10 @@ pub(super) fn scratch(fields: &mut Fields<'_>, page: &mut Page, _: &Value) -> Op
     if let Some(trust) = fields.text("trust").filter(|trust| *trust != "model") {
         said.push(format!("trust {trust}"));
     }
+    if fields.get("replayed").is_some() {
+        // It was written just now.
+        fields.skip(&["created_at_nanoseconds", "updated_at_nanoseconds"]);
+    }
     instants(fields, &mut said);
     if !said.is_empty() {
         page.line(said.join(", "));

@@ -99,7 +99,7 @@ fn lines_of_a_file_have_their_numbers_and_are_cut_at_their_ends() {
     long["text"] = json!("x".repeat(5_000));
     let long = told("read", json!({}), "", &long, 300);
     assert!(
-        long.contains("[…4702 of 5002 characters of this line left out; use result_read node=a1…]"),
+        long.contains("[…4738 of 5002 characters of this line left out; use result_read node=a1…]"),
         "{long}"
     );
 }
