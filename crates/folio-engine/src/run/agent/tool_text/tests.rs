@@ -238,7 +238,7 @@ fn entry_of_memory_is_told_with_its_version_and_without_repeating_itself() {
         text,
         format!("```\n{line}\n```\nversion 1\nlease_until: 5\ntags: [\"bug\"]")
     );
-    let mut read = added.clone();
+    let mut read = added;
     let fields = read.as_object_mut().unwrap();
     fields.retain(|name, _| !["replayed", "warnings", "lease_until", "tags"].contains(&name.as_str()));
     read["trust"] = json!("tool_internal");
