@@ -152,7 +152,9 @@ impl Patience {
             return false;
         }
         self.tell(Some(error.to_string()));
-        let pause = (waited / 4).clamp(FIRST_PAUSE, MAX_PAUSE).min(limit - waited);
+        let pause = (waited / 4)
+            .clamp(FIRST_PAUSE, MAX_PAUSE)
+            .min(limit.saturating_sub(waited));
         tokio::select! {
             () = tokio::time::sleep(pause) => true,
             () = self.ended.cancelled() => false,

@@ -76,6 +76,7 @@ mod steering;
 mod stuck;
 mod table;
 mod told;
+mod tool_text;
 mod tools;
 mod under_way;
 mod undriven;

@@ -9,6 +9,7 @@ use folio_memory::excerpt::{cut, fits, one_line, short_line};
 use serde_json::Value;
 
 use super::sizes::{DIGEST_MIN, Need, Sizes, shares};
+use super::tool_text::{ToolText, tool_text};
 use crate::lines::without_middle;
 use crate::plan::{Slug, Step, Work};
 use crate::result::{Evidence, NodeResult, Outcome};
@@ -219,17 +220,36 @@ impl Run {
                 .unwrap_or_default();
             let _ = write!(text, "{}{why}. ", result.status);
         }
-        text.push_str(&result.notes);
         let output = self.output_of(index)?;
-        if !output.is_null() {
-            if !text.is_empty() {
-                text.push('\n');
-            }
-            let sizes = self.sizes(reader, Purpose::Work);
-            text.push_str(&value_excerpt(&output, sizes.answer, &sizes.rest_of(node.id)));
+        let sizes = self.sizes(reader, Purpose::Work);
+        let rest = sizes.rest_of(node.id);
+        let told = self.told_by_tool(index, &output, sizes.answer, &rest);
+        let says_notes = told.as_ref().is_some_and(|told| told.says_notes);
+        if !says_notes {
+            text.push_str(&result.notes);
         }
+        let told = match told {
+            Some(told) => told.text,
+            None if output.is_null() => String::new(),
+            None => value_excerpt(&output, sizes.answer, &rest),
+        };
+        if !text.is_empty() && !told.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&told);
         let _ = write!(text, "\n[tool_call {}]", node.id);
         Ok(text)
+    }
+
+    /// The `output` of node `index` in about `max` characters, in the words of the built-in tool that it called.
+    fn told_by_tool(&self, index: usize, output: &Value, max: usize, rest: &str) -> Option<ToolText> {
+        let node = &self.nodes[index];
+        let Some(Step::Task(task)) = &node.step else {
+            return None;
+        };
+        let Work::Do(call) = &task.work else { return None };
+        let notes = node.result.as_ref().map_or("", |result| &result.notes);
+        tool_text(call, notes, output, max, rest)
     }
 
     /// The failed steps in the current plan of node `index` that failed so often, over all its plans, that they should
@@ -315,17 +335,28 @@ impl Run {
                     continue;
                 }
             };
-            let mut line = format!("{} -> {}", self.wanted_call(*action), result.status);
-            let excerpt = match &*output {
-                Value::Null => String::new(),
-                output => value_excerpt(output, sizes.digest.min(left), &sizes.rest_of(node.id)),
-            };
-            for part in [short_line(&result.notes, 300), excerpt] {
-                if !part.is_empty() {
-                    let _ = write!(line, " {part}");
+            let (max, rest) = (sizes.digest.min(left), sizes.rest_of(node.id));
+            let (call, notes) = (self.wanted_call(*action), short_line(&result.notes, 300));
+            let line = match self.told_by_tool(*action, &output, max, &rest) {
+                // An item of a list: no line of an answer looks like another item.
+                Some(told) => {
+                    let notes = if told.says_notes { "" } else { &notes };
+                    let text = format!("{call} -> {} {notes}\n{}", result.status, told.text);
+                    format!("{} [tool_call {}]", text.trim_end().replace('\n', "\n  "), node.id)
                 }
-            }
-            let _ = write!(line, " [tool_call {}]", node.id);
+                None => {
+                    let excerpt = match &*output {
+                        Value::Null => String::new(),
+                        output => value_excerpt(output, max, &rest),
+                    };
+                    let mut line = format!("{call} -> {}", result.status);
+                    for part in [notes, excerpt].iter().filter(|part| !part.is_empty()) {
+                        let _ = write!(line, " {part}");
+                    }
+                    let _ = write!(line, " [tool_call {}]", node.id);
+                    line
+                }
+            };
             left = left.saturating_sub(line.chars().count());
             lines.push(line);
         }

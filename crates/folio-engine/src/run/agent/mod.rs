@@ -20,6 +20,7 @@
 //!   holds besides its calls
 //! - `readers`: what later steps read of an output
 //! - `rejected`: what the author of an unusable answer reads; `human`: what a person is asked to do
+//! - `tool_text`: what a built-in tool answered, in words
 //! - `answer`: from the outcome of a call to the event that records it; `calls`: calls that ended, or whose end nobody
 //!   saw
 
@@ -59,6 +60,7 @@ mod sizes;
 mod stuck;
 mod task_block;
 mod tool_scope;
+mod tool_text;
 mod unfinished;
 pub(super) mod verify;
 mod wanted_calls;
