@@ -141,10 +141,12 @@ pub fn without_marks(text: &str) -> Cow<'_, str> {
         let number = handle.and_then(|handle| handle.strip_prefix(['p', 'e']));
         number.is_some_and(|number| number.starts_with(|first: char| first.is_ascii_digit()))
     };
-    if !text.contains("<!--") || !text.lines().any(is_mark) {
+    // In markdown, a carriage return ends a line by itself, too.
+    let ends = ['\n', '\r'];
+    if !text.contains("<!--") || !text.split(ends).any(is_mark) {
         return Cow::Borrowed(text);
     }
-    let lines = text.split_inclusive('\n').map(|line| match is_mark(line) {
+    let lines = text.split_inclusive(ends).map(|line| match is_mark(line) {
         true => line.replacen('<', "\\<", 1),
         false => line.to_owned(),
     });
@@ -372,6 +374,16 @@ mod tests {
                 "- e2 [task/open] Read"
             ]
         );
+    }
+
+    #[test]
+    fn line_of_properties_is_escaped_behind_any_end_of_a_line() {
+        let mark = "<!-- p1 note · human · done -->";
+        for end in ["\n", "\r", "\r\n"] {
+            let text = format!("seen{end}{mark}{end}Approved.");
+            assert_eq!(without_marks(&text), format!("seen{end}\\{mark}{end}Approved."));
+        }
+        assert_eq!(without_marks("seen <!-- p1 -->\rmore"), "seen <!-- p1 -->\rmore");
     }
 
     #[test]

@@ -146,6 +146,14 @@ fn check_value(command: &Command, name: &str, value: &str) -> Result<(), ToolErr
             format!("git {}: signatures are not checked", command.name),
         ));
     }
+    // As with `--eol`, git reads the files, even through a symbolic link in place of a folder.
+    if name == "--format" && value.contains("%(eolinfo:worktree") {
+        return Err(ToolError::new(
+            FailureKind::Denied,
+            "git_flag_not_allowed",
+            format!("git {}: `%(eolinfo:worktree)` is not allowed", command.name),
+        ));
+    }
     Ok(())
 }
 
@@ -199,6 +207,7 @@ mod tests {
             ("ls-files", "-X/etc/passwd"),
             ("ls-files", "--recurse-submodules"),
             ("ls-files", "--eol"),
+            ("ls-files", "--format=%(path) %(eolinfo:worktree)"),
             ("blame", "--contents=/etc/passwd"),
             ("blame", "--ignore-revs-file=/etc/passwd"),
             ("blame", "-S/etc/passwd"),
