@@ -33,6 +33,8 @@ pub(crate) struct Patience {
     run: RunId,
     /// Since when the store has been away.
     since: Arc<Mutex<Option<Instant>>>,
+    /// Since when it is known here that the process is about to end.
+    leaving_since: Arc<Mutex<Option<Instant>>>,
     /// Cancelled when the run is no longer driven.
     ended: CancellationToken,
 }
@@ -46,6 +48,7 @@ pub(crate) struct PatienceEnd {
 
 impl Drop for PatienceEnd {
     fn drop(&mut self) {
+        self.patience.ended.cancel();
         self.patience.tell(None);
     }
 }
@@ -63,6 +66,7 @@ impl Patience {
             shared: Arc::clone(shared),
             run,
             since: Arc::default(),
+            leaving_since: Arc::default(),
             ended: ended.clone(),
         };
         let end = PatienceEnd {
@@ -143,12 +147,15 @@ impl Patience {
         let now = Instant::now();
         let since = *self.since.lock().get_or_insert(now);
         let waited = now.saturating_duration_since(since);
-        let leaving = &self.shared.leaving;
-        let limit = match leaving.is_cancelled() {
-            true => PATIENCE_WHEN_LEAVING.min(self.limit()),
-            false => self.limit(),
+        let limit = if self.shared.leaving.is_cancelled() {
+            // However long the store was away before.
+            let leaving_since = *self.leaving_since.lock().get_or_insert(now);
+            let before = leaving_since.saturating_duration_since(since);
+            before.saturating_add(PATIENCE_WHEN_LEAVING).min(self.limit())
+        } else {
+            self.limit()
         };
-        if waited >= limit {
+        if waited >= limit || self.ended.is_cancelled() {
             return false;
         }
         self.tell(Some(error.to_string()));
@@ -185,7 +192,7 @@ impl Patience {
     fn tell(&self, error: Option<String>) {
         self.shared.outages.send_if_modified(|outages| match error {
             // What each further try says differs only in what was tried.
-            Some(_) if outages.contains_key(&self.run) => false,
+            Some(_) if outages.contains_key(&self.run) || self.ended.is_cancelled() => false,
             Some(error) => outages.insert(self.run, error).is_none(),
             None => outages.remove(&self.run).is_some(),
         });

@@ -5,7 +5,7 @@ use std::time::Duration;
 use folio_engine::{Run, projection};
 use folio_memory::Page;
 use folio_memory::id::{PageRef, Ref, RunId, RunRef};
-use folio_store::workspace::TraceQuery;
+use folio_store::workspace::{TraceEntry, TraceQuery};
 use folio_store::{RunQuery, RunRow, StoreError, WorkspaceError};
 
 use crate::error::RunnerError;
@@ -18,6 +18,8 @@ use crate::watch::Watch;
 const RUNS_PER_QUERY: u32 = 500;
 /// How many notes of a run are searched for the run that it waits for.
 const MAX_NOTES: usize = 10;
+/// How many parts of the trace are searched for them.
+const MAX_TRACE_PARTS: usize = 20;
 /// How long somebody who looks for unfinished runs waits for one that is just being given up.
 const GIVE_UP_TIME_MAX: Duration = Duration::from_secs(5);
 
@@ -92,9 +94,18 @@ impl Runner {
             limit: MAX_NOTES,
             ..TraceQuery::default()
         };
-        let notes = workspace.trace(query).await?;
-        let note = notes.iter().rfind(|note| note.operation == WAIT_FOR_RUN);
-        let recent_note = note.filter(|note| note.at >= row.updated_at);
+        let mut recent_note = None;
+        // The first part is the latest; others may have written much since.
+        let mut query = Some(query);
+        for _ in 0..MAX_TRACE_PARTS {
+            let Some(asked) = query.take() else { break };
+            let part = workspace.trace_part(asked.clone()).await?;
+            let is_waiting = |note: &&TraceEntry| note.operation == WAIT_FOR_RUN && note.at >= row.updated_at;
+            recent_note = part.lines.iter().rfind(is_waiting).cloned();
+            if part.lines.is_empty() {
+                query = part.next.map(|next| TraceQuery { cursor: Some(next), ..asked });
+            }
+        }
         let Some(held_up) = recent_note.and_then(|note| HeldUp::from_words(note.detail.as_ref()?["text"].as_str()?))
         else {
             return Ok(None);

@@ -23,6 +23,10 @@ pub(crate) struct IndexLookup {
     pub(crate) ranking: Ranking,
     /// Whether the query finds all matches.
     pub(crate) is_whole: bool,
+    /// The words of which an entry must have one to be found, if the query does not find all matches: those that are
+    /// rare, and those that no entry has, as the index counts them. What the index counts otherwise, since an entry was
+    /// changed or is new, has them too.
+    telling: Option<Expression>,
 }
 
 /// What determines how well a found entry matches.
@@ -54,6 +58,7 @@ impl IndexLookup {
             only: None,
             ranking: Ranking::Finder,
             is_whole: true,
+            telling: None,
         }
     }
 
@@ -88,15 +93,13 @@ impl IndexLookup {
         Ok(Self::by_counts(counted()?, words, order))
     }
 
-    /// Whether the query finds an entry with these fields, for one that matches the words.
+    /// Whether the query would find an entry with these fields, for one that matches the words and that the index has
+    /// otherwise, or not yet.
     pub(crate) fn finds(&self, fields: &EntryFields) -> bool {
-        if self.is_whole {
-            return true;
-        }
+        let Some(telling) = &self.telling else { return true };
         let terms = EntryTerms::of(fields);
         let terms: HashSet<&str> = terms.iter().collect();
-        let finds = |expression: &Expression| expression.0.iter().all(|group| group.matches(&terms));
-        self.expressions.iter().any(finds)
+        telling.0.iter().all(|group| group.matches(&terms))
     }
 
     /// Whether the words can be searched for as they are, however many entries have them.
@@ -138,13 +141,12 @@ impl IndexLookup {
         Self {
             expressions: vec![Expression::of(&terms(telling), TextMatch::All)],
             only: Self::whole(words).expressions.into_iter().next(),
-            ranking: Ranking::Finder,
-            is_whole: true,
+            ..Self::whole(words)
         }
     }
 
-    fn any(mut counted: Vec<Counted>, words: &TextQuery) -> Self {
-        counted.retain(|word| word.count > 0);
+    fn any(counted: Vec<Counted>, words: &TextQuery) -> Self {
+        let (mut counted, unknown): (Vec<_>, Vec<_>) = counted.into_iter().partition(|word| word.count > 0);
         counted.sort();
         let is_mute = counted.first().is_some_and(|rarest| rarest.is_everywhere);
         let (mut rare, mut others, mut sum) = (Vec::new(), Vec::new(), 0);
@@ -159,6 +161,8 @@ impl IndexLookup {
         if sum <= FOUND_MAX {
             return Self::whole(words);
         }
+        let unknown = unknown.into_iter().map(|word| word.terms);
+        let telling: Vec<_> = rare.iter().cloned().chain(unknown).collect();
         let rare = Expression::of(&rare, TextMatch::Any);
         let mut expressions = Vec::new();
         if !others.is_empty() {
@@ -170,6 +174,7 @@ impl IndexLookup {
             only: None,
             ranking: if is_mute { Ranking::Nothing } else { Ranking::Finder },
             is_whole: false,
+            telling: Some(Expression::of(&telling, TextMatch::Any)),
         }
     }
 }
@@ -240,7 +245,7 @@ fn terms(words: Vec<Counted>) -> Vec<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use folio_memory::{TextMatch, TextQuery};
+    use folio_memory::{EntryFields, EntryKind, Owner, TextMatch, TextQuery, Trust};
 
     use super::{COMMON, Counted, EVERYWHERE, Expression, IndexLookup, Ranking};
 
@@ -269,6 +274,19 @@ mod tests {
         let (expressions, is_whole) = any(&[(300, "rain"), (0, "snow"), (700, "wind")]);
         assert_eq!(expressions, [r#"("rain") OR ("snow") OR ("wind")"#]);
         assert!(is_whole);
+    }
+
+    #[test]
+    fn entry_that_the_index_lacks_is_found_by_rare_words_and_by_words_that_no_other_has() {
+        let (counted, words) = query(&[(9_000, "rain"), (0, "snow"), (30, "wind")], TextMatch::Any);
+        let asked = IndexLookup::any(counted, &words);
+        let is_found = |title: &str| {
+            let mut fields = EntryFields::new(EntryKind::Note, Owner::user(), Trust::User);
+            title.clone_into(&mut fields.title);
+            asked.finds(&fields)
+        };
+        assert!(is_found("Snow at last") && is_found("Rain and wind"));
+        assert!(!is_found("Rain again"), "the newest thousand with it tell nothing");
     }
 
     #[test]

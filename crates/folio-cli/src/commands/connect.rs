@@ -181,7 +181,9 @@ fn server_of(context: &Context<'_>, program: Program) -> Result<(&'static str, V
     arguments.extend(given.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]));
     let own_thread = context.settings.thread.0.as_str();
     let thread = match program.folder_variable() {
-        Some(folder) if !context.settings.names_thread => Some(folder),
+        // Below the top of a worktree, the folder that is open is not the thread.
+        Some(folder) if !context.settings.names_thread && is_current_folder(own_thread) => Some(folder),
+        Some(_) => Some(own_thread),
         _ => (context.settings.names_thread || program.starts_anywhere()).then_some(own_thread),
     };
     arguments.extend(
@@ -194,6 +196,10 @@ fn server_of(context: &Context<'_>, program: Program) -> Result<(&'static str, V
         let message = "codex keeps its MCP servers in your home folder and adds them itself";
         Failure::usage("usage", message).hint(format!("run: codex mcp add folio -- folio {}", words.join(" ")))
     })
+}
+
+fn is_current_folder(thread: &str) -> bool {
+    std::env::current_dir().is_ok_and(|folder| folder.to_str() == Some(thread))
 }
 
 /// The file for the hooks of `program`, and what belongs into it.

@@ -129,7 +129,7 @@ fn restore_refuses_invalid_backups_and_stores_in_use() {
             &["restore", "empty.db", "--replace"],
             STORE,
             2,
-            "empty.db is empty\n  hint: FILE is a file that `folio backup` made",
+            "empty.db is empty\n  hint: FILE is a file that `folio backup --store",
         ),
         (
             &["restore", "copy.db"],

@@ -460,6 +460,6 @@ fn name_that_leaves_no_room_for_files_beside_it_is_refused_and_leaves_no_file() 
     let folio = Folio::new();
     let name = format!("{}.db", "n".repeat(247));
     folio.file(&name, "");
-    let called = folio.call(&["--store", &format!("sqlite:{name}"), "observe", "list"]);
+    let called = folio.call(&["--store", &format!("sqlite:{name}"), "observe", "add", "x"]);
     assert!(called.stderr.contains("is too long"), "{called}");
 }

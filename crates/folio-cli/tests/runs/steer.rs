@@ -79,7 +79,7 @@ fn plan_of_an_undriven_run_is_shown_and_edited_e9_14() {
     ");
     assert_snapshot!(folio.seen(&["plan", "edit", "r1", "--file", "plan.md"]), @"
     ! error[plan_stale]: the plan of the run has version 2, but the edit is based on version 1
-    !   hint: read the current plan with `folio plan show RUN`, then edit again
+    !   hint: read the current plan with `folio plan show RUN`: its first line names its version; then edit again with --if-version VERSION
     = 4
     ");
     assert_snapshot!(folio.seen(&["page", "show", "p3"]), @"

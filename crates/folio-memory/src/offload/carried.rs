@@ -2,6 +2,7 @@
 
 use super::extract::{SAID_MARK, USER_SAID_HEAD, is_said_head};
 use super::{Message, stands_in_for};
+use crate::view::HEADING;
 
 /// The line before what is taken over in a summary made without a model.
 pub(super) const CARRIED_HEAD: &str = "Summarized before:";
@@ -40,13 +41,15 @@ pub fn without_carried(summary: &str) -> String {
     [&lines[..at], &lines[said..]].concat().join("\n")
 }
 
-/// What the message says that stands in for messages of another history: all but the line that names them. `None` for a
-/// message that somebody said.
+/// What the summary says in the message that stands in for messages of another history: neither the lines that name it
+/// and them, nor the view of that scratchbook. `None` for a message that somebody said.
 #[must_use]
 pub fn carried_of(stand_in: &Message) -> Option<String> {
     stands_in_for(stand_in)?;
-    let told = stand_in.content.trim().split_once('\n').map_or("", |(_, told)| told);
-    Some(carried(told))
+    let is_title = |line: &&str| line.starts_with("Summary of ") && line.contains("this conversation");
+    let told = stand_in.content.lines().skip_while(|line| !is_title(line));
+    let told = told.skip(1).take_while(|line| *line != HEADING);
+    Some(carried(&told.collect::<Vec<_>>().join("\n")))
 }
 
 /// `text`, written by a compactor, followed by `rules`, the sentences that the user said: no compactor drops them. At

@@ -12,6 +12,7 @@ mod prompt;
 mod receipt;
 mod rollup;
 
+pub(crate) use book::HEADING;
 pub use book::{BookSections, Offer, Render, Shown, ViewSection, folded, parts_of, render, sections_of};
 pub use fit::{Leftover, Part, fit};
 pub use line::{

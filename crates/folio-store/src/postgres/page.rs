@@ -90,7 +90,7 @@ pub(super) async fn parents(session: &Session, root: Option<PageHandle>) -> Resu
         Some(root) => {
             let sql = "WITH RECURSIVE below (number, parent) AS (
                            SELECT number, parent FROM page WHERE space = $1 AND number = $2
-                           UNION ALL SELECT page.number, page.parent FROM below JOIN page
+                           UNION SELECT page.number, page.parent FROM below JOIN page
                                ON page.space = $1 AND page.parent = below.number)
                        SELECT number, parent FROM below";
             session.query(sql, &[&space, &to_column(root.0)]).await?

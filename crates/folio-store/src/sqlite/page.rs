@@ -102,7 +102,7 @@ pub(super) fn parents(
         Some(root) => {
             let sql = "WITH RECURSIVE below (place, parent) AS (
                            SELECT place, parent FROM page WHERE place BETWEEN ?1 AND ?2
-                           UNION ALL SELECT page.place, page.parent FROM below JOIN page ON page.parent = below.place)
+                           UNION SELECT page.place, page.parent FROM below JOIN page ON page.parent = below.place)
                        SELECT place, parent FROM below";
             (sql, [Place::of(space, root.0); 2])
         }

@@ -99,7 +99,7 @@ impl Workspace {
             return Ok(None);
         }
         let text = carried_of(stand_in).unwrap_or_default();
-        Ok(Carried::of(text, self.trust_of(actor).min(Trust::Model)))
+        Ok(Carried::of(text, self.trust_of(actor).min(Trust::Model).min(entry.fields.trust)))
     }
 }
 

@@ -136,7 +136,8 @@ pub(super) fn read(fields: &mut Fields<'_>, page: &mut Page, args: &Value) -> Op
             Rest::FromLine(format!("read path={}", word(&path.into()))),
         );
     }
-    if total == Some(to) && !text.is_empty() && !text.ends_with('\n') {
+    let is_end = total == Some(to) && fields.get("next").is_none();
+    if is_end && !text.is_empty() && !text.ends_with('\n') {
         page.line("[no newline at the end of the file]".to_owned());
     }
     let has_next = next(fields, page, "read");

@@ -72,7 +72,7 @@ impl Page {
     /// Adds lines of which each is told apart by how it begins. The first one has the number `first`.
     pub(super) fn rows(&mut self, rows: Vec<String>, first: u64, rest: Rest) {
         self.pieces.push(Rows {
-            rows,
+            rows: rows.iter().map(|row| on_one_line(row)).collect(),
             first,
             fence: None,
             rest,
@@ -124,7 +124,22 @@ impl Page {
 /// The lines of a text, without their ends; what follows the last end is a line if it is not empty.
 pub(super) fn lines_of(text: &str) -> Vec<String> {
     let text = text.strip_suffix('\n').unwrap_or(text);
-    text.split('\n').map(str::to_owned).collect()
+    text.split('\n').map(on_one_line).collect()
+}
+
+/// `line`, in which other characters that end a line are written out: nothing in it stands on a line of its own.
+fn on_one_line(line: &str) -> String {
+    let ends_line = |c: char| matches!(c, '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
+    // The ends of lines of some files.
+    let (line, end) = line.strip_suffix('\r').map_or((line, ""), |line| (line, "\r"));
+    if !line.contains(ends_line) {
+        return format!("{line}{end}");
+    }
+    let written = line.chars().map(|c| match ends_line(c) {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    });
+    written.chain([end.to_owned()]).collect()
 }
 
 impl Rows {

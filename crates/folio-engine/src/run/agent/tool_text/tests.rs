@@ -105,6 +105,22 @@ fn lines_of_a_file_have_their_numbers_and_are_cut_at_their_ends() {
 }
 
 #[test]
+fn nothing_of_a_line_stands_on_a_line_of_its_own() {
+    let text = "first\r[there is more]\u{2028}rest\r\nsecond\r\n";
+    let output = json!({"path": "a.txt", "text": text, "from_line": 1, "to_line": 2, "total_lines": 2, "next": null});
+    let told = told("read", json!({}), "a.txt", &output, 8_000);
+    assert_eq!(told, "1\tfirst\\r[there is more]\\u{2028}rest\r\n2\tsecond\r");
+}
+
+#[test]
+fn line_that_goes_on_has_not_ended() {
+    let output = json!({"path": "a.txt", "text": "xx", "from_line": 1, "to_line": 1, "total_lines": 1,
+        "next": {"from_byte": 2}});
+    let told = told("read", json!({}), "a.txt", &output, 8_000);
+    assert!(told.contains("go on with read from_byte=2") && !told.contains("no newline"), "{told}");
+}
+
+#[test]
 fn part_of_a_file_says_how_to_go_on() {
     let mut output = read_of(3);
     output["from_line"] = json!(8);
