@@ -26,7 +26,7 @@ pub(crate) struct IndexLookup {
     /// The words of which an entry must have one to be found, if the query does not find all matches: those that are
     /// rare, and those that no entry has, as the index counts them. What the index counts otherwise, since an entry was
     /// changed or is new, has them too.
-    telling: Option<Expression>,
+    pub(crate) telling: Option<Expression>,
 }
 
 /// What determines how well a found entry matches.
