@@ -103,7 +103,10 @@ impl Runner {
             let is_waiting = |note: &&TraceEntry| note.operation == WAIT_FOR_RUN && note.at >= row.updated_at;
             recent_note = part.lines.iter().rfind(is_waiting).cloned();
             if part.lines.is_empty() {
-                query = part.next.map(|next| TraceQuery { cursor: Some(next), ..asked });
+                query = part.next.map(|next| TraceQuery {
+                    cursor: Some(next),
+                    ..asked
+                });
             }
         }
         let Some(held_up) = recent_note.and_then(|note| HeldUp::from_words(note.detail.as_ref()?["text"].as_str()?))

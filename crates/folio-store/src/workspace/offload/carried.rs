@@ -99,7 +99,10 @@ impl Workspace {
             return Ok(None);
         }
         let text = carried_of(stand_in).unwrap_or_default();
-        Ok(Carried::of(text, self.trust_of(actor).min(Trust::Model).min(entry.fields.trust)))
+        Ok(Carried::of(
+            text,
+            self.trust_of(actor).min(Trust::Model).min(entry.fields.trust),
+        ))
     }
 }
 

@@ -117,7 +117,10 @@ fn line_that_goes_on_has_not_ended() {
     let output = json!({"path": "a.txt", "text": "xx", "from_line": 1, "to_line": 1, "total_lines": 1,
         "next": {"from_byte": 2}});
     let told = told("read", json!({}), "a.txt", &output, 8_000);
-    assert!(told.contains("go on with read from_byte=2") && !told.contains("no newline"), "{told}");
+    assert!(
+        told.contains("go on with read from_byte=2") && !told.contains("no newline"),
+        "{told}"
+    );
 }
 
 #[test]
