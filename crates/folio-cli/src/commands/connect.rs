@@ -181,8 +181,7 @@ fn server_of(context: &Context<'_>, program: Program) -> Result<(&'static str, V
     arguments.extend(given.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]));
     let own_thread = context.settings.thread.0.as_str();
     let thread = match program.folder_variable() {
-        // Below the top of a worktree, the folder that is open is not the thread.
-        Some(folder) if !context.settings.names_thread && is_current_folder(own_thread) => Some(folder),
+        Some(folder) if !context.settings.names_thread && !is_another_folder(own_thread) => Some(folder),
         Some(_) => Some(own_thread),
         _ => (context.settings.names_thread || program.starts_anywhere()).then_some(own_thread),
     };
@@ -198,8 +197,10 @@ fn server_of(context: &Context<'_>, program: Program) -> Result<(&'static str, V
     })
 }
 
-fn is_current_folder(thread: &str) -> bool {
-    std::env::current_dir().is_ok_and(|folder| folder.to_str() == Some(thread))
+/// Whether `thread` is that of a folder other than the current one: below the top of a worktree, that of the worktree.
+fn is_another_folder(thread: &str) -> bool {
+    let thread = Path::new(thread);
+    thread.is_absolute() && std::env::current_dir().is_ok_and(|folder| folder != thread)
 }
 
 /// The file for the hooks of `program`, and what belongs into it.
