@@ -10,7 +10,7 @@ use folio_memory::excerpt::short_line;
 use folio_store::{Commit, Committed, Expected, StoreError};
 use parking_lot::Mutex;
 use tokio::time::Instant;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 
 use crate::error::RunnerError;
 use crate::runner::Shared;
@@ -41,15 +41,13 @@ pub(crate) struct Patience {
 
 /// Ends the waiting for the store, and what others are told of it, when it is dropped.
 #[derive(Debug)]
-pub(crate) struct PatienceEnd {
-    patience: Patience,
-    _ended: DropGuard,
-}
+pub(crate) struct PatienceEnd(Patience);
 
 impl Drop for PatienceEnd {
     fn drop(&mut self) {
-        self.patience.ended.cancel();
-        self.patience.tell(None);
+        let Self(patience) = self;
+        patience.ended.cancel();
+        patience.tell(None);
     }
 }
 
@@ -61,19 +59,14 @@ pub(crate) fn is_outage(error: &RunnerError) -> bool {
 impl Patience {
     /// The patience of the driver of `run`, and what ends it.
     pub(crate) fn of(shared: &Arc<Shared>, run: RunId) -> (Self, PatienceEnd) {
-        let ended = CancellationToken::new();
         let patience = Self {
             shared: Arc::clone(shared),
             run,
             since: Arc::default(),
             leaving_since: Arc::default(),
-            ended: ended.clone(),
+            ended: CancellationToken::new(),
         };
-        let end = PatienceEnd {
-            patience: patience.clone(),
-            _ended: ended.drop_guard(),
-        };
-        (patience, end)
+        (patience.clone(), PatienceEnd(patience))
     }
 
     /// Makes `commit`, which continues the journal of the run, as soon as the store can be written. It may have been

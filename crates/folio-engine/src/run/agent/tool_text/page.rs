@@ -71,10 +71,15 @@ impl Page {
 
     /// Adds lines of which each is told apart by how it begins. The first one has the number `first`.
     pub(super) fn rows(&mut self, rows: Vec<String>, first: u64, rest: Rest) {
+        self.add(&rows, first, None, rest);
+    }
+
+    fn add(&mut self, rows: &[String], first: u64, fence: Option<String>, rest: Rest) {
+        let rows = rows.iter().map(|row| on_one_line(row)).collect();
         self.pieces.push(Rows {
-            rows: rows.iter().map(|row| on_one_line(row)).collect(),
+            rows,
             first,
-            fence: None,
+            fence,
             rest,
         });
     }
@@ -88,12 +93,8 @@ impl Page {
             self.line(format!("{label}:"));
         }
         let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
-        self.pieces.push(Rows {
-            rows: lines_of(text),
-            first: 1,
-            fence: Some("`".repeat((longest + 1).max(3))),
-            rest,
-        });
+        let fence = "`".repeat((longest + 1).max(3));
+        self.add(&lines_of(text), 1, Some(fence), rest);
     }
 
     /// All of it in about `max` characters. What there is no room for is left out at ends of lines, with words that say
@@ -124,7 +125,7 @@ impl Page {
 /// The lines of a text, without their ends; what follows the last end is a line if it is not empty.
 pub(super) fn lines_of(text: &str) -> Vec<String> {
     let text = text.strip_suffix('\n').unwrap_or(text);
-    text.split('\n').map(on_one_line).collect()
+    text.split('\n').map(str::to_owned).collect()
 }
 
 /// `line`, in which other characters that end a line are written out: nothing in it stands on a line of its own.
