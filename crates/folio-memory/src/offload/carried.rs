@@ -1,6 +1,7 @@
 //! What a summary takes over: from the one before it what a compactor wrote, and from the rules what the user said.
 
 use super::extract::{SAID_MARK, USER_SAID_HEAD, is_said_head};
+use super::stand_in::is_summary_title;
 use super::{Message, stands_in_for};
 use crate::view::HEADING;
 
@@ -46,8 +47,7 @@ pub fn without_carried(summary: &str) -> String {
 #[must_use]
 pub fn carried_of(stand_in: &Message) -> Option<String> {
     stands_in_for(stand_in)?;
-    let is_title = |line: &&str| line.starts_with("Summary of ") && line.contains("this conversation");
-    let told = stand_in.content.lines().skip_while(|line| !is_title(line));
+    let told = stand_in.content.lines().skip_while(|line| !is_summary_title(line));
     let told = told.skip(1).take_while(|line| *line != HEADING);
     Some(carried(&told.collect::<Vec<_>>().join("\n")))
 }

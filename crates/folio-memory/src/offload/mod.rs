@@ -13,7 +13,7 @@ pub use carried::{carried, carried_in, carried_of, with_rules, without_carried, 
 pub use extract::{Extract, extract, trust_in};
 pub use mark::{BEGINNING, mark_after};
 pub use message::{Call, CallResult, Message, Speaker};
-pub use stand_in::{Loss, StandInText, fit_stand_in, is_stand_in, stand_in_head, stands_in_for};
+pub use stand_in::{Loss, StandInText, fit_stand_in, is_stand_in, stand_in_head, stands_in_for, summary_title};
 
 use crate::entry::Owner;
 use crate::id::{EntryId, PageId};

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::super::{Extract, Loss, StandInText, extract, fit_stand_in};
+use super::super::{Extract, Loss, StandInText, extract, fit_stand_in, stand_in_head, summary_title};
 use super::*;
 use crate::id::EntryHandle;
 
@@ -126,15 +126,21 @@ fn summary_says_how_many_others_were_touched_m7_8_v8() {
 }
 
 #[test]
-fn stand_in_of_another_history_says_all_but_its_first_line_m7_8_v8() {
-    let head = super::super::stand_in_head(&[(1, 9)], EntryHandle(7));
-    let text = format!("{head}\n\nSummary (e8):\nGOAL: find it.\n");
+fn stand_in_of_another_history_says_its_summary_only_m7_8_v8() {
+    let head = stand_in_head(&[(1, 9)], EntryHandle(7));
     let message = |text: &str| {
         Message::read_all(&json!([{"role": "user", "content": text}]))
             .unwrap()
             .remove(0)
     };
-    assert_eq!(carried_of(&message(&text)).unwrap(), "Summary (e8):\nGOAL: find it.");
+    for first in [1, 5] {
+        let title = summary_title(first, 9);
+        let text = format!("{head}\nSearch with history_search.\n\n{title} (e8):\nGOAL: find it.\n");
+        assert_eq!(carried_of(&message(&text)).unwrap(), "GOAL: find it.");
+        let with_view = format!("{text}\nNext actions (e9):\n- Look.\n\n{HEADING}\n- [e3] A note.\n");
+        let carried = carried_of(&message(&with_view)).unwrap();
+        assert_eq!(carried, "GOAL: find it.\nNext actions (e9):\n- Look.");
+    }
     assert_eq!(carried_of(&message("[e7]")).unwrap(), "");
     assert_eq!(carried_of(&message("GOAL: find it.")), None);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use folio_memory::actor::Trust;
 use folio_memory::entry::{Owner, Tag};
 use folio_memory::link::{Link, Relation};
-use folio_memory::offload::{BlockIds, Extract, carried_in, extract, with_rules, without_carried};
+use folio_memory::offload::{BlockIds, Extract, carried_in, extract, summary_title, with_rules, without_carried};
 use folio_memory::trace::FAILED;
 use folio_memory::{
     Actor, Change, Entry, EntryFields, EntryId, EntryKind, FieldChange, NewEntry, NewPage, PageId, Role, ThreadKey,
@@ -122,12 +122,7 @@ impl Workspace {
             id: book,
             fields: book_fields,
         })));
-        // It goes on from the summary before it, and says what that said.
-        let of_all = match first {
-            1 => format!("Summary of messages 1 to {last} of this conversation"),
-            _ => format!("Summary of this conversation up to message {last}"),
-        };
-        let titles = [of_all, "Next actions".to_owned()];
+        let titles = [summary_title(first, last), "Next actions".to_owned()];
         let has_next = !texts[1].is_empty();
         let parts = ids.into_iter().zip(titles).zip(texts);
         for (index, ((id, title), text)) in parts.enumerate() {
