@@ -9,6 +9,7 @@ use folio_store::{Blob, BlobHash, StoreError, Workspace};
 use serde_json::Value;
 
 use crate::error::RunnerError;
+use crate::outage::Patience;
 
 /// Bytes of memory for large outputs and what was made of them, in addition to what a run needs at the moment; anything
 /// beyond is dropped.
@@ -21,6 +22,8 @@ pub(crate) struct Bodies {
     max_bytes: usize,
     /// Outputs that cannot be read yet because they are still being written.
     unwritten: HashSet<String>,
+    /// How a driver waits out an outage of the store.
+    patience: Option<Patience>,
 }
 
 impl Bodies {
@@ -30,6 +33,25 @@ impl Bodies {
             workspace: workspace.clone(),
             max_bytes: max_bytes.unwrap_or(DEFAULT_CACHE_BYTES),
             unwritten: HashSet::new(),
+            patience: None,
+        }
+    }
+
+    /// The same for the driver that waits for its store with `patience`.
+    pub(crate) fn with_patience(self, patience: Patience) -> Self {
+        Self {
+            patience: Some(patience),
+            ..self
+        }
+    }
+
+    /// The bytes that are kept under `hash`.
+    async fn bytes_of(&self, hash: &str) -> Result<Vec<u8>, RunnerError> {
+        let hash = BlobHash(hash.to_owned());
+        let (store, space) = (self.workspace.store(), self.workspace.space());
+        match &self.patience {
+            Some(patience) => patience.outlast(|| store.blob(space, &hash)).await,
+            None => Ok(store.blob(space, &hash).await?),
         }
     }
 
@@ -58,12 +80,11 @@ impl Bodies {
 
     /// The output that is kept under `hash`; `None` if it no longer exists or is not JSON.
     async fn find_output(&self, hash: &str) -> Result<Option<Value>, RunnerError> {
-        let hash = BlobHash(hash.to_owned());
-        match self.workspace.store().blob(self.workspace.space(), &hash).await {
+        match self.bytes_of(hash).await {
             Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
             // It was erased.
-            Err(StoreError::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(RunnerError::Store(StoreError::NotFound { .. })) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
@@ -73,8 +94,7 @@ impl Bodies {
     ///
     /// If it does not exist or is not JSON.
     pub(crate) async fn read(&self, hash: &str) -> Result<Value, RunnerError> {
-        let body = BlobHash(hash.to_owned());
-        let bytes = self.workspace.store().blob(self.workspace.space(), &body).await?;
+        let bytes = self.bytes_of(hash).await?;
         let damaged = |error| StoreError::Corrupt {
             location: self.workspace.store().location(),
             reason: format!("the body {hash} is not JSON"),

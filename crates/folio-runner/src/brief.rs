@@ -68,14 +68,14 @@ impl BriefReader {
         &self,
         workspace: &Workspace,
         moment: Moment,
-        title: String,
+        title: &str,
         pages: &str,
     ) -> Result<String, WorkspaceError> {
         let tokens = for_model(&self.model);
         let request = ContextRequest {
             thread: self.thread.clone(),
             turn: self.turn.map(Ref::Id),
-            prompt: title,
+            prompt: title.to_owned(),
             budget: MEMORY_TOKENS.min(self.window / WINDOW_DIVISOR),
             sections: vec![(Section::ScratchPage, 70), (Section::Semantic, 30)],
         };

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use folio_engine::event::BookView;
 use folio_engine::run::CompactAction;
 use folio_engine::spend::Spend;
@@ -12,8 +13,9 @@ use folio_memory::tokens::for_model;
 use folio_memory::trace::FAILED;
 use folio_memory::{Actor, ThreadKey, Timestamp, TraceNote};
 use folio_store::ErrorKind;
-use folio_store::workspace::{Compactor, Offload, Workspace, WorkspaceError};
+use folio_store::workspace::{Compacted, Compactor, Desk, Offload, Workspace, WorkspaceError};
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::brief::BriefReader;
@@ -30,7 +32,22 @@ pub(crate) struct Compaction {
     /// The thread that keeps the conversation.
     thread: ThreadKey,
     action: CompactAction,
-    compactor: Option<Arc<ModelCompactor>>,
+    compactor: Option<Arc<AskedOnce>>,
+}
+
+/// A compactor whose answer is kept, so that it is not paid for again if the store fails after it and the messages are
+/// put away once more.
+#[derive(Debug)]
+struct AskedOnce {
+    compactor: ModelCompactor,
+    answer: OnceCell<Result<Compacted, String>>,
+}
+
+#[async_trait]
+impl Compactor for AskedOnce {
+    async fn compact(&self, desk: &Desk) -> Result<Compacted, String> {
+        self.answer.get_or_init(|| self.compactor.compact(desk)).await.clone()
+    }
 }
 
 /// The result of putting away. Kept until it is durable, and recorded again if somebody else wrote to the journal
@@ -76,7 +93,12 @@ impl Compaction {
             thread: thread_of(run, &reader.thread, &action),
             reader,
             memory: run.memory_told_to(action.node).to_owned(),
-            compactor: compactor.filter(|_| action.reserved.is_some()).map(Arc::new),
+            compactor: compactor.filter(|_| action.reserved.is_some()).map(|compactor| {
+                Arc::new(AskedOnce {
+                    compactor,
+                    answer: OnceCell::new(),
+                })
+            }),
             action,
         }
     }
@@ -89,8 +111,8 @@ impl Compaction {
     /// `Unavailable` or `Corrupt`: then the run cannot be written to either. Any other refusal would recur on every
     /// try, so it becomes the result.
     pub(crate) async fn run_unless_cancelled(
-        self,
-        cancel: CancellationToken,
+        &self,
+        cancel: &CancellationToken,
     ) -> Result<CompactionResult, WorkspaceError> {
         let node = self.action.node;
         let outcome = tokio::select! {
@@ -105,8 +127,7 @@ impl Compaction {
         Ok(CompactionResult { node, outcome })
     }
 
-    async fn offload_messages(self) -> Result<Done, WorkspaceError> {
-        let compactor = self.compactor;
+    async fn offload_messages(&self) -> Result<Done, WorkspaceError> {
         let options = Offload {
             window_tokens: self.action.window,
             keep_last: 0,
@@ -115,7 +136,8 @@ impl Compaction {
             tokens: Arc::new(for_model(&self.reader.model)),
             has_view: false,
             task: Some(self.action.task.clone()),
-            compactor: compactor
+            compactor: self
+                .compactor
                 .clone()
                 .map(|compactor| (compactor as Arc<dyn Compactor>, COMPACTOR_TIME)),
             ..Offload::default()
@@ -137,8 +159,8 @@ impl Compaction {
                 .reader
                 .book(&self.workspace, self.workspace.moment().await?, &self.memory)
                 .await?,
-            spent: match (compactor, &self.action.reserved) {
-                (Some(compactor), Some(reserved)) => compactor.spent_of(reserved),
+            spent: match (&self.compactor, &self.action.reserved) {
+                (Some(asked), Some(reserved)) => asked.compactor.spent_of(reserved),
                 _ => Spend::default(),
             },
         })

@@ -17,7 +17,6 @@ use std::time::Duration;
 use folio_engine::run::{Action, CheckFinding, ModelAnswer};
 use folio_engine::{Event, NodeId, Run};
 use folio_memory::{Change, EntryId, Timestamp};
-use folio_store::workspace::WorkspaceError;
 use folio_store::{ErrorKind, Workspace};
 use folio_tools::ToolContext;
 use folio_tools::panics::caught_now;
@@ -37,7 +36,7 @@ use crate::memory::{MemoryWriter, observations_from_rules};
 use crate::models::AskEnded;
 use crate::observer::DriveFollower;
 use crate::others::Followed;
-use crate::outage::{Patience, PatienceEnd, is_outage};
+use crate::outage::{Patience, PatienceEnd};
 use crate::pages::RunPages;
 use crate::pending_writes::PendingWrites;
 use crate::perform::Performed;
@@ -106,7 +105,7 @@ impl Done {
 }
 
 /// The outcome of a call. It fails if the store is unavailable or damaged and could not keep what was to be put away.
-type Outcome = Result<Done, WorkspaceError>;
+type Outcome = Result<Done, RunnerError>;
 
 /// One run while this process drives it.
 ///
@@ -163,7 +162,8 @@ pub(crate) struct Drive {
     /// How it waits out an outage of the store.
     patience: Patience,
     _patience_end: PatienceEnd,
-    /// Why what was under way could not be recorded, if this process drove the run until then.
+    /// Why what was under way before could not be recorded, if this process drove the run until then, and the journal
+    /// does not say it yet.
     unrecorded: Option<String>,
 }
 
@@ -205,13 +205,19 @@ impl Drive {
         if driven.as_ref().is_err_and(may_linger) {
             self.stop_calls(&mut calls).await;
         }
-        if let Err(error) = &driven
-            && let Some(reason) = self.patience.reason(error)
-        {
+        if let Err(error) = &driven {
+            self.keep_unrecorded(error);
+        }
+        driven
+    }
+
+    /// Keeps for the next driver in this process why what was under way could not be recorded: because of `error`, or
+    /// as the driver before this one left it, if that is not recorded either.
+    fn keep_unrecorded(&self, error: &RunnerError) {
+        if let Some(reason) = self.patience.reason(error).or_else(|| self.unrecorded.clone()) {
             let head = self.followed.head();
             self.shared.unrecorded.lock().insert(self.run.id(), (head, reason));
         }
-        driven
     }
 
     /// Stops what is under way in a run that is given up, because its store is unavailable for example: how it ends
@@ -235,6 +241,7 @@ impl Drive {
             let mut lock_released = pin!(locks.wait_for_release());
             lock_released.as_mut().enable();
             calls.add_all(&mut self.unpolled_calls);
+            self.note_would_lose(&outcomes);
             calls
                 .poll_alongside(pin!(self.step(std::mem::take(&mut outcomes))))
                 .await?;
@@ -323,14 +330,9 @@ impl Drive {
         outcomes.retain(|done| !matches!(done, Done::Call(performed, batch) if !is_expected(performed, *batch)));
         self.note_sleep();
         self.record_sleep().await?;
-        let would_lose = self.would_lose(&outcomes);
         for outcome in &mut outcomes {
             if let Done::Call(performed, ..) = outcome {
-                while let Err(error) = appends::resolve_pages(&self.shared, &self.run, performed).await {
-                    if !(would_lose && is_outage(&error) && self.patience.wait(&error).await) {
-                        return Err(error);
-                    }
-                }
+                appends::resolve_pages(&self.shared, &self.run, &self.patience, performed).await?;
             }
         }
         self.conclude_all(outcomes).await?;
@@ -347,7 +349,7 @@ impl Drive {
                 && !self.pending_writes.has_calls()
                 && is_briefing_only
                 && !actions.brief.is_empty()
-                && self.brief_ahead(&actions.brief).await?
+                && self.brief_all(&actions.brief).await?
             {
                 continue;
             }

@@ -2,6 +2,7 @@
 //! (decision 0152): how calls ended that may not simply be repeated, and what models answered.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use folio_engine::Event;
@@ -35,6 +36,8 @@ pub(crate) struct Patience {
     since: Arc<Mutex<Option<Instant>>>,
     /// Since when it is known here that the process is about to end.
     leaving_since: Arc<Mutex<Option<Instant>>>,
+    /// Whether something would be lost if the run were given up.
+    would_lose: Arc<AtomicBool>,
     /// Cancelled when the run is no longer driven.
     ended: CancellationToken,
 }
@@ -64,9 +67,46 @@ impl Patience {
             run,
             since: Arc::default(),
             leaving_since: Arc::default(),
+            would_lose: Arc::default(),
             ended: CancellationToken::new(),
         };
         (patience.clone(), PatienceEnd(patience))
+    }
+
+    /// Notes whether something would be lost if the run were given up now.
+    pub(crate) fn set_would_lose(&self, would_lose: bool) {
+        self.would_lose.store(would_lose, Ordering::Relaxed);
+    }
+
+    /// Whether something would be lost if the run were given up.
+    pub(crate) fn would_lose(&self) -> bool {
+        self.would_lose.load(Ordering::Relaxed)
+    }
+
+    /// The answer to `ask`, which reads the store or writes what may be written twice. If something would be lost if the
+    /// run were given up, `ask` is repeated during an outage. Whatever a driver reads of its store while it drives a run
+    /// is read in this way.
+    ///
+    /// # Errors
+    ///
+    /// As `ask`. If something would be lost, of kind `Unavailable` only once the time is over.
+    pub(crate) async fn outlast<T, E: Into<RunnerError>, A: Future<Output = Result<T, E>>>(
+        &self,
+        mut ask: impl FnMut() -> A,
+    ) -> Result<T, RunnerError> {
+        let mut was_away = false;
+        loop {
+            match ask().await.map_err(Into::into) {
+                Err(error) if is_outage(&error) && self.would_lose() && self.wait(&error).await => was_away = true,
+                answer => {
+                    // What waits besides this has a limit of its own until it is there for that, too.
+                    if was_away && answer.is_ok() {
+                        self.end_outage();
+                    }
+                    return answer;
+                }
+            }
+        }
     }
 
     /// Makes `commit`, which continues the journal of the run, as soon as the store can be written. It may have been
@@ -136,7 +176,7 @@ impl Patience {
     }
 
     /// Waits a moment before something is tried again that failed with `error`; false if it is not to be tried again.
-    pub(crate) async fn wait(&self, error: &RunnerError) -> bool {
+    async fn wait(&self, error: &RunnerError) -> bool {
         let now = Instant::now();
         let since = *self.since.lock().get_or_insert(now);
         let waited = now.saturating_duration_since(since);
@@ -175,7 +215,7 @@ impl Patience {
     }
 
     /// Notes that the store is there again.
-    pub(crate) fn end_outage(&self) {
+    fn end_outage(&self) {
         if self.since.lock().take().is_some() {
             self.tell(None);
         }

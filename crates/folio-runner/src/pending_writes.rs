@@ -135,9 +135,10 @@ impl<O> PendingWrites<O> {
         })
     }
 
-    /// The outcomes that the gathered batch records.
-    pub(crate) fn outcomes(&self) -> &[O] {
-        &self.outcomes
+    /// The outcomes that are applied and not durable yet.
+    pub(crate) fn undurable_outcomes(&self) -> impl Iterator<Item = &O> {
+        let writing = self.writing.iter().flat_map(|(writing, _)| &writing.outcomes);
+        self.outcomes.iter().chain(writing)
     }
 
     /// Keeps `outcome`, which the gathered batch records, until it is durable.

@@ -112,7 +112,9 @@ impl Watch {
         loop {
             let lineage = self.store.lineage();
             if lineage != self.lineage {
-                check_known_end(&*self.store, &self.space, self.run.id(), self.head, self.at).await?;
+                if !has_known_end(&*self.store, &self.space, self.run.id(), self.head, self.at).await? {
+                    return Err(lost_end(&*self.store).into());
+                }
                 self.lineage = lineage;
             }
             let (events, is_whole) = self.read_part().await?;
@@ -231,35 +233,36 @@ impl Watch {
     }
 }
 
-/// Fails if `store` lacks the commit `head`, at which the journal of `run` ends as far as it was read; `at` is the time
-/// of the last event. A server that took the place of another, or was restored from a copy, may lack the last commits
-/// and have others under their numbers. Then nothing that was read counts.
-pub(crate) async fn check_known_end(
+/// Whether `store` has the commit `head`, at which the journal of `run` ends as far as it was read; `at` is the time of
+/// the last event. A server that took the place of another, or was restored from a copy, may lack the last commits and
+/// have others under their numbers. Then nothing that was read counts.
+pub(crate) async fn has_known_end(
     store: &dyn Store,
     space: &SpaceName,
     run: RunId,
     head: Seq,
     at: Option<Timestamp>,
-) -> Result<(), RunnerError> {
+) -> Result<bool, StoreError> {
     if head == Seq(0) {
-        return Ok(());
+        return Ok(true);
     }
     let rows = store.changes(space, Seq(head.0 - 1), 1).await?;
-    let is_there = rows.first().is_some_and(|row| {
+    Ok(rows.first().is_some_and(|row| {
         let append = row.record.run.as_ref().filter(|append| append.run == run);
         append.is_some_and(|append| {
             // The known time is that of the last event.
             let is_same = append.events.is_empty() || at.is_none_or(|at| at == row.at);
             row.seq == head && is_same
         })
-    });
-    if is_there {
-        return Ok(());
-    }
-    Err(RunnerError::Store(StoreError::Unavailable {
+    }))
+}
+
+/// The failure if `store` does not have it.
+pub(crate) fn lost_end(store: &dyn Store) -> StoreError {
+    StoreError::Unavailable {
         doing: "continue a run in",
         location: store.location(),
         reason: "the last commits of the run are lost: another server has taken the place of the one that had them, or it was restored from a copy".to_owned(),
         source: None,
-    }))
+    }
 }

@@ -1,13 +1,14 @@
 //! The pages that calls want to append to.
 
 use folio_engine::{CallOutcome, Failure, Run, StopReason, projection};
-use folio_memory::id::Ref;
+use folio_memory::id::{PageRef, Ref};
 use folio_memory::{Page, PageId, PageRole, RunId};
 use folio_store::StoreError;
 use folio_store::workspace::Workspace;
 use folio_tools::PageTarget;
 
 use crate::error::RunnerError;
+use crate::outage::Patience;
 use crate::perform::Performed;
 use crate::runner::Shared;
 
@@ -20,33 +21,30 @@ const MAX_ORIGINS: usize = 100;
 /// Replaces handles of pages by their ids. For a page of the run from which this one was forked, or of one from which
 /// that one was, it is the page in its place: plans and models that the fork kept name the old one. A page that does
 /// not exist or belongs to another run stays a handle and is rejected later; a call of the append tool then fails.
-pub(super) async fn resolve_pages(shared: &Shared, run: &Run, performed: &mut Performed) -> Result<(), RunnerError> {
-    let workspace = &shared.workspace;
+pub(super) async fn resolve_pages(
+    shared: &Shared,
+    run: &Run,
+    patience: &Patience,
+    performed: &mut Performed,
+) -> Result<(), RunnerError> {
     let mut problem = None;
     for append in &mut performed.writes.page_appends {
         let PageTarget::Handle(handle) = &append.page else {
             continue;
         };
         let Ok(reference) = handle.parse() else { continue };
-        match workspace.store().page(workspace.space(), reference).await {
-            Ok(page) if page.fields.run.is_some_and(|of| of != run.id()) => {
-                if let Some(page) = page_in_place_of(shared, run, &page).await?
-                    && is_there(workspace, page).await?
-                {
-                    append.page = PageTarget::Handle(page.to_string());
-                    continue;
-                }
+        match patience.outlast(|| meant_page(shared, run, reference)).await? {
+            Meant::Page(page) => append.page = PageTarget::Handle(page.to_string()),
+            Meant::OfAnotherRun => {
                 problem = Some(format!(
                     "{handle} is a page of another run; name one of this run, or a title"
                 ));
                 append.page = PageTarget::Handle(format!("{handle} (of another run)"));
             }
-            Ok(page) => append.page = PageTarget::Handle(page.id.to_string()),
-            Err(StoreError::NotFound { .. }) => {
+            Meant::Nothing => {
                 problem = Some(format!("there is no page {handle}; name another one, or a title"));
                 append.page = PageTarget::Handle(format!("{handle} (not found)"));
             }
-            Err(error) => return Err(error.into()),
         }
     }
     if let Some(message) = problem.filter(|_| performed.writes.tool == PAGE_APPEND) {
@@ -59,6 +57,31 @@ pub(super) async fn resolve_pages(shared: &Shared, run: &Run, performed: &mut Pe
         });
     }
     Ok(())
+}
+
+/// What the handle of a page stands for.
+#[derive(Debug)]
+enum Meant {
+    Page(PageId),
+    /// A page of another run, and none of this run is in its place.
+    OfAnotherRun,
+    Nothing,
+}
+
+async fn meant_page(shared: &Shared, run: &Run, reference: PageRef) -> Result<Meant, RunnerError> {
+    let workspace = &shared.workspace;
+    let page = match workspace.store().page(workspace.space(), reference).await {
+        Ok(page) => page,
+        Err(StoreError::NotFound { .. }) => return Ok(Meant::Nothing),
+        Err(error) => return Err(error.into()),
+    };
+    if page.fields.run.is_none_or(|of| of == run.id()) {
+        return Ok(Meant::Page(page.id));
+    }
+    match page_in_place_of(shared, run, &page).await? {
+        Some(page) if is_there(workspace, page).await? => Ok(Meant::Page(page)),
+        _ => Ok(Meant::OfAnotherRun),
+    }
 }
 
 /// The page of `run` in place of `page`, if that belongs to the run from which it was forked, or to one before that.

@@ -129,8 +129,10 @@ impl Drive {
             return;
         };
         let cancel = self.under_way.begin(node, batch, true);
+        let patience = self.patience.clone();
         self.unpolled_calls.push(Box::pin(async move {
-            let result = compaction.run_unless_cancelled(cancel).await?;
+            let put_away = || Box::pin(compaction.run_unless_cancelled(&cancel));
+            let result = patience.outlast(put_away).await?;
             Ok(Done::PutAway(Box::new(result), batch))
         }));
     }
@@ -140,7 +142,9 @@ impl Drive {
         let Some(compaction) = self.putting_away(action) else {
             return Ok(());
         };
-        let result = Box::pin(compaction.run_unless_cancelled(CancellationToken::new())).await?;
+        let never = CancellationToken::new();
+        let put_away = || Box::pin(compaction.run_unless_cancelled(&never));
+        let result = self.patience.outlast(put_away).await?;
         self.put_away_ended(result).await
     }
 

@@ -64,9 +64,9 @@ impl Drive {
         let prefer = Preferences::of(&shared.workspace).await?;
         let allowed_tools = grants::allowed_tools_of(&run);
         let follower = shared.others.follow(&shared.workspace, id, head);
-        let bodies = Bodies::of(&shared.workspace, shared.options.outputs_at_hand);
         let time = shared.kept_lags.time_of(id);
         let (patience, patience_end) = Patience::of(&shared, id);
+        let bodies = Bodies::of(&shared.workspace, shared.options.outputs_at_hand).with_patience(patience.clone());
         // If somebody else drove the run since, they know better.
         let unrecorded = shared.unrecorded.lock().remove(&id);
         let unrecorded = unrecorded.and_then(|(at, reason)| (at == head).then_some(reason));
@@ -99,10 +99,17 @@ impl Drive {
             pending_cancellations: PendingCancellations::default(),
             patience,
             _patience_end: patience_end,
-            unrecorded,
+            unrecorded: None,
         };
         drive.configure_run();
-        drive.resume().await?;
+        let resumed = Box::pin(drive.resume()).await;
+        // Not earlier: it holds until more is durable than that the run goes on.
+        drive.unrecorded = unrecorded;
+        drive.run.set_unrecorded(drive.unrecorded.clone());
+        if let Err(error) = resumed {
+            drive.keep_unrecorded(&error);
+            return Err(error);
+        }
         drive.uncounted = drive.run.left_out();
         Ok(drive)
     }

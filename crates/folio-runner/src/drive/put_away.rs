@@ -5,7 +5,6 @@ use folio_memory::entry::Status;
 use folio_memory::id::Ref;
 use folio_memory::{Change, EntryId};
 use folio_store::StoreError;
-use folio_store::workspace::WorkspaceError;
 
 use super::Drive;
 use crate::error::RunnerError;
@@ -45,10 +44,12 @@ impl Drive {
     async fn note_archived_entries(&mut self, patched: &[EntryId]) -> Result<bool, RunnerError> {
         let mut has_new = false;
         for id in patched {
-            let is_gone = match self.shared.workspace.entry(Ref::Id(*id)).await {
+            let workspace = &self.shared.workspace;
+            let read = || workspace.entry(Ref::Id(*id));
+            let is_gone = match self.patience.outlast(read).await {
                 Ok(entry) => entry.fields.status == Status::Archived || entry.fields.erased.is_some(),
-                Err(WorkspaceError::Store(StoreError::NotFound { .. })) => true,
-                Err(error) => return Err(error.into()),
+                Err(RunnerError::Store(StoreError::NotFound { .. })) => true,
+                Err(error) => return Err(error),
             };
             has_new |= is_gone && self.archived_entries.insert(*id);
         }

@@ -6,10 +6,9 @@ use folio_store::{Commit, Committed, Expected, Journal, Record, RunAppend, Store
 
 use super::{Done, Drive};
 use crate::error::RunnerError;
-use crate::outage::is_outage;
 use crate::pending_writes::Writing;
 use crate::steps::status_of;
-use crate::watch::check_known_end;
+use crate::watch::{has_known_end, lost_end};
 
 /// How often in a row a commit is rebuilt because somebody else wrote to the journal in between.
 const CONFLICTS_MAX: u32 = 100;
@@ -19,7 +18,7 @@ impl Drive {
     pub(super) async fn write_and_wait(&mut self) -> Result<(), RunnerError> {
         self.update_pages_text().await;
         let (commit, writing) = self.next_commit();
-        let written = self.written_to(&writing, commit).await;
+        let written = self.written_to(commit).await;
         self.handle_write_result(writing, written).await
     }
 
@@ -27,17 +26,16 @@ impl Drive {
     pub(super) async fn write_in_background(&mut self) {
         self.update_pages_text().await;
         let (commit, writing) = self.next_commit();
-        let written = tokio::spawn(self.written_to(&writing, commit));
+        let written = tokio::spawn(self.written_to(commit));
         self.pending_writes.write(writing, written);
     }
 
-    /// Writes `commit`, that of `writing`. If something would be lost otherwise, an outage of the store is waited out.
+    /// Writes `commit`. If something would be lost otherwise, an outage of the store is waited out.
     fn written_to(
         &self,
-        writing: &Writing<Done>,
         commit: Commit,
     ) -> impl Future<Output = Result<Committed, RunnerError>> + Send + use<> {
-        let patience = self.would_lose(&writing.outcomes).then(|| self.patience.clone());
+        let patience = self.patience.would_lose().then(|| self.patience.clone());
         let workspace = self.shared.workspace.clone();
         async move {
             match patience {
@@ -47,11 +45,13 @@ impl Drive {
         }
     }
 
-    /// Whether something would be lost if the run were given up: of `outcomes`, which are not durable, or of what is
-    /// under way.
-    pub(super) fn would_lose(&self, outcomes: &[Done]) -> bool {
-        outcomes.iter().any(Done::is_lost_if_unrecorded)
-            || self.under_way.calls.values().any(|call| !call.is_repeatable)
+    /// Notes whether something would be lost if the run were given up: of `outcomes`, of others that are not durable,
+    /// or of what is under way.
+    pub(super) fn note_would_lose(&self, outcomes: &[Done]) {
+        let mut outcomes = outcomes.iter().chain(self.pending_writes.undurable_outcomes());
+        let would_lose = outcomes.any(Done::is_lost_if_unrecorded)
+            || self.under_way.calls.values().any(|call| !call.is_repeatable);
+        self.patience.set_would_lose(would_lose);
     }
 
     /// The commit that writes the gathered batch.
@@ -118,6 +118,7 @@ impl Drive {
     /// Begins what waited for the write.
     fn written(&mut self, writing: Writing<Done>, committed: &Committed) {
         self.conflicts = 0;
+        self.unrecorded = None;
         self.follow_to(committed.seq, Some(committed.at));
         if let Some(names) = writing.writes {
             self.locks.mark_stored(names, &self.run);
@@ -155,6 +156,7 @@ impl Drive {
                 ));
             }
         }
+        self.note_would_lose(&[]);
     }
 
     /// Folds the run anew after a write that the store refused, and applies the outcomes again.
@@ -169,10 +171,12 @@ impl Drive {
             return Err(self.too_many_conflicts());
         }
         if matches!(error, StoreError::OtherPolicy { .. }) {
-            self.memory.renew(self.shared.workspace.policy().await?);
+            let read = || self.shared.workspace.policy();
+            self.memory.renew(self.patience.outlast(read).await?);
         }
         self.note_sleep();
-        let now = self.shared.read(self.run.id()).await?;
+        let read = || self.shared.read(self.run.id());
+        let now = self.patience.outlast(read).await?;
         self.read_foreign_writes().await?;
         self.run = now.run;
         self.bodies.clear_unwritten();
@@ -257,17 +261,15 @@ impl Drive {
     async fn read_foreign_writes(&mut self) -> Result<Journal, RunnerError> {
         let workspace = &self.shared.workspace;
         let (store, space, known) = (workspace.store(), workspace.space(), self.followed.head());
-        let would_lose = self.would_lose(self.pending_writes.outcomes());
-        let journal = loop {
-            let read = store.journal(space, self.run.id(), known).await;
-            match read.map_err(RunnerError::from) {
-                Err(error) if would_lose && is_outage(&error) && self.patience.wait(&error).await => {}
-                read => break read?,
-            }
-        };
-        self.patience.end_outage();
-        // Only then: what was read is of the same store, or of an earlier one.
-        self.check_known_end().await?;
+        let run = self.run.id();
+        let read = || store.journal(space, run, known);
+        let journal = self.patience.outlast(read).await?;
+        // Only then: what was read is of the same store, or of an earlier one. If it lacks what is known of the journal,
+        // whoever drives the run next begins with what is there.
+        let read = || has_known_end(&**store, space, run, known, self.followed_at);
+        if !self.patience.outlast(read).await? {
+            return Err(lost_end(&**store).into());
+        }
         // Others ask for something; what a driver writes says that this one was away for longer than its lease.
         let is_of_a_driver = |event: &Event| {
             matches!(
@@ -281,12 +283,5 @@ impl Drive {
             return Err(StoreError::RunTaken { run, detail }.into());
         }
         Ok(journal)
-    }
-
-    /// Fails if the store lacks what is known of the journal. Whoever drives the run next begins with what is there.
-    async fn check_known_end(&mut self) -> Result<(), RunnerError> {
-        let workspace = &self.shared.workspace;
-        let (store, space, known) = (workspace.store(), workspace.space(), self.followed.head());
-        check_known_end(&**store, space, self.run.id(), known, self.followed_at).await
     }
 }

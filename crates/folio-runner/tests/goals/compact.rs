@@ -1,17 +1,21 @@
 //! Conversations of tasks that outgrow the context window, in a real store (M7.8 V6, V8; seed 003 A5, A6).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use crate::models_support::*;
 use folio_engine::{Event, Outcome, StopReason};
 use folio_memory::scratchbook::ItemInput;
 use folio_memory::tokens::{Estimate, Tokens as _};
 use folio_memory::{Actor, Role, RunId, Seq, ThreadKey};
-use folio_model::{Request, ScriptedModel, Speaker};
-use folio_runner::{Runner, RunnerModel};
+use folio_model::{Request, Role as ModelRole, ScriptedModel, Speaker, When};
+use folio_runner::{Runner, RunnerModel, RunnerModels, RunnerOptions};
 use folio_store::workspace::{BookFilter, TraceQuery};
 use folio_testkit::FaultyStore;
+use folio_tools::{Effect, ToolResponse, ToolSpec};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 struct House {
     runner: Runner,
@@ -217,6 +221,61 @@ async fn store_failure_during_offload_ends_only_the_drive_e9_9() {
     store.heal();
     let result = runner.drive(run).await.unwrap();
     assert_eq!((result.status, result.notes.as_str()), (Outcome::Ok, "all are sorted"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn offload_waits_for_the_store_while_a_call_would_be_lost_and_its_compactor_is_asked_once_e9_12() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = Arc::new(ScriptedModel::new(letters(30).into_iter().chain([judging("", "met")])));
+    let said = json!({"summary": "The letters so far are sorted by date."});
+    let answer = When::role(ModelRole::Compactor).calls([("done", said)]).always();
+    let compactor = Arc::new(ScriptedModel::new([answer]));
+    let store = Arc::new(FaultyStore::new(sqlite(&folder.path().join("folio.db"))));
+    let mut asked = RunnerModel::new("scripted", Arc::clone(&model) as _);
+    asked.window = LETTERS_WINDOW;
+    asked.answer_tokens = LETTERS_WINDOW / 8;
+    let options = RunnerOptions {
+        models: Some(RunnerModels {
+            compactor: Some(RunnerModel::new("small", Arc::clone(&compactor) as _)),
+            ..RunnerModels::one(asked)
+        }),
+        ..RunnerOptions::default()
+    };
+    let mut registry = registry(&Effects::default());
+    let (may_end, made) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::default()));
+    let calls = (Arc::clone(&may_end), Arc::clone(&made));
+    let spec = ToolSpec::new("send", Effect::Opaque, "Sends a letter.");
+    registry.register_fn(spec, move |request, _| {
+        let (may_end, made) = calls.clone();
+        async move {
+            made.fetch_add(1, Ordering::SeqCst);
+            drop(may_end.acquire().await);
+            Ok(ToolResponse::ok(&request, json!("sent"), "it is sent"))
+        }
+    });
+    let runner = Runner::new(workspace(Arc::clone(&store) as _), registry, options);
+    let steps = json!([{"parallel": [
+        {"id": "sort", "title": "sort the letters", "criteria": ["sorted"]},
+        {"id": "send", "do": {"tool": "send"}},
+    ]}]);
+    let run = submit(&runner, of_goal("letters", json!({ "steps": steps }))).await;
+    // What the compactor wrote cannot be.
+    store.lose_keyed("compact:");
+    let driver = runner.clone();
+    let driving = tokio::spawn(async move { driver.drive(run).await });
+    let told = runner.store_outage(run, None).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5 * 60)).await;
+    assert_eq!(compactor.asked().len(), 1);
+    assert!(!driving.is_finished());
+    store.heal();
+    assert_eq!(runner.store_outage(run, Some(&told)).await, None);
+    may_end.add_permits(1);
+    let result = driving.await.unwrap().unwrap();
+    assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
+    assert_eq!(made.load(Ordering::SeqCst), 1);
+    let journal = runner.workspace().journal(run, Seq(0)).await.unwrap();
+    let compacted = journal.events.iter().filter(|(_, event)| matches!(event, Event::Compacted { .. }));
+    assert_eq!(compacted.count(), compactor.asked().len());
 }
 
 /// The first request to the executor, which offers its tools.

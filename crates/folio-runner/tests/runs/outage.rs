@@ -36,13 +36,12 @@ struct House {
 
 impl House {
     fn new(effect: Effect) -> Self {
+        Self::with(effect, RunnerOptions::default())
+    }
+
+    fn with(effect: Effect, options: RunnerOptions) -> Self {
         let store = Arc::new(FaultyStore::new(SqliteStore::open(&OpenOptions::in_memory()).unwrap()));
-        let workspace = Workspace::new(
-            Arc::clone(&store) as _,
-            Arc::new(SystemClock),
-            Arc::new(RandomIds::default()),
-            SpaceName::main(),
-        );
+        let workspace = workspace_of(&store);
         let calls = Arc::new(Calls {
             begun: Semaphore::new(0),
             may_end: Semaphore::new(0),
@@ -68,7 +67,7 @@ impl House {
         );
         Self {
             store,
-            runner: Runner::new(workspace, registry, RunnerOptions::default()),
+            runner: Runner::new(workspace, registry, options),
             calls,
         }
     }
@@ -93,6 +92,16 @@ impl House {
         (of(&self.calls.made), of(&self.calls.stopped))
     }
 
+    /// Asserts that nobody knows how the only call of `run` ended, that its result says why, and that it was not repeated.
+    async fn assert_unknown_because_of_the_store(&self, run: RunId) {
+        let ended = self.runner.load(run).await.unwrap();
+        let result = ended.node_at("a").unwrap().result.unwrap();
+        assert_eq!(result.stop_reason, Some(StopReason::OutcomeUnknown));
+        let reason = "how it ended could not be recorded (the store was not to be used for 600 s: cannot write to ";
+        assert!(result.notes.contains(reason), "{}", result.notes);
+        assert_eq!(self.made_and_stopped(), (1, 0));
+    }
+
     /// How many events of the run say that a driver was gone, and how many that something ended.
     async fn resumed_and_finished(&self, run: RunId) -> (usize, usize) {
         let journal = self.store.journal(&SpaceName::main(), run, Seq(0)).await.unwrap();
@@ -102,6 +111,11 @@ impl House {
             count(|event| matches!(event, Event::Finished { .. })),
         )
     }
+}
+
+fn workspace_of(store: &Arc<FaultyStore>) -> Workspace {
+    let (clock, ids) = (Arc::new(SystemClock), Arc::new(RandomIds::default()));
+    Workspace::new(Arc::clone(store) as _, clock, ids, SpaceName::main())
 }
 
 fn letter(id: &str) -> Value {
@@ -146,12 +160,80 @@ async fn outcome_that_is_not_held_any_longer_is_unknown_for_its_true_reason_e9_1
     assert_eq!(house.runner.waiting_for_store(), None);
     house.store.heal();
     house.runner.drive(run).await.unwrap();
-    let ended = house.runner.load(run).await.unwrap();
-    let result = ended.node_at("a").unwrap().result.unwrap();
-    assert_eq!(result.stop_reason, Some(StopReason::OutcomeUnknown));
-    let reason = "how it ended could not be recorded (the store was not to be used for 600 s: cannot write to ";
-    assert!(result.notes.contains(reason), "{}", result.notes);
+    house.assert_unknown_because_of_the_store(run).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn true_reason_outlasts_drivers_that_cannot_record_it_e9_12() {
+    // Of the next driver, the first commit says that it goes on with the run, and the second how the call ended.
+    for failing in 1..=2 {
+        let house = House::new(Effect::Opaque);
+        let run = house.submitted(json!([letter("a")])).await;
+        let driving = house.driving(run);
+        house.begun(1).await;
+        house.store.take_away();
+        house.calls.may_end.add_permits(1);
+        driving.await.unwrap().unwrap_err();
+        house.store.heal();
+        house.store.fail(house.store.commits() + failing, Fault::NotWritten);
+        let error = house.runner.drive(run).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        house.runner.drive(run).await.unwrap();
+        house.assert_unknown_because_of_the_store(run).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn driver_that_holds_outcomes_waits_for_outputs_that_it_reads_e9_12() {
+    let house = House::with(
+        Effect::Opaque,
+        RunnerOptions {
+            outputs_at_hand: Some(0),
+            ..RunnerOptions::default()
+        },
+    );
+    let large = json!({"name": "large", "text": "word ".repeat(20_000)});
+    let big = json!({"id": "big", "do": {"tool": "text", "args": {"op": "echo", "value": large}}});
+    let mut observed = letter("b");
+    observed["observe"] = json!([{"type": "learning", "content": "it is {{ results.big.output.value.name }}"}]);
+    let run = house
+        .submitted(json!([big, {"parallel": [letter("a"), observed]}]))
+        .await;
+    let driving = house.driving(run);
+    house.begun(2).await;
+    house.store.take_away();
+    house.calls.may_end.add_permits(2);
+    let told = house.runner.store_outage(run, None).await.unwrap();
+    tokio::time::sleep(PATIENCE / 2).await;
+    assert!(!driving.is_finished());
+    house.store.heal();
+    assert_eq!(house.runner.store_outage(run, Some(&told)).await, None);
+    assert_eq!(driving.await.unwrap().unwrap().status, Outcome::Ok);
+    assert_eq!(house.made_and_stopped(), (2, 0));
+    assert_eq!(house.resumed_and_finished(run).await.0, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn driver_that_holds_outcomes_waits_for_the_journal_that_it_reads_again_e9_12() {
+    let house = House::new(Effect::Opaque);
+    let run = house.submitted(json!([letter("a")])).await;
+    // The driver learns of what others write when it writes itself.
+    house.store.stall_heads();
+    let driving = house.driving(run);
+    house.begun(1).await;
+    let registry = Registry::with_builtins();
+    let beside = Runner::new(workspace_of(&house.store), registry, RunnerOptions::default());
+    let ada = Actor::new(Role::Human, "ada");
+    beside.pause(run, None, &ada).await.unwrap();
+    house.store.fail_journals(3);
+    house.calls.may_end.add_permits(1);
+    let told = house.runner.store_outage(run, None).await.unwrap();
+    assert_eq!(house.runner.store_outage(run, Some(&told)).await, None);
+    assert!(!driving.is_finished());
+    house.runner.go_on(run, None, &ada).await.unwrap();
+    assert_eq!(driving.await.unwrap().unwrap().status, Outcome::Ok);
     assert_eq!(house.made_and_stopped(), (1, 0));
+    assert_eq!(house.resumed_and_finished(run).await.0, 0);
 }
 
 #[tokio::test(start_paused = true)]
