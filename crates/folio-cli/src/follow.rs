@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::IsTerminal as _;
+use std::pin::Pin;
 use std::time::Duration;
 
 use folio::engine::spend::Dimension;
@@ -14,7 +15,9 @@ use folio::{Timestamp, Workspace};
 use folio_server::run_pages::main_pages;
 use folio_server::wire::{HeldUpShape, RunInFull};
 use tokio::signal::unix::SignalKind;
+use tokio::sync::OnceCell;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use crate::commands::Context;
 use crate::commands::budget::{before_raising, raise_commands, unplanned_line, use_in_words, warning_step};
@@ -26,9 +29,11 @@ use crate::settings::quoted;
 use crate::signals::{EndSignals, listen_for};
 use crate::unwritten;
 
+/// What is said once somebody has pressed Ctrl-C.
+const CANCELLING: &str = "cancelling; press Ctrl-C again to exit at once";
 /// How long work under way has to finish when the program was asked to end.
 const GRACE: Duration = Duration::from_secs(10);
-/// How long to wait until a store is read again that is away.
+/// How long to wait until a store is asked again that is away.
 const AWAY_PAUSE: Duration = Duration::from_secs(1);
 /// The interval between redraws.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
@@ -95,11 +100,15 @@ struct Follow<'a> {
     context: &'a Context<'a>,
     workspace: &'a Workspace,
     watch: Watch,
+    /// The short name of the run, once it is known.
+    handle: OnceCell<String>,
     progress: Progress<'a>,
     /// What holds up a call of the run, and the line that says so.
     held_up: Option<(HeldUp, String)>,
     /// Why the run waits for its store, and the line that says so.
     outage: Option<(String, String)>,
+    /// The line that says that the run cannot be cancelled yet, because its store cannot be written.
+    uncancelled: Option<String>,
     questions: Questions,
     /// The line that says which parts are paused, if the run waits for nothing else.
     paused: Option<String>,
@@ -131,6 +140,9 @@ struct EndedRun {
 
 type Driving<'a> = (&'a Runner, JoinHandle<Result<NodeResult, RunnerError>>);
 
+/// A request to cancel the run.
+type Cancelling<'a> = Pin<Box<dyn Future<Output = Result<(), RunnerError>> + Send + 'a>>;
+
 impl<'a> Follow<'a> {
     fn new(
         context: &'a Context<'a>,
@@ -143,9 +155,11 @@ impl<'a> Follow<'a> {
             context,
             workspace,
             watch,
+            handle: OnceCell::new(),
             progress,
             held_up: None,
             outage: None,
+            uncancelled: None,
             questions: Questions::Unseen,
             paused: None,
             told_uses: HashMap::new(),
@@ -163,16 +177,20 @@ impl<'a> Follow<'a> {
             self.questions = Questions::Known;
         }
         let mut asked_to_stop = false;
+        let mut cancelling: Option<Cancelling<'_>> = None;
+        // Not later: while the store is away, nobody waits for it only to name the run.
+        self.handle().await;
+        let mut watch_again = Instant::now();
         let run = self.watch.run().id();
         loop {
             let known = self.held_up.as_ref().map(|(held_up, _)| held_up);
             let known_outage = self.outage.as_ref().map(|(reason, _)| reason.as_str());
             let interrupted = tokio::select! {
-                update = self.watch.next(), if self.is_watching() => {
+                update = next_update(&mut self.watch, watch_again), if self.is_watching() => {
                     let update = match update {
                         // Its driver waits for the store, or says why not.
                         Err(error) if driver.is_some() && error.kind() == ErrorKind::Unavailable => {
-                            tokio::time::sleep(AWAY_PAUSE).await;
+                            watch_again = Instant::now() + AWAY_PAUSE;
                             continue;
                         }
                         update => update?,
@@ -205,6 +223,23 @@ impl<'a> Follow<'a> {
                     self.show_outage(now, runner).await;
                     false
                 }
+                cancelled = cancelled(&mut cancelling) => {
+                    cancelling = None;
+                    match (cancelled, runner) {
+                        (Err(error), Some(runner)) if driver.is_some() && error.kind() == ErrorKind::Unavailable => {
+                            self.show_uncancelled(&error.to_string()).await;
+                            cancelling = Some(self.cancel(runner, AWAY_PAUSE));
+                        }
+                        (cancelled, _) => {
+                            cancelled?;
+                            if let Some(line) = self.uncancelled.take() {
+                                self.progress.remove_note(&line);
+                                self.progress.show_note(self.context.output, CANCELLING);
+                            }
+                        }
+                    }
+                    false
+                }
                 _ = interrupts.recv() => true,
                 () = endings.recv() => {
                     if let Some(runner) = runner {
@@ -214,17 +249,19 @@ impl<'a> Follow<'a> {
                         // Work under way gets time to finish.
                         let _in_time = tokio::time::timeout(GRACE, join(&mut driver)).await;
                     }
-                    return Err(ended_early_failure(self.context, self.workspace, run, asked_to_stop, runner.is_some()).await);
+                    return Err(self.ended_early(asked_to_stop, runner.is_some()).await);
                 }
             };
             if interrupted {
                 let Some(runner) = runner.filter(|_| !asked_to_stop) else {
-                    return Err(ended_early_failure(self.context, self.workspace, run, asked_to_stop, false).await);
+                    return Err(self.ended_early(asked_to_stop, false).await);
                 };
                 asked_to_stop = true;
-                self.progress
-                    .show_note(self.context.output, "cancelling; press Ctrl-C again to exit at once");
-                runner.cancel(run, None, &self.context.actor()).await?;
+                match self.outage.as_ref().map(|(reason, _)| reason.clone()) {
+                    Some(reason) => self.show_uncancelled(&reason).await,
+                    None => self.progress.show_note(self.context.output, CANCELLING),
+                }
+                cancelling = Some(self.cancel(runner, Duration::ZERO));
             }
         }
         self.progress.draw(self.watch.run(), self.workspace.now());
@@ -364,8 +401,46 @@ impl<'a> Follow<'a> {
     /// The short name of the run.
     async fn handle(&self) -> String {
         let run = self.watch.run().id();
-        let row = self.workspace.run(Ref::Id(run)).await;
-        row.map_or_else(|_| run.to_string(), |row| row.handle.to_string())
+        let read = async || self.workspace.run(Ref::Id(run)).await.map(|row| row.handle.to_string());
+        let handle = self.handle.get_or_try_init(read).await;
+        handle.map_or_else(|_| run.to_string(), String::clone)
+    }
+
+    /// The failure for a program that ends before the run. `given_up`: the run was driven here, and can be resumed.
+    async fn ended_early(&self, cancelled: bool, given_up: bool) -> Failure {
+        let (name, settings) = (self.handle().await, &self.context.settings);
+        let failure = Failure::new(Exit::Cancelled, "cancelled", format!("left {name} before it ended"));
+        let again = settings.repeated();
+        if !settings.is_persistent() {
+            failure.hint("its store was in memory, so nothing is kept; use --store sqlite:PATH to keep runs")
+        } else if cancelled {
+            failure.hint(format!("finish cancelling it with `folio resume {name}{again}`"))
+        } else if given_up {
+            failure.hint(format!("resume it with `folio resume {name}{again}`"))
+        } else {
+            failure
+        }
+    }
+
+    /// Cancels the run, after `pause`.
+    fn cancel<'r>(&self, runner: &'r Runner, pause: Duration) -> Cancelling<'r> {
+        let (run, actor) = (self.watch.run().id(), self.context.actor());
+        Box::pin(async move {
+            tokio::time::sleep(pause).await;
+            runner.cancel(run, None, &actor).await
+        })
+    }
+
+    /// Says once that the run cannot be cancelled yet, because its store cannot be written for this `reason`.
+    async fn show_uncancelled(&mut self, reason: &str) {
+        if self.uncancelled.is_none() {
+            let line = format!(
+                "the store cannot be written now; {} is cancelled as soon as it can; press Ctrl-C again to exit at once: {reason}",
+                self.handle().await
+            );
+            self.progress.show_request(self.context.output, &line);
+            self.uncancelled = Some(line);
+        }
     }
 
     /// Says what holds up a call of the run `now`, in place of what did before.
@@ -390,7 +465,9 @@ impl<'a> Follow<'a> {
             let line = format!(
                 "{run} waits for its store, holds how its calls ended, and gives up after {minutes} minutes: {reason}"
             );
-            self.progress.show_note(self.context.output, &line);
+            if self.uncancelled.is_none() {
+                self.progress.show_note(self.context.output, &line);
+            }
             self.outage = Some((reason, line));
         }
     }
@@ -447,6 +524,20 @@ async fn outage_of(runner: Option<&Runner>, run: RunId, known: Option<&str>) -> 
     }
 }
 
+/// Waits for what happens next in the run, not earlier than `from`.
+async fn next_update(watch: &mut Watch, from: Instant) -> Result<Option<Vec<(Timestamp, Event)>>, RunnerError> {
+    tokio::time::sleep_until(from).await;
+    watch.next().await
+}
+
+/// Waits until the run is cancelled; for ever if nobody asked for it.
+async fn cancelled(cancelling: &mut Option<Cancelling<'_>>) -> Result<(), RunnerError> {
+    match cancelling {
+        Some(cancelling) => cancelling.await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Waits for the driver, and returns its failure, if any.
 async fn join(driver: &mut Option<JoinHandle<Result<NodeResult, RunnerError>>>) -> Result<(), Failure> {
     let Some(driver) = driver else {
@@ -460,31 +551,6 @@ async fn join(driver: &mut Option<JoinHandle<Result<NodeResult, RunnerError>>>) 
             format!("the driver of the run stopped: {panicked}"),
         )
         .hint("`folio resume` carries on where it stopped; please report this")),
-    }
-}
-
-/// The failure for a program that was ended before the run. `given_up`: the run was driven here, and can be resumed.
-async fn ended_early_failure(
-    context: &Context<'_>,
-    workspace: &Workspace,
-    run: RunId,
-    cancelled: bool,
-    given_up: bool,
-) -> Failure {
-    let name = workspace
-        .run(Ref::Id(run))
-        .await
-        .map_or_else(|_| run.to_string(), |row| row.handle.to_string());
-    let failure = Failure::new(Exit::Cancelled, "cancelled", format!("left {name} before it ended"));
-    let again = context.settings.repeated();
-    if !context.settings.is_persistent() {
-        failure.hint("its store was in memory, so nothing is kept; use --store sqlite:PATH to keep runs")
-    } else if cancelled {
-        failure.hint(format!("finish cancelling it with `folio resume {name}{again}`"))
-    } else if given_up {
-        failure.hint(format!("resume it with `folio resume {name}{again}`"))
-    } else {
-        failure
     }
 }
 

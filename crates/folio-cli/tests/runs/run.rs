@@ -1,6 +1,6 @@
 //! Runs, through the program: started, shown, watched, cancelled, killed and resumed.
 
-use crate::support::Folio;
+use crate::support::{Folio, Running};
 use folio::store::workspace::Write;
 use folio::store::{RunAppend, RunQuery};
 use folio::{Actor, Role, SpaceName};
@@ -314,6 +314,40 @@ fn interrupt_cancels_the_run_and_exits_with_130() {
     let called = running.wait();
     assert_eq!(called.code, 130, "{}", called.stderr);
     assert_eq!(folio.json(&["runs"])["items"][0]["status"], "cancelled");
+}
+
+/// A run whose second step is active, and whose store cannot be written, after Ctrl-C was pressed once.
+fn interrupted_while_the_disk_is_full(folio: &Folio) -> Running {
+    let mut running = folio.spawn(&["run", "--plan", "plan.yaml"]);
+    folio.until(&["runs"], |runs| runs["total"] == 1);
+    folio.until(&["show", "r1"], is_second_step_active);
+    running.limit_files(Some(0));
+    running.interrupt();
+    let told = running.said("press Ctrl-C again to exit at once: cannot write to");
+    let expected = "the store cannot be written now; r1 is cancelled as soon as it can; press";
+    assert!(told.contains(expected), "{told}");
+    running
+}
+
+#[test]
+fn interrupt_while_the_store_cannot_be_written_cancels_the_run_as_soon_as_it_can_e9_11() {
+    let folio = folio_with("plan.yaml", SLOW_PLAN);
+    let running = interrupted_while_the_disk_is_full(&folio);
+    running.limit_files(None);
+    let called = running.wait();
+    assert_eq!(called.code, 130, "{}", called.stderr);
+    assert_eq!(folio.json(&["runs"])["items"][0]["status"], "cancelled");
+}
+
+#[test]
+fn second_interrupt_while_the_store_cannot_be_written_leaves_the_run_e9_11() {
+    let folio = folio_with("plan.yaml", SLOW_PLAN);
+    let running = interrupted_while_the_disk_is_full(&folio);
+    running.interrupt();
+    let called = running.wait();
+    assert_eq!(called.code, 130, "{}", called.stderr);
+    assert!(called.stderr.contains("left r1 before it ended"), "{}", called.stderr);
+    assert_eq!(folio.json(&["runs"])["items"][0]["status"], "running");
 }
 
 #[test]

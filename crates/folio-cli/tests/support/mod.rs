@@ -7,6 +7,7 @@ pub(crate) mod mcp;
 pub(crate) mod served;
 pub(crate) mod working;
 
+use std::io::Read as _;
 use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::Duration;
@@ -150,6 +151,28 @@ impl Running {
     pub(crate) fn interrupt(&self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    }
+
+    /// Limits the size of the files that it writes to `bytes`, as when the disk is full; `None` ends that.
+    pub(crate) fn limit_files(&self, bytes: Option<u64>) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        let limit = rustix::process::Rlimit {
+            current: bytes,
+            maximum: None,
+        };
+        rustix::process::prlimit(Some(pid), rustix::process::Resource::Fsize, limit).unwrap();
+    }
+
+    /// Waits until it has written `part` to standard error, and returns all that it wrote there since the last time.
+    pub(crate) fn said(&mut self, part: &str) -> String {
+        let (mut told, stderr) = (Vec::new(), self.child.stderr.as_mut().unwrap());
+        let mut byte = [0];
+        while !String::from_utf8_lossy(&told).contains(part) {
+            let text = String::from_utf8_lossy(&told);
+            stderr.read_exact(&mut byte).unwrap_or_else(|_| panic!("it ended: {text}"));
+            told.push(byte[0]);
+        }
+        String::from_utf8(told).unwrap()
     }
 
     /// Sends the signal to terminate.
