@@ -72,9 +72,10 @@ pub(crate) async fn run(context: &Context<'_>, trace: Trace) -> Result<Exit, Fai
         limit: trace.limit as usize,
         cursor: trace.cursor,
     };
-    let as_of = workspace.head().await?.0;
+    let head = workspace.head().await?;
     let part = workspace.trace_part(query).await?;
-    let mut list = TraceLine::listed(&part, is_start, as_of);
+    let mut list = TraceLine::listed(&part, is_start);
+    let unsearched = (part.as_of < head).then(|| unsearched_line(part.as_of));
     if let Some(turn) = turn.filter(|_| !context.output.is_json()) {
         context
             .output
@@ -82,6 +83,7 @@ pub(crate) async fn run(context: &Context<'_>, trace: Trace) -> Result<Exit, Fai
         if let Some(remark) = remark(&list, "").filter(|remark| !remark.is_empty()) {
             context.output.note(remark);
         }
+        unsearched.iter().for_each(|line| context.output.note(line));
         return Ok(Exit::Done);
     }
     if let Some(run) = trace.run.filter(|_| !context.output.is_json()) {
@@ -93,5 +95,11 @@ pub(crate) async fn run(context: &Context<'_>, trace: Trace) -> Result<Exit, Fai
     if let Some(remark) = remark(&list, "no events") {
         context.output.note(remark);
     }
+    unsearched.iter().for_each(|line| context.output.note(line));
     Ok(Exit::Done)
+}
+
+/// A line saying that commits after `as_of` were not searched, because the turn or the run had ended long before.
+fn unsearched_line(as_of: Seq) -> String {
+    format!("it ended long before commit {as_of}, so nothing after that was searched; --since {as_of} shows what follows")
 }

@@ -50,12 +50,12 @@ pub struct TraceLine {
 impl TraceLine {
     /// Returns `part` as a list. If it is not the whole list, because more follows or because it began after a cursor,
     /// the total is only a lower bound: the other lines were not counted.
-    pub fn listed(part: &TracePart, is_start: bool, as_of: u64) -> List<Self> {
+    pub fn listed(part: &TracePart, is_start: bool) -> List<Self> {
         let lines = part.lines.iter().map(Self::of).collect();
         List {
             next: part.next.clone(),
             at_least: part.next.is_some() || !is_start,
-            ..List::whole(lines, as_of)
+            ..List::whole(lines, part.as_of.0)
         }
     }
 

@@ -62,12 +62,16 @@ pub struct TracePart {
     /// otherwise with what came before them. One part reads at most [`TracePart::COMMITS_MAX`] commits, so it may have
     /// fewer lines than were asked for, or none, although others have more.
     pub next: Option<String>,
+    /// The last commit that the answer takes into account. Of a turn or a run that has ended, this is at most
+    /// [`TracePart::COMMITS_AFTER_END`] commits after its end; a query `since` it goes on from there.
+    pub as_of: Seq,
 }
 
 impl TracePart {
     /// How many commits are read for one part.
     pub const COMMITS_MAX: u64 = 10_000;
-    /// How many commits after the end of a turn or a run are searched for what was written in its name all the same.
+    /// How many commits after the end of a turn or a run are searched for what was written in its name all the same: by
+    /// a run that goes on, for example. A query with a `since` beyond them searches all that follow.
     pub const COMMITS_AFTER_END: u64 = 2_000;
 }
 
@@ -248,7 +252,7 @@ impl Workspace {
             way,
             edge,
         };
-        let mut unread = None;
+        let (mut unread, mut as_of) = (None, head);
         let mut lines = match entry {
             Some(entry) => self.lines_of_entry(entry, query.since, &filter).await?,
             None => {
@@ -257,8 +261,11 @@ impl Workspace {
                     None => None,
                 };
                 let from = run_began.max(turn.as_ref().map(before)).max(query.since);
-                let to = last_wanted(turn.as_ref(), run.as_ref()).unwrap_or(head).min(head);
-                let read = self.lines_of_log((from.unwrap_or(Seq(0)), to), head, &filter).await?;
+                let to = last_wanted(turn.as_ref(), run.as_ref());
+                // Who asks for what came still later is given it.
+                let to = to.filter(|to| query.since.is_none_or(|since| since < *to));
+                as_of = to.unwrap_or(head).min(head);
+                let read = self.lines_of_log((from.unwrap_or(Seq(0)), as_of), head, &filter).await?;
                 unread = read.unread;
                 read.lines
             }
@@ -270,7 +277,7 @@ impl Workspace {
         }
         let next = paging::part(&mut lines, (way, edge), limit, &binding);
         let next = next.or_else(|| Some(unread?.to_text(&binding)));
-        Ok(TracePart { lines, next })
+        Ok(TracePart { lines, next, as_of })
     }
 
     /// The wanted notes, as lines.

@@ -166,6 +166,36 @@ async fn trace_of_an_ended_turn_is_not_looked_for_up_to_the_head_m7_10() {
 }
 
 #[tokio::test]
+async fn trace_of_an_ended_turn_says_how_far_it_was_searched_and_goes_on_from_there_m7_10() {
+    let (space, store) = house();
+    let ada = Actor::new(Role::Human, "ada");
+    let input = TurnInput::of(ThreadKey::main(), "hello");
+    let turn = space.begin_turn(&ada, input).await.unwrap().turn.begun.id;
+    let ended = space.end_turn(&ada, Ref::Id(turn)).await.unwrap();
+    let end = ended.turn.ended.unwrap().seq;
+    let traced = async |since| {
+        let query = TraceQuery {
+            turn: Some(turn),
+            since,
+            component: Some("scratch_page".to_owned()),
+            ..TraceQuery::default()
+        };
+        let part = space.trace_part(query).await.unwrap();
+        (part.lines.len(), part.next, part.as_of)
+    };
+    assert_eq!(traced(None).await, (0, None, space.head().await.unwrap()));
+    // As by a run that was submitted in the turn and goes on.
+    commit_pages(&store, "a", TracePart::COMMITS_AFTER_END + 10).await;
+    let tool = Actor::new(Role::Tool, "wine_search").in_turn(turn);
+    space.add_observation(&tool, saying("late"), None).await.unwrap();
+    let searched = Seq(end.0 + TracePart::COMMITS_AFTER_END);
+    for since in [None, Some(Seq(0)), Some(end)] {
+        assert_eq!(traced(since).await, (0, None, searched), "{since:?}");
+    }
+    assert_eq!(traced(Some(searched)).await, (1, None, space.head().await.unwrap()));
+}
+
+#[tokio::test]
 async fn one_part_of_the_trace_reads_a_bounded_number_of_commits_m7_10() {
     let (space, store) = house();
     let tool = Actor::new(Role::Tool, "wine_search");

@@ -397,7 +397,6 @@ async fn trace(caller: Caller, QueryParams(params): QueryParams<Lines>) -> Resul
         limit: limit as usize,
         cursor: params.cursor,
     };
-    let as_of = workspace.head().await?.0;
     let part = workspace.trace_part(query).await?;
-    Ok(Answer::of(TraceLine::listed(&part, is_start, as_of)))
+    Ok(Answer::of(TraceLine::listed(&part, is_start)))
 }

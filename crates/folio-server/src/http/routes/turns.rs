@@ -302,9 +302,8 @@ async fn trace(caller: Caller, QueryParams(params): QueryParams<Lines>) -> Resul
         cursor: params.cursor,
         ..TraceQuery::default()
     };
-    let as_of = workspace.head().await?.0;
     let part = workspace.trace_part(query).await?;
-    Ok(Answer::of(TraceLine::listed(&part, is_start, as_of)))
+    Ok(Answer::of(TraceLine::listed(&part, is_start)))
 }
 
 async fn receipts(caller: Caller, _: QueryParams<Nothing>) -> Result<Answer<List<ReceiptShape>>, Problem> {
