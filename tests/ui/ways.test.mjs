@@ -217,6 +217,27 @@ describe('navigation', () => {
     await page.done();
   });
 
+  it('says of an empty part of a trace that there may be earlier entries, and shows them', async () => {
+    house.folio('turn', 'begin', '--input', 'Long ago');
+    const { items } = await house.ask('GET', '/turns?limit=100');
+    const turn = items.find((one) => one.input === 'Long ago').handle;
+    const page = await house.page('/turns');
+    // As after ten thousand commits of others.
+    await page.route(/\/trace\?/, async (route) => {
+      const response = await route.fetch({ url: route.request().url().replace('&cursor=earlier', '') });
+      const trace = await response.json();
+      const isEarlier = route.request().url().includes('cursor=earlier');
+      return route.fulfill({ response, json: isEarlier ? trace : { ...trace, items: [], next: 'earlier' } });
+    });
+    await page.locator(`a[href="/turns/${turn}"]`).click();
+    const timeline = page.getByRole('list', { name: 'Timeline' });
+    await timeline.getByText('No entries in this part; there may be earlier ones.').waitFor();
+    await page.getByRole('button', { name: 'Show earlier' }).click();
+    await timeline.getByText('begin turn').waitFor();
+    await page.getByRole('button', { name: 'Show later' }).waitFor();
+    await page.done();
+  });
+
   it('shows a loading state and requests a run and its tree in parallel', async () => {
     const run = await house.run({ plan: { title: 'From far away', steps: [{ id: 'a', title: 'Begin', do: echo(1) }] } });
     await ended(run, 'ok');

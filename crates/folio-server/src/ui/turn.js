@@ -55,14 +55,15 @@ export async function showTurn(view, { name, signal, title }) {
       for (const row of line.children) if (row.scale !== scale) row.place?.(scale);
       // Of a long trace, the end is returned.
       const earlier = !trace.next ? null : () => {
-        if (limit.value >= MOST) return turnTo([...before.value, trace.next]);
+        // An empty part ended with the commits that one answer reads: more lines would be no more commits.
+        if (limit.value >= MOST || trace.items.length === 0) return turnTo([...before.value, trace.next]);
         limit.value = Math.min(MOST, limit.value * 4);
         return draw();
       };
       const later = before.value.length === 0 ? null : () => turnTo(before.value.slice(0, -1));
       keep(note, [['Show earlier', earlier], ['Show later', later]].filter(([, then]) => then).map(([text, then]) => ({ text, then, on: trace.next })), ({ text }) => text,
         ({ text, then }) => element('button', { type: 'button', onclick: () => then().catch(() => {}) }, text));
-      if (trace.items.length === 0) line.replaceChildren(element('li', { 'data-key': '' }, empty(trace.refused ?? 'No entries yet.')));
+      if (trace.items.length === 0) line.replaceChildren(element('li', { 'data-key': '' }, empty(trace.refused ?? (trace.next ? 'No entries in this part; there may be earlier ones.' : 'No entries yet.'))));
       keep(receipts, shown.items.map((one, at) => ({ ...one, at })), ({ at }) => at, (one) => element('details', { class: 'panel' },
         element('summary', {}, `${one.of}${one.thread ? ` of ${one.thread}` : ''}: ${one.receipt.tokens} of ${one.receipt.budget} tokens, `, moment(one.timestamp)), wide(receiptTable(one.receipt, one.thread ?? turn.thread))));
       if (shown.items.length === 0) receipts.replaceChildren(empty(shown.refused ?? 'No model was shown anything in this turn.'));
