@@ -70,14 +70,32 @@ pub(crate) async fn linked_counts_by_reading<S: Store + ?Sized>(
     Ok(counts)
 }
 
-/// Each of `goals` with the terms of the entries that have a name of it in their context; `None` if one of the names has
-/// no term.
-pub(crate) fn with_terms(goals: &[GoalNames]) -> Option<Vec<(GoalNames, Vec<String>)>> {
-    let goals = goals.iter().map(|goal| {
+/// Those of `goals` of which each name has a term, with the terms of the entries that have a name of it in their context;
+/// and the others, each with its place among all.
+pub(crate) fn with_terms(goals: Vec<GoalNames>) -> (Vec<(GoalNames, Vec<String>)>, Vec<(usize, GoalNames)>) {
+    let (mut with_terms, mut others) = (Vec::new(), Vec::new());
+    for (place, goal) in goals.into_iter().enumerate() {
         let terms: Option<Vec<String>> = goal.keys.iter().map(|key| context_term(goal.path, key)).collect();
-        Some((goal.clone(), terms?))
-    });
-    goals.collect()
+        match terms {
+            Some(terms) => with_terms.push((goal, terms)),
+            None => others.push((place, goal)),
+        }
+    }
+    (with_terms, others)
+}
+
+/// `counts` of the goals whose names have terms, with those of the `others` in their places.
+pub(crate) async fn with_counts_by_reading<S: Store + ?Sized>(
+    store: &S,
+    space: &SpaceName,
+    mut counts: Vec<LinkedCounts>,
+    others: Vec<(usize, GoalNames)>,
+    now: Timestamp,
+) -> Result<Vec<LinkedCounts>, StoreError> {
+    for (place, goal) in others {
+        counts.insert(place, count_by_reading(store, space, &goal, now).await?);
+    }
+    Ok(counts)
 }
 
 /// A row of a count, as its columns have it.
@@ -115,3 +133,26 @@ impl Counted<'_> {
 
 /// The same part of the fields as JSON: a list of four.
 pub(crate) type Rest = (Option<ArchivedFor>, Option<Outcome>, Option<Value>, Option<String>);
+
+#[cfg(test)]
+mod tests {
+    use folio_memory::goals::GOAL_PATH;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_goals_whose_names_have_no_term_are_read_m7_11_3() {
+        let named = |name: Value| GoalNames {
+            id: EntryId::derived(&[&name.to_string()]),
+            kind: EntryKind::Goal,
+            path: GOAL_PATH,
+            keys: vec![name],
+        };
+        let goals = [json!("shop"), json!(["a", "list"]), json!(7)].map(named).to_vec();
+        let (with_terms, others) = with_terms(goals.clone());
+        let counted: Vec<&GoalNames> = with_terms.iter().map(|(goal, _)| goal).collect();
+        assert_eq!(counted, [&goals[0], &goals[2]]);
+        assert_eq!(others, [(1, goals[1].clone())]);
+    }
+}

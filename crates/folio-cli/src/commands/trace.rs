@@ -101,5 +101,7 @@ pub(crate) async fn run(context: &Context<'_>, trace: Trace) -> Result<Exit, Fai
 
 /// A line saying that commits after `as_of` were not searched, because the turn or the run had ended long before.
 fn unsearched_line(as_of: Seq) -> String {
-    format!("it ended long before commit {as_of}, so nothing after that was searched; --since {as_of} shows what follows")
+    format!(
+        "it ended long before commit {as_of}, so nothing after that was searched; --since {as_of} shows what follows"
+    )
 }

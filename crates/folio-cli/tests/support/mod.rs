@@ -169,7 +169,9 @@ impl Running {
         let mut byte = [0];
         while !String::from_utf8_lossy(&told).contains(part) {
             let text = String::from_utf8_lossy(&told);
-            stderr.read_exact(&mut byte).unwrap_or_else(|_| panic!("it ended: {text}"));
+            stderr
+                .read_exact(&mut byte)
+                .unwrap_or_else(|_| panic!("it ended: {text}"));
             told.push(byte[0]);
         }
         String::from_utf8(told).unwrap()

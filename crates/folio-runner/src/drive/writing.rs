@@ -31,10 +31,7 @@ impl Drive {
     }
 
     /// Writes `commit`. If something would be lost otherwise, an outage of the store is waited out.
-    fn written_to(
-        &self,
-        commit: Commit,
-    ) -> impl Future<Output = Result<Committed, RunnerError>> + Send + use<> {
+    fn written_to(&self, commit: Commit) -> impl Future<Output = Result<Committed, RunnerError>> + Send + use<> {
         let patience = self.patience.would_lose().then(|| self.patience.clone());
         let workspace = self.shared.workspace.clone();
         async move {
@@ -49,8 +46,8 @@ impl Drive {
     /// or of what is under way.
     pub(super) fn note_would_lose(&self, outcomes: &[Done]) {
         let mut outcomes = outcomes.iter().chain(self.pending_writes.undurable_outcomes());
-        let would_lose = outcomes.any(Done::is_lost_if_unrecorded)
-            || self.under_way.calls.values().any(|call| !call.is_repeatable);
+        let would_lose =
+            outcomes.any(Done::is_lost_if_unrecorded) || self.under_way.calls.values().any(|call| !call.is_repeatable);
         self.patience.set_would_lose(would_lose);
     }
 

@@ -274,7 +274,10 @@ async fn offload_waits_for_the_store_while_a_call_would_be_lost_and_its_compacto
     assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
     assert_eq!(made.load(Ordering::SeqCst), 1);
     let journal = runner.workspace().journal(run, Seq(0)).await.unwrap();
-    let compacted = journal.events.iter().filter(|(_, event)| matches!(event, Event::Compacted { .. }));
+    let compacted = journal
+        .events
+        .iter()
+        .filter(|(_, event)| matches!(event, Event::Compacted { .. }));
     assert_eq!(compacted.count(), compactor.asked().len());
 }
 

@@ -29,7 +29,7 @@ use crate::access::KeptToken;
 use crate::commit::{BlobHash, Commit, Committed};
 use crate::copy::CopiedCommit;
 use crate::error::StoreError;
-use crate::linked::{linked_counts_by_reading, with_terms};
+use crate::linked::{with_counts_by_reading, with_terms};
 use crate::parts::{CommittedParts, Parts};
 use crate::prepare::Prepared;
 use crate::silence::DRIVER_RECHECK_PAUSE;
@@ -269,18 +269,16 @@ impl Store for PostgresStore {
         goals: Vec<GoalNames>,
         now: Timestamp,
     ) -> Result<Vec<LinkedCounts>, StoreError> {
-        let Some(goals) = with_terms(&goals) else {
-            return linked_counts_by_reading(self, space, &goals, now).await;
-        };
+        let (goals, others) = with_terms(goals);
         let goals = Arc::new(goals);
-        self.read(space, move |session, _| {
+        let counted = self.read(space, move |session, _| {
             let goals = Arc::clone(&goals);
             async move {
                 let nothing = vec![LinkedCounts::default(); goals.len()];
                 linked::counts(or_none!(session, nothing), &goals, now).await
             }
-        })
-        .await
+        });
+        with_counts_by_reading(self, space, counted.await?, others, now).await
     }
 
     async fn ended(

@@ -28,7 +28,7 @@ use crate::access::KeptToken;
 use crate::commit::{BlobHash, Commit, Committed};
 use crate::copy::CopiedCommit;
 use crate::error::StoreError;
-use crate::linked::{linked_counts_by_reading, with_terms};
+use crate::linked::{with_counts_by_reading, with_terms};
 use crate::live::is_for_live_entries;
 use crate::parts::{self, CommittedParts, Parts};
 use crate::prepare::Prepared;
@@ -289,10 +289,8 @@ impl Store for SqliteStore {
         goals: Vec<GoalNames>,
         now: Timestamp,
     ) -> Result<Vec<LinkedCounts>, StoreError> {
-        let Some(goals) = with_terms(&goals) else {
-            return linked_counts_by_reading(self, space, &goals, now).await;
-        };
-        self.read(space, move |conn, space| {
+        let (goals, others) = with_terms(goals);
+        let counted = self.read(space, move |conn, space| {
             let Some(space) = space else {
                 return Ok(vec![LinkedCounts::default(); goals.len()]);
             };
@@ -300,8 +298,8 @@ impl Store for SqliteStore {
                 .iter()
                 .map(|(goal, terms)| linked::counts(conn, space, (goal, terms), now));
             counts.collect()
-        })
-        .await
+        });
+        with_counts_by_reading(self, space, counted.await?, others, now).await
     }
 
     async fn ended(

@@ -265,7 +265,9 @@ impl Workspace {
                 // Who asks for what came still later is given it.
                 let to = to.filter(|to| query.since.is_none_or(|since| since < *to));
                 as_of = to.unwrap_or(head).min(head);
-                let read = self.lines_of_log((from.unwrap_or(Seq(0)), as_of), head, &filter).await?;
+                let read = self
+                    .lines_of_log((from.unwrap_or(Seq(0)), as_of), head, &filter)
+                    .await?;
                 unread = read.unread;
                 read.lines
             }

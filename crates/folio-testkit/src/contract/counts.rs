@@ -184,20 +184,24 @@ pub async fn linked_entries_are_counted_as_they_are_read_m7_11_3(home: &dyn Home
     assert!(counted.expect("counts").iter().all(LinkedCounts::is_empty));
 }
 
-/// A goal may have a key that no index knows.
+/// A goal may have a key that no index knows. The goals beside it are counted as ever, and each count is in its place.
 pub async fn goals_whose_names_have_no_term_are_counted_m7_11_3(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
     let key = json!(["a", "list"]);
-    let named = GoalNames::of(&goal(&scene, page, EntryKind::Goal, &key).await);
-    for value in [&key, &json!(["another", "list"]), &key] {
+    let mut names = Vec::new();
+    for key in [&json!("shop"), &key, &json!("office")] {
+        names.push(GoalNames::of(&goal(&scene, page, EntryKind::Goal, key).await));
+    }
+    for value in [&key, &json!(["another", "list"]), &key, &json!("shop")] {
         let mut new = scene.note(page, "linked");
         new.fields.context = Some(json!({ GOAL_PATH: value }));
         scene.add(new).await;
     }
-    let counted = scene.store.linked_counts(&scene.space, vec![named], scene.now()).await;
+    let counted = scene.store.linked_counts(&scene.space, names, scene.now()).await;
     let counted = counted.expect("counts");
-    assert_eq!(counted[0].progress().open, 2);
+    let open: Vec<_> = counted.iter().map(|counts| counts.progress().open).collect();
+    assert_eq!(open, [1, 2, 0]);
 }
 
 /// The parts of blocks are read without their texts and without a list that may be long.
