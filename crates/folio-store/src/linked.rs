@@ -70,9 +70,15 @@ pub(crate) async fn linked_counts_by_reading<S: Store + ?Sized>(
     Ok(counts)
 }
 
+/// A goal, and the terms of its names.
+pub(crate) type WithTerms = (GoalNames, Vec<String>);
+
+/// A goal, and its place among all that are asked for.
+pub(crate) type WithPlace = (usize, GoalNames);
+
 /// Those of `goals` of which each name has a term, with the terms of the entries that have a name of it in their context;
 /// and the others, each with its place among all.
-pub(crate) fn with_terms(goals: Vec<GoalNames>) -> (Vec<(GoalNames, Vec<String>)>, Vec<(usize, GoalNames)>) {
+pub(crate) fn with_terms(goals: Vec<GoalNames>) -> (Vec<WithTerms>, Vec<WithPlace>) {
     let (mut with_terms, mut others) = (Vec::new(), Vec::new());
     for (place, goal) in goals.into_iter().enumerate() {
         let terms: Option<Vec<String>> = goal.keys.iter().map(|key| context_term(goal.path, key)).collect();
@@ -89,7 +95,7 @@ pub(crate) async fn with_counts_by_reading<S: Store + ?Sized>(
     store: &S,
     space: &SpaceName,
     mut counts: Vec<LinkedCounts>,
-    others: Vec<(usize, GoalNames)>,
+    others: Vec<WithPlace>,
     now: Timestamp,
 ) -> Result<Vec<LinkedCounts>, StoreError> {
     for (place, goal) in others {
