@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use folio_engine::Run;
+use folio_engine::run::JournalError;
+use folio_engine::{Event, Run};
 use folio_memory::{RunId, Seq, SpaceName, Timestamp};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -41,9 +42,28 @@ pub struct Folded {
     watch: Option<Watch>,
     lineage: u64,
     folds: Arc<Folds>,
+    /// Whether it has events that are not recorded. Then it is not cached again.
+    is_ahead: bool,
 }
 
 impl Folded {
+    /// Applies `event`, which is about to be recorded at `at`.
+    pub(crate) fn apply_ahead(&mut self, at: Timestamp, event: &Event) -> Result<(), JournalError> {
+        self.is_ahead = true;
+        self.watch
+            .as_mut()
+            .expect("nobody has dropped it")
+            .apply_ahead(at, event)
+    }
+
+    /// Notes that commit `head` has recorded the last `count` events, which were applied ahead, at the time at which they
+    /// were applied.
+    pub(crate) fn note_recorded(&mut self, head: Seq, at: Timestamp, count: u64) {
+        self.is_ahead = false;
+        let watch = self.watch.as_mut().expect("nobody has dropped it");
+        watch.note_recorded(head, at, count);
+    }
+
     fn watch(&self) -> &Watch {
         self.watch
             .as_ref()
@@ -93,7 +113,7 @@ impl Drop for Folded {
         if let Some(watch) = self.watch.take() {
             let key = (watch.space().clone(), watch.run().id(), self.lineage);
             // If an event panicked, it may be applied in part.
-            if !std::thread::panicking() {
+            if !self.is_ahead && !std::thread::panicking() {
                 self.folds.put(watch, self.lineage);
             }
             self.folds.lent.lock().remove(&key);
@@ -265,6 +285,7 @@ impl Shared {
             watch: Some(kept.unwrap_or_else(|| self.watch(run))),
             lineage,
             folds: Arc::clone(&self.folds),
+            is_ahead: false,
         };
         folded.catch_up().await?;
         for _ in 1..HISTORIES_MAX {
@@ -288,7 +309,8 @@ mod tests {
     use folio_engine::plan;
     use folio_memory::{Actor, Role, SpaceName};
     use folio_store::sqlite::OpenOptions;
-    use folio_store::{ErrorKind, RandomIds, SqliteStore, SystemClock, Workspace};
+    use folio_store::{ErrorKind, RandomIds, SqliteStore, Store, SystemClock, Workspace};
+    use folio_testkit::{Fault, FaultyStore};
     use folio_tools::Registry;
     use futures_util::FutureExt as _;
     use serde_json::json;
@@ -302,7 +324,10 @@ mod tests {
 
     /// A runner, and a run of it that nobody drives.
     async fn submitted() -> (Runner, RunId) {
-        let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
+        submitted_to(SqliteStore::open(&OpenOptions::in_memory()).unwrap()).await
+    }
+
+    async fn submitted_to(store: Arc<dyn Store>) -> (Runner, RunId) {
         let ids = Arc::new(RandomIds::default());
         let workspace = Workspace::new(store, Arc::new(SystemClock), ids, SpaceName::main());
         let runner = Runner::new(workspace, Registry::with_builtins(), RunnerOptions::default());
@@ -320,6 +345,28 @@ mod tests {
             .collect()
     }
 
+    #[tokio::test]
+    async fn run_that_a_request_has_read_stays_cached_with_what_it_recorded() {
+        let (runner, run) = submitted().await;
+        runner.pause(run, None, &ada()).await.unwrap();
+        let recorded = fold_uncached(&runner, run).await;
+        assert_eq!(heads(&runner), [(run, recorded.1)]);
+        let folded = runner.load(run).await.unwrap();
+        let cached = (format!("{:?}", folded.summary()), folded.head(), folded.events());
+        assert_eq!(cached, recorded);
+        assert!(folded.is_run_paused());
+    }
+
+    #[tokio::test]
+    async fn request_that_cannot_be_recorded_leaves_nothing_in_the_cache() {
+        let store = Arc::new(FaultyStore::new(SqliteStore::open(&OpenOptions::in_memory()).unwrap()));
+        let (runner, run) = submitted_to(Arc::clone(&store) as _).await;
+        drop(runner.load(run).await.unwrap());
+        store.fail_next(Fault::NotWritten);
+        runner.pause(run, None, &ada()).await.unwrap_err();
+        assert!(!runner.load(run).await.unwrap().is_run_paused());
+    }
+
     /// The same as nobody kept it.
     async fn fold_uncached(runner: &Runner, run: RunId) -> (String, Seq, u64) {
         let mut watch = runner.watch(run);
@@ -330,13 +377,16 @@ mod tests {
     #[tokio::test]
     async fn cached_fold_catches_up_and_matches_a_fresh_fold() {
         let (runner, run) = submitted().await;
+        // What this one reads is cached elsewhere.
+        let registry = Registry::with_builtins();
+        let beside = Runner::new(runner.workspace().clone(), registry, RunnerOptions::default());
         for is_paused in [true, false, true] {
             let before = runner.load(run).await.unwrap();
             let (head, so_far) = (before.head(), before.is_run_paused());
             if is_paused {
-                runner.pause(run, None, &ada()).await.unwrap();
+                beside.pause(run, None, &ada()).await.unwrap();
             } else {
-                runner.go_on(run, None, &ada()).await.unwrap();
+                beside.go_on(run, None, &ada()).await.unwrap();
             }
             // Whoever has it is not shown what came since.
             assert_eq!((before.head(), before.is_run_paused()), (head, so_far));

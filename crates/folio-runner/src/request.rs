@@ -87,7 +87,10 @@ impl Runner {
         workspace.keep_up().await?;
         // Somebody may write to the journal in between; the request is then made from what it says now.
         for _ in 0..100 {
-            let (mut folded, head) = self.shared.fold(run).await?;
+            // Of a run of very many nodes, what was read is there for a request that follows, also if this one takes too
+            // long.
+            let mut folded = Box::pin(self.shared.folded(run)).await?;
+            let head = folded.head();
             // What people do in a run belongs to the run's turn, unless they work in one of their own.
             actor.turn = by.turn.or_else(|| turn_of(&folded));
             if folded.result().is_some() {
@@ -103,9 +106,9 @@ impl Runner {
             let is_raised = matches!(event, Event::PlanEdited { .. }) && folded.format() < FORMAT;
             let raised = is_raised.then_some(Event::FormatRaised { format: FORMAT });
             if let Some(raised) = &raised {
-                folded.apply(now, raised).map_err(refused)?;
+                folded.apply_ahead(now, raised).map_err(refused)?;
             }
-            folded.apply(now, &event).map_err(refused)?;
+            folded.apply_ahead(now, &event).map_err(refused)?;
             // Titles may refer to outputs.
             let bodies = self.bodies();
             let changes = bodies
@@ -130,8 +133,14 @@ impl Runner {
                 },
                 blobs: Vec::new(),
             };
+            let count = 1 + u64::from(is_raised);
             match workspace.commit(commit).await {
                 Ok(committed) => {
+                    if committed.at == now && !committed.replayed {
+                        folded.note_recorded(committed.seq, now, count);
+                    }
+                    // Others may want to read it.
+                    drop(folded);
                     self.shared.others.wake(run);
                     self.wake_elsewhere(run, committed.seq).await;
                     return Ok(Requested::Recorded(Box::new(event)));

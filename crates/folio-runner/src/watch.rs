@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use folio_engine::run::JournalError;
 use folio_engine::template::Templates;
 use folio_engine::{Event, Run};
 use folio_memory::{RunId, Seq, SpaceName, Timestamp};
@@ -93,6 +94,18 @@ impl Watch {
     /// When the last event that was read was recorded; `None` before the first.
     pub(crate) fn at(&self) -> Option<Timestamp> {
         self.at
+    }
+
+    /// Applies `event` before it is recorded.
+    pub(crate) fn apply_ahead(&mut self, at: Timestamp, event: &Event) -> Result<(), JournalError> {
+        self.run.apply(at, event)
+    }
+
+    /// Notes that the last `count` events were applied ahead, and that commit `head` has recorded them at `at`.
+    pub(crate) fn note_recorded(&mut self, head: Seq, at: Timestamp, count: u64) {
+        self.head = head;
+        self.at = Some(at);
+        self.events += count;
     }
 
     #[cfg(test)]
