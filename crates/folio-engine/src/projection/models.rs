@@ -71,7 +71,7 @@ impl Projection<'_> {
                 if !again.is_empty() {
                     let results: u32 = parts.iter().sum();
                     let version = self.run.node(*node).map_or(0, |view| view.plan_version);
-                    let _ = write!(id, "/{}/{results}", version);
+                    let _ = write!(id, "/{version}/{results}");
                 }
                 Block::new(Owner::planner(), id, "Roll-ups").with_body(event.in_words())
             }
