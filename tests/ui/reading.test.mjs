@@ -82,7 +82,7 @@ describe('reading a run', () => {
       assert.deepEqual(await hindrances(page), []);
       assert.ok(await fits(page), `it is wider than ${width}`);
       await node(page, 'Part 77.').click();
-      await page.getByRole('article').getByText('a required criterion was not met').waitFor();
+      await page.getByRole('article').getByText('what was wanted was not reached').waitFor();
       if (width === 400) { await page.done(); continue; }
       await page.getByRole('button', { name: '2 failed' }).click();
       await node(page, 'All of them').click();

@@ -166,6 +166,9 @@ pub enum Event {
         node: NodeId,
         /// How many results each part has, in the order of the plan. A part of one result stays as it is.
         parts: Vec<u32>,
+        /// The earlier roll-ups of the same results that stand for their parts again, in the order of the parts.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        again: Vec<NodeId>,
     },
     /// A model is about to be asked. Committed before the request, together with what is set aside for it (E9.10).
     Asked {

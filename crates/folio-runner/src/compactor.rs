@@ -14,7 +14,7 @@ use folio_engine::spend::Spend;
 use folio_memory::EntryId;
 use folio_memory::excerpt::{cut, short_line};
 use folio_memory::passage::{Part, Reading};
-use folio_memory::tokens::{Tokens as _, for_model};
+use folio_memory::tokens::{Tokens, for_model};
 use folio_model::{Message, Request, Role, Speaker, StopCause, ToolCall, ToolDescription};
 use folio_store::workspace::{Compacted, Compactor, Desk};
 use serde_json::{Value, json};
@@ -30,6 +30,15 @@ const MAX_ROUNDS: u64 = folio_engine::run::agent::COMPACTOR_CALLS;
 /// How many bytes of files the reads of one reply return together, so that its requests stay within what the engine
 /// sets aside.
 const READ_BYTES: usize = 8 * 1024;
+/// What the headings of the first request and what it says of files and lengths cost at most, in tokens; the least that
+/// it has for what it tells; what a call or a message costs beside its text; what the answer to a call costs beside the
+/// lines that it read; and the least for which lines are read, and for which reading is still offered.
+const HEADINGS_TOKENS: u64 = 320;
+const FIRST_TOKENS_MIN: u64 = 128;
+const CALL_TOKENS: u64 = 8;
+const ANSWER_TOKENS: u64 = 40;
+const PASSAGE_TOKENS_MIN: u64 = 64;
+const READ_TOKENS_MIN: u64 = 256;
 /// How many calls of one reply are answered. The others are dropped, as every answer is part of the next request.
 const MAX_CALLS: usize = 16;
 /// Characters of one message that the first request shows; the rest can be read.
@@ -97,11 +106,22 @@ impl ModelCompactor {
         let [summary, next] = desk.found().await.map_err(to_text)?;
         let conversation = desk.said(block.from, block.to).await.map_err(to_text)?;
         let tokens = for_model(&self.model.model.name);
-        let task = desk.task().map(|task| cut(task, TASK_CHARS)).unwrap_or_default();
-        let before = desk.before();
-        let half = u64::from(self.model.model.window) / 2;
-        let told = [&*task, before, &summary].map(|text| u64::from(tokens.count(text)));
-        let mut left = half.saturating_sub(told.iter().sum()).max(half / 4);
+        let window = u64::from(self.model.model.window);
+        let mut left = (window / 2).min(self.room_left(&[], &tools(false)).saturating_sub(HEADINGS_TOKENS));
+        if left < FIRST_TOKENS_MIN {
+            return Err(format!(
+                "a summary does not fit into its context window of {window} tokens"
+            ));
+        }
+        // Each may take half of what is left: what comes later is less important, or can be read.
+        let mut told = |text: &str| {
+            let text = within(text, left / 2, &tokens);
+            left -= u64::from(tokens.count(&text));
+            text
+        };
+        let before = &*told(desk.before());
+        let task = told(&desk.task().map(|task| cut(task, TASK_CHARS)).unwrap_or_default());
+        let (summary, next) = (told(&summary), told(&next));
         let mut lines: Vec<String> = Vec::new();
         for (number, message) in conversation.messages.iter().rev() {
             let line = cut(&format!("{number}: {message}"), MESSAGE_CHARS);
@@ -154,8 +174,36 @@ impl ModelCompactor {
         ])
     }
 
-    /// Answers one call, for which a reply has `bytes_left`; takes what it reads from them.
-    async fn answer_tool_call(&self, desk: &Desk, call: &ToolCall, bytes_left: &mut usize) -> String {
+    /// The tokens that the context window has left for more messages, beside the rules, `messages`, `tools` and an
+    /// answer.
+    fn room_left(&self, messages: &[Message], tools: &[ToolDescription]) -> u64 {
+        let tokens = for_model(&self.model.model.name);
+        let count = |text: &str| u64::from(tokens.count(text));
+        let of_message = |message: &Message| {
+            let calls = message.tool_calls.iter();
+            let calls: u64 = calls.map(|call| count(&call.args.to_string()) + CALL_TOKENS).sum();
+            count(&message.text) + calls + CALL_TOKENS
+        };
+        let of_tool =
+            |tool: &ToolDescription| count(&tool.description) + count(&tool.args_schema.to_string()) + CALL_TOKENS;
+        let rules = if messages.is_empty() {
+            count(RULES) + CALL_TOKENS
+        } else {
+            0
+        };
+        let said: u64 = messages.iter().map(of_message).sum();
+        let used = rules + said + tools.iter().map(of_tool).sum::<u64>() + u64::from(self.answer_tokens());
+        u64::from(self.model.model.window).saturating_sub(used)
+    }
+
+    /// Answers one call, for which a reply has `bytes_left` and `tokens_left`; takes what it reads from them.
+    async fn answer_tool_call(
+        &self,
+        desk: &Desk,
+        call: &ToolCall,
+        bytes_left: &mut usize,
+        tokens_left: &mut u64,
+    ) -> String {
         if call.tool != "read" {
             return format!("unknown tool {:?}; use read or done", call.tool);
         }
@@ -172,11 +220,22 @@ impl ModelCompactor {
                 "not read: the calls of one answer read at most {READ_BYTES} bytes; read it in the next one"
             );
         }
+        let is_full = || "not read: your context window is full".to_owned();
+        if *tokens_left < PASSAGE_TOKENS_MIN {
+            return is_full();
+        }
         let part = Part::Lines { from, to };
-        match desk.read(path, &part, *bytes_left).await {
+        // A text has hardly ever more tokens than one for each two bytes.
+        let bytes_max = usize::try_from(tokens_left.saturating_mul(2)).unwrap_or(usize::MAX);
+        match desk.read(path, &part, bytes_max.min(*bytes_left)).await {
             Ok(read) => match read.reading {
                 Reading::Passage(passage) => {
                     let text = passage.text();
+                    let cost = u64::from(for_model(&self.model.model.name).count(&text));
+                    let Some(rest) = tokens_left.checked_sub(cost) else {
+                        return is_full();
+                    };
+                    *tokens_left = rest;
                     *bytes_left = bytes_left.saturating_sub(text.len());
                     let (from_line, total_lines) = (passage.from_line, read.total_lines);
                     format!("{text}\n[from line {from_line} of {total_lines} lines]")
@@ -194,10 +253,14 @@ impl Compactor for ModelCompactor {
     async fn compact(&self, desk: &Desk) -> Result<Compacted, String> {
         let mut messages = self.first_request_messages(desk).await?;
         for round in 1..=MAX_ROUNDS {
+            let mut tools_offered = tools(round == MAX_ROUNDS);
+            if self.room_left(&messages, &tools_offered) < READ_TOKENS_MIN {
+                tools_offered = tools(true);
+            }
             let request = Request {
                 role: Role::Compactor,
                 messages: messages.clone(),
-                tools: tools(round == MAX_ROUNDS),
+                tools: tools_offered,
                 answer_schema: None,
                 tokens_max: self.answer_tokens(),
                 temperature: Some(0.0),
@@ -226,8 +289,15 @@ impl Compactor for ModelCompactor {
                 answers: None,
             });
             let mut bytes_left = READ_BYTES;
+            let answers = ANSWER_TOKENS * calls.len() as u64;
+            let room = self.room_left(&messages, &tools(true));
+            let Some(mut tokens_left) = room.checked_sub(answers) else {
+                return Err("its calls filled its context window".to_owned());
+            };
             for call in calls {
-                let text = self.answer_tool_call(desk, &call, &mut bytes_left).await;
+                let text = self
+                    .answer_tool_call(desk, &call, &mut bytes_left, &mut tokens_left)
+                    .await;
                 messages.push(Message {
                     answers: Some(call.id),
                     ..message(Speaker::Tool, text)
@@ -235,6 +305,23 @@ impl Compactor for ModelCompactor {
             }
         }
         Err(format!("it gave no summary within {MAX_ROUNDS} requests"))
+    }
+}
+
+/// The beginning of `text` within `max` tokens.
+fn within(text: &str, max: u64, tokens: &dyn Tokens) -> String {
+    let mut text = text.to_owned();
+    loop {
+        let count = u64::from(tokens.count(&text));
+        if count <= max {
+            return text;
+        }
+        let chars = text.chars().count() as u64;
+        let fewer = (chars.saturating_mul(max) / count).min(chars * 9 / 10);
+        text = cut(&text, usize::try_from(fewer).unwrap_or(usize::MAX));
+        if fewer == 0 {
+            return String::new();
+        }
     }
 }
 

@@ -493,8 +493,9 @@ impl Drive {
         let node = performed.node;
         self.under_way.calls.remove(&node);
         // Outputs that criteria and rules read may have been dropped while the call was under way.
-        let counted = self.memory.outcome_with_refusals(&performed.outcome, &performed.writes);
-        let outcome = counted.as_ref().unwrap_or(&performed.outcome);
+        let mut writes = performed.writes.clone();
+        let named = self.memory.outcome_with_ids(&performed.outcome, &mut writes);
+        let outcome = named.as_ref().unwrap_or(&performed.outcome);
         let make_event = |run: &Run| run.conclude(node, outcome.clone(), performed.duration, now);
         let mut event = self.bodies.with_outputs_loaded(&self.run, make_event).await?;
         self.shared.workspace.clean_event(&mut event);
@@ -503,7 +504,6 @@ impl Drive {
             _ => (Vec::new(), Vec::new()),
         };
         let (rule_observations, problems) = self.bodies.with_outputs_loaded(&self.run, check_rules).await?;
-        let writes = performed.writes.clone();
         let intake = self
             .memory
             .ingest_items(&self.run, node, writes, rule_observations, problems);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use folio_engine::run::{CallAnswer, CallOutcome};
-use folio_engine::{NodeId, Outcome, Output, Run, projection};
+use folio_engine::{Evidence, NodeId, Outcome, Output, Run, projection};
 use folio_memory::counted::counted;
 use folio_memory::entry::{EntryFields, EntryKind, Owner, Tag, check_text};
 use folio_memory::observation::{NewTypes, ObservationInput, draft, page_of};
@@ -29,6 +29,8 @@ const OBSERVE: &str = "observe";
 /// The code of a rule of `observe:`, or of one of its elements, that cannot be filled in.
 const RULE_UNFILLED: &str = "rule_unfilled";
 
+/// How many observations of one call its outcome names.
+const OBSERVATIONS_NAMED: usize = 16;
 /// For how many refused observations an answer gives the reason.
 const MAX_LISTED_REFUSALS: usize = 8;
 
@@ -62,6 +64,8 @@ struct Call<'c> {
     node: NodeId,
     tool: &'c str,
     manifest: &'c ToolManifest,
+    /// The ids of its first observations, if its outcome names them.
+    ids: &'c [EntryId],
     now: Timestamp,
 }
 
@@ -127,6 +131,7 @@ impl MemoryWriter {
             node,
             tool: &writes.tool,
             manifest: &manifest,
+            ids: &writes.observation_ids,
             now,
         };
         let mut intake = self.draft_all(&call, sifted.proposed, &mut rejected);
@@ -225,9 +230,10 @@ impl MemoryWriter {
         refused
     }
 
-    /// The outcome of a call of `observe` if some of its observations are refused: its answer contains the number of
-    /// observations, and later steps rely on it.
-    pub(crate) fn outcome_with_refusals(&self, outcome: &CallOutcome, writes: &Writes) -> Option<CallOutcome> {
+    /// The outcome of a call of `observe` with its first observations as evidence, so that whoever reads it can refer to
+    /// them (E9.7); draws their ids. If some are refused, it says so: its answer contains the number of observations,
+    /// and later steps rely on it.
+    pub(crate) fn outcome_with_ids(&self, outcome: &CallOutcome, writes: &mut Writes) -> Option<CallOutcome> {
         let CallOutcome::Answered(answer) = outcome else {
             return None;
         };
@@ -237,7 +243,24 @@ impl MemoryWriter {
             return None;
         }
         let refused = self.refused(writes);
-        let first = refused.first()?;
+        let named = writes.observations.len().min(OBSERVATIONS_NAMED);
+        let now = self.workspace.now();
+        let ids = (0..named).map(|_| EntryId::draw(&**self.workspace.ids(), now));
+        writes.observation_ids = ids.collect();
+        let is_written = |index: &usize| refused.iter().all(|one| one.index != *index);
+        let written = (0..named).filter(is_written).map(|index| Evidence {
+            kind: "observation".to_owned(),
+            id: writes.observation_ids[index].to_string(),
+            hash: None,
+            span: None,
+        });
+        let evidence = answer.evidence.iter().cloned().chain(written).collect();
+        let Some(first) = refused.first() else {
+            return Some(CallOutcome::Answered(CallAnswer {
+                evidence,
+                ..answer.clone()
+            }));
+        };
         let describe = |rejection: &Rejection| format!("item {}: {}", rejection.index + 1, rejection.message);
         let mut rejected: Vec<String> = refused.iter().take(MAX_LISTED_REFUSALS).map(describe).collect();
         if refused.len() > MAX_LISTED_REFUSALS {
@@ -253,7 +276,7 @@ impl MemoryWriter {
         Some(CallOutcome::Answered(CallAnswer {
             output: Arc::new(json!({"count": count, "rejected": rejected})),
             notes,
-            evidence: answer.evidence.clone(),
+            evidence,
         }))
     }
 
@@ -278,7 +301,10 @@ impl MemoryWriter {
             channel: Some(proposed.channel.as_str().to_owned()),
             turn: self.turn,
         };
-        let id = EntryId::draw(&**self.workspace.ids(), call.now);
+        let named = call.ids.get(proposed.index).copied();
+        let id = named
+            .filter(|_| proposed.channel == Channel::Observations)
+            .unwrap_or_else(|| EntryId::draw(&**self.workspace.ids(), call.now));
         match proposed.content {
             Content::Observation(input) => self.draft_observation(call, id, (proposed.channel, *input), source),
             Content::Memory(input) => self.draft_memory(call, id, input, source),

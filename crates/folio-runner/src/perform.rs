@@ -6,7 +6,7 @@ use std::time::Duration;
 use folio_engine::run::{CheckCall, CheckFinding};
 use folio_engine::{CallAction, CallAnswer, CallOutcome, Evidence, Failure, Finding, NodeId, StopReason};
 use folio_memory::tool_exchange::ToolRequest as Question;
-use folio_memory::{Actor, Role, RunId};
+use folio_memory::{Actor, EntryId, Role, RunId};
 use folio_store::Workspace;
 use folio_tools::{
     Effect, EvidenceRef, FailureKind, Reconciled, Registry, Tool, ToolContext, ToolRequest, ToolResponse,
@@ -48,6 +48,8 @@ pub(crate) struct Performed {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Writes {
     pub(crate) observations: Vec<Value>,
+    /// The ids that these get, as the outcome names them; empty if it names none.
+    pub(crate) observation_ids: Vec<EntryId>,
     pub(crate) scratch_page_writes: Vec<Value>,
     pub(crate) memory_writes: Vec<Value>,
     /// Whether the call failed: its explicit writes are then not made (seed 002).
@@ -284,6 +286,7 @@ fn outcome_of(response: ToolResponse, tool: &str, registry: &Registry) -> (CallO
     // What a failed call noticed is worth keeping; its explicit writes are not made.
     let writes = Writes {
         observations,
+        observation_ids: Vec::new(),
         scratch_page_writes,
         memory_writes,
         has_failed: !is_ok,

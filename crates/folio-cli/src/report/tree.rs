@@ -279,7 +279,8 @@ fn line(nodes: &[Node], row: &Row, frame: Frame) -> String {
     }
 }
 
-/// `12.3s · 12 of 40 done · 3 running · 1 failed`. The root of the run is not counted.
+/// `12.3s · 12 of 40 done · 3 running · 1 failed`: each node counts once, as done only if it is ok. The root of the run
+/// is not counted.
 fn counts(nodes: &[Node], frame: Frame) -> String {
     let count = |is_counted: &dyn Fn(Mark) -> bool| nodes.iter().skip(1).filter(|node| is_counted(node.mark)).count();
     let total = nodes.len().saturating_sub(1);
@@ -295,7 +296,7 @@ fn counts(nodes: &[Node], frame: Frame) -> String {
         );
     }
     if total > 0 {
-        let _ = write!(text, "{} of {total} done", count(&Mark::is_finished));
+        let _ = write!(text, "{} of {total} done", count(&|mark| mark == Mark::Ok));
     } else {
         // A goal that a model works on has no parts yet, or never gets any.
         text.truncate(text.trim_end_matches(" · ").len());

@@ -555,7 +555,7 @@ fn a_run_that_went_badly_is_told_without_noise() {
         ✓ a  both/a · 1
         ✗ Read it  both/b · invalid_input: cannot read gone.txt: there is no such file or folder (use `list` to see what there is)
       ✗ Ask in the harbour  ask · needs_input: nobody answered: Ask in the harbour
-    0.0s · 5 of 5 done · 3 failed
+    0.0s · 2 of 5 done · 3 failed
 
     r1 partial (invalid_input): 1 ok, 2 failed; both/b: cannot read gone.txt: there is no such file or folder (use `list` to see what there is); ask: nobody answered: Ask in the harbour
 

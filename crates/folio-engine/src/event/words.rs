@@ -107,10 +107,14 @@ impl Event {
                 count => format!("{count} commands check it"),
             },
             Self::Checked { verdicts, .. } => verdicts.iter().map(verdict_in_words).collect::<Vec<_>>().join("; "),
-            Self::RollUps { parts, .. } => {
+            Self::RollUps { parts, again, .. } => {
                 let results: u32 = parts.iter().sum();
                 let parts = counted(parts.len() as u64, "part");
-                format!("{results} results are first combined in {parts}")
+                let known = match again.len() {
+                    0 => String::new(),
+                    known => format!(", {known} of them as before"),
+                };
+                format!("{results} results are first combined in {parts}{known}")
             }
             Self::Compacted { pieces, .. } => messages_offloaded(*pieces),
             Self::Spent { reason, .. } => format!("{reason}: hands back what it has"),

@@ -1,6 +1,7 @@
 //! What tasks that models do write to the tree of pages: decisions, plans, actions, answers, checks (seed 000).
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use folio_memory::EntryId;
 use folio_memory::entry::{Owner, Status};
@@ -63,9 +64,15 @@ impl Projection<'_> {
                 let id = format!("compacted/{}/{text_id}", self.calls(*node));
                 Block::new(Owner::executor(), id, messages_offloaded(*pieces)).with_body(text)
             }
-            Event::RollUps { node, .. } => {
-                // A task may have several roll-ups, one on top of the other; each creates other nodes.
-                let id = format!("roll-ups/{}", self.run.children(*node).len());
+            Event::RollUps { node, parts, again } => {
+                // A task may have several roll-ups, one on top of the other; each creates other nodes, or has fewer
+                // results than the one before in the same version of the plan.
+                let mut id = format!("roll-ups/{}", self.run.children(*node).len());
+                if !again.is_empty() {
+                    let results: u32 = parts.iter().sum();
+                    let version = self.run.node(*node).map_or(0, |view| view.plan_version);
+                    let _ = write!(id, "/{version}/{results}");
+                }
                 Block::new(Owner::planner(), id, "Roll-ups").with_body(event.in_words())
             }
             Event::AskFailed {

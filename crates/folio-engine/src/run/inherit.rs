@@ -182,9 +182,16 @@ impl Run {
     /// The node of an earlier version of its plan that did node `id`, which takes over everything from there, maybe by
     /// way of versions in between; `None` if something of it is still to be done.
     pub(super) fn took_over(&self, id: NodeId) -> Option<NodeId> {
-        let before = self.taken_over_from(self.index(id).ok()?);
-        let did_it = std::iter::successors(before, |at| self.taken_over_from(*at)).last()?;
-        Some(self.nodes[did_it].id)
+        let index = self.index(id).ok()?;
+        let did_it = self.source_of(index);
+        (did_it != index).then(|| self.nodes[did_it].id)
+    }
+
+    /// The node that did what node `index` has: itself, unless it took over everything from an earlier version of its
+    /// plan.
+    pub(super) fn source_of(&self, index: usize) -> usize {
+        let sources = std::iter::successors(Some(index), |at| self.taken_over_from(*at));
+        sources.last().unwrap_or(index)
     }
 
     /// Notes that node `index` ended: what it took over is known from then on only to whoever asks who did it.

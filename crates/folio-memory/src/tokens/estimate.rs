@@ -1,4 +1,4 @@
-//! An estimate by script, for models with an unknown vocabulary.
+//! An estimate by script, for where no model is named.
 
 use std::sync::OnceLock;
 

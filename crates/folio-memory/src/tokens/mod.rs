@@ -1,11 +1,14 @@
-//! Counting the tokens of a text: exactly if the model's vocabulary is published, otherwise never too low (M7.8 V3).
+//! Counting the tokens of a text: exactly if the model's vocabulary is published, otherwise by an estimate on the high
+//! side (M7.8 V3).
 
 mod estimate;
+mod likely;
 mod vocabulary;
 
 use std::fmt;
 
 pub use estimate::Estimate;
+pub use likely::Likely;
 pub use vocabulary::{Counter, Vocabulary, for_model};
 
 /// A tokenizer: the exact one of a model if it is known, or an estimate.

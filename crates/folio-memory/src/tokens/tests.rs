@@ -34,13 +34,60 @@ fn token_counter_is_chosen_by_the_model_name_m7_8_v3() {
         ("gpt-4-turbo", "cl100k_base"),
         ("anthropic:claude-sonnet-4-5", "o200k_base × 1.2, estimated"),
         ("google/gemini-2.5-pro", "o200k_base × 1.1, estimated"),
-        ("ollama:llama3.2", "estimated"),
+        (
+            "ollama:llama3.2",
+            "o200k_base × 1.15, more for digits and other scripts, estimated",
+        ),
         ("", "estimated"),
     ] {
         assert_eq!(for_model(model).method(), method, "{model}");
     }
     let text = "five words are not enough";
     assert_eq!(for_model("claude").count(text), (o200k(text) * 12).div_ceil(10));
+}
+
+#[test]
+fn likely_count_of_prose_and_code_is_at_most_a_quarter_more_m7_8_v3() {
+    for text in [
+        include_str!("../../../../ARCHITECTURE.md"),
+        include_str!("../../../../docs/goals.md"),
+        include_str!("../context/mod.rs"),
+        include_str!("../../../../clients/python/tools/shapes.py"),
+        include_str!("../../../../docs/openapi.json"),
+    ] {
+        let start = &text[..text.floor_char_boundary(60)];
+        for vocabulary in [Vocabulary::O200k, Vocabulary::Cl100k] {
+            let (likely, exact) = (Likely.count(text), vocabulary.count(text));
+            assert!(
+                likely >= exact && likely * 4 <= exact * 5,
+                "{likely} for {exact}: {start}"
+            );
+        }
+    }
+}
+
+#[test]
+fn likely_count_holds_where_vocabularies_differ_m7_8_v3() {
+    let base64 = "TW9kZWxzIGNvdW50IHRva2Vucywgc29tZSBtb3JlIHRoYW4gb3RoZXJz".repeat(8);
+    for text in [
+        "今日は良い天気です。明日も晴れるでしょう。",
+        "如果某个进程中途退出，日志仍然保留，下一个进程会从那里继续。",
+        "이것은 한국어 문장입니다.",
+        "Größenwahnsinnige Übungsplätze für Straßenbahnschaffner",
+        "Съешь ещё этих мягких французских булок, да выпей чаю",
+        &base64,
+        include_str!("../../../../Cargo.lock"),
+    ] {
+        let start = &text[..text.floor_char_boundary(60)];
+        assert!(Likely.count(text) >= Vocabulary::O200k.count(text), "{start}");
+        // Fewer vocabularies have so few words of other languages as cl100k has.
+        assert!(Likely.count(text) * 5 >= Vocabulary::Cl100k.count(text) * 4, "{start}");
+    }
+    // Some vocabularies have a token for each digit.
+    for text in ["2026-12-01T09:30:00Z", "0.7136 0.2945 0.8811"] {
+        let digits = text.chars().filter(char::is_ascii_digit).count();
+        assert!(Likely.count(text) >= u32::try_from(digits).unwrap(), "{text}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Counting by a published vocabulary, and the vocabularies of models.
 
-use super::{Estimate, Tokens};
+use super::{Estimate, Likely, Tokens};
 
 /// A vocabulary that is compiled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,7 +44,9 @@ pub enum Counter {
     Exact(Vocabulary),
     /// By the vocabulary of another model, multiplied by this many percent and rounded up.
     Scaled(Vocabulary, u32),
-    /// By an estimate.
+    /// By what current vocabularies are likely to count.
+    Likely(Likely),
+    /// By an estimate that needs no vocabulary.
     Estimated(Estimate),
 }
 
@@ -56,6 +58,7 @@ impl Tokens for Counter {
                 let scaled = u64::from(vocabulary.count(text)) * u64::from(*percent);
                 u32::try_from(scaled.div_ceil(100)).unwrap_or(u32::MAX)
             }
+            Self::Likely(likely) => likely.count(text),
             Self::Estimated(estimate) => estimate.count(text),
         }
     }
@@ -66,6 +69,7 @@ impl Tokens for Counter {
             Self::Scaled(vocabulary, percent) => {
                 format!("{} × {}, estimated", vocabulary.as_str(), f64::from(*percent) / 100.0)
             }
+            Self::Likely(likely) => likely.method(),
             Self::Estimated(estimate) => estimate.method(),
         }
     }
@@ -77,7 +81,8 @@ const SCALED: [(&str, u32); 2] = [("claude", 120), ("gemini", 110)];
 
 /// Returns the counter for `model`.
 ///
-/// The name may have a provider before it (`anthropic:`, `openai/`). For an unknown model, the counter is an estimate.
+/// The name may have a provider before it (`anthropic:`, `openai/`). For a model that
+/// nothing is known of, the counter is [`Likely`]; without a name, [`Estimate`].
 #[must_use]
 pub fn for_model(model: &str) -> Counter {
     let name = model.to_ascii_lowercase();
@@ -96,5 +101,8 @@ pub fn for_model(model: &str) -> Counter {
             _ => None,
         }
     });
-    known.unwrap_or(Counter::Estimated(Estimate))
+    known.unwrap_or(match name {
+        "" => Counter::Estimated(Estimate),
+        _ => Counter::Likely(Likely),
+    })
 }

@@ -8,8 +8,9 @@ use crate::models_support::*;
 use folio_engine::Event;
 use folio_engine::spend::Spend;
 use folio_memory::id::Ref;
+use folio_memory::tokens::{Likely, Tokens as _};
 use folio_memory::{Actor, Role, Seq, ThreadKey};
-use folio_model::{Cue, ModelErrorKind, Role as ModelRole, ScriptedModel, Usage, When};
+use folio_model::{Cue, ModelErrorKind, Request, Role as ModelRole, ScriptedModel, Usage, When};
 use folio_runner::{COMPACTOR_TIME, ModelCompactor, RunnerModel};
 use folio_store::ErrorKind;
 use folio_store::workspace::{Offload, Offloaded, Workspace};
@@ -162,6 +163,85 @@ async fn reads_of_one_compactor_reply_share_their_limits_e9_10() {
     assert_eq!(second.messages[first.messages.len()].tool_calls.len(), 16);
     let bytes: usize = answers.iter().map(|message| message.text.len()).sum();
     assert!(bytes < 12_000, "{bytes} bytes were read");
+}
+
+/// The tokens of a request, with those kept for its answer.
+fn cost(request: &Request) -> u32 {
+    let messages = request.messages.iter().map(|message| {
+        let calls = message.tool_calls.iter();
+        let calls = calls.map(|call| Likely.count(&call.args.to_string()) + 4);
+        Likely.count(&message.text) + 4 + calls.sum::<u32>()
+    });
+    let tools = request.tools.iter();
+    let tools = tools.map(|tool| Likely.count(&tool.description) + Likely.count(&tool.args_schema.to_string()));
+    messages.sum::<u32>() + tools.sum::<u32>() + request.tokens_max
+}
+
+#[tokio::test]
+async fn compactor_with_a_small_window_is_never_asked_more_than_it_holds_m7_8_v8() {
+    let long: Vec<Value> = (0..60)
+        .flat_map(|n| {
+            let said = |role: &str| json!({"role": role, "content": format!("{n}: you must not wake the cat, {}", "it sleeps. ".repeat(60))});
+            [said("user"), said("assistant")]
+        })
+        .collect();
+    for window in [4_096, 8_192] {
+        let (_folder, space) = memory();
+        let reading = || asked_for_summary().calls(vec![("read", json!({"path": "messages", "from_line": 1})); 8]);
+        let model = Arc::new(ScriptedModel::new([
+            asked_for_summary()
+                .contains("not read: your context window is full")
+                .json(&json!({"summary": "It was read."})),
+            reading(),
+        ]));
+        let compactor = RunnerModel::new("scripted", Arc::clone(&model) as _).with_window(window);
+        let how = Offload {
+            force: true,
+            keep_last: 1,
+            compactor: Some((Arc::new(ModelCompactor::new(compactor)), COMPACTOR_TIME)),
+            ..Offload::default()
+        };
+        let actor = Actor::new(Role::Client, "agent");
+        let long = Value::Array(long.clone());
+        let offloaded = space.offload(&actor, &ThreadKey::main(), &long, &how).await.unwrap();
+        assert!(offloaded.warnings.is_empty(), "{:?}", offloaded.warnings);
+        let asked = model.asked();
+        assert!(asked.len() > 1, "it read nothing");
+        for request in &asked {
+            assert!(cost(request) <= window, "{} of {window}", cost(request));
+        }
+        let first = &asked[0].messages[1].text;
+        assert!(
+            first.contains("The first ") && first.contains("you must not wake"),
+            "{first}"
+        );
+    }
+    // Without room for reading, it is not offered, and a window that holds nothing is not asked.
+    for (window, offered) in [(2_048, Some("done")), (512, None)] {
+        let (_folder, space) = memory();
+        let model = Arc::new(ScriptedModel::new([well()]));
+        let small = RunnerModel::new("scripted", Arc::clone(&model) as _).with_window(window);
+        let how = Offload {
+            force: true,
+            keep_last: 1,
+            compactor: Some((Arc::new(ModelCompactor::new(small)), COMPACTOR_TIME)),
+            ..Offload::default()
+        };
+        let actor = Actor::new(Role::Client, "agent");
+        let long = Value::Array(long.clone());
+        let offloaded = space.offload(&actor, &ThreadKey::main(), &long, &how).await.unwrap();
+        let asked = model.asked();
+        let tools: Vec<&str> = asked
+            .iter()
+            .flat_map(|request| &request.tools)
+            .map(|tool| &*tool.name)
+            .collect();
+        assert_eq!(tools, Vec::from_iter(offered));
+        assert!(asked.iter().all(|request| cost(request) <= window));
+        let warnings = format!("{:?}", offloaded.warnings);
+        let is_too_small = warnings.contains("does not fit into its context window");
+        assert_eq!(is_too_small, offered.is_none(), "{warnings}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,5 +13,6 @@ mod memory;
 mod models;
 #[path = "../models_support/mod.rs"]
 mod models_support;
+mod observed;
 mod task_tools;
 mod turns;

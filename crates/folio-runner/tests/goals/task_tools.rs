@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::models_support::*;
 use folio_engine::Outcome;
 use folio_engine::run::NodeKind;
-use folio_memory::tokens::{Estimate, Tokens};
+use folio_memory::tokens::{Likely, Tokens};
 use folio_model::{Request, Role, ScriptedModel};
 use folio_runner::Runner;
 use folio_tools::Registry;
@@ -32,7 +32,7 @@ fn house(cues: Vec<folio_model::Cue>) -> House {
 }
 
 fn cost(request: &Request) -> u32 {
-    let text = |text: &str| Estimate.count(text);
+    let text = |text: &str| Likely.count(text);
     let tools = request.tools.iter();
     let of_tool = |tool: &folio_model::ToolDescription| {
         text(&tool.name) + text(&tool.description) + text(&tool.args_schema.to_string())

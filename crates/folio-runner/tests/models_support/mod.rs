@@ -230,7 +230,7 @@ pub(crate) fn nested() -> Vec<Cue> {
 }
 
 /// A window that holds the beginning of `letters`, but not all of it.
-pub(crate) const LETTERS_WINDOW: u32 = 20_000;
+pub(crate) const LETTERS_WINDOW: u32 = 12_000;
 
 /// Mends one letter after the other, each of so many sentences, and names what it must not forget.
 pub(crate) fn letters(sentences: usize) -> Vec<Cue> {

@@ -28,16 +28,17 @@ pub(super) fn ended_and_total(run: &Run) -> (u32, u32) {
     )
 }
 
-/// Returns the progress of `run` as `folio show` counts it: `6 of 9 done`, or with what ended otherwise: `6 of 9 done,
-/// 1 failed, 2 replaced`.
+/// Returns the progress of `run` as `folio show` counts it: `6 of 9 done`, or with what ended otherwise: `4 of 9 done,
+/// 1 failed, 2 replaced`. Each node counts once.
 fn progress_text(run: &Run) -> String {
     let mut counts = run.counts_by_state();
     if let Some(result) = run.result() {
         let of_root = counts.entry(result.status.as_str()).or_default();
         *of_root = of_root.saturating_sub(1);
     }
-    let (ended, total) = ended_and_total(run);
-    let mut text = format!("{ended} of {total} done");
+    let (_, total) = ended_and_total(run);
+    let done = counts.get("ok").copied().unwrap_or(0);
+    let mut text = format!("{done} of {total} done");
     for name in ["partial", "failed", "skipped", "cancelled", "replaced"] {
         if let Some(number) = counts.get(name).filter(|number| **number > 0) {
             text.push_str(&format!(", {number} {name}"));

@@ -13,7 +13,7 @@ const STATES = {
 };
 /** The stop reasons, in words. */
 const REASONS = {
-  criteria_unmet: 'a required criterion was not met, or nobody could tell', retries_exhausted: 'every attempt failed', policy_denied: 'permission was denied', invalid_input: 'the call or request was invalid',
+  criteria_unmet: 'what was wanted was not reached, or nobody could tell', retries_exhausted: 'every attempt failed', policy_denied: 'permission was denied', invalid_input: 'the call or request was invalid',
   unsatisfiable: 'the task cannot be done here', budget_nodes: 'the node limit was reached', budget_depth: 'the depth limit was reached', budget_children: 'the group size limit was reached',
   budget_bytes: 'the byte limit was reached', budget_tokens: 'the token limit was reached', budget_usd: 'the cost limit was reached', budget_model_calls: 'the model call limit was reached',
   budget_tool_calls: 'the tool call limit was reached', window_full: 'the conversation does not fit into the context window', auth: 'the provider rejected the API key', refused: 'the model refused the task',

@@ -46,7 +46,7 @@ impl Run {
                 self.compacted(index, spent);
                 Ok(())
             }
-            Event::RollUps { node, parts } => self.make_roll_ups(at, *node, parts),
+            Event::RollUps { node, parts, again } => self.make_roll_ups(at, *node, parts, again),
             Event::Asked {
                 node,
                 call,

@@ -171,18 +171,29 @@ impl Run {
         let id = format!("\n  id: {}", node.id);
         let room = max.saturating_sub(id.len());
         let name = format!("{} ({}{why}) {}", node.path, result.status, self.title(node.id));
-        let notes = if result.notes.is_empty() {
-            String::new()
-        } else {
-            format!(": {}", result.notes)
-        };
         // What the items of a list came to is in their notes if they have no output.
         let output = match node.kind {
             NodeKind::ForEach => self.readable_output_of(index)?,
             _ => self.output_of(index)?,
         };
-        let output = (!output.is_null()).then(|| in_words(&output));
-        let output_chars = output
+        let rest = sizes.rest_of(node.id);
+        // No line of an answer looks like another digest.
+        let told = |room: usize| {
+            let told = self.told_by_tool(index, &output, room, &rest)?;
+            Some((told.text.trim_end().replace('\n', "\n  "), told.says_notes))
+        };
+        let whole_told = told(max);
+        let notes = match &whole_told {
+            Some((_, true)) => String::new(),
+            _ if result.notes.is_empty() => String::new(),
+            _ => format!(": {}", result.notes),
+        };
+        let is_told = whole_told.is_some();
+        let whole = whole_told
+            .map(|(text, _)| text)
+            .or_else(|| (!output.is_null()).then(|| in_words(&output)));
+        let output_text = whole.filter(|text| !is_told || !text.is_empty());
+        let output_chars = output_text
             .as_ref()
             .map_or(0, |text| OUTPUT_HEAD.len() + text.chars().count());
         // However long the name is, half of the room is for the rest.
@@ -191,17 +202,28 @@ impl Run {
         let mut left = room.saturating_sub(line.chars().count());
         let evidence = evidence_of(result, left / 2);
         left -= evidence.chars().count();
-        let notes = match output {
+        let notes = match output_text {
             Some(_) => short_line(&notes, left.min(max / 2)),
             // They are all that there is, and what is read on.
-            None => shown_within(one_line(&notes), left, &sizes.rest_of(node.id)),
+            None => shown_within(one_line(&notes), left, &rest),
         };
         left = left.saturating_sub(notes.chars().count());
         line.push_str(&notes);
-        if let Some(text) = output {
+        if let Some(mut text) = output_text {
             line.push_str(OUTPUT_HEAD);
-            let rest = sizes.rest_of(node.id);
-            line.push_str(&shown_within(text, left.saturating_sub(OUTPUT_HEAD.len()), &rest));
+            let room = left.saturating_sub(OUTPUT_HEAD.len());
+            // It is cut at ends of lines, and says itself which are left out. That, and what stands before each line,
+            // has to fit, too.
+            let mut for_lines = room;
+            while is_told && !fits(&text, room) {
+                let excess = text.chars().count() - room;
+                match for_lines.checked_sub(excess.max(OUTPUT_MIN)) {
+                    Some(fewer) if fewer >= OUTPUT_MIN => for_lines = fewer,
+                    _ => break,
+                }
+                text = told(for_lines).map_or(text, |(text, _)| text);
+            }
+            line.push_str(&shown_within(text, room, &rest));
         }
         Ok(line + &evidence + &id)
     }
@@ -237,6 +259,9 @@ impl Run {
             text.push('\n');
         }
         text.push_str(&told);
+        for evidence in result.evidence.iter().filter(|evidence| evidence.kind == "observation") {
+            let _ = write!(text, "\n[{}]", evidence_in_words(evidence));
+        }
         let _ = write!(text, "\n[tool_call {}]", node.id);
         Ok(text)
     }

@@ -69,7 +69,8 @@ impl Run {
                     return self.ask(index, Purpose::RollUp, now, has_room);
                 }
                 if let Some(parts) = self.parts_due(index) {
-                    return Some(Event::RollUps { node: id, parts }.into());
+                    let again = self.roll_ups_again(index, &parts);
+                    return Some(Event::RollUps { node: id, parts, again }.into());
                 }
                 self.ask(index, Purpose::Aggregate, now, has_room)
             }

@@ -66,8 +66,8 @@ struct Reference<'g> {
 }
 
 impl<'g> Reference<'g> {
-    /// What a model gives as a reference. A text without a kind is the id or the path of a node, an address, or a file,
-    /// with a line behind it if one is named.
+    /// What a model gives as a reference. A text without a kind is the id or the path of a node, an address, an
+    /// observation, or a file, with a line behind it if one is named.
     fn of(value: &'g Value, node_named: &mut impl FnMut(&str) -> Option<usize>) -> Option<Self> {
         let text = |key: &str| value.get(key).and_then(Value::as_str);
         let id = value.as_str().or_else(|| text("id"))?;
@@ -80,6 +80,7 @@ impl<'g> Reference<'g> {
         Some(match kind {
             Some(kind) => reference(kind, id, span),
             None if node.is_some() => reference("node", id, span),
+            None if id.trim().starts_with("obs_") => reference("observation", id.trim(), span),
             None if id.contains("://") => reference("url", id.trim(), span),
             None => {
                 let is_line = |(_, line): &(&str, &str)| !line.is_empty() && line.bytes().all(|b| b.is_ascii_digit());

@@ -5,6 +5,7 @@
 //! room besides what is kept for the end; otherwise it is a list of the results. The parts are recorded, because the
 //! room that a model has depends on the driver of the run, not on the journal.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use folio_memory::Timestamp;
@@ -52,20 +53,65 @@ impl Run {
         Some(sizes.map(|size| u32::try_from(size).unwrap_or(u32::MAX)).collect())
     }
 
-    /// Creates a roll-up for each of the `parts` of what node `id` combines.
-    pub(super) fn make_roll_ups(&mut self, at: Timestamp, id: NodeId, parts: &[u32]) -> Result<(), JournalError> {
+    /// The roll-ups of node `index` that a model made of the same results as those of some of the `parts` due, before
+    /// its plan changed.
+    pub(super) fn roll_ups_again(&self, index: usize, parts: &[u32]) -> Vec<NodeId> {
+        let inputs = self.inputs_of(index);
+        let children = self.nodes[index].children.iter().copied();
+        let mut made: HashMap<Vec<usize>, NodeId> = HashMap::new();
+        for roll_up in children.filter(|child| self.nodes[*child].kind == NodeKind::RollUp) {
+            let node = &self.nodes[roll_up];
+            // What was made without a model, or of an answer that was cut off, a model may do better now.
+            let is_of_model = |result: &NodeResult| result.status <= Outcome::Partial && result.stop_reason.is_none();
+            if node.result.as_ref().is_some_and(is_of_model) {
+                made.insert(self.sources(&node.gathers), node.id);
+            }
+        }
+        let mut rest = inputs.as_slice();
+        let mut next = |size: u32| {
+            let (part, after) = rest.split_at(size as usize);
+            rest = after;
+            part
+        };
+        let again = parts
+            .iter()
+            .filter_map(|size| made.get(&self.sources(next(*size))).copied());
+        again.collect()
+    }
+
+    /// The nodes whose results `nodes` have: of what an item took over from an earlier version of its list, the node
+    /// there.
+    fn sources(&self, nodes: &[usize]) -> Vec<usize> {
+        nodes.iter().map(|node| self.source_of(*node)).collect()
+    }
+
+    /// Creates a roll-up for each of the `parts` of what node `id` combines, except those that are there `again`.
+    pub(super) fn make_roll_ups(
+        &mut self,
+        at: Timestamp,
+        id: NodeId,
+        parts: &[u32],
+        again: &[NodeId],
+    ) -> Result<(), JournalError> {
         let index = self.index(id)?;
         let inputs = self.inputs_of(index);
         let node = &self.nodes[index];
         let part_total: usize = parts.iter().map(|part| *part as usize).sum();
         let have_ended = node.state == NodeState::RunningChildren && node.children_left == 0 && node.agent.is_some();
+        let refused = JournalError::Transition {
+            node: id,
+            state: node.state.as_str(),
+            event: "rolled up",
+        };
         if !have_ended || part_total != inputs.len() || parts.len() >= inputs.len() {
-            return Err(JournalError::Transition {
-                node: id,
-                state: node.state.as_str(),
-                event: "rolled up",
-            });
+            return Err(refused);
         }
+        let again: Vec<usize> = again.iter().map(|id| self.index(*id)).collect::<Result<_, _>>()?;
+        let is_own = |known: &usize| self.nodes[*known].parent == Some(index) && self.nodes[*known].result.is_some();
+        if !again.iter().all(is_own) {
+            return Err(refused);
+        }
+        let (mut again, mut is_waiting) = (again.into_iter().peekable(), false);
         let (mut rest, mut gathered) = (inputs.as_slice(), Vec::with_capacity(parts.len()));
         for part in parts {
             let from = inputs.len() - rest.len();
@@ -75,13 +121,21 @@ impl Run {
                 [] => {}
                 [alone] => gathered.push(*alone),
                 several => {
+                    let is_of_part = |known: &usize| self.sources(&self.nodes[*known].gathers) == self.sources(several);
+                    if let Some(known) = again.next_if(is_of_part) {
+                        gathered.push(known);
+                        continue;
+                    }
+                    is_waiting = true;
                     let title = format!("Results {} to {} of {}", from + 1, from + several.len(), inputs.len());
                     gathered.push(self.add_roll_up(at, index, title, several));
                 }
             }
         }
         self.nodes[index].gathers = gathered.into();
-        self.ready.remove(&index);
+        if is_waiting {
+            self.ready.remove(&index);
+        }
         Ok(())
     }
 

@@ -190,11 +190,12 @@ fn verdicts() -> Value {
                 "type": "array",
                 "items": {
                     "type": "object",
-                    "required": ["criterion", "finding"],
+                    // All of them, and nothing instead of none: so it can be enforced by every provider.
+                    "required": ["criterion", "finding", "gap"],
                     "properties": {
                         "criterion": {"type": "string"},
                         "finding": {"type": "string", "enum": ["met", "unmet", "unverifiable"]},
-                        "gap": {"type": "string", "description": "What is missing, or why it cannot be verified."}
+                        "gap": {"type": ["string", "null"], "description": "What is missing, or why it cannot be verified."}
                     }
                 }
             }
@@ -298,5 +299,27 @@ mod tests {
         assert_eq!(of(Purpose::Replan, "you give too much"), of(Purpose::Replan, "?"));
         assert_eq!(keys_of(Purpose::Work, "there is no tool `echoo`"), None);
         assert_eq!(of(Purpose::Work, "`status` is none of ok, partial, failed"), ["status"]);
+    }
+
+    #[test]
+    fn every_key_of_a_judgement_is_required_so_that_providers_enforce_it_e9_13() {
+        let item = &VERDICTS["properties"]["verdicts"]["items"];
+        let keys: Vec<&str> = item["properties"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        let mut required: Vec<&str> = item["required"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
+        required.sort_unstable();
+        assert_eq!(keys, required);
+        assert_eq!(super::required(Purpose::Judge), ["verdicts"]);
+        // What is not there is null.
+        assert_eq!(item["properties"]["gap"]["type"], json!(["string", "null"]));
     }
 }

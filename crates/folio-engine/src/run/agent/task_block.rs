@@ -8,7 +8,7 @@ use folio_memory::counted::counted;
 use folio_memory::excerpt::{cut, one_line, short_line};
 
 use super::detail::Detail;
-use super::digest::{evidence_in_words, value_excerpt};
+use super::digest::{evidence_in_words, in_words, value_excerpt};
 use super::object::without_beginning_of;
 use super::sizes::Sizes;
 use crate::lines::{push_list_item, without_middle};
@@ -153,6 +153,9 @@ impl Run {
         let budget = if is_goal { &self.plan.budget } else { &task.budget }.within(&shared);
         if budget != Budget::default() {
             let limits = canonical(serde_json::to_value(&budget).unwrap_or_default());
+            let limits = limits.as_object().into_iter().flatten();
+            let limits = limits.map(|(name, limit)| format!("{} {}", name.replace('_', " "), in_words(limit)));
+            let limits = limits.collect::<Vec<_>>().join(", ");
             let _ = writeln!(text, "Budget, including all subtasks: {limits}");
         }
     }

@@ -71,7 +71,7 @@ fn planner_is_told_the_limits_of_the_run_and_of_a_plan_e9_10() {
     })
     .driven_on();
     let told = told(&sim, Purpose::Decide).remove(0);
-    assert!(told.contains(r#""tool_calls":4"#), "{told}");
+    assert!(told.contains("children 5, depth 2, tool calls 4\n"), "{told}");
     assert!(
         told.contains("A plan has at most 5 steps in one list, and 20 in all; its steps may be split once more."),
         "{told}"

@@ -1,6 +1,6 @@
 //! Results that are too many to be read at once are first combined in parts (E9.16).
 
-use super::models::{equipment, finish, goal_with, plan_answer, text_answer};
+use super::models::{equipment, execute, finish, goal_with, plan_answer, task_named, text_answer};
 use super::*;
 use crate::spend::Spend;
 use crate::talk::Purpose;
@@ -302,7 +302,85 @@ fn roll_up_event_with_wrong_parts_is_refused_e9_16() {
             run.apply(*at, event).unwrap();
         }
         let is_right = parts == [31] || parts == [12, 12, 7];
-        let event = Event::RollUps { node: root, parts };
+        let event = Event::RollUps {
+            node: root,
+            parts,
+            again: Vec::new(),
+        };
         assert_eq!(run.apply(sim.now, &event).is_ok(), is_right, "{event:?}");
+    }
+}
+
+/// Nine items looked at by a model, in a plan whose parts have three results; the eighth fails until its list is
+/// planned anew.
+fn mended_list() -> Sim {
+    let each = json!({"id": "each", "for_each": "results.list.output.all", "as": "it",
+        "step": {"id": "one", "title": "look at {{ it }}", "criteria": ["seen"]}});
+    let looked = std::sync::Mutex::new(0_u32);
+    let mut sim = goal_with(
+        "look at all",
+        &json!({"budget": {"fan_in": 3}}),
+        equipment(),
+        move |ask| match (ask.purpose, task_named(ask).as_str()) {
+            (Purpose::Decide, "look at all") => plan_answer(json!([
+                {"id": "list", "do": {"tool": "echo", "args": {"all": (0..9).collect::<Vec<_>>()}}}, each,
+            ])),
+            (Purpose::Replan, _) => {
+                text_answer(&json!({"root_cause": "it is dark", "changes": "once more", "steps": [each]}).to_string())
+            }
+            (Purpose::Decide, "look at 7") => {
+                let mut looked = looked.lock().unwrap();
+                *looked += 1;
+                match *looked {
+                    1 => execute("finish", json!({"status": "failed", "notes": "too dark"})),
+                    _ => execute(
+                        "finish",
+                        json!({"notes": "seen", "criteria": [{"id": "c1", "met": true}]}),
+                    ),
+                }
+            }
+            (Purpose::Decide, _) => execute(
+                "finish",
+                json!({"notes": "seen", "criteria": [{"id": "c1", "met": true}]}),
+            ),
+            _ => gathered(ask),
+        },
+    );
+    sim.concurrency = 1;
+    sim
+}
+
+#[test]
+fn only_roll_ups_of_changed_results_are_made_again_after_a_replan_e9_16() {
+    let sim = mended_list().driven_on();
+    assert_eq!(sim.status(""), Outcome::Ok);
+    let made: Vec<(Vec<u32>, usize)> = sim
+        .journal
+        .iter()
+        .filter_map(|(_, event)| match event {
+            Event::RollUps { parts, again, .. } => Some((parts.clone(), again.len())),
+            _ => None,
+        })
+        .collect();
+    // The list and nine items: those before the item that failed are combined once.
+    let whole = |again| (vec![3, 3, 3, 1], again);
+    assert_eq!(made, [whole(0), (vec![3, 1], 0), whole(2), (vec![3, 1], 0)]);
+    // The third part of the first level, and what stands above it, were asked for twice.
+    assert_eq!(asked_to(&sim, Purpose::RollUp).len(), 3 + 1 + 1 + 1);
+    let last = asked_to(&sim, Purpose::Aggregate).pop().unwrap();
+    assert_eq!(ids_shown(last).len(), 2);
+}
+
+#[test]
+fn crash_during_repeated_roll_ups_repeats_none_of_them_e9_16() {
+    let whole = mended_list().driven_on();
+    let is_again = |(_, event): &(Timestamp, Event)| matches!(event, Event::RollUps { again, .. } if !again.is_empty());
+    let from = whole.journal.iter().position(is_again).unwrap();
+    for cut in from..whole.journal.len() {
+        let mut sim = Sim::resumed_with(&whole.journal[..=cut], equipment(), Arc::clone(&whole.model));
+        sim.concurrency = 1;
+        let sim = sim.driven_on();
+        assert_eq!(sim.status(""), Outcome::Ok, "after event {cut}");
+        assert_eq!(roll_ups(&sim).len(), roll_ups(&whole).len(), "after event {cut}");
     }
 }

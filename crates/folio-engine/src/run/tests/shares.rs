@@ -110,11 +110,11 @@ fn model_is_told_the_limits_of_its_budget_share_e9_2() {
     };
     assert_eq!(
         told("quarter"),
-        r#"{"bytes":250000,"model_calls":8,"tokens":25000,"tool_calls":3}"#
+        "bytes 250000, model calls 8, tokens 25000, tool calls 3"
     );
     assert_eq!(
         told("tight"),
-        r#"{"bytes":500000,"model_calls":15,"replans":1,"tokens":9000,"tool_calls":5,"usd":2.0}"#
+        "bytes 500000, model calls 15, replans 1, tokens 9000, tool calls 5, usd 2.0"
     );
     assert_eq!(told("free"), "");
 }

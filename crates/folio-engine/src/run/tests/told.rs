@@ -31,7 +31,7 @@ fn model_is_told_the_budget_of_its_task_e9_2() {
         panic!("{told:?}")
     };
     assert!(!free.contains("Budget, including"), "{free}");
-    let limits = r#"Budget, including all subtasks: {"model_calls":3,"tokens":90000}"#;
+    let limits = "Budget, including all subtasks: model calls 3, tokens 90000";
     assert!(tight.lines().any(|line| line == limits), "{tight}");
 }
 
@@ -136,6 +136,9 @@ fn empty_model_answer_is_noted_in_the_result_e9_13() {
     })
     .driven_on();
     assert_eq!(root(&sim).status, Outcome::Partial);
+    assert_eq!(root(&sim).stop_reason, Some(StopReason::Unparseable));
+    let asked = sim.asks.iter().filter(|ask| ask.purpose == Purpose::Work).count();
+    assert_eq!(asked, 3, "it was asked twice more");
     assert!(
         root(&sim).notes.contains("the model's answer was empty"),
         "{}",

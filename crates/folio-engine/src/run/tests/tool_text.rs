@@ -75,3 +75,34 @@ fn answer_of_another_tool_stays_json_e9_3() {
             .any(|message| message.text.starts_with("{\"binary\":false,\"bytes\":23,"))
     );
 }
+
+#[test]
+fn answer_of_a_step_that_calls_a_tool_is_text_in_the_digest_of_its_result_e9_2() {
+    let of_lines = |lines: usize| {
+        let mut answer = two_lines();
+        answer["text"] = json!(
+            (1..=lines)
+                .map(|n| format!("line {n} says little\n"))
+                .collect::<String>()
+        );
+        answer["to_line"] = json!(lines);
+        answer["total_lines"] = json!(lines);
+        let plan = json!({"version": 1, "title": "t", "steps": [
+            {"id": "look", "title": "Look", "do": {"tool": "read", "args": answer}},
+            {"id": "think", "title": "think"},
+        ]});
+        let mut sim = Sim::new(&plan.to_string());
+        sim.run.equip(Arc::new(reader()));
+        sim.model = Arc::new(|_| finish("thought"));
+        let sim = sim.driven_on();
+        sim.asks[0].messages[1].text.clone()
+    };
+    let told = of_lines(2);
+    let digest = "- look (ok) Look\n  output: 1\tline 1 says little\n  2\tline 2 says little\n  id: ";
+    assert!(told.contains(digest), "{told}");
+    // A long one is cut at ends of lines, and says which are left out.
+    let told = of_lines(4_000);
+    let lines = told.lines().filter(|line| line.contains("says little"));
+    assert!(lines.clone().all(|line| line.ends_with(" says little")), "{told}");
+    assert!(lines.count() < 1_000 && told.contains("from_line="), "{told}");
+}
