@@ -210,7 +210,7 @@ async fn what_templates_put_into_memory_is_trusted_no_more_than_who_said_it() {
             vec![ToolInternal],
         ),
         (
-            "- {id: sum, do: {tool: text, args: {op: lines, value: '{{ results.web.output }}'}}}\n\
+            "- {id: sum, do: {tool: text, args: {op: lines, value: '{{ results.web.output | json }}'}}}\n\
              - {id: note, do: {tool: observe, args: {content: '{{ results.sum.output | json }}'}}}",
             vec![ToolExternal],
         ),
