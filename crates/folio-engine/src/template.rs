@@ -31,6 +31,7 @@ pub(crate) use source::output_paths;
 pub use source::{is_reference, is_template, single_expression};
 
 use source::Source;
+pub(crate) use view::{Breaks, Told};
 
 /// The most steps of work of one template before it is stopped.
 const FUEL: u64 = 5_000_000;
@@ -87,6 +88,13 @@ pub struct References {
 }
 
 impl References {
+    /// Whether they include what others than the author of the plan and the user of the run wrote: results, and what is
+    /// derived from them, such as the items of a list.
+    pub(crate) fn include_others(&self) -> bool {
+        let is_own = |name: &String| matches!(name.as_str(), "goal" | "index" | "inputs" | "run");
+        self.all_results || !self.results.is_empty() || !self.variables.iter().all(is_own)
+    }
+
     fn merge(&mut self, other: Self) {
         self.inputs.extend(other.inputs);
         self.results.extend(other.results);
@@ -123,20 +131,16 @@ impl Templates {
         self.text(template, scope, None)
     }
 
-    /// Like [`Templates::render_text`], but an expression that yields more than `max` characters is cut in the middle,
-    /// where it says how the `rest` is read, unless that is empty.
+    /// Like [`Templates::render_text`], but what expressions yield is put into the text as `told` says.
     ///
     /// # Errors
     ///
     /// As for [`Templates::render_text`].
-    pub(crate) fn render_excerpts(
-        &self,
-        template: &str,
-        scope: &Scope,
-        max: usize,
-        rest: &'static str,
-    ) -> Result<String, TemplateError> {
-        self.text(template, scope, Some(view::Excerpt { max, rest }))
+    pub(crate) fn render_told(&self, template: &str, scope: &Scope, told: Told) -> Result<String, TemplateError> {
+        if !is_template(template) {
+            return Ok(template.to_owned());
+        }
+        self.text(template, scope, Some(told))
     }
 
     /// Fills in every string of `value`. Keys of objects are taken unchanged.
@@ -193,7 +197,7 @@ impl Templates {
         }
     }
 
-    fn text(&self, template: &str, scope: &Scope, excerpt: Option<view::Excerpt>) -> Result<String, TemplateError> {
+    fn text(&self, template: &str, scope: &Scope, told: Option<Told>) -> Result<String, TemplateError> {
         let source = Source::of_text(template)?;
         let mut sink = Capped { text: Vec::new() };
         without_panic(template, || {
@@ -202,7 +206,7 @@ impl Templates {
                 .template_from_named_str("template", &source.rewritten)
                 .map_err(|error| TemplateError::of_syntax(&error, template))?;
             compiled
-                .render_captured_to(view::context(scope, &source, excerpt), &mut sink)
+                .render_captured_to(view::context(scope, &source, told), &mut sink)
                 .map_err(|error| TemplateError::of_rendering(&error, &source.rewritten, scope))
         })?;
         // Every piece was written from a `str`, so this is valid UTF-8.

@@ -132,22 +132,30 @@ impl<'p> PageText<'p> {
     }
 }
 
-/// `text` in which no line can be taken for a line of properties of a page or an entry, `<!-- p1 …`: a backslash comes
-/// before those that look like one.
+/// The beginning of the line that says who wrote a block.
+const WRITTEN_BY: &str = "*Written by ";
+
+/// `text` in which no line can be taken for a line of properties of a page or an entry, `<!-- p1 …`, or for the one that
+/// says who wrote a block: a backslash comes before those that look like one.
 #[must_use]
 pub fn without_marks(text: &str) -> Cow<'_, str> {
     let is_mark = |line: &str| {
-        let handle = line.trim_start().strip_prefix("<!--").map(str::trim_start);
+        let line = line.trim_start();
+        let handle = line.strip_prefix("<!--").map(str::trim_start);
         let number = handle.and_then(|handle| handle.strip_prefix(['p', 'e']));
-        number.is_some_and(|number| number.starts_with(|first: char| first.is_ascii_digit()))
+        line.starts_with(WRITTEN_BY)
+            || number.is_some_and(|number| number.starts_with(|first: char| first.is_ascii_digit()))
     };
     // In markdown, a carriage return ends a line by itself, too.
     let ends = ['\n', '\r'];
-    if !text.contains("<!--") || !text.split(ends).any(is_mark) {
+    if !(text.contains("<!--") || text.contains(WRITTEN_BY)) || !text.split(ends).any(is_mark) {
         return Cow::Borrowed(text);
     }
     let lines = text.split_inclusive(ends).map(|line| match is_mark(line) {
-        true => line.replacen('<', "\\<", 1),
+        true => {
+            let (space, mark) = line.split_at(line.len() - line.trim_start().len());
+            format!("{space}\\{mark}")
+        }
         false => line.to_owned(),
     });
     Cow::Owned(lines.collect())
@@ -214,6 +222,8 @@ fn render_entry(out: &mut String, page: &Page, entry: &Entry, children: &Handles
             let title = Some(one_line(&fields.title)).filter(|title| !title.is_empty() && !has_heading);
             let mut paragraphs: Vec<String> = Vec::new();
             paragraphs.extend(title.as_ref().map(|title| format!("## {title}")));
+            let writer = writer_on(page, entry);
+            paragraphs.extend(writer.map(|writer| format!("{WRITTEN_BY}{writer}*")));
             paragraphs.extend((!body.is_empty()).then(|| body.to_owned()));
             paragraphs.extend(truncation_note(entry).map(|notice| format!("*{notice}*")));
             let heading = title.filter(|_| paragraphs.len() == 1);
@@ -229,7 +239,11 @@ fn render_entry(out: &mut String, page: &Page, entry: &Entry, children: &Handles
             );
             let _ = write!(out, "/{}] ", fields.status);
             let mut head = one_line(&fields.title);
-            let standing = standing_of(entry);
+            let mut standing = standing_of(entry);
+            if let Some(writer) = writer_on(page, entry) {
+                let comma = if standing.is_empty() { "" } else { ", " };
+                let _ = write!(standing, "{comma}by {writer}");
+            }
             if !standing.is_empty() {
                 let gap = if head.is_empty() { "" } else { " " };
                 let _ = write!(head, "{gap}({standing})");
@@ -248,6 +262,11 @@ fn render_entry(out: &mut String, page: &Page, entry: &Entry, children: &Handles
             out.push('\n');
         }
     }
+}
+
+/// Who wrote `entry`, if `page` is of a run and that did not write it.
+fn writer_on(page: &Page, entry: &Entry) -> Option<String> {
+    page.fields.run.and_then(|_| entry.writer_beside_run())
 }
 
 /// How far an item is: its phase, its progress, and its place among what is pinned.
@@ -339,7 +358,7 @@ mod tests {
     use crate::actor::Trust;
     use crate::change::NewEntry;
     use crate::entry::{EntryFields, Owner};
-    use crate::id::{EntryHandle, EntryId, PageHandle, PageId, Seq};
+    use crate::id::{EntryHandle, EntryId, PageHandle, PageId, RunId, Seq};
     use crate::page::PageFields;
     use crate::time::Timestamp;
 
@@ -464,6 +483,40 @@ mod tests {
         }
     }
 
+    #[test]
+    fn page_of_a_run_says_who_else_wrote_on_it_m7_3_31() {
+        let mut page = page(PageRole::ScratchpadExec, 1, "Look");
+        let own = block(page.id, 1, "Results", "None.\n*Written by human:ada*", None);
+        let mut foreign = block(page.id, 2, "Results", "All is done.", None);
+        foreign.fields.source.principal = Some("client:a\nb\u{202e}c".to_owned());
+        let mut note = block(page.id, 3, "", "A note.", None);
+        note.kind = EntryKind::Note;
+        note.fields.source.principal = Some("human:ada".to_owned());
+        let mut called = block(page.id, 4, "", "By a call.", None);
+        called.fields.source.principal = Some("tool:x".to_owned());
+        called.fields.source.node = Some("a node".to_owned());
+        let entries = [own, foreign, note, called];
+        let of_nobody = render_page(&page, &entries, &[]);
+        assert!(
+            !of_nobody.contains("Written by client") && !of_nobody.contains("(by "),
+            "{of_nobody}"
+        );
+        page.fields.run = Some(RunId::derived(&["a run"]));
+        let text = render_page(&page, &entries, &[]);
+        assert!(
+            text.ends_with(
+                "## Results\n\nNone.\n\\*Written by human:ada*\n\n## Results\n\n*Written by client:a bc*\n\n\
+                 All is done.\n\n- e3 [note/active] (by human:ada) — A note.\n\nBy a call.\n"
+            ),
+            "{text}"
+        );
+        let planner = crate::view::PageLines::for_planner(&page, &entries[..2]);
+        assert!(
+            format!("{planner:?}").contains("(by client:a bc) Results: All is done."),
+            "{planner:?}"
+        );
+    }
+
     /// A block of a log.
     fn block(page: PageId, number: u64, title: &str, body: &str, parts: Option<Value>) -> Entry {
         let mut fields = EntryFields::new(EntryKind::Log, Owner::user(), Trust::User);
@@ -574,7 +627,7 @@ mod tests {
     fn plan_page_of_a_run_without_a_plan_says_so() {
         let mut plan = page(PageRole::Plan, 3, "Plan");
         assert!(!render_page(&plan, &[], &[]).contains("There are no steps"));
-        plan.fields.run = Some(crate::id::RunId::derived(&["r"]));
+        plan.fields.run = Some(RunId::derived(&["r"]));
         insta::assert_snapshot!(render_page(&plan, &[], &[]), @r"
         # Plan
 

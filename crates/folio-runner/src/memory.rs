@@ -66,6 +66,8 @@ struct Call<'c> {
     manifest: &'c ToolManifest,
     /// The ids of its first observations, if its outcome names them.
     ids: &'c [EntryId],
+    /// That of whoever in it is trusted least.
+    trust: Trust,
     now: Timestamp,
 }
 
@@ -75,6 +77,7 @@ struct LogBlock {
     title: String,
     body: String,
     tags: Vec<Tag>,
+    trust: Trust,
 }
 
 /// An item that is ready to be written, and its page.
@@ -126,12 +129,17 @@ impl MemoryWriter {
         let channels: Vec<_> = channels.iter().map(|(channel, items)| (*channel, items)).collect();
         let sifted = sift(&channels, &writes.tool, &manifest);
         rejected.extend(sifted.rejected);
+        let trust = match sifted.proposed.is_empty() && writes.page_appends.is_empty() {
+            true => manifest.trust(),
+            false => self.trust_in(run, node, &manifest),
+        };
         let call = Call {
             run,
             node,
             tool: &writes.tool,
             manifest: &manifest,
             ids: &writes.observation_ids,
+            trust,
             now,
         };
         let mut intake = self.draft_all(&call, sifted.proposed, &mut rejected);
@@ -143,7 +151,7 @@ impl MemoryWriter {
                 .map(|one| format!("{}[{}]: {}", one.channel, one.index, one.message)),
         );
         for append in writes.page_appends.into_iter().filter(|_| !writes.has_failed) {
-            match self.append((run, node), append, now) {
+            match self.append((run, node), append, (trust, now)) {
                 Ok(changes) => intake.changes.extend(changes),
                 Err(refused) => lines.push(refused),
             }
@@ -154,10 +162,19 @@ impl MemoryWriter {
                 title: "Rejected".to_owned(),
                 body: lines.join("\n"),
                 tags: Vec::new(),
+                trust,
             };
             intake.changes.push(self.log((run, node), block, now));
         }
         intake
+    }
+
+    /// How far to believe what `node` writes, whose tool has `manifest`: as far as the least trusted of those whose words
+    /// templates put into it.
+    fn trust_in(&self, run: &Run, node: NodeId, manifest: &ToolManifest) -> Trust {
+        let behind = run.tools_behind(node).into_iter();
+        let of_tools = behind.map(|tool| self.policy.manifests.of(&tool).trust());
+        of_tools.fold(manifest.trust(), Trust::min)
     }
 
     /// The changes that write what is `proposed`, pages first, with a note for each correction. What cannot be written
@@ -314,7 +331,7 @@ impl MemoryWriter {
     /// An item for the scratchbook of the thread.
     fn draft_memory(&self, call: &Call<'_>, id: EntryId, input: ItemInput, source: Source) -> Result<Draft, Invalid> {
         let kind = input.kind;
-        let (mut fields, warnings) = scratchbook::draft(input, call.manifest.trust())?;
+        let (mut fields, warnings) = scratchbook::draft(input, call.trust)?;
         fields.source = source;
         let page = scratchbook::page_of(self.workspace.space(), &self.thread);
         let new = NewEntry {
@@ -344,7 +361,7 @@ impl MemoryWriter {
         let is_ruled = channel == Channel::Observe;
         let role = if is_ruled { Role::Human } else { Role::Tool };
         let unknown = self.new_types.unknown_type(&self.policy, role, &input);
-        let mut draft = draft(input, types, unknown, call.manifest.trust(), source, call.now)?;
+        let mut draft = draft(input, types, unknown, call.trust, source, call.now)?;
         self.new_types.note(&draft);
         if !is_ruled {
             let name = draft.fields.type_name.as_deref().unwrap_or_default();
@@ -372,7 +389,12 @@ impl MemoryWriter {
     }
 
     /// The changes that append to a page; or why they are refused.
-    fn append(&self, (run, node): (&Run, NodeId), append: PageAppend, now: Timestamp) -> Result<Vec<Change>, String> {
+    fn append(
+        &self,
+        (run, node): (&Run, NodeId),
+        append: PageAppend,
+        (trust, now): (Trust, Timestamp),
+    ) -> Result<Vec<Change>, String> {
         let refused = |invalid: Invalid| format!("page_append: {invalid}");
         let tags = Tag::parse_all(append.tags.iter().map(String::as_str)).map_err(refused)?;
         check_text(&append.body, "body").map_err(refused)?;
@@ -398,13 +420,14 @@ impl MemoryWriter {
             title: append.title,
             body: append.body,
             tags,
+            trust,
         };
         changes.push(self.log((run, node), block, now));
         Ok(changes)
     }
 
     fn log(&self, (run, node): (&Run, NodeId), block: LogBlock, now: Timestamp) -> Change {
-        let mut fields = EntryFields::new(EntryKind::Log, Owner::executor(), Trust::ToolInternal);
+        let mut fields = EntryFields::new(EntryKind::Log, Owner::executor(), block.trust);
         fields.title = block.title;
         fields.body = block.body;
         fields.tags = block.tags;

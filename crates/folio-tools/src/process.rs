@@ -15,7 +15,18 @@ pub(crate) async fn run(
     stdout_sink: &mut dyn Sink,
     stderr_sink: &mut dyn Sink,
 ) -> Result<Finished, ToolError> {
-    folio_process::run(program, None, limits, cancel, stdout_sink, stderr_sink)
+    run_with(program, None, limits, cancel, (stdout_sink, stderr_sink)).await
+}
+
+/// The same for a program that reads `input`, if there is any.
+pub(crate) async fn run_with(
+    program: &Program,
+    input: Option<Vec<u8>>,
+    limits: Limits,
+    cancel: &CancellationToken,
+    (stdout_sink, stderr_sink): (&mut dyn Sink, &mut dyn Sink),
+) -> Result<Finished, ToolError> {
+    folio_process::run(program, input, limits, cancel, stdout_sink, stderr_sink)
         .await
         .map_err(|error| failure(&error))
 }

@@ -116,6 +116,11 @@ fn has_mistake(context: &Context<'_>) -> bool {
 
 /// Looks at what does not need the store, which is `missing`.
 async fn without_store(context: &Context<'_>, missing: Failure) -> Result<Exit, Failure> {
+    // Settings with a mistake may be why it is missing, and every other command refuses to go by them.
+    let missing = match has_mistake(context) {
+        true => missing.with_exit(Exit::Usage),
+        false => missing,
+    };
     let findings = Findings {
         store: context.settings.store_in_words().to_owned(),
         healthy: false,

@@ -101,7 +101,7 @@ pub(crate) async fn run(context: &Context<'_>, export: Export) -> Result<Exit, F
         )
         .hint("name a folder that does not exist yet")),
         (Form::Markdown, Some(folder)) => pages_to(context, &folder).await,
-        (_, Some(file)) if file != Path::new("-") => space_to(context, &link_target(file), export.force).await,
+        (_, Some(file)) if file != Path::new("-") => space_to(context, file, export.force).await,
         _ => {
             let workspace = context.existing_workspace().await?;
             let mut out = BufWriter::new(std::io::stdout());
@@ -209,11 +209,13 @@ fn open(file: &Path, partial: &Path) -> std::io::Result<File> {
     Ok(out_file)
 }
 
-async fn space_to(context: &Context<'_>, file: &Path, force: bool) -> Result<Exit, Failure> {
-    let is_sink = is_sink(file);
+async fn space_to(context: &Context<'_>, named: PathBuf, force: bool) -> Result<Exit, Failure> {
+    let is_sink = is_sink(&named);
     if !is_sink {
-        check_not_overwriting(file, force)?;
+        // Somebody else may have made a link that leads nowhere yet.
+        check_not_overwriting(&named, force)?;
     }
+    let file = &*link_target(named);
     let workspace = context.existing_workspace().await?;
     let mut progress = counting(context);
     // If interrupted, this leaves the existing file in place.

@@ -158,7 +158,7 @@ impl Report for RequestList {
                     item.run,
                     node_in_command(item)
                 ),
-                (false, 1) => format!("folio approve {0}{again}, or folio reject {0}{again}", item.run),
+                // With its id: what comes to wait meanwhile is not meant.
                 (false, _) => format!("folio approve {0}{again}, or folio reject {0}{again}", short_id(item)),
             };
             writeln!(out, "  {}", style.faint(way))?;
@@ -304,7 +304,7 @@ async fn only_open_question(runner: &Runner, row: &RunRow, again: &str) -> Resul
                 return Err(failure);
             }
             Err(failure.hint(format!(
-                "it waits for approval; `folio approve {0}{again}` says yes, `folio reject {0}{again}` no",
+                "it waits for approval; `folio questions {}{again}` lists what",
                 row.handle
             )))
         }

@@ -390,6 +390,13 @@ fn export_writes_to_pipes_and_follows_links() {
     for target in ["kept/old.jsonl", "kept/new.jsonl"] {
         let link = target.replace('/', "-");
         std::os::unix::fs::symlink(target, at(&link)).unwrap();
+        let before = std::fs::read_to_string(at(target)).ok();
+        let refused = folio.call(&["export", "--out", &link]);
+        assert!(
+            refused.code == 4 && refused.stderr.contains("file_unusable"),
+            "{refused}"
+        );
+        assert_eq!(std::fs::read_to_string(at(target)).ok(), before, "{target}");
         folio.ok(&["export", "--out", &link, "--force"]);
         assert!(at(&link).is_symlink());
         assert!(

@@ -282,6 +282,9 @@ fn invalid_untrusted_settings_do_not_block_hooks_or_completions() {
         assert!(mistake.contains("folio.toml:"), "{found}");
         let told = folio.call(&["doctor"]).stdout;
         assert!(told.contains(mistake) && !told.contains("no problems"), "{told}");
+        // Without a store, that is still what is wrong.
+        let bare = folio.call(&["--store", "sqlite:none.db", "doctor"]);
+        assert_eq!(bare.code, 2, "{bare}");
         // Whoever would obey it is told what is wrong with it.
         for arguments in [&["tree"][..], &["trust"]] {
             let called = folio.call(arguments);

@@ -212,7 +212,7 @@ fn rejected_plan_is_replanned_and_an_edit_approves_it_e9_14() {
     let id = asked.split(' ').next().unwrap().to_owned();
     assert_snapshot!(asked.replace(&id, "ID"), @"
     ID run waits for approval: a plan of 2 steps: look around, burn it all
-      folio approve r1, or folio reject r1
+      folio approve ID, or folio reject ID
     ");
     assert_snapshot!(folio.seen(&["approve", &id, "--always", "tool"]), @"
     ! error[usage]: --always is for calls, and a plan waits there
@@ -305,7 +305,7 @@ fn command_waits_for_approval_that_only_a_human_may_give_e9_14() {
     ");
     assert_snapshot!(folio.seen(&["answer", "r1", "yes"]), @"
     ! error[no_question]: run r1 has no open question
-    !   hint: it waits for approval; `folio approve r1` says yes, `folio reject r1` no
+    !   hint: it waits for approval; `folio questions r1` lists what
     = 3
     ");
     let id = asked["items"][0]["id"].as_str().unwrap();
@@ -316,9 +316,19 @@ fn command_waits_for_approval_that_only_a_human_may_give_e9_14() {
     !   hint: `folio questions` prints the current request; read it, then decide again
     = 4
     ");
-    folio.ok(&["approve", id, "--always", "arguments"]);
+    let approved = folio.ok(&["approve", id, "--always", "arguments"]);
+    assert!(
+        approved.starts_with("approved: shell {\"argv\":[\"echo\",\"hello\"]}\nr1 "),
+        "{approved}"
+    );
     folio.until(&["questions"], |asked| asked["items"][0]["path"] == "three");
-    folio.ok(&["reject", "r1", "--reason", "enough"]);
+    // Without an id, the answer shows what was decided on.
+    let rejected = folio.json(&["reject", "r1", "--reason", "enough"]);
+    assert_eq!(rejected["decided"]["call"]["args"], json!({"argv": ["echo", "bye"]}));
+    assert!(
+        rejected["decided"]["id"].as_str().unwrap().matches('.').count() == 2,
+        "{rejected}"
+    );
     // What was rejected is optional.
     assert!(running.wait().unwrap().success());
     let run = folio.json(&["show", "r1"]);

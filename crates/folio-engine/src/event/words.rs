@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use folio_memory::counted::counted;
 use folio_memory::excerpt::short_line;
+use folio_memory::view::is_hidden;
 
 use super::{Always, Event, Question};
 use crate::result::{Finding, Verdict};
@@ -14,22 +15,20 @@ use crate::talk::Reply;
 /// The most characters of a line.
 const LINE_CHARS: usize = 200;
 
-/// A JSON text in which characters that are invisible or change the direction of the text are written as their code
-/// point.
-pub(crate) fn escape_invisible(json: &str) -> String {
-    let is_unseen = |c: char| {
-        let turns_or_hides = matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-        turns_or_hides || c.is_control()
-    };
-    let mut text = String::with_capacity(json.len());
-    for c in json.chars() {
-        if is_unseen(c) {
-            let _ = write!(text, "\\u{:04x}", u32::from(c));
+/// `text`, mostly JSON, in which characters that are hidden or change the direction of the text are written as their
+/// code point.
+pub(crate) fn escape_invisible(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if !is_hidden(c) {
+            escaped.push(c);
+        } else if c <= '\u{ffff}' {
+            let _ = write!(escaped, "\\u{:04x}", u32::from(c));
         } else {
-            text.push(c);
+            let _ = write!(escaped, "\\u{{{:x}}}", u32::from(c));
         }
     }
-    text
+    escaped
 }
 
 /// `1 message was offloaded`, `2 messages were offloaded`.
@@ -81,7 +80,7 @@ impl Event {
                 version, reason, by, ..
             } => format!("plan {version}, rejected by {by}: {reason}"),
             Self::ApprovalAsked { approval, .. } if approval.again => approval.in_words(),
-            Self::ApprovalAsked { approval, .. } => call_in_words(&approval.tool, &approval.args),
+            Self::ApprovalAsked { approval, .. } => escape_invisible(&call_in_words(&approval.tool, &approval.args)),
             Self::CallApproved { always, by, .. } => match always {
                 None => by.clone(),
                 Some(Always::Tool) => format!("{by}, for every call of the tool"),

@@ -16,7 +16,7 @@ use crate::node::NodeId;
 use crate::plan::{Check, Criterion, Step, Work};
 use crate::result::{Finding, NodeResult, Verdict};
 use crate::spend::Spend;
-use crate::template::{self, References, Scope};
+use crate::template::{self, Breaks, References, Scope, Told};
 
 /// The most characters of a criterion with its template filled in, where it is shown with other text.
 const WORDS_CHARS: usize = 500;
@@ -308,9 +308,9 @@ impl Run {
         ))))
     }
 
-    /// `text` filled in, and cut off if what it names is long.
+    /// `text` filled in, with what others wrote on one line, and cut off if what it names is long.
     fn short_words(&self, text: &str, scope: &Scope) -> String {
-        let rendered = self.templates.render_text(text, scope);
+        let rendered = self.templates.render_told(text, scope, Told::whole(Breaks::OneLine));
         rendered.map_or_else(
             |_| text.to_owned(),
             |rendered| cut(&rendered, WORDS_CHARS.max(text.len())),

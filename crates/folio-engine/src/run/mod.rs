@@ -52,6 +52,7 @@ mod lost;
 mod narrow;
 mod needs;
 mod opening;
+mod origins;
 mod pauses;
 mod purses;
 mod raise;

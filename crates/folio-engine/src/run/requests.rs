@@ -6,6 +6,7 @@ use folio_memory::counted::counted;
 use super::approval::PendingApproval;
 use super::request_ref::RequestRef;
 use super::state::Run;
+use crate::event::words::escape_invisible;
 use crate::event::{Approval, Question};
 use crate::node::NodeId;
 
@@ -124,7 +125,8 @@ impl Run {
             PendingApproval::Call(approval) => approval.in_words(),
             PendingApproval::Plan(_) => {
                 let steps = counted(self.steps(node).len() as u64, "step");
-                format!("a plan of {steps}: {}", self.titles_of_steps(node))
+                let titles = escape_invisible(&self.titles_of_steps(node));
+                format!("a plan of {steps}: {titles}")
             }
         }
     }

@@ -204,7 +204,7 @@ impl Run {
         (self.plan.title.clone(), body)
     }
 
-    fn named(&self, frame: usize, references: &References) -> Vec<(&Slug, usize)> {
+    pub(super) fn named(&self, frame: usize, references: &References) -> Vec<(&Slug, usize)> {
         let by_slug = &self.frames[frame].by_slug;
         if references.all_results {
             return by_slug.iter().map(|(slug, index)| (slug, *index)).collect();

@@ -33,6 +33,7 @@ mod edits_of_begun;
 mod evidence;
 mod extents;
 mod fallback;
+mod foreign;
 mod forks;
 mod group_budgets;
 mod groups;

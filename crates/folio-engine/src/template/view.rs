@@ -3,33 +3,63 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use folio_memory::excerpt::one_line;
 use minijinja::value::{Enumerator, Object, ObjectRepr, Value as Seen, ValueKind};
 use minijinja::{Error, ErrorKind, Output, State};
 use serde_json::{Map, Number, Value};
 
 use super::source::Source;
 use super::{Scope, bounds};
-use crate::lines::without_middle;
+use crate::lines::{data_block, ends_line, without_middle};
+use crate::node::NodeId;
 
 /// The detail of an error that says that a limit of size was reached.
 pub(super) const TOO_LARGE: &str = "too large";
 
-/// The names under which the formatter finds an [`Excerpt`]. No template can write them.
-const EXCERPT_MAX: &str = "longest excerpt";
-const EXCERPT_REST: &str = "rest of an excerpt";
+/// The names under which the formatter finds a [`Told`]. No template can write them.
+const TOLD_MAX: &str = "longest excerpt";
+const TOLD_REST: &str = "rest of an excerpt";
+const TOLD_BREAKS: &str = "breaks of others";
 
-/// How much of an expression is put into a text.
+/// The most items of an input that a text is compared with.
+const ITEMS_COMPARED: usize = 200;
+
+/// How what an expression yields is put into a text that somebody is told.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Excerpt {
-    /// The most characters.
-    pub(super) max: usize,
+pub(crate) struct Told {
+    /// The most characters; more are cut in the middle.
+    pub(crate) max: usize,
     /// How the rest is read; empty if the reader cannot read it.
-    pub(super) rest: &'static str,
+    pub(crate) rest: &'static str,
+    pub(crate) breaks: Breaks,
+}
+
+impl Told {
+    /// Nothing is cut.
+    pub(crate) fn whole(breaks: Breaks) -> Self {
+        Self {
+            max: usize::MAX,
+            rest: "",
+            breaks,
+        }
+    }
+}
+
+/// What becomes of a text with line breaks, unless it is an input, an item of an input, or the goal: with its lines,
+/// whoever wrote it could imitate those that stand around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Breaks {
+    /// It stays as it is.
+    Kept,
+    /// It is put on one line.
+    OneLine,
+    /// It is fenced as data that this node is told.
+    Fenced(NodeId),
 }
 
 /// Everything that the template may name, limited to what it does name, and how much of an expression it puts into the
 /// text, if that is limited.
-pub(super) fn context(scope: &Scope, source: &Source, excerpt: Option<Excerpt>) -> Seen {
+pub(super) fn context(scope: &Scope, source: &Source, told: Option<Told>) -> Seen {
     let results = match source.named_results() {
         // A run can have thousands of results, and a template reads only a few of them.
         Some(names) => {
@@ -45,7 +75,7 @@ pub(super) fn context(scope: &Scope, source: &Source, excerpt: Option<Excerpt>) 
         inputs: Arc::clone(&scope.inputs),
         variables: scope.variables.clone(),
         results: Arc::new(Results(results)),
-        excerpt,
+        told,
     })
 }
 
@@ -54,7 +84,7 @@ struct Root {
     inputs: Arc<Value>,
     variables: Vec<(String, Arc<Value>)>,
     results: Arc<Results>,
-    excerpt: Option<Excerpt>,
+    told: Option<Told>,
 }
 
 impl Object for Root {
@@ -66,8 +96,13 @@ impl Object for Root {
         match key {
             "inputs" => Some(Branch::of(&self.inputs)),
             "results" => Some(Seen::from_dyn_object(Arc::clone(&self.results))),
-            EXCERPT_MAX => self.excerpt.map(|excerpt| Seen::from(excerpt.max)),
-            EXCERPT_REST => self.excerpt.map(|excerpt| Seen::from(excerpt.rest)),
+            TOLD_MAX => self.told.map(|told| Seen::from(told.max)),
+            TOLD_REST => self.told.map(|told| Seen::from(told.rest)),
+            TOLD_BREAKS => match self.told?.breaks {
+                Breaks::Kept => None,
+                Breaks::OneLine => Some(Seen::from("")),
+                Breaks::Fenced(node) => Some(Seen::from(node.to_string())),
+            },
             name => {
                 let (_, value) = self.variables.iter().rev().find(|(variable, _)| variable == name)?;
                 Some(Branch::of(value))
@@ -293,10 +328,16 @@ pub(super) fn format_value(out: &mut Output<'_>, state: &mut State<'_, '_>, valu
         // All other values are short.
         _ => return minijinja::escape_formatter(out, state, value),
     };
-    let text = match state.lookup(EXCERPT_MAX).and_then(|max| max.as_usize()) {
+    let text = match state.lookup(TOLD_MAX).and_then(|max| max.as_usize()) {
         Some(max) if text.len() > max && !is_input(state, value) => {
-            let rest = state.lookup(EXCERPT_REST).unwrap_or_default();
+            let rest = state.lookup(TOLD_REST).unwrap_or_default();
             without_middle(text, max, rest.as_str().unwrap_or_default())
+        }
+        _ => text,
+    };
+    let text = match state.lookup(TOLD_BREAKS) {
+        Some(breaks) if text.contains(ends_line) && !is_given(state, value) => {
+            without_breaks(text, breaks.as_str().unwrap_or_default())
         }
         _ => text,
     };
@@ -312,6 +353,37 @@ fn is_input(state: &State<'_, '_>, value: &Seen) -> bool {
     };
     let mut names = inputs.try_iter().into_iter().flatten();
     names.any(|name| inputs.get_item(&name).is_ok_and(|input| input == *value))
+}
+
+/// Whether `value` is a text that the user of the run gave: an input, an item of one, or the goal.
+fn is_given(state: &State<'_, '_>, value: &Seen) -> bool {
+    if state.lookup("goal").is_some_and(|goal| goal == *value) || is_input(state, value) {
+        return true;
+    }
+    let Some(inputs) = state.lookup("inputs").filter(|_| value.kind() == ValueKind::String) else {
+        return false;
+    };
+    let is_in = |list: Seen| {
+        let items = list.try_iter().into_iter().flatten().take(ITEMS_COMPARED);
+        items
+            .filter(|item| item.kind() == ValueKind::String)
+            .any(|item| item == *value)
+    };
+    let mut names = inputs.try_iter().into_iter().flatten();
+    names.any(|name| {
+        let input = inputs.get_item(&name).ok();
+        input.filter(|input| input.kind() == ValueKind::Seq).is_some_and(is_in)
+    })
+}
+
+/// A `text` of several lines as data that `node` is told, or on one line if no node is named.
+fn without_breaks(text: String, node: &str) -> String {
+    match node.parse() {
+        Err(_) => one_line(&text),
+        // A line end after the only line ends what is written around it.
+        Ok(_) if !text.trim().contains(ends_line) => text,
+        Ok(node) => format!("\n{}\n", data_block(node, text.trim_end_matches(ends_line))),
+    }
 }
 
 /// The filter `json`.

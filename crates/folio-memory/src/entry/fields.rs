@@ -1,5 +1,7 @@
 //! The fields of an entry.
 
+use crate::excerpt::cut;
+use crate::view;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -171,6 +173,15 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Who wrote the entry, as the role and the name, if it was not a call of a run: a client or a person, for example.
+    #[must_use]
+    pub fn writer_beside_run(&self) -> Option<String> {
+        const WRITER_CHARS: usize = 60;
+        let source = &self.fields.source;
+        let writer = source.principal.as_deref().filter(|_| source.node.is_none())?;
+        Some(cut(&view::one_line(writer), WRITER_CHARS))
+    }
+
     /// The entry's state at `now`. A superseded entry is settled.
     #[must_use]
     pub fn state(&self, now: Timestamp) -> State {

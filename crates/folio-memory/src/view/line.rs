@@ -268,19 +268,31 @@ pub fn strip_unsafe_chars(text: &str) -> Cow<'_, str> {
     kept.into()
 }
 
+/// Whether nobody sees `c`, or it changes how the text around it is read: a control character, a line separator, what
+/// changes the writing direction, and what has no width or shows nothing.
+#[must_use]
+pub fn is_hidden(c: char) -> bool {
+    let separates = matches!(c, '\u{2028}' | '\u{2029}');
+    c.is_control() || separates || is_bidi_control(c) || has_no_width(c) || is_filler(c)
+}
+
 /// Whether `text` shows nothing: it is empty or has only white space and characters without a width (M7.3.29).
 #[must_use]
 pub fn is_blank(text: &str) -> bool {
-    let is_filler = |c: char| {
-        matches!(
-            c,
-            '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}'
-        )
-    };
-    let has_no_width =
-        |c: char| is_ignored(c) || is_unseen(c) || is_variation(c) || is_bidi_control(c) || is_tag(c) || is_filler(c);
-    text.chars()
-        .all(|c| c.is_whitespace() || c.is_control() || has_no_width(c))
+    text.chars().all(|c| c.is_whitespace() || is_hidden(c))
+}
+
+/// Whether `c` has a width, but shows nothing.
+fn is_filler(c: char) -> bool {
+    matches!(
+        c,
+        '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}'
+    )
+}
+
+fn has_no_width(c: char) -> bool {
+    let is_annotation = matches!(c, '\u{2065}' | '\u{206a}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}');
+    is_ignored(c) || is_unseen(c) || is_variation(c) || is_tag(c) || is_annotation
 }
 
 /// Whether `c` is invisible and joins nothing.

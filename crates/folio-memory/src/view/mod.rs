@@ -16,7 +16,8 @@ pub(crate) use book::HEADING;
 pub use book::{BookSections, Offer, Render, Shown, ViewSection, folded, parts_of, render, sections_of};
 pub use fit::{Leftover, Part, fit};
 pub use line::{
-    Audience, Candidate, beyond_title, candidate, candidate_for, is_blank, is_untrusted, one_line, strip_unsafe_chars,
+    Audience, Candidate, beyond_title, candidate, candidate_for, is_blank, is_hidden, is_untrusted, one_line,
+    strip_unsafe_chars,
 };
 pub use place::{Message, Placement, Request, Speaker, place};
 pub use prompt::planner_block;

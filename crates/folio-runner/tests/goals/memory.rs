@@ -71,10 +71,14 @@ impl House {
     }
 
     async fn submit(&self, actor: Actor) -> Result<RunId, RunnerError> {
+        self.submit_plan(PLAN, actor).await
+    }
+
+    async fn submit_plan(&self, text: &str, actor: Actor) -> Result<RunId, RunnerError> {
         let new = NewRun {
             thread: work(),
             ..NewRun::of(
-                plan::parse(PLAN, &self.runner.known()).unwrap_or_else(|errors| panic!("{errors}")),
+                plan::parse(text, &self.runner.known()).unwrap_or_else(|errors| panic!("{errors}")),
                 actor,
             )
         };
@@ -161,6 +165,86 @@ async fn entries_of_external_tools_in_runs_have_lower_trust_m7_8_v11() {
         said.extend(book.unwrap().items);
         let found: Vec<_> = said.iter().map(|entry| entry.fields.trust).collect();
         assert_eq!(found, [trust, trust]);
+    }
+}
+
+/// The trust of what a run of these steps notes, after a step `web` that asks a tool from outside and a step `desk` that
+/// asks another one.
+async fn trusts_after(steps: &str) -> Vec<Trust> {
+    let house = house(json!({}));
+    house
+        .set_policy(json!({"manifests": {"recommend": {"external": true}}}))
+        .await;
+    let plan = format!(
+        "title: Note\nsteps:\n- {{id: web, do: {{tool: recommend}}}}\n\
+         - {{id: desk, do: {{tool: text, args: {{op: lines, value: 'a'}}}}}}\n{steps}"
+    );
+    let run = house.submit_plan(&plan, person()).await.unwrap();
+    assert_eq!(house.runner.drive(run).await.unwrap().status, Outcome::Ok, "{steps}");
+    let noted = house.workspace.observations(EntryQuery::default()).await.unwrap().items;
+    let mut trusts: Vec<Trust> = noted.iter().map(|entry| entry.fields.trust).collect();
+    let logs = EntryQuery {
+        kinds: vec![EntryKind::Log],
+        ..EntryQuery::default()
+    };
+    let logged = house.workspace.entries(&logs).await.unwrap().items;
+    let appended = logged.iter().filter(|entry| entry.fields.title == "appended");
+    trusts.extend(appended.map(|entry| entry.fields.trust));
+    trusts
+}
+
+#[tokio::test]
+async fn what_templates_put_into_memory_is_trusted_no_more_than_who_said_it() {
+    use Trust::{ToolExternal, ToolInternal};
+    for (steps, trusts) in [
+        (
+            "- {id: note, do: {tool: observe, args: {content: 'it found {{ results.web.output.found }}'}}}",
+            vec![ToolExternal],
+        ),
+        (
+            "- {id: note, do: {tool: observe, args: {content: 'it has {{ results.desk.output | json }}'}}}",
+            vec![ToolInternal],
+        ),
+        (
+            "- {id: note, do: {tool: observe, args: {content: 'it is late'}}}",
+            vec![ToolInternal],
+        ),
+        (
+            "- {id: sum, do: {tool: text, args: {op: lines, value: '{{ results.web.output | json }}'}}}\n\
+             - {id: note, do: {tool: observe, args: {content: '{{ results.sum.output | json }}'}}}",
+            vec![ToolExternal],
+        ),
+        (
+            "- id: each\n  for_each: '{{ [results.web.output] }}'\n  step:\n    \
+             {id: note, do: {tool: observe, args: {content: '{{ item | json }}'}}}",
+            vec![ToolExternal],
+        ),
+        (
+            "- id: each\n  for_each: [one]\n  step:\n    \
+             {id: note, do: {tool: observe, args: {content: '{{ item }}'}}}",
+            vec![ToolInternal],
+        ),
+        (
+            "- id: inside\n  plan:\n    steps: [{id: ask, do: {tool: recommend}}]\n\
+             - {id: note, do: {tool: observe, args: {content: '{{ results.inside.output | json }}'}}}",
+            vec![ToolExternal],
+        ),
+        (
+            "- id: sum\n  do: {tool: text, args: {op: lines, value: 'x'}}\n  \
+             observe: [{type: risk_alert, content: 'it found {{ results.web.output.found }}'}, \
+             {type: risk_alert, content: 'it found nothing'}]",
+            vec![ToolExternal, ToolExternal],
+        ),
+        (
+            "- {id: page, do: {tool: page_append, args: {title: appended, body: '{{ results.web.output | json }}'}}}",
+            vec![ToolExternal],
+        ),
+        (
+            "- {id: page, do: {tool: page_append, args: {title: appended, body: 'it is late'}}}",
+            vec![ToolInternal],
+        ),
+    ] {
+        assert_eq!(trusts_after(steps).await, trusts, "{steps}");
     }
 }
 

@@ -202,8 +202,17 @@ async fn git(request: &ToolRequest, context: &ToolContext) -> Result<Answer, Too
         }
         command => {
             let checked = checked.expect("git's own commands were checked above");
-            repository.check_paths_inside_root(checked.named).await?;
-            run_git_command(&repository, command, checked.args).await
+            repository.check_paths_inside_root(&checked.named).await?;
+            let (mut git_args, mut input) = (checked.args, None);
+            match command {
+                "blame" => input = repository.blamed_text(&checked.named).await?,
+                "diff" => repository.refuse_blob_and_file(&checked.named).await?,
+                _ => {}
+            }
+            if input.is_some() {
+                git_args.insert(0, "--contents=-".to_owned());
+            }
+            run_git_command(&repository, command, git_args, input).await
         }
     }
 }
@@ -221,8 +230,13 @@ fn without_path() -> ToolError {
     ToolError::invalid("git file_history: `path` is missing")
 }
 
-async fn run_git_command(repository: &Repository<'_>, command: &str, args: Vec<String>) -> Result<Answer, ToolError> {
-    let Some(captured) = repository.text(command, args).await? else {
+async fn run_git_command(
+    repository: &Repository<'_>,
+    command: &str,
+    args: Vec<String>,
+    input: Option<Vec<u8>>,
+) -> Result<Answer, ToolError> {
+    let Some(captured) = repository.text(command, args, input).await? else {
         return Ok(Answer::new(json!({"text": ""}), "there are no commits yet".to_owned()));
     };
     let truncated = (captured.kept_bytes < captured.total_bytes).then_some(Truncated {

@@ -348,8 +348,8 @@ async fn git_settings_and_links_never_show_outside_files() {
     assert!(!all.contains("the secret"), "{all}");
 }
 
-/// These of the allowed commands open files of the working tree themselves: `diff` with a blob and a file, and `blame`
-/// without a revision. The others either read only objects (`log`, also with `-L` and `--follow`, `show`, `cat-file`,
+/// These of the allowed commands would open files of the working tree by their paths: `diff` with a blob and a file,
+/// which is refused, and `blame` without a revision, which gets the content. The others either read only objects (`log`, also with `-L` and `--follow`, `show`, `cat-file`,
 /// `rev-list`, `shortlog`, `describe`, `branch`, `tag`, `rev-parse`), or do not follow links (`status`, `diff` without
 /// a blob, `ls-files -o`). `ls-files -m` only says whether a file is as it was recorded. All of them get the names
 /// here all the same.
@@ -395,9 +395,81 @@ async fn git_path_arguments_through_symlinks_to_outside_are_denied() {
         all.push_str(&serde_json::to_string(&response).unwrap());
     }
     assert!(!all.contains("the secret"), "{all}");
-    // Inside the granted folder a link leads where it likes.
-    let diff = json!({"command": "diff", "args": ["HEAD:a.txt", "alias/b.txt"]});
-    assert!(world.outputs("git", diff).await["text"].to_string().contains("+inside"));
+    // A link inside the granted folder could lead elsewhere a moment later.
+    for args in [
+        json!(["HEAD:a.txt", "alias/b.txt"]),
+        json!(["HEAD:a.txt", "--", "inner/b.txt"]),
+        json!([":a.txt", "a.txt"]),
+    ] {
+        let error = world.error("git", json!({"command": "diff", "args": args})).await;
+        assert_eq!(
+            (error.kind, &*error.code),
+            (FailureKind::Denied, "git_blob_and_file"),
+            "{args}"
+        );
+    }
+    for args in [
+        json!(["HEAD:a.txt", "HEAD:inner/b.txt"]),
+        json!(["HEAD", "--", "inner/b.txt"]),
+    ] {
+        world.outputs("git", json!({"command": "diff", "args": args})).await;
+    }
+}
+
+#[tokio::test]
+async fn blame_reads_no_file_through_a_folder_that_becomes_a_link_meanwhile() {
+    let mut world = World::new();
+    world.git(&["init", "--quiet"]);
+    world.file("inner/b.txt", "inside\n");
+    world.commit("first");
+    world.file("inner/b.txt", "inside\nchanged\n");
+    let outside = world.folder.path().join("outside");
+    put(&outside.join("b.txt"), "the secret\n");
+    // In place of git, a program that swaps the folder before git looks at it.
+    let bin = world.folder.path().join("bin");
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in *blame*) mv inner was; ln -s {} inner;; esac\nPATH=/usr/local/bin:/usr/bin:/bin\nexec git \"$@\"\n",
+        outside.display()
+    );
+    put(&bin.join("git"), &script);
+    std::fs::set_permissions(bin.join("git"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display());
+    world.context.environment = vec![("PATH".to_owned(), path)].into();
+    for args in [
+        json!(["inner/b.txt"]),
+        json!(["--", "inner/b.txt"]),
+        json!(["-s", "^HEAD", "inner/b.txt"]),
+    ] {
+        let told = world.call("git", json!({"command": "blame", "args": args})).await;
+        let told = serde_json::to_string(&told).unwrap();
+        assert!(!told.contains("the secret"), "{args}: {told}");
+        assert!(told.contains("changed"), "{args}: {told}");
+        std::fs::remove_file(world.repo().join("inner")).unwrap();
+        std::fs::rename(world.repo().join("was"), world.repo().join("inner")).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn blame_of_a_link_shows_where_it_leads_as_git_does() {
+    let world = World::new();
+    world.git(&["init", "--quiet"]);
+    world.file("a.txt", "one\n");
+    symlink("a.txt", world.repo().join("link")).unwrap();
+    world.commit("first");
+    let told = world
+        .outputs("git", json!({"command": "blame", "args": ["-s", "link"]}))
+        .await;
+    let text = told["text"].as_str().unwrap();
+    assert!(text.ends_with("1) a.txt\n") && !text.starts_with("00000000"), "{text}");
+    let told = world
+        .outputs("git", json!({"command": "blame", "args": ["-s", "a.txt"]}))
+        .await;
+    let text = told["text"].as_str().unwrap();
+    assert!(text.ends_with("1) one\n") && !text.starts_with("00000000"), "{text}");
+    let error = world
+        .error("git", json!({"command": "blame", "args": ["none.txt"]}))
+        .await;
+    assert_eq!(error.kind, FailureKind::NotFound, "{error:?}");
 }
 
 /// Another repository beside the granted folder, with a secret in it.

@@ -14,6 +14,7 @@ use crate::run::scope::BodyNeeded;
 use crate::run::state::{JournalError, Run};
 use crate::spend::Spend;
 use crate::talk::{Message, Purpose};
+use crate::template::Breaks;
 
 /// The share of the window, in per cent, above which a conversation is offloaded.
 const OFFLOAD_WINDOW_PERCENT: u64 = 80;
@@ -156,7 +157,7 @@ impl Run {
         if self.nodes[index].parent.is_none() {
             return Ok(self.goal.clone());
         }
-        let (title, description) = self.words_of(index)?;
+        let (title, description) = self.words_of(index, Breaks::Fenced(self.nodes[index].id))?;
         let goal = format!("Part of: {}", short_line(&self.goal, GOAL_CHARS));
         let parts = [title, description, goal];
         let parts: Vec<&str> = parts

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::TalkEntry;
 use super::apply::GO_ON;
+use super::filled::beside_headings;
 use super::repair::value_in;
 use super::sizes::Sizes;
 use crate::event::{Event, Question};
@@ -20,6 +21,7 @@ use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
 use crate::talk::{Reply, Speaker, Stop};
+use crate::template::Breaks;
 
 /// The words before the title of the task, at the beginning of such a question.
 const FOR_PERSON: &str = "Task for a person: ";
@@ -117,14 +119,14 @@ impl Run {
         let Some(agent) = self.agent(index) else {
             return Ok(text);
         };
-        let (title, description) = self.words_of(index)?;
+        let (title, description) = self.words_of(index, Breaks::Kept)?;
         let _ = writeln!(text, "{FOR_PERSON}{}", one_line(&title));
         self.put_unnamed_item(&mut text, index, &agent.task);
         if !description.is_empty() && description != title {
-            let _ = writeln!(text, "{description}");
+            let _ = writeln!(text, "{}", beside_headings(&agent.task.description, &description));
         }
         if !agent.task.reason.is_empty() {
-            let _ = writeln!(text, "Why: {}", self.filled(index, &agent.task.reason)?);
+            let _ = writeln!(text, "Why: {}", self.filled_line(index, &agent.task.reason)?);
         }
         let mut write_list = |head: &str, lines: Vec<String>| {
             if !lines.is_empty() {

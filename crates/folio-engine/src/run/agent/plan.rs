@@ -11,6 +11,7 @@ use crate::node::NodeId;
 use crate::plan::{self, Graph, GraphNode, Known, Slug, Step, Task, Work};
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
+use crate::template::Breaks;
 
 /// The default for the most steps of a model's plan (E9.10).
 const CHILDREN_DEFAULT: u32 = 12;
@@ -108,7 +109,7 @@ impl Run {
                 "a plan of one step only repeats the task".to_owned(),
             ));
         }
-        if let Ok((title, description)) = self.words_of(index) {
+        if let Ok((title, description)) = self.words_of(index, Breaks::Kept) {
             let own = format!("{title} {description}");
             let says_it_again = |task: &&&Task| {
                 let alike =

@@ -9,9 +9,10 @@ use folio_memory::excerpt::{cut, one_line, short_line};
 
 use super::detail::Detail;
 use super::digest::{evidence_in_words, in_words, value_excerpt};
+use super::filled::beside_headings;
 use super::object::without_beginning_of;
 use super::sizes::Sizes;
-use crate::lines::{push_list_item, without_middle};
+use crate::lines::{data_block, push_list_item, without_middle};
 use crate::plan::reads::inputs_named;
 use crate::plan::{Budget, Check, HERE, HUMAN, Step, Task};
 use crate::projection::{branch_page, workspace_page};
@@ -20,6 +21,7 @@ use crate::run::scope::BodyNeeded;
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
 use crate::talk::Purpose;
+use crate::template::Breaks;
 
 /// The tool that reads files: without it, a model needs no names of folders.
 const READ: &str = "read";
@@ -80,20 +82,20 @@ impl Run {
     /// Adds the words of `task`, which node `index` does.
     fn put_task(&self, text: &mut String, index: usize, task: &Task, sizes: Sizes) -> Result<(), BodyNeeded> {
         let title = self.prompt_title(index, task, Some(sizes))?;
-        let description = self.excerpted(index, &task.description, sizes)?;
+        let description = self.excerpted_block(index, &task.description, sizes)?;
         // A title that was cut off says nothing that the description does not.
         let is_beginning = |of: &str| one_line(&description).starts_with(one_line(of).trim_end());
         let title = match title.strip_suffix('…').filter(|beginning| is_beginning(beginning)) {
             Some(_) => &description,
             None => &title,
         };
-        let _ = write!(text, "# Task\n{title}\n");
+        let _ = writeln!(text, "# Task\n{}", beside_headings(&task.title, title));
         if !description.is_empty() && description != *title {
-            text.push_str(&description);
+            text.push_str(&beside_headings(&task.description, &description));
             text.push('\n');
         }
         if !task.reason.is_empty() {
-            let _ = writeln!(text, "Why: {}", self.excerpted(index, &task.reason, sizes)?);
+            let _ = writeln!(text, "Why: {}", self.excerpted_line(index, &task.reason, sizes)?);
         }
         self.put_unnamed_item(text, index, task);
         self.put_inputs(text, index, sizes);
@@ -396,7 +398,7 @@ impl Run {
             let goal = if self.nodes[at].parent.is_none() {
                 self.goal.clone()
             } else {
-                self.words_of(at)?.0
+                self.words_of(at, Breaks::Kept)?.0
             };
             let criteria = self.criteria_of(at);
             let ids: Vec<&str> = criteria.iter().map(|c| c.id.as_str()).collect();
@@ -472,8 +474,8 @@ impl Run {
     /// Adds what node `index` is told as data, between tags that nothing inside can close, because their name is
     /// derived from the content. Whoever works on a task reads such tags, and writes what its judge reads (E9.6).
     pub(super) fn push_data_block(&self, text: &mut String, index: usize, inside: &str) {
-        let tag = format!("data-{}", self.nodes[index].id.child(0, "data", inside));
-        let _ = writeln!(text, "<{tag}>\n{inside}\n</{tag}>");
+        text.push_str(&data_block(self.nodes[index].id, inside));
+        text.push('\n');
     }
 
     pub(super) fn put_data(&self, text: &mut String, index: usize, lines: &[String]) {

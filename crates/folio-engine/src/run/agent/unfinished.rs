@@ -9,6 +9,7 @@ use super::object::NOTES_CHARS;
 use super::read::WRONG_CHARS;
 use crate::result::StopReason;
 use crate::run::state::Run;
+use crate::template::Breaks;
 
 /// The most characters of what was to be done.
 const TITLE_CHARS: usize = 200;
@@ -44,7 +45,9 @@ impl Run {
         if finish.is_some() {
             return cut(&notes, NOTES_CHARS);
         }
-        let title = self.words_of(index).map_or_else(|_| String::new(), |(title, _)| title);
+        let title = self
+            .words_of(index, Breaks::Kept)
+            .map_or_else(|_| String::new(), |(title, _)| title);
         match title.trim() {
             "" => format!("{notes}; nothing was done"),
             title => format!("{notes}; nothing was done of: {}", cut(title, TITLE_CHARS)),

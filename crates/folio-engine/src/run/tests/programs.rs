@@ -312,6 +312,20 @@ fn approval_question_escapes_invisible_characters_e9_14() {
     let words = approval.in_words();
     assert!(words.contains(r"\u202edlrow\u202c\u200b"), "{words}");
     assert!(words.is_ascii(), "{words}");
+    let hidden = "\u{e0001}\u{e0072}\u{ad}\u{fe0f}\u{200d}\u{180e}\u{3164}\u{2800}\u{2069}\u{9b}\u{e0101}";
+    let approval = approval_of("shell", &json!({"argv": ["rm", hidden]}));
+    let node = NodeId::root(RunId::derived(&["a run"]));
+    let asked = Event::ApprovalAsked {
+        node,
+        approval: Box::new(approval.clone()),
+    };
+    for words in [approval.in_words(), asked.in_words()] {
+        assert!(
+            words.contains(r"\u{e0001}\u{e0072}\u00ad\ufe0f\u200d\u180e\u3164\u2800\u2069"),
+            "{words}"
+        );
+        assert!(words.is_ascii(), "{words}");
+    }
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn results_joined_by_a_template_are_shortened_to_fit_e9_2() {
     let told = &sim.asks[0].messages[1].text;
     assert!(told.len() < 50_000, "{} bytes", told.len());
     assert!(
-        told.contains("line 0 of the file\nline 1 of") && told.contains("line 4999 of the file"),
+        told.contains("line 0 of the file\n  line 1 of") && told.contains("line 4999 of the file"),
         "{told}"
     );
 }

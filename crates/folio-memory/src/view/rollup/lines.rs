@@ -40,6 +40,7 @@ pub struct PageLines {
     pub(super) title: String,
     pub(super) branch: Option<String>,
     naming: Naming,
+    is_of_run: bool,
     pub(super) entries: Vec<EntryLine>,
 }
 
@@ -101,15 +102,16 @@ impl PageLines {
                 .filter(|branch| !branch.is_empty())
                 .map(|branch| cut(&branch, TITLE_CHARS)),
             naming,
+            is_of_run: fields.run.is_some(),
             entries: Vec::new(),
         }
     }
 
     pub(super) fn of(page: &Page, tail: &[Entry], naming: Naming) -> Self {
         let mut lines = Self::with(Some(page.handle), &page.fields, naming);
-        lines
-            .entries
-            .extend(tail.iter().map(|entry| EntryLine::of(entry, naming)));
+        let is_of_run = lines.is_of_run;
+        let entries = tail.iter().map(|entry| EntryLine::of(entry, naming, is_of_run));
+        lines.entries.extend(entries);
         lines
     }
 
@@ -131,7 +133,7 @@ impl PageLines {
 
     /// Appends an entry and keeps only the last `max_entries`.
     pub fn add(&mut self, entry: &Entry, max_entries: usize) {
-        self.entries.push(EntryLine::of(entry, self.naming));
+        self.entries.push(EntryLine::of(entry, self.naming, self.is_of_run));
         let surplus = self.entries.len().saturating_sub(max_entries);
         self.entries.drain(..surplus);
     }
@@ -190,13 +192,17 @@ impl PageLines {
 }
 
 impl EntryLine {
-    fn of(entry: &Entry, naming: Naming) -> Self {
-        let text = entry_text(entry);
+    fn of(entry: &Entry, naming: Naming, is_of_run: bool) -> Self {
+        let writer = entry.writer_beside_run().filter(|_| is_of_run);
+        let text = match &writer {
+            Some(writer) => format!("(by {writer}) {}", entry_text(entry)),
+            None => entry_text(entry),
+        };
         let (change, line) = match naming {
             Naming::Entries => (format!(" {}", entry.handle), format!("{} {text}", entry.handle)),
             Naming::Pages => {
                 let title = one_line(&entry.fields.title);
-                let change = if title.is_empty() || is_untrusted(entry) {
+                let change = if title.is_empty() || is_untrusted(entry) || writer.is_some() {
                     String::new()
                 } else {
                     format!(": {}", cut(&title, CHANGE_CHARS))

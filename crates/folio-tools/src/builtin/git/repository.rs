@@ -2,6 +2,7 @@
 
 mod links;
 mod place;
+mod worktree;
 
 use std::ffi::OsString;
 use std::io;
@@ -16,7 +17,7 @@ use self::place::{Granted, Place};
 use crate::blocking::blocking;
 use crate::capture::{Captured, HeadAndTail};
 use crate::context::ToolContext;
-use crate::process::run;
+use crate::process::run_with;
 use crate::response::{FailureKind, ToolError};
 use crate::roots::{Access, Located, Root, io_failure};
 
@@ -126,20 +127,14 @@ impl<'a> Repository<'a> {
     /// Refuses names of files that a symbolic link in the working tree leads out of the granted folder, be it the file
     /// itself or a folder on the way to it.
     ///
-    /// `diff` with a blob and a file, and `blame` without a revision, open the file that they are given, even through
-    /// a link in place of one of its folders. Only git finds out which of the names are files, so all of them are
-    /// checked.
-    pub(super) async fn check_paths_inside_root(&self, names: Vec<String>) -> Result<(), ToolError> {
+    /// Only git finds out which of the names are files, so all of them are checked.
+    pub(super) async fn check_paths_inside_root(&self, names: &[String]) -> Result<(), ToolError> {
         let root = Arc::clone(&self.located.root);
-        let top = self
-            .place
-            .folder
-            .strip_prefix(root.path())
-            .unwrap_or(Path::new(""))
-            .to_owned();
+        let paths = names.iter().map(|name| (name.clone(), self.path_in_root(name)));
+        let paths: Vec<_> = paths.collect();
         blocking(&self.context.cancel, move |_| {
-            for name in names {
-                let found = root.dir().metadata(top.join(&name));
+            for (name, path) in paths {
+                let found = root.dir().metadata(path);
                 // This is how the handle of the root reports a path that leads out of it. If nothing is there, git
                 // says so.
                 if let Err(error) = found
@@ -158,11 +153,16 @@ impl<'a> Repository<'a> {
         self.place.is_shallow
     }
 
-    /// Runs a command and returns its output; `None` if the repository has no commits yet.
-    pub(super) async fn text(&self, command: &str, args: Vec<String>) -> Result<Option<Captured>, ToolError> {
+    /// Runs a command, which reads `input`, and returns its output; `None` if the repository has no commits yet.
+    pub(super) async fn text(
+        &self,
+        command: &str,
+        args: Vec<String>,
+        input: Option<Vec<u8>>,
+    ) -> Result<Option<Captured>, ToolError> {
         let mut sink = HeadAndTail::new(self.context.limits.process_output_bytes);
         let args = args.into_iter().map(OsString::from).collect();
-        match self.stream(command, args, &mut sink).await {
+        match self.stream_with(command, args, input, &mut sink).await {
             Ok(()) => Ok(Some(sink.finish())),
             Err(error) if error.kind == FailureKind::Cancelled => Err(error),
             Err(_) if self.head().await?.is_none() => Ok(None),
@@ -179,7 +179,7 @@ impl<'a> Repository<'a> {
     /// The one line that a command prints; `None` if the command fails.
     pub(super) async fn output_line(&self, command: &str, args: Vec<OsString>) -> Result<Option<String>, ToolError> {
         let mut sink = HeadAndTail::new(ERRORS_BYTES);
-        let (finished, _) = self.run(command, args, &mut sink).await?;
+        let (finished, _) = self.run(command, args, None, &mut sink).await?;
         if finished.ended == Ended::Cancelled {
             return Err(ToolError::cancelled());
         }
@@ -194,7 +194,17 @@ impl<'a> Repository<'a> {
         args: Vec<OsString>,
         sink: &mut dyn Sink,
     ) -> Result<(), ToolError> {
-        let (finished, errors) = self.run(command, args, sink).await?;
+        self.stream_with(command, args, None, sink).await
+    }
+
+    async fn stream_with(
+        &self,
+        command: &str,
+        args: Vec<OsString>,
+        input: Option<Vec<u8>>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), ToolError> {
+        let (finished, errors) = self.run(command, args, input, sink).await?;
         match (finished.ended, finished.exit_code()) {
             (Ended::Stopped, _) | (Ended::ByItself, Some(0)) => Ok(()),
             (Ended::Cancelled, _) => Err(ToolError::cancelled()),
@@ -214,6 +224,7 @@ impl<'a> Repository<'a> {
         &self,
         command: &str,
         args: Vec<OsString>,
+        input: Option<Vec<u8>>,
         sink: &mut dyn Sink,
     ) -> Result<(Finished, String), ToolError> {
         let mut all: Vec<OsString> = vec!["--no-pager".into(), "--literal-pathspecs".into(), command.into()];
@@ -229,7 +240,7 @@ impl<'a> Repository<'a> {
             grace: self.context.limits.kill_grace,
         };
         let mut errors = HeadAndTail::new(ERRORS_BYTES);
-        let finished = run(&program, limits, &self.context.cancel, sink, &mut errors)
+        let finished = run_with(&program, input, limits, &self.context.cancel, (sink, &mut errors))
             .await
             .map_err(|error| match error.code.as_str() {
                 "no_such_program" => ToolError::new(

@@ -1,5 +1,6 @@
 //! The lines that a model reads of an answer, and how they are cut.
 
+use crate::lines::ends_line;
 use crate::run::agent::sizes::{Need, shares};
 
 /// How the lines that are left out are read.
@@ -130,7 +131,6 @@ pub(super) fn lines_of(text: &str) -> Vec<String> {
 
 /// `line`, in which other characters that end a line are written out: nothing in it stands on a line of its own.
 fn on_one_line(line: &str) -> String {
-    let ends_line = |c: char| matches!(c, '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
     // The ends of lines of some files.
     let (line, end) = line.strip_suffix('\r').map_or((line, ""), |line| (line, "\r"));
     if !line.contains(ends_line) {
