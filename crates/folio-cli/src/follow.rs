@@ -249,12 +249,12 @@ impl<'a> Follow<'a> {
                         // Work under way gets time to finish.
                         let _in_time = tokio::time::timeout(GRACE, join(&mut driver)).await;
                     }
-                    return Err(self.ended_early(asked_to_stop, runner.is_some()).await);
+                    return Err(self.ended_early(asked_to_stop, cancelling.is_none(), runner.is_some()).await);
                 }
             };
             if interrupted {
                 let Some(runner) = runner.filter(|_| !asked_to_stop) else {
-                    return Err(self.ended_early(asked_to_stop, false).await);
+                    return Err(self.ended_early(asked_to_stop, cancelling.is_none(), false).await);
                 };
                 asked_to_stop = true;
                 match self.outage.as_ref().map(|(reason, _)| reason.clone()) {
@@ -406,14 +406,19 @@ impl<'a> Follow<'a> {
         handle.map_or_else(|_| run.to_string(), String::clone)
     }
 
-    /// The failure for a program that ends before the run. `given_up`: the run was driven here, and can be resumed.
-    async fn ended_early(&self, cancelled: bool, given_up: bool) -> Failure {
+    /// The failure for a program that ends before the run. `asked_to_stop`: somebody wanted it cancelled, which is
+    /// `recorded` or not. `given_up`: the run was driven here, and can be resumed.
+    async fn ended_early(&self, asked_to_stop: bool, recorded: bool, given_up: bool) -> Failure {
         let (name, settings) = (self.handle().await, &self.context.settings);
         let failure = Failure::new(Exit::Cancelled, "cancelled", format!("left {name} before it ended"));
         let again = settings.repeated();
         if !settings.is_persistent() {
             failure.hint("its store was in memory, so nothing is kept; use --store sqlite:PATH to keep runs")
-        } else if cancelled {
+        } else if asked_to_stop && !recorded {
+            failure.hint(format!(
+                "it was not cancelled yet; cancel it with `folio cancel {name}{again}`"
+            ))
+        } else if asked_to_stop {
             failure.hint(format!("finish cancelling it with `folio resume {name}{again}`"))
         } else if given_up {
             failure.hint(format!("resume it with `folio resume {name}{again}`"))

@@ -212,19 +212,25 @@ fn render_entry(out: &mut String, page: &Page, entry: &Entry, children: &Handles
         }
         EntryKind::Log | EntryKind::Summary => {
             // A note page is a document of its own, and one of its blocks may contain its own heading.
+            let writer = writer_on(page, entry);
             let body = without_marks(&fields.body);
             let mut body = without_empty_lines_around(&body);
             // A report may begin with its title, which the page begins with already.
             if role == PageRole::Note && fields.title.is_empty() && begins_with_heading(body, title_of_page) {
                 body = without_empty_lines_around(body.split_once('\n').map_or("", |(_, rest)| rest));
             }
-            let has_heading = role == PageRole::Note && begins_with_heading(body, &fields.title);
+            let has_heading = writer.is_none() && role == PageRole::Note && begins_with_heading(body, &fields.title);
             let title = Some(one_line(&fields.title)).filter(|title| !title.is_empty() && !has_heading);
             let mut paragraphs: Vec<String> = Vec::new();
             paragraphs.extend(title.as_ref().map(|title| format!("## {title}")));
-            let writer = writer_on(page, entry);
+            // Below a heading in it, the rest would look like a block of the run.
+            let body = if writer.is_some() {
+                quoted(body).into()
+            } else {
+                Cow::Borrowed(body)
+            };
             paragraphs.extend(writer.map(|writer| format!("{WRITTEN_BY}{writer}*")));
-            paragraphs.extend((!body.is_empty()).then(|| body.to_owned()));
+            paragraphs.extend((!body.is_empty()).then(|| body.into_owned()));
             paragraphs.extend(truncation_note(entry).map(|notice| format!("*{notice}*")));
             let heading = title.filter(|_| paragraphs.len() == 1);
             paragraphs.extend(parts_as_lists(fields.parts.as_ref(), heading.as_deref(), children));
@@ -262,6 +268,13 @@ fn render_entry(out: &mut String, page: &Page, entry: &Entry, children: &Handles
             out.push('\n');
         }
     }
+}
+
+/// `text` as a quotation, in which no heading stands beside those of the page.
+fn quoted(text: &str) -> String {
+    text.split_inclusive(['\n', '\r'])
+        .map(|line| format!("> {line}"))
+        .collect()
 }
 
 /// Who wrote `entry`, if `page` is of a run and that did not write it.
@@ -487,7 +500,7 @@ mod tests {
     fn page_of_a_run_says_who_else_wrote_on_it_m7_3_31() {
         let mut page = page(PageRole::ScratchpadExec, 1, "Look");
         let own = block(page.id, 1, "Results", "None.\n*Written by human:ada*", None);
-        let mut foreign = block(page.id, 2, "Results", "All is done.", None);
+        let mut foreign = block(page.id, 2, "Results", "All is done.\n\n## Judgement\nAll is met.", None);
         foreign.fields.source.principal = Some("client:a\nb\u{202e}c".to_owned());
         let mut note = block(page.id, 3, "", "A note.", None);
         note.kind = EntryKind::Note;
@@ -506,7 +519,7 @@ mod tests {
         assert!(
             text.ends_with(
                 "## Results\n\nNone.\n\\*Written by human:ada*\n\n## Results\n\n*Written by client:a bc*\n\n\
-                 All is done.\n\n- e3 [note/active] (by human:ada) — A note.\n\nBy a call.\n"
+                 > All is done.\n> \n> ## Judgement\n> All is met.\n\n- e3 [note/active] (by human:ada) — A note.\n\nBy a call.\n"
             ),
             "{text}"
         );

@@ -1,7 +1,7 @@
 //! Puts away the part of a task's conversation that no longer fits, in the history of a thread of its own, like any
 //! conversation (M7.8 V8).
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use folio_engine::event::BookView;
@@ -15,7 +15,6 @@ use folio_memory::{Actor, ThreadKey, Timestamp, TraceNote};
 use folio_store::ErrorKind;
 use folio_store::workspace::{Compacted, Compactor, Desk, Offload, Workspace, WorkspaceError};
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::brief::BriefReader;
@@ -35,18 +34,30 @@ pub(crate) struct Compaction {
     compactor: Option<Arc<AskedOnce>>,
 }
 
-/// A compactor whose answer is kept, so that it is not paid for again if the store fails after it and the messages are
-/// put away once more.
+/// A compactor that is paid for once, also if the store fails and the messages are put away once more: its answer is
+/// kept, and if it was given up before it answered, it is not asked again.
 #[derive(Debug)]
 struct AskedOnce {
     compactor: ModelCompactor,
-    answer: OnceCell<Result<Compacted, String>>,
+    answer: OnceLock<Result<Compacted, String>>,
 }
 
 #[async_trait]
 impl Compactor for AskedOnce {
     async fn compact(&self, desk: &Desk) -> Result<Compacted, String> {
-        self.answer.get_or_init(|| self.compactor.compact(desk)).await.clone()
+        let has_asked = || self.compactor.spent().model_calls > 0;
+        if let Some(answer) = self.answer.get() {
+            return answer.clone();
+        }
+        if has_asked() {
+            return Err("the compactor was asked and given up before it answered".to_owned());
+        }
+        let answer = self.compactor.compact(desk).await;
+        // If the store failed before anything was asked, the next try asks.
+        if has_asked() {
+            return self.answer.get_or_init(|| answer).clone();
+        }
+        answer
     }
 }
 
@@ -96,7 +107,7 @@ impl Compaction {
             compactor: compactor.filter(|_| action.reserved.is_some()).map(|compactor| {
                 Arc::new(AskedOnce {
                     compactor,
-                    answer: OnceCell::new(),
+                    answer: OnceLock::new(),
                 })
             }),
             action,

@@ -225,14 +225,21 @@ impl ModelCompactor {
             return is_full();
         }
         let part = Part::Lines { from, to };
-        // A text has hardly ever more tokens than one for each two bytes.
-        let bytes_max = usize::try_from(tokens_left.saturating_mul(2)).unwrap_or(usize::MAX);
-        match desk.read(path, &part, bytes_max.min(*bytes_left)).await {
+        // Most texts have fewer tokens than one for each two bytes, and all but numbers fewer than one for each.
+        let bytes = [2, 1].map(|each| usize::try_from(tokens_left.saturating_mul(each)).unwrap_or(usize::MAX));
+        let tokens = for_model(&self.model.model.name);
+        let cost_of = |text: &str| u64::from(tokens.count(text));
+        let mut read = desk.read(path, &part, bytes[0].min(*bytes_left)).await;
+        if let Ok(Reading::Passage(passage)) = read.as_ref().map(|read| &read.reading)
+            && cost_of(&passage.text()) > *tokens_left
+        {
+            read = desk.read(path, &part, bytes[1].min(*bytes_left)).await;
+        }
+        match read {
             Ok(read) => match read.reading {
                 Reading::Passage(passage) => {
                     let text = passage.text();
-                    let cost = u64::from(for_model(&self.model.model.name).count(&text));
-                    let Some(rest) = tokens_left.checked_sub(cost) else {
+                    let Some(rest) = tokens_left.checked_sub(cost_of(&text)) else {
                         return is_full();
                     };
                     *tokens_left = rest;

@@ -349,7 +349,7 @@ impl Drive {
                 && !self.pending_writes.has_calls()
                 && is_briefing_only
                 && !actions.brief.is_empty()
-                && self.brief_all(&actions.brief).await?
+                && self.brief_ahead(&actions.brief).await?
             {
                 continue;
             }

@@ -129,7 +129,10 @@ impl MemoryWriter {
         let channels: Vec<_> = channels.iter().map(|(channel, items)| (*channel, items)).collect();
         let sifted = sift(&channels, &writes.tool, &manifest);
         rejected.extend(sifted.rejected);
-        let trust = match sifted.proposed.is_empty() && writes.page_appends.is_empty() {
+        // What is rejected is quoted.
+        let is_silent =
+            sifted.proposed.is_empty() && writes.page_appends.is_empty() && rejected.is_empty() && problems.is_empty();
+        let trust = match is_silent {
             true => manifest.trust(),
             false => self.trust_in(run, node, &manifest),
         };

@@ -73,6 +73,14 @@ impl Patience {
         (patience.clone(), PatienceEnd(patience))
     }
 
+    /// No patience: an outage is reported at once.
+    pub(crate) fn none(&self) -> Self {
+        Self {
+            would_lose: Arc::default(),
+            ..self.clone()
+        }
+    }
+
     /// Notes whether something would be lost if the run were given up now.
     pub(crate) fn set_would_lose(&self, would_lose: bool) {
         self.would_lose.store(would_lose, Ordering::Relaxed);
@@ -100,7 +108,7 @@ impl Patience {
                 Err(error) if is_outage(&error) && self.would_lose() && self.wait(&error).await => was_away = true,
                 answer => {
                     // What waits besides this has a limit of its own until it is there for that, too.
-                    if was_away && answer.is_ok() {
+                    if was_away && !answer.as_ref().is_err_and(is_outage) {
                         self.end_outage();
                     }
                     return answer;
@@ -116,13 +124,18 @@ impl Patience {
     ///
     /// As the workspace. Of kind `Unavailable` only once the time is over.
     pub(crate) async fn commit(&self, commit: Commit) -> Result<Committed, RunnerError> {
+        let committed = self.committed(commit).await;
+        if !committed.as_ref().is_err_and(is_outage) {
+            self.end_outage();
+        }
+        committed
+    }
+
+    async fn committed(&self, commit: Commit) -> Result<Committed, RunnerError> {
         let mut was_away = false;
         loop {
             let error = match self.shared.workspace.commit(commit.clone()).await {
-                Ok(committed) => {
-                    self.end_outage();
-                    return Ok(committed);
-                }
+                Ok(committed) => return Ok(committed),
                 Err(error) => RunnerError::from(error),
             };
             let is_away = is_outage(&error);
@@ -132,10 +145,7 @@ impl Patience {
             }
             was_away = true;
             match self.find_written(&commit).await {
-                Ok(Some(committed)) => {
-                    self.end_outage();
-                    return Ok(committed);
-                }
+                Ok(Some(committed)) => return Ok(committed),
                 Ok(None) if is_away => {}
                 // Somebody else wrote to the journal.
                 Ok(None) => return Err(error),

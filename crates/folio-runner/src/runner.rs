@@ -11,7 +11,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use folio_engine::Run;
 use folio_engine::plan;
 use folio_engine::run::{Needs, RunSummary};
 use folio_engine::template::Templates;
@@ -164,12 +163,6 @@ impl Shared {
             run: watch.into_run(),
             pages: None,
         })
-    }
-
-    /// The run as its journal describes it, and where the journal ends, for a change of it.
-    pub(crate) async fn fold(&self, id: RunId) -> Result<(Run, Seq), RunnerError> {
-        let read = self.read(id).await?;
-        Ok((read.run, read.head))
     }
 
     /// Refuses `needs` of which this process does not have everything: models, executors and tools. A tool of a server

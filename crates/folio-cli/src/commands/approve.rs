@@ -167,12 +167,18 @@ async fn find_request(context: &Context<'_>, runner: &Runner, target: &Target) -
         None => approvals.collect(),
     };
     let request = match (node, &target.mark, waiting.len()) {
-        // What waits no more, or was never asked, is refused by its name.
-        (Some(node), mark, _) if mark.is_some() || waiting.is_empty() => RequestRef {
+        // If it does not wait any more, it is refused by its name.
+        (Some(node), Some(mark), _) => RequestRef {
             node,
-            mark: mark.clone(),
+            mark: Some(mark.clone()),
         },
         (_, _, 1) => waiting.remove(0),
+        // What comes to wait there after this was read is not decided on unseen.
+        (Some(node), None, 0) => {
+            let path = run.node(node).map_or("", |view| view.path);
+            let path = if path.is_empty() { "the run" } else { path }.to_owned();
+            return Err(RunnerError::NoApproval { path }.into());
+        }
         (_, _, 0) => {
             return Err(Failure::new(
                 Exit::NotFound,

@@ -347,6 +347,12 @@ fn second_interrupt_while_the_store_cannot_be_written_leaves_the_run_e9_11() {
     let called = running.wait();
     assert_eq!(called.code, 130, "{}", called.stderr);
     assert!(called.stderr.contains("left r1 before it ended"), "{}", called.stderr);
+    // To resume it would do what was to be cancelled.
+    assert!(
+        called.stderr.contains("cancel it with `folio cancel r1"),
+        "{}",
+        called.stderr
+    );
     assert_eq!(folio.json(&["runs"])["items"][0]["status"], "running");
 }
 

@@ -322,6 +322,12 @@ fn command_waits_for_approval_that_only_a_human_may_give_e9_14() {
         "{approved}"
     );
     folio.until(&["questions"], |asked| asked["items"][0]["path"] == "three");
+    // What comes to wait later is not approved in advance.
+    assert_snapshot!(folio.seen(&["approve", "r1.one"]), @"
+    ! error[no_approval]: one does not wait for approval
+    !   hint: `folio questions` lists everything that waits for approval
+    = 3
+    ");
     // Without an id, the answer shows what was decided on.
     let rejected = folio.json(&["reject", "r1", "--reason", "enough"]);
     assert_eq!(rejected["decided"]["call"]["args"], json!({"argv": ["echo", "bye"]}));

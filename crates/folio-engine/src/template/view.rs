@@ -20,6 +20,9 @@ pub(super) const TOO_LARGE: &str = "too large";
 const TOLD_MAX: &str = "longest excerpt";
 const TOLD_REST: &str = "rest of an excerpt";
 const TOLD_BREAKS: &str = "breaks of others";
+/// The goal and the inputs of the run, under names that no variable of a template can hide.
+const GIVEN_GOAL: &str = "goal as given";
+const GIVEN_INPUTS: &str = "inputs as given";
 
 /// The most items of an input that a text is compared with.
 const ITEMS_COMPARED: usize = 200;
@@ -94,7 +97,12 @@ impl Object for Root {
 
     fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Seen> {
         match key {
-            "inputs" => Some(Branch::of(&self.inputs)),
+            "inputs" | GIVEN_INPUTS => Some(Branch::of(&self.inputs)),
+            // Of several with this name, the first is that of the run.
+            GIVEN_GOAL => {
+                let (_, goal) = self.variables.iter().find(|(variable, _)| variable == "goal")?;
+                Some(Branch::of(goal))
+            }
             "results" => Some(Seen::from_dyn_object(Arc::clone(&self.results))),
             TOLD_MAX => self.told.map(|told| Seen::from(told.max)),
             TOLD_REST => self.told.map(|told| Seen::from(told.rest)),
@@ -348,7 +356,7 @@ pub(super) fn format_value(out: &mut Output<'_>, state: &mut State<'_, '_>, valu
 
 /// Whether `value` is one of the inputs, unchanged.
 fn is_input(state: &State<'_, '_>, value: &Seen) -> bool {
-    let Some(inputs) = state.lookup("inputs") else {
+    let Some(inputs) = state.lookup(GIVEN_INPUTS) else {
         return false;
     };
     let mut names = inputs.try_iter().into_iter().flatten();
@@ -357,10 +365,10 @@ fn is_input(state: &State<'_, '_>, value: &Seen) -> bool {
 
 /// Whether `value` is a text that the user of the run gave: an input, an item of one, or the goal.
 fn is_given(state: &State<'_, '_>, value: &Seen) -> bool {
-    if state.lookup("goal").is_some_and(|goal| goal == *value) || is_input(state, value) {
+    if state.lookup(GIVEN_GOAL).is_some_and(|goal| goal == *value) || is_input(state, value) {
         return true;
     }
-    let Some(inputs) = state.lookup("inputs").filter(|_| value.kind() == ValueKind::String) else {
+    let Some(inputs) = state.lookup(GIVEN_INPUTS).filter(|_| value.kind() == ValueKind::String) else {
         return false;
     };
     let is_in = |list: Seen| {

@@ -12,6 +12,7 @@ use super::Drive;
 use crate::brief::{BriefReader, is_near};
 use crate::error::RunnerError;
 use crate::locks::WAIT_FOR_RUN;
+use crate::outage::{Patience, is_outage};
 use crate::pages::RunPages;
 
 impl Drive {
@@ -35,6 +36,26 @@ impl Drive {
             Some(held_up) => waiting.insert(run, held_up.clone()) != Some(held_up),
             None => waiting.remove(&run).is_some(),
         });
+    }
+
+    /// Briefs tasks in the commit that makes them due, if that can be. While the store is away it cannot: what was
+    /// gathered is written first, and waits for the store.
+    pub(super) async fn brief_ahead(&mut self, nodes: &[NodeId]) -> Result<bool, RunnerError> {
+        match self.brief_all(nodes).await {
+            Err(error) if is_outage(&error) && !self.pending_writes.batch.is_empty() => Ok(false),
+            briefed => briefed,
+        }
+    }
+
+    /// How long what is read to brief a task waits for the store: not at all if something was gathered that can be
+    /// written first.
+    fn patience_to_brief(&self) -> Patience {
+        let is_ahead = !self.pending_writes.batch.is_empty();
+        if is_ahead {
+            self.patience.none()
+        } else {
+            self.patience.clone()
+        }
     }
 
     /// Briefs tasks with what memory holds for them. Returns false if that is only known once the gathered batch is
@@ -66,7 +87,8 @@ impl Drive {
         if self.pending_writes.writes_memory() {
             return Ok(false);
         }
-        let moment = self.patience.outlast(|| workspace.moment()).await?;
+        let patience = self.patience_to_brief();
+        let moment = patience.outlast(|| workspace.moment()).await?;
         if is_near && !self.has_pages(moment).await? {
             return Ok(false);
         }
@@ -80,9 +102,9 @@ impl Drive {
                 .with_outputs_loaded(&self.run, |run| run.title(node))
                 .await?;
             let read = || reader.memory(workspace, moment, &title, &pages);
-            let memory = self.patience.outlast(read).await?;
+            let memory = patience.outlast(read).await?;
             let read = || reader.book(workspace, moment, &memory);
-            let book = self.patience.outlast(read).await?;
+            let book = patience.outlast(read).await?;
             briefed.push(make_event(&self.run, node, memory, book));
         }
         for event in briefed {
@@ -102,8 +124,9 @@ impl Drive {
                 return Ok(false);
             }
             self.pending_writes.batch.described_changes = 0;
+            let patience = self.patience_to_brief();
             let read = || RunPages::read(workspace, moment, &self.run);
-            self.pages = self.patience.outlast(read).await?;
+            self.pages = patience.outlast(read).await?;
         }
         self.update_pages_text().await;
         Ok(self.pages.is_some() || self.pending_writes.batch.is_empty())

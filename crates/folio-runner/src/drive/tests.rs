@@ -222,7 +222,7 @@ async fn driver_waiting_for_a_step_permit_keeps_polling_its_calls() {
 async fn redundant_pause_continue_and_cancel_commit_nothing_e9_11() {
     let (_folder, runner) = runner_with_store(Registry::with_builtins(), RunnerOptions::default());
     let run = submit_steps(&runner, json!([echo("a", &json!(1))])).await;
-    let head = async || runner.shared.fold(run).await.unwrap().1;
+    let head = async || runner.shared.read(run).await.unwrap().head;
     let first = head().await;
     // It is not paused.
     runner.go_on(run, None, &ada()).await.unwrap();

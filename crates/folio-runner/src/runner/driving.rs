@@ -65,7 +65,7 @@ impl Runner {
         // The row says whether it has ended, and is cheaper to read than the journal.
         let row = workspace.store().run(workspace.space(), Ref::Id(run)).await?;
         if row.has_ended()
-            && let Some(result) = self.shared.fold(run).await?.0.result()
+            && let Some(result) = self.shared.read(run).await?.run.result()
         {
             let result = result.clone();
             Box::pin(self.end_own_turn(run)).await;

@@ -110,6 +110,14 @@ async fn remains(runner: &Runner, id: RunId) -> Remains {
         )
         .await
         .unwrap();
+    let observed = workspace
+        .observations(EntryQuery {
+            limit: 1_000,
+            ..EntryQuery::default()
+        })
+        .await
+        .unwrap()
+        .items;
     let mut entries = Vec::new();
     for page in &pages {
         let query = EntryQuery {
@@ -132,19 +140,15 @@ async fn remains(runner: &Runner, id: RunId) -> Remains {
                     named.fields.branch_id.as_deref().unwrap_or("main"),
                 );
             }
+            // As are observations, in the evidence of the step that made them.
+            for named in &observed {
+                text = text.replace(&named.id.to_string(), &named.fields.body);
+            }
             entries.push(text);
         }
     }
     entries.sort();
-    let observations = workspace
-        .observations(EntryQuery {
-            limit: 1_000,
-            ..EntryQuery::default()
-        })
-        .await
-        .unwrap()
-        .items;
-    let mut observations: Vec<String> = observations.into_iter().map(|entry| entry.fields.body).collect();
+    let mut observations: Vec<String> = observed.into_iter().map(|entry| entry.fields.body).collect();
     observations.sort();
     Remains {
         nodes: nodes.collect(),

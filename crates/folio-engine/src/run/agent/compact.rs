@@ -157,7 +157,7 @@ impl Run {
         if self.nodes[index].parent.is_none() {
             return Ok(self.goal.clone());
         }
-        let (title, description) = self.words_of(index, Breaks::Fenced(self.nodes[index].id))?;
+        let (title, description) = self.words_of(index, Breaks::Kept)?;
         let goal = format!("Part of: {}", short_line(&self.goal, GOAL_CHARS));
         let parts = [title, description, goal];
         let parts: Vec<&str> = parts

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::sizes::{DIGEST_MIN, Need, Sizes, shares};
 use super::tool_text::{ToolText, tool_text};
-use crate::lines::without_middle;
+use crate::lines::{indented, without_middle};
 use crate::plan::{Slug, Step, Work};
 use crate::result::{Evidence, NodeResult, Outcome};
 use crate::run::call_in_words;
@@ -191,7 +191,7 @@ impl Run {
         let is_told = whole_told.is_some();
         let whole = whole_told
             .map(|(text, _)| text)
-            .or_else(|| (!output.is_null()).then(|| in_words(&output)));
+            .or_else(|| (!output.is_null()).then(|| indented(in_words(&output).trim_end())));
         let output_text = whole.filter(|text| !is_told || !text.is_empty());
         let output_chars = output_text
             .as_ref()

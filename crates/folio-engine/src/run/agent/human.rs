@@ -126,7 +126,8 @@ impl Run {
             let _ = writeln!(text, "{}", beside_headings(&agent.task.description, &description));
         }
         if !agent.task.reason.is_empty() {
-            let _ = writeln!(text, "Why: {}", self.filled_line(index, &agent.task.reason)?);
+            let reason = self.filled_line(index, &agent.task.reason)?;
+            let _ = writeln!(text, "Why: {}", beside_headings(&agent.task.reason, &reason));
         }
         let mut write_list = |head: &str, lines: Vec<String>| {
             if !lines.is_empty() {
@@ -134,7 +135,10 @@ impl Run {
             }
         };
         let criteria = agent.task.criteria.iter();
-        let criteria = criteria.map(|criterion| self.criterion_words(index, criterion));
+        let criteria = criteria.map(|criterion| {
+            let words = self.criterion_words(index, criterion);
+            beside_headings(&criterion.text, &words)
+        });
         write_list("Done when:", criteria.collect());
         // A person has none of the tools that read more, and no window.
         let sizes = Sizes {

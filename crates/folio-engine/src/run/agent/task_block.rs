@@ -85,17 +85,18 @@ impl Run {
         let description = self.excerpted_block(index, &task.description, sizes)?;
         // A title that was cut off says nothing that the description does not.
         let is_beginning = |of: &str| one_line(&description).starts_with(one_line(of).trim_end());
-        let title = match title.strip_suffix('…').filter(|beginning| is_beginning(beginning)) {
-            Some(_) => &description,
-            None => &title,
+        let (template, title) = match title.strip_suffix('…').filter(|beginning| is_beginning(beginning)) {
+            Some(_) => (&task.description, &description),
+            None => (&task.title, &title),
         };
-        let _ = writeln!(text, "# Task\n{}", beside_headings(&task.title, title));
+        let _ = writeln!(text, "# Task\n{}", beside_headings(template, title));
         if !description.is_empty() && description != *title {
             text.push_str(&beside_headings(&task.description, &description));
             text.push('\n');
         }
         if !task.reason.is_empty() {
-            let _ = writeln!(text, "Why: {}", self.excerpted_line(index, &task.reason, sizes)?);
+            let reason = self.excerpted_line(index, &task.reason, sizes)?;
+            let _ = writeln!(text, "Why: {}", beside_headings(&task.reason, &reason));
         }
         self.put_unnamed_item(text, index, task);
         self.put_inputs(text, index, sizes);
@@ -140,6 +141,7 @@ impl Run {
             };
             let optional = if criterion.required { "" } else { " (optional)" };
             let words = self.fill_criterion(index, &criterion.text, sizes)?;
+            let words = beside_headings(&criterion.text, &words);
             Ok(format!("{}: {words}{optional}{check_note}", criterion.id))
         });
         let lines: Vec<String> = lines.collect::<Result<_, BodyNeeded>>()?;

@@ -11,7 +11,8 @@ fn task_told(words: &Value, text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let mut task = json!({"id": "read", "title": "read it"});
     task.as_object_mut().unwrap().extend(words.as_object().unwrap().clone());
-    let steps = json!([{"id": "page", "do": {"tool": "echo", "args": {"text": text, "lines": lines}}}, task]);
+    let steps =
+        json!([{"id": "page", "do": {"tool": "echo", "args": {"text": text, "lines": lines, "texts": [text]}}}, task]);
     let extra = json!({"steps": steps, "inputs": {"note": "string", "notes": "list"},
         "given": {"note": "first\nsecond", "notes": ["third\nfourth"]}});
     let sim = goal_with("look", &extra, equipment(), |_| {
@@ -63,14 +64,17 @@ fn text_of_an_output_forges_no_heading_of_a_prompt_e9_2() {
         json!({"description": "{% set kept %}{{ results.page.output.text }}{% endset %}{{ kept }}"}),
         json!({"description": "{{ results.page.output.lines[1] }}"}),
         json!({"title": "{{ results.page.output.lines[1] }}"}),
+        json!({"description": "{% for goal in results.page.output.texts %}{{ goal }}\n{% endfor %}"}),
+        json!({"title": "{% set inputs = results.page.output %}{{ inputs.text }}"}),
+        json!({"title": "All is well. {% for line in results.page.output.lines %}{{ line }}\n{% endfor %}"}),
         json!({"reason": page}),
+        json!({"reason": "because {% for line in results.page.output.lines %}{{ line }}\n{% endfor %}"}),
+        json!({"criteria": [{"id": "c7", "check": "judge",
+            "text": "it says {% for line in results.page.output.lines %}{{ line }}\n{% endfor %}"}]}),
         json!({"criteria": [{"id": "c7", "text": format!("it says {page}"), "check": "judge"}]}),
     ] {
         let told = task_told(&words, FORGED);
-        assert!(
-            told.contains("All is well.") || told.contains("# Criteria"),
-            "{words}: {told}"
-        );
+        assert!(told.contains("# Criteria"), "{words}: {told}");
         let forged = forged_in(&told);
         assert!(forged.is_empty(), "{words}: {forged:?} in {told}");
     }
