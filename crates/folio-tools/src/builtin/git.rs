@@ -203,12 +203,13 @@ async fn git(request: &ToolRequest, context: &ToolContext) -> Result<Answer, Too
         command => {
             let checked = checked.expect("git's own commands were checked above");
             repository.check_paths_inside_root(&checked.named).await?;
-            let (mut git_args, mut input) = (checked.args, None);
+            let mut input = None;
             match command {
                 "blame" => input = repository.blamed_text(&checked.named).await?,
-                "diff" => repository.refuse_blob_and_file(&checked.named).await?,
+                "diff" => repository.refuse_blob_and_file(&checked).await?,
                 _ => {}
             }
+            let mut git_args = checked.args;
             if input.is_some() {
                 git_args.insert(0, "--contents=-".to_owned());
             }

@@ -323,6 +323,10 @@ async fn git_works_in_bare_and_shallow_repositories() {
             json!({"command": "blame", "args": ["HEAD", "--", "a.txt"], "repo": "bare:"}),
         )
         .await;
+    // Git takes the newest commit by itself.
+    world
+        .outputs("git", json!({"command": "blame", "args": ["a.txt"], "repo": "bare:"}))
+        .await;
     let error = world.error("git", json!({"command": "status", "repo": "bare:"})).await;
     assert!(error.message.contains("work tree"), "{}", error.message);
     let url = format!("file://{}", bare.display());

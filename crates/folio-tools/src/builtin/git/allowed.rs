@@ -21,6 +21,8 @@ pub(super) struct Checked {
     pub(super) args: Vec<String>,
     /// The arguments that may name a file.
     pub(super) named: Vec<String>,
+    /// How many of these, the first ones, may be revisions instead: the others follow `--`.
+    pub(super) maybe_revisions: usize,
 }
 
 /// Returns the arguments to give to git, or what is wrong with those that were given.
@@ -38,12 +40,17 @@ pub(super) fn checked(command: &str, given_args: &[String]) -> Result<Checked, T
         if arg == "--" {
             add_default_revision(command, !named.is_empty(), &mut args);
             args.push(arg.clone());
+            let maybe_revisions = named.len();
             for path in rest {
                 check_path(command, path)?;
                 args.push(path.clone());
                 named.push(path.clone());
             }
-            return Ok(Checked { args, named });
+            return Ok(Checked {
+                args,
+                named,
+                maybe_revisions,
+            });
         }
         if arg.starts_with('-') {
             args.push(flag(command, arg, &mut rest)?);
@@ -55,7 +62,11 @@ pub(super) fn checked(command: &str, given_args: &[String]) -> Result<Checked, T
         }
     }
     add_default_revision(command, !named.is_empty(), &mut args);
-    Ok(Checked { args, named })
+    Ok(Checked {
+        args,
+        maybe_revisions: named.len(),
+        named,
+    })
 }
 
 fn add_default_revision(command: &Command, names_something: bool, args: &mut Vec<String>) {

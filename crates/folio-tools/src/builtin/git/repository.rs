@@ -233,7 +233,8 @@ impl<'a> Repository<'a> {
             name: "git".to_owned(),
             args: all,
             folder: self.place.folder.clone(),
-            environment: self.environment(),
+            // `blame` would open a file by its path; it gets the content instead, whichever way it is asked.
+            environment: self.environment(command != "blame"),
         };
         let limits = Limits {
             time: self.context.limits.git_timeout,
@@ -254,14 +255,14 @@ impl<'a> Repository<'a> {
         Ok((finished, errors.finish().text))
     }
 
-    fn environment(&self) -> Vec<(OsString, OsString)> {
+    fn environment(&self, opens_files: bool) -> Vec<(OsString, OsString)> {
         // Of the run's environment, only what is needed to find the program: no home folder, so no settings of the
         // user.
         let path = self.context.environment.iter().filter(|(name, _)| name == "PATH");
         let mut environment: Vec<(OsString, OsString)> =
             path.map(|(name, value)| (name.into(), value.into())).collect();
         environment.extend(ENVIRONMENT.iter().map(|(name, value)| (name.into(), value.into())));
-        environment.extend(self.place.environment());
+        environment.extend(self.place.environment(opens_files));
         let emptied = self.cleared_settings.iter().map(|name| (name.as_str(), ""));
         let mut count = 0;
         for (name, value) in SETTINGS.iter().copied().chain(emptied) {

@@ -118,15 +118,27 @@ impl Place {
         self.is_worktree_in_folder = true;
     }
 
+    /// Whether there is a working tree.
+    pub(super) fn has_files(&self) -> bool {
+        self.is_worktree_in_folder
+    }
+
     /// Tells git where everything is, so that it does not search by itself and no setting sends it elsewhere.
-    pub(super) fn environment(&self) -> Vec<(OsString, OsString)> {
+    ///
+    /// Unless it `opens_files`, git cannot enter the working tree, and fails if it needs to.
+    pub(super) fn environment(&self, opens_files: bool) -> Vec<(OsString, OsString)> {
         let mut environment = vec![(OsString::from("GIT_DIR"), self.git_dir.clone().into())];
         if let Some(common) = &self.common {
             // Git interprets the name of this folder by rules of its own.
             environment.push(("GIT_COMMON_DIR".into(), common.clone().into()));
         }
         if self.is_worktree_in_folder {
-            environment.push(("GIT_WORK_TREE".into(), self.folder.clone().into()));
+            let folder = if opens_files {
+                &*self.folder
+            } else {
+                Path::new("/dev/null")
+            };
+            environment.push(("GIT_WORK_TREE".into(), folder.into()));
         }
         environment
     }
