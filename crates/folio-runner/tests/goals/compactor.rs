@@ -38,18 +38,28 @@ fn well() -> Cue {
     )])
 }
 
+fn scripted(model: &Arc<ScriptedModel>) -> RunnerModel {
+    RunnerModel::new("scripted", Arc::clone(model) as _)
+}
+
 async fn offload(workspace: &Workspace, model: &Arc<ScriptedModel>) -> Result<Offloaded, folio_store::WorkspaceError> {
-    let compactor = ModelCompactor::new(RunnerModel::new("scripted", Arc::clone(model) as _));
+    offload_messages(workspace, scripted(model), &conversation()).await
+}
+
+/// Puts all `messages` but the last away, with `model` as the compactor.
+async fn offload_messages(
+    workspace: &Workspace,
+    model: RunnerModel,
+    messages: &Value,
+) -> Result<Offloaded, folio_store::WorkspaceError> {
     let how = Offload {
         force: true,
         keep_last: 1,
-        compactor: Some((Arc::new(compactor), COMPACTOR_TIME)),
+        compactor: Some((Arc::new(ModelCompactor::new(model)), COMPACTOR_TIME)),
         ..Offload::default()
     };
     let actor = Actor::new(Role::Client, "agent");
-    workspace
-        .offload(&actor, &ThreadKey::main(), &conversation(), &how)
-        .await
+    workspace.offload(&actor, &ThreadKey::main(), messages, &how).await
 }
 
 fn memory() -> (tempfile::TempDir, Workspace) {
@@ -140,19 +150,11 @@ async fn reads_of_one_compactor_reply_share_their_limits_e9_10() {
             .json(&json!({"summary": "It was read."})),
         asked_for_summary().calls(vec![read; 40]),
     ]));
-    let compactor = ModelCompactor::new(RunnerModel::new("scripted", Arc::clone(&model) as _));
-    let how = Offload {
-        force: true,
-        keep_last: 1,
-        compactor: Some((Arc::new(compactor), COMPACTOR_TIME)),
-        ..Offload::default()
-    };
     let long = json!([
         {"role": "user", "content": "The roof leaks. ".repeat(1_000)},
         {"role": "user", "content": "Go on"},
     ]);
-    let actor = Actor::new(Role::Client, "agent");
-    let offloaded = space.offload(&actor, &ThreadKey::main(), &long, &how).await.unwrap();
+    let offloaded = offload_messages(&space, scripted(&model), &long).await.unwrap();
     assert_eq!(summary(&space, &offloaded).await[0], "It was read.");
     let asked = model.asked();
     let [first, second] = asked.as_slice() else {
@@ -185,6 +187,7 @@ async fn compactor_with_a_small_window_is_never_asked_more_than_it_holds_m7_8_v8
             [said("user"), said("assistant")]
         })
         .collect();
+    let long = Value::Array(long);
     for window in [4_096, 8_192] {
         let (_folder, space) = memory();
         let reading = || asked_for_summary().calls(vec![("read", json!({"path": "messages", "from_line": 1})); 8]);
@@ -194,16 +197,8 @@ async fn compactor_with_a_small_window_is_never_asked_more_than_it_holds_m7_8_v8
                 .json(&json!({"summary": "It was read."})),
             reading(),
         ]));
-        let compactor = RunnerModel::new("scripted", Arc::clone(&model) as _).with_window(window);
-        let how = Offload {
-            force: true,
-            keep_last: 1,
-            compactor: Some((Arc::new(ModelCompactor::new(compactor)), COMPACTOR_TIME)),
-            ..Offload::default()
-        };
-        let actor = Actor::new(Role::Client, "agent");
-        let long = Value::Array(long.clone());
-        let offloaded = space.offload(&actor, &ThreadKey::main(), &long, &how).await.unwrap();
+        let small = scripted(&model).with_window(window);
+        let offloaded = offload_messages(&space, small, &long).await.unwrap();
         assert!(offloaded.warnings.is_empty(), "{:?}", offloaded.warnings);
         let asked = model.asked();
         assert!(asked.len() > 1, "it read nothing");
@@ -220,16 +215,8 @@ async fn compactor_with_a_small_window_is_never_asked_more_than_it_holds_m7_8_v8
     for (window, offered) in [(2_048, Some("done")), (512, None)] {
         let (_folder, space) = memory();
         let model = Arc::new(ScriptedModel::new([well()]));
-        let small = RunnerModel::new("scripted", Arc::clone(&model) as _).with_window(window);
-        let how = Offload {
-            force: true,
-            keep_last: 1,
-            compactor: Some((Arc::new(ModelCompactor::new(small)), COMPACTOR_TIME)),
-            ..Offload::default()
-        };
-        let actor = Actor::new(Role::Client, "agent");
-        let long = Value::Array(long.clone());
-        let offloaded = space.offload(&actor, &ThreadKey::main(), &long, &how).await.unwrap();
+        let small = scripted(&model).with_window(window);
+        let offloaded = offload_messages(&space, small, &long).await.unwrap();
         let asked = model.asked();
         let tools: Vec<&str> = asked
             .iter()
